@@ -1,0 +1,82 @@
+/** Every upstream version the cluster is built from, and every address it is fetched from. Bump here, nowhere else. */
+export const versions = {
+  /** Kubernetes and kubeadm. One minor at a time, since kubeadm skips none; the cloud provider must have the same minor. */
+  kubernetes: "1.36.3",
+  /** What kubeadm of this minor asks for; the first boot pulls it ahead. */
+  etcd: "3.6.8-0",
+  /** Canonical:ubuntu-24_04-lts:server. Old versions are withdrawn from time to time: then take a newer one. */
+  ubuntuImage: "24.04.202607140",
+  /** A tag of kubernetes-sigs/cloud-provider-azure whose minor is that of Kubernetes. */
+  cloudProvider: "v1.36.5",
+  /** kubernetes-sigs/azuredisk-csi-driver; its numbers do not follow Kubernetes. */
+  diskDriver: "v1.34.5",
+  calico: "v3.32.1",
+  flannel: "v0.28.4",
+  flannelCniPlugin: "v1.9.1-flannel1",
+  /** Mirantis/cri-dockerd, for `containerRuntime: cri-dockerd`. Docker 29 refuses the API of anything before 0.4. */
+  criDockerd: "0.4.3",
+  /** Lower bounds, since distributions drop old packages: what is newer is taken and held. */
+  containerdAtLeast: "1.7.24",
+  dockerAtLeast: "26.0.0",
+} as const;
+
+/** The minor that this program configures, as `1.36`. */
+export const kubernetesMinor = versions.kubernetes.split(".").slice(0, 2).join(".");
+
+export interface Manifest {
+  /** Place below a mirror's `manifests/`. */
+  readonly path: string;
+  readonly url: string;
+  readonly sha256: string;
+}
+
+const calico = (file: string, sha256: string): Manifest => ({
+  path: `calico-${versions.calico}/${file}`,
+  url: `https://raw.githubusercontent.com/projectcalico/calico/${versions.calico}/manifests/${file}`,
+  sha256,
+});
+
+const diskDriver = (file: string, sha256: string): Manifest => ({
+  path: `azuredisk-csi-${versions.diskDriver}/${file}`,
+  url: `https://raw.githubusercontent.com/kubernetes-sigs/azuredisk-csi-driver/${versions.diskDriver}/deploy/${versions.diskDriver}/${file}`,
+  sha256,
+});
+
+/** Upstream manifests, taken by address and SHA-256 when the program runs. */
+export const manifests = {
+  canal: [calico("canal.yaml", "aa58a7b245586a90d75d969b9184326f6218acea7e4951ce2931113cd8e91e39")],
+  diskDriver: [
+    diskDriver(
+      "crd-csi-snapshot.yaml",
+      "88ae00b268000b4c0ba52c0acbefbc69bc73aadf99b434c3920ec6a8b94dd7ae",
+    ),
+    diskDriver(
+      "csi-azuredisk-driver.yaml",
+      "e9d47846ae9ac890be1d524b08211c42a16f55361e5ae8a3dd6114c1d996edc1",
+    ),
+    diskDriver(
+      "rbac-csi-azuredisk-controller.yaml",
+      "df673ac2ae5016a500e65d1a0cb9e930e0dc57f43a1a8ce8f2fd070ad437e4c7",
+    ),
+    diskDriver(
+      "rbac-csi-azuredisk-node.yaml",
+      "ce96533b7eeaa439b2ccb6664e8843591090e3de97be49dfcba2c87796033038",
+    ),
+    diskDriver(
+      "rbac-csi-snapshot-controller.yaml",
+      "7788f5c5ba67265ec29a88fbc3b0683b53222ea71aa0049902fa129309c7bd9e",
+    ),
+    diskDriver(
+      "csi-azuredisk-controller.yaml",
+      "da5af9aadfa4c34b090720f3e06053fca527fb1cc71adf04ed0c0a8a08ee228e",
+    ),
+    diskDriver(
+      "csi-azuredisk-node.yaml",
+      "5d2bb0d4f976f8d712f37d48c13594b478ccc6dcb3f6d5fe638de35c1dd4c2c8",
+    ),
+    diskDriver(
+      "csi-snapshot-controller.yaml",
+      "95d597c33c5dd254ce8ce86fc2ede2ef8ad1af67e2d99096936cf78b1e4620ed",
+    ),
+  ],
+} as const satisfies Record<string, readonly Manifest[]>;
