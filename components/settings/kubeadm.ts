@@ -1,0 +1,98 @@
+import { parseAllDocuments } from "yaml";
+
+import type { KubeadmExtras } from "../settings";
+import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
+
+/** Fields of v1beta4's Timeouts. */
+const timeoutNames = [
+  "controlPlaneComponentHealthCheck",
+  "kubeletHealthCheck",
+  "kubernetesAPICall",
+  "etcdAPICall",
+  "tlsBootstrap",
+  "discovery",
+  "upgradeManifests",
+];
+
+const patchTargets = [
+  "etcd",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+  "kubeletconfiguration",
+  "corednsdeployment",
+];
+
+/** kubeadm only warns about a file of another name, and the patch would silently be missing. */
+const patchName = new RegExp(
+  `^(${patchTargets.join("|")})[A-Za-z0-9_-]*(\\+(strategic|merge|json))?\\.(yaml|json)$`,
+);
+
+const duration = /^(\d+(\.\d+)?(h|m|s|ms))+$/;
+
+function argumentProblems(key: string, extra: Readonly<Record<string, string>>): Problem[] {
+  return Object.keys(extra)
+    .filter((name) => !/^[a-z0-9][a-z0-9.-]*$/.test(name))
+    .map((name) => ({
+      key: entry(key, name),
+      is: "is not the name of an argument",
+      expected: "lower-case letters, digits and -, without the dashes in front",
+      mend: toRemove(entry(key, name)),
+    }));
+}
+
+function patchProblems(file: string, text: string): Problem[] {
+  const at = entry("kubeadm.patches", file);
+  if (!patchName.test(file)) {
+    return [
+      {
+        key: at,
+        is: "is not a name that kubeadm takes a patch from",
+        expected:
+          "target, suffix, +type and .yaml or .json, with one of the targets " +
+          `${patchTargets.join(", ")} (the nearest is ` +
+          `${nearest(file.split(/[+.]/)[0] ?? "", patchTargets)})`,
+        mend: toRemove(at),
+      },
+    ];
+  }
+  const documents = parseAllDocuments(text);
+  const contents = documents.map((document) => document.toJS() as unknown);
+  const isList = file.includes("+json.");
+  const sound =
+    documents.every(({ errors }) => errors.length === 0) &&
+    contents.length > 0 &&
+    contents.every((content) => (isList ? Array.isArray(content) : isObject(content)));
+  if (sound) return [];
+  return [
+    {
+      key: at,
+      is: found(text),
+      expected: isList ? "a list of JSON patch operations" : "an object in YAML or JSON",
+      mend: toSet(at, isList ? "[]" : "{}"),
+    },
+  ];
+}
+
+const isObject = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What is wrong with what an operator adds to kubeadm's configuration. */
+export const kubeadmProblems = (kubeadm: KubeadmExtras): Problem[] => [
+  ...(
+    [
+      "apiServerExtraArgs",
+      "controllerManagerExtraArgs",
+      "schedulerExtraArgs",
+      "etcdExtraArgs",
+      "kubeletExtraArgs",
+    ] as const
+  ).flatMap((name) => argumentProblems(`kubeadm.${name}`, kubeadm[name])),
+  ...unknownNames("kubeadm.timeouts", Object.keys(kubeadm.timeouts), timeoutNames),
+  ...Object.entries(kubeadm.timeouts)
+    .filter(([name, text]) => timeoutNames.includes(name) && !duration.test(text))
+    .map(([name, text]) =>
+      wants(`kubeadm.timeouts.${name}`, text, "a duration such as 10m0s or 90s", "10m0s"),
+    ),
+  ...Object.entries(kubeadm.patches).flatMap(([file, text]) => patchProblems(file, text)),
+];

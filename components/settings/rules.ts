@@ -1,0 +1,97 @@
+import type { Settings } from "../settings";
+import { kubernetesMinor, versions } from "../versions";
+import { accessProblems } from "./access";
+import { kubeadmProblems } from "./kubeadm";
+import { nameProblems } from "./names";
+import { poolProblems } from "./pools";
+import { Problem, wants } from "./problem";
+import { rangeProblems } from "./ranges";
+import { sizeProblems } from "./sizes";
+import { sourceProblems } from "./sources";
+import { sshKeyProblems } from "./ssh-key";
+
+interface Rule {
+  readonly key: keyof Settings;
+  readonly holds: boolean;
+  readonly expected: string;
+  readonly better: string | number;
+}
+
+type Choice = "egress" | "osDiskSku" | "containerRuntime" | "proxyMode" | "proxyScheduler" | "cni";
+
+/** What can be chosen, the default first. */
+const choices: Readonly<Record<Choice, readonly string[]>> = {
+  egress: ["zonal", "single"],
+  osDiskSku: ["Premium_LRS", "StandardSSD_LRS"],
+  containerRuntime: ["docker", "cri-dockerd", "containerd"],
+  proxyMode: ["ipvs", "nftables", "iptables"],
+  proxyScheduler: "rr wrr lc wlc lblc lblcr dh sh sed nq fo ovf mh".split(" "),
+  cni: ["canal", "flannel", "none"],
+};
+
+const minorOf = (version: string): number => Number(version.split(".")[1]);
+
+const ubuntu = versions.ubuntuImage.split(".").slice(0, 2).join(".");
+
+const single = (settings: Settings): Rule[] => [
+  ...Object.entries(choices).map(([name, known]) => ({
+    key: name as Choice,
+    holds: known.includes(settings[name as Choice]),
+    expected: `one of ${known.join(", ")}`,
+    better: known[0]!,
+  })),
+  {
+    key: "controlPlaneCount",
+    holds: [1, 3, 5].includes(settings.controlPlaneCount),
+    expected: "1, 3 or 5, so that etcd keeps its majority when one member is lost",
+    better: 3,
+  },
+  {
+    key: "osDiskSizeGb",
+    holds:
+      Number.isInteger(settings.osDiskSizeGb) &&
+      settings.osDiskSizeGb >= 30 &&
+      settings.osDiskSizeGb <= 4095,
+    expected: "30 to 4095, from what the image needs to what Azure boots from",
+    better: 64,
+  },
+  {
+    key: "kubernetesVersion",
+    holds:
+      /^\d+\.\d+\.\d+$/.test(settings.kubernetesVersion) &&
+      settings.kubernetesVersion.startsWith(`${kubernetesMinor}.`),
+    expected:
+      `a version ${kubernetesMinor}.z, the minor that everything else in this release ` +
+      "was chosen for",
+    better: versions.kubernetes,
+  },
+  {
+    key: "imageVersion",
+    holds: new RegExp(`^${ubuntu.replace(".", "\\.")}\\.\\d{9,}$`).test(settings.imageVersion),
+    expected:
+      `the exact version of an Ubuntu ${ubuntu} image, since "latest" would differ ` +
+      "from machine to machine",
+    better: versions.ubuntuImage,
+  },
+  {
+    key: "proxyMode",
+    holds: settings.proxyMode !== "ipvs" || !(minorOf(settings.kubernetesVersion) >= 40),
+    expected: "nftables or iptables, since kube-proxy of this Kubernetes ends at once in IPVS mode",
+    better: "nftables",
+  },
+];
+
+/** Everything wrong with the settings at once, so that one edit can mend them all. */
+export const problems = (settings: Settings): Problem[] => [
+  ...single(settings)
+    .filter(({ holds }) => !holds)
+    .map(({ key, expected, better }) => wants(key, settings[key], expected, better)),
+  ...nameProblems(settings),
+  ...rangeProblems(settings),
+  ...accessProblems(settings),
+  ...sshKeyProblems(settings.sshPublicKey),
+  ...sizeProblems(settings),
+  ...poolProblems(settings),
+  ...kubeadmProblems(settings.kubeadm),
+  ...sourceProblems(settings),
+];

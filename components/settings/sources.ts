@@ -1,0 +1,58 @@
+import { statSync } from "node:fs";
+import { isAbsolute } from "node:path";
+
+import type { Settings } from "../settings";
+import { found, Problem, toSet, wants } from "./problem";
+
+const url = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined);
+
+const isFolder = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+function mirrorProblems({ mirror }: Settings): Problem[] {
+  if (mirror === "") return [];
+  const mend = toSet("mirror", "");
+  const address = url(mirror);
+  if (address?.username || address?.password) {
+    return [
+      {
+        key: "mirror",
+        is: "holds a user's name or password",
+        expected: "an address without one, since it is written on every machine",
+        mend,
+      },
+    ];
+  }
+  if (address !== undefined && /^https?:$/.test(address.protocol) && !/[?#]/.test(mirror))
+    return [];
+  if (isAbsolute(mirror) && isFolder(mirror)) return [];
+  return [
+    {
+      key: "mirror",
+      is: found(mirror),
+      expected:
+        "an address with http:// or https://, an absolute path of a folder that exists, or nothing",
+      mend,
+    },
+  ];
+}
+
+function endpointProblems({ resourceManagerEndpoint }: Settings): Problem[] {
+  const address = url(resourceManagerEndpoint);
+  const loopback = ["localhost", "127.0.0.1", "[::1]"].includes(address?.hostname ?? "");
+  if (address?.protocol === "https:" || (address?.protocol === "http:" && loopback)) return [];
+  return [
+    wants(
+      "resourceManagerEndpoint",
+      resourceManagerEndpoint,
+      "an https:// address, since the access token travels there (http:// only on this machine)",
+      "https://management.azure.com",
+    ),
+  ];
+}
+
+/** What is wrong with the addresses that things are fetched from and asked at. */
+export const sourceProblems = (settings: Settings): Problem[] => [
+  ...mirrorProblems(settings),
+  ...endpointProblems(settings),
+];
