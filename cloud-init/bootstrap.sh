@@ -1,0 +1,432 @@
+#!/usr/bin/env bash
+# The second half of what happens on a machine: it founds the cluster or joins it, and ends when the
+# node is well. Azure's custom script extension runs this file as root, and again after every change
+# of it. On a machine that is a member already it looks and ends.
+#
+# What it is told is the JSON document below the marker in its own last line. On failure the
+# last lines are the end of the log, then the step and its exit code: Azure shows the last 4 KB.
+#
+# shellcheck disable=SC2317 # steps call functions by their names
+set -Eeuo pipefail
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export HOME=${HOME:-/root}
+
+# Empty on a machine; tests put a folder of their own here.
+root=${ZONED_ROOT:-}
+log=$root/var/log/zoned.log
+state=$root/var/lib/zoned
+run=$root/run/zoned
+pki=$root/etc/kubernetes/pki
+discovery=$root/etc/zoned/discovery.conf
+init_config=$root/etc/zoned/kubeadm-init.yaml
+join_config=$root/etc/zoned/kubeadm-join.yaml
+
+# What the payload says; its first step fills these in.
+machine='' role='' founder='' api_name='' api_port='' version='' address='' awaits_ready=''
+
+# Azure gives up after 90 minutes, and then nobody learns which step it was.
+export ZONED_DEADLINE=${ZONED_DEADLINE:-$(($(date +%s) + 85 * 60))}
+
+say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
+
+note() { say "bootstrap: $*" | tee -a "$log"; }
+
+# What a step's process says of the command that ended it.
+tell() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
+
+# What the last line of the output is to say, besides the step's name.
+reason() {
+  say "$*"
+  echo "$*" >"$run/reason"
+}
+
+# step NAME SECONDS RETRIES FUNCTION: runs the function in a process of its own, so that a time
+# limit holds for all that it starts, and so that the first command to fail ends it.
+step() {
+  local name=$1 limit=$2 retries=$3 function=$4 code pause=5 started left
+  while :; do
+    left=$((ZONED_DEADLINE - $(date +%s)))
+    limit=$((limit < left ? limit : left))
+    started=$SECONDS
+    code=0
+    rm -f "$run/reason"
+    say "bootstrap: $name: begins" >>"$log"
+    timeout --kill-after=15 "$((limit > 1 ? limit : 1))" "$BASH" "$0" "$function" \
+      </dev/null >>"$log" 2>&1 || code=$?
+    if ((code == 0)); then
+      note "$name: done after $((SECONDS - started)) s"
+      return
+    fi
+    ((code == 124 || code == 137)) && note "$name: stopped, $limit s were not enough"
+    ((retries-- > 0 && left > 60)) || break
+    note "$name: exit code $code, next try in $pause s"
+    sleep "$pause"
+    pause=$((pause < 30 ? pause * 2 : 30))
+  done
+  note "$name: failed with exit code $code"
+  {
+    echo "--- end of /var/log/zoned.log on $(uname -n):"
+    tail --bytes=2800 "$log"
+    echo "---"
+    [[ -e $run/reason ]] && printf '%s\n' "$(head --bytes=800 "$run/reason")"
+    echo "step \"$name\" failed with exit code $code"
+  } >&2
+  exit "$code"
+}
+
+# payload facts: what the steps need to know, as shell assignments.
+# payload files: keys and configuration, each where it belongs.
+payload() {
+  python3 - "$0" "$1" "$run/facts" "$root" <<'END'
+import json, os, shlex, sys
+script, what, facts, root = sys.argv[1:]
+os.umask(0o077)
+text = open(script, encoding="utf-8").read().split("\n#--- payload ---\n", 1)[1]
+if not text.strip():
+    sys.exit("the payload is gone, since this script has done its work: run `pulumi up` for more")
+payload = json.loads(text)
+if what == "facts":
+    names = {"machine": "machine", "role": "role", "founder": "founder", "api_name": "apiName",
+             "api_port": "apiPort", "version": "kubernetesVersion", "address": "nodeAddress"}
+    with open(facts, "w") as file:
+        for name, key in names.items():
+            file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")
+        file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
+    sys.exit()
+for entry in payload["files"]:
+    path = root + entry["path"]
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), int(entry["mode"], 8))
+        file.write(entry["content"])
+    os.replace(path + ".new", path)
+END
+}
+
+read_facts() { payload facts; }
+
+first_boot_again() {
+  say "first boot did not end well ($1), so it runs again"
+  "$root/opt/zoned/first-boot.sh" >/dev/null || {
+    reason "first boot failed: $(cat "$state/first-boot.failed")"
+    return 1
+  }
+}
+
+await_first_boot() {
+  local boot
+  if [[ -e $state/first-boot.failed ]]; then
+    first_boot_again "$(cat "$state/first-boot.failed")"
+  fi
+  while :; do
+    boot=$(cloud-init status 2>/dev/null || true)
+    [[ -e $state/first-boot.done ]] && return
+    if [[ -e $state/first-boot.failed ]]; then
+      reason "first boot failed: $(cat "$state/first-boot.failed")"
+      return 1
+    fi
+    # A reboot in its midst ends it for good.
+    if [[ $boot =~ status:\ (done|error|degraded|disabled) ]]; then
+      first_boot_again "interrupted"
+      continue
+    fi
+    sleep 5
+  done
+}
+
+check_machine() {
+  local module missing=()
+  payload files
+  [[ $(kubeadm version --output short) == "v$version" ]] || {
+    reason "kubeadm is $(kubeadm version --output short) here, and the cluster is to be v$version:" \
+      "replace this machine"
+    return 1
+  }
+  while read -r module; do
+    modprobe "$module" || missing+=("$module")
+  done <"$root/etc/modules-load.d/zoned-proxy.conf"
+  ((${#missing[@]} == 0)) && return
+  reason "kernel $(uname -r) has no module ${missing[*]}, which kube-proxy's mode needs:" \
+    "choose another (zoned:proxyMode, zoned:proxyScheduler)" \
+    "or an image that has it (zoned:imageVersion)"
+  return 1
+}
+
+own_id() {
+  curl --silent --show-error --fail --max-time 10 --retry 5 --noproxy '*' --header Metadata:true \
+    'http://169.254.169.254/metadata/instance/compute/vmId?api-version=2021-02-01&format=text'
+}
+
+# Whatever it says, a server that proves itself by this cluster's CA is this cluster.
+api_answers() {
+  local code=0
+  curl --silent --show-error --output /dev/null --max-time 5 --noproxy '*' --cacert "$pki/ca.crt" \
+    "https://$api_name:$api_port/readyz" || code=$?
+  ((code == 0)) && return
+  if ((code == 51 || code == 60)); then
+    reason "at https://$api_name:$api_port somebody else's cluster answers, one with another CA:" \
+      "take it away, or give this one another name (zoned:clusterName)"
+    exit 1
+  fi
+  return 1
+}
+
+name_is_here() {
+  grep --quiet ' # zoned$' "$root/etc/hosts" ||
+    echo "127.0.0.1 $api_name # zoned" >>"$root/etc/hosts"
+}
+
+name_is_elsewhere() { sed -i '/ # zoned$/d' "$root/etc/hosts"; }
+
+# kubeadm has begun something here, and no step saw it end well.
+is_half_done() {
+  [[ -e $state/joined ]] && return 1
+  compgen -G "$root/etc/kubernetes/*.conf" || compgen -G "$root/etc/kubernetes/manifests/*.yaml" ||
+    compgen -G "$root/var/lib/etcd/member" || [[ -e $state/founding ]]
+} >/dev/null
+
+# Takes away kubeadm's files, keys among them, and gives back those that came with the payload.
+reset_machine() {
+  kubeadm reset --config "$root/etc/zoned/kubeadm-reset.yaml"
+  rm -f "$state/founding"
+  payload files
+}
+
+kubectl_join() { kubectl --kubeconfig "$discovery" --request-timeout 30s "$@"; }
+
+forget_node() {
+  if [[ -n $(kubectl_join get node "$machine" --ignore-not-found --output name) ]]; then
+    say "removing the node $machine that was here before"
+    kubectl_join delete node "$machine" --ignore-not-found --wait=false
+  fi
+}
+
+# A control plane holds the CA, so it makes its own way in, and one that lasts for this step only.
+mint_credential() {
+  (
+    umask 077
+    kubeadm kubeconfig user --config "$init_config" --client-name "zoned:$machine" \
+      --validity-period 2h \
+      --org kubeadm:cluster-admins,system:bootstrappers:kubeadm:default-node-token >"$discovery.new"
+  )
+  mv "$discovery.new" "$discovery"
+  kubeadm init phase certs etcd-healthcheck-client --config "$init_config" >/dev/null
+}
+
+# etcd's own HTTP interface at the other control planes needs neither their kubelets nor an image.
+etcd_members() {
+  local verb=$1 data=$2 endpoint endpoints
+  endpoints=$(kubectl_join get pods --namespace kube-system --selector component=etcd --output json |
+    jq --raw-output '.items[].metadata.annotations
+      ["kubeadm.kubernetes.io/etcd.advertise-client-urls"] // empty')
+  for endpoint in $endpoints; do
+    [[ $endpoint == "https://$address:"* ]] && continue
+    curl --silent --show-error --fail --connect-timeout 5 --max-time 30 --noproxy '*' \
+      --cacert "$pki/etcd/ca.crt" \
+      --cert "$pki/etcd/healthcheck-client.crt" --key "$pki/etcd/healthcheck-client.key" \
+      --data "$data" "$endpoint/v3/cluster/member/$verb" && return
+  done
+  say "no etcd member of another machine does '$verb'; asked: ${endpoints:-nobody}"
+  return 1
+}
+
+# Before the machine is reset: etcd counts a member that is gone, and two of which one is gone
+# decide nothing.
+forget_member() {
+  local id listed tries=12
+  while :; do
+    if listed=$(etcd_members list '{}'); then
+      id=$(jq --raw-output --arg name "$machine" --arg peer "https://$address:2380" \
+        'first(.members[] | select(.name == $name or (.peerURLs | index($peer))) | .ID) // empty' \
+        <<<"$listed")
+      [[ -n $id ]] || return 0
+      say "removing etcd member $id, which is $machine as it was before"
+      etcd_members remove "{\"ID\": \"$id\"}" >/dev/null && continue
+    fi
+    ((tries-- > 0)) || return 1
+    sleep 5
+  done
+}
+
+undo_join() {
+  say "undoing a join that did not end well"
+  name_is_elsewhere
+  payload files
+  if [[ $role == control-plane ]]; then
+    mint_credential
+    forget_member
+  fi
+  reset_machine
+  [[ $role == worker ]] || mint_credential
+  forget_node
+}
+
+decide() {
+  local own tries=3
+  if is_half_done && [[ -e $state/founding ]]; then
+    say "an earlier run began to found the cluster here, and did not end"
+    name_is_elsewhere
+    reset_machine
+  fi
+  own=$(own_id)
+  say "this machine is $own, the founder is $founder"
+  while :; do
+    if api_answers; then
+      echo join >"$run/decision"
+      return
+    fi
+    if [[ ${own,,} == "${founder,,}" ]]; then
+      ((--tries > 0)) || break
+      sleep 1
+    else
+      reason "no API answers at https://$api_name:$api_port, and this machine (vmId $own) is not" \
+        "the one that may found the cluster (vmId $founder). Bring a control plane machine back and" \
+        "run \`pulumi up\` again; if all are lost and a new, empty cluster is wanted:" \
+        "pulumi config set zoned:refound true"
+      sleep 15
+    fi
+  done
+  is_half_done && {
+    reason "no API answers at https://$api_name:$api_port, and this machine has begun to join one:" \
+      "bring the other control plane machines back and run \`pulumi up\` again"
+    return 1
+  }
+  echo found >"$run/decision"
+}
+
+found() {
+  if is_half_done; then
+    name_is_elsewhere
+    reset_machine
+  fi
+  if api_answers; then
+    reason "an API answers at https://$api_name:$api_port by now, so nothing is founded here;" \
+      "run \`pulumi up\` again"
+    return 1
+  fi
+  name_is_here
+  touch "$state/founding"
+  kubeadm init --config "$init_config"
+  echo founded >"$state/joined"
+  rm "$state/founding"
+}
+
+join() {
+  local code=0
+  if is_half_done; then undo_join; fi
+  if [[ $role == control-plane ]]; then
+    mint_credential
+    forget_member
+  fi
+  forget_node
+  kubeadm join --config "$join_config" || code=$?
+  if ((code != 0)); then
+    # In a process of its own, so that its first failure ends it: what etcd still counts is not reset.
+    "$BASH" "$0" undo_join || say "the join could not be undone yet; the next try begins with that"
+    return "$code"
+  fi
+  echo joined >"$state/joined"
+  if [[ $role == control-plane ]]; then name_is_here; fi
+}
+
+# One line per change, so that the end of the log tells what a step was waiting for.
+watch() {
+  local now last=
+  until now=$("$@" 2>&1); do
+    [[ $now == "$last" ]] || reason "$now"
+    last=$now
+    sleep 3
+  done
+}
+
+await_api() { watch kubectl_join get --raw /readyz; }
+
+control_plane_is_well() {
+  curl --silent --show-error --fail --max-time 10 --noproxy '*' --cacert "$pki/ca.crt" \
+    --resolve "$api_name:$api_port:127.0.0.1" "https://$api_name:$api_port/readyz" &&
+    curl --silent --show-error --fail --max-time 10 --noproxy '*' http://127.0.0.1:2381/health
+}
+
+await_control_plane() { watch control_plane_is_well; }
+
+kubectl_own() {
+  kubectl --kubeconfig "$root/etc/kubernetes/kubelet.conf" --request-timeout 20s "$@"
+}
+
+# The lease says that this kubelet is alive now: after a reboot the condition is what it was before.
+node_is_well() {
+  local renewed ready
+  local condition='{range .status.conditions[?(@.type=="Ready")]}{.status} {.reason} {.message}{end}'
+  renewed=$(kubectl_own get lease "$machine" --namespace kube-node-lease \
+    --output jsonpath='{.spec.renewTime}') || return
+  (($(date --date "$renewed" +%s) >= begun)) || {
+    echo "the kubelet last reported at $renewed"
+    return 1
+  }
+  ready=$(kubectl_own get node "$machine" --output "jsonpath=$condition") || return
+  [[ -z $awaits_ready || $ready == True* ]] && return
+  echo "node $machine: Ready is $ready"
+  return 1
+}
+
+await_node() {
+  local begun
+  begun=$(date +%s)
+  watch node_is_well
+}
+
+forget_secrets() {
+  rm -f "$discovery" "$init_config" "$join_config" "$root/etc/zoned/kubeadm-reset.yaml"
+  python3 -c '
+import sys
+with open(sys.argv[1], "r+", encoding="utf-8") as file:
+    script = file.read().split("\n#--- payload ---\n", 1)[0]
+    file.truncate(len((script + "\n#--- payload ---\n").encode()))
+' "$0"
+}
+
+# shellcheck source=/dev/null
+if [[ -e $run/facts ]]; then . "$run/facts"; fi
+
+if (($# > 0)); then
+  trap 'tell $? "$BASH_COMMAND" $LINENO' ERR
+  "$1"
+  exit
+fi
+
+mkdir -p "$state" "$run" "$(dirname "$log")"
+chmod 0700 "$run"
+rm -f "$run"/*
+trap 'rm -rf "$run"' EXIT
+touch "$log"
+chmod 0600 "$log"
+
+step "payload" 60 0 read_facts
+# shellcheck source=/dev/null
+. "$run/facts"
+step "first boot" 3000 0 await_first_boot
+
+if [[ ! -e $state/joined ]]; then
+  step "machine" 120 1 check_machine
+  if [[ $role == control-plane ]]; then
+    step "search for the API" 900 0 decide
+    if [[ $(<"$run/decision") == found ]]; then
+      step "kubeadm init" 1500 1 found
+    else
+      step "kubeadm join" 1500 3 join
+    fi
+  else
+    step "search for the API" 1200 0 await_api
+    step "kubeadm join" 1200 5 join
+  fi
+fi
+
+[[ $role == worker ]] || step "control plane" 900 0 await_control_plane
+# Before there is a pod network, the founder cannot be Ready.
+if [[ $(<"$state/joined") == joined ]] || compgen -G "$root/etc/cni/net.d/*.conf*" >/dev/null; then
+  step "node" 1500 0 await_node
+fi
+step "secrets" 60 0 forget_secrets
+note "$machine is a member of the cluster"
+exit
+#--- payload ---

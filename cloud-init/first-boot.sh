@@ -1,0 +1,433 @@
+#!/usr/bin/env bash
+# The first half of what happens on a machine: all that needs no other machine. It may be run again.
+#
+# Values come from /etc/zoned/first-boot.env, and nothing else tells machines apart. With MIRROR set,
+# everything comes from there, and nothing from the internet:
+#   $MIRROR/apt/          a flat apt repository as pkgs.k8s.io has it, signed, its public key in
+#                         Release.key, with every package named here that the machine's image lacks
+#   $MIRROR/cri-dockerd/  cri-dockerd's release archive, its SHA-256 beside it in <archive>.sha256
+#   https://host/v2/      a registry at the mirror's host; each image under the name it has upstream,
+#                         without the registry (registry.k8s.io/coredns/coredns is coredns/coredns).
+#                         What it lacks is asked of the image's own registry.
+#
+# Ends with /var/lib/zoned/first-boot.done, or with first-boot.failed beside it, which names the step.
+set -Eeuo pipefail
+umask 022
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# Empty on a machine; tests put a folder of their own here.
+root=${ZONED_ROOT:-}
+log=$root/var/log/zoned.log
+state=$root/var/lib/zoned
+
+# shellcheck source=/dev/null
+. "$root/etc/zoned/first-boot.env"
+: "$KUBERNETES_VERSION" "$CONTAINER_RUNTIME" "$CONTAINERD_AT_LEAST" "$DOCKER_AT_LEAST"
+: "$CRI_DOCKERD_VERSION" "$MIRROR"
+
+export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
+
+say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
+
+# What a step's process says of the command that ended it.
+tell() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
+
+# To the log, and to the console, which is what Azure's boot diagnostics show.
+note() { say "first boot: $*" | tee -a "$log"; }
+
+# step NAME SECONDS RETRIES FUNCTION: runs the function in a process of its own, so that a time
+# limit holds for all that it starts, and so that the first command to fail ends it.
+step() {
+  local name=$1 limit=$2 retries=$3 function=$4 code pause=5 started
+  while :; do
+    note "$name: begins"
+    started=$SECONDS
+    code=0
+    timeout --kill-after=15 "$limit" "$BASH" "$0" "$function" 9>&- >>"$log" 2>&1 || code=$?
+    if ((code == 0)); then
+      note "$name: done after $((SECONDS - started)) s"
+      return
+    fi
+    ((code == 124 || code == 137)) && note "$name: stopped, $limit s were not enough"
+    ((retries-- > 0)) || break
+    note "$name: exit code $code, next try in $pause s"
+    sleep "$pause"
+    pause=$((pause < 30 ? pause * 2 : 30))
+  done
+  note "$name: failed with exit code $code"
+  echo "$name, exit code $code" >"$state/first-boot.failed"
+  exit "$code"
+}
+
+# write PATH [MODE]: standard input becomes that file, whole or not at all.
+write() {
+  local path=$root$1
+  mkdir -p "$(dirname "$path")"
+  cat >"$path.new"
+  chmod "${2:-0644}" "$path.new"
+  mv "$path.new" "$path"
+}
+
+# curl comes with the packages; python3 came with cloud-init.
+download() {
+  say "fetching $1"
+  python3 -c '
+import shutil, sys, urllib.request
+with urllib.request.urlopen(sys.argv[1], timeout=60) as reply, open(sys.argv[2], "wb") as file:
+    shutil.copyfileobj(reply, file)
+' "$1" "$2"
+}
+
+mirror_origin() { [[ $MIRROR =~ ^(https?://[^/]+) ]] && echo "${BASH_REMATCH[1]}"; }
+
+apt_options=(-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 -o Dpkg::Options::=--force-confold)
+if [[ -n $MIRROR ]]; then
+  apt_options+=(-o "Dir::Etc::SourceList=$root/etc/apt/sources.list.d/zoned.list"
+    -o Dir::Etc::SourceParts=- -o APT::Get::List-Cleanup=0)
+fi
+
+apt_install() {
+  say "installing $*"
+  local command=(apt-get "${apt_options[@]}" install --yes --no-install-recommends
+    --allow-change-held-packages "$@")
+  # A try that ran out of time may have left packages half configured.
+  "${command[@]}" || { dpkg --configure --pending && "${command[@]}"; }
+}
+
+# hold PROGRAM...: keeps the packages that these programs came in as they are.
+hold() {
+  local program path
+  for program; do
+    path=$(readlink -f "$(command -v "$program")")
+    apt-mark hold "$(dpkg-query --search "$path" | awk -F: 'NR == 1 { print $1 }')"
+  done
+}
+
+# at_least NAME FOUND WANTED: what a distribution adds to upstream's version, as in ~ds1, is left out.
+at_least() {
+  local upstream=${2#v}
+  upstream=${upstream%%[~+,-]*}
+  dpkg --compare-versions "$upstream" ge "$3" && return
+  say "$1 is $2 here, and version $3 or later is needed: take a newer image (zoned:imageVersion)" \
+    "or put a newer package into the mirror's apt repository"
+  return 1
+}
+
+find_way_out() {
+  local source host port sources=(https://pkgs.k8s.io https://registry.k8s.io)
+  [[ $CONTAINER_RUNTIME == cri-dockerd ]] && sources+=(https://github.com)
+  [[ -n $MIRROR ]] && sources=("$MIRROR")
+  for source in "${sources[@]}"; do
+    [[ $source =~ ^(https?)://([^/:]+)(:([0-9]+))? ]]
+    host=${BASH_REMATCH[2]}
+    port=${BASH_REMATCH[4]}
+    [[ -n $port ]] || { [[ ${BASH_REMATCH[1]} == https ]] && port=443 || port=80; }
+    # shellcheck disable=SC2016 # the inner shell expands them
+    timeout 10 "$BASH" -c 'exec 3<>"/dev/tcp/$1/$2"' _ "$host" "$port" || {
+      say "no connection to $host port $port: look at the subnet's NAT gateway, its route table and" \
+        "firewall, and at DNS; for machines without internet set zoned:mirror"
+      return 1
+    }
+  done
+}
+
+add_package_source() {
+  local minor=${KUBERNETES_VERSION%.*} base
+  base=https://pkgs.k8s.io/core:/stable:/v$minor/deb
+  [[ -n $MIRROR ]] && base=$MIRROR/apt
+  mkdir -p "$root/etc/apt/keyrings"
+  # apt reads an armoured key when the file is called .asc.
+  download "$base/Release.key" "$root/etc/apt/keyrings/zoned.asc"
+  write /etc/apt/sources.list.d/zoned.list \
+    <<<"deb [signed-by=$root/etc/apt/keyrings/zoned.asc] $base/ /"
+  # A failed download is a mere warning otherwise, and a later step fails with a stranger message.
+  apt-get "${apt_options[@]}" -o APT::Update::Error-Mode=any update
+}
+
+load_modules() {
+  local module missing=() loaded=()
+  local needed=(overlay br_netfilter nf_conntrack ip_vs ip_vs_rr ip_vs_wrr ip_vs_sh)
+  local wanted=(ip_vs_{lc,wlc,fo,ovf,lblc,lblcr,dh,sed,nq,mh})
+  # Some kernels keep the rarer modules in a package of their own.
+  local extra
+  extra=linux-modules-extra-$(uname -r)
+  if ! modprobe --all --dry-run "${needed[@]}" &&
+    apt-cache "${apt_options[@]}" show "$extra" >/dev/null; then
+    apt_install "$extra" || say "$extra cannot be installed"
+  fi
+  for module in "${needed[@]}"; do
+    if modprobe "$module"; then loaded+=("$module"); else missing+=("$module"); fi
+  done
+  for module in "${wanted[@]}"; do
+    if modprobe "$module"; then
+      loaded+=("$module")
+    else
+      say "this kernel has no $module, so the proxy scheduler ${module#ip_vs_} cannot be chosen"
+    fi
+  done
+  printf '%s\n' "${loaded[@]}" | write /etc/modules-load.d/zoned.conf
+  ((${#missing[@]} == 0)) && return
+  say "kernel $(uname -r) has no module ${missing[*]}: take an image whose kernel has it" \
+    "(zoned:imageVersion)"
+  return 1
+}
+
+set_kernel() {
+  write /etc/sysctl.d/90-zoned.conf <<'END'
+net.ipv4.ip_forward = 1
+net.bridge.bridge-nf-call-iptables = 1
+net.bridge.bridge-nf-call-ip6tables = 1
+fs.inotify.max_user_instances = 8192
+fs.inotify.max_user_watches = 524288
+END
+  sysctl --load "$root/etc/sysctl.d/90-zoned.conf"
+}
+
+swap_off() {
+  swapoff --all
+  sed -i -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# \1/' "$root/etc/fstab"
+  systemctl mask swap.target
+}
+
+install_tools() {
+  # An upgrade in the background must not restart what pods run on.
+  # shellcheck disable=SC2016 # perl's own
+  write /etc/needrestart/conf.d/zoned.conf <<<'$nrconf{restart} = "l";'
+  apt_install ca-certificates conntrack curl ethtool ipset iptables ipvsadm jq nftables socat
+}
+
+# Pods must not speak for their machine: the metadata service gives out its identity's tokens, and
+# the address that Azure's agent talks to gives out its settings. DNS lives at that address too and
+# stays. A packet of a pod is forwarded, or, by IPVS, sent on from here with an address not our own.
+close_metadata() {
+  write /etc/zoned/firewall.nft <<'END'
+table inet zoned
+delete table inet zoned
+table inet zoned {
+  chain closed {
+    ip daddr 169.254.169.254 reject
+    ip daddr 168.63.129.16 tcp dport { 80, 32526 } reject
+  }
+  chain forward {
+    type filter hook forward priority -10; policy accept;
+    jump closed
+  }
+  chain output {
+    type filter hook output priority -10; policy accept;
+    fib saddr type != local jump closed
+  }
+}
+END
+  write /etc/systemd/system/zoned-firewall.service <<'END'
+[Unit]
+Description=Keep pods away from the metadata service
+Before=containerd.service docker.service kubelet.service
+After=nftables.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/nft -f /etc/zoned/firewall.nft
+
+[Install]
+WantedBy=multi-user.target
+END
+  systemctl daemon-reload
+  systemctl enable zoned-firewall.service
+  systemctl restart zoned-firewall.service
+}
+
+# Written before the package is there, since the package starts the daemon, and the daemon would set
+# the FORWARD chain to drop. It needs no bridge: its default range may be one of the network's.
+write_docker_settings() {
+  local mirrors=() insecure=() origin
+  if [[ -n $MIRROR ]]; then
+    origin=$(mirror_origin)
+    mirrors=("$origin")
+    [[ $origin == http://* ]] && insecure=("${origin#http://}")
+  fi
+  python3 -c '
+import json, sys
+mirrors, insecure = (value.split() for value in sys.argv[1:])
+print(json.dumps({
+    "iptables": False, "ip6tables": False, "ip-forward": False, "bridge": "none",
+    "exec-opts": ["native.cgroupdriver=systemd"],
+    "log-driver": "json-file", "log-opts": {"max-size": "10m", "max-file": "5"},
+    "live-restore": True, "registry-mirrors": mirrors, "insecure-registries": insecure,
+}, indent=2))' "${mirrors[*]}" "${insecure[*]}" | write /etc/docker/daemon.json
+}
+
+# The distribution's own packages: one source less to trust and to mirror, and its security updates.
+install_runtime() {
+  local version packages=(containerd)
+  if [[ $CONTAINER_RUNTIME != containerd ]]; then
+    write_docker_settings
+    packages+=(docker.io)
+    # Debian has the command line in a package of its own.
+    apt-cache "${apt_options[@]}" show docker-cli >/dev/null 2>&1 && packages+=(docker-cli)
+  fi
+  apt_install "${packages[@]}"
+  read -r _ _ version _ <<<"$(containerd --version)"
+  at_least containerd "$version" "$CONTAINERD_AT_LEAST"
+  hold containerd runc
+  [[ $CONTAINER_RUNTIME == containerd ]] && return
+  read -r _ _ version _ <<<"$(dockerd --version)"
+  at_least Docker "$version" "$DOCKER_AT_LEAST"
+  hold dockerd
+  systemctl enable --now docker.service
+}
+
+install_kubernetes() {
+  apt_install {kubelet,kubeadm,kubectl}="$KUBERNETES_VERSION-*"
+  hold kubelet kubeadm kubectl
+  systemctl enable kubelet.service
+}
+
+kubernetes_images() { kubeadm config images list --kubernetes-version "v$KUBERNETES_VERSION"; }
+
+pause_image() { kubernetes_images | grep '/pause:'; }
+
+# A whole file, since what packages ship may switch the kubelet's side of containerd off.
+configure_containerd() {
+  local default pause runtime images sandbox version=3 plugins="bin_dir = '/opt/cni/bin'"
+  default=$(containerd config default)
+  pause=$(pause_image)
+  # 1.7 and before read version 2; what reads version 4 reads 3 as well.
+  grep --quiet --extended-regexp '^version *= *2$' <<<"$default" && version=2
+  # The newer name of it, and both together are an error.
+  [[ $default == *bin_dirs* ]] && plugins="bin_dirs = ['/opt/cni/bin']"
+  if ((version == 2)); then
+    runtime=io.containerd.grpc.v1.cri
+    images=$runtime
+    sandbox="[plugins.'$images']
+  sandbox_image = '$pause'"
+  else
+    runtime=io.containerd.cri.v1.runtime
+    images=io.containerd.cri.v1.images
+    sandbox="[plugins.'$images'.pinned_images]
+  sandbox = '$pause'"
+  fi
+  write /etc/containerd/config.toml <<END
+version = $version
+disabled_plugins = []
+
+$sandbox
+
+[plugins.'$images'.registry]
+  config_path = '/etc/containerd/certs.d'
+
+[plugins.'$runtime'.cni]
+  $plugins
+  conf_dir = '/etc/cni/net.d'
+
+[plugins.'$runtime'.containerd.runtimes.runc]
+  runtime_type = 'io.containerd.runc.v2'
+
+[plugins.'$runtime'.containerd.runtimes.runc.options]
+  SystemdCgroup = true
+END
+  containerd --config "$root/etc/containerd/config.toml" config dump >/dev/null
+  if [[ -n $MIRROR ]]; then
+    write /etc/containerd/certs.d/_default/hosts.toml <<END
+[host."$(mirror_origin)"]
+  capabilities = ["pull", "resolve"]
+END
+  fi
+  systemctl enable containerd.service
+  systemctl restart containerd.service
+}
+
+# Upstream publishes no checksum beside its archive, so that one is as safe as its https address;
+# a mirror must have one.
+install_cri_dockerd() {
+  local archive folder url expected
+  archive=cri-dockerd-$CRI_DOCKERD_VERSION.$(dpkg --print-architecture).tgz
+  url=https://github.com/Mirantis/cri-dockerd/releases/download/v$CRI_DOCKERD_VERSION/$archive
+  folder=$(mktemp -d)
+  if [[ -n $MIRROR ]]; then
+    url=$MIRROR/cri-dockerd/$archive
+    download "$url.sha256" "$folder/$archive.sha256"
+  fi
+  download "$url" "$folder/$archive"
+  if [[ -n $MIRROR ]]; then
+    read -r expected _ <"$folder/$archive.sha256"
+    sha256sum --check <<<"$expected  $folder/$archive"
+  fi
+  tar --extract --gzip --file "$folder/$archive" --directory "$folder" cri-dockerd/cri-dockerd
+  mkdir -p "$root/usr/local/bin"
+  install --mode 0755 "$folder/cri-dockerd/cri-dockerd" "$root/usr/local/bin/cri-dockerd"
+  rm -r "$folder"
+  write /etc/systemd/system/cri-dockerd.service <<END
+[Unit]
+Description=Docker for the kubelet
+Requires=docker.service
+After=docker.service network-online.target
+Wants=network-online.target
+Before=kubelet.service
+
+[Service]
+Type=notify
+ExecStart=/usr/local/bin/cri-dockerd \\
+  --container-runtime-endpoint unix:///run/cri-dockerd.sock --network-plugin cni \\
+  --cni-bin-dir /opt/cni/bin --cni-conf-dir /etc/cni/net.d \\
+  --pod-infra-container-image $(pause_image)
+Restart=always
+RestartSec=2
+Delegate=yes
+KillMode=process
+LimitNOFILE=infinity
+TasksMax=infinity
+
+[Install]
+WantedBy=multi-user.target
+END
+  systemctl daemon-reload
+  systemctl enable cri-dockerd.service
+  systemctl restart cri-dockerd.service
+}
+
+pull_images() {
+  local image host socket=unix:///run/containerd/containerd.sock
+  [[ $CONTAINER_RUNTIME == cri-dockerd ]] && socket=unix:///run/cri-dockerd.sock
+  if [[ $CONTAINER_RUNTIME != cri-dockerd || -z $MIRROR ]]; then
+    kubeadm config images pull --kubernetes-version "v$KUBERNETES_VERSION" --cri-socket "$socket"
+    return
+  fi
+  # dockerd redirects Docker Hub only.
+  host=$(mirror_origin)
+  host=${host#*://}
+  for image in $(kubernetes_images); do
+    docker pull "$host/${image#*/}"
+    docker tag "$host/${image#*/}" "$image"
+  done
+}
+
+if (($# > 0)); then
+  trap 'tell $? "$BASH_COMMAND" $LINENO' ERR
+  "$1"
+  exit
+fi
+
+mkdir -p "$state" "$(dirname "$log")" "$root/run"
+touch "$log"
+chmod 0600 "$log"
+exec 9>"$root/run/zoned-first-boot.lock"
+flock 9
+[[ -e $state/first-boot.done ]] && exit 0
+rm -f "$state/first-boot.failed"
+
+step "way out" 60 20 find_way_out
+step "package source" 900 8 add_package_source
+step "kernel modules" 900 1 load_modules
+step "kernel settings" 60 0 set_kernel
+step "swap off" 120 0 swap_off
+step "tools" 1200 5 install_tools
+step "firewall for pods" 60 1 close_metadata
+step "container runtime" 1200 5 install_runtime
+step "kubernetes packages" 1200 5 install_kubernetes
+step "containerd settings" 120 2 configure_containerd
+[[ $CONTAINER_RUNTIME == cri-dockerd ]] && step "cri-dockerd" 300 5 install_cri_dockerd
+step "images" 1200 5 pull_images
+
+date --utc +%FT%TZ >"$state/first-boot.done"
+note "done"

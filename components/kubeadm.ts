@@ -1,0 +1,197 @@
+import { stringify } from "yaml";
+
+import type { PayloadFile } from "./bootstrap";
+import { kubeProxyConfiguration, proxyModules } from "./kube-proxy";
+import type { Settings } from "./settings";
+import type { Machine } from "./topology";
+
+/** Port of the API, on the machines as on the balancer. */
+export const apiPort = 6443;
+
+/** Where a machine finds whom to join, and with which credential. */
+const discoveryPath = "/etc/zoned/discovery.conf";
+
+/** Profiles tell a lot about a server to whoever may ask for them, and nobody here does. */
+const quiet = { profiling: "false" };
+
+const patchesDirectory = "/etc/zoned/patches";
+
+const apiVersion = "kubeadm.k8s.io/v1beta4";
+
+/** A full etcd refuses every write until somebody mends it; its makers advise no more than this. */
+const etcdQuotaBytes = 8 * 1024 ** 3;
+
+export type KubeadmSettings = Pick<
+  Settings,
+  | "clusterName"
+  | "kubernetesVersion"
+  | "podCidr"
+  | "serviceCidr"
+  | "apiExtraSans"
+  | "controlPlaneCount"
+  | "containerRuntime"
+  | "proxyMode"
+  | "proxyScheduler"
+  | "kubeadm"
+>;
+
+export type KubeadmMachine = Pick<Machine, "name" | "role" | "address" | "taints">;
+
+type Arguments = Readonly<Record<string, string>>;
+
+const sorted = (values: Arguments) => Object.fromEntries(Object.entries(values).sort());
+
+/** v1beta4's list. The operator's arguments replace ours in place, or come after them by name. */
+const args = (ours: Arguments, operators: Arguments) =>
+  Object.entries({ ...ours, ...sorted(operators) }).map(([name, value]) => ({ name, value }));
+
+/** A host with Docker has two sockets, and kubeadm refuses to guess. */
+const criSocket = ({ containerRuntime }: KubeadmSettings) =>
+  containerRuntime === "cri-dockerd"
+    ? "unix:///run/cri-dockerd.sock"
+    : "unix:///run/containerd/containerd.sock";
+
+const nodeRegistration = (
+  settings: KubeadmSettings,
+  { name, address, taints }: KubeadmMachine,
+) => ({
+  name,
+  criSocket: criSocket(settings),
+  // Left out, kubeadm would taint control planes; an empty list means none.
+  taints: taints.map(({ key, value, effect }) => ({ key, value, effect })),
+  kubeletExtraArgs: args(
+    {
+      "cloud-provider": "external",
+      // Else a node has no address before the cloud provider runs, and that needs it (kube-proxy).
+      "node-ip": address,
+    },
+    settings.kubeadm.kubeletExtraArgs,
+  ),
+});
+
+/** What init and join have in common. */
+const shared = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
+  nodeRegistration: nodeRegistration(settings, machine),
+  timeouts: sorted(settings.kubeadm.timeouts),
+  ...(Object.keys(settings.kubeadm.patches).length > 0 && {
+    patches: { directory: patchesDirectory },
+  }),
+});
+
+const localAPIEndpoint = ({ address: advertiseAddress }: KubeadmMachine) => ({
+  advertiseAddress,
+  bindPort: apiPort,
+});
+
+const initConfiguration = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
+  apiVersion,
+  kind: "InitConfiguration",
+  localAPIEndpoint: localAPIEndpoint(machine),
+  // kubeadm always makes a token that anybody may join with; nobody does here, so it ends at once.
+  bootstrapTokens: [{ description: "unused", ttl: "1m0s" }],
+  ...shared(settings, machine),
+});
+
+const joinConfiguration = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
+  apiVersion,
+  kind: "JoinConfiguration",
+  discovery: { file: { kubeConfigPath: discoveryPath } },
+  ...(machine.role === "control-plane" && {
+    controlPlane: { localAPIEndpoint: localAPIEndpoint(machine) },
+  }),
+  ...shared(settings, machine),
+});
+
+const resetConfiguration = (settings: KubeadmSettings) => ({
+  apiVersion,
+  kind: "ResetConfiguration",
+  criSocket: criSocket(settings),
+  force: true,
+});
+
+function clusterConfiguration(settings: KubeadmSettings, apiName: string) {
+  const { kubeadm, podCidr, serviceCidr } = settings;
+  const apiServer = {
+    ...quiet,
+    // Clients keep a connection for hours; now and then one goes, and a new server has its share.
+    ...(settings.controlPlaneCount > 1 && { "goaway-chance": "0.001" }),
+  };
+  const controllerManager = { "cloud-provider": "external", ...quiet };
+  const etcd = { "quota-backend-bytes": `${etcdQuotaBytes}` };
+  return {
+    apiVersion,
+    kind: "ClusterConfiguration",
+    clusterName: settings.clusterName,
+    kubernetesVersion: `v${settings.kubernetesVersion}`,
+    controlPlaneEndpoint: `${apiName}:${apiPort}`,
+    encryptionAlgorithm: "ECDSA-P256",
+    networking: { podSubnet: podCidr, serviceSubnet: serviceCidr },
+    apiServer: {
+      certSANs: [apiName, ...settings.apiExtraSans],
+      extraArgs: args(apiServer, kubeadm.apiServerExtraArgs),
+    },
+    controllerManager: { extraArgs: args(controllerManager, kubeadm.controllerManagerExtraArgs) },
+    scheduler: { extraArgs: args(quiet, kubeadm.schedulerExtraArgs) },
+    etcd: { local: { extraArgs: args(etcd, kubeadm.etcdExtraArgs) } },
+  };
+}
+
+/** The same on every node; kubeadm adds resolvConf, after a look for systemd-resolved on each. */
+const kubeletConfiguration = () => ({
+  apiVersion: "kubelet.config.k8s.io/v1beta1",
+  kind: "KubeletConfiguration",
+  // Asked of the runtime first; containerd 1.7 does not answer.
+  cgroupDriver: "systemd",
+  failCgroupV1: false,
+  rotateCertificates: true,
+  seccompDefault: true,
+  // Not above 30 s: Ubuntu's own drop-in for logind wins over the kubelet's, and grants that much.
+  shutdownGracePeriod: "30s",
+  shutdownGracePeriodCriticalPods: "10s",
+  systemReserved: { memory: "256Mi" },
+});
+
+const documents = (...objects: object[]) =>
+  objects.map((object) => stringify(object, { lineWidth: 0 })).join("---\n");
+
+/**
+ * The files that tell kubeadm and kube-proxy about one machine, for its bootstrap step.
+ *
+ * They are read when the machine founds or joins. A later change of what is in them reaches a
+ * living machine only when it is replaced or upgraded.
+ */
+export function kubeadmFiles(
+  settings: KubeadmSettings,
+  machine: KubeadmMachine,
+  apiName: string,
+): PayloadFile[] {
+  const file = (path: string, content: string) => ({ path, mode: "0600", content });
+  const init = documents(
+    initConfiguration(settings, machine),
+    clusterConfiguration(settings, apiName),
+    kubeProxyConfiguration(settings),
+    kubeletConfiguration(),
+  );
+  const patches = Object.entries(settings.kubeadm.patches).sort();
+  return [
+    ...(machine.role === "control-plane" ? [file("/etc/zoned/kubeadm-init.yaml", init)] : []),
+    file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),
+    file("/etc/zoned/kubeadm-reset.yaml", documents(resetConfiguration(settings))),
+    file("/etc/modules-load.d/zoned-proxy.conf", `${proxyModules(settings).join("\n")}\n`),
+    ...patches.map(([name, text]) => file(`${patchesDirectory}/${name}`, text)),
+  ];
+}
+
+/** A worker's way in: whom to trust, where to ask, and the token that is its alone. */
+export function discoveryKubeconfig(apiName: string, caCert: string, token: string): string {
+  const server = `https://${apiName}:${apiPort}`;
+  const ca = Buffer.from(caCert).toString("base64");
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "cluster", cluster: { server, "certificate-authority-data": ca } }],
+    users: [{ name: "machine", user: { token } }],
+    contexts: [{ name: "machine", context: { cluster: "cluster", user: "machine" } }],
+    "current-context": "machine",
+  });
+}

@@ -1,0 +1,645 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+import { Payload } from "../components/bootstrap";
+import { FakeMachine } from "./fake-machine";
+import { Outcome } from "./tools";
+
+jest.setTimeout(120_000);
+
+const caKey = "-----BEGIN PRIVATE KEY-----\nsecret of the CA\n";
+const token = "abcdef.0123456789abcdef";
+
+const controlPlane: Payload = {
+  machine: "zoned-test-cp-2",
+  role: "control-plane",
+  founder: "11111111-aaaa-4bbb-8ccc-000000000001",
+  apiName: "zoned-test.westeurope.cloudapp.azure.com",
+  apiPort: 6443,
+  kubernetesVersion: "9.9.9",
+  nodeAddress: "172.16.2.5",
+  files: [
+    { path: "/etc/kubernetes/pki/ca.crt", mode: "0644", content: "the CA" },
+    { path: "/etc/kubernetes/pki/ca.key", mode: "0600", content: caKey },
+    { path: "/etc/kubernetes/pki/etcd/ca.crt", mode: "0644", content: "etcd's CA" },
+    { path: "/etc/zoned/kubeadm-init.yaml", mode: "0600", content: "init" },
+    { path: "/etc/zoned/kubeadm-join.yaml", mode: "0600", content: "join" },
+    { path: "/etc/zoned/kubeadm-reset.yaml", mode: "0600", content: "reset" },
+    { path: "/etc/modules-load.d/zoned-proxy.conf", mode: "0600", content: "ip_vs\nip_vs_wlc\n" },
+  ],
+};
+
+const worker: Payload = {
+  ...controlPlane,
+  machine: "zoned-test-workers-1",
+  role: "worker",
+  founder: undefined,
+  files: [
+    { path: "/etc/zoned/discovery.conf", mode: "0600", content: `token: ${token}` },
+    ...controlPlane.files.filter(({ path }) => /join|reset|modules/.test(path)),
+  ],
+};
+
+const someoneElse = "22222222-aaaa-4bbb-8ccc-000000000002";
+
+/** What a machine's surroundings are; each is a file that the fakes read. */
+interface World {
+  readonly vmId: string;
+  readonly api: "answers" | "silent" | "foreign";
+  /** How many of its first calls fail. */
+  readonly failing: Partial<Record<"init" | "join" | "member-list", number>>;
+  readonly members: readonly { ID: string; name?: string; peerURLs: string[] }[];
+  /** A Node of this machine's name exists. */
+  readonly node: boolean;
+  readonly ready: string;
+}
+
+const peer = {
+  ID: "18446744073709551615",
+  name: "zoned-test-cp-1",
+  peerURLs: ["https://172.16.1.4:2380"],
+};
+const stale = {
+  ID: "9007199254740993",
+  name: controlPlane.machine,
+  peerURLs: ["https://172.16.2.5:2380"],
+};
+
+const calm: World = {
+  vmId: someoneElse,
+  api: "answers",
+  failing: {},
+  members: [peer],
+  node: false,
+  ready: "True KubeletReady",
+};
+
+const pods = {
+  items: ["172.16.2.5", "172.16.1.4"].map((address) => ({
+    metadata: {
+      annotations: {
+        "kubeadm.kubernetes.io/etcd.advertise-client-urls": `https://${address}:2379`,
+      },
+    },
+  })),
+};
+
+const fails = (what: string) =>
+  `left=$(cat "$root/failing/${what}" 2>/dev/null || echo 0)
+  if ((left > 0)); then echo $((left - 1)) >"$root/failing/${what}"; echo "${what} went wrong" >&2; exit 7; fi`;
+
+const programs = {
+  "cloud-init": "echo 'status: running'",
+  modprobe: "",
+  curl: `case $* in
+    *169.254.169.254*) cat "$root/vm-id" ;;
+    *--resolve*) [[ -e $root/etc/kubernetes/manifests/kube-apiserver.yaml ]] ;;
+    *2381/health*) ;;
+    *member/list*) ${fails("member-list")}; cat "$root/members" ;;
+    *member/remove*) jq -c --arg call "$*" '.members |= map(select(.ID as $id | $call | contains($id) | not))' \\
+      "$root/members" >"$root/members.new" && mv "$root/members.new" "$root/members" ;;
+    *readyz*) case $(cat "$root/api") in answers) ;; foreign) exit 60 ;; *) exit 28 ;; esac ;;
+  esac`,
+  kubectl: `case $* in
+    *"--ignore-not-found --output name"*) [[ ! -e $root/node ]] || echo node/it ;;
+    *"delete node"*) rm "$root/node" ;;
+    *"get pods"*) echo '${JSON.stringify(pods)}' ;;
+    *"get lease"*) cat "$root/lease" 2>/dev/null || date --utc +%FT%TZ ;;
+    *"--raw /readyz"*) [[ $(cat "$root/api") == answers ]] || { echo "no route to the API" >&2; exit 1; } ;;
+    *"get node"*) cat "$root/ready" ;;
+  esac`,
+  kubeadm: `made() { mkdir -p "$root/etc/kubernetes/manifests" "$root/var/lib/etcd/member"
+      touch "$root/etc/kubernetes/kubelet.conf" "$root/etc/kubernetes/manifests/kube-apiserver.yaml"; }
+    case $* in
+    version*) echo v9.9.9 ;;
+    "init phase certs"*) ;;
+    "kubeconfig user"*) echo "minted ${token}" ;;
+    init*) cp "$root/etc/hosts" "$root/hosts-at-init"; made; ${fails("init")} ;;
+    join*) cp "$root/etc/hosts" "$root/hosts-at-join";
+      made; ${fails("join")} ;;
+    reset*) rm -rf "$root/etc/kubernetes" "$root/var/lib/etcd" ;;
+  esac`,
+};
+
+const machines: FakeMachine[] = [];
+afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
+
+const script = "/script.sh";
+
+const ship = (machine: FakeMachine, payload: Payload) =>
+  machine.ship("bootstrap.sh", script, `${JSON.stringify(payload)}\n`);
+
+const machineIn = (world: Partial<World> = {}, payload: Payload = controlPlane) => {
+  const machine = new FakeMachine(programs);
+  machines.push(machine);
+  const { vmId, api, failing, members, node, ready } = { ...calm, ...world };
+  machine.write("/vm-id", vmId);
+  machine.write("/api", api);
+  for (const [what, times] of Object.entries(failing))
+    machine.write(`/failing/${what}`, `${times}`);
+  machine.write("/members", JSON.stringify({ members }));
+  if (node) machine.write("/node", "");
+  machine.write("/ready", ready);
+  machine.write("/var/lib/zoned/first-boot.done", "");
+  ship(machine, payload);
+  return machine;
+};
+
+const bootstrap = (machine: FakeMachine, env: Record<string, string> = { LIMIT: "20" }) =>
+  machine.run(script, [], env);
+
+/** What was done to the world, in order; questions left out. */
+const deeds = (machine: FakeMachine): string[] =>
+  machine.calls.flatMap(([program, ...args]) => {
+    const line = args.join(" ");
+    if (program === "kubeadm")
+      return /^(init --|join|reset)/.exec(line) ? [line.split(" ")[0]!] : [];
+    if (program === "kubectl") return line.includes("delete node") ? ["delete node"] : [];
+    return program === "curl" && line.includes("member/remove") ? ["remove member"] : [];
+  });
+
+const asFounder = { vmId: controlPlane.founder! };
+const hostsEntry = `127.0.0.1 ${controlPlane.apiName} # zoned`;
+const lastLine = ({ stderr }: Outcome) => stderr.trim().split("\n").at(-1);
+
+describe("a control plane", () => {
+  it.each([
+    {
+      who: "the founder",
+      world: { ...asFounder, api: "silent" as const },
+      does: ["init"],
+      ends: "founded",
+    },
+    {
+      who: "the founder",
+      world: { ...asFounder, api: "answers" as const },
+      does: ["join"],
+      ends: "joined",
+    },
+    { who: "another one", world: { api: "answers" as const }, does: ["join"], ends: "joined" },
+  ])("does $does when it is $who and the API $world.api", async ({ world, does, ends }) => {
+    const machine = machineIn(world);
+
+    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+    expect(deeds(machine)).toEqual(does);
+    expect(machine.read("/var/lib/zoned/joined")).toBe(`${ends}\n`);
+  });
+
+  it("knows the founder's id however it is spelt", async () => {
+    const machine = machineIn({ vmId: controlPlane.founder!.toUpperCase(), api: "silent" });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["init"]);
+  });
+
+  it("never founds when it is not the founder, and says what to do", async () => {
+    const machine = machineIn({ api: "silent" });
+
+    const outcome = await bootstrap(machine, { LIMIT: "2" });
+
+    expect(outcome.code).toBe(124);
+    expect(deeds(machine)).toEqual([]);
+    expect(outcome.stderr).toContain(`vmId ${someoneElse}`);
+    expect(outcome.stderr).toContain(`vmId ${controlPlane.founder}`);
+    expect(outcome.stderr).toContain("pulumi config set zoned:refound true");
+  });
+
+  it.each([{ vmId: someoneElse }, asFounder])(
+    "does nothing where another cluster answers at its name ($vmId)",
+    async ({ vmId }) => {
+      const machine = machineIn({ vmId, api: "foreign" });
+
+      const outcome = await bootstrap(machine);
+
+      expect(outcome.code).toBe(1);
+      expect(deeds(machine)).toEqual([]);
+      expect(outcome.stderr).toContain("somebody else's cluster answers");
+    },
+  );
+
+  it("means itself by the API's name before it founds", async () => {
+    const machine = machineIn({ ...asFounder, api: "silent" });
+    await bootstrap(machine);
+
+    expect(machine.read("/hosts-at-init")).toContain(hostsEntry);
+  });
+
+  it("means itself by the API's name only after it has joined", async () => {
+    const machine = machineIn();
+    await bootstrap(machine);
+
+    expect(machine.read("/hosts-at-join")).not.toContain("# zoned");
+    expect(machine.read("/etc/hosts")).toContain(hostsEntry);
+  });
+
+  it("joins with a credential of its own making that ends soon", async () => {
+    const machine = machineIn();
+    await bootstrap(machine);
+
+    expect(machine.callsOf("kubeadm")).toContain(
+      "kubeconfig user --config /etc/zoned/kubeadm-init.yaml --client-name zoned:zoned-test-cp-2 --validity-period 2h " +
+        "--org kubeadm:cluster-admins,system:bootstrappers:kubeadm:default-node-token",
+    );
+  });
+
+  it("removes its predecessor's etcd member and node before it joins, and nobody else's", async () => {
+    const machine = machineIn({ members: [peer, stale], node: true });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["remove member", "delete node", "join"]);
+    expect(JSON.parse(machine.read("/members")).members).toEqual([peer]);
+  });
+
+  it("knows a member that never started by its address", async () => {
+    const machine = machineIn({ members: [peer, { ...stale, name: undefined }] });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(JSON.parse(machine.read("/members")).members).toEqual([peer]);
+  });
+
+  it("asks the others' etcd, and not the one that it may be running itself", async () => {
+    const machine = machineIn();
+    await bootstrap(machine);
+
+    const asked = machine.callsOf("curl").filter((call) => call.includes("/v3/cluster/"));
+
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked.filter((call) => !call.includes("https://172.16.1.4:2379/"))).toEqual([]);
+  });
+
+  it("undoes a join that failed half-way, member first, and tries again", async () => {
+    const machine = machineIn({ failing: { join: 1 } });
+    const members = JSON.stringify({ members: [peer, stale] });
+    machine.program(
+      "kubeadm",
+      programs.kubeadm.replace(
+        "join*)",
+        `join*) touch "$root/node"; echo '${members}' >"$root/members";`,
+      ),
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["join", "remove member", "reset", "delete node", "join"]);
+    expect(machine.read("/hosts-at-join")).not.toContain("# zoned");
+    expect(machine.read("/etc/kubernetes/pki/ca.key")).toBe(caKey);
+  });
+
+  it("undoes what an earlier run left half joined before it does anything else", async () => {
+    const machine = machineIn({ members: [peer, stale], node: true });
+    machine.write("/etc/kubernetes/kubelet.conf", "");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["remove member", "reset", "delete node", "join"]);
+  });
+
+  it("resets nothing while etcd still counts it as a member, since the others might lose their majority", async () => {
+    const machine = machineIn({ failing: { join: 1, "member-list": 1000 } });
+    machine.write("/etc/kubernetes/kubelet.conf", "");
+
+    expect((await bootstrap(machine)).code).not.toBe(0);
+
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("resets nothing after a failed join either, while etcd may count it as a member", async () => {
+    const machine = machineIn();
+    machine.program(
+      "kubeadm",
+      programs.kubeadm.replace(
+        "join*)",
+        'join*) mkdir "$root/failing"; echo 1000 >"$root/failing/member-list"; echo 1 >"$root/failing/join";',
+      ),
+    );
+
+    expect((await bootstrap(machine)).code).not.toBe(0);
+
+    expect(deeds(machine)).toEqual(["join"]);
+  });
+
+  it("does not found where it has begun to join, even as the founder", async () => {
+    const machine = machineIn({ ...asFounder, api: "silent" });
+    machine.write("/etc/kubernetes/kubelet.conf", "");
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.code).toBe(1);
+    expect(deeds(machine)).toEqual([]);
+    expect(outcome.stderr).toContain("this machine has begun to join one");
+  });
+
+  it("begins anew where founding broke off, and still founds once", async () => {
+    const machine = machineIn({ ...asFounder, api: "silent", failing: { init: 1 } });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["init", "reset", "init"]);
+  });
+
+  it("joins a cluster that is there by now, where its own founding broke off in an earlier run", async () => {
+    const machine = machineIn(asFounder);
+    machine.write("/var/lib/zoned/founding", "");
+    machine.write("/etc/kubernetes/manifests/etcd.yaml", "");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["reset", "join"]);
+  });
+
+  it("founds no second cluster after a founding that ended well", async () => {
+    const machine = machineIn({ ...asFounder, api: "silent" });
+    await bootstrap(machine);
+    ship(machine, controlPlane);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["init"]);
+  });
+
+  it("founds without waiting for Ready, since the pod network comes after it", async () => {
+    const machine = machineIn({ ...asFounder, api: "silent", ready: "False KubeletNotReady" });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+  });
+
+  it("waits for Ready as the founder too, once there is a pod network", async () => {
+    const machine = machineIn({ ...asFounder, api: "silent", ready: "False KubeletNotReady" });
+    machine.write("/etc/cni/net.d/10-canal.conflist", "");
+
+    expect(lastLine(await bootstrap(machine, { LIMIT: "2" }))).toBe(
+      'step "node" failed with exit code 124',
+    );
+  });
+});
+
+describe("a worker", () => {
+  const workerIn = (world: Partial<World> = {}) => machineIn(world, worker);
+
+  it("joins, and asks neither for its identity nor for etcd", async () => {
+    const machine = workerIn();
+
+    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+    expect(deeds(machine)).toEqual(["join"]);
+    expect(machine.callsOf("curl")).toEqual([]);
+  });
+
+  it("removes its predecessor's node first, with its own token", async () => {
+    const machine = workerIn({ node: true });
+    await bootstrap(machine);
+
+    expect(deeds(machine)).toEqual(["delete node", "join"]);
+    expect(machine.callsOf("kubectl").find((call) => call.includes("delete"))).toBe(
+      "--kubeconfig /etc/zoned/discovery.conf --request-timeout 30s delete node zoned-test-workers-1 --ignore-not-found --wait=false",
+    );
+  });
+
+  it("resets itself after a join that failed, and tries again", async () => {
+    const machine = workerIn({ failing: { join: 2 } });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["join", "reset", "join", "reset", "join"]);
+  });
+
+  it("says what the API said when it cannot be reached", async () => {
+    const outcome = await bootstrap(workerIn({ api: "silent" }), { LIMIT: "2" });
+
+    expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
+      "no route to the API",
+      'step "search for the API" failed with exit code 124',
+    ]);
+  });
+
+  it("leaves the API's name to the balancer", async () => {
+    const machine = workerIn();
+    await bootstrap(machine);
+
+    expect(machine.read("/etc/hosts")).not.toContain("# zoned");
+  });
+
+  it("does not wait for Ready where nobody knows when that can be", async () => {
+    const machine = machineIn(
+      { ready: "False KubeletNotReady" },
+      { ...worker, awaitsReady: false },
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+  });
+});
+
+/** Every file below a folder with what is in it. */
+const contents = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => `${path} ${createHash("sha256").update(readFileSync(path)).digest("hex")}`)
+    .sort();
+
+describe.each([
+  { role: "control plane", payload: controlPlane },
+  { role: "worker", payload: worker },
+])("a $role that is a member", ({ payload }) => {
+  const member = async (world: Partial<World> = {}) => {
+    const machine = machineIn({}, payload);
+    await bootstrap(machine);
+    machine.write("/api", world.api ?? calm.api);
+    machine.write("/ready", world.ready ?? calm.ready);
+    machine.forgetCalls();
+    ship(machine, payload);
+    return machine;
+  };
+
+  it("changes nothing", async () => {
+    const machine = await member();
+    const before = ["etc", "var/lib"].flatMap((folder) => contents(join(machine.root, folder)));
+
+    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+    expect(deeds(machine)).toEqual([]);
+    expect(machine.callsOf("kubeadm")).toEqual([]);
+    expect(["etc", "var/lib"].flatMap((folder) => contents(join(machine.root, folder)))).toEqual(
+      before,
+    );
+  });
+
+  it("is not reset when it is not well, and the step says what it waited for", async () => {
+    const machine = await member({ ready: "False KubeletNotReady the runtime is down" });
+
+    const outcome = await bootstrap(machine, { LIMIT: "2" });
+
+    expect(deeds(machine)).toEqual([]);
+    expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
+      `node ${payload.machine}: Ready is False KubeletNotReady the runtime is down`,
+      'step "node" failed with exit code 124',
+    ]);
+  });
+
+  it("is well only if its kubelet has reported since, whatever the node's condition still says", async () => {
+    const machine = await member();
+    machine.write("/lease", "2020-01-01T00:00:00.000000Z");
+
+    const outcome = await bootstrap(machine, { LIMIT: "2" });
+
+    expect(outcome.stderr).toContain("the kubelet last reported at 2020-01-01T00:00:00.000000Z");
+  });
+});
+
+describe("a failure", () => {
+  it("ends with the log's end, the step and its exit code, in the 4 KB that Azure shows", async () => {
+    const machine = machineIn({ failing: { join: 100 } }, worker);
+    machine.program("kubeadm", programs.kubeadm.replace("join*)", "join*) seq 100000;"));
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.code).toBe(7);
+    expect(lastLine(outcome)).toBe('step "kubeadm join" failed with exit code 7');
+    expect(Buffer.byteLength(outcome.stderr)).toBeLessThan(4096);
+    expect(outcome.stdout).toContain("exit code 7, next try");
+    expect(outcome.stderr).toContain("\n100000\njoin went wrong\n");
+    expect(
+      outcome.stdout.split("\n").filter((line) => !/^(\S+Z bootstrap: .*)?$/.test(line)),
+    ).toEqual([]);
+  });
+
+  it("names the module that kube-proxy's mode needs and the kernel has not", async () => {
+    const machine = machineIn();
+    machine.program("modprobe", "[[ $1 != ip_vs_wlc ]]");
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr).toContain("has no module ip_vs_wlc");
+    expect(outcome.stderr).toContain("zoned:proxyScheduler");
+    expect(lastLine(outcome)).toBe('step "machine" failed with exit code 1');
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("says which version of kubeadm is here and which was wanted", async () => {
+    const machine = machineIn({}, { ...controlPlane, kubernetesVersion: "9.9.10" });
+
+    expect((await bootstrap(machine)).stderr).toContain(
+      "kubeadm is v9.9.9 here, and the cluster is to be v9.9.10",
+    );
+  });
+
+  it("comes before Azure's own time limit, which would say nothing", async () => {
+    const machine = machineIn({ api: "silent" }, worker);
+
+    const outcome = await bootstrap(machine, {
+      LIMIT: "",
+      ZONED_DEADLINE: `${Math.floor(Date.now() / 1000) + 4}`,
+    });
+
+    expect(lastLine(outcome)).toBe('step "search for the API" failed with exit code 124');
+  });
+});
+
+describe("the first boot", () => {
+  const done = "/var/lib/zoned/first-boot.done";
+  const failed = "/var/lib/zoned/first-boot.failed";
+  const unbooted = () => {
+    const machine = machineIn({}, worker);
+    machine.removeFile(done);
+    machine.write(
+      "/opt/zoned/first-boot.sh",
+      `#!/bin/bash\ntouch "$ZONED_ROOT/ran"\nrm -f "$ZONED_ROOT${failed}"\ntouch "$ZONED_ROOT${done}"\n`,
+      0o700,
+    );
+    return machine;
+  };
+
+  it("is waited for", async () => {
+    const machine = unbooted();
+    machine.program(
+      "cloud-init",
+      `echo x >>"$root/asked"; [[ $(wc -l <"$root/asked") -lt 4 ]] || touch "$root${done}"; echo "status: running"`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.has("/ran")).toBe(false);
+  });
+
+  it("stops the step when it fails, and its failing step is named", async () => {
+    const machine = unbooted();
+    machine.program(
+      "cloud-init",
+      `echo "images, exit code 100" >"$root${failed}"; echo "status: running"`,
+    );
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
+      "first boot failed: images, exit code 100",
+      'step "first boot" failed with exit code 1',
+    ]);
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("runs again when it had failed before, so that a mended cause needs no new machine", async () => {
+    const machine = unbooted();
+    machine.write(failed, "images, exit code 100\n");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.has("/ran")).toBe(true);
+  });
+
+  it("runs again when a reboot broke it off", async () => {
+    const machine = unbooted();
+    machine.program("cloud-init", 'echo "status: done"');
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.has("/ran")).toBe(true);
+  });
+});
+
+describe("secrets", () => {
+  it.each([controlPlane, worker])("stand on no command line ($role)", async (payload) => {
+    const machine = machineIn({ failing: { join: 1 }, node: true }, payload);
+    await bootstrap(machine);
+
+    const words = machine.calls.flat().join("\n");
+
+    expect(words).toContain("kubeadm");
+    expect(words).not.toMatch(/secret of the CA|abcdef\.|PRIVATE KEY|"files"/);
+  });
+
+  it("are written for root alone", async () => {
+    const machine = machineIn();
+    machine.program(
+      "kubeadm",
+      programs.kubeadm.replace(
+        "join*)",
+        'join*) stat -c "%a %n" "$root"/etc/zoned/* "$root"/etc/kubernetes/pki/*.key >"$root/modes";',
+      ),
+    );
+    await bootstrap(machine);
+
+    const modes = machine.read("/modes").trim().split("\n");
+
+    expect(modes.length).toBeGreaterThan(4);
+    expect(modes.filter((line) => !line.startsWith("600 "))).toEqual([]);
+    expect(statSync(join(machine.root, "var/log/zoned.log")).mode & 0o777).toBe(0o600);
+  });
+
+  it("that only the join needed are gone after it, also from the script", async () => {
+    const machine = machineIn();
+    await bootstrap(machine);
+
+    expect(machine.has("/etc/zoned/discovery.conf")).toBe(false);
+    expect(machine.has("/etc/zoned/kubeadm-init.yaml")).toBe(false);
+    expect(machine.read("/etc/kubernetes/pki/ca.key")).toBe(caKey);
+    expect(machine.read(script)).toBe(
+      readFileSync(join(__dirname, "..", "cloud-init", "bootstrap.sh"), "utf8"),
+    );
+    expect((await bootstrap(machine)).stderr).toContain("run `pulumi up` for more");
+  });
+});
