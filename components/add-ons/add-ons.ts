@@ -1,0 +1,61 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { CloudCredential } from "../identity";
+import type { Settings } from "../settings";
+import { ApiServer } from "./api-server";
+import { CloudConfig } from "./cloud-config";
+import { CloudControllerManager } from "./cloud-controller-manager";
+import { DiskDriver } from "./disk-driver";
+import { NodeAddOns } from "./node-add-ons";
+import { RollOut } from "./roll-out";
+import { StorageClasses } from "./storage-classes";
+
+export interface AddOnsArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Settings;
+  readonly tenantId: string;
+  readonly subscriptionId: string;
+  readonly credential: CloudCredential;
+  readonly apiServer: ApiServer;
+  /** Text of upstream's files by path. */
+  readonly texts: ReadonlyMap<string, string>;
+  readonly nodeAddOns: NodeAddOns;
+  /** Ends of all joins. What runs only where machines are is awaited after them. */
+  readonly joins: readonly pulumi.Resource[];
+  /** Ids of all machines. */
+  readonly machineIds: readonly pulumi.Input<string>[];
+}
+
+/** What makes a cluster of ready nodes a useful one. Each part can be left out by a setting. */
+export class AddOns extends pulumi.ComponentResource {
+  constructor(name: string, args: AddOnsArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:AddOns", name, {}, opts);
+    const { resourceGroup, settings, nodeAddOns, joins, machineIds } = args;
+    const atOnce = { parent: this, dependsOn: opts?.dependsOn };
+    const afterJoins = { parent: this, dependsOn: [...joins] };
+
+    if (settings.cloudProvider || settings.diskDriver) {
+      const cloudConfig = new CloudConfig("cloud-config", args, atOnce);
+      if (settings.cloudProvider) {
+        new CloudControllerManager(
+          "cloud-controller-manager",
+          { ...args, cloudConfig },
+          afterJoins,
+        );
+      }
+      if (settings.diskDriver) {
+        new DiskDriver("disk-driver", { ...args, cloudConfig }, afterJoins);
+      }
+    }
+    if (settings.storageClasses) {
+      new StorageClasses("storage-classes", { resourceGroup, settings }, atOnce);
+    }
+    new RollOut(
+      "roll-out",
+      { resourceGroup, targets: nodeAddOns.targets, machineIds },
+      { ...afterJoins, dependsOn: [nodeAddOns, ...joins] },
+    );
+    this.registerOutputs();
+  }
+}

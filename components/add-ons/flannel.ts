@@ -1,0 +1,179 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
+import { ConfigMap, Namespace, ServiceAccount } from "@pulumi/kubernetes/core/v1";
+import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import * as pulumi from "@pulumi/pulumi";
+
+import type { Settings } from "../settings";
+import { versions } from "../versions";
+import { skipAwait } from "./objects";
+import { netConf } from "./pod-network";
+import { RollOutTarget } from "./roll-out";
+
+const namespace = "kube-flannel";
+const image = `ghcr.io/flannel-io/flannel:${versions.flannel}`;
+const pluginImage = `ghcr.io/flannel-io/flannel-cni-plugin:${versions.flannelCniPlugin}`;
+
+export interface FlannelArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Pick<Settings, "podCidr">;
+}
+
+/**
+ * flannel alone: a pod network without network policies, for clusters that need none or bring their
+ * own. Applied without waiting, as Canal is.
+ */
+export class Flannel extends pulumi.ComponentResource {
+  /** What to await once there are machines for it to run on. */
+  readonly targets: readonly RollOutTarget[];
+
+  constructor(name: string, args: FlannelArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:Flannel", name, {}, opts);
+    const { resourceGroup, settings } = args;
+    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const labels = { "k8s-app": "flannel" };
+
+    const home = new Namespace(
+      `${name}-namespace`,
+      {
+        metadata: {
+          name: namespace,
+          // It sets up the host's network, which the stricter levels forbid.
+          labels: { ...labels, "pod-security.kubernetes.io/enforce": "privileged" },
+        },
+      },
+      child,
+    );
+    const within = { parent: this, deletedWith: resourceGroup, dependsOn: [home] };
+    const account = new ServiceAccount(
+      `${name}-account`,
+      { metadata: { name: "flannel", namespace, labels } },
+      within,
+    );
+    const role = new ClusterRole(
+      `${name}-role`,
+      {
+        metadata: { name: "flannel", labels },
+        rules: [
+          { apiGroups: [""], resources: ["pods"], verbs: ["get"] },
+          { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "watch"] },
+          { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
+        ],
+      },
+      child,
+    );
+    const binding = new ClusterRoleBinding(
+      `${name}-binding`,
+      {
+        metadata: { name: "flannel", labels },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "flannel" },
+        subjects: [{ kind: "ServiceAccount", name: "flannel", namespace }],
+      },
+      child,
+    );
+    const config = new ConfigMap(
+      `${name}-config`,
+      {
+        metadata: { name: "kube-flannel-cfg", namespace, labels },
+        data: { "cni-conf.json": cniConf, "net-conf.json": netConf(settings.podCidr) },
+      },
+      within,
+    );
+
+    const spec = daemonSetSpec();
+    new DaemonSet(
+      `${name}-daemon-set`,
+      {
+        metadata: {
+          name: "kube-flannel-ds",
+          namespace,
+          labels,
+          annotations: { [skipAwait]: "true" },
+        },
+        spec,
+      },
+      { ...within, dependsOn: [account, role, binding, config] },
+    );
+    this.targets = [{ kind: "DaemonSet", namespace, name: "kube-flannel-ds", spec }];
+    this.registerOutputs();
+  }
+}
+
+const cniConf = JSON.stringify(
+  {
+    name: "cbr0",
+    cniVersion: "0.3.1",
+    plugins: [
+      { type: "flannel", delegate: { hairpinMode: true, isDefaultGateway: true } },
+      { type: "portmap", capabilities: { portMappings: true } },
+    ],
+  },
+  null,
+  2,
+);
+
+const fromField = (name: string, fieldPath: string) => ({
+  name,
+  valueFrom: { fieldRef: { fieldPath } },
+});
+
+function daemonSetSpec() {
+  const labels = { app: "flannel" };
+  const configuration = { name: "flannel-cfg", mountPath: "/etc/kube-flannel/" };
+  return {
+    selector: { matchLabels: labels },
+    template: {
+      metadata: { labels },
+      spec: {
+        hostNetwork: true,
+        nodeSelector: { "kubernetes.io/os": "linux" },
+        priorityClassName: "system-node-critical",
+        tolerations: [{ operator: "Exists", effect: "NoSchedule" }],
+        serviceAccountName: "flannel",
+        initContainers: [
+          {
+            name: "install-cni-plugin",
+            image: pluginImage,
+            command: ["cp"],
+            args: ["-f", "/flannel", "/opt/cni/bin/flannel"],
+            volumeMounts: [{ name: "cni-plugin", mountPath: "/opt/cni/bin" }],
+          },
+          {
+            name: "install-cni",
+            image,
+            command: ["cp"],
+            args: ["-f", "/etc/kube-flannel/cni-conf.json", "/etc/cni/net.d/10-flannel.conflist"],
+            volumeMounts: [{ name: "cni", mountPath: "/etc/cni/net.d" }, configuration],
+          },
+        ],
+        containers: [
+          {
+            name: "kube-flannel",
+            image,
+            command: ["/opt/bin/flanneld"],
+            args: ["--ip-masq", "--kube-subnet-mgr"],
+            resources: { requests: { cpu: "100m", memory: "50Mi" } },
+            securityContext: { privileged: false, capabilities: { add: ["NET_ADMIN", "NET_RAW"] } },
+            env: [
+              fromField("POD_NAME", "metadata.name"),
+              fromField("POD_NAMESPACE", "metadata.namespace"),
+              { name: "EVENT_QUEUE_DEPTH", value: "5000" },
+            ],
+            volumeMounts: [
+              { name: "run", mountPath: "/run/flannel" },
+              configuration,
+              { name: "xtables-lock", mountPath: "/run/xtables.lock" },
+            ],
+          },
+        ],
+        volumes: [
+          { name: "run", hostPath: { path: "/run/flannel" } },
+          { name: "cni-plugin", hostPath: { path: "/opt/cni/bin" } },
+          { name: "cni", hostPath: { path: "/etc/cni/net.d" } },
+          { name: "flannel-cfg", configMap: { name: "kube-flannel-cfg" } },
+          { name: "xtables-lock", hostPath: { path: "/run/xtables.lock", type: "FileOrCreate" } },
+        ],
+      },
+    },
+  };
+}

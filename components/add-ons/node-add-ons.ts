@@ -1,0 +1,40 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import type { Settings } from "../settings";
+import { ApiServer } from "./api-server";
+import { CloudNodeManager } from "./cloud-node-manager";
+import { Cni } from "./cni";
+import { RollOutTarget } from "./roll-out";
+
+export interface NodeAddOnsArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Pick<Settings, "cni" | "podCidr" | "kubeadm" | "cloudProvider">;
+  readonly apiServer: ApiServer;
+  /** Text of upstream's files by path. */
+  readonly texts: ReadonlyMap<string, string>;
+}
+
+/**
+ * What a machine needs to become a ready node: the pod network, and what gives it its zone.
+ *
+ * Applied as soon as the API answers, and not awaited: joins depend on this, and {@link AddOns}
+ * awaits it.
+ */
+export class NodeAddOns extends pulumi.ComponentResource {
+  /** What to await once there are machines for it to run on. */
+  readonly targets: readonly RollOutTarget[];
+
+  constructor(name: string, args: NodeAddOnsArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:NodeAddOns", name, {}, opts);
+    const { settings } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
+
+    const cni = new Cni("cni", args, child);
+    const nodeManager = settings.cloudProvider
+      ? new CloudNodeManager("cloud-node-manager", args, child)
+      : undefined;
+    this.targets = [...cni.targets, ...(nodeManager?.targets ?? [])];
+    this.registerOutputs();
+  }
+}

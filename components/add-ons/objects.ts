@@ -1,0 +1,144 @@
+import * as pulumi from "@pulumi/pulumi";
+import { CustomResourceDefinition } from "@pulumi/kubernetes/apiextensions/v1";
+import { DaemonSet, Deployment } from "@pulumi/kubernetes/apps/v1";
+import { ConfigMap, ServiceAccount } from "@pulumi/kubernetes/core/v1";
+import { PodDisruptionBudget } from "@pulumi/kubernetes/policy/v1";
+import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import { CSIDriver } from "@pulumi/kubernetes/storage/v1";
+import { parseAllDocuments } from "yaml";
+
+/** A Kubernetes object as its manifest has it. */
+export interface KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    annotations?: Record<string, string>;
+  };
+  readonly spec?: unknown;
+}
+
+/** The parts of a Deployment or DaemonSet that an add-on changes. */
+export interface Workload {
+  spec: {
+    replicas?: number;
+    strategy?: object;
+    template: {
+      metadata: { annotations?: Record<string, pulumi.Input<string>> };
+      spec: {
+        nodeSelector?: Record<string, string>;
+        tolerations?: object[];
+        containers: {
+          name: string;
+          env?: { name: string; value?: string }[];
+          volumeMounts?: { name: string }[];
+        }[];
+        volumes?: { name: string }[];
+      };
+    };
+  };
+}
+
+type Make = (
+  name: string,
+  object: KubernetesObject,
+  opts: pulumi.CustomResourceOptions,
+) => pulumi.CustomResource;
+
+const as =
+  <Args>(
+    Kind: new (
+      name: string,
+      args: Args,
+      opts: pulumi.CustomResourceOptions,
+    ) => pulumi.CustomResource,
+  ): Make =>
+  (name, object, opts) =>
+    new Kind(name, object as Args, opts);
+
+/** The kinds that the upstream manifests of this program contain. */
+const kinds: ReadonlyMap<string, Make> = new Map([
+  ["apiextensions.k8s.io/v1/CustomResourceDefinition", as(CustomResourceDefinition)],
+  ["apps/v1/DaemonSet", as(DaemonSet)],
+  ["apps/v1/Deployment", as(Deployment)],
+  ["policy/v1/PodDisruptionBudget", as(PodDisruptionBudget)],
+  ["rbac.authorization.k8s.io/v1/ClusterRole", as(ClusterRole)],
+  ["rbac.authorization.k8s.io/v1/ClusterRoleBinding", as(ClusterRoleBinding)],
+  ["storage.k8s.io/v1/CSIDriver", as(CSIDriver)],
+  ["v1/ConfigMap", as(ConfigMap)],
+  ["v1/ServiceAccount", as(ServiceAccount)],
+]);
+
+/** Everything in a manifest, lists taken apart, empty documents left out. */
+export function parseObjects(path: string, text: string): KubernetesObject[] {
+  return parseAllDocuments(text).flatMap((document) => {
+    const [problem] = document.errors;
+    if (problem !== undefined) {
+      throw new pulumi.RunError(`${path} is not YAML: ${problem.message}`);
+    }
+    const content = document.toJS() as (KubernetesObject & { items?: KubernetesObject[] }) | null;
+    if (content === null) {
+      return [];
+    }
+    return content.kind.endsWith("List") && content.items !== undefined ? content.items : [content];
+  });
+}
+
+/**
+ * The one object of that kind and name, to be changed in place.
+ *
+ * @throws RunError when it is not there, as after a bump of a version whose manifest is another
+ */
+export function objectIn<Shape>(
+  objects: readonly KubernetesObject[],
+  kind: string,
+  name: string,
+): Shape {
+  const [found, ...more] = objects.filter(
+    (object) => object.kind === kind && object.metadata.name === name,
+  );
+  if (found === undefined || more.length > 0) {
+    throw new pulumi.RunError(
+      `expected one ${kind} ${name} in the manifest, got ${more.length + (found ? 1 : 0)}; ` +
+        "the manifest's version in components/versions.ts and what this program changes in it do not fit",
+    );
+  }
+  return found as unknown as Shape;
+}
+
+/** Lets `up` go on as soon as the object is applied, instead of when its pods are ready. */
+export function withoutWaiting(object: KubernetesObject): void {
+  object.metadata.annotations = { ...object.metadata.annotations, [skipAwait]: "true" };
+}
+
+export const skipAwait = "pulumi.com/skipAwait";
+
+/**
+ * Makes a resource of each object, called `<prefix>/<kind>/<name>`.
+ *
+ * What runs comes after what it needs to run: a DaemonSet whose service account is missing makes
+ * its pods much later than it could.
+ */
+export function applyObjects(
+  prefix: string,
+  objects: readonly KubernetesObject[],
+  opts: pulumi.CustomResourceOptions,
+): pulumi.CustomResource[] {
+  const make = (object: KubernetesObject, options: pulumi.CustomResourceOptions) => {
+    const kind = `${object.apiVersion}/${object.kind}`;
+    const Kind = kinds.get(kind);
+    if (Kind === undefined) {
+      throw new pulumi.RunError(
+        `${prefix} has a ${kind} called ${object.metadata.name}, and components/add-ons/objects.ts knows only ` +
+          `${[...kinds.keys()].join(", ")}; add the kind there`,
+      );
+    }
+    return Kind(`${prefix}/${object.kind}/${object.metadata.name}`, object, options);
+  };
+  const runs = ({ kind }: KubernetesObject) => kind === "DaemonSet" || kind === "Deployment";
+  const needed = objects.filter((object) => !runs(object)).map((object) => make(object, opts));
+  const afterNeeded = needed.length > 0 ? { ...opts, dependsOn: needed } : opts;
+  const running = objects.filter(runs).map((object) => make(object, afterNeeded));
+  return [...needed, ...running];
+}

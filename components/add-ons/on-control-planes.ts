@@ -1,0 +1,32 @@
+import type { Settings } from "../settings";
+
+const controlPlane = "node-role.kubernetes.io/control-plane";
+
+/**
+ * Where a pod belongs that calls Azure: on control plane machines, since they alone carry the
+ * identity, and also before the cloud provider has been there.
+ */
+export const nodeSelector = { "kubernetes.io/os": "linux", [controlPlane]: "" };
+
+export const tolerations = [
+  { key: controlPlane, operator: "Exists", effect: "NoSchedule" },
+  {
+    key: "node.cloudprovider.kubernetes.io/uninitialized",
+    operator: "Exists",
+    effect: "NoSchedule",
+  },
+  { key: "CriticalAddonsOnly", operator: "Exists" },
+];
+
+/** One to work and one to take over, each on a machine of its own. */
+export const replicas = ({ controlPlaneCount }: Pick<Settings, "controlPlaneCount">): number =>
+  Math.min(2, controlPlaneCount);
+
+/**
+ * On the host's network, a new pod has to wait for the old one's ports: with the usual order, where
+ * the new one comes first, a roll-out never ends when there are no more machines than pods.
+ */
+export const strategy = {
+  type: "RollingUpdate",
+  rollingUpdate: { maxSurge: 0, maxUnavailable: 1 },
+};

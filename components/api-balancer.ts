@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+
+import * as network from "@pulumi/azure-native/network";
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { apiPort } from "./kubeadm";
+import { Settings } from "./settings";
+
+export interface ApiBalancerArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Settings;
+  readonly subscriptionId: string;
+}
+
+/**
+ * The API's one name and address, in all zones.
+ *
+ * A control plane machine counts as healthy when its API server answers `/readyz`. The balancer gives
+ * nobody a way out: that is the NAT gateways' part.
+ */
+export class ApiBalancer extends pulumi.ComponentResource {
+  /** The pool that control plane machines join. Known once the balancer exists. */
+  readonly poolId: pulumi.Output<string>;
+
+  constructor(name: string, args: ApiBalancerArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:ApiBalancer", name, {}, opts);
+    const { resourceGroup, settings, subscriptionId } = args;
+    const resourceGroupName = resourceGroup.name;
+    const child = { parent: this, deletedWith: resourceGroup };
+    // The cloud provider adopts a balancer that bears the cluster's name.
+    const loadBalancerName = `${settings.clusterName}-api`;
+
+    const address = new network.PublicIPAddress(
+      `${name}-ip`,
+      {
+        resourceGroupName,
+        publicIpAddressName: loadBalancerName,
+        sku: { name: "Standard" },
+        publicIPAllocationMethod: "Static",
+        zones: [...settings.zones],
+        dnsSettings: { domainNameLabel: dnsLabel(settings.clusterName, subscriptionId) },
+      },
+      child,
+    );
+
+    // A rule names its own balancer's parts by full id.
+    const part = (kind: string, id: string) => ({
+      id: pulumi.interpolate`${resourceGroup.id}/providers/Microsoft.Network/loadBalancers/${loadBalancerName}/${kind}/${id}`,
+    });
+    const balancer = new network.LoadBalancer(
+      `${name}-lb`,
+      {
+        resourceGroupName,
+        loadBalancerName,
+        sku: { name: "Standard" },
+        frontendIPConfigurations: [{ name: "api", publicIPAddress: { id: address.id } }],
+        backendAddressPools: [{ name: "control-plane" }],
+        probes: [
+          {
+            name: "readyz",
+            protocol: "Https",
+            port: apiPort,
+            requestPath: "/readyz",
+            intervalInSeconds: 5,
+            numberOfProbes: 1,
+            probeThreshold: 2,
+          },
+        ],
+        loadBalancingRules: [
+          {
+            name: "api",
+            protocol: "Tcp",
+            frontendPort: apiPort,
+            backendPort: apiPort,
+            frontendIPConfiguration: part("frontendIPConfigurations", "api"),
+            backendAddressPools: [part("backendAddressPools", "control-plane")],
+            probe: part("probes", "readyz"),
+            // A quiet `kubectl logs --follow` must outlive Azure's default of four minutes.
+            idleTimeoutInMinutes: 30,
+            enableTcpReset: true,
+            disableOutboundSnat: true,
+          },
+        ],
+      },
+      child,
+    );
+
+    this.poolId = pulumi
+      .all([part("backendAddressPools", "control-plane").id, balancer.id])
+      .apply(([id]) => id);
+    this.registerOutputs();
+  }
+}
+
+/**
+ * The DNS label of the API: unique in a region, since it carries a hash of subscription and cluster,
+ * and the same for ever, since certificates and kubeconfigs carry it.
+ */
+export const dnsLabel = (clusterName: string, subscriptionId: string): string => {
+  // The same subscription is written in capitals by some tools.
+  const owner = `${subscriptionId.toLowerCase()}/${clusterName}`;
+  return `${clusterName}-${createHash("sha256").update(owner).digest("hex").slice(0, 8)}`;
+};
+
+/** The API's name, by which certificates, kubeconfigs and machines know it. */
+export const apiName = (settings: Settings, subscriptionId: string): string =>
+  `${dnsLabel(settings.clusterName, subscriptionId)}.${settings.location}.cloudapp.azure.com`;

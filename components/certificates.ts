@@ -1,0 +1,91 @@
+import * as pulumi from "@pulumi/pulumi";
+import * as tls from "@pulumi/tls";
+
+export interface KeyPair {
+  readonly cert: pulumi.Output<string>;
+  readonly key: pulumi.Output<string>;
+}
+
+/**
+ * Ten years, as kubeadm gives its own CAs. A new CA reaches every machine and every kubeconfig, so
+ * nothing here is renewed early: without a lead time Pulumi never plans a renewal by itself.
+ */
+const validityPeriodHours = 87_600;
+
+/**
+ * The keys that a cluster is born with. They come from here and not from `kubeadm init`, so that the
+ * kubeconfig is an output, nobody needs SSH, and any control plane machine can be replaced at any time.
+ * Changing one replaces no machine, but every machine's bootstrap step runs again.
+ */
+export class Certificates extends pulumi.ComponentResource {
+  readonly cluster: KeyPair;
+  readonly frontProxy: KeyPair;
+  readonly etcd: KeyPair;
+  /** Signs the tokens of service accounts; `cert` is the public key. */
+  readonly serviceAccount: KeyPair;
+  /** In group `kubeadm:cluster-admins`, which `kubeadm init` binds to the role cluster-admin. */
+  readonly admin: KeyPair;
+  /** From this one the tokens are derived by which workers join. */
+  readonly joinSecret: pulumi.Output<string>;
+
+  constructor(name: string, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:Certificates", name, {}, opts);
+    const child = { parent: this };
+
+    const privateKey = (what: string) =>
+      new tls.PrivateKey(`${name}-${what}-key`, { algorithm: "ECDSA", ecdsaCurve: "P256" }, child);
+    const authority = (what: string, commonName: string): KeyPair => {
+      const key = privateKey(what).privateKeyPem;
+      const { certPem } = new tls.SelfSignedCert(
+        `${name}-${what}`,
+        {
+          privateKeyPem: key,
+          subject: { commonName },
+          isCaCertificate: true,
+          setSubjectKeyId: true,
+          allowedUses: ["digital_signature", "key_encipherment", "cert_signing", "crl_signing"],
+          validityPeriodHours,
+          earlyRenewalHours: 0,
+        },
+        child,
+      );
+      return { cert: certPem, key };
+    };
+
+    this.cluster = authority("cluster-ca", "kubernetes");
+    this.frontProxy = authority("front-proxy-ca", "front-proxy-ca");
+    this.etcd = authority("etcd-ca", "etcd-ca");
+
+    const serviceAccountKey = privateKey("service-account");
+    this.serviceAccount = {
+      cert: serviceAccountKey.publicKeyPem,
+      key: serviceAccountKey.privateKeyPem,
+    };
+
+    const adminKey = privateKey("admin").privateKeyPem;
+    const request = new tls.CertRequest(
+      `${name}-admin-request`,
+      {
+        privateKeyPem: adminKey,
+        subject: { commonName: "kubernetes-admin", organization: "kubeadm:cluster-admins" },
+      },
+      child,
+    );
+    const admin = new tls.LocallySignedCert(
+      `${name}-admin`,
+      {
+        certRequestPem: request.certRequestPem,
+        caCertPem: this.cluster.cert,
+        caPrivateKeyPem: this.cluster.key,
+        allowedUses: ["digital_signature", "key_encipherment", "client_auth"],
+        validityPeriodHours,
+        earlyRenewalHours: 0,
+      },
+      child,
+    );
+    this.admin = { cert: admin.certPem, key: adminKey };
+
+    this.joinSecret = privateKey("join").privateKeyPem;
+    this.registerOutputs();
+  }
+}

@@ -1,0 +1,74 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { ApiServer } from "./add-ons/api-server";
+import { Certificates } from "./certificates";
+import { Plan } from "./plan";
+
+export interface Access {
+  readonly clusterName: string;
+  /** `https://name:port` */
+  readonly server: string;
+  readonly caCert: string;
+  readonly clientCert: string;
+  readonly clientKey: string;
+}
+
+export const serverOf = ({ name, port }: ApiServer): string => `https://${name}:${port}`;
+
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+/** A kubeconfig that needs nothing but the certificates that the cluster was born with. */
+export function renderKubeconfig(access: Access): string {
+  const { clusterName } = access;
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [
+      {
+        name: clusterName,
+        cluster: {
+          server: access.server,
+          "certificate-authority-data": base64(access.caCert),
+        },
+      },
+    ],
+    users: [
+      {
+        name: `${clusterName}-admin`,
+        user: {
+          "client-certificate-data": base64(access.clientCert),
+          "client-key-data": base64(access.clientKey),
+        },
+      },
+    ],
+    contexts: [
+      { name: clusterName, context: { cluster: clusterName, user: `${clusterName}-admin` } },
+    ],
+    "current-context": clusterName,
+  });
+}
+
+/**
+ * The kubeconfig, secret, and known only once `founding` is.
+ *
+ * All its parts exist before the first machine boots. Handed out that early, it would make the Kubernetes
+ * provider call a server that is not there, and fail even a preview.
+ */
+export const kubeconfigOnce = (
+  founding: pulumi.Output<unknown>,
+  { settings, apiServer }: Pick<Plan, "settings" | "apiServer">,
+  { cluster, admin }: Pick<Certificates, "cluster" | "admin">,
+): pulumi.Output<string> =>
+  pulumi.secret(
+    pulumi
+      .all([cluster.cert, admin.cert, admin.key, founding])
+      .apply(([caCert, clientCert, clientKey]) =>
+        renderKubeconfig({
+          clusterName: settings.clusterName,
+          server: serverOf(apiServer),
+          caCert,
+          clientCert,
+          clientKey,
+        }),
+      ),
+  );

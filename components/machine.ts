@@ -1,0 +1,196 @@
+import * as compute from "@pulumi/azure-native/compute";
+import * as network from "@pulumi/azure-native/network";
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { BootstrapFacts, MachineFacts, tag } from "./azure-facts";
+import { generationOf, replacing, taintsTag, taintsText } from "./generation";
+import { Settings } from "./settings";
+import { Machine as Plan } from "./topology";
+
+export interface MachineArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Settings;
+  readonly plan: Plan;
+  readonly subnetId: pulumi.Input<string>;
+  /** Pool of the API balancer; control planes only. */
+  readonly poolId?: pulumi.Input<string>;
+  /** Managed identity; control planes only. */
+  readonly identityId?: pulumi.Input<string>;
+  /** base64; a changed byte replaces the machine. */
+  readonly customData: string;
+  /** What must have ended before the VM may be made, changed or replaced. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+export interface BootstrapArgs {
+  readonly facts: MachineFacts | undefined;
+  /** When this program started, for a run of the step that has to be ordered anew. */
+  readonly now: string;
+  /** vmId of the machine that founded or may found the cluster; control planes only. */
+  readonly founder?: pulumi.Input<string>;
+  /** What runs as root; it may hold keys. */
+  readonly script: pulumi.Output<string>;
+  readonly after: readonly pulumi.Resource[];
+}
+
+/**
+ * One network interface and one VM in one zone: what control plane and workers are made of. Its third
+ * part, the bootstrap step, is added by `bootstrap` when what it waits for exists.
+ *
+ * The interface outlives the VM, so that a replaced machine keeps its address and its place in the balancer.
+ */
+export class Machine extends pulumi.ComponentResource {
+  readonly plan: Plan;
+  readonly vm: compute.VirtualMachine;
+  private readonly args: MachineArgs;
+
+  constructor(args: MachineArgs, opts?: pulumi.ComponentResourceOptions) {
+    const { plan, resourceGroup, settings } = args;
+    super("zoned:index:Machine", plan.name, {}, opts);
+    this.plan = plan;
+    this.args = args;
+    const { name, zone } = plan;
+    const resourceGroupName = resourceGroup.name;
+    const child = { parent: this, deletedWith: resourceGroup };
+
+    const nic = new network.NetworkInterface(
+      `${name}-nic`,
+      {
+        resourceGroupName,
+        networkInterfaceName: `${name}-nic`,
+        enableIPForwarding: true,
+        ipConfigurations: [
+          {
+            name: "node",
+            primary: true,
+            subnet: { id: args.subnetId },
+            privateIPAllocationMethod: "Static",
+            privateIPAddress: plan.address,
+            loadBalancerBackendAddressPools: args.poolId === undefined ? [] : [{ id: args.poolId }],
+          },
+        ],
+      },
+      child,
+    );
+
+    // No list of data disks: the disk driver attaches them, and a list sent after a refresh would be stale.
+    this.vm = new compute.VirtualMachine(
+      `${name}-vm`,
+      {
+        resourceGroupName,
+        vmName: name,
+        zones: [zone],
+        hardwareProfile: { vmSize: plan.size },
+        identity:
+          args.identityId === undefined
+            ? undefined
+            : { type: "UserAssigned", userAssignedIdentities: [args.identityId] },
+        networkProfile: {
+          networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
+        },
+        osProfile: {
+          computerName: name,
+          adminUsername: settings.adminUsername,
+          customData: args.customData,
+          linuxConfiguration: {
+            disablePasswordAuthentication: true,
+            provisionVMAgent: true,
+            ssh: {
+              publicKeys: [
+                {
+                  path: `/home/${settings.adminUsername}/.ssh/authorized_keys`,
+                  keyData: settings.sshPublicKey,
+                },
+              ],
+            },
+          },
+        },
+        storageProfile: {
+          imageReference: {
+            publisher: "Canonical",
+            offer: "ubuntu-24_04-lts",
+            sku: "server",
+            version: settings.imageVersion,
+          },
+          osDisk: {
+            createOption: "FromImage",
+            caching: "ReadWrite",
+            deleteOption: "Delete",
+            diskSizeGB: settings.osDiskSizeGb,
+            managedDisk: { storageAccountType: settings.osDiskSku },
+          },
+        },
+        // Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them.
+        securityProfile: {
+          securityType: "TrustedLaunch",
+          uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+        },
+        diagnosticsProfile: { bootDiagnostics: { enabled: true } },
+        tags: {
+          [tag.generation]: generationOf(plan, settings, args.customData),
+          [tag.kubernetes]: settings.kubernetesVersion,
+          [taintsTag]: taintsText(plan),
+        },
+      },
+      {
+        ...child,
+        dependsOn: [...args.after],
+        replaceOnChanges: [...replacing],
+        // Its interface and its name can belong to one VM only.
+        deleteBeforeReplace: true,
+      },
+    );
+    this.registerOutputs();
+  }
+
+  /**
+   * The step that founds or joins, and ends when that is done. Azure runs it again when its settings, the
+   * script or the tag below change; on a machine that is a healthy member it only verifies.
+   */
+  bootstrap({
+    facts,
+    now,
+    founder,
+    script,
+    after,
+  }: BootstrapArgs): compute.VirtualMachineExtension {
+    const { resourceGroup } = this.args;
+    const run = runOf(facts?.bootstrap, now);
+    return new compute.VirtualMachineExtension(
+      `${this.plan.name}-bootstrap`,
+      {
+        resourceGroupName: resourceGroup.name,
+        vmName: this.vm.name,
+        vmExtensionName: "bootstrap",
+        publisher: "Microsoft.Azure.Extensions",
+        type: "CustomScript",
+        typeHandlerVersion: "2.1",
+        autoUpgradeMinorVersion: true,
+        // An equal PUT returns the old result, also an old failure. A resize reboots the machine: then the
+        // next machine has to wait until this one was seen healthy again.
+        forceUpdateTag: `${run}/${this.plan.size}`,
+        protectedSettings: pulumi.secret({
+          script: script.apply((text) => Buffer.from(text).toString("base64")),
+        }),
+        tags: { [tag.run]: run, ...(founder === undefined ? {} : { [tag.founder]: founder }) },
+      },
+      {
+        parent: this,
+        deletedWith: this.vm,
+        dependsOn: [...after],
+        // The agent gives a script 90 minutes.
+        customTimeouts: { create: "95m", update: "95m" },
+      },
+    );
+  }
+}
+
+/**
+ * Which run of the bootstrap step this is, named by the time when it was ordered. The same as long as the
+ * step is well; another one when Azure shows it as failed, since Azure repeats no equal request.
+ */
+export const runOf = (bootstrap: BootstrapFacts | undefined, now: string): string =>
+  bootstrap?.run === undefined || ["Failed", "Canceled"].includes(bootstrap.state)
+    ? now
+    : bootstrap.run;

@@ -1,0 +1,168 @@
+import * as network from "@pulumi/azure-native/network";
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { apiPort } from "./kubeadm";
+import { Settings } from "./settings";
+import { zoneCidr } from "./topology";
+
+export interface NetworkArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Settings;
+}
+
+/**
+ * The network of the nodes: a subnet per zone, closed to everything that no rule admits, each with a
+ * way out that survives the other zones.
+ *
+ * A Standard NAT gateway lives in one zone, so with `egress: zonal` every zone has its own. With
+ * `egress: single` one gateway without zone serves all subnets: cheaper, and down when its zone is.
+ */
+export class Network extends pulumi.ComponentResource {
+  /** By zone. */
+  readonly subnetIds: ReadonlyMap<string, pulumi.Output<string>>;
+  readonly names: NetworkNames;
+
+  constructor(name: string, args: NetworkArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:Network", name, {}, opts);
+    const { resourceGroup, settings } = args;
+    const resourceGroupName = resourceGroup.name;
+    const child = { parent: this, deletedWith: resourceGroup };
+    this.names = networkNames(settings.clusterName);
+
+    const virtualNetwork = new network.VirtualNetwork(
+      `${name}-vnet`,
+      {
+        resourceGroupName,
+        virtualNetworkName: this.names.virtualNetwork,
+        addressSpace: { addressPrefixes: [settings.networkCidr] },
+      },
+      child,
+    );
+    // Its rules are resources of their own: a list here would take away what the cloud provider adds.
+    const securityGroup = new network.NetworkSecurityGroup(
+      `${name}-nsg`,
+      { resourceGroupName, networkSecurityGroupName: this.names.securityGroup },
+      child,
+    );
+    const routeTable = new network.RouteTable(
+      `${name}-rt`,
+      { resourceGroupName, routeTableName: this.names.routeTable },
+      child,
+    );
+
+    const gateway = (suffix: string, gatewayZones: readonly string[], addressZones: readonly string[]) => {
+      const address = new network.PublicIPAddress(
+        `${name}-egress${suffix}-ip`,
+        {
+          resourceGroupName,
+          publicIpAddressName: `${settings.clusterName}-egress${suffix}`,
+          sku: { name: "Standard" },
+          publicIPAllocationMethod: "Static",
+          zones: [...addressZones],
+        },
+        child,
+      );
+      const nat = new network.NatGateway(
+        `${name}-egress${suffix}`,
+        {
+          resourceGroupName,
+          natGatewayName: `${settings.clusterName}-egress${suffix}`,
+          sku: { name: "Standard" },
+          publicIpAddresses: [{ id: address.id }],
+          zones: [...gatewayZones],
+        },
+        child,
+      );
+      return { nat, address };
+    };
+    const gateways =
+      settings.egress === "zonal"
+        ? settings.zones.map((zone) => gateway(`-${zone}`, [zone], [zone]))
+        : [gateway("", [], settings.zones)];
+
+    // Azure changes one subnet of a network, and one rule of a group, at a time: hence the chains.
+    const chain: pulumi.Resource[] = [];
+    const last = () => chain.slice(-1);
+    this.subnetIds = new Map(
+      settings.zones.map((zone, index) => {
+        const subnet = new network.Subnet(
+          `${name}-nodes-${zone}`,
+          {
+            resourceGroupName,
+            virtualNetworkName: virtualNetwork.name,
+            subnetName: `nodes-${zone}`,
+            addressPrefix: zoneCidr(settings.networkCidr, zone),
+            defaultOutboundAccess: false,
+            networkSecurityGroup: { id: securityGroup.id },
+            routeTable: { id: routeTable.id },
+            natGateway: { id: (gateways[index] ?? gateways[0]!).nat.id },
+          },
+          { ...child, dependsOn: last() },
+        );
+        chain.push(subnet);
+        return [zone, subnet.id];
+      }),
+    );
+
+    const rule = (sentence: string, priority: number, port: number, from: pulumi.Input<string>[]) => {
+      chain.push(
+        new network.SecurityRule(
+          `${name}-${sentence}`,
+          {
+            resourceGroupName,
+            networkSecurityGroupName: securityGroup.name,
+            securityRuleName: sentence,
+            priority,
+            direction: "Inbound",
+            access: "Allow",
+            protocol: "Tcp",
+            sourceAddressPrefixes: from,
+            sourcePortRange: "*",
+            destinationAddressPrefix: settings.networkCidr,
+            destinationPortRange: String(port),
+          },
+          { ...child, dependsOn: last() },
+        ),
+      );
+    };
+    rule("operators-reach-the-api", 200, apiPort, [...settings.apiAccessCidrs]);
+    // A node's packet to the balancer's public address leaves by the NAT gateway and comes back as a stranger.
+    rule(
+      "nodes-reach-the-api-through-their-way-out",
+      210,
+      apiPort,
+      gateways.map(({ address }) => addressOf(address, this)),
+    );
+    if (settings.sshAccessCidrs.length > 0) {
+      rule("operators-reach-ssh", 220, 22, [...settings.sshAccessCidrs]);
+    }
+
+    this.registerOutputs();
+  }
+}
+
+export interface NetworkNames {
+  readonly virtualNetwork: string;
+  readonly securityGroup: string;
+  readonly routeTable: string;
+}
+
+export const networkNames = (clusterName: string): NetworkNames => ({
+  virtualNetwork: `${clusterName}-vnet`,
+  securityGroup: `${clusterName}-nsg`,
+  routeTable: `${clusterName}-rt`,
+});
+
+/** The address itself: Azure's answer leaves it out only while the address is being made. */
+const addressOf = (ip: network.PublicIPAddress, owner: pulumi.Resource): pulumi.Output<string> =>
+  pulumi.all([ip.ipAddress, ip.name]).apply(([address, name]) => {
+    if (address === undefined) {
+      throw new pulumi.ResourceError(
+        `Azure returned the public IP ${name} without an address; run pulumi refresh, then pulumi up`,
+        owner,
+        true,
+      );
+    }
+    return address;
+  });

@@ -1,0 +1,58 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import { Provider } from "@pulumi/kubernetes/provider";
+
+import { AddOns } from "./components/add-ons/add-ons";
+import { NodeAddOns } from "./components/add-ons/node-add-ons";
+import { ApiBalancer } from "./components/api-balancer";
+import { Certificates } from "./components/certificates";
+import { ControlPlane } from "./components/control-plane";
+import { Identity } from "./components/identity";
+import { kubeconfigOnce } from "./components/kubeconfig";
+import { Network } from "./components/network";
+import { outputsOf } from "./components/outputs";
+import { makePlan } from "./components/plan";
+import { loadSettings } from "./components/settings";
+import { Workers } from "./components/workers";
+
+export = async () => {
+  const settings = loadSettings();
+  const plan = await makePlan(settings);
+
+  const resourceGroup = new ResourceGroup(
+    "cluster",
+    { resourceGroupName: settings.clusterName, location: settings.location },
+    { protect: settings.protect },
+  );
+  const shared = { resourceGroup, ...plan };
+  const network = new Network("network", shared);
+  const api = new ApiBalancer("api", shared);
+  const certificates = new Certificates("pki");
+  const identity = new Identity("identity", shared);
+
+  const parts = { resourceGroup, plan, network, certificates };
+  const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity });
+  const kubeconfig = kubeconfigOnce(controlPlane.founded, plan, certificates);
+  const cluster = new Provider("kubernetes", {
+    kubeconfig,
+    clusterIdentifier: plan.apiServer.name,
+    deleteUnreachable: true,
+  });
+
+  const nodeAddOns = new NodeAddOns("node-add-ons", shared, { provider: cluster });
+  controlPlane.join(nodeAddOns);
+  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlane }, { provider: cluster });
+  const joins = [...controlPlane.steps, ...workers.steps];
+  new AddOns(
+    "add-ons",
+    {
+      ...shared,
+      credential: identity.credential,
+      nodeAddOns,
+      joins,
+      machineIds: [...controlPlane.machines, ...workers.machines].map(({ vm }) => vm.vmId),
+    },
+    { provider: cluster },
+  );
+
+  return outputsOf(plan, resourceGroup, kubeconfig, joins);
+};

@@ -1,0 +1,185 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import { Provider } from "@pulumi/kubernetes/provider";
+import * as pulumi from "@pulumi/pulumi";
+
+import { AddOns } from "../components/add-ons/add-ons";
+import { NodeAddOns } from "../components/add-ons/node-add-ons";
+import { manifests } from "../components/versions";
+import { dependenciesOf, Recorder } from "./record";
+import { sound, subscriptionId } from "./sample";
+import { itWith } from "./upstream";
+
+const without = {
+  cni: "none",
+  cloudProvider: false,
+  diskDriver: false,
+  storageClasses: false,
+} as const;
+
+interface Change {
+  readonly settings?: Partial<typeof sound>;
+  readonly texts?: ReadonlyMap<string, string>;
+  readonly machineIds?: readonly string[];
+  readonly apiName?: string;
+}
+
+async function build(given: Change) {
+  const {
+    settings: change = {},
+    texts = new Map(),
+    machineIds = ["a", "b"],
+    apiName = "api.example",
+  } = given;
+  const recorder = await Recorder.start();
+  const resourceGroup = new ResourceGroup("cluster");
+  const provider = new Provider("kubernetes", { kubeconfig: "{}" });
+  const join = new pulumi.ComponentResource("test:index:Join", "join");
+  const settings = { ...sound, cni: "flannel" as const, diskDriver: false, ...change };
+  const shared = { resourceGroup, settings, texts, apiServer: { name: apiName, port: 6443 } };
+  const opts = { provider, transformations: [recorder.watch] };
+  const nodeAddOns = new NodeAddOns("node-add-ons", shared, opts);
+  new AddOns(
+    "add-ons",
+    {
+      ...shared,
+      tenantId: "tenant",
+      subscriptionId,
+      credential: { clientId: pulumi.output("client") },
+      nodeAddOns,
+      joins: [join],
+      machineIds,
+    },
+    opts,
+  );
+  return { recorder, provider, join, nodeAddOns };
+}
+
+const names = async (recorder: Recorder) =>
+  (await recorder.objects()).map(({ inputs }) => `${inputs.kind} ${inputs.metadata.name}`);
+
+describe("the add-ons", () => {
+  it("are nothing at all for those who bring their own", async () => {
+    const { recorder } = await build({ settings: without });
+
+    expect(await names(recorder)).toEqual([]);
+  });
+
+  it.each([
+    { setting: "cni", leave: { cni: "none" as const }, out: "DaemonSet kube-flannel-ds" },
+    {
+      setting: "cloudProvider",
+      leave: { cloudProvider: false },
+      out: "DaemonSet cloud-node-manager",
+    },
+    {
+      setting: "cloudProvider",
+      leave: { cloudProvider: false },
+      out: "Deployment cloud-controller-manager",
+    },
+    {
+      setting: "cloudProvider",
+      leave: { cloudProvider: false },
+      out: "Secret azure-cloud-provider",
+    },
+    {
+      setting: "storageClasses",
+      leave: { storageClasses: false },
+      out: "StorageClass standard-ssd",
+    },
+  ])("leave out $out by the setting $setting", async ({ leave, out }) => {
+    expect(await names((await build({})).recorder)).toContain(out);
+    expect(await names((await build({ settings: leave })).recorder)).not.toContain(out);
+  });
+
+  itWith(
+    manifests.diskDriver,
+    "leave out the disk driver by its setting, which needs azure.json too",
+    async (texts) => {
+      const settings = { ...without, diskDriver: true };
+
+      const objects = await names((await build({ settings, texts })).recorder);
+
+      expect(objects).toContain("Secret azure-cloud-provider");
+      expect(objects).toContain("DaemonSet csi-azuredisk-node");
+      expect(await names((await build({ settings: without })).recorder)).not.toContain(
+        "DaemonSet csi-azuredisk-node",
+      );
+    },
+  );
+
+  it("are all made in the cluster that was handed over", async () => {
+    const { recorder, provider } = await build({});
+
+    for (const { type, resource } of await recorder.objects()) {
+      expect([type, resource?.getProvider(type)]).toEqual([type, provider]);
+    }
+  });
+
+  it("do not wait for joins where joins wait for them", async () => {
+    const { recorder, join } = await build({});
+
+    for (const name of ["cloud-node-manager", "kube-flannel-ds"]) {
+      const daemonSets = (await recorder.of("kubernetes:apps/v1:DaemonSet")).filter(
+        ({ inputs }) => inputs.metadata.name === name,
+      );
+      expect(daemonSets).toHaveLength(1);
+      expect(await dependenciesOf(daemonSets[0]!)).not.toContain(join);
+    }
+  });
+
+  it("run the cloud controller only after the joins, on which its second replica depends", async () => {
+    const { recorder, join } = await build({});
+
+    const account = await recorder.object("ServiceAccount", "cloud-controller-manager");
+    expect(await dependenciesOf(account)).toContain(join);
+    const deployment = await recorder.object("Deployment", "cloud-controller-manager");
+    expect(await dependenciesOf(deployment)).toContain(account.resource);
+  });
+});
+
+describe("the roll-out", () => {
+  const patches = async (change: Change) => {
+    const built = await build(change);
+    return { ...built, patches: await built.recorder.of("kubernetes:apps/v1:DaemonSetPatch") };
+  };
+  const awaitedFor = async (change: Change) =>
+    (await patches(change)).patches.map(
+      ({ inputs }) => inputs.metadata.annotations["zoned/awaited-for"],
+    );
+
+  it("is awaited at the end, for all that was applied before there were machines", async () => {
+    const { patches: found, join } = await patches({});
+
+    expect(found.map(({ inputs }) => inputs.metadata.name)).toEqual([
+      "kube-flannel-ds",
+      "cloud-node-manager",
+    ]);
+    for (const patch of found) {
+      expect(await dependenciesOf(patch)).toContain(join);
+      expect(patch.inputs.metadata.annotations).not.toHaveProperty(["pulumi.com/skipAwait"]);
+    }
+  });
+
+  itWith(manifests.canal, "is awaited for Canal's controller too", async (texts) => {
+    const { recorder } = await patches({ settings: { cni: "canal" }, texts });
+
+    const deployment = await recorder.only("kubernetes:apps/v1:DeploymentPatch");
+
+    expect(deployment.inputs.metadata).toMatchObject({
+      namespace: "kube-system",
+      name: "calico-kube-controllers",
+    });
+  });
+
+  it("is awaited again for another machine or another specification, and else is not", async () => {
+    const first = await awaitedFor({});
+
+    expect(await awaitedFor({ machineIds: ["b", "a"] })).toEqual(first);
+    const replaced = await awaitedFor({ machineIds: ["a", "c"] });
+    expect(replaced[0]).not.toBe(first[0]);
+    expect(replaced[1]).not.toBe(first[1]);
+    const [flannel, nodeManager] = await awaitedFor({ apiName: "other.example" });
+    expect(flannel).toBe(first[0]);
+    expect(nodeManager).not.toBe(first[1]);
+  });
+});

@@ -1,0 +1,197 @@
+import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
+import { AddressInfo } from "node:net";
+
+import { askAzure } from "../components/azure-facts";
+import { Recorder } from "./record";
+import { sound, subscriptionId } from "./sample";
+
+const token = "the-token-that-nobody-sees";
+const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
+const skus = `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`;
+
+interface Answer {
+  readonly status?: number;
+  /** A function learns the server's address. */
+  readonly body: unknown;
+}
+
+/** Resource Manager's answers by path, each list in turn, the last one for ever. */
+type Answers = Readonly<Record<string, readonly Answer[]>>;
+
+const error = (status: number, code: string) => ({
+  status,
+  body: { error: { code, message: "…" } },
+});
+const list = (...value: unknown[]) => ({ body: { value } });
+
+const sound200: Answers = {
+  [group]: [{ body: { properties: { provisioningState: "Succeeded" } } }],
+  [`${group}/resources`]: [list()],
+  [skus]: [list()],
+};
+
+let server: Server | undefined;
+let requests: {
+  readonly raw: string;
+  readonly url: URL;
+  readonly headers: IncomingMessage["headers"];
+}[];
+
+/** Plays Resource Manager, and asks it. */
+const ask = async (answers: Answers = {}) => {
+  const all = { ...sound200, ...answers };
+  const times = new Map<string, number>();
+  requests = [];
+  server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    const url = new URL(request.url!, "http://localhost");
+    requests.push({ raw: request.url!, url, headers: request.headers });
+    const key = url.searchParams.has("page") ? `${url.pathname}?page` : url.pathname;
+    const turn = times.get(key) ?? 0;
+    times.set(key, turn + 1);
+    const turns = all[key] ?? [{ status: 500, body: `no answer for ${key}` }];
+    const { status = 200, body } = turns[Math.min(turn, turns.length - 1)]!;
+    const text = typeof body === "function" ? body(endpoint()) : body;
+    response.writeHead(status).end(typeof text === "string" ? text : JSON.stringify(text));
+  });
+  await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
+  const endpoint = () => `http://127.0.0.1:${(server!.address() as AddressInfo).port}`;
+  await Recorder.start({
+    calls: {
+      "azure-native:authorization:getClientConfig": () => ({ subscriptionId, tenantId: "the-tenant" }),
+      "azure-native:authorization:getClientToken": () => ({ token }),
+    },
+  });
+  return askAzure({ ...sound, resourceManagerEndpoint: endpoint() });
+};
+
+const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
+
+beforeEach(() => {
+  // Nobody waits here for what Azure needs a moment for.
+  const wait = globalThis.setTimeout;
+  jest
+    .spyOn(globalThis, "setTimeout")
+    .mockImplementation(((then: () => void) => wait(then, 0)) as typeof setTimeout);
+});
+
+afterEach(async () => {
+  jest.restoreAllMocks();
+  server?.closeAllConnections();
+  await new Promise((resolve) => server?.close(resolve));
+});
+
+const machine = (name: string, tags?: Record<string, string>) => ({
+  name,
+  type: "Microsoft.Compute/virtualMachines",
+  tags,
+  provisioningState: "Succeeded",
+});
+const bootstrap = (name: string, provisioningState: string, tags?: Record<string, string>) => ({
+  name: `${name}/bootstrap`,
+  type: "Microsoft.Compute/virtualMachines/extensions",
+  tags,
+  provisioningState,
+});
+
+it("asks three questions, whatever the number of machines", async () => {
+  const many = Array.from({ length: 300 }, (_, index) => machine(`machine-${index}`));
+  const { machines } = await ask({ [`${group}/resources`]: [list(...many)] });
+
+  expect(machines.size).toBe(300);
+  expect(requests).toHaveLength(3);
+});
+
+it("asks as Azure Resource Manager wants to be asked", async () => {
+  const { tenantId, groupState } = await ask();
+
+  const query = (path: string) =>
+    requests.find(({ url }) => url.pathname === path)?.url.searchParams;
+  expect(query(group)?.get("api-version")).toBe("2024-03-01");
+  expect(Object.fromEntries(query(`${group}/resources`)!)).toEqual({
+    $filter:
+      "resourceType eq 'Microsoft.Compute/virtualMachines' or " +
+      "resourceType eq 'Microsoft.Compute/virtualMachines/extensions'",
+    $expand: "provisioningState",
+    "api-version": "2024-03-01",
+  });
+  expect(Object.fromEntries(query(skus)!)).toEqual({
+    $filter: "location eq 'westeurope'",
+    "api-version": "2021-07-01",
+  });
+  for (const { raw, headers } of requests) {
+    expect(headers.authorization).toBe(`Bearer ${token}`);
+    expect(raw).not.toContain("+");
+  }
+  expect([tenantId, groupState]).toEqual(["the-tenant", "Succeeded"]);
+});
+
+it("reads what the last up wrote on machines and on their steps", async () => {
+  const { machines } = await ask({
+    [`${group}/resources`]: [
+      list(
+        machine("cp-1", { "zoned-generation": "abc", "zoned-kubernetes": sound.kubernetesVersion }),
+        bootstrap("cp-1", "Succeeded", { "zoned-run": "then", "zoned-founder": "the-founder" }),
+        { ...machine("cp-2"), type: "MICROSOFT.COMPUTE/VIRTUALMACHINES" },
+        { ...bootstrap("cp-2", "Failed"), name: "cp-2/monitoring" },
+        bootstrap("cp-3", "Failed"),
+      ),
+    ],
+  });
+
+  expect(Object.fromEntries(machines)).toEqual({
+    "cp-1": {
+      generation: "abc",
+      kubernetesVersion: sound.kubernetesVersion,
+      bootstrap: { state: "Succeeded", run: "then", founder: "the-founder" },
+    },
+    "cp-2": {},
+  });
+});
+
+it("reads all pages of a list", async () => {
+  const first = (endpoint: string) => ({
+    value: [machine("cp-1")],
+    nextLink: `${endpoint}${group}/resources?page=2`,
+  });
+  const { machines } = await ask({
+    [`${group}/resources`]: [{ body: first }],
+    [`${group}/resources?page`]: [list(machine("cp-2"))],
+  });
+
+  expect([...machines.keys()]).toEqual(["cp-1", "cp-2"]);
+});
+
+it("knows nothing of a group that does not exist, and asks for that once", async () => {
+  const missing = [error(404, "ResourceGroupNotFound")];
+  const facts = await ask({ [group]: missing, [`${group}/resources`]: missing });
+
+  expect(facts).toMatchObject({ groupState: undefined, machines: new Map() });
+  expect(requests).toHaveLength(3);
+});
+
+it.each([429, 500, 503])("asks again when Azure answers %d", async (status) => {
+  const size = { resourceType: "virtualMachines", name: "Standard_D2s_v5" };
+  const facts = await ask({ [skus]: [error(status, "Busy"), error(status, "Busy"), list(size)] });
+
+  expect(facts.skus).toEqual([size]);
+  expect(times(skus)).toBe(3);
+});
+
+it.each`
+  trouble                         | path     | answer                               | says      | asked
+  ${"is busy for good"}           | ${skus}  | ${error(503, "Busy")}                | ${"503"}  | ${4}
+  ${"lets nobody in"}             | ${group} | ${error(403, "AuthorizationFailed")} | ${"403"}  | ${1}
+  ${"knows no such subscription"} | ${skus}  | ${error(404, "SubscriptionNotFound")} | ${"404"}  | ${1}
+  ${"is no Azure"}                | ${skus}  | ${{ body: "<html>" }}                | ${"JSON"} | ${4}
+`("says what to do when Azure $trouble, never the token", async ({ path, answer, says, asked }) => {
+  const message = await ask({ [path]: [answer] }).then(
+    () => "no error",
+    (thrown: Error) => thrown.message,
+  );
+
+  expect(message).toContain(says);
+  expect(message).toMatch(new RegExp(`GET http://[^ ]*${path}`));
+  expect(message).toContain("resourceManagerEndpoint");
+  expect(message).not.toContain(token);
+  expect(times(path)).toBe(asked);
+});

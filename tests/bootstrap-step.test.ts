@@ -1,0 +1,113 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { BootstrapArgs, Machine, runOf } from "../components/machine";
+import { awaitedBy } from "./machines";
+import { Recorder } from "./record";
+import { machine as plan, sound } from "./sample";
+
+const now = "2026-03-01T10:00:00.000Z";
+const script = "#!/bin/sh\n# keys follow\n";
+
+const build = async (change: Partial<BootstrapArgs> = {}, size = plan.size) => {
+  const recorder = await Recorder.start({
+    filledIn: { "azure-native:compute:VirtualMachine": ({ inputs }) => ({ name: inputs.vmName }) },
+  });
+  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const earlier = new ResourceGroup("something-earlier");
+  const machine = new Machine(
+    {
+      resourceGroup,
+      settings: sound,
+      plan: { ...plan, size },
+      subnetId: "the-subnet",
+      customData: "",
+      after: [],
+    },
+    { transformations: [recorder.watch] },
+  );
+  machine.bootstrap({
+    facts: undefined,
+    now,
+    script: pulumi.output(script),
+    after: [earlier],
+    ...change,
+  });
+  const step = await recorder.only("azure-native:compute:VirtualMachineExtension");
+  return { ...step, machine };
+};
+
+const succeeded = { bootstrap: { state: "Succeeded", run: "then" } };
+const failed = { bootstrap: { state: "Failed", run: "then" } };
+
+it("is the machine's one custom script", async () => {
+  const { inputs } = await build();
+
+  expect(inputs).toMatchObject({
+    vmName: "zoned-test-cp-1",
+    vmExtensionName: "bootstrap",
+    publisher: "Microsoft.Azure.Extensions",
+    type: "CustomScript",
+    typeHandlerVersion: "2.1",
+  });
+});
+
+it("carries its script where Azure shows it to nobody, and Pulumi neither", async () => {
+  const { inputs } = await build();
+
+  expect(inputs.protectedSettings).toEqual({
+    [pulumi.runtime.specialSigKey]: pulumi.runtime.specialSecretSig,
+    value: { script: Buffer.from(script).toString("base64") },
+  });
+  expect(inputs).not.toHaveProperty("settings");
+});
+
+it("has longer than the agent gives a script", async () => {
+  const { opts } = await build();
+
+  expect(opts.customTimeouts).toEqual({ create: "95m", update: "95m" });
+});
+
+it("goes with its VM, and waits for what it is told to wait for", async () => {
+  const { machine, ...step } = await build();
+
+  expect(step.opts.deletedWith === machine.vm).toBe(true);
+  expect(await awaitedBy(step)).toEqual(["something-earlier"]);
+});
+
+it("is the same request in the next up if it went well, and another one if it failed", async () => {
+  const tagOf = async (facts: BootstrapArgs["facts"]) =>
+    (await build({ facts })).inputs.forceUpdateTag as string;
+
+  const well = await tagOf(succeeded);
+
+  expect(await tagOf(succeeded)).toBe(well);
+  expect(well).toContain("then");
+  expect(await tagOf(failed)).toContain(now);
+});
+
+it("runs again after a resize, since that is a reboot and the next machine has to wait for its end", async () => {
+  const before = await build({ facts: succeeded });
+  const after = await build({ facts: succeeded }, "Standard_D4s_v5");
+
+  expect(after.inputs.forceUpdateTag).not.toBe(before.inputs.forceUpdateTag);
+});
+
+it("tells the next up its run and its founder", async () => {
+  expect((await build({ facts: succeeded, founder: "the-founder" })).inputs.tags).toEqual({
+    "zoned-run": "then",
+    "zoned-founder": "the-founder",
+  });
+  expect((await build()).inputs.tags).toEqual({ "zoned-run": now });
+});
+
+it.each([
+  { step: "is new", bootstrap: undefined, run: now },
+  { step: "bears no run", bootstrap: { state: "Succeeded" }, run: now },
+  { step: "failed", bootstrap: failed.bootstrap, run: now },
+  { step: "was canceled", bootstrap: { state: "Canceled", run: "then" }, run: now },
+  { step: "succeeded", bootstrap: succeeded.bootstrap, run: "then" },
+  { step: "is running", bootstrap: { state: "Updating", run: "then" }, run: "then" },
+])("orders run $run of a step that $step", ({ bootstrap, run }) => {
+  expect(runOf(bootstrap, now)).toBe(run);
+});

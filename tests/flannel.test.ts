@@ -1,0 +1,120 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+
+import { Cni } from "../components/add-ons/cni";
+import { manifests, versions } from "../components/versions";
+import { Recorder } from "./record";
+import { sound } from "./sample";
+import { itWith } from "./upstream";
+
+async function build(
+  change: Partial<typeof sound>,
+  texts: ReadonlyMap<string, string> = new Map(),
+) {
+  const recorder = await Recorder.start();
+  const resourceGroup = new ResourceGroup("cluster");
+  const cni = new Cni(
+    "cni",
+    { resourceGroup, settings: { ...sound, ...change }, texts },
+    { transformations: [recorder.watch] },
+  );
+  return { recorder, resourceGroup, cni };
+}
+
+describe("Flannel", () => {
+  it("gives pods the range of the settings", async () => {
+    const { recorder } = await build({ cni: "flannel", podCidr: "10.9.0.0/16" });
+
+    const { inputs } = await recorder.object("ConfigMap", "kube-flannel-cfg");
+
+    expect(JSON.parse(inputs.data["net-conf.json"])).toEqual({
+      Network: "10.9.0.0/16",
+      Backend: { Type: "vxlan" },
+    });
+    expect(JSON.parse(inputs.data["cni-conf.json"]).plugins[0].type).toBe("flannel");
+  });
+
+  it("may set up the host's network in a namespace of its own", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("Namespace", "kube-flannel");
+
+    expect(inputs.metadata.labels["pod-security.kubernetes.io/enforce"]).toBe("privileged");
+  });
+
+  it("runs on every machine, whatever its taints, before there is a pod network", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    expect(inputs.spec.template.spec).toMatchObject({
+      hostNetwork: true,
+      tolerations: [{ operator: "Exists", effect: "NoSchedule" }],
+    });
+    expect(inputs.metadata.annotations).toEqual({ "pulumi.com/skipAwait": "true" });
+  });
+
+  it("runs the pinned images", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    const { initContainers, containers } = inputs.spec.template.spec;
+    expect([...initContainers, ...containers].map(({ image }: any) => image.split(":")[1])).toEqual(
+      [versions.flannelCniPlugin, versions.flannel, versions.flannel],
+    );
+  });
+
+  it("mounts nothing that is not declared, and declares nothing that is not mounted", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { initContainers, containers, volumes } = (
+      await recorder.object("DaemonSet", "kube-flannel-ds")
+    ).inputs.spec.template.spec;
+
+    const mounted = [...initContainers, ...containers].flatMap((one: any) =>
+      one.volumeMounts.map(({ name }: any) => name),
+    );
+    expect([...new Set(mounted)].sort()).toEqual(volumes.map(({ name }: any) => name).sort());
+  });
+
+  it("goes when the group goes", async () => {
+    const { recorder, resourceGroup } = await build({ cni: "flannel" });
+
+    for (const { opts } of await recorder.objects()) {
+      expect(opts.deletedWith).toBe(resourceGroup);
+    }
+  });
+});
+
+describe("Cni", () => {
+  it("applies nothing for those who bring their own", async () => {
+    const { recorder, cni } = await build({ cni: "none" });
+
+    expect(await recorder.objects()).toEqual([]);
+    expect(cni.targets).toEqual([]);
+  });
+
+  it("awaits flannel later", async () => {
+    const { cni } = await build({ cni: "flannel" });
+
+    expect(cni.targets).toEqual([
+      expect.objectContaining({
+        kind: "DaemonSet",
+        namespace: "kube-flannel",
+        name: "kube-flannel-ds",
+      }),
+    ]);
+  });
+
+  itWith(
+    manifests.canal,
+    "applies Canal, and no flannel beside it, when that is the choice",
+    async (texts) => {
+      const { recorder } = await build({ cni: "canal" }, texts);
+
+      const daemonSets = await recorder.of("kubernetes:apps/v1:DaemonSet");
+
+      expect(daemonSets.map(({ inputs }) => inputs.metadata.name)).toEqual(["canal"]);
+    },
+  );
+});
