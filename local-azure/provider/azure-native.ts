@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+
+import { Cloud } from "../resource-manager/cloud";
+import { account } from "../resource-manager/ids";
+import { ResourceType } from "../resource-manager/resource-type";
+import { typeOfToken } from "../resource-manager/types";
+import type { Plugin, ResourceProvider, Served } from "../standins/protocol";
+import { serve } from "../standins/protocol/serve";
+import { check } from "./check";
+import { diff } from "./diff";
+import { AzureNative } from "./operations";
+
+const { version } = JSON.parse(
+  readFileSync(require.resolve("@pulumi/azure-native/package.json"), "utf8"),
+) as { version: string };
+
+/** Plays azure-native over a cloud, for `PULUMI_DEBUG_PROVIDERS`. Port 0 takes any that is free. */
+export const serveAzureNative = (cloud: Cloud, port: number): Promise<Served> =>
+  serve(plugin(cloud), port);
+
+const plugin = (cloud: Cloud): Plugin => ({ version, connect: () => provider(cloud) });
+
+function provider(cloud: Cloud): ResourceProvider {
+  const operations = new AzureNative(cloud);
+  let location: string | undefined;
+  return {
+    configure: async (config) => {
+      location = typeof config["location"] === "string" ? config["location"] : undefined;
+    },
+    check: (request) => check(typeFor(request.type), request, { cloud, location }),
+    diff: ({ type, olds, news }) => diff(typeFor(type), olds, news),
+    create: (request) => operations.create(typeFor(request.type), request),
+    read: (request) => operations.read(typeFor(request.type), request),
+    update: (request) => operations.update(typeFor(request.type), request),
+    delete: ({ id }) => operations.delete(id),
+    invoke: async (token) => {
+      switch (token) {
+        case "azure-native:authorization:getClientConfig":
+          return { ...account };
+        case "azure-native:authorization:getClientToken":
+          return { token: "local-azure" };
+        default:
+          throw new Error(
+            `the local Azure does not play the function ${token}; it has getClientConfig and getClientToken of authorization`,
+          );
+      }
+    },
+  };
+}
+
+function typeFor(token: string): ResourceType {
+  const type = typeOfToken(token);
+  if (type !== undefined) return type;
+  throw new Error(
+    `the local Azure does not play ${token}; add its type under local-azure/resource-manager/types`,
+  );
+}

@@ -1,0 +1,34 @@
+import { account } from "../resource-manager/ids";
+import { ResourceType } from "../resource-manager/resource-type";
+import type { Properties } from "../standins/protocol/values";
+
+/** Names in a path that a program gives: all but the subscription. */
+export const pathParameters = ({ path }: ResourceType): string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) =>
+    name === undefined || name === "subscriptionId" ? [] : [name],
+  );
+
+/** The parameter that is the resource's own name. */
+export const nameParameter = (type: ResourceType): string => pathParameters(type).at(-1)!;
+
+export function idOf(type: ResourceType, inputs: Properties): string {
+  const filled = type.path.replace(/\{(\w+)\}/g, (_, name: string) =>
+    name === "subscriptionId"
+      ? account.subscriptionId
+      : String(inputs[name]).replace(/^\/+|\/+$/g, ""),
+  );
+  return filled.replace(/^\/+/, "/");
+}
+
+/** The parameters that lead to an id, for a resource that is imported. */
+export function parametersOf(type: ResourceType, id: string): Properties {
+  const pattern = type.path.replace(/\/?\{(\w+)\}/g, (_, name: string) =>
+    name === "scope" ? "(?<scope>/.+)" : `/(?<${name}>[^/]+)`,
+  );
+  const groups = new RegExp(`^${pattern}$`, "i").exec(id)?.groups;
+  if (groups === undefined) {
+    throw new Error(`${id} is no id of a ${type.token}; expected the form ${type.path}`);
+  }
+  const { subscriptionId: _, ...parameters } = groups;
+  return { ...parameters };
+}

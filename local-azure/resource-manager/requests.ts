@@ -1,0 +1,65 @@
+import { AzureError } from "./azure-error";
+import { Clock } from "./clock";
+import { errorOf, Fault, Faults } from "./faults";
+import { ArmId, parseId } from "./ids";
+import { LoggedRequest, RequestLog } from "./request-log";
+import { Body, ResourceType, Running } from "./resource-type";
+import { typeOf } from "./types";
+
+export interface Outcome {
+  /** HTTP status of the answer. */
+  readonly status: number;
+  readonly body: Body;
+}
+
+type Answer = (id: ArmId, type: ResourceType, fault?: Fault) => Promise<Outcome>;
+
+/** What every request passes: the faults that were ordered for it, and the log. */
+export class Requests {
+  constructor(
+    private readonly log: RequestLog,
+    private readonly faults: Faults,
+    private readonly clock: Clock,
+  ) {}
+
+  async answer(method: "PUT" | "GET" | "DELETE", path: string, answer: Answer): Promise<Outcome> {
+    const startedAt = this.clock.now().toISOString();
+    try {
+      const id = parseId(path);
+      const type = id && typeOf(id.type);
+      if (id === undefined || type === undefined) {
+        throw new AzureError(
+          404,
+          "InvalidResourceType",
+          `The local Azure has no resources of the kind of ${path}.`,
+        );
+      }
+      const fault = this.faults.meet(method, id.id);
+      const isLate = method === "PUT" && fault?.accepted;
+      if (fault && !isLate) throw errorOf(fault);
+      const outcome = await answer(id, type, fault);
+      this.record({ method, id: path, status: outcome.status, startedAt });
+      return outcome;
+    } catch (error) {
+      const { status, code } =
+        error instanceof AzureError ? error : { status: 500, code: "InternalServerError" };
+      this.record({ method, id: path, status, code, startedAt });
+      throw error;
+    }
+  }
+
+  readonly script: Running["script"] = async (id, run) => {
+    const startedAt = this.clock.now().toISOString();
+    const fault = this.faults.meet("SCRIPT", id);
+    const result = fault
+      ? { exitCode: 1, stdout: "", stderr: fault.message ?? "", ...fault.script }
+      : await run();
+    this.record({ method: "SCRIPT", id, status: result.exitCode, startedAt });
+    return result;
+  };
+
+  private record(request: Omit<LoggedRequest, "time" | "type" | "endedAt">): void {
+    const endedAt = this.clock.now().toISOString();
+    this.log.record({ ...request, type: parseId(request.id)?.type ?? "", endedAt });
+  }
+}

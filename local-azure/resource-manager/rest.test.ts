@@ -1,0 +1,184 @@
+import { build, newCloud } from "./fixture";
+import { serveRest } from "./rest";
+import { compute, group, network, sound } from "./sample";
+import { subscriptionPath } from "./ids";
+
+async function withServer<T>(
+  use: (
+    ask: (
+      method: string,
+      path: string,
+      body?: object,
+      token?: string,
+    ) => Promise<{ status: number; body: any }>,
+    built: ReturnType<typeof newCloud>,
+  ) => Promise<T>,
+): Promise<T> {
+  const built = newCloud();
+  await build(built.cloud);
+  const server = await serveRest(built.cloud, 0, { version: "test" });
+  try {
+    return await use(async (method, path, body, token = "anything") => {
+      const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
+        method,
+        headers: token === "" ? {} : { authorization: `Bearer ${token}` },
+        body: body && JSON.stringify(body),
+      });
+      const text = await response.text();
+      return { status: response.status, body: text === "" ? undefined : JSON.parse(text) };
+    }, built);
+  } finally {
+    await server.close();
+  }
+}
+
+const query = (parameters: Record<string, string>) =>
+  new URLSearchParams({ "api-version": "2024-03-01", ...parameters });
+
+it("lists machines and bootstrap steps with state and time of change", () =>
+  withServer(async (ask) => {
+    const $filter =
+      "resourceType eq 'Microsoft.Compute/virtualMachines' or resourceType eq 'Microsoft.Compute/virtualMachines/extensions'";
+
+    const { body } = await ask(
+      "GET",
+      `${group}/resources?${query({ $filter, $expand: "provisioningState,changedTime" })}`,
+    );
+
+    expect(body.value).toMatchObject([
+      {
+        name: "cp-1",
+        type: "Microsoft.Compute/virtualMachines",
+        provisioningState: "Succeeded",
+        location: "westeurope",
+      },
+      {
+        name: "cp-1/bootstrap",
+        type: "Microsoft.Compute/virtualMachines/extensions",
+        provisioningState: "Succeeded",
+      },
+    ]);
+    expect(Date.parse(body.value[0].changedTime)).not.toBeNaN();
+  }));
+
+it("says 404 to a group that is not there, also when it is asked what lies in it", () =>
+  withServer(async (ask) => {
+    const nowhere = group.replace("zoned", "none");
+
+    expect(await ask("GET", group)).toMatchObject({
+      status: 200,
+      body: { properties: { provisioningState: "Succeeded" } },
+    });
+    for (const path of [nowhere, `${nowhere}/resources`]) {
+      expect(await ask("GET", path)).toMatchObject({
+        status: 404,
+        body: { error: { code: "ResourceGroupNotFound" } },
+      });
+    }
+  }));
+
+it("tells nothing without a token", () =>
+  withServer(async (ask) => {
+    expect(await ask("GET", group, undefined, "")).toMatchObject({
+      status: 401,
+      body: { error: { code: "AuthenticationFailed" } },
+    });
+  }));
+
+it("tells sizes with their zones, and restrictions by region with the zones inside", () =>
+  withServer(async (ask) => {
+    const { body } = await ask(
+      "GET",
+      `${subscriptionPath}/providers/Microsoft.Compute/skus?${query({ $filter: "location eq 'westeurope'" })}`,
+    );
+
+    const barred = body.value.find(({ name }: { name: string }) => name === "Standard_D2as_v5");
+    expect(barred.locationInfo[0].zones.sort()).toEqual(["1", "2", "3"]);
+    expect(barred.restrictions).toMatchObject([
+      { type: "Zone", values: ["westeurope"], restrictionInfo: { zones: ["3"] } },
+    ]);
+    expect(barred.capabilities).toContainEqual({ name: "PremiumIO", value: "True" });
+  }));
+
+it("takes changes behind Pulumi's back in ARM's shape", () =>
+  withServer(async (ask, { cloud }) => {
+    const rule = network("networkSecurityGroups/nsg/securityRules/cloud");
+    const { priority: _, ...properties } = sound.rule[1];
+
+    expect((await ask("PUT", rule, { properties: { ...properties, priority: 500 } })).status).toBe(
+      201,
+    );
+    expect(cloud.peek(sound.securityGroup[0])).toMatchObject({
+      securityRules: [{ name: "api" }, { name: "cloud" }],
+    });
+    expect(await ask("GET", rule)).toMatchObject({
+      status: 200,
+      body: { name: "cloud", properties: { priority: 500 } },
+    });
+    expect((await ask("DELETE", rule)).status).toBe(200);
+    expect((await ask("DELETE", rule)).status).toBe(204);
+  }));
+
+it("takes back what it showed: a machine with a disk more", () =>
+  withServer(async (ask, { cloud }) => {
+    const disk = compute("disks/pv");
+    await ask("PUT", disk, {
+      location: "westeurope",
+      zones: ["1"],
+      properties: { creationData: { createOption: "Empty" }, diskSizeGB: 8 },
+    });
+    const { body } = await ask("GET", sound.machine[0]);
+    body.properties.storageProfile.dataDisks = [
+      { lun: 0, createOption: "Attach", managedDisk: { id: disk } },
+    ];
+
+    expect((await ask("PUT", sound.machine[0], body)).status).toBe(200);
+
+    expect(cloud.peek(disk)).toMatchObject({ managedBy: sound.machine[0], diskState: "Attached" });
+  }));
+
+it("shows of an extension its own type and its ARM type, and nothing protected", () =>
+  withServer(async (ask) => {
+    const { body } = await ask("GET", sound.extension[0]);
+
+    expect(body).toMatchObject({
+      type: "Microsoft.Compute/virtualMachines/extensions",
+      properties: { type: "CustomScript" },
+    });
+    expect(body.properties).not.toHaveProperty("protectedSettings");
+  }));
+
+it.each([
+  [
+    "a filter it does not know",
+    "GET",
+    `${group}/resources?$filter=${encodeURIComponent("tagName eq 'a'")}`,
+    400,
+    "InvalidFilterInQueryString",
+  ],
+  ["a collection", "GET", `${group}/providers/Microsoft.Network`, 404, "InvalidResourceType"],
+  ["a kind it does not have", "GET", network("azureFirewalls/x"), 404, "InvalidResourceType"],
+  ["another method", "PATCH", sound.vnet[0], 405, "MethodNotAllowed"],
+])("refuses %s in Azure's words", (_, method, path, status, code) =>
+  withServer(async (ask) => {
+    expect(await ask(method, path)).toMatchObject({ status, body: { error: { code } } });
+  }),
+);
+
+it("is steered under /local", () =>
+  withServer(async (ask) => {
+    expect(await ask("GET", "/local/health")).toMatchObject({
+      body: { pid: process.pid, version: "test", empty: false },
+    });
+
+    await ask("POST", "/local/faults", { method: "PUT", id: "routeTables/rt$", code: "Boom" });
+    expect(await ask("PUT", sound.routeTable[0], { location: "westeurope" })).toMatchObject({
+      status: 409,
+      body: { error: { code: "Boom" } },
+    });
+    expect((await ask("PUT", "/local/durations", { factor: 0 })).status).toBe(204);
+    expect(await ask("PUT", "/local/durations", { factor: "fast" })).toMatchObject({ status: 400 });
+    const { body } = await ask("GET", "/local/requests");
+    expect(body.at(-1)).toMatchObject({ method: "PUT", id: sound.routeTable[0], code: "Boom" });
+    expect(await ask("POST", "/local/shutdown")).toMatchObject({ status: 404 });
+  }));

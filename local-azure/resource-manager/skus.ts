@@ -1,0 +1,136 @@
+import { regions } from "./regions";
+
+interface Size {
+  readonly name: string;
+  readonly family: string;
+  readonly cores: number;
+  readonly memoryGb: number;
+  readonly architecture?: "Arm64";
+  readonly premium?: false;
+  readonly generations?: string;
+  readonly trustedLaunch?: false;
+  readonly acceleratedNetworking?: false;
+}
+
+const size = (
+  name: string,
+  family: string,
+  cores: number,
+  memoryGb: number,
+  more: Partial<Size> = {},
+): Size => ({ name, family, cores, memoryGb, ...more });
+
+const slowNetwork = { acceleratedNetworking: false } as const;
+const arm = { architecture: "Arm64", generations: "V2" } as const;
+const noPremium = { premium: false } as const;
+
+/** Real sizes with their real figures: what a cluster is likely to be made of, and what it stumbles over. */
+const sizes: readonly Size[] = [
+  size("Standard_B1s", "standardBSFamily", 1, 1, slowNetwork),
+  size("Standard_B2s", "standardBSFamily", 2, 4, slowNetwork),
+  size("Standard_B2ms", "standardBSFamily", 2, 8, slowNetwork),
+  size("Standard_B4ms", "standardBSFamily", 4, 16, slowNetwork),
+  size("Standard_B2s_v2", "standardBsv2Family", 2, 8),
+  size("Standard_B4s_v2", "standardBsv2Family", 4, 16),
+  size("Standard_B2as_v2", "standardBasv2Family", 2, 8),
+  size("Standard_A2_v2", "standardAv2Family", 2, 4, {
+    ...noPremium,
+    ...slowNetwork,
+    generations: "V1",
+    trustedLaunch: false,
+  }),
+  size("Standard_DS2_v2", "standardDSv2Family", 2, 7),
+  size("Standard_D2_v3", "standardDv3Family", 2, 8, {
+    ...noPremium,
+    generations: "V1",
+    trustedLaunch: false,
+  }),
+  size("Standard_D2s_v3", "standardDSv3Family", 2, 8),
+  size("Standard_D4s_v3", "standardDSv3Family", 4, 16),
+  size("Standard_D2s_v4", "standardDSv4Family", 2, 8),
+  size("Standard_D2_v5", "standardDv5Family", 2, 8, noPremium),
+  size("Standard_D2s_v5", "standardDSv5Family", 2, 8),
+  size("Standard_D4s_v5", "standardDSv5Family", 4, 16),
+  size("Standard_D8s_v5", "standardDSv5Family", 8, 32),
+  size("Standard_D2ds_v5", "standardDDSv5Family", 2, 8),
+  size("Standard_D4ds_v5", "standardDDSv5Family", 4, 16),
+  size("Standard_D2as_v5", "standardDASv5Family", 2, 8),
+  size("Standard_D4as_v5", "standardDASv5Family", 4, 16),
+  size("Standard_D2ps_v5", "standardDPSv5Family", 2, 8, arm),
+  size("Standard_D4ps_v5", "standardDPSv5Family", 4, 16, arm),
+  size("Standard_D2s_v6", "standardDSv6Family", 2, 8, { generations: "V2" }),
+  size("Standard_E2s_v5", "standardESv5Family", 2, 16),
+  size("Standard_E4s_v5", "standardESv5Family", 4, 32),
+  size("Standard_F2s_v2", "standardFSv2Family", 2, 4),
+  size("Standard_F4s_v2", "standardFSv2Family", 4, 8),
+];
+
+interface Bar {
+  readonly size: string;
+  readonly location: string;
+  /** Left out: the whole region. */
+  readonly zones?: readonly string[];
+}
+
+/** What this subscription may not have, in the ways in which Azure tells it. */
+const bars: readonly Bar[] = [
+  { size: "Standard_B2s_v2", location: "westus2", zones: ["1", "2", "3"] },
+  { size: "Standard_D2s_v6", location: "northeurope", zones: ["1"] },
+  { size: "Standard_D2as_v5", location: "westeurope", zones: ["3"] },
+  { size: "Standard_B2s", location: "eastus" },
+  { size: "Standard_DS2_v2", location: "uksouth" },
+  { size: "Standard_DS2_v2", location: "uksouth", zones: ["1", "2", "3"] },
+  { size: "Standard_D2s_v4", location: "southeastasia", zones: ["2"] },
+];
+
+const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+
+export const findSize = (name: string): Size | undefined =>
+  sizes.find((one) => same(one.name, name));
+
+const barsOf = (name: string, location: string) =>
+  bars.filter((bar) => same(bar.size, name) && bar.location === location);
+
+/** Whether the size can be had there; without a zone, anywhere in the region. */
+export function isOffered(name: string, location: string, zone?: string): boolean {
+  return !barsOf(name, location).some(
+    ({ zones }) => zones === undefined || (zone !== undefined && zones.includes(zone)),
+  );
+}
+
+/** An answer of Microsoft.Compute/skus for one region, disks and the like left out. */
+export function skusIn(location: string): object[] {
+  const zones = regions[location];
+  if (zones === undefined) return [];
+  return sizes.map((one) => ({
+    resourceType: "virtualMachines",
+    name: one.name,
+    tier: "Standard",
+    size: one.name.replace("Standard_", ""),
+    family: one.family,
+    locations: [location],
+    // Azure lists zones in no order.
+    locationInfo: [{ location, zones: [...zones].reverse(), zoneDetails: [] }],
+    capabilities: Object.entries({
+      vCPUs: one.cores,
+      vCPUsAvailable: one.cores,
+      MemoryGB: one.memoryGb,
+      CpuArchitectureType: one.architecture ?? "x64",
+      PremiumIO: titled(one.premium ?? true),
+      AcceleratedNetworkingEnabled: titled(one.acceleratedNetworking ?? true),
+      HyperVGenerations: one.generations ?? "V1,V2",
+      EncryptionAtHostSupported: "True",
+      MaxDataDiskCount: one.cores * 2,
+      ...(one.trustedLaunch === false ? { TrustedLaunchDisabled: "True" } : {}),
+    }).map(([name, value]) => ({ name, value: String(value) })),
+    restrictions: barsOf(one.name, location).map((bar) => ({
+      type: bar.zones === undefined ? "Location" : "Zone",
+      // The region even where zones are barred: these are in restrictionInfo.
+      values: [location],
+      restrictionInfo: { locations: [location], ...(bar.zones && { zones: bar.zones }) },
+      reasonCode: "NotAvailableForSubscription",
+    })),
+  }));
+}
+
+const titled = (value: boolean) => (value ? "True" : "False");

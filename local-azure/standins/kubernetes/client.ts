@@ -1,0 +1,167 @@
+import * as https from "node:https";
+import { setTimeout as pause } from "node:timers/promises";
+import { Properties } from "../protocol/values";
+import { at, items, text } from "./objects";
+import { RedirectingAgent, Resolve } from "./redirect";
+
+/** How to reach and convince an API server. */
+export interface Access {
+  readonly server: URL;
+  /** Of the kubeconfig's context. */
+  readonly namespace?: string;
+  readonly tls: Pick<
+    https.AgentOptions,
+    "ca" | "cert" | "key" | "pfx" | "passphrase" | "servername" | "rejectUnauthorized"
+  >;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The server answered, and the answer is no. */
+export class Refused extends Error {
+  constructor(
+    readonly code: number,
+    readonly status: Properties,
+  ) {
+    super(text(status.message) || `the API server answered with status ${code}`);
+  }
+
+  get reason(): string {
+    return text(this.status.reason);
+  }
+
+  get causes(): Properties[] {
+    return items(at(this.status, "details", "causes"));
+  }
+}
+
+/** What may be otherwise a moment later; a wrong certificate is not. */
+const passing = ["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "EAI_AGAIN"];
+
+/** No answer. */
+export class Unreachable extends Error {
+  get isPassing(): boolean {
+    const { code } = this.cause as { readonly code?: string };
+    return code !== undefined && passing.includes(code);
+  }
+}
+
+export interface Request {
+  readonly method: "GET" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly body?: Properties;
+  readonly signal?: AbortSignal;
+}
+
+const attempts = 4;
+const silenceLimit = 30_000;
+
+/** Plain requests to one API server; every one of them may be sent twice. */
+export class Client {
+  private readonly agent: https.Agent;
+
+  constructor(
+    readonly access: Access,
+    resolve: Resolve = () => undefined,
+  ) {
+    this.agent = new RedirectingAgent(resolve, {
+      ...access.tls,
+      keepAlive: true,
+      maxSockets: 24,
+      // The server closes idle connections too, and a request on one that is being closed fails.
+      timeout: silenceLimit,
+    });
+  }
+
+  async request(request: Request): Promise<Properties> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.once(request);
+      } catch (error) {
+        const again =
+          (error instanceof Unreachable && error.isPassing) ||
+          (error instanceof Refused && [429, 503, 504].includes(error.code));
+        if (!again || request.signal?.aborted || attempt === attempts) {
+          throw error;
+        }
+        await pause(100 * 2 ** attempt, undefined, { signal: request.signal });
+      }
+    }
+  }
+
+  get = (path: string, signal?: AbortSignal): Promise<Properties> =>
+    this.request({ method: "GET", path, signal });
+
+  close(): void {
+    this.agent.destroy();
+  }
+
+  private once({ method, path, query = {}, body, signal }: Request): Promise<Properties> {
+    const { server, headers } = this.access;
+    const url = new URL(server.pathname.replace(/\/$/, "") + path, server);
+    for (const [key, value] of Object.entries(query)) {
+      if (value !== undefined) {
+        url.searchParams.set(key, value);
+      }
+    }
+    const payload = body && JSON.stringify(body);
+    return new Promise((resolve, reject) => {
+      const request = https.request(url, {
+        method,
+        agent: this.agent,
+        signal,
+        timeout: silenceLimit,
+        headers: {
+          ...headers,
+          accept: "application/json",
+          ...(payload && {
+            "content-type": "application/apply-patch+yaml",
+            "content-length": Buffer.byteLength(payload),
+          }),
+        },
+      });
+      request.on("timeout", () =>
+        request.destroy(new Error(`no answer within ${silenceLimit / 1000} seconds`)),
+      );
+      request.on("error", (error) =>
+        reject(signal?.aborted ? signal.reason : this.unreachable(error)),
+      );
+      request.on("response", (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", (error) => reject(this.unreachable(error)));
+        response.on("end", () => {
+          const code = response.statusCode ?? 0;
+          const answer = parsed(Buffer.concat(chunks).toString());
+          if (code < 400) {
+            resolve(answer);
+          } else {
+            reject(new Refused(code, answer));
+          }
+        });
+      });
+      request.end(payload);
+    });
+  }
+
+  private unreachable(error: Error): Unreachable {
+    return new Unreachable(
+      `the Kubernetes API at ${this.access.server.origin} cannot be reached: ${causeOf(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/** Several addresses of one host fail together, in an error that has no message of its own. */
+const causeOf = (error: Error): string =>
+  error instanceof AggregateError
+    ? error.errors.map(({ message }) => message).join("; ")
+    : error.message;
+
+const parsed = (body: string): Properties => {
+  try {
+    return JSON.parse(body) as Properties;
+  } catch {
+    return { message: body.slice(0, 200) };
+  }
+};

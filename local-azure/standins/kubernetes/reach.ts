@@ -1,0 +1,77 @@
+import { Access } from "./client";
+import { Cluster, isUnreachable } from "./cluster";
+import { Settings } from "./config";
+import { accessFrom } from "./kubeconfig";
+import { Resolve } from "./redirect";
+
+/** What becomes of resources whose cluster does not answer, and the sentence that tells it. */
+export interface Absence {
+  readonly verdict: "forget" | "keep";
+  readonly why: string;
+}
+
+/** The way to the cluster that a provider's settings name, each step taken once. */
+export class Reach {
+  private access?: Promise<Access>;
+  private reached?: Promise<Cluster>;
+
+  constructor(
+    private readonly settings: Settings,
+    private readonly resolve: Resolve | undefined,
+  ) {}
+
+  /** Asked once: whether there is a cluster does not change in the midst of a run. */
+  cluster(): Promise<Cluster> {
+    this.reached ??= this.namespace().then(async (namespace) =>
+      Cluster.reached(await this.credentials(), namespace, this.resolve),
+    );
+    return this.reached;
+  }
+
+  /** For previews, which have to do without a cluster that is not there yet. */
+  async clusterIfThere(): Promise<Cluster | undefined> {
+    const found = await this.clusterOrError();
+    return found instanceof Error ? undefined : found;
+  }
+
+  /** @throws what is to be done, where the settings have no answer for a cluster that is gone */
+  async clusterOrAbsence(): Promise<Cluster | Absence> {
+    const found = await this.clusterOrError();
+    if (!(found instanceof Error)) {
+      return found;
+    }
+    const { message } = found;
+    const { deleteUnreachable, skipUpdateUnreachable } = this.settings;
+    if (deleteUnreachable) {
+      const why = `${message}; since deleteUnreachable is set, this resource leaves the state`;
+      return { verdict: "forget", why };
+    }
+    if (skipUpdateUnreachable) {
+      const why = `${message}; since skipUpdateUnreachable is set, it is left as it is`;
+      return { verdict: "keep", why };
+    }
+    throw new Error(
+      `${message}. If the cluster was deleted, set deleteUnreachable on the provider, and its ` +
+        `objects leave the state`,
+    );
+  }
+
+  /** Of objects that name none; the same whether or not the cluster answers. */
+  async namespace(): Promise<string> {
+    return this.settings.namespace ?? (await this.credentials()).namespace ?? "default";
+  }
+
+  private credentials(): Promise<Access> {
+    this.access ??= accessFrom(this.settings.kubeconfig, this.settings);
+    return this.access;
+  }
+
+  private clusterOrError(): Promise<Cluster | Error> {
+    return this.cluster().catch((error: unknown) => {
+      if (isUnreachable(error)) {
+        return error;
+      }
+      throw error;
+    });
+  }
+}
