@@ -1,0 +1,208 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+
+import { writeWhole } from "../files";
+import type { Api } from "./api";
+import { playOnce } from "./cloud-provider";
+import { type Binaries, ControlPlane } from "./control-plane";
+import type { VirtualMachine } from "./machines";
+import { type Member, Members } from "./members";
+import { freePorts, type Ports } from "./ports";
+import { Rounds } from "./rounds";
+import type { ProcessStatus } from "./supervisor";
+
+interface ClusterRecord {
+  readonly apiName: string;
+  readonly ports: Ports;
+  readonly members: readonly Member[];
+}
+
+export interface ClusterStatus {
+  readonly apiName: string;
+  readonly api: { readonly host: string; readonly port: number };
+  readonly members: readonly Member[];
+  readonly hasQuorum: boolean;
+  readonly processes: readonly ProcessStatus[];
+}
+
+/** What a cluster must know of the machines around it. */
+export interface Surroundings {
+  readonly binaries: Binaries;
+  readonly log: (message: string) => void;
+  readonly vmOf: (name: string) => VirtualMachine | undefined;
+  readonly kubeletOf: (name: string) => Api | undefined;
+}
+
+const recordFile = "cluster.json";
+
+/**
+ * One cluster: the processes that are its control plane, and the machines that count as its members.
+ *
+ * Members after the first run nothing of their own. What they change is how many losses the cluster
+ * survives: its API answers only while more than half of the listed members live.
+ */
+export class Cluster {
+  readonly apiName: string;
+  private members: Members;
+  private readonly controlPlane: ControlPlane;
+  private turn: Promise<unknown> = Promise.resolve();
+  private losses: Promise<unknown> = Promise.resolve();
+  private readonly rounds: Rounds;
+
+  private constructor(
+    private readonly folder: string,
+    private readonly record: Omit<ClusterRecord, "members">,
+    members: Members,
+    private readonly surroundings: Surroundings,
+  ) {
+    this.apiName = record.apiName;
+    this.members = members;
+    const { binaries, log } = surroundings;
+    this.controlPlane = new ControlPlane(folder, record.apiName, record.ports, binaries, log);
+    const { vmOf, kubeletOf } = surroundings;
+    this.rounds = new Rounds(
+      (say) => playOnce({ api: this.superAdmin(), vmOf, kubeletOf, log: say }),
+      (message) => log(`${record.apiName}: ${message}`),
+    );
+  }
+
+  /** Founds a cluster on its first control plane machine. What fails leaves nothing behind. */
+  static async found(
+    folder: string,
+    {
+      apiName,
+      vm,
+      files,
+      configuration,
+    }: {
+      apiName: string;
+      vm: VirtualMachine;
+      files: ReadonlyMap<string, string>;
+      configuration: string;
+    },
+    surroundings: Surroundings,
+  ): Promise<Cluster> {
+    const record = { apiName, ports: await freePorts() };
+    const cluster = new Cluster(folder, record, Members.of(vm), surroundings);
+    try {
+      await cluster.controlPlane.found(files, configuration);
+    } catch (error) {
+      await cluster.controlPlane.wipe();
+      throw error;
+    }
+    cluster.save();
+    return cluster;
+  }
+
+  /** What an earlier daemon has left in this folder; undefined when it never finished founding. */
+  static async load(folder: string, surroundings: Surroundings): Promise<Cluster | undefined> {
+    const file = path.join(folder, recordFile);
+    const founded = fs.existsSync(file);
+    const { members, ...record } = founded
+      ? (JSON.parse(fs.readFileSync(file, "utf8")) as ClusterRecord)
+      : { apiName: "", ports: await freePorts(), members: [] };
+    const cluster = new Cluster(folder, record, new Members(members), surroundings);
+    await cluster.controlPlane.endOrphans();
+    if (!founded) {
+      await cluster.controlPlane.wipe();
+      return undefined;
+    }
+    return cluster;
+  }
+
+  hasQuorum = (): boolean => this.members.haveQuorum;
+
+  /** The API as whoever trusts this CA reaches it. */
+  server = (ca: string) => this.controlPlane.server(ca);
+
+  superAdmin = (): Api => this.controlPlane.superAdmin();
+  founderKubeconfig = (): string => this.controlPlane.founderKubeconfig();
+
+  isMember = (vm: VirtualMachine): boolean => this.members.has(vm);
+
+  /** etcd admits one learner at a time: control planes that join together wait for each other. */
+  inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const result = this.turn.then(action);
+    this.turn = result.catch(() => undefined);
+    return result;
+  }
+
+  addMember(vm: VirtualMachine): void {
+    this.members = this.members.with(vm);
+    this.save();
+  }
+
+  /** Removes what a machine of this name has left in the list of members; whether there was something. */
+  forgetMember(vm: VirtualMachine): boolean {
+    const before = this.members.list.length;
+    this.members = this.members.without(vm);
+    this.save();
+    return this.members.list.length < before;
+  }
+
+  /** A machine of Azure's is gone. With the last living member, so is the cluster. */
+  lose(vm: VirtualMachine): Promise<"gone" | "lives"> {
+    this.members = this.members.losing(vm);
+    // Of machines that go together, one's end must not stop the API that another's waits for.
+    const result = this.losses.then(() => this.outlive());
+    this.losses = result.catch(() => undefined);
+    return result;
+  }
+
+  private async outlive(): Promise<"gone" | "lives"> {
+    if (this.members.allGone) {
+      this.rounds.stop();
+      await this.controlPlane.wipe();
+      return "gone";
+    }
+    this.save();
+    await this.obeyQuorum();
+    return "lives";
+  }
+
+  /** Starts or stops the API, as etcd's majority has it. */
+  async obeyQuorum(): Promise<void> {
+    if (this.hasQuorum()) {
+      await this.controlPlane.start();
+      this.play();
+    } else if (this.controlPlane.isUp()) {
+      this.surroundings.log(`${this.apiName}: etcd has lost its majority, and the API is gone`);
+      this.rounds.stop();
+      await this.controlPlane.stopApi();
+    }
+  }
+
+  /** A machine is down for a moment; if etcd has no majority without it, so is the API. */
+  async bounce(vm: VirtualMachine): Promise<void> {
+    if (this.isMember(vm) && !this.members.losing(vm).haveQuorum) {
+      await this.stop();
+      await this.obeyQuorum();
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.rounds.stop();
+    await this.controlPlane.stop();
+  }
+
+  close = (): void => this.controlPlane.close();
+
+  status(): ClusterStatus {
+    const { host, port } = this.server("");
+    return {
+      apiName: this.apiName,
+      api: { host, port },
+      members: this.members.list,
+      hasQuorum: this.hasQuorum(),
+      processes: this.controlPlane.processes(),
+    };
+  }
+
+  /** Plays kubelets and cloud provider until nothing is due. */
+  play = (): void => this.rounds.wake();
+
+  private save(): void {
+    const record: ClusterRecord = { ...this.record, members: this.members.list };
+    writeWhole(path.join(this.folder, recordFile), JSON.stringify(record, null, 1));
+  }
+}

@@ -1,0 +1,189 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { bindAdministrators, nameMachineAgain } from "./after-init";
+import { Api, type ApiServer, kubeconfigOf, unlessStatus } from "./api";
+import { endpointOf, Kubeadm } from "./kubeadm";
+import { kwokCommand, kwokConfiguration } from "./kwok";
+import type { Ports } from "./ports";
+import { type Component, processOf } from "./static-pods";
+import { type ProcessStatus, Supervisor } from "./supervisor";
+
+export type Binary = Component | "kubeadm" | "kwok";
+export type Binaries = Readonly<Record<Binary, string>>;
+
+const electing = ["kube-controller-manager", "kube-scheduler"] as const;
+
+const apiReadyWithinMs = 120_000;
+const pollMs = 150;
+
+/**
+ * The control plane of one cluster, as processes of this host.
+ *
+ * All its control plane machines share this one: an etcd of one member and one API server. Which machines
+ * are members, and whether enough of them live, is the cluster's business.
+ */
+export class ControlPlane {
+  private readonly root: string;
+  private readonly kubeadm: Kubeadm;
+  private readonly supervisor: Supervisor;
+
+  constructor(
+    private readonly folder: string,
+    private readonly apiName: string,
+    readonly ports: Ports,
+    private readonly binaries: Binaries,
+    log: (message: string) => void,
+  ) {
+    this.root = path.join(folder, "root");
+    this.kubeadm = new Kubeadm(binaries.kubeadm, this.root);
+    this.supervisor = new Supervisor(path.join(folder, "processes"), log);
+  }
+
+  /** Turns what the founder was given into a running cluster, by the phases of `kubeadm init`. */
+  async found(files: ReadonlyMap<string, string>, configuration: string): Promise<void> {
+    for (const [name, text] of files) {
+      const file = path.join(this.root, name);
+      fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+      fs.writeFileSync(file, text, { mode: 0o600 });
+    }
+    await this.kubeadm.prepare(configuration);
+    for (const name of fs.readdirSync(this.kubernetesFolder)) {
+      if (name.endsWith(".conf")) {
+        const file = path.join(this.kubernetesFolder, name);
+        const text = fs.readFileSync(file, "utf8");
+        fs.writeFileSync(file, text.replace(/server: .*/, `server: ${this.localAddress}`));
+      }
+    }
+    fs.writeFileSync(this.stagesFile, kwokConfiguration());
+    await this.start();
+    await bindAdministrators(this.superAdmin());
+    await this.kubeadm.finish(this.adminKubeconfig);
+    await nameMachineAgain(
+      this.superAdmin(),
+      { address: this.localAddress, root: this.root },
+      endpointOf(configuration),
+    );
+  }
+
+  /** Starts what is not running; done when the API server says it is ready. */
+  async start(): Promise<void> {
+    this.startComponent("etcd");
+    this.startComponent("kube-apiserver");
+    await this.untilReady();
+    await this.forgetLeases();
+    for (const component of electing) {
+      this.startComponent(component);
+    }
+    this.supervisor.start({
+      name: "kwok",
+      command: kwokCommand(this.binaries.kwok, this.adminKubeconfig, this.stagesFile),
+    });
+  }
+
+  /** Ends everything but etcd, as when etcd has no majority: what needs the API would only die of its absence. */
+  async stopApi(): Promise<void> {
+    await Promise.all(["kwok", ...electing].map((name) => this.supervisor.stop(name)));
+    await this.supervisor.stop("kube-apiserver");
+  }
+
+  async stop(): Promise<void> {
+    await this.stopApi();
+    await this.supervisor.stop("etcd");
+  }
+
+  /** Ends everything and leaves nothing. */
+  async wipe(): Promise<void> {
+    await this.stop();
+    this.supervisor.close();
+    fs.rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  endOrphans = (): Promise<void> => this.supervisor.endOrphans();
+
+  close = (): void => this.supervisor.close();
+
+  isUp = (): boolean => this.supervisor.isRunning("kube-apiserver");
+
+  processes = (): readonly ProcessStatus[] => this.supervisor.status();
+
+  /** How to reach the API as a client that knows this CA: under the cluster's name, on this host. */
+  server(ca: string): ApiServer {
+    return { host: "127.0.0.1", port: this.ports.api, serverName: this.apiName, ca };
+  }
+
+  /** The API, as the group that no RBAC binds. Only for what is played, never for what the program asks. */
+  superAdmin(): Api {
+    const { ca, user } = kubeconfigOf(fs.readFileSync(this.adminKubeconfig, "utf8"));
+    return new Api(this.server(ca), user);
+  }
+
+  /** The certificate that kubeadm made for the kubelet of the founder. */
+  founderKubeconfig = (): string =>
+    fs.readFileSync(path.join(this.kubernetesFolder, "kubelet.conf"), "utf8");
+
+  private get kubernetesFolder(): string {
+    return path.join(this.root, "etc/kubernetes");
+  }
+
+  private get adminKubeconfig(): string {
+    return path.join(this.kubernetesFolder, "super-admin.conf");
+  }
+
+  private get stagesFile(): string {
+    return path.join(this.folder, "kwok.yaml");
+  }
+
+  private get localAddress(): string {
+    return `https://127.0.0.1:${this.ports.api}`;
+  }
+
+  private startComponent(component: Component): void {
+    const { root, ports } = this;
+    this.supervisor.start({
+      name: component,
+      command: processOf(component, this.kubeadm.manifest(component), {
+        binary: this.binaries[component],
+        root,
+        ports,
+      }),
+    });
+  }
+
+  /** What held a lease and has ended keeps it for a while, in which its successor does nothing. */
+  private async forgetLeases(): Promise<void> {
+    const api = this.superAdmin();
+    const namespaces = "/apis/coordination.k8s.io/v1/namespaces";
+    const leases = electing.map((name) => [name, `${namespaces}/kube-system/leases/${name}`]);
+    for (const [name = "", lease = ""] of [
+      ...leases,
+      ["kwok", `${namespaces}/kube-node-lease/leases`],
+    ]) {
+      if (!this.supervisor.isRunning(name)) {
+        await api.delete(lease).catch(unlessStatus(404));
+      }
+    }
+  }
+
+  private async untilReady(): Promise<void> {
+    const api = this.superAdmin();
+    for (const until = Date.now() + apiReadyWithinMs; Date.now() < until; await wait(pollMs)) {
+      if (await api.isReady()) {
+        return;
+      }
+      for (const { name, lastExit } of this.supervisor.status()) {
+        if (lastExit) {
+          const end = this.supervisor.endOfLog(name);
+          await this.stop();
+          throw new Error(`${name} ended with ${lastExit}; the end of its log:\n${end}`);
+        }
+      }
+    }
+    const end = this.supervisor.endOfLog("kube-apiserver");
+    await this.stop();
+    throw new Error(
+      `the API was not ready within ${apiReadyWithinMs / 1000} s; the end of its server's log:\n${end}`,
+    );
+  }
+}

@@ -1,0 +1,109 @@
+import { createHash } from "node:crypto";
+import * as fs from "node:fs";
+import * as path from "node:path";
+
+import { writeWhole } from "../files";
+import type { ApiUser } from "./api";
+import type { VirtualMachine } from "./machines";
+import type { PayloadFile } from "./payload";
+
+/** What a machine has once it is a member of a cluster. */
+export interface Joined {
+  readonly apiName: string;
+  readonly node: string;
+  readonly caCert: string;
+  readonly kubelet: ApiUser;
+}
+
+interface GuestRecord {
+  readonly vm: VirtualMachine;
+  readonly joined?: Joined;
+}
+
+const recordFile = "guest.json";
+
+/** What is on the disk of one simulated machine: the folder goes when the machine does. */
+export class Guest {
+  private ended: string | undefined;
+
+  private constructor(
+    readonly folder: string,
+    private record: GuestRecord,
+  ) {}
+
+  static create(machines: string, vm: VirtualMachine): Guest {
+    const generation = createHash("sha256")
+      .update(`${vm.id}/${vm.vmId}`)
+      .digest("hex")
+      .slice(0, 12);
+    const guest = new Guest(path.join(machines, `${vm.name}-${generation}`), { vm });
+    guest.save();
+    return guest;
+  }
+
+  static load(folder: string): Guest | undefined {
+    const file = path.join(folder, recordFile);
+    return fs.existsSync(file)
+      ? new Guest(folder, JSON.parse(fs.readFileSync(file, "utf8")) as GuestRecord)
+      : undefined;
+  }
+
+  get vm(): VirtualMachine {
+    return this.record.vm;
+  }
+
+  get root(): string {
+    return path.join(this.folder, "root");
+  }
+
+  get joined(): Joined | undefined {
+    return this.record.joined;
+  }
+
+  /** Takes what Azure now says of the machine: a resize keeps its disk. */
+  update(vm: VirtualMachine): void {
+    this.record = { ...this.record, vm };
+    this.save();
+  }
+
+  join(joined: Joined): void {
+    this.record = { ...this.record, joined };
+    this.save();
+  }
+
+  /** Writes a file of the payload, below the machine's root. */
+  writeFile({ path: name, mode, content }: PayloadFile): void {
+    const file = path.join(this.root, path.normalize(`/${name}`));
+    fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+    fs.writeFileSync(file, content, { mode: parseInt(mode, 8) });
+  }
+
+  /** Takes away what a machine needs only until it is a member. */
+  forgetSecrets(): void {
+    fs.rmSync(path.join(this.root, "etc/zoned"), { recursive: true, force: true });
+  }
+
+  /** A script that waits ends with its machine. */
+  failIfEnded(): void {
+    if (this.ended) {
+      throw new Error(`${this.vm.name} was ${this.ended} while its script ran`);
+    }
+  }
+
+  stop(): void {
+    this.ended = "stopped";
+  }
+
+  remove(): void {
+    this.ended = "deleted";
+    fs.rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  private save(): void {
+    if (this.ended) {
+      return;
+    }
+    fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    writeWhole(path.join(this.folder, recordFile), JSON.stringify(this.record));
+  }
+}

@@ -1,0 +1,33 @@
+import { vmOf } from "./fixture";
+import { Members } from "./members";
+
+const [one, two, three] = ["1", "2", "3"].map((zone) =>
+  vmOf(`demo-cp-${zone}`, zone, `172.16.${zone}.4`),
+) as [ReturnType<typeof vmOf>, ReturnType<typeof vmOf>, ReturnType<typeof vmOf>];
+
+const all = Members.of(one).with(two).with(three);
+
+it.each([
+  { what: "three of three", members: all, haveQuorum: true },
+  { what: "two of three", members: all.losing(one), haveQuorum: true },
+  { what: "one of three", members: all.losing(one).losing(two), haveQuorum: false },
+  { what: "one of two", members: Members.of(one).with(two).losing(two), haveQuorum: false },
+  { what: "one of one", members: Members.of(one), haveQuorum: true },
+])("$what is a quorum: $haveQuorum", ({ members, haveQuorum }) => {
+  expect(members.haveQuorum).toBe(haveQuorum);
+});
+
+it("keeps a dead member in the list until it is removed by name", () => {
+  const successor = vmOf(two.name, "2", two.privateAddress);
+  const lost = all.losing(two);
+
+  expect(lost.has(two)).toBe(false);
+  expect(lost.list).toHaveLength(3);
+  expect(lost.without(successor).with(successor).has(successor)).toBe(true);
+  expect(lost.without(successor).list).toHaveLength(2);
+});
+
+it("knows when the last is gone", () => {
+  expect(all.losing(one).losing(two).allGone).toBe(false);
+  expect(all.losing(one).losing(two).losing(three).allGone).toBe(true);
+});

@@ -1,0 +1,89 @@
+import { parse } from "yaml";
+
+/** The JSON document behind the bootstrap script. */
+export interface Payload {
+  readonly machine: string;
+  readonly role: "control-plane" | "worker";
+  /** The only machine that may found a cluster, by its VM's id. */
+  readonly founder?: string;
+  readonly apiName: string;
+  readonly apiPort: number;
+  readonly kubernetesVersion: string;
+  readonly nodeAddress: string;
+  /** False where nobody brings a CNI while machines join; then no Node can be Ready when its step ends. */
+  readonly awaitsReady?: boolean;
+  readonly files: readonly PayloadFile[];
+}
+
+export interface PayloadFile {
+  readonly path: string;
+  readonly mode: string;
+  readonly content: string;
+}
+
+export const initFile = "/etc/zoned/kubeadm-init.yaml";
+export const joinFile = "/etc/zoned/kubeadm-join.yaml";
+
+export const payloadMarker = "#--- payload ---";
+
+const firstBootScript = "/opt/zoned/first-boot.sh";
+
+const required = ["machine", "role", "apiName", "apiPort", "nodeAddress", "files"] as const;
+
+/** What follows the marker line of a bootstrap script. */
+export function payloadOf(script: string): Payload {
+  const marker = `\n${payloadMarker}\n`;
+  const at = script.indexOf(marker);
+  if (at < 0) {
+    throw new Error(
+      `the script has no line "${payloadMarker}"; a simulated machine plays only the program's own bootstrap script`,
+    );
+  }
+  let payload: Partial<Payload>;
+  try {
+    payload = JSON.parse(script.slice(at + marker.length)) as Partial<Payload>;
+  } catch (error) {
+    // The parser's message may quote the document, which holds private keys.
+    throw new Error("what follows the script's marker line is not JSON", { cause: error });
+  }
+  const missing = required.filter((field) => payload[field] === undefined);
+  if (missing.length > 0) {
+    throw new Error(`the script's payload lacks ${missing.join(", ")}`);
+  }
+  return payload as Payload;
+}
+
+/** The text of a file that the payload must bring. */
+export function fileOf(payload: Payload, path: string): string {
+  const file = payload.files.find((candidate) => candidate.path === path);
+  if (file === undefined) {
+    throw new Error(
+      `the payload of ${payload.machine} brings no ${path}; it brings ` +
+        payload.files.map((candidate) => candidate.path).join(", "),
+    );
+  }
+  return file.content;
+}
+
+/** Refuses customData with which a machine would never finish its first boot. */
+export function checkFirstBoot(machine: string, customData: string | undefined): void {
+  const text = Buffer.from(customData ?? "", "base64").toString("utf8");
+  const [firstLine = ""] = text.split("\n", 1);
+  if (firstLine.trim() !== "#cloud-config") {
+    throw new Error(
+      `customData of ${machine} begins with "${firstLine.slice(0, 40)}", and cloud-init runs it only if its first line is "#cloud-config"`,
+    );
+  }
+  const { write_files: files = [], runcmd: commands = [] } = (parse(text) ?? {}) as {
+    write_files?: readonly { path?: string; content?: string }[];
+    runcmd?: readonly (string | readonly string[])[];
+  };
+  if (!files.some((file) => file.path === firstBootScript && file.content)) {
+    throw new Error(`customData of ${machine} writes no ${firstBootScript}`);
+  }
+  if (!commands.flat().some((word) => word.includes(firstBootScript))) {
+    throw new Error(
+      `customData of ${machine} writes ${firstBootScript}, but its runcmd does not run it`,
+    );
+  }
+}

@@ -1,0 +1,91 @@
+import type { ClusterStatus } from "./cluster";
+import type { Binaries } from "./control-plane";
+import { Fleet } from "./fleet";
+import type { Machines, ScriptResult, VirtualMachine } from "./machines";
+import { checkFirstBoot } from "./payload";
+import { type Limits, ScriptPlayer } from "./script";
+import { Steps } from "./steps";
+
+const minute = 60_000;
+const defaultLimits: Limits = { api: 5 * minute, ready: 5 * minute };
+
+/**
+ * Machines that are played: a real control plane as processes of this host, and a Node for each machine.
+ *
+ * Real are kubeadm's certificates, manifests and objects, the components with the program's own arguments,
+ * and every question of trust and rights when a machine joins. Played are the machines themselves:
+ * kubelets (a certificate and a Node, kept alive by KWOK), the work of the cloud provider's pods,
+ * and etcd's members after the first.
+ */
+export class SimulatedMachines implements Machines {
+  private readonly fleet: Fleet;
+  private readonly player: ScriptPlayer;
+  private readonly log: (message: string) => void;
+
+  /** @param options.limits how long a script waits; a test that waits in vain wants less */
+  constructor(options: {
+    readonly stateDir: string;
+    readonly binaries: Binaries;
+    readonly log: (message: string) => void;
+    readonly limits?: Limits;
+  }) {
+    const { stateDir, binaries, log, limits = defaultLimits } = options;
+    this.log = log;
+    this.fleet = new Fleet(stateDir, binaries, log);
+    this.player = new ScriptPlayer(this.fleet, binaries.kubeadm, limits);
+  }
+
+  /** Where the API of this name listens on this host; the name itself resolves to nothing here. */
+  apiAddress(apiName: string): { readonly host: string; readonly port: number } | undefined {
+    return this.fleet.clusters.get(apiName)?.status().api;
+  }
+
+  status(): readonly ClusterStatus[] {
+    return [...this.fleet.clusters.values()].map((cluster) => cluster.status());
+  }
+
+  async create(vm: VirtualMachine): Promise<void> {
+    checkFirstBoot(vm.name, vm.customData);
+    this.fleet.add(vm);
+  }
+
+  async runScript(vm: VirtualMachine, script: string): Promise<ScriptResult> {
+    const steps = new Steps(vm.name);
+    try {
+      const guest = this.fleet.find(vm);
+      if (guest === undefined) {
+        throw new Error(`there is no machine ${vm.name} to run a script on`);
+      }
+      await this.player.play(guest, script, steps);
+      return steps.succeeded();
+    } catch (error) {
+      const failure = error as Error;
+      this.log(`${vm.name}: ${failure.message}`);
+      return steps.failed(failure);
+    }
+  }
+
+  async restart(vm: VirtualMachine): Promise<void> {
+    const guest = this.fleet.find(vm);
+    if (guest !== undefined) {
+      guest.update(vm);
+      await this.fleet.clusterOf(guest)?.bounce(vm);
+    }
+  }
+
+  async remove(vm: VirtualMachine): Promise<void> {
+    const guest = this.fleet.find(vm);
+    if (guest !== undefined) {
+      await this.fleet.remove(guest);
+    }
+  }
+
+  resume(vms: readonly VirtualMachine[]): Promise<void> {
+    return this.fleet.resume(vms);
+  }
+
+  async stop(): Promise<void> {
+    await this.player.settle();
+    await this.fleet.stop();
+  }
+}
