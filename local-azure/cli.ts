@@ -1,0 +1,102 @@
+import { resolve } from "node:path";
+
+import { Command, CommanderError, InvalidArgumentError } from "commander";
+
+import { Progress } from "./progress";
+import { checkout } from "./rehearsal";
+import { start } from "./start";
+import { stop } from "./stop";
+import { Interrupted, messageOf, Trouble } from "./trouble";
+import { verify } from "./verify";
+
+/** One Ctrl-C may arrive twice: from the terminal, and passed on by npm. */
+const echo = 500;
+
+type Work = (progress: Progress, signal: AbortSignal) => Promise<number | void>;
+
+function interruptible(): AbortSignal {
+  const controller = new AbortController();
+  let last = 0;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      const now = Date.now();
+      if (now - last < echo) return;
+      last = now;
+      if (controller.signal.aborted) process.stderr.write("ending; a moment, so that nothing is left half done\n");
+      else process.stderr.write("\ninterrupted: waiting for what is under way to end orderly\n");
+      controller.abort();
+    });
+  }
+  return controller.signal;
+}
+
+async function perform(work: Work): Promise<void> {
+  const signal = interruptible();
+  try {
+    process.exitCode = (await work(new Progress(), signal)) ?? 0;
+  } catch (error) {
+    const interrupted = signal.aborted || error instanceof Interrupted;
+    const isForTheUser = error instanceof Trouble || (error as Error).name === "UnreadableState";
+    if (!interrupted) {
+      const text = isForTheUser ? messageOf(error) : ((error as Error).stack ?? messageOf(error));
+      process.stderr.write(`\nzoned: ${text}\n`);
+    }
+    process.exitCode = interrupted ? 130 : error instanceof Trouble ? error.exitCode : 1;
+  }
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1024 && value <= 65_532) return value;
+  throw new InvalidArgumentError("Expected a port from 1024 to 65532; the three after it are used too.");
+}
+
+const program = new Command("zoned")
+  .description("Rehearses this Pulumi program on a local Azure: npm start, npm stop, npm test")
+  .exitOverride();
+
+const stateOption = [
+  "--state <folder>",
+  "where the rehearsal keeps everything",
+  resolve(checkout, ".local-azure"),
+] as const;
+
+program
+  .command("start")
+  .description("set everything up and run pulumi up, then say how to use the cluster")
+  .option("--stack <name>", "whose settings to rehearse: local, dev or prod", "local")
+  .option("--port <number>", "first of four ports in a row for the local Azure (default: any free ones)", port)
+  .option(...stateOption)
+  .action((options: { stack: string; port?: number; state: string }) =>
+    perform(async (progress, signal) => {
+      await start({ ...options, state: resolve(options.state) }, progress, signal);
+    }),
+  );
+
+program
+  .command("stop")
+  .description("run pulumi destroy, end every process and remove every file of the rehearsal")
+  .option("--discard", "remove everything without pulumi destroy", false)
+  .option(...stateOption)
+  .action((options: { discard: boolean; state: string }) =>
+    perform(async (progress, signal) => {
+      await stop({ ...options, state: resolve(options.state) }, progress, signal);
+    }),
+  );
+
+program
+  .command("test")
+  .description("type check, shellcheck and every test, with the real engine and control plane")
+  .argument("[jest...]", "what to pass to jest, such as the path of one test file")
+  .allowUnknownOption()
+  .action((jest: string[]) =>
+    perform(async (progress, signal) => {
+      return await verify(jest, progress, signal);
+    }),
+  );
+
+program.parseAsync().catch((error: unknown) => {
+  // Commander has said what is wrong; a call for help is no mistake.
+  process.exitCode = error instanceof CommanderError && error.exitCode === 0 ? 0 : 2;
+  if (!(error instanceof CommanderError)) throw error;
+});

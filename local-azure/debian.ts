@@ -1,0 +1,55 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { promisify } from "node:util";
+
+import { onPath } from "./engine";
+import type { Progress } from "./progress";
+import { Interrupted, messageOf, Trouble } from "./trouble";
+
+/** What the tests run besides the tools of a rehearsal: command and Debian's package of it. */
+const everywhere = { shellcheck: "shellcheck" };
+const onLinux = { "cloud-init": "cloud-init", containerd: "containerd", nft: "nftables" };
+
+/** Administrators' commands lie where a user's PATH often does not lead. */
+const searchPath = `${process.env.PATH ?? ""}:/usr/sbin:/sbin`;
+
+const exec = promisify(execFile);
+
+/** Makes sure of the system's own programs that tests need: installs them where that is ours to do, else names them all. */
+export async function debianPackages(progress: Progress, signal: AbortSignal): Promise<void> {
+  const wanted = { ...everywhere, ...(process.platform === "linux" && onLinux) };
+  const missing = Object.entries(wanted).filter(([command]) => onPath(command, searchPath) === undefined);
+  if (missing.length === 0) return;
+  const packages = missing.map(([, name]) => name);
+  const isOurs = process.getuid?.() === 0 && onPath("apt-get") !== undefined;
+  if (!isOurs) {
+    throw new Trouble(
+      `the tests need ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
+        `sudo apt-get install --no-install-recommends ${packages.join(" ")}`,
+    );
+  }
+  if (packages.includes("cloud-init")) keepCloudInitAsleep();
+  await progress.during(
+    `installing ${packages.join(", ")} with apt-get`,
+    async () => {
+      const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+      try {
+        await exec("apt-get", ["update", "--quiet"], { env, signal, maxBuffer: 64e6 });
+        const flags = ["install", "--yes", "--quiet", "--no-install-recommends"];
+        await exec("apt-get", [...flags, ...packages], { env, signal, maxBuffer: 64e6 });
+      } catch (error) {
+        if (signal.aborted) throw new Interrupted();
+        throw new Trouble(`apt-get could not install ${packages.join(", ")}: ${messageOf(error)}`);
+      }
+    },
+    "20 s to 1 min",
+  );
+}
+
+/** Its schema check is wanted, and by no means what it would do at this machine's next boot. */
+function keepCloudInitAsleep(): void {
+  const off = "/etc/cloud/cloud-init.disabled";
+  if (existsSync(off)) return;
+  mkdirSync("/etc/cloud", { recursive: true });
+  writeFileSync(off, "");
+}

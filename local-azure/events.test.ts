@@ -1,0 +1,72 @@
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { changedAnything, Events } from "./events";
+
+const folder = mkdtempSync(join(tmpdir(), "zoned-events-"));
+const path = join(folder, "log");
+afterEach(() => rmSync(path, { force: true }));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const metadata = (name: string, op = "create", custom = true) => ({
+  metadata: { op, urn: `urn:pulumi:a::b::c::${name}`, new: { custom } },
+});
+const write = (...events: object[]) =>
+  appendFileSync(path, events.map((event) => `${JSON.stringify(event)}\n`).join(""));
+
+it("knows what is under way: begun, not ended, and no component", () => {
+  const events = new Events(path);
+  write(
+    { resourcePreEvent: metadata("component", "create", false) },
+    { resourcePreEvent: metadata("one") },
+    { resourcePreEvent: metadata("two", "update") },
+    { resourcePreEvent: metadata("three") },
+    { resourcePreEvent: metadata("four", "same") },
+  );
+  events.read();
+  write({ resOutputsEvent: metadata("one") }, { resOpFailedEvent: metadata("three") });
+  events.read();
+
+  expect(events.underWay).toEqual(["update two"]);
+});
+
+it("waits for a line that is half written", () => {
+  const events = new Events(path);
+  const text = JSON.stringify({ summaryEvent: { resourceChanges: { create: 1 } } });
+
+  appendFileSync(path, text.slice(0, 20));
+  events.read();
+  appendFileSync(path, `${text.slice(20)}\n`);
+  events.read();
+
+  expect(events.outcome.changes).toEqual({ create: 1 });
+});
+
+it("keeps errors and warnings, without their colours", () => {
+  const events = new Events(path);
+  write(
+    { diagnosticEvent: { severity: "error", message: "<{%fg 9%}>no<{%reset%}>\n" } },
+    { diagnosticEvent: { severity: "debug", message: "noise" } },
+  );
+  events.read();
+
+  expect(events.outcome.diagnostics).toEqual(["no"]);
+});
+
+it("finds nothing while there is no log", () => {
+  const events = new Events(path);
+  events.read();
+
+  expect(events.outcome).toEqual({ changes: {}, diagnostics: [] });
+});
+
+it.each([
+  [{ same: 159 }, false],
+  [{ same: 158, read: 1 }, false],
+  [{ same: 158, update: 1 }, true],
+  [{ delete: 1 }, true],
+  [{ same: 1, create: 0 }, false],
+])("of %j something changed: %s", (changes, changed) => {
+  expect(changedAnything({ changes, diagnostics: [] })).toBe(changed);
+});

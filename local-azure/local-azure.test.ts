@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { debugProviders, endpointOf } from "./attachment";
+import { type LocalAzure, type LocalAzureOptions, startLocalAzure } from "./local-azure";
+
+let state: string;
+let other: Server;
+let taken: number;
+let azure: LocalAzure | undefined;
+
+// gRPC tells the console of a taken port, besides the error.
+beforeAll(() => void jest.spyOn(console, "error").mockImplementation());
+afterAll(() => jest.restoreAllMocks());
+beforeEach(async () => {
+  state = mkdtempSync(join(tmpdir(), "zoned-azure-"));
+  other = createServer();
+  await new Promise<void>((ready) => other.listen(0, "127.0.0.1", ready));
+  taken = (other.address() as AddressInfo).port;
+});
+afterEach(async () => {
+  await azure?.stop();
+  azure = undefined;
+  other.close();
+  rmSync(state, { recursive: true });
+});
+
+const start = async (options: Partial<LocalAzureOptions> = {}) =>
+  (azure = await startLocalAzure({ state, binaries: "", log: () => undefined, ...options }));
+
+it("tells the engine and the program where it listens", async () => {
+  const { ports } = await start();
+
+  expect(new Set(Object.values(ports)).size).toBe(4);
+  expect(debugProviders(ports)).toBe(
+    `azure-native:${ports.azureNative},tls:${ports.tls},kubernetes:${ports.kubernetes}`,
+  );
+  const response = await fetch(`${endpointOf(ports)}/local/health`);
+  expect(await response.json()).toMatchObject({ empty: true, apis: {} });
+});
+
+it("takes the ports it had before while they are free, since a stack was made with them", async () => {
+  const { ports } = await start();
+  await azure?.stop();
+
+  expect((await start({ ports })).ports).toEqual(ports);
+});
+
+it.each(["resourceManager", "azureNative"] as const)(
+  "takes another port for %s than one that is taken",
+  async (name) => {
+    const { ports } = await start({ ports: { [name]: taken } });
+
+    expect(ports[name]).not.toBe(taken);
+  },
+);
+
+it.each(["resourceManager", "azureNative"] as const)(
+  "says which port is taken when it was told to listen there as %s, and leaves none of its own open",
+  async (name) => {
+    const { ports: free } = await start();
+    await azure?.stop();
+    azure = undefined;
+    const ports = { ...free, [name]: taken };
+
+    await expect(start({ ports, exactPorts: true })).rejects.toThrow(
+      new RegExp(`^port ${taken} is taken: .*--port`),
+    );
+    await expect(fetch(endpointOf(free))).rejects.toThrow();
+  },
+);

@@ -1,0 +1,93 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { apiNameIn, machineTable, type MachineOutput, nodesOf, reachableHere } from "./cluster-view";
+import { ensureDaemon } from "./daemons";
+import { prepareBinaries } from "./engine";
+import { changedAnything } from "./events";
+import { writeWhole } from "./files";
+import { holderOf, tryLock } from "./lock";
+import { type Progress, spoken } from "./progress";
+import { checkout, Rehearsal } from "./rehearsal";
+import { Trouble } from "./trouble";
+
+export interface StartOptions {
+  readonly state: string;
+  readonly stack: string;
+  /** The first of four ports in a row. */
+  readonly port?: number;
+}
+
+/** Holds a state folder for one command at a time. */
+export function hold(state: string): () => void {
+  mkdirSync(state, { recursive: true, mode: 0o700 });
+  const path = join(state, "command.lock");
+  const release = tryLock(path);
+  if (release) return release;
+  throw new Trouble(
+    `another command works on ${state} (process ${holderOf(path)?.pid ?? "unknown"}): wait for it, or end it by Ctrl-C where it runs`,
+  );
+}
+
+/** Everything from nothing to a rehearsed cluster; from a rehearsed cluster, only what differs. */
+export async function start(
+  { state, stack, port }: StartOptions,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!existsSync(join(checkout, `Pulumi.${stack}.yaml`))) {
+    throw new Trouble(
+      `there is no stack ${stack}: expected a file Pulumi.${stack}.yaml with its settings, as for local, dev and prod`,
+      2,
+    );
+  }
+  const since = Date.now();
+  const release = hold(state);
+  try {
+    const binaries = await prepareBinaries({ progress, signal });
+    const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
+    const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
+    const run = await rehearsal.up();
+    if (run.code !== 0) {
+      throw new Trouble(
+        `pulumi up ended with ${run.code}; mend the cause above and run npm start again, which goes on from here`,
+      );
+    }
+    progress.line(changedAnything(run) ? "" : "nothing changed\n");
+    await show(rehearsal, { state, stack, binaries }, progress);
+    progress.line(`\nready after ${spoken(Date.now() - since)}`);
+  } finally {
+    release();
+  }
+}
+
+async function show(
+  rehearsal: Rehearsal,
+  { state, stack, binaries }: { state: string; stack: string; binaries: string },
+  progress: Progress,
+): Promise<void> {
+  const { kubeconfig, machines } = (await rehearsal.outputs()) as {
+    kubeconfig?: string;
+    machines?: readonly MachineOutput[];
+  };
+  if (kubeconfig === undefined || machines === undefined) {
+    throw new Trouble(`stack ${stack} has no outputs kubeconfig and machines; run npm start again`);
+  }
+  const name = apiNameIn(kubeconfig);
+  const address = await rehearsal.apiAddress(name);
+  if (!address) {
+    throw new Trouble(`no API answers to ${name}; see ${join(state, "daemon.log")}`);
+  }
+  const file = join(state, stack === "local" ? "kubeconfig" : `kubeconfig-${stack}`);
+  writeWhole(file, reachableHere(kubeconfig, address));
+  progress.line(machineTable(machines, await nodesOf(binaries, file)));
+  progress.line(
+    [
+      "",
+      "The cluster's API is real, its machines are played. To use it:",
+      `  export KUBECONFIG=${file}`,
+      `  ${join(binaries, "kubectl")} get nodes -L topology.kubernetes.io/zone`,
+      "To take everything away: npm stop",
+    ].join("\n"),
+  );
+}

@@ -1,0 +1,77 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { identityOf } from "./machines/pids";
+import { Progress } from "./progress";
+import { hold } from "./start";
+import { stop } from "./stop";
+
+let folder: string;
+let state: string;
+let said: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "zoned-stop-"));
+  state = join(folder, "state");
+  said = "";
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const stopping = (discard = false) =>
+  stop(
+    { state, discard },
+    new Progress({ write: (text) => (said += text) }),
+    new AbortController().signal,
+  );
+
+/** A rehearsal whose daemon is dead, with a process that it has left. */
+function left(files: Record<string, string>) {
+  const processes = join(state, "machines", "clusters", "api", "processes");
+  const checkpoints = join(state, "backend", ".pulumi", "stacks", "zoned");
+  for (const at of [processes, checkpoints]) mkdirSync(at, { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(state, name), text);
+  const child = spawn("sleep", ["60"], { stdio: "ignore" });
+  const ended = new Promise<NodeJS.Signals | null>((resolve) =>
+    child.on("exit", (_, signal) => resolve(signal)),
+  );
+  writeFileSync(join(processes, "etcd.pid"), JSON.stringify(identityOf(child.pid!)));
+  return ended;
+}
+
+it("says that there is nothing to stop", async () => {
+  await stopping();
+
+  expect(said).toBe("nothing to stop: there is no rehearsal\n");
+});
+
+it.each([
+  ["the resource manager's", "cloud.json"],
+  ["the engine's", "backend/.pulumi/stacks/zoned/dev.json"],
+])("removes what %s damaged state keeps from being destroyed, and says so", async (_, damaged) => {
+  const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": "{}", [damaged]: '{"half' });
+
+  await stopping();
+
+  expect(said).toContain(`removed without pulumi destroy (${join(state, damaged)} is damaged)`);
+  expect(existsSync(state)).toBe(false);
+  expect(await ended).toMatch(/^SIG(TERM|KILL)$/);
+});
+
+it("removes everything without asking the engine when told to", async () => {
+  const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": "{}" });
+
+  await stopping(true);
+
+  expect(said).toContain("removed without pulumi destroy (--discard was given)");
+  expect(existsSync(state)).toBe(false);
+  expect(await ended).toMatch(/^SIG(TERM|KILL)$/);
+});
+
+it("keeps its hands off while another command works, and names it", async () => {
+  const release = hold(state);
+
+  await expect(stopping(true)).rejects.toThrow(`another command works on ${state} (process ${process.pid})`);
+  expect(existsSync(state)).toBe(true);
+  release();
+});

@@ -1,0 +1,95 @@
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+import { endDaemon, ensureDaemon } from "./daemons";
+import { installedBinaries } from "./engine";
+import type { Progress } from "./progress";
+import { Rehearsal } from "./rehearsal";
+import { hold } from "./start";
+import { Interrupted, messageOf, Trouble } from "./trouble";
+
+export interface StopOptions {
+  readonly state: string;
+  /** Removes everything without a `pulumi destroy` before it. */
+  readonly discard: boolean;
+}
+
+/** Destroys every stack of the rehearsal, and leaves no process, port or file of it. */
+export async function stop(
+  { state, discard }: StopOptions,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!existsSync(state)) {
+    progress.line("nothing to stop: there is no rehearsal");
+    return;
+  }
+  const release = hold(state);
+  try {
+    const obstacle = discard ? "--discard was given" : await destroyAll(state, progress, signal);
+    await progress.during("stopping the local Azure", () => endDaemon(state));
+    rmSync(state, { recursive: true, force: true });
+    progress.line(
+      obstacle === undefined
+        ? `everything is gone, ${state} too`
+        : `removed without pulumi destroy (${obstacle}): the local Azure with its control plane processes, and ${state} with the stacks' state, kubeconfigs and logs`,
+    );
+  } finally {
+    release();
+  }
+}
+
+/** Destroys the stacks; returns why that is out of the question, when nothing is left to destroy them with. */
+async function destroyAll(
+  state: string,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const stacks = stacksIn(state);
+  if (stacks.length === 0) return undefined;
+  const damaged = [join(state, "cloud.json"), ...stacks.map(({ checkpoint }) => checkpoint)].find(
+    (file) => existsSync(file) && !isJson(file),
+  );
+  if (damaged !== undefined) return `${damaged} is damaged`;
+  const binaries = await installedBinaries();
+  if (binaries === undefined) return "the engine is no longer in the cache";
+  const azure = await ensureDaemon({ state, binaries }, progress, signal).catch((error: unknown) => {
+    if (error instanceof Interrupted) throw error;
+    return `the local Azure does not start: ${messageOf(error)}`;
+  });
+  if (typeof azure === "string") return azure;
+  for (const { stack } of stacks) {
+    const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
+    // Protection is for what cannot be had again.
+    await rehearsal.unprotect();
+    const { code } = await rehearsal.destroy();
+    if (code !== 0) {
+      throw new Trouble(
+        `pulumi destroy of stack ${stack} ended with ${code}, so everything was left; mend the cause above and run npm stop again, or remove it as it is: npm stop -- --discard`,
+      );
+    }
+  }
+  return undefined;
+}
+
+function stacksIn(state: string): { stack: string; checkpoint: string }[] {
+  const folder = join(state, "backend", ".pulumi", "stacks");
+  const projects = existsSync(folder) ? readdirSync(folder) : [];
+  return projects.flatMap((project) =>
+    readdirSync(join(folder, project))
+      .filter((name) => name.endsWith(".json"))
+      .map((name) => ({
+        stack: name.replace(/\.json$/, ""),
+        checkpoint: join(folder, project, name),
+      })),
+  );
+}
+
+function isJson(file: string): boolean {
+  try {
+    JSON.parse(readFileSync(file, "utf8"));
+    return true;
+  } catch {
+    return false;
+  }
+}

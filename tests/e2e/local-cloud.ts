@@ -1,0 +1,124 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+import { Attachment, endpointOf } from "../../local-azure/attachment";
+import { apiNameIn, reachableHere } from "../../local-azure/cluster-view";
+import { endDaemon, ensureDaemon } from "../../local-azure/daemons";
+import { changedAnything } from "../../local-azure/events";
+import { Progress } from "../../local-azure/progress";
+import { Rehearsal, Run } from "../../local-azure/rehearsal";
+import { Fault } from "../../local-azure/resource-manager/faults";
+import { subscriptionPath } from "../../local-azure/resource-manager/ids";
+import { LoggedRequest } from "../../local-azure/resource-manager/request-log";
+
+export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);
+
+/** A local Azure of a test's own, with one stack on it. */
+export class LocalCloud {
+  private constructor(
+    readonly state: string,
+    readonly stack: Rehearsal,
+    private readonly azure: Attachment,
+    private readonly clusterName: string,
+  ) {}
+
+  static async start(stack: string, settings: Record<string, unknown> = {}): Promise<LocalCloud> {
+    const state = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
+    const azure = await ensureDaemon(
+      { state, binaries: binaries() },
+      new Progress(),
+      new AbortController().signal,
+    );
+    const rehearsal = await Rehearsal.open({ state, stack, binaries: binaries(), azure, settings });
+    return new LocalCloud(state, rehearsal, azure, `zoned-${stack}`);
+  }
+
+  /** Ends every process and removes every file. */
+  async stop(): Promise<void> {
+    await endDaemon(this.state);
+    rmSync(this.state, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** All that Azure was asked, in order. */
+  async requests(): Promise<LoggedRequest[]> {
+    return (await this.ask("GET", "/local/requests")) as LoggedRequest[];
+  }
+
+  async fault(fault: Fault): Promise<void> {
+    await this.ask("POST", "/local/faults", fault);
+  }
+
+  async mend(): Promise<void> {
+    await this.ask("DELETE", "/local/faults");
+  }
+
+  /** Reads or changes a thing in the resource group behind Pulumi's back. */
+  inGroup(method: string, path: string, body?: unknown): Promise<unknown> {
+    const group = `${subscriptionPath}/resourceGroups/${this.clusterName}`;
+    return this.ask(method, `${group}${path}?api-version=2024-11-01`, body);
+  }
+
+  /** Whether the resource manager holds nothing at all. */
+  async isEmpty(): Promise<boolean> {
+    return ((await this.ask("GET", "/local/health")) as { empty: boolean }).empty;
+  }
+
+  async kubectl(...args: string[]): Promise<string> {
+    const file = join(this.state, "kubeconfig");
+    if (!existsSync(file)) {
+      const { kubeconfig } = (await this.stack.outputs()) as { kubeconfig: string };
+      const address = await this.azure.apiAddress(apiNameIn(kubeconfig));
+      writeFileSync(file, reachableHere(kubeconfig, address!), { mode: 0o600 });
+    }
+    const { stdout } = await promisify(execFile)(
+      join(binaries(), "kubectl"),
+      ["--kubeconfig", file, "--request-timeout", "30s", ...args],
+      { maxBuffer: 64e6 },
+    );
+    return stdout;
+  }
+
+  async get<T>(...args: string[]): Promise<T[]> {
+    return (JSON.parse(await this.kubectl("get", ...args, "--output", "json")) as { items: T[] }).items;
+  }
+
+  private async ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    const response = await fetch(`${endpointOf(this.azure.ports)}${path}`, {
+      method,
+      headers: { authorization: "Bearer test", "content-type": "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text === "" ? undefined : JSON.parse(text);
+  }
+}
+
+function binaries(): string {
+  const folder = process.env["ZONED_BINARIES"];
+  if (!folder) throw new Error("ZONED_BINARIES names no folder of built tools; run these tests by npm test");
+  return folder;
+}
+
+/** Fails with what the engine said when a run did not end well. */
+export function well(run: Run): Run {
+  if (run.code !== 0) throw new Error(`pulumi ended with ${run.code}:\n${run.stdout}\n${run.stderr}`);
+  return run;
+}
+
+/** Fails with what changed when a run changed anything. */
+export function unchanged(run: Run): void {
+  well(run);
+  if (changedAnything(run)) {
+    throw new Error(`expected no change, got ${JSON.stringify(run.changes)}:\n${run.stdout}`);
+  }
+}
+
+/** Fails with what the engine said when a run ended well. */
+export function refused(run: Run): string {
+  if (run.code === 0) throw new Error(`expected the engine to refuse, and it went on:\n${run.stdout}`);
+  return `${run.stdout}\n${run.stderr}\n${run.diagnostics.join("\n")}`;
+}

@@ -1,0 +1,202 @@
+import { hasManifests, LocalCloud, refused, unchanged, well } from "./local-cloud";
+
+interface Node {
+  metadata: { name: string; labels: Record<string, string> };
+  spec: { providerID: string; taints?: unknown[] };
+  status: { conditions: { type: string; status: string }[] };
+}
+interface Pod {
+  metadata: { name: string; labels: Record<string, string> };
+  spec: { nodeName: string };
+}
+interface StorageClass {
+  metadata: { name: string; annotations?: Record<string, string> };
+  provisioner: string;
+}
+
+jest.setTimeout(600_000);
+
+/** One life of the recipe's own cluster; each test goes on where the one before it ended. */
+describe("the recipe's cluster on the local Azure", () => {
+  let cloud: LocalCloud;
+  beforeAll(async () => {
+    cloud = await LocalCloud.start(
+      "local",
+      hasManifests ? {} : { cni: "flannel", diskDriver: false },
+    );
+  });
+  afterAll(() => cloud?.stop());
+
+  it("is previewed before anything exists", async () => {
+    well(await cloud.stack.preview());
+  });
+
+  it("comes up whole by one command", async () => {
+    well(await cloud.stack.up());
+  });
+
+  it("has three nodes in three zones, all Ready, none of them closed to pods", async () => {
+    const nodes = await cloud.get<Node>("nodes");
+
+    expect(
+      Object.fromEntries(
+        nodes.map(({ metadata }) => [metadata.name, metadata.labels["topology.kubernetes.io/zone"]]),
+      ),
+    ).toEqual({
+      "zoned-local-cp-1": "southeastasia-1",
+      "zoned-local-workers-1": "southeastasia-2",
+      "zoned-local-workers-2": "southeastasia-3",
+    });
+    for (const { spec, status } of nodes) {
+      expect(status.conditions).toContainEqual(
+        expect.objectContaining({ type: "Ready", status: "True" }),
+      );
+      expect(spec.taints ?? []).toEqual([]);
+      expect(spec.providerID).toMatch(/^azure:\/\/\/subscriptions\/.*\/virtualMachines\/zoned-local-/);
+    }
+  });
+
+  it("changes nothing the second time", async () => {
+    unchanged(await cloud.stack.up());
+  });
+
+  it("has a class of disks for every zone, and one default", async () => {
+    const classes = await cloud.get<StorageClass>("storageclasses");
+
+    const isDefault = ({ metadata }: StorageClass) =>
+      metadata.annotations?.["storageclass.kubernetes.io/is-default-class"] === "true";
+    expect(classes.filter(isDefault)).toHaveLength(1);
+    for (const zone of ["1", "2", "3"]) {
+      expect(classes.map(({ metadata }) => metadata.name)).toContainEqual(
+        expect.stringMatching(new RegExp(`${zone}$`)),
+      );
+    }
+    expect(new Set(classes.map(({ provisioner }) => provisioner))).toEqual(
+      new Set(["disk.csi.azure.com"]),
+    );
+  });
+
+  it("runs the pod network on every node", async () => {
+    const app = hasManifests ? "canal" : "flannel";
+    const pods = await cloud.get<Pod>("pods", "--all-namespaces");
+
+    const where = pods
+      .filter(({ metadata }) => Object.values(metadata.labels).includes(app))
+      .map(({ spec }) => spec.nodeName);
+    expect(where.sort()).toEqual([
+      "zoned-local-cp-1",
+      "zoned-local-workers-1",
+      "zoned-local-workers-2",
+    ]);
+  });
+
+  it("spreads a Deployment of three over the three zones", async () => {
+    await cloud.kubectl("create", "deployment", "spread", "--image=none", "--replicas=3");
+    await cloud.kubectl("rollout", "status", "deployment/spread", "--timeout=120s");
+    const pods = await cloud.get<Pod>("pods", "--selector", "app=spread");
+
+    expect(new Set(pods.map(({ spec }) => spec.nodeName)).size).toBe(3);
+    await cloud.kubectl("delete", "deployment", "spread");
+  });
+
+  it("changes nothing after a refresh", async () => {
+    well(await cloud.stack.refresh());
+    unchanged(await cloud.stack.up());
+  });
+
+  it("keeps a rule that the cloud provider added, through a refresh and an up", async () => {
+    const rule = "/providers/Microsoft.Network/networkSecurityGroups/zoned-local-nsg/securityRules/k8s-added";
+    await cloud.inGroup("PUT", rule, {
+      properties: {
+        priority: 500,
+        direction: "Inbound",
+        access: "Allow",
+        protocol: "Tcp",
+        sourceAddressPrefix: "Internet",
+        sourcePortRange: "*",
+        destinationAddressPrefix: "198.51.100.7",
+        destinationPortRange: "443",
+      },
+    });
+
+    well(await cloud.stack.refresh());
+    well(await cloud.stack.up());
+
+    expect(await cloud.inGroup("GET", rule)).toBeDefined();
+  });
+
+  it("keeps a disk that was attached behind its back, through a refresh and a resize", async () => {
+    const disk = "/providers/Microsoft.Compute/disks/pvc-1";
+    const vm = "/providers/Microsoft.Compute/virtualMachines/zoned-local-workers-1";
+    const made = (await cloud.inGroup("PUT", disk, {
+      location: "southeastasia",
+      zones: ["2"],
+      sku: { name: "StandardSSD_LRS" },
+      properties: { creationData: { createOption: "Empty" }, diskSizeGB: 8 },
+    })) as { id: string };
+    const machine = (await cloud.inGroup("GET", vm)) as {
+      properties: { storageProfile: Record<string, unknown>; [name: string]: unknown };
+    };
+    const dataDisks = [{ lun: 0, createOption: "Attach", managedDisk: { id: made.id } }];
+    machine.properties.storageProfile = { ...machine.properties.storageProfile, dataDisks };
+    await cloud.inGroup("PUT", vm, machine);
+
+    well(await cloud.stack.refresh());
+    await cloud.stack.configure({
+      ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
+      workerPools: [{ name: "workers", count: 2, size: "Standard_B2ms" }],
+    });
+    well(await cloud.stack.up());
+
+    const resized = (await cloud.inGroup("GET", vm)) as {
+      properties: { hardwareProfile: { vmSize: string }; storageProfile: { dataDisks: unknown[] } };
+    };
+    expect(resized.properties.hardwareProfile.vmSize).toBe("Standard_B2ms");
+    expect(resized.properties.storageProfile.dataDisks).toHaveLength(1);
+  });
+
+  it("shows no key, token or kubeconfig in its exported state, also not in what a StackReference copied", async () => {
+    const outputs = (await cloud.stack.outputs()) as { kubeconfig: string };
+    const exported = JSON.stringify(await cloud.stack.stackExport());
+
+    expect(exported).toContain("pulumi:pulumi:StackReference");
+    expect(exported).not.toMatch(/PRIVATE KEY/);
+    expect(exported).not.toContain("client-key-data");
+    expect(exported).not.toContain("token-secret\":\"");
+    const key = (JSON.parse(outputs.kubeconfig) as { users: { user: Record<string, string> }[] })
+      .users[0]!.user["client-key-data"]!;
+    expect(exported).not.toContain(key);
+    expect(exported).not.toContain(Buffer.from(key, "base64").toString().split("\n")[1]);
+  });
+
+  it("refuses to replace its only control plane machine", async () => {
+    const before = (await cloud.requests()).length;
+    await cloud.stack.configure({
+      ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
+      imageVersion: "24.04.202608110",
+    });
+
+    expect(refused(await cloud.stack.up())).toMatch(
+      /zoned-local-cp-1 is the only control plane machine .* acceptDataLoss/s,
+    );
+
+    const later = (await cloud.requests()).slice(before);
+    expect(later.filter(({ method }) => method !== "GET")).toEqual([]);
+  });
+
+  it("leaves nothing behind when it is destroyed", async () => {
+    await cloud.stack.configure(hasManifests ? {} : { cni: "flannel", diskDriver: false });
+    well(await cloud.stack.destroy());
+
+    expect(await cloud.isEmpty()).toBe(true);
+  });
+
+  it("says how to go on when a size is not to be had in a zone, before anything is created", async () => {
+    await cloud.stack.configure({ controlPlaneSize: "Standard_X9" });
+
+    expect(refused(await cloud.stack.up())).toMatch(
+      /zoned-local-cp-1: size Standard_X9 is not offered in southeastasia.*pulumi config set controlPlaneSize/s,
+    );
+    expect(await cloud.isEmpty()).toBe(true);
+  });
+});
