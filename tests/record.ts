@@ -70,6 +70,7 @@ export class Recorder {
       "zoned",
       "test",
       options.preview ?? false,
+      "organization",
     );
     return recorder;
   }
