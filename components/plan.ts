@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiServer } from "./add-ons/api-server";
@@ -82,11 +84,25 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   };
 }
 
-/** What the last `up` that ended well left in this very stack's outputs. */
-async function remember(): Promise<Memory | undefined> {
+/** A backend in files is written anew with every step, and may be read while it is. */
+const attempts = 10;
+const pauseMilliseconds = 300;
+
+/**
+ * What the last `up` that ended well left in this very stack's outputs.
+ *
+ * Asked as a function, not as a StackReference: that would copy all outputs into the state, and could not be tried again.
+ */
+async function remember(attempt = 1): Promise<Memory | undefined> {
   const name = `${pulumi.getOrganization()}/${pulumi.getProject()}/${pulumi.getStack()}`;
-  const { value } = await new pulumi.StackReference(name).getOutputDetails("cluster");
-  return value as Memory | undefined;
+  try {
+    const answer = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", { name });
+    return answer.outputs?.cluster as Memory | undefined;
+  } catch (error) {
+    if (attempt === attempts) throw error;
+    await pause(pauseMilliseconds);
+    return remember(attempt + 1);
+  }
 }
 
 const sizeCommand = ({ workerPools }: Settings, { pool }: Machine): string =>

@@ -22,8 +22,10 @@ export interface Attachment {
 /**
  * What makes the engine dial the local Azure where it would start a plugin.
  *
- * Always the stand-ins, also where the official plugins are installed: the kubernetes plugin would look the
- * API's name up, which only exists on Azure, and a stack whose certificates came from one tls plugin today
+ * Always the stand-ins, also where the official plugins are installed: the kubernetes plugin would
+ * look the
+ * API's name up, which only exists on Azure, and a stack whose certificates came from one tls
+ * plugin today
  * and from another tomorrow would be a rehearsal of nothing.
  */
 export const debugProviders = ({ azureNative, tls, kubernetes }: Ports): string =>

@@ -22,7 +22,8 @@ function interruptible(): AbortSignal {
       const now = Date.now();
       if (now - last < echo) return;
       last = now;
-      if (controller.signal.aborted) process.stderr.write("ending; a moment, so that nothing is left half done\n");
+      if (controller.signal.aborted)
+        process.stderr.write("ending; a moment, so that nothing is left half done\n");
       else process.stderr.write("\ninterrupted: waiting for what is under way to end orderly\n");
       controller.abort();
     });
@@ -48,7 +49,9 @@ async function perform(work: Work): Promise<void> {
 function port(text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && value >= 1024 && value <= 65_532) return value;
-  throw new InvalidArgumentError("Expected a port from 1024 to 65532; the three after it are used too.");
+  throw new InvalidArgumentError(
+    "Expected a port from 1024 to 65532; the three after it are used too.",
+  );
 }
 
 const program = new Command("zoned")
@@ -65,7 +68,11 @@ program
   .command("start")
   .description("set everything up and run pulumi up, then say how to use the cluster")
   .option("--stack <name>", "whose settings to rehearse: local, dev or prod", "local")
-  .option("--port <number>", "first of four ports in a row for the local Azure (default: any free ones)", port)
+  .option(
+    "--port <number>",
+    "first of four ports in a row for the local Azure (default: any free ones)",
+    port,
+  )
   .option(...stateOption)
   .action((options: { stack: string; port?: number; state: string }) =>
     perform(async (progress, signal) => {

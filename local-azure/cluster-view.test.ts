@@ -3,7 +3,12 @@ import { parse } from "yaml";
 import { apiNameIn, machineTable, reachableHere } from "./cluster-view";
 
 const kubeconfig = JSON.stringify({
-  clusters: [{ name: "a", cluster: { server: "https://api.example:6443", "certificate-authority-data": "Y2E=" } }],
+  clusters: [
+    {
+      name: "a",
+      cluster: { server: "https://api.example:6443", "certificate-authority-data": "Y2E=" },
+    },
+  ],
 });
 
 it("makes a kubeconfig reach the API here, and still check its certificate by its name", () => {
@@ -23,7 +28,12 @@ it("makes a kubeconfig reach the API here, and still check its certificate by it
 });
 
 it("shows of every machine where it is and whether the cluster calls it ready", () => {
-  const machine = (name: string, zone: string) => ({ name, role: "worker", zone, address: "172.16.1.4" });
+  const machine = (name: string, zone: string) => ({
+    name,
+    role: "worker",
+    zone,
+    address: "172.16.1.4",
+  });
   const node = (name: string, zone: string, status: string) => ({
     metadata: { name, labels: { "topology.kubernetes.io/zone": zone } },
     status: { conditions: [{ type: "Ready", status }] },

@@ -33,7 +33,10 @@ export function apiNameIn(kubeconfig: string): string {
   return new URL(server).hostname;
 }
 
-/** The same kubeconfig for somebody on this host, where the API's name resolves to nothing: same certificates, checked by the same name. */
+/**
+ * The same kubeconfig for somebody on this host, where the API's name resolves to nothing: same
+ * certificates, checked by the same name.
+ */
 export function reachableHere(kubeconfig: string, { host, port }: Address): string {
   const config = parse(kubeconfig) as Kubeconfig;
   for (const { cluster } of config.clusters) {
@@ -62,7 +65,13 @@ export function machineTable(
 ): string {
   const rows = machines.map(({ name, role, zone, address }) => {
     const node = nodes.find(({ metadata }) => metadata.name === name);
-    return [name, node?.metadata.labels?.[zoneLabel] ?? `${zone} (no node)`, address, role, readiness(node)];
+    return [
+      name,
+      node?.metadata.labels?.[zoneLabel] ?? `${zone} (no node)`,
+      address,
+      role,
+      readiness(node),
+    ];
   });
   return columns([["MACHINE", "ZONE", "ADDRESS", "ROLE", "READY"], ...rows]);
 }
@@ -79,6 +88,11 @@ function columns(rows: readonly (readonly string[])[]): string {
     [],
   );
   return rows
-    .map((row) => row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd())
+    .map((row) =>
+      row
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
     .join("\n");
 }

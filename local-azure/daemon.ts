@@ -39,7 +39,9 @@ export async function daemon({ state, binaries, port }: DaemonArguments): Promis
   const log = (message: string): void => {
     // Whoever removes the state folder may be quicker than the last words.
     if (existsSync(state)) {
-      appendFileSync(join(state, "daemon.log"), `${new Date().toISOString()} ${message}\n`, { mode: 0o600 });
+      appendFileSync(join(state, "daemon.log"), `${new Date().toISOString()} ${message}\n`, {
+        mode: 0o600,
+      });
     }
   };
   try {
@@ -73,7 +75,9 @@ if (require.main === module) {
     () => process.exit(0),
     (error: Error) => {
       const { name, message, stack } = error;
-      process.stderr.write(`${name === "Trouble" || name === "UnreadableState" ? message : stack}\n`);
+      process.stderr.write(
+        `${name === "Trouble" || name === "UnreadableState" ? message : stack}\n`,
+      );
       process.exit(1);
     },
   );

@@ -34,7 +34,10 @@ const attachmentTo = ({ ports }: DaemonRecord): Attachment => ({
   },
 });
 
-/** The daemon of this state folder, started when none runs; one that died is followed by one that takes up its work. */
+/**
+ * The daemon of this state folder, started when none runs; one that died is followed by one that
+ * takes up its work.
+ */
 export async function ensureDaemon(
   { state, binaries, port }: DaemonArguments,
   progress: Progress,
@@ -79,13 +82,16 @@ async function launch(
   let ended = false;
   child.once("close", () => (ended = true));
   child.once("error", () => (ended = true));
-  for (const until = Date.now() + startWithin; Date.now() < until; ) {
+  for (const until = Date.now() + startWithin; Date.now() < until;) {
     const record = runningDaemon(state);
     if (record) {
       child.unref();
       return attachmentTo(record);
     }
-    if (ended) throw new Trouble(readFileSync(errors, "utf8").trim() || "the local Azure ended without a word");
+    if (ended)
+      throw new Trouble(
+        readFileSync(errors, "utf8").trim() || "the local Azure ended without a word",
+      );
     await sleep(look, undefined, { signal }).catch(() => {
       child.kill("SIGTERM");
       throw new Interrupted();

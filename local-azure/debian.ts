@@ -15,10 +15,15 @@ const searchPath = `${process.env.PATH ?? ""}:/usr/sbin:/sbin`;
 
 const exec = promisify(execFile);
 
-/** Makes sure of the system's own programs that tests need: installs them where that is ours to do, else names them all. */
+/**
+ * Makes sure of the system's own programs that tests need: installs them where that is ours to do,
+ * else names them all.
+ */
 export async function debianPackages(progress: Progress, signal: AbortSignal): Promise<void> {
   const wanted = { ...everywhere, ...(process.platform === "linux" && onLinux) };
-  const missing = Object.entries(wanted).filter(([command]) => onPath(command, searchPath) === undefined);
+  const missing = Object.entries(wanted).filter(
+    ([command]) => onPath(command, searchPath) === undefined,
+  );
   if (missing.length === 0) return;
   const packages = missing.map(([, name]) => name);
   const isOurs = process.getuid?.() === 0 && onPath("apt-get") !== undefined;

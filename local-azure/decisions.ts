@@ -24,13 +24,16 @@ interface Decision {
 }
 
 /**
- * Settles what the stack's file leaves open, once: an answer that changed between two runs would change
+ * Settles what the stack's file leaves open, once: an answer that changed between two runs would
+ * change
  * the cluster.
  */
 export async function decide(question: Question): Promise<Values> {
   const { state, stack, progress } = question;
   const file = join(state, `${stack}.decisions.json`);
-  const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Decision[]) : undefined;
+  const kept = existsSync(file)
+    ? (JSON.parse(readFileSync(file, "utf8")) as Decision[])
+    : undefined;
   const decisions = kept ?? (await answers(question));
   if (!kept) writeWhole(file, JSON.stringify(decisions, undefined, 2));
   for (const { because } of decisions) progress?.line(because);
@@ -55,7 +58,10 @@ async function answers({ program, stack, settings, progress }: Question): Promis
   return [...found, ...(await withoutManifests(given, progress))];
 }
 
-/** The real program would stop; a rehearsal without a network does without these add-ons, and says so. */
+/**
+ * The real program would stop; a rehearsal without a network does without these add-ons, and says
+ * so.
+ */
 async function withoutManifests(given: Values, progress?: Progress): Promise<Decision[]> {
   const { mirror = "", cni = "canal", diskDriver = true } = given;
   const sources = { mirror: String(mirror) };
@@ -68,7 +74,21 @@ async function withoutManifests(given: Values, progress?: Progress): Promise<Dec
   ]).finally(() => step?.done(false));
   const could = "could not be had from their source";
   return [
-    ...(canal ? [] : [{ settings: { cni: "flannel" }, because: `rehearsed with flannel in place of Canal, whose manifest ${could}` }]),
-    ...(driver ? [] : [{ settings: { diskDriver: false }, because: `rehearsed without the disk driver, whose manifests ${could}` }]),
+    ...(canal
+      ? []
+      : [
+          {
+            settings: { cni: "flannel" },
+            because: `rehearsed with flannel in place of Canal, whose manifest ${could}`,
+          },
+        ]),
+    ...(driver
+      ? []
+      : [
+          {
+            settings: { diskDriver: false },
+            because: `rehearsed without the disk driver, whose manifests ${could}`,
+          },
+        ]),
   ];
 }

@@ -23,7 +23,10 @@ export const platform = {
   arch: process.arch === "x64" ? "amd64" : (process.arch as string),
 };
 
-/** Fetches a tool from its official source into `folder`, refusing what does not match its published SHA-256. */
+/**
+ * Fetches a tool from its official source into `folder`, refusing what does not match its
+ * published SHA-256.
+ */
 export async function download(
   tool: Tool,
   folder: string,
@@ -81,7 +84,9 @@ async function save(url: string, file: string, step: Step, signal: AbortSignal):
         timer = setTimeout(() => stalled.abort(), silentAtMost);
         hash.update(chunk);
         bytes += chunk.length;
-        step.say(`downloading ${basename(url)}, ${megabytes(bytes)}${total ? ` of ${megabytes(total)}` : ""}`);
+        step.say(
+          `downloading ${basename(url)}, ${megabytes(bytes)}${total ? ` of ${megabytes(total)}` : ""}`,
+        );
         next(null, chunk);
       },
     });

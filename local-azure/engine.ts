@@ -33,7 +33,10 @@ export function isNewEnough(version: string): boolean {
   return Number(major) === oldest[0] && Number(minor) >= oldest[1];
 }
 
-/** The user's own engine and language host, by name; undefined when there is none, or too old a one. */
+/**
+ * The user's own engine and language host, by name; undefined when there is none, or too old a
+ * one.
+ */
 export async function ownEngine(
   path = process.env.PATH ?? "",
 ): Promise<Record<string, string> | undefined> {

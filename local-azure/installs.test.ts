@@ -161,7 +161,11 @@ describe("from its official source", () => {
   const official = () =>
     tool({
       downloads: () => [
-        { url: `${base}/etcd`, sha256: { kind: "list", url: `${base}/SHA256SUMS` }, binary: "etcd" },
+        {
+          url: `${base}/etcd`,
+          sha256: { kind: "list", url: `${base}/SHA256SUMS` },
+          binary: "etcd",
+        },
       ],
     });
 

@@ -11,7 +11,10 @@ import type { Progress } from "./progress";
 import { cacheFolder, type Tool } from "./tools";
 import { Interrupted, Trouble } from "./trouble";
 
-/** Linking kube-apiserver takes about this much, and there is little gain from a build without a core of its own. */
+/**
+ * Linking kube-apiserver takes about this much, and there is little gain from a build without a
+ * core of its own.
+ */
 const bytesPerBuild = 4e9;
 
 const folderOf = (cache: string, { name, version }: Tool): string =>
@@ -27,7 +30,10 @@ export interface InstallOptions {
   readonly cache?: string;
 }
 
-/** Makes sure that all these tools are in the cache: downloaded where their source answers, else built. */
+/**
+ * Makes sure that all these tools are in the cache: downloaded where their source answers, else
+ * built.
+ */
 export async function install(tools: readonly Tool[], options: InstallOptions): Promise<void> {
   const { cache = cacheFolder(), signal } = options;
   const missing = tools.filter((tool) => !isInstalled(tool, cache));
@@ -149,10 +155,7 @@ async function lock(
 }
 
 /** One folder with all of these binaries, as links; `binaries` are their real places by name. */
-export function gather(
-  binaries: Readonly<Record<string, string>>,
-  cache = cacheFolder(),
-): string {
+export function gather(binaries: Readonly<Record<string, string>>, cache = cacheFolder()): string {
   const hash = createHash("sha256").update(JSON.stringify(binaries)).digest("hex").slice(0, 12);
   const folder = join(cache, `bin-${hash}`);
   if (Object.keys(binaries).every((name) => existsSync(join(folder, name)))) return folder;
@@ -172,6 +175,4 @@ export function gather(
 
 /** Where an installed tool's binaries are, by name. */
 export const placesOf = (tool: Tool, cache = cacheFolder()): Record<string, string> =>
-  Object.fromEntries(
-    tool.binaries.map((binary) => [binary, join(folderOf(cache, tool), binary)]),
-  );
+  Object.fromEntries(tool.binaries.map((binary) => [binary, join(folderOf(cache, tool), binary)]));

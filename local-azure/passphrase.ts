@@ -13,7 +13,8 @@ function fromEnvironment(env: NodeJS.ProcessEnv): string | undefined {
 }
 
 /**
- * The passphrase that this rehearsal's secrets are encrypted with: the user's own, else a random one that
+ * The passphrase that this rehearsal's secrets are encrypted with: the user's own, else a random
+ * one that
  * is kept beside them.
  *
  * @throws Trouble when the user's own is not the one that the rehearsal was started with

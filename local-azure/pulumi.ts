@@ -11,7 +11,8 @@ import { Interrupted } from "./trouble";
 const followEvery = 200;
 
 /** Advice of the engine for somebody who looks after a stack by hand. */
-const notForHere = /^(The resources in the stack have been deleted|If you want to remove the stack)/;
+const notForHere =
+  /^(The resources in the stack have been deleted|If you want to remove the stack)/;
 
 export interface PulumiOptions {
   /** Folder of the engine and its language host. */
@@ -54,10 +55,12 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
 }
 
 /**
- * Runs an operation over a stack (`up`, `destroy` …), following its events; with a progress, the user sees
+ * Runs an operation over a stack (`up`, `destroy` …), following its events; with a progress, the
+ * user sees
  * the engine's own output.
  *
- * The engine writes into a file, not into a pipe: should this process be killed, it can go on to an orderly end.
+ * The engine writes into a file, not into a pipe: should this process be killed, it can go on to
+ * an orderly end.
  */
 export async function operate(
   args: readonly string[],
@@ -119,7 +122,8 @@ function start(
       cwd: program,
       env: environmentOf(options),
       stdio: ["ignore", into, into],
-      // Out of the terminal's group: the engine stops orderly on one Ctrl-C and at once on a second,
+      // Out of the terminal's group: the engine stops orderly on one Ctrl-C and at once on a
+      // second,
       // so it must get exactly those that we pass on.
       detached: true,
     });

@@ -1,5 +1,13 @@
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -28,7 +36,10 @@ const key = {
   inputs: {},
 };
 
-/** Settles a stack with this state by an engine that writes down what it is told; returns what it was told. */
+/**
+ * Settles a stack with this state by an engine that writes down what it is told; returns what it
+ * was told.
+ */
 async function settle(latest: { resources?: object[]; pending_operations?: object[] }) {
   const checkpoint = join(folder, "dev.json");
   writeFileSync(checkpoint, JSON.stringify({ checkpoint: { latest } }));
@@ -83,7 +94,9 @@ it("takes what a killed run may have created for the stack's own, and reads what
     },
     { ...secret, id: "kube-system/token" },
   ]);
-  expect(calls.at(-1)).toMatch(/^refresh --yes --skip-preview --stack dev .*--target .*::m-vm --target .*::token /);
+  expect(calls.at(-1)).toMatch(
+    /^refresh --yes --skip-preview --stack dev .*--target .*::m-vm --target .*::token /,
+  );
 });
 
 it("forgets what leaves nothing behind outside of the state, and reads nothing for it", async () => {

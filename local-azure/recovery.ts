@@ -60,13 +60,25 @@ function isPulumi(pid: number): boolean {
   }
 }
 
-/** Ends what a killed run has left: first orderly its engine, should it still work, then its lock. */
+/**
+ * Ends what a killed run has left: first orderly its engine, should it still work, then its lock.
+ */
 export async function endEarlierRun(options: PulumiOptions, stack: Stack): Promise<void> {
   const { state, signal } = options;
-  const locks = join(state, "backend", ".pulumi", "locks", "organization", stack.project, stack.stack);
+  const locks = join(
+    state,
+    "backend",
+    ".pulumi",
+    "locks",
+    "organization",
+    stack.project,
+    stack.stack,
+  );
   const engines = enginesOf(locks);
   if (engines.length > 0) {
-    const step = stack.progress?.step("an earlier run was killed; waiting for its engine to end orderly");
+    const step = stack.progress?.step(
+      "an earlier run was killed; waiting for its engine to end orderly",
+    );
     for (const pid of engines) end(pid, "SIGINT");
     const until = Date.now() + patience;
     while (enginesOf(locks).length > 0 && Date.now() < until) {
@@ -89,9 +101,11 @@ function end(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * Finds out what became of resources whose making nobody saw the end of, so that the next `up` goes on.
+ * Finds out what became of resources whose making nobody saw the end of, so that the next `up`
+ * goes on.
  *
- * The engine would make them again, and azure-native, like the kubernetes provider, refuses what is there
+ * The engine would make them again, and azure-native, like the kubernetes provider, refuses what
+ * is there
  * already. So they are read: what is there belongs to the stack, what is not is forgotten.
  */
 export async function settlePending(options: PulumiOptions, stack: Stack): Promise<void> {
@@ -107,7 +121,9 @@ export async function settlePending(options: PulumiOptions, stack: Stack): Promi
   const unread = resources.filter(isUnread);
   if (cutOff.length > 0) {
     const names = cutOff.map(({ urn }) => urn.split("::").at(-1)).join(", ");
-    stack.progress?.line(`an earlier run was cut off while it created ${names}: looking what became of it`);
+    stack.progress?.line(
+      `an earlier run was cut off while it created ${names}: looking what became of it`,
+    );
     const file = join(options.state, "adopted.json");
     const deployment = {
       ...state.deployment,

@@ -79,7 +79,8 @@ export class Rehearsal {
       settings: { ...this.decisions, ...endpoint, ...this.#settings },
     });
     for (const key of unreadable) {
-      // A stand-in for what only its owner can decrypt; nothing here would accept the real one anyway.
+      // A stand-in for what only its owner can decrypt; nothing here would accept the real one
+      // anyway.
       await this.#must(["config", "set", "--secret", ...this.#of(), key, "rehearsal"]);
     }
   }
@@ -169,6 +170,8 @@ export class Rehearsal {
   async #must(args: readonly string[], program = this.#engine.program): Promise<string> {
     const { code, stdout, stderr } = await pulumi(args, { ...this.#engine, program });
     if (code === 0) return stdout;
-    throw new Trouble(`pulumi ${args.slice(0, 2).join(" ")} ended with ${code}:\n${stderr || stdout}`);
+    throw new Trouble(
+      `pulumi ${args.slice(0, 2).join(" ")} ended with ${code}:\n${stderr || stdout}`,
+    );
   }
 }

@@ -62,7 +62,9 @@ async function missing(command) {
     );
   }
   if (!packagesMatch() && !has("npm")) {
-    problems.push("npm is missing: it comes with Node from https://nodejs.org, or apt-get install npm");
+    problems.push(
+      "npm is missing: it comes with Node from https://nodejs.org, or apt-get install npm",
+    );
   }
   if (!has("tar")) problems.push("tar is missing: apt-get install tar");
   if (command !== "stop" && !cachedTools() && !has("go") && !(await reachesDownloads())) {
@@ -140,7 +142,10 @@ async function installPackages() {
   return 0;
 }
 
-/** A Node that the program runs on: the one among the packages, so that all use the same, else this one. */
+/**
+ * A Node that the program runs on: the one among the packages, so that all use the same, else this
+ * one.
+ */
 function findNode() {
   const packages = fs.readdirSync(modules).filter((name) => name.startsWith("node-"));
   const bundled = packages
@@ -154,11 +159,8 @@ function findNode() {
 
 /** Runs the commands proper, passing on signals and its verdict. */
 function handOver(node, args) {
-  const child = spawn(
-    node,
-    ["-r", "ts-node/register/transpile-only", path.join("local-azure", "cli.ts"), ...args],
-    { cwd: root, stdio: "inherit" },
-  );
+  const words = ["-r", "ts-node/register/transpile-only", "local-azure/cli.ts", ...args];
+  const child = spawn(node, words, { cwd: root, stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => child.kill(signal));
   }

@@ -79,7 +79,9 @@ it("hands over to the Node among the packages, with arguments and verdict", () =
 
   const { status, stdout } = run(["start", "--stack", "dev"], path({}), { VERDICT: "7" });
 
-  expect(stdout).toBe("runs -r ts-node/register/transpile-only local-azure/cli.ts start --stack dev\n");
+  expect(stdout).toBe(
+    "runs -r ts-node/register/transpile-only local-azure/cli.ts start --stack dev\n",
+  );
   expect(status).toBe(7);
 });
 
@@ -97,14 +99,20 @@ it("installs nothing while the packages are those of the lock file", () => {
 it.each([
   ["there are none", () => undefined],
   ["one has another version", () => installed({ version: "0.9.0" })],
-  ["one was taken away", () => {
-    installed();
-    rmSync(join(root, "node_modules", "one"), { recursive: true });
-  }],
-  ["an earlier install was interrupted", () => {
-    installed();
-    rmSync(join(root, "node_modules", ".package-lock.json"));
-  }],
+  [
+    "one was taken away",
+    () => {
+      installed();
+      rmSync(join(root, "node_modules", "one"), { recursive: true });
+    },
+  ],
+  [
+    "an earlier install was interrupted",
+    () => {
+      installed();
+      rmSync(join(root, "node_modules", ".package-lock.json"));
+    },
+  ],
 ])("installs the packages when %s", (_, given) => {
   given();
 
@@ -149,7 +157,10 @@ it("says which Node to install when none is new enough", () => {
   rmSync(join(root, "node_modules", "node-x"), { recursive: true });
   const old = path({ node: [] });
   const script = join(root, "local-azure", "run.cjs");
-  const text = readFileSync(script, "utf8").replace("const programNode = 22;", "const programNode = 99;");
+  const text = readFileSync(script, "utf8").replace(
+    "const programNode = 22;",
+    "const programNode = 99;",
+  );
   writeFileSync(script, text);
 
   expect(run(["start"], old).stderr).toMatch(/no Node 99 .*install Node 99 or later/);

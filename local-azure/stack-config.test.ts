@@ -23,7 +23,8 @@ const write = (text: string, settings: Record<string, unknown> = {}) => {
 const copy = () => parse(readFileSync(file, "utf8")) as Record<string, unknown>;
 
 it("puts the rehearsal's settings above the stack's, and leaves the stack's file alone", () => {
-  const text = "config:\n  zoned:location: westeurope\n  zoned:cni: canal\n  azure-native:location: x\n";
+  const text =
+    "config:\n  zoned:location: westeurope\n  zoned:cni: canal\n  azure-native:location: x\n";
 
   write(text, { cni: "flannel", mirror: undefined, count: 3 });
 

@@ -35,7 +35,8 @@ export interface WrittenConfig {
 /** The name of the project in this folder. */
 export function projectOf(program: string): string {
   const { name } = read(join(program, "Pulumi.yaml")) as { name?: unknown };
-  if (typeof name !== "string") throw new Trouble(`${join(program, "Pulumi.yaml")} names no project`);
+  if (typeof name !== "string")
+    throw new Trouble(`${join(program, "Pulumi.yaml")} names no project`);
   return name;
 }
 
@@ -50,7 +51,8 @@ export function stackSettings(program: string, stack: string): Values {
 }
 
 /**
- * Copies a stack's file for the rehearsal, with other settings, so that the checkout stays as it is: the
+ * Copies a stack's file for the rehearsal, with other settings, so that the checkout stays as it
+ * is: the
  * engine writes the salt of the encryption into whatever file it is given.
  */
 export function writeConfig({ program, stack, file, settings }: ConfigSource): WrittenConfig {

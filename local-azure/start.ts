@@ -1,7 +1,13 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { apiNameIn, machineTable, type MachineOutput, nodesOf, reachableHere } from "./cluster-view";
+import {
+  apiNameIn,
+  machineTable,
+  type MachineOutput,
+  nodesOf,
+  reachableHere,
+} from "./cluster-view";
 import { ensureDaemon } from "./daemons";
 import { prepareBinaries } from "./engine";
 import { changedAnything } from "./events";

@@ -71,7 +71,9 @@ it("removes everything without asking the engine when told to", async () => {
 it("keeps its hands off while another command works, and names it", async () => {
   const release = hold(state);
 
-  await expect(stopping(true)).rejects.toThrow(`another command works on ${state} (process ${process.pid})`);
+  await expect(stopping(true)).rejects.toThrow(
+    `another command works on ${state} (process ${process.pid})`,
+  );
   expect(existsSync(state)).toBe(true);
   release();
 });

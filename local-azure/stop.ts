@@ -39,7 +39,10 @@ export async function stop(
   }
 }
 
-/** Destroys the stacks; returns why that is out of the question, when nothing is left to destroy them with. */
+/**
+ * Destroys the stacks; returns why that is out of the question, when nothing is left to destroy
+ * them with.
+ */
 async function destroyAll(
   state: string,
   progress: Progress,
@@ -53,10 +56,12 @@ async function destroyAll(
   if (damaged !== undefined) return `${damaged} is damaged`;
   const binaries = await installedBinaries();
   if (binaries === undefined) return "the engine is no longer in the cache";
-  const azure = await ensureDaemon({ state, binaries }, progress, signal).catch((error: unknown) => {
-    if (error instanceof Interrupted) throw error;
-    return `the local Azure does not start: ${messageOf(error)}`;
-  });
+  const azure = await ensureDaemon({ state, binaries }, progress, signal).catch(
+    (error: unknown) => {
+      if (error instanceof Interrupted) throw error;
+      return `the local Azure does not start: ${messageOf(error)}`;
+    },
+  );
   if (typeof azure === "string") return azure;
   for (const { stack } of stacks) {
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });

@@ -19,7 +19,12 @@ export class Tail {
       const got = readSync(file, bytes, 0, bytes.length, this.#offset);
       const whole = bytes.subarray(0, got).lastIndexOf(0x0a) + 1;
       this.#offset += whole;
-      return whole === 0 ? [] : bytes.subarray(0, whole - 1).toString("utf8").split("\n");
+      return whole === 0
+        ? []
+        : bytes
+            .subarray(0, whole - 1)
+            .toString("utf8")
+            .split("\n");
     } finally {
       closeSync(file);
     }

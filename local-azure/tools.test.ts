@@ -10,7 +10,9 @@ const builds = all.flatMap((tool) => tool.builds.map((build) => ({ tool, ...buil
 
 it("builds what versions.ts asks for", () => {
   expect(`${pinned("kubernetes", "k8s.io/kubernetes")}`).toBe(versions.kubernetes);
-  expect(versions.etcd).toMatch(new RegExp(`^${pinned("etcd", "go.etcd.io/etcd/server/v3")}-\\d+$`));
+  expect(versions.etcd).toMatch(
+    new RegExp(`^${pinned("etcd", "go.etcd.io/etcd/server/v3")}-\\d+$`),
+  );
   expect(clusterTools.map(({ name, version }) => `${name} ${version}`)).toEqual(
     expect.arrayContaining([`kubernetes ${versions.kubernetes}`]),
   );
@@ -24,7 +26,9 @@ it.each(builds)("pins every module of $module by its hash", ({ module }) => {
 });
 
 it("says which version of a module is missing", () => {
-  expect(() => pinned("etcd", "example.com/nothing")).toThrow("etcd/go.mod does not ask for example.com/nothing");
+  expect(() => pinned("etcd", "example.com/nothing")).toThrow(
+    "etcd/go.mod does not ask for example.com/nothing",
+  );
 });
 
 it.each(all)("downloads all of $name for Linux", ({ binaries, downloads }) => {

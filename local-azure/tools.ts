@@ -25,7 +25,9 @@ export interface Download {
 }
 
 export interface GoBuild {
-  /** Folder below `local-azure/tools` whose go.mod pins the module and names its packages as tools. */
+  /**
+   * Folder below `local-azure/tools` whose go.mod pins the module and names its packages as tools.
+   */
   readonly module: string;
   readonly ldflags: string;
   /** The name of the only binary, where its package has another. */

@@ -40,7 +40,12 @@ export async function verify(
   const folder = mkdtempSync(join(tmpdir(), "zoned-test-"));
   try {
     const file = join(folder, "results.json");
-    const passed = await node("jest/bin/jest.js", "--json", `--outputFile=${file}`, ...jestArguments);
+    const passed = await node(
+      "jest/bin/jest.js",
+      "--json",
+      `--outputFile=${file}`,
+      ...jestArguments,
+    );
     const result = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as JestResult) : none;
     return verdict(progress, result, [types, scripts, passed]);
   } finally {
@@ -61,7 +66,12 @@ function verdict(
   [types, scripts, tests]: readonly boolean[],
 ): number {
   const checks = [types, scripts].filter((ok) => !ok).length;
-  const { numPassedTests: passed, numFailedTests, numPendingTests, numRuntimeErrorTestSuites } = result;
+  const {
+    numPassedTests: passed,
+    numFailedTests,
+    numPendingTests,
+    numRuntimeErrorTestSuites,
+  } = result;
   const failed = numFailedTests + numRuntimeErrorTestSuites + checks;
   if (!types) progress.line("the type check failed, see above");
   if (!scripts) progress.line("shellcheck failed, see above");
@@ -96,7 +106,11 @@ function run(
 ): Promise<boolean> {
   if (signal.aborted) return Promise.reject(new Interrupted());
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: checkout, env, stdio: ["ignore", "inherit", "inherit"] });
+    const child = spawn(command, args, {
+      cwd: checkout,
+      env,
+      stdio: ["ignore", "inherit", "inherit"],
+    });
     const stop = (): void => void child.kill("SIGINT");
     signal.addEventListener("abort", stop);
     child.on("error", reject);

@@ -40,7 +40,6 @@ async function planOf(stack: string, more: Values = {}): Promise<readonly Record
       "tls:index/selfSignedCert:SelfSignedCert": { certPem: "certificate" },
       "tls:index/certRequest:CertRequest": { certRequestPem: "request" },
       "tls:index/locallySignedCert:LocallySignedCert": { certPem: "certificate" },
-      "pulumi:pulumi:StackReference": { outputs: {} },
     },
   });
   settingsWith(values);
