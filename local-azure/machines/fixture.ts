@@ -6,7 +6,8 @@ import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
 
 import type { VirtualMachine } from "./machines";
-import { type Payload, payloadMarker } from "./payload";
+import type { Payload } from "../../components/bootstrap";
+import { payloadMarker } from "./payload";
 
 /** What a careful operator would hand to the machines of one small cluster; for tests of this folder. */
 export interface Fixture {

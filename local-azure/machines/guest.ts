@@ -5,7 +5,7 @@ import * as path from "node:path";
 import { writeWhole } from "../files";
 import type { ApiUser } from "./api";
 import type { VirtualMachine } from "./machines";
-import type { PayloadFile } from "./payload";
+import type { PayloadFile } from "../../components/bootstrap";
 
 /** What a machine has once it is a member of a cluster. */
 export interface Joined {

@@ -6,7 +6,8 @@ import { kubeletCertificate } from "./credentials";
 import type { Guest, Joined } from "./guest";
 import { Kubeadm, type NodeRegistration, nodeRegistrationOf } from "./kubeadm";
 import { controlPlaneMark, nodeOf } from "./node";
-import { fileOf, initFile, joinFile, type Payload } from "./payload";
+import type { Payload } from "../../components/bootstrap";
+import { fileOf, initFile, joinFile } from "./payload";
 import type { Steps } from "./steps";
 
 export interface Joining {

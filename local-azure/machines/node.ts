@@ -1,7 +1,7 @@
 import type { NodeRegistration } from "./kubeadm";
 import { fakeNode, networkNotReady, nodeConditions } from "./kwok";
 import type { VirtualMachine } from "./machines";
-import type { Payload } from "./payload";
+import type { Payload } from "../../components/bootstrap";
 
 export interface NodeTaint {
   readonly key: string;

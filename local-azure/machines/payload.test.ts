@@ -1,5 +1,6 @@
 import { firstBoot } from "./fixture";
-import { checkFirstBoot, fileOf, type Payload, payloadOf } from "./payload";
+import type { Payload } from "../../components/bootstrap";
+import { checkFirstBoot, fileOf, payloadOf } from "./payload";
 
 const payload: Payload = {
   machine: "demo-cp-1",

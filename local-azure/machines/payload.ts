@@ -1,25 +1,6 @@
 import { parse } from "yaml";
 
-/** The JSON document behind the bootstrap script. */
-export interface Payload {
-  readonly machine: string;
-  readonly role: "control-plane" | "worker";
-  /** The only machine that may found a cluster, by its VM's id. */
-  readonly founder?: string;
-  readonly apiName: string;
-  readonly apiPort: number;
-  readonly kubernetesVersion: string;
-  readonly nodeAddress: string;
-  /** False where nobody brings a CNI while machines join; then no Node can be Ready when its step ends. */
-  readonly awaitsReady?: boolean;
-  readonly files: readonly PayloadFile[];
-}
-
-export interface PayloadFile {
-  readonly path: string;
-  readonly mode: string;
-  readonly content: string;
-}
+import type { Payload } from "../../components/bootstrap";
 
 export const initFile = "/etc/zoned/kubeadm-init.yaml";
 export const joinFile = "/etc/zoned/kubeadm-join.yaml";

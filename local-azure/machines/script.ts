@@ -9,7 +9,8 @@ import { Kubeadm } from "./kubeadm";
 import { cniAnnotation } from "./kwok";
 import type { VirtualMachine } from "./machines";
 import { isOf, isReady, readyMessage } from "./node";
-import { fileOf, initFile, type Payload, payloadOf } from "./payload";
+import type { Payload } from "../../components/bootstrap";
+import { fileOf, initFile, payloadOf } from "./payload";
 import type { Steps } from "./steps";
 
 /** How long a script waits, in milliseconds. */
