@@ -40,7 +40,7 @@ export = async () => {
 
   const nodeAddOns = new NodeAddOns("node-add-ons", shared, { provider: cluster });
   controlPlane.join(nodeAddOns);
-  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlane }, { provider: cluster });
+  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlane, cluster });
   const joins = [...controlPlane.steps, ...workers.steps];
   new AddOns(
     "add-ons",
@@ -48,6 +48,7 @@ export = async () => {
       ...shared,
       credential: identity.credential,
       nodeAddOns,
+      controlPlaneJoins: controlPlane.steps,
       joins,
       machineIds: [...controlPlane.machines, ...workers.machines].map(({ vm }) => vm.vmId),
     },

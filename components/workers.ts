@@ -1,6 +1,7 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as compute from "@pulumi/azure-native/compute";
 import { NodePatch } from "@pulumi/kubernetes/core/v1";
+import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
 import { bootstrapScript } from "./bootstrap";
@@ -21,6 +22,11 @@ export interface WorkersArgs {
   readonly nodeAddOns: pulumi.Resource;
   /** Machines of a founded cluster are replaced after its own. */
   readonly controlPlane: ControlPlane;
+  /**
+   * Not a provider of this component: Pulumi would hold back all of it, machines too, until the provider's
+   * kubeconfig is known, which is when the cluster is founded.
+   */
+  readonly cluster: Provider;
 }
 
 /**
@@ -36,6 +42,7 @@ export class Workers extends pulumi.ComponentResource {
     const { plan, resourceGroup, network, certificates, nodeAddOns, controlPlane } = args;
     const { settings, azure } = plan;
     const child = { parent: this };
+    const inCluster = { ...child, provider: args.cluster };
 
     const lastOfPool = new Map<string, pulumi.Resource>();
     for (const worker of plan.workers) {
@@ -64,7 +71,7 @@ export class Workers extends pulumi.ComponentResource {
           run: runOf(facts?.bootstrap, plan.now),
           joinSecret: certificates.joinSecret,
         },
-        child,
+        inCluster,
       );
       const script = pulumi.all([token, certificates.cluster.cert]).apply(([bearer, caCert]) =>
         bootstrapScript({
@@ -106,7 +113,7 @@ export class Workers extends pulumi.ComponentResource {
               annotations: { "zoned/machine": machine.vm.vmId },
             },
           },
-          { ...child, deletedWith: resourceGroup, dependsOn: [step] },
+          { ...inCluster, deletedWith: resourceGroup, dependsOn: [step] },
         );
       }
     }

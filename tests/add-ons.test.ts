@@ -33,7 +33,8 @@ async function build(given: Change) {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster");
   const provider = new Provider("kubernetes", { kubeconfig: "{}" });
-  const join = new pulumi.ComponentResource("test:index:Join", "join");
+  const controlPlaneJoin = new pulumi.ComponentResource("test:index:Join", "control-plane-join");
+  const workerJoin = new pulumi.ComponentResource("test:index:Join", "worker-join");
   const settings = { ...sound, cni: "flannel" as const, diskDriver: false, ...change };
   const shared = { resourceGroup, settings, texts, apiServer: { name: apiName, port: 6443 } };
   const opts = { provider, transformations: [recorder.watch] };
@@ -46,12 +47,13 @@ async function build(given: Change) {
       subscriptionId,
       credential: { clientId: pulumi.output("client") },
       nodeAddOns,
-      joins: [join],
+      controlPlaneJoins: [controlPlaneJoin],
+      joins: [controlPlaneJoin, workerJoin],
       machineIds,
     },
     opts,
   );
-  return { recorder, provider, join, nodeAddOns };
+  return { recorder, provider, controlPlaneJoin, workerJoin, nodeAddOns };
 }
 
 const names = async (recorder: Recorder) =>
@@ -116,22 +118,23 @@ describe("the add-ons", () => {
   });
 
   it("do not wait for joins where joins wait for them", async () => {
-    const { recorder, join } = await build({});
+    const { recorder, controlPlaneJoin } = await build({});
 
     for (const name of ["cloud-node-manager", "kube-flannel-ds"]) {
       const daemonSets = (await recorder.of("kubernetes:apps/v1:DaemonSet")).filter(
         ({ inputs }) => inputs.metadata.name === name,
       );
       expect(daemonSets).toHaveLength(1);
-      expect(await dependenciesOf(daemonSets[0]!)).not.toContain(join);
+      expect(await dependenciesOf(daemonSets[0]!)).not.toContain(controlPlaneJoin);
     }
   });
 
-  it("run the cloud controller only after the joins, on which its second replica depends", async () => {
-    const { recorder, join } = await build({});
+  it("run the cloud controller only after the control planes' joins, on which its second replica depends", async () => {
+    const { recorder, controlPlaneJoin, workerJoin } = await build({});
 
     const account = await recorder.object("ServiceAccount", "cloud-controller-manager");
-    expect(await dependenciesOf(account)).toContain(join);
+    expect(await dependenciesOf(account)).toContain(controlPlaneJoin);
+    expect(await dependenciesOf(account)).not.toContain(workerJoin);
     const deployment = await recorder.object("Deployment", "cloud-controller-manager");
     expect(await dependenciesOf(deployment)).toContain(account.resource);
   });
@@ -148,14 +151,14 @@ describe("the roll-out", () => {
     );
 
   it("is awaited at the end, for all that was applied before there were machines", async () => {
-    const { patches: found, join } = await patches({});
+    const { patches: found, workerJoin } = await patches({});
 
     expect(found.map(({ inputs }) => inputs.metadata.name)).toEqual([
       "kube-flannel-ds",
       "cloud-node-manager",
     ]);
     for (const patch of found) {
-      expect(await dependenciesOf(patch)).toContain(join);
+      expect(await dependenciesOf(patch)).toContain(workerJoin);
       expect(patch.inputs.metadata.annotations).not.toHaveProperty(["pulumi.com/skipAwait"]);
     }
   });
@@ -169,6 +172,16 @@ describe("the roll-out", () => {
       namespace: "kube-system",
       name: "calico-kube-controllers",
     });
+  });
+
+  itWith(manifests.diskDriver, "is awaited for the disk driver on every machine, and only then", async (texts) => {
+    const { recorder, patches: found } = await patches({ settings: { diskDriver: true }, texts });
+
+    expect(found.map(({ inputs }) => inputs.metadata.name)).toContain("csi-azuredisk-node");
+    const { inputs } = await recorder.object("DaemonSet", "csi-azuredisk-node");
+    expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
+    const waitsFor = (await dependenciesOf(found.at(-1)!)).map((one) => one.constructor.name);
+    expect(waitsFor).toContain("DiskDriver");
   });
 
   it("is awaited again for another machine or another specification, and else is not", async () => {

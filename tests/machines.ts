@@ -1,4 +1,5 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
+import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer, apiName } from "../components/api-balancer";
@@ -93,7 +94,8 @@ export async function buildMachines({ preview, existing = [], ...scene }: Scene)
   const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity }, watched);
   const nodeAddOns = new pulumi.ComponentResource("test:index:NodeAddOns", "node-add-ons");
   controlPlane.join(nodeAddOns);
-  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlane }, watched);
+  const cluster = new Provider("kubernetes", { kubeconfig: "{}" });
+  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlane, cluster }, watched);
   return { recorder, controlPlane, workers, network, api, nodeAddOns, plan, resourceGroup };
 }
 

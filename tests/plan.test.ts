@@ -88,6 +88,17 @@ describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) =>
     }
   });
 
+  it("holds nothing of Azure back until the cluster is founded", () => {
+    const inCluster = new Map(plan.map(({ resource, opts }) => [resource, opts.provider]));
+    for (const { name, opts } of azure(plan)) {
+      const above: unknown[] = [];
+      for (let one = opts; one?.parent; one = plan.find(({ resource }) => resource === one.parent)?.opts ?? {}) {
+        above.push(inCluster.get(one.parent));
+      }
+      expect([name, above.filter((provider) => provider !== undefined)]).toEqual([name, []]);
+    }
+  });
+
   it("gives a public address to nothing but the balancer and the way out", () => {
     const holders = azure(plan)
       .filter(({ inputs }) => /publicIpAddress/i.test(JSON.stringify(inputs)))

@@ -21,7 +21,9 @@ export interface AddOnsArgs {
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;
   readonly nodeAddOns: NodeAddOns;
-  /** Ends of all joins. What runs only where machines are is awaited after them. */
+  /** What needs the identity runs on control planes, and its second replica on the second of them. */
+  readonly controlPlaneJoins: readonly pulumi.Resource[];
+  /** Ends of all joins. What runs on every machine is awaited after them. */
   readonly joins: readonly pulumi.Resource[];
   /** Ids of all machines. */
   readonly machineIds: readonly pulumi.Input<string>[];
@@ -31,9 +33,10 @@ export interface AddOnsArgs {
 export class AddOns extends pulumi.ComponentResource {
   constructor(name: string, args: AddOnsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:AddOns", name, {}, opts);
-    const { resourceGroup, settings, nodeAddOns, joins, machineIds } = args;
+    const { resourceGroup, settings, nodeAddOns, controlPlaneJoins, joins, machineIds } = args;
     const atOnce = { parent: this, dependsOn: opts?.dependsOn };
-    const afterJoins = { parent: this, dependsOn: [...joins] };
+    const onControlPlanes = { parent: this, dependsOn: [nodeAddOns, ...controlPlaneJoins] };
+    const awaited: (NodeAddOns | DiskDriver)[] = [nodeAddOns];
 
     if (settings.cloudProvider || settings.diskDriver) {
       const cloudConfig = new CloudConfig("cloud-config", args, atOnce);
@@ -41,11 +44,11 @@ export class AddOns extends pulumi.ComponentResource {
         new CloudControllerManager(
           "cloud-controller-manager",
           { ...args, cloudConfig },
-          afterJoins,
+          onControlPlanes,
         );
       }
       if (settings.diskDriver) {
-        new DiskDriver("disk-driver", { ...args, cloudConfig }, afterJoins);
+        awaited.push(new DiskDriver("disk-driver", { ...args, cloudConfig }, onControlPlanes));
       }
     }
     if (settings.storageClasses) {
@@ -53,8 +56,8 @@ export class AddOns extends pulumi.ComponentResource {
     }
     new RollOut(
       "roll-out",
-      { resourceGroup, targets: nodeAddOns.targets, machineIds },
-      { ...afterJoins, dependsOn: [nodeAddOns, ...joins] },
+      { resourceGroup, targets: awaited.flatMap(({ targets }) => targets), machineIds },
+      { parent: this, dependsOn: [...awaited, ...joins] },
     );
     this.registerOutputs();
   }

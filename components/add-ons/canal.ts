@@ -5,7 +5,7 @@ import type { Settings } from "../settings";
 import { manifests } from "../versions";
 import { applyObjects, objectIn, parseObjects, withoutWaiting, Workload } from "./objects";
 import { netConf, podMtu } from "./pod-network";
-import { RollOutTarget } from "./roll-out";
+import { RollOutTarget, targetOf } from "./roll-out";
 
 export interface CanalArgs {
   readonly resourceGroup: ResourceGroup;
@@ -56,12 +56,7 @@ export class Canal extends pulumi.ComponentResource {
       deletedWith: resourceGroup,
       dependsOn: opts?.dependsOn,
     });
-    this.targets = running.map((object) => ({
-      kind: object.kind as RollOutTarget["kind"],
-      namespace: object.metadata.namespace ?? "default",
-      name: object.metadata.name,
-      spec: object.spec,
-    }));
+    this.targets = running.map(targetOf);
     this.registerOutputs();
   }
 }

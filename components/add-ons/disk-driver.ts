@@ -5,8 +5,16 @@ import * as pulumi from "@pulumi/pulumi";
 import type { Settings } from "../settings";
 import { manifests } from "../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
-import { applyObjects, KubernetesObject, objectIn, parseObjects, Workload } from "./objects";
+import {
+  applyObjects,
+  KubernetesObject,
+  objectIn,
+  parseObjects,
+  withoutWaiting,
+  Workload,
+} from "./objects";
 import { nodeSelector, replicas, strategy, tolerations } from "./on-control-planes";
+import { RollOutTarget, targetOf } from "./roll-out";
 
 /** As whom the driver is known to Kubernetes. */
 export const driverName = "disk.csi.azure.com";
@@ -24,6 +32,9 @@ export interface DiskDriverArgs {
  * the identity is.
  */
 export class DiskDriver extends pulumi.ComponentResource {
+  /** What runs on every machine, to be awaited once all have joined. */
+  readonly targets: readonly RollOutTarget[];
+
   constructor(name: string, args: DiskDriverArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:DiskDriver", name, {}, opts);
     const { resourceGroup, settings, texts, cloudConfig } = args;
@@ -35,6 +46,9 @@ export class DiskDriver extends pulumi.ComponentResource {
     placeController(objects, settings, cloudConfig);
     placeSnapshotController(objects);
     narrowSecrets(objects);
+    const onEveryNode = objects.filter(({ kind }) => kind === "DaemonSet");
+    onEveryNode.forEach(withoutWaiting);
+    this.targets = onEveryNode.map(targetOf);
 
     const isDefinition = ({ kind }: KubernetesObject) => kind === "CustomResourceDefinition";
     const definitions = applyObjects(name, objects.filter(isDefinition), child);

@@ -4,6 +4,8 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { DaemonSetPatch, DeploymentPatch } from "@pulumi/kubernetes/apps/v1";
 import * as pulumi from "@pulumi/pulumi";
 
+import { KubernetesObject } from "./objects";
+
 /** Something that was applied before it could run, and is awaited later. */
 export interface RollOutTarget {
   readonly kind: "DaemonSet" | "Deployment";
@@ -12,6 +14,13 @@ export interface RollOutTarget {
   /** As it was applied. It is awaited again when this changes. */
   readonly spec: unknown;
 }
+
+export const targetOf = ({ kind, metadata, spec }: KubernetesObject): RollOutTarget => ({
+  kind: kind as RollOutTarget["kind"],
+  namespace: metadata.namespace ?? "default",
+  name: metadata.name,
+  spec,
+});
 
 export interface RollOutArgs {
   readonly resourceGroup: ResourceGroup;
