@@ -107,8 +107,11 @@ it("leaves nothing of a build that fails, and shows the end of what Go said", as
   expect(readdirSync(cache)).toEqual([]);
 });
 
-it("leaves nothing of a build that is interrupted, and ends it", async () => {
-  fakeGo(`echo half > "$out"; echo $$ > ${folder}/pid; sleep 60`);
+it.each([
+  ["ends by itself", ""],
+  ["does not listen to Ctrl-C", "trap '' INT; "],
+])("leaves nothing of an interrupted build that %s, and ends it", async (_, deaf) => {
+  fakeGo(`${deaf}echo half > "$out"; echo $$ > ${folder}/pid; exec sleep 600`);
   const ctrlC = new AbortController();
   const installing = install([tool()], options(ctrlC.signal));
   installing.catch(() => undefined);
