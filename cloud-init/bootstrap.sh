@@ -23,6 +23,7 @@ join_config=$root/etc/zoned/kubeadm-join.yaml
 
 # What the payload says; its first step fills these in.
 machine='' role='' founder='' api_name='' api_port='' version='' address='' awaits_ready=''
+modules=()
 
 # Azure gives up after 90 minutes, and then nobody learns which step it was.
 export ZONED_DEADLINE=${ZONED_DEADLINE:-$(($(date +%s) + 85 * 60))}
@@ -91,6 +92,7 @@ if what == "facts":
     with open(facts, "w") as file:
         for name, key in names.items():
             file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")
+        file.write(f"modules=({shlex.join(payload['modules'])})\n")
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
     sys.exit()
 for entry in payload["files"]:
@@ -134,22 +136,28 @@ await_first_boot() {
   done
 }
 
-check_machine() {
+load_modules() {
   local module missing=()
+  for module in "${modules[@]}"; do
+    modprobe "$module" || missing+=("$module")
+  done
+  if ((${#missing[@]} > 0)); then
+    reason "kernel $(uname -r) has no module ${missing[*]}, which kube-proxy's mode needs:" \
+      "choose another (zoned:proxyMode, zoned:proxyScheduler)" \
+      "or an image that has it (zoned:imageVersion)"
+    return 1
+  fi
+  mkdir -p "$root/etc/modules-load.d"
+  printf '%s\n' "${modules[@]}" >"$root/etc/modules-load.d/zoned-proxy.conf"
+}
+
+check_machine() {
   payload files
   [[ $(kubeadm version --output short) == "v$version" ]] || {
     reason "kubeadm is $(kubeadm version --output short) here, and the cluster is to be v$version:" \
       "replace this machine"
     return 1
   }
-  while read -r module; do
-    modprobe "$module" || missing+=("$module")
-  done <"$root/etc/modules-load.d/zoned-proxy.conf"
-  ((${#missing[@]} == 0)) && return
-  reason "kernel $(uname -r) has no module ${missing[*]}, which kube-proxy's mode needs:" \
-    "choose another (zoned:proxyMode, zoned:proxyScheduler)" \
-    "or an image that has it (zoned:imageVersion)"
-  return 1
 }
 
 own_id() {
@@ -405,6 +413,7 @@ step "payload" 60 0 read_facts
 # shellcheck source=/dev/null
 . "$run/facts"
 step "first boot" 3000 0 await_first_boot
+step "kernel modules" 60 1 load_modules
 
 if [[ ! -e $state/joined ]]; then
   step "machine" 120 1 check_machine

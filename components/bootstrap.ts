@@ -25,6 +25,8 @@ export interface Payload {
   readonly apiPort: number;
   readonly kubernetesVersion: string;
   readonly nodeAddress: string;
+  /** Kernel modules that must be there, now and after every boot. */
+  readonly modules: readonly string[];
   /**
    * Whether the step waits until the node is Ready, and not only until its kubelet reports.
    *

@@ -7,6 +7,7 @@ import { bootstrapScript, PayloadFile } from "./bootstrap";
 import { Certificates } from "./certificates";
 import { Identity } from "./identity";
 import { kubeadmFiles } from "./kubeadm";
+import { proxyModules } from "./kube-proxy";
 import { Machine } from "./machine";
 import { Network } from "./network";
 import { Plan } from "./plan";
@@ -100,6 +101,7 @@ export class ControlPlane extends pulumi.ComponentResource {
           apiPort: plan.apiServer.port,
           kubernetesVersion: plan.settings.kubernetesVersion,
           nodeAddress: machine.plan.address,
+          modules: proxyModules(plan.settings),
           awaitsReady: plan.settings.cni !== "none",
           files: [...pki, ...kubeadmFiles(plan.settings, machine.plan, plan.apiServer.name)],
         }),

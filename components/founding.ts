@@ -7,6 +7,9 @@ export interface Memory {
   readonly founded: boolean;
   readonly kubernetesVersion: string;
   readonly controlPlanes: number;
+  readonly proxyMode?: Settings["proxyMode"];
+  /** The mode before that one. */
+  readonly proxyModeBefore?: Settings["proxyMode"];
 }
 
 export interface Founding {

@@ -1,7 +1,7 @@
 import { stringify } from "yaml";
 
 import type { PayloadFile } from "./bootstrap";
-import { kubeProxyConfiguration, proxyModules } from "./kube-proxy";
+import { kubeProxyConfiguration } from "./kube-proxy";
 import type { Settings } from "./settings";
 import type { Machine } from "./topology";
 
@@ -177,7 +177,6 @@ export function kubeadmFiles(
     ...(machine.role === "control-plane" ? [file("/etc/zoned/kubeadm-init.yaml", init)] : []),
     file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),
     file("/etc/zoned/kubeadm-reset.yaml", documents(resetConfiguration(settings))),
-    file("/etc/modules-load.d/zoned-proxy.conf", `${proxyModules(settings).join("\n")}\n`),
     ...patches.map(([name, text]) => file(`${patchesDirectory}/${name}`, text)),
   ];
 }

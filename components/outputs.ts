@@ -16,6 +16,8 @@ export function outputsOf(
     founded: true,
     kubernetesVersion: plan.settings.kubernetesVersion,
     controlPlanes: plan.controlPlanes.length,
+    proxyMode: plan.settings.proxyMode,
+    ...(plan.proxyModeBefore !== undefined && { proxyModeBefore: plan.proxyModeBefore }),
   };
   return {
     // for whoever uses the cluster

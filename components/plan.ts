@@ -21,6 +21,8 @@ export interface Plan {
   readonly tenantId: string;
   readonly azure: AzureFacts;
   readonly founding: Founding;
+  /** kube-proxy's mode before the one that the settings name; undefined while there was none. */
+  readonly proxyModeBefore?: Settings["proxyMode"];
   readonly controlPlanes: readonly Machine[];
   readonly workers: readonly Machine[];
   /** First-boot data, the same for every machine. */
@@ -75,6 +77,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     tenantId,
     azure,
     founding,
+    proxyModeBefore: modeBefore(settings, memory),
     controlPlanes,
     workers,
     customData: data,
@@ -83,6 +86,10 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     now: new Date().toISOString(),
   };
 }
+
+/** Remembered as long as the mode stays, so that the next `up` says of kube-proxy what this one said. */
+const modeBefore = ({ proxyMode }: Settings, memory: Memory | undefined) =>
+  memory?.proxyMode === proxyMode ? memory.proxyModeBefore : memory?.proxyMode;
 
 /** A backend in files is written anew with every step, and may be read while it is. */
 const attempts = 10;

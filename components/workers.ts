@@ -8,6 +8,7 @@ import { bootstrapScript } from "./bootstrap";
 import { Certificates } from "./certificates";
 import { ControlPlane } from "./control-plane";
 import { JoinToken } from "./join-token";
+import { proxyModules } from "./kube-proxy";
 import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm";
 import { Machine, runOf } from "./machine";
 import { Network } from "./network";
@@ -81,6 +82,7 @@ export class Workers extends pulumi.ComponentResource {
           apiPort: plan.apiServer.port,
           kubernetesVersion: settings.kubernetesVersion,
           nodeAddress: worker.address,
+          modules: proxyModules(settings),
           awaitsReady: settings.cni !== "none",
           files: [
             {

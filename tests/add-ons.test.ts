@@ -21,6 +21,8 @@ interface Change {
   readonly texts?: ReadonlyMap<string, string>;
   readonly machineIds?: readonly string[];
   readonly apiName?: string;
+  readonly founded?: boolean;
+  readonly proxyModeBefore?: "ipvs" | "iptables" | "nftables";
 }
 
 async function build(given: Change) {
@@ -33,7 +35,9 @@ async function build(given: Change) {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster");
   const provider = new Provider("kubernetes", { kubeconfig: "{}" });
-  const controlPlaneJoin = new pulumi.ComponentResource("test:index:Join", "control-plane-join");
+  const [controlPlaneJoin, second, third] = ["founder", "second", "third"].map(
+    (one) => new pulumi.ComponentResource("test:index:Join", one),
+  ) as [pulumi.Resource, pulumi.Resource, pulumi.Resource];
   const workerJoin = new pulumi.ComponentResource("test:index:Join", "worker-join");
   const settings = { ...sound, cni: "flannel" as const, diskDriver: false, ...change };
   const shared = { resourceGroup, settings, texts, apiServer: { name: apiName, port: 6443 } };
@@ -46,24 +50,26 @@ async function build(given: Change) {
       tenantId: "tenant",
       subscriptionId,
       credential: { clientId: pulumi.output("client") },
+      founding: { founded: given.founded ?? false },
+      proxyModeBefore: given.proxyModeBefore,
       nodeAddOns,
-      controlPlaneJoins: [controlPlaneJoin],
-      joins: [controlPlaneJoin, workerJoin],
+      controlPlaneJoins: [controlPlaneJoin, second, third],
+      joins: [controlPlaneJoin, second, third, workerJoin],
       machineIds,
     },
     opts,
   );
-  return { recorder, provider, controlPlaneJoin, workerJoin, nodeAddOns };
+  return { recorder, provider, controlPlaneJoin, second, third, workerJoin, nodeAddOns };
 }
 
 const names = async (recorder: Recorder) =>
   (await recorder.objects()).map(({ inputs }) => `${inputs.kind} ${inputs.metadata.name}`);
 
 describe("the add-ons", () => {
-  it("are nothing at all for those who bring their own", async () => {
+  it("are nothing but kube-proxy's configuration for those who bring their own", async () => {
     const { recorder } = await build({ settings: without });
 
-    expect(await names(recorder)).toEqual([]);
+    for (const name of await names(recorder)) expect(name).toMatch(/ kube-proxy(-\w+)?$/);
   });
 
   it.each([
@@ -129,21 +135,48 @@ describe("the add-ons", () => {
     }
   });
 
-  it("run the cloud controller only after the control planes' joins, on which its second replica depends", async () => {
-    const { recorder, controlPlaneJoin, workerJoin } = await build({});
-
-    const account = await recorder.object("ServiceAccount", "cloud-controller-manager");
-    expect(await dependenciesOf(account)).toContain(controlPlaneJoin);
-    expect(await dependenciesOf(account)).not.toContain(workerJoin);
-    const deployment = await recorder.object("Deployment", "cloud-controller-manager");
+  const controllerWaitsFor = async (founded: boolean) => {
+    const built = await build({ founded });
+    const account = await built.recorder.object("ServiceAccount", "cloud-controller-manager");
+    const deployment = await built.recorder.object("Deployment", "cloud-controller-manager");
     expect(await dependenciesOf(deployment)).toContain(account.resource);
+    const waited = await dependenciesOf(account);
+    const { controlPlaneJoin, second, third, workerJoin } = built;
+    return Object.entries({ founder: controlPlaneJoin, second, third, worker: workerJoin })
+      .filter(([, resource]) => waited.includes(resource))
+      .map(([name]) => name);
+  };
+
+  it("run the cloud controller as soon as there are machines for both of its replicas", async () => {
+    expect(await controllerWaitsFor(false)).toEqual(["founder", "second"]);
+  });
+
+  it("change the cloud controller of a living cluster only when its control planes are whole", async () => {
+    expect(await controllerWaitsFor(true)).toEqual(["founder", "second", "third"]);
+  });
+});
+
+describe("kube-proxy", () => {
+  const waitsForWorkers = async (change: Change) => {
+    const { recorder, workerJoin } = await build(change);
+    const configMap = await recorder.only("kubernetes:core/v1:ConfigMap");
+    return (await dependenciesOf(configMap)).includes(workerJoin);
+  };
+
+  it("is configured before others join a new cluster, so that theirs start only once", async () => {
+    expect(await waitsForWorkers({ settings: { cni: "none" } })).toBe(false);
+  });
+
+  it("changes on a living cluster only after every machine was seen to have the modules", async () => {
+    expect(await waitsForWorkers({ settings: { cni: "none" }, founded: true })).toBe(true);
   });
 });
 
 describe("the roll-out", () => {
   const patches = async (change: Change) => {
     const built = await build(change);
-    return { ...built, patches: await built.recorder.of("kubernetes:apps/v1:DaemonSetPatch") };
+    const all = await built.recorder.of("kubernetes:apps/v1:DaemonSetPatch");
+    return { ...built, patches: all.filter(({ name }) => name.startsWith("roll-out-")) };
   };
   const awaitedFor = async (change: Change) =>
     (await patches(change)).patches.map(
@@ -156,6 +189,7 @@ describe("the roll-out", () => {
     expect(found.map(({ inputs }) => inputs.metadata.name)).toEqual([
       "kube-flannel-ds",
       "cloud-node-manager",
+      "kube-proxy",
     ]);
     for (const patch of found) {
       expect(await dependenciesOf(patch)).toContain(workerJoin);

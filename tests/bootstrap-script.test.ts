@@ -19,6 +19,7 @@ const controlPlane: Payload = {
   apiPort: 6443,
   kubernetesVersion: "9.9.9",
   nodeAddress: "172.16.2.5",
+  modules: ["ip_vs", "ip_vs_wlc"],
   files: [
     { path: "/etc/kubernetes/pki/ca.crt", mode: "0644", content: "the CA" },
     { path: "/etc/kubernetes/pki/ca.key", mode: "0600", content: caKey },
@@ -26,7 +27,6 @@ const controlPlane: Payload = {
     { path: "/etc/zoned/kubeadm-init.yaml", mode: "0600", content: "init" },
     { path: "/etc/zoned/kubeadm-join.yaml", mode: "0600", content: "join" },
     { path: "/etc/zoned/kubeadm-reset.yaml", mode: "0600", content: "reset" },
-    { path: "/etc/modules-load.d/zoned-proxy.conf", mode: "0600", content: "ip_vs\nip_vs_wlc\n" },
   ],
 };
 
@@ -37,7 +37,7 @@ const worker: Payload = {
   founder: undefined,
   files: [
     { path: "/etc/zoned/discovery.conf", mode: "0600", content: `token: ${token}` },
-    ...controlPlane.files.filter(({ path }) => /join|reset|modules/.test(path)),
+    ...controlPlane.files.filter(({ path }) => /join|reset/.test(path)),
   ],
 };
 
@@ -516,8 +516,24 @@ describe("a failure", () => {
 
     expect(outcome.stderr).toContain("has no module ip_vs_wlc");
     expect(outcome.stderr).toContain("zoned:proxyScheduler");
-    expect(lastLine(outcome)).toBe('step "machine" failed with exit code 1');
+    expect(lastLine(outcome)).toBe('step "kernel modules" failed with exit code 1');
     expect(deeds(machine)).toEqual([]);
+  });
+
+  it("looks for the modules of another mode on a machine that is a member, and keeps them for every boot", async () => {
+    const machine = machineIn({ api: "answers" });
+    expect((await bootstrap(machine)).code).toBe(0);
+    machine.program("modprobe", "[[ $1 != ip_vs_sh ]]");
+
+    ship(machine, { ...controlPlane, modules: ["ip_vs", "ip_vs_sh"] });
+    const missing = await bootstrap(machine);
+    expect(missing.stderr).toContain("has no module ip_vs_sh");
+    expect(machine.read("/etc/modules-load.d/zoned-proxy.conf")).toBe("ip_vs\nip_vs_wlc\n");
+
+    ship(machine, { ...controlPlane, modules: ["nf_tables"] });
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/etc/modules-load.d/zoned-proxy.conf")).toBe("nf_tables\n");
+    expect(deeds(machine)).toEqual(["join"]);
   });
 
   it("says which version of kubeadm is here and which was wanted", async () => {

@@ -11,6 +11,7 @@ const payload: Payload = {
   apiPort: 6443,
   kubernetesVersion: "1.2.3",
   nodeAddress: "172.16.1.4",
+  modules: ["ip_vs"],
   files: [
     {
       path: "/etc/zoned/a",

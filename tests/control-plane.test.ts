@@ -118,6 +118,7 @@ it("tells each machine where it is and how the API is called", async () => {
     apiPort: 6443,
     kubernetesVersion: plan.settings.kubernetesVersion,
     nodeAddress: "172.16.2.5",
+    modules: ["ip_vs", "ip_vs_rr", "nf_conntrack"],
     awaitsReady: true,
   });
 });

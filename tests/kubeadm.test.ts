@@ -10,6 +10,7 @@ import {
   KubeadmMachine,
   KubeadmSettings,
 } from "../components/kubeadm";
+import { proxyModules } from "../components/kube-proxy";
 import { machinesOf } from "../components/topology";
 import { sound } from "./sample";
 import { built, output } from "./tools";
@@ -206,9 +207,7 @@ it.each([
     clusterCIDR: sound.podCidr,
     ...(mode === "ipvs" && { ipvs: { scheduler } }),
   });
-  expect(
-    files(settings, worker).get("/etc/modules-load.d/zoned-proxy.conf")?.content.split("\n"),
-  ).toEqual([...modules, ""]);
+  expect(proxyModules(settings)).toEqual(modules);
 });
 
 it("runs kubelets with systemd's cgroups, also where only version 1 is", () => {

@@ -1,12 +1,14 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { Founding } from "../founding";
 import { CloudCredential } from "../identity";
 import type { Settings } from "../settings";
 import { ApiServer } from "./api-server";
 import { CloudConfig } from "./cloud-config";
 import { CloudControllerManager } from "./cloud-controller-manager";
 import { DiskDriver } from "./disk-driver";
+import { KubeProxy } from "./kube-proxy";
 import { NodeAddOns } from "./node-add-ons";
 import { RollOut } from "./roll-out";
 import { StorageClasses } from "./storage-classes";
@@ -20,6 +22,9 @@ export interface AddOnsArgs {
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;
+  /** From then on a change waits until all machines are what they shall be. */
+  readonly founding: Pick<Founding, "founded">;
+  readonly proxyModeBefore?: Settings["proxyMode"];
   readonly nodeAddOns: NodeAddOns;
   /** What needs the identity runs on control planes, and its second replica on the second of them. */
   readonly controlPlaneJoins: readonly pulumi.Resource[];
@@ -34,9 +39,20 @@ export class AddOns extends pulumi.ComponentResource {
   constructor(name: string, args: AddOnsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:AddOns", name, {}, opts);
     const { resourceGroup, settings, nodeAddOns, controlPlaneJoins, joins, machineIds } = args;
+    const { founded } = args.founding;
     const atOnce = { parent: this, dependsOn: opts?.dependsOn };
-    const onControlPlanes = { parent: this, dependsOn: [nodeAddOns, ...controlPlaneJoins] };
-    const awaited: (NodeAddOns | DiskDriver)[] = [nodeAddOns];
+    const [founder, ...others] = controlPlaneJoins;
+    const twoControlPlanes = [founder!, ...others.slice(0, 1)];
+    const onControlPlanes = {
+      parent: this,
+      dependsOn: [nodeAddOns, ...(founded ? controlPlaneJoins : twoControlPlanes)],
+    };
+    // Its modules must be seen on every machine before the mode of a living cluster changes.
+    const kubeProxy = new KubeProxy("kube-proxy", args, {
+      parent: this,
+      dependsOn: founded ? [...joins] : [founder!],
+    });
+    const awaited: (NodeAddOns | KubeProxy | DiskDriver)[] = [nodeAddOns, kubeProxy];
 
     if (settings.cloudProvider || settings.diskDriver) {
       const cloudConfig = new CloudConfig("cloud-config", args, atOnce);

@@ -180,6 +180,7 @@ export function scriptOf(fixture: Fixture, vm: VirtualMachine, knobs: Knobs): st
     apiPort: 6443,
     kubernetesVersion: "1.36.3",
     nodeAddress: vm.privateAddress,
+    modules: [],
     files: knobs.token ? workerFiles(fixture, vm, knobs) : controlPlaneFiles(fixture, vm, knobs),
   };
   return `#!/bin/bash\nexit\n${payloadMarker}\n${JSON.stringify(payload)}\n`;

@@ -9,6 +9,7 @@ const payload: Payload = {
   apiPort: 6443,
   kubernetesVersion: "1.36.3",
   nodeAddress: "172.16.1.4",
+  modules: ["ip_vs"],
   files: [{ path: "/etc/zoned/a", mode: "0600", content: "b\n#--- payload ---\n" }],
 };
 const script = (text: string) => `#!/bin/bash\nexit\n#--- payload ---\n${text}\n`;

@@ -40,6 +40,7 @@ export class ScriptPlayer {
   async play(guest: Guest, script: string, steps: Steps): Promise<void> {
     const payload = await steps.step("payload", () => payloadOf(script));
     await steps.step("first boot", () => undefined);
+    await steps.step("kernel modules", () => undefined);
     let awaitsNode = true;
     if (guest.joined === undefined) {
       awaitsNode = (await this.becomeMember(guest, payload, steps)) === "joined";

@@ -9,6 +9,9 @@ interface Pod {
   metadata: { name: string; labels: Record<string, string> };
   spec: { nodeName: string };
 }
+interface ProxyPod {
+  spec: { nodeName: string; volumes: { name: string; configMap?: { name: string } }[] };
+}
 interface StorageClass {
   metadata: { name: string; annotations?: Record<string, string> };
   provisioner: string;
@@ -104,6 +107,31 @@ describe("the recipe's cluster on the local Azure", () => {
     unchanged(await cloud.stack.up());
   });
 
+  it("changes kube-proxy's mode on every node and replaces no machine", async () => {
+    const before = (await cloud.requests()).length;
+    await cloud.stack.configure({
+      ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
+      proxyMode: "nftables",
+    });
+
+    well(await cloud.stack.up());
+
+    const later = (await cloud.requests()).slice(before).filter(({ method }) => method !== "GET");
+    expect(later.filter(({ method }) => method === "DELETE")).toEqual([]);
+    expect(new Set(later.map(({ type }) => type.split("/").at(-1)))).toEqual(new Set(["extensions"]));
+    const pods = await cloud.get<ProxyPod>("pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy");
+    expect(new Set(pods.map(({ spec }) => spec.nodeName)).size).toBe(3);
+    const mounted = pods.map(
+      ({ spec }) => spec.volumes.find(({ name }) => name === "kube-proxy")!.configMap!.name,
+    );
+    expect(new Set(mounted).size).toBe(1);
+    for (const name of [mounted[0]!, "kube-proxy"]) {
+      const config = await cloud.kubectl("get", "configmap", name, "-n", "kube-system", "-o", "yaml");
+      expect(config).toContain("mode: nftables");
+    }
+    unchanged(await cloud.stack.up());
+  });
+
   it("keeps a rule that the cloud provider added, through a refresh and an up", async () => {
     const rule = "/providers/Microsoft.Network/networkSecurityGroups/zoned-local-nsg/securityRules/k8s-added";
     await cloud.inGroup("PUT", rule, {
@@ -144,6 +172,7 @@ describe("the recipe's cluster on the local Azure", () => {
     well(await cloud.stack.refresh());
     await cloud.stack.configure({
       ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
+      proxyMode: "nftables",
       workerPools: [{ name: "workers", count: 2, size: "Standard_B2ms" }],
     });
     well(await cloud.stack.up());

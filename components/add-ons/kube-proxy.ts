@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import { DaemonSetPatch } from "@pulumi/kubernetes/apps/v1";
+import { ConfigMap, ConfigMapPatch } from "@pulumi/kubernetes/core/v1";
+import * as pulumi from "@pulumi/pulumi";
+import { stringify } from "yaml";
+
+import { kubeProxyConfiguration, kubeProxyKubeconfig, leavesRules } from "../kube-proxy";
+import { serverOf } from "../kubeconfig";
+import type { Settings } from "../settings";
+import { ApiServer } from "./api-server";
+import { RollOutTarget } from "./roll-out";
+
+const name = "kube-proxy";
+const namespace = "kube-system";
+
+/** Long enough for hundreds of nodes, one after another. */
+const rollOutLimit = "4h";
+
+/** A kube-proxy that cannot run in its mode ends within this many seconds, and the next node keeps its own. */
+const minReadySeconds = 5;
+
+export interface KubeProxyArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Pick<
+    Settings,
+    "podCidr" | "proxyMode" | "proxyScheduler" | "kubernetesVersion"
+  >;
+  readonly apiServer: ApiServer;
+  /** The mode before this one; undefined while there was none. */
+  readonly proxyModeBefore?: Settings["proxyMode"];
+}
+
+/**
+ * How kube-proxy is configured, from the founding on: a change is a rolling one, node by node.
+ *
+ * Each configuration is a ConfigMap of its own, for kube-proxy ends as soon as the one that it has mounted
+ * changes, on all nodes within a minute. kubeadm's own, which nothing mounts any more, follows at the end,
+ * for `kubeadm upgrade` and whoever reads it.
+ */
+export class KubeProxy extends pulumi.ComponentResource {
+  /** What to await once all machines have joined. */
+  readonly targets: readonly RollOutTarget[];
+
+  constructor(resourceName: string, args: KubeProxyArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:KubeProxy", resourceName, {}, opts);
+    const { resourceGroup, settings, apiServer, proxyModeBefore } = args;
+    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const annotations = { "pulumi.com/patchForce": "true" };
+
+    const configuration = stringify(kubeProxyConfiguration(settings), { lineWidth: 0 });
+    const data = {
+      "config.conf": configuration,
+      "kubeconfig.conf": stringify(kubeProxyKubeconfig(serverOf(apiServer)), { lineWidth: 0 }),
+    };
+    const digest = createHash("sha256").update(JSON.stringify(data)).digest("hex").slice(0, 10);
+    const configMap = new ConfigMap(
+      `${resourceName}-config`,
+      {
+        metadata: { name: `${name}-${digest}`, namespace, labels: { "k8s-app": name } },
+        immutable: true,
+        data,
+      },
+      child,
+    );
+    const spec = {
+      minReadySeconds,
+      updateStrategy: {
+        type: "RollingUpdate",
+        rollingUpdate: { maxUnavailable: 1, maxSurge: 0 },
+      },
+      template: {
+        spec: {
+          volumes: [{ name, configMap: { name: `${name}-${digest}` } }],
+          ...(leavesRules(proxyModeBefore, settings.proxyMode) && {
+            initContainers: [cleanUp(settings.kubernetesVersion)],
+          }),
+        },
+      },
+    };
+    const daemonSet = new DaemonSetPatch(
+      `${resourceName}-daemon-set`,
+      { metadata: { name, namespace, annotations }, spec },
+      {
+        ...child,
+        dependsOn: [configMap],
+        customTimeouts: { create: rollOutLimit, update: rollOutLimit },
+      },
+    );
+    new ConfigMapPatch(
+      `${resourceName}-kubeadm-config`,
+      { metadata: { name, namespace, annotations }, data: { "config.conf": configuration } },
+      { ...child, dependsOn: [daemonSet] },
+    );
+    this.targets = [{ kind: "DaemonSet", namespace, name, spec }];
+    this.registerOutputs();
+  }
+}
+
+/** Takes all rules of kube-proxy out of the node's kernel, before it writes those of its mode. */
+const cleanUp = (kubernetesVersion: string) => ({
+  name: "take-old-rules-away",
+  image: `registry.k8s.io/kube-proxy:v${kubernetesVersion}`,
+  command: ["/usr/local/bin/kube-proxy", "--cleanup"],
+  securityContext: { privileged: true },
+  volumeMounts: [
+    { name: "xtables-lock", mountPath: "/run/xtables.lock" },
+    { name: "lib-modules", mountPath: "/lib/modules", readOnly: true },
+  ],
+});
