@@ -35,10 +35,9 @@ async function build(given: Change) {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster");
   const provider = new Provider("kubernetes", { kubeconfig: "{}" });
-  const [controlPlaneJoin, second, third] = ["founder", "second", "third"].map(
-    (one) => new pulumi.ComponentResource("test:index:Join", one),
-  ) as [pulumi.Resource, pulumi.Resource, pulumi.Resource];
-  const workerJoin = new pulumi.ComponentResource("test:index:Join", "worker-join");
+  const join = (of: string) => new pulumi.ComponentResource("test:index:Join", `${of}-join`);
+  const [controlPlaneJoin, second, third] = [join("founder"), join("second"), join("third")];
+  const workerJoin = join("worker");
   const settings = { ...sound, cni: "flannel" as const, diskDriver: false, ...change };
   const shared = { resourceGroup, settings, texts, apiServer: { name: apiName, port: 6443 } };
   const opts = { provider, transformations: [recorder.watch] };
