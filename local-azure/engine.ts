@@ -56,9 +56,16 @@ export async function ownEngine(
   }
 }
 
-/** A folder with the engine, its language host, and all that a simulated control plane runs. */
-export async function prepareBinaries(options: InstallOptions): Promise<string> {
-  const { own, needed } = await whatIsNeeded();
+/**
+ * A folder with the engine, its language host, and all that a simulated control plane runs; `also`
+ * is what the caller needs besides, such as `nodeTool` for kubelet and kube-proxy.
+ */
+export async function prepareBinaries(
+  options: InstallOptions,
+  also: readonly Tool[] = [],
+): Promise<string> {
+  const { own, needed: always } = await whatIsNeeded();
+  const needed = [...always, ...also];
   await install(needed, options);
   return folderWith(needed, own, options.cache);
 }

@@ -14,6 +14,11 @@ const oldestNode = 20;
 const programNode = 22; // @pulumi/pulumi needs it.
 const wait = "typically 30 s to 2 min";
 
+/** Commands that read what they are given, and need nothing but packages. */
+const readers = ["trace", "compare"];
+
+const cache = path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "zoned");
+
 const major = (version) => Number(/^v?(\d+)\./.exec(version)?.[1] ?? 0);
 
 /** The PATH without this checkout's own programs, some of which may be about to be replaced. */
@@ -36,7 +41,6 @@ const has = (name) =>
     });
 
 function cachedTools() {
-  const cache = path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "zoned");
   const names = fs.existsSync(cache) ? fs.readdirSync(cache) : [];
   return ["kubernetes-", "etcd-", "kwok-"].every((stem) =>
     names.some((name) => name.startsWith(stem) && !name.endsWith(".lock")),
@@ -66,6 +70,7 @@ async function missing(command) {
       "npm is missing: it comes with Node from https://nodejs.org, or apt-get install npm",
     );
   }
+  if (readers.includes(command)) return problems;
   if (!has("tar")) problems.push("tar is missing: apt-get install tar");
   if (command !== "stop" && !cachedTools() && !has("go") && !(await reachesDownloads())) {
     problems.push(
@@ -159,8 +164,12 @@ function findNode() {
 
 /** Runs the commands proper, passing on signals and its verdict. */
 function handOver(node, args) {
-  const words = ["-r", "ts-node/register/transpile-only", "local-azure/cli.ts", ...args];
-  const child = spawn(node, words, { cwd: root, stdio: "inherit" });
+  const reads = readers.includes(args[0]);
+  const words = reads
+    ? ["-r", "./local-azure/compiled.cjs", "kube-proxy/cli.ts", ...args]
+    : ["-r", "ts-node/register/transpile-only", "local-azure/cli.ts", ...args];
+  const env = { ...process.env, ...(reads && { ZONED_COMPILED: path.join(cache, "compiled") }) };
+  const child = spawn(node, words, { cwd: root, env, stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => child.kill(signal));
   }

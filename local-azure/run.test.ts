@@ -85,6 +85,18 @@ it("hands over to the Node among the packages, with arguments and verdict", () =
   expect(status).toBe(7);
 });
 
+it.each(["trace", "compare"])("asks for nothing but packages when it only has to %s", (command) => {
+  rmSync(cache, { recursive: true });
+  installed();
+
+  const { status, stdout } = run([command, "--json", "dumps"], mkdtempSync(join(root, "empty-")));
+
+  expect(stdout).toBe(
+    `runs -r ./local-azure/compiled.cjs kube-proxy/cli.ts ${command} --json dumps\n`,
+  );
+  expect(status).toBe(0);
+});
+
 const npm = (more: string) => ({ npm: [`echo "npm $@" > ${root}/npm-was-run`, more] });
 const npmWasRun = () => existsSync(join(root, "npm-was-run"));
 

@@ -29,6 +29,8 @@ export interface GoBuild {
    * Folder below `local-azure/tools` whose go.mod pins the module and names its packages as tools.
    */
   readonly module: string;
+  /** Which of the tools that go.mod names are built; without it, all of them. */
+  readonly packages?: readonly string[];
   readonly ldflags: string;
   /** The name of the only binary, where its package has another. */
   readonly binary?: string;
@@ -54,7 +56,7 @@ export function pinned(folder: string, module: string): string {
   return found;
 }
 
-const github = "https://github.com";
+export const github = "https://github.com";
 
 function pulumi(): Tool {
   const version = pinned("pulumi", "github.com/pulumi/pulumi/pkg/v3");
@@ -84,28 +86,23 @@ function pulumi(): Tool {
   };
 }
 
-function kubernetes(): Tool {
+/** One part of Kubernetes' own release: some of its programs, which are built and fetched alike. */
+function ofKubernetes(name: string, binaries: readonly string[], typical: string): Tool {
   const version = versions.kubernetes;
   const [major, minor] = version.split(".");
   const base = "k8s.io/component-base/version";
-  const binaries = [
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubeadm",
-    "kubectl",
-  ];
   return {
-    name: "kubernetes",
+    name,
     version,
     binaries,
     builds: [
       {
         module: "kubernetes",
+        packages: binaries.map((binary) => `k8s.io/kubernetes/cmd/${binary}`),
         ldflags: `-s -w -X ${base}.gitVersion=v${version} -X ${base}.gitMajor=${major} -X ${base}.gitMinor=${minor}`,
       },
     ],
-    typical: "9 min",
+    typical,
     // Servers and kubeadm are published for Linux alone.
     downloads: (os, arch) =>
       os !== "linux"
@@ -117,15 +114,25 @@ function kubernetes(): Tool {
   };
 }
 
-function etcd(): Tool {
+export const kubernetesTool = ofKubernetes(
+  "kubernetes",
+  ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "kubectl"],
+  "9 min",
+);
+
+/** Programs of etcd's release. */
+export function ofEtcd(name: string, binaries: readonly string[]): Omit<Tool, "builds"> {
   // kubeadm's image tag has a build number behind the version.
   const version = versions.etcd.replace(/-\d+$/, "");
   const release = `${github}/etcd-io/etcd/releases/download/v${version}`;
+  const member = (os: string, arch: string, binary: string) => [
+    binary,
+    `etcd-v${version}-${os}-${arch}/${binary}`,
+  ];
   return {
-    name: "etcd",
+    name,
     version,
-    binaries: ["etcd"],
-    builds: [{ module: "etcd", ldflags: "-s -w", binary: "etcd" }],
+    binaries,
     typical: "1 min",
     // Darwin's is a zip archive, which needs a tool of its own to unpack.
     downloads: (os, arch) =>
@@ -135,11 +142,16 @@ function etcd(): Tool {
             {
               url: `${release}/etcd-v${version}-${os}-${arch}.tar.gz`,
               sha256: { kind: "list", url: `${release}/SHA256SUMS` },
-              members: { etcd: `etcd-v${version}-${os}-${arch}/etcd` },
+              members: Object.fromEntries(binaries.map((binary) => member(os, arch, binary))),
             },
           ],
   };
 }
+
+export const etcdTool: Tool = {
+  ...ofEtcd("etcd", ["etcd"]),
+  builds: [{ module: "etcd", ldflags: "-s -w", binary: "etcd" }],
+};
 
 function kwok(): Tool {
   const version = pinned("kwok", "sigs.k8s.io/kwok");
@@ -166,7 +178,10 @@ function kwok(): Tool {
 export const engineTool = pulumi();
 
 /** What a rehearsal runs besides the engine; the longest build first. */
-export const clusterTools: readonly Tool[] = [kubernetes(), etcd(), kwok()];
+export const clusterTools: readonly Tool[] = [kubernetesTool, etcdTool, kwok()];
+
+/** What runs on every real node, and no simulated one. */
+export const nodeTool = ofKubernetes("kubernetes-node", ["kubelet", "kube-proxy"], "3 min");
 
 /** Where the tools are kept: outside the working tree, shared by all of them. */
 export const cacheFolder = (env: NodeJS.ProcessEnv = process.env): string =>

@@ -7,6 +7,7 @@ import { debianPackages } from "./debian";
 import { prepareBinaries } from "./engine";
 import type { Progress } from "./progress";
 import { checkout } from "./rehearsal";
+import { nodeTool } from "./tools";
 import { Interrupted } from "./trouble";
 
 interface JestResult {
@@ -23,7 +24,8 @@ export async function verify(
   signal: AbortSignal,
 ): Promise<number> {
   await debianPackages(progress, signal);
-  const binaries = await prepareBinaries({ progress, signal });
+  // Packets are sent through a real kube-proxy's rules.
+  const binaries = await prepareBinaries({ progress, signal }, [nodeTool]);
   const environment = {
     ...process.env,
     PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),

@@ -1,0 +1,68 @@
+import type { Decision, Device, Flow } from "../flow";
+import type { Path } from "../path";
+import { isLocal } from "./local";
+import type { Node } from "./node";
+import { isWithin, networkOf, overlaps, rangeOf } from "./range";
+
+/** Names that container runtimes and pod networks give to what leads to containers of this node only. */
+const ofContainers = /^(docker0|cni0|cbr0|kube-bridge|kube-ipvs0|dummy|nodelocaldns|br-|veth|cali|lxc|azv)/;
+/** Names that the kernel gives to network cards. */
+const ofMachine = /^(eth|en[opsx]\d|bond|wlan|wl[opsx])/;
+
+/** `cali+` is every name that begins with cali. */
+export function fits(name: string, pattern: string): boolean {
+  return pattern.endsWith("+") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+/** Whether the packet's interface is `pattern`, as far as the flow, `ip addr` and where it comes from say. */
+export function isDevice(node: Node, flow: Flow, side: "in" | "out", pattern: string, path: Path): Decision {
+  const key = side === "in" ? "inDevice" : "outDevice";
+  const device: Device = flow[key];
+  if (pattern === "+") return true;
+  if (device.name !== null) return fits(device.name, pattern);
+  if (device.like.some((like) => fits(like, pattern) || pattern === like)) return true;
+  if (device.like.some((like) => !like.endsWith("+") && !fits(like, pattern))) return false;
+  if (device.unlike.some((unlike) => fits(pattern, unlike))) return false;
+  const implied = side === "in" ? impliedIn(node, flow, pattern) : impliedOut(node, flow, pattern, path);
+  if (implied !== null) return implied;
+  return {
+    why: `whether the packet ${side === "in" ? "comes in" : "goes out"} by ${pattern}`,
+    learn: (known, holds) => ({
+      ...known,
+      [key]: holds
+        ? { ...device, like: [...device.like, pattern] }
+        : { ...device, unlike: [...device.unlike, pattern] },
+    }),
+  };
+}
+
+function impliedIn(node: Node, flow: Flow, pattern: string): boolean | null {
+  if (pattern === "lo") return false;
+  if (node.podDevices.includes(pattern)) return flow.from === "pod";
+  if (flow.from === "outside" && ofContainers.test(pattern)) return false;
+  if (flow.from === "pod" && ofMachine.test(pattern)) return false;
+  return flow.source === null ? null : bySubnet(node, flow.source, pattern);
+}
+
+function impliedOut(node: Node, flow: Flow, pattern: string, path: Path): boolean | null {
+  const local = isLocal(node, flow.destination, path);
+  if (local === true) return pattern === "lo";
+  if (pattern === "lo" && local === false) return false;
+  return bySubnet(node, flow.destination, pattern);
+}
+
+/** An interface with a subnet leads to that subnet; to other addresses only if it leads out of the machine. */
+function bySubnet(node: Node, address: string, pattern: string): boolean | null {
+  const range = rangeOf(address);
+  if (range === null) return null;
+  for (const device of node.dump.addresses?.interfaces ?? []) {
+    for (const own of device.addresses) {
+      const subnet = rangeOf(networkOf(own.address, own.prefix));
+      if (subnet === null || !overlaps(subnet, range) || subnet.low === subnet.high) continue;
+      if (isWithin(range, subnet)) return fits(device.name, pattern);
+    }
+  }
+  const named = node.dump.addresses?.interfaces.find((device) => device.name === pattern);
+  if (named !== undefined && ofContainers.test(pattern) && named.addresses.some((own) => own.prefix < 32)) return false;
+  return null;
+}

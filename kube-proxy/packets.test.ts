@@ -1,0 +1,65 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import type { NodeDump } from "./node-dump";
+import { disagreements } from "./lab/agreement";
+import type { LabBinaries } from "./lab/binaries";
+import { type Case, casesOf } from "./lab/cases";
+import { inLab, obstacle } from "./lab/enter";
+import type { Question } from "./lab/peer";
+import type { Somewhere } from "./lab/peers";
+import type { Session, SessionTask } from "./lab/session";
+import { nodeDump } from "./read-dumps";
+import { trace } from "./trace";
+
+const modes = ["iptables", "nftables"] as const;
+type Sent = Case & { readonly trial: readonly [Somewhere, Question] };
+
+const sent = (mode: (typeof modes)[number]) =>
+  casesOf(mode).filter((one): one is Sent => one.trial !== null);
+
+const folder = process.env["ZONED_BINARIES"] ?? "";
+const binaries = Object.fromEntries(
+  ["etcd", "kube-apiserver", "kube-proxy"].map((name) => [name, join(folder, name)]),
+) as unknown as LabBinaries;
+
+const missing = Object.values(binaries).find((file) => !existsSync(file));
+const reason =
+  missing === undefined ? obstacle() : `ZONED_BINARIES names no folder with ${missing}`;
+
+if (reason !== undefined) process.stderr.write(`No packets are sent: ${reason}.\n`);
+
+/** Real packets through the rules of a real kube-proxy; skipped, with the reason, where they cannot be sent. */
+(reason === undefined ? describe : describe.skip)(
+  `where packets go${reason === undefined ? "" : ` (skipped: ${reason})`}`,
+  () => {
+    let sessions: Record<(typeof modes)[number], Session>;
+
+    beforeAll(async () => {
+      const questions = Object.fromEntries(
+        modes.map((mode) => [mode, sent(mode).map(({ trial }) => trial)]),
+      );
+      const task: SessionTask = { binaries, modes, questions };
+      const { signal } = new AbortController();
+      sessions = await inLab("session.ts", task, { say: () => {}, signal });
+    }, 180_000);
+
+    describe.each(modes)("%s", (mode) => {
+      let node: NodeDump;
+
+      beforeAll(() => {
+        const texts = Object.entries(sessions[mode].dumps);
+        node = nodeDump(texts.map(([file, text]) => ({ file, text })));
+      });
+
+      const cases = sent(mode).map((one, index) => [one.title, one, index] as const);
+
+      it.each(cases)("%s", (_, { packet, expected }, index) => {
+        const seen = sessions[mode].seen[index]!;
+
+        expect(disagreements(expected, packet, seen)).toEqual([]);
+        expect(disagreements(trace(node, packet), packet, seen)).toEqual([]);
+      });
+    });
+  },
+);

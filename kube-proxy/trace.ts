@@ -1,0 +1,96 @@
+import { isLocal } from "./addresses/local";
+import type { Node } from "./addresses/node";
+import { podsOf } from "./addresses/pods";
+import type { Answer } from "./answer";
+import { type Flow, start } from "./flow";
+import { baseChains as iptablesChains } from "./iptables/base-chains";
+import { builtIn, type Iptables } from "./iptables/iptables";
+import { tablesOf } from "./iptables/tables";
+import { baseChains as ipvsChains } from "./ipvs/base-chains";
+import { type BaseChain, Kernel } from "./kernel";
+import { asFarAsDumped } from "./missing-dumps";
+import { baseChains as nftablesChains } from "./nftables/base-chains";
+import { isKubeProxy } from "./nftables/place";
+import type { Table } from "./nftables/ruleset";
+import type { NodeDump } from "./node-dump";
+import { outcomeOf } from "./outcome";
+import type { Packet } from "./packet";
+import { Path } from "./path";
+
+/** Takes the packet through what the dumps say of the node, hook by hook as the kernel does. */
+export function trace(dump: NodeDump, packet: Packet): Answer {
+  const family = packet.destination.includes(":") ? 6 : 4;
+  const pods = podsOf(dump, family);
+  const node: Node = { dump, packet, family, podRanges: pods.ranges, podDevices: pods.devices };
+  const path = new Path();
+  dump.notes.forEach((note) => path.note(note));
+  const flows = new Kernel(node, path, chainsOf(node, path)).run(sent(node, path));
+  const outcome = asFarAsDumped(node, flows, path, outcomeOf(flows));
+  remark(node, flows, path);
+  return { mode: modeOf(dump, flows), packet, steps: path.steps, ...outcome, notes: [...path.notes] };
+}
+
+function chainsOf(node: Node, path: Path): BaseChain[] {
+  const iptables = tablesOf(node);
+  const missing = Object.keys(builtIn).filter((name) => iptables !== null && !iptables.tables.has(name));
+  if (missing.includes("filter") || missing.includes("nat")) {
+    const names = missing.filter((name) => name === "filter" || name === "nat");
+    path.note(`Table ${names.join(" and table ")} is in no dump, so what it would do to the packet is left out.`);
+  }
+  iptables?.notes.forEach((note) => path.note(note));
+  return [
+    ...(iptables === null ? [] : iptablesChains(iptables)),
+    ...(node.dump.ipvs === null ? [] : ipvsChains(node.dump.ipvs)),
+    ...ofNftables(node, iptables, path),
+  ];
+}
+
+/** iptables-nft keeps its rules in tables that nft lists too, but without what nft has no words for. */
+function ofNftables({ dump: { ipvs, nftables }, family }: Node, iptables: Iptables | null, path: Path): BaseChain[] {
+  if (nftables === null) return [];
+  const inIpvsMode = (ipvs?.servers.size ?? 0) > 0;
+  const asked = ({ family: of, name, ofIptables }: Table): boolean => {
+    if (!ofIptables || !(inIpvsMode || iptables?.tables.has(name) === true)) return true;
+    const why =
+      iptables?.tables.has(name) === true
+        ? "iptables keeps it, and its own dump tells more"
+        : "nft does not show which sets its rules ask, and IPVS mode hangs on those; take `iptables-save` too";
+    path.note(`Of ${nftables.file} table ${of} ${name} is left out: ${why}.`);
+    return false;
+  };
+  return nftablesChains(nftables, family, asked);
+}
+
+/** To one of its own addresses the node sends from that address, unless the program picks another. */
+function sent(node: Node, path: Path): Flow {
+  const flow = start(node.packet);
+  if (flow.from !== "node" || flow.source !== null || isLocal(node, flow.destination, path) !== true) return flow;
+  path.note(`To ${flow.destination}, an address of its own, the node sends from that address.`);
+  return { ...flow, source: flow.destination };
+}
+
+function modeOf(dump: NodeDump, flows: readonly Flow[]): Answer["mode"] {
+  const { ipvs, nftables } = dump;
+  if (flows.some((flow) => flow.ipvs) || (ipvs?.servers.size ?? 0) > 0) return "ipvs";
+  const tables = [...(nftables?.tables.values() ?? [])];
+  if (tables.some((table) => isKubeProxy(table))) return "nftables";
+  const ofIptables = dump.iptables4 !== null || dump.iptables6 !== null || tables.some((table) => table.ofIptables);
+  if (ofIptables) return "iptables";
+  return ipvs === null ? "nftables" : "ipvs";
+}
+
+/** What others rewrite is told apart from what kube-proxy does. */
+function remark(node: Node, flows: readonly Flow[], path: Path): void {
+  for (const flow of flows) {
+    for (const other of flow.dnat.filter((each) => !each.kubeProxy)) {
+      path.note(`Not by kube-proxy: ${other.by} sends the packet to ${other.to}.`);
+    }
+    for (const other of flow.snat.filter((each) => !each.kubeProxy)) {
+      path.note(`Not by kube-proxy: ${other.by} makes the source ${other.to}.`);
+    }
+  }
+  const service = flows.some((flow) => flow.dnat.some((each) => each.kubeProxy));
+  if (service && node.packet.destination.startsWith("127.")) {
+    path.note("A connection to 127.0.0.0/8 leaves it only where net.ipv4.conf.all.route_localnet is 1.");
+  }
+}
