@@ -6,9 +6,21 @@ import { onPath } from "./engine";
 import type { Progress } from "./progress";
 import { Interrupted, messageOf, Trouble } from "./trouble";
 
-/** What the tests run besides the tools of a rehearsal: command and Debian's package of it. */
-const everywhere = { shellcheck: "shellcheck" };
-const onLinux = { "cloud-init": "cloud-init", containerd: "containerd", nft: "nftables" };
+/** Commands, and Debian's packages of them. */
+type Wanted = Readonly<Record<string, string>>;
+
+/** What a lab of kube-proxy runs besides the tools of a rehearsal. */
+export const forLab: Wanted = { ip: "iproute2", iptables: "iptables", nft: "nftables" };
+
+/** What the tests run besides them. */
+const forTests: Wanted = {
+  shellcheck: "shellcheck",
+  ...(process.platform === "linux" && {
+    "cloud-init": "cloud-init",
+    containerd: "containerd",
+    ...forLab,
+  }),
+};
 
 /** Administrators' commands lie where a user's PATH often does not lead. */
 const searchPath = `${process.env.PATH ?? ""}:/usr/sbin:/sbin`;
@@ -16,11 +28,14 @@ const searchPath = `${process.env.PATH ?? ""}:/usr/sbin:/sbin`;
 const exec = promisify(execFile);
 
 /**
- * Makes sure of the system's own programs that tests need: installs them where that is ours to do,
- * else names them all.
+ * Makes sure of the system's own programs: installs them where that is ours to do, else names them
+ * all.
  */
-export async function debianPackages(progress: Progress, signal: AbortSignal): Promise<void> {
-  const wanted = { ...everywhere, ...(process.platform === "linux" && onLinux) };
+export async function debianPackages(
+  progress: Progress,
+  signal: AbortSignal,
+  wanted = forTests,
+): Promise<void> {
   const missing = Object.entries(wanted).filter(
     ([command]) => onPath(command, searchPath) === undefined,
   );
@@ -29,7 +44,7 @@ export async function debianPackages(progress: Progress, signal: AbortSignal): P
   const isOurs = process.getuid?.() === 0 && onPath("apt-get") !== undefined;
   if (!isOurs) {
     throw new Trouble(
-      `the tests need ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
+      `this needs ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
         `sudo apt-get install --no-install-recommends ${packages.join(" ")}`,
     );
   }

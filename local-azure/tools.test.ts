@@ -3,9 +3,11 @@ import { join } from "node:path";
 
 import { versions } from "../components/versions";
 import { hashIn } from "./downloads";
-import { cacheFolder, clusterTools, engineTool, pinned } from "./tools";
+import { craneTool, imageTools, packageTools } from "./mirror/tools";
+import { cacheFolder, clusterTools, engineTool, nodeTool, pinned } from "./tools";
 
-const all = [engineTool, ...clusterTools];
+const mirrored = [...new Set([...packageTools, ...Object.values(imageTools).flat(), craneTool])];
+const all = [...new Set([engineTool, ...clusterTools, ...mirrored])];
 const builds = all.flatMap((tool) => tool.builds.map((build) => ({ tool, ...build })));
 
 it("builds what versions.ts asks for", () => {
@@ -21,8 +23,20 @@ it("builds what versions.ts asks for", () => {
 it.each(builds)("pins every module of $module by its hash", ({ module }) => {
   const folder = join(__dirname, "tools", module);
 
-  expect(existsSync(join(folder, "go.sum"))).toBe(true);
-  expect(readFileSync(join(folder, "go.mod"), "utf8")).toMatch(/^tool /m);
+  const text = readFileSync(join(folder, "go.mod"), "utf8");
+  const required = [...text.matchAll(/^(?:require )?\t?(\S+) (v\S+)/gm)];
+  const sums = existsSync(join(folder, "go.sum"))
+    ? readFileSync(join(folder, "go.sum"), "utf8")
+    : "";
+  expect(required.filter(([, name]) => !sums.includes(`${name} `))).toEqual([]);
+});
+
+it("builds kubelet and kube-proxy for those alone who run real nodes", () => {
+  const started = clusterTools.flatMap(({ builds }) => builds.flatMap(({ packages }) => packages));
+
+  expect(started).toContain("k8s.io/kubernetes/cmd/kubeadm");
+  expect(started.join()).not.toMatch(/kubelet|kube-proxy/);
+  expect(nodeTool.binaries).toEqual(["kubelet", "kube-proxy"]);
 });
 
 it("says which version of a module is missing", () => {
@@ -31,7 +45,9 @@ it("says which version of a module is missing", () => {
   );
 });
 
-it.each(all)("downloads all of $name for Linux", ({ binaries, downloads }) => {
+const published = all.filter((tool) => tool.downloads("linux", "arm64") !== undefined);
+
+it.each(published)("downloads all of $name for Linux", ({ binaries, downloads }) => {
   const given = downloads("linux", "arm64") ?? [];
 
   const named = given.flatMap(({ binary, members }) => binary ?? Object.keys(members ?? {}));

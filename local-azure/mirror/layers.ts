@@ -1,0 +1,82 @@
+import { constants, copyFileSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import type { Package } from "./archive-packages";
+import { run } from "./programs";
+
+/** What one layer of an image consists of. */
+export type LayerRecipe =
+  /** Executables by their place in the image. */
+  | { readonly kind: "binaries"; readonly binaries: Readonly<Record<string, string>> }
+  /** Packages of Debian with what they depend on, without what their scripts would do. */
+  | {
+      readonly kind: "packages";
+      readonly packages: readonly string[];
+      readonly links: Readonly<Record<string, string>>;
+    }
+  /** busybox under the name of each of its commands. */
+  | { readonly kind: "busybox" };
+
+export interface LayerSources {
+  placeOf(binary: string): Promise<string>;
+  debianPackages(names: readonly string[]): Promise<readonly Package[]>;
+  readonly signal: AbortSignal;
+}
+
+/** Makes a layer below `tree`, an empty folder, and packs it at `target`; the same every time. */
+export async function packLayer(
+  recipe: LayerRecipe,
+  tree: string,
+  target: string,
+  sources: LayerSources,
+): Promise<void> {
+  mkdirSync(tree, { recursive: true });
+  if (recipe.kind === "binaries") await placeBinaries(recipe.binaries, tree, sources);
+  else if (recipe.kind === "busybox") await placeBusybox(tree, sources);
+  else {
+    await unpack(recipe.packages, tree, sources);
+    for (const [path, to] of Object.entries(recipe.links)) symlinkSync(to, join(tree, path));
+  }
+  const sameEveryTime = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
+  await run("tar", ["--create", ...sameEveryTime, "--file", target, "--directory", tree, "."], {
+    signal: sources.signal,
+  });
+}
+
+async function placeBinaries(
+  binaries: Readonly<Record<string, string>>,
+  tree: string,
+  { placeOf }: LayerSources,
+): Promise<void> {
+  for (const [path, binary] of Object.entries(binaries)) {
+    const at = join(tree, path);
+    mkdirSync(dirname(at), { recursive: true });
+    copyFileSync(await placeOf(binary), at, constants.COPYFILE_FICLONE);
+  }
+}
+
+async function placeBusybox(tree: string, sources: LayerSources): Promise<void> {
+  await unpack(["busybox-static"], tree, sources);
+  const applets = await run(join(tree, "usr/bin/busybox"), ["--list"], sources);
+  for (const name of applets.trim().split("\n")) {
+    if (name !== "busybox") symlinkSync("busybox", join(tree, "usr/bin", name));
+  }
+}
+
+/** What nobody reads in a container. */
+const unread = ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info"];
+
+async function unpack(
+  names: readonly string[],
+  tree: string,
+  { debianPackages, signal }: LayerSources,
+): Promise<void> {
+  for (const name of ["bin", "sbin", "lib", "lib64"]) {
+    mkdirSync(join(tree, "usr", name), { recursive: true });
+    symlinkSync(`usr/${name}`, join(tree, name));
+  }
+  for (const { file } of await debianPackages(names)) {
+    await run("dpkg-deb", ["--extract", file, tree], { signal });
+  }
+  for (const path of unread) rmSync(join(tree, path), { recursive: true, force: true });
+}

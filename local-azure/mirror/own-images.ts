@@ -1,0 +1,115 @@
+import { pinned } from "../tools";
+import { Trouble } from "../trouble";
+import type { ImageRecipe } from "./build-image";
+import { partsOf } from "./image-name";
+import type { LayerRecipe } from "./layers";
+
+const binaries = (places: Readonly<Record<string, string>>): LayerRecipe => ({
+  kind: "binaries",
+  binaries: places,
+});
+
+const alone = (binary: string): ImageRecipe => ({
+  layers: [binaries({ [`/usr/local/bin/${binary}`]: binary })],
+  entrypoint: [`/usr/local/bin/${binary}`],
+});
+
+const commands = ["iptables", "ip6tables"].flatMap((name) =>
+  ["", "-save", "-restore"].map((suffix) => [`/usr/sbin/${name}${suffix}`, "xtables-nft-multi"]),
+);
+
+/** What writes rules into a node's kernel; iptables in the form that writes nftables. */
+const network: LayerRecipe = {
+  kind: "packages",
+  packages: ["conntrack", "ipset", "iptables", "kmod", "nftables"],
+  links: Object.fromEntries(commands) as Record<string, string>,
+};
+
+const busybox: LayerRecipe = { kind: "busybox" };
+
+interface OwnImage {
+  readonly recipe: ImageRecipe;
+  /** Of what it is made, in words. */
+  readonly from: string;
+  /** The version that it is made of, without its `v`, where that has to be the image's own. */
+  readonly version?: string;
+}
+
+const kubernetes = (recipe: ImageRecipe): OwnImage => {
+  const version = pinned("kubernetes", "k8s.io/kubernetes");
+  return { recipe, from: `Go module k8s.io/kubernetes v${version}`, version };
+};
+
+const ofModule = (folder: string, module: string, recipe: ImageRecipe): OwnImage => {
+  const version = pinned(folder, module);
+  return { recipe, from: `Go module ${module} v${version}`, version };
+};
+
+const flannel = (recipe: ImageRecipe, what: string): OwnImage => ({
+  recipe,
+  from: `${what} of our own (local-azure/tools/flannel) over Go module github.com/flannel-io/flannel v${pinned("flannel", "github.com/flannel-io/flannel")}`,
+});
+
+/** Images that can be made here, by their name without registry and tag. */
+const ownImages: Readonly<Record<string, () => OwnImage>> = {
+  "kube-apiserver": () => kubernetes(alone("kube-apiserver")),
+  "kube-controller-manager": () => kubernetes(alone("kube-controller-manager")),
+  "kube-scheduler": () => kubernetes(alone("kube-scheduler")),
+  "kube-proxy": () =>
+    kubernetes({ layers: [network, ...alone("kube-proxy").layers], entrypoint: ["kube-proxy"] }),
+  etcd: () =>
+    ofModule("etcd", "go.etcd.io/etcd/server/v3", {
+      layers: [
+        binaries({
+          "/usr/local/bin/etcd": "etcd",
+          "/usr/local/bin/etcdctl": "etcdctl",
+          "/usr/local/bin/etcdutl": "etcdutl",
+        }),
+      ],
+      entrypoint: ["/usr/local/bin/etcd"],
+    }),
+  "coredns/coredns": () =>
+    ofModule("coredns", "github.com/coredns/coredns", {
+      layers: [binaries({ "/coredns": "coredns" })],
+      entrypoint: ["/coredns"],
+    }),
+  pause: () => ({
+    recipe: {
+      layers: [binaries({ "/pause": "pause" })],
+      entrypoint: ["/pause"],
+      user: "65535:65535",
+    },
+    from: "a program of our own (local-azure/tools/pause)",
+  }),
+  "flannel-io/flannel": () =>
+    flannel(
+      {
+        layers: [network, busybox, binaries({ "/opt/bin/flanneld": "flanneld" })],
+        entrypoint: ["/opt/bin/flanneld"],
+      },
+      "a main",
+    ),
+  "flannel-io/flannel-cni-plugin": () =>
+    flannel({ layers: [busybox, binaries({ "/flannel": "flannel" })] }, "a CNI plugin"),
+  "library/busybox": () => ({
+    recipe: { layers: [busybox], command: ["sh"] },
+    from: "Debian's busybox-static",
+  }),
+};
+
+/**
+ * How an image is made here; undefined where it cannot be.
+ *
+ * @throws Trouble when what it would be made of has another version than its tag says
+ */
+export function ownImage(image: string): OwnImage | undefined {
+  const { name, tag } = partsOf(image);
+  const own = ownImages[name]?.();
+  if (own?.version === undefined || tag.replace(/^v/, "").replace(/-\d+$/, "") === own.version) {
+    return own;
+  }
+  throw new Trouble(
+    `${image} is wanted, and what it would be made of is ${own.from}: ` +
+      "that module's go.mod in local-azure/tools has to name the image's version",
+  );
+}

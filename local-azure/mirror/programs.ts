@@ -1,0 +1,56 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+import { onPath } from "../engine";
+import { Interrupted, messageOf, Trouble } from "../trouble";
+
+/** What a mirror is made with: command and Debian's package of it. */
+const needed = {
+  "apt-get": "apt",
+  "dpkg-deb": "dpkg",
+  gpg: "gnupg",
+  gpgconf: "gpgconf",
+  tar: "tar",
+};
+
+/** @throws Trouble that names every program that is missing */
+export function checkPrograms(path = process.env.PATH): void {
+  const missing = Object.entries(needed).filter(([command]) => onPath(command, path) === undefined);
+  if (missing.length === 0) return;
+  throw new Trouble(
+    `a mirror is made with ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
+      `on Debian or Ubuntu, sudo apt-get install ${missing.map(([, name]) => name).join(" ")}`,
+  );
+}
+
+const lastLines = 10;
+
+export interface RunOptions {
+  readonly signal: AbortSignal;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Runs a program to its end and returns its output; a failure tells the end of what it said. */
+export async function run(
+  program: string,
+  args: readonly string[],
+  { signal, env }: RunOptions,
+): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(program, args, {
+      env: { ...process.env, LC_ALL: "C.UTF-8", ...env },
+      signal,
+      maxBuffer: 64e6,
+    });
+    return stdout;
+  } catch (error) {
+    if (signal.aborted) throw new Interrupted();
+    const { code, stderr = "" } = error as { code?: unknown; stderr?: string };
+    const tail = stderr.trim().split("\n").slice(-lastLines);
+    throw new Trouble(
+      stderr.trim() === ""
+        ? `${program} could not be run: ${messageOf(error)}`
+        : [`${program} ended with ${code}:`, ...tail.map((line) => `  ${line}`)].join("\n"),
+    );
+  }
+}

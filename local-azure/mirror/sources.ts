@@ -1,0 +1,29 @@
+/** How long an official source may take to say anything. */
+const answerWithin = 5000;
+
+/** Which official sources answer here: each is asked once. */
+export class Sources {
+  readonly #asked = new Map<string, Promise<boolean>>();
+
+  constructor(private readonly signal: AbortSignal) {}
+
+  /** Whether anything at all answers at this address: a registry wants a token first. */
+  answers(url: string): Promise<boolean> {
+    const known = this.#asked.get(url);
+    if (known) return known;
+    const asked = this.#ask(url);
+    this.#asked.set(url, asked);
+    return asked;
+  }
+
+  async #ask(url: string): Promise<boolean> {
+    try {
+      const signal = AbortSignal.any([this.signal, AbortSignal.timeout(answerWithin)]);
+      const { status } = await fetch(url, { method: "HEAD", signal });
+      return status < 400 || status === 401;
+    } catch {
+      this.signal.throwIfAborted();
+      return false;
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { versions } from "../../components/versions";
+import { built, output } from "../../tests/tools";
+import { partsOf } from "./image-name";
+import { ownImage } from "./own-images";
+import { wantedImages } from "./wanted-images";
+
+const repository = join(__dirname, "..", "..");
+
+it("can make every image that the real kubeadm asks for, in the version that it asks for", () => {
+  const flags = ["--kubernetes-version", `v${versions.kubernetes}`];
+  const list = output(built("kubeadm"), ["config", "images", "list", ...flags]);
+
+  const images = list.trim().split("\n");
+  expect(images.length).toBeGreaterThanOrEqual(7);
+  for (const image of images) expect(ownImage(image)).toBeDefined();
+});
+
+it("does not call an image by a version that it would not be made of", () => {
+  expect(() => ownImage("registry.k8s.io/kube-proxy:v1.2.3")).toThrow(
+    /kube-proxy:v1\.2\.3 is wanted.*go\.mod/,
+  );
+});
+
+it.each(["flannel", "cloud-controller-manager", "cloud-node-manager"])(
+  "wants what the add-on %s names",
+  (addOn) => {
+    const source = readFileSync(join(repository, "components/add-ons", `${addOn}.ts`), "utf8");
+    const wanted = wantedImages([], []).map(({ image }) => image);
+
+    const named = [...source.matchAll(/= `(\S+):\$\{versions\.(\w+)\}`/g)];
+    expect(named.length).toBeGreaterThan(0);
+    for (const [, name, version] of named) {
+      expect(wanted).toContain(`${name}:${versions[version as keyof typeof versions]}`);
+    }
+  },
+);
+
+it("wants what upstream's manifests name, each once", () => {
+  const text =
+    'spec:\n  image: quay.io/a/b:v1\n  - image: "quay.io/a/c:v2"\n  image: quay.io/a/b:v1\n';
+
+  const wanted = wantedImages([], [{ part: "Canal", text }]).filter(({ part }) => part === "Canal");
+  expect(wanted.map(({ image }) => image)).toEqual(["quay.io/a/b:v1", "quay.io/a/c:v2"]);
+});
+
+it("takes a name with a port and folders apart", () => {
+  expect(partsOf("registry.example:5000/a/b/c:v1")).toEqual({
+    registry: "registry.example:5000",
+    name: "a/b/c",
+    tag: "v1",
+  });
+  expect(() => partsOf("busybox")).toThrow("busybox is no full name of an image");
+});

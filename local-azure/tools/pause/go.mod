@@ -1,0 +1,3 @@
+module local-azure/tools/pause
+
+go 1.26.0
