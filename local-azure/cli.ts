@@ -1,11 +1,16 @@
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 
-import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 
+import { bench } from "../bench/bench";
+import { testMachines } from "../tests/machines/suite";
+import { defaultScale } from "./machines/qemu/sizes";
+import { mirrorCommand } from "./mirror/command";
 import { Progress } from "./progress";
 import { checkout } from "./rehearsal";
 import { start } from "./start";
 import { stop } from "./stop";
+import { cacheFolder } from "./tools";
 import { Interrupted, messageOf, Trouble } from "./trouble";
 import { verify } from "./verify";
 
@@ -54,6 +59,20 @@ function port(text: string): number {
   );
 }
 
+function scale(text: string): number {
+  const value = Number(text);
+  if (value >= 0.1 && value <= 1) return value;
+  throw new InvalidArgumentError("Expected a factor from 0.1 to 1.");
+}
+
+interface StartWords {
+  readonly stack?: string;
+  readonly port?: number;
+  readonly state: string;
+  readonly machines: "simulated" | "qemu";
+  readonly scale: number;
+}
+
 const program = new Command("zoned")
   .description("Rehearses this Pulumi program on a local Azure: npm start, npm stop, npm test")
   .exitOverride();
@@ -67,16 +86,22 @@ const stateOption = [
 program
   .command("start")
   .description("set everything up and run pulumi up, then say how to use the cluster")
-  .option("--stack <name>", "whose settings to rehearse: local, dev or prod", "local")
+  .option("--stack <name>", "whose settings to rehearse: local, dev, prod or machines (default: local, or machines with real ones)")
+  .addOption(
+    new Option("--machines <kind>", "what machines are").choices(["simulated", "qemu"]).default("simulated"),
+  )
+  .option("--scale <factor>", "how much of its size's memory a real machine gets", scale, defaultScale)
   .option(
     "--port <number>",
     "first of four ports in a row for the local Azure (default: any free ones)",
     port,
   )
   .option(...stateOption)
-  .action((options: { stack: string; port?: number; state: string }) =>
+  .action(({ machines, scale: qemuScale, ...options }: StartWords) =>
     perform(async (progress, signal) => {
-      await start({ ...options, state: resolve(options.state) }, progress, signal);
+      const qemu = machines === "qemu" ? { scale: qemuScale } : undefined;
+      const stack = options.stack ?? (qemu ? "machines" : "local");
+      await start({ ...options, stack, qemu, state: resolve(options.state) }, progress, signal);
     }),
   );
 
@@ -100,6 +125,33 @@ program
     perform(async (progress, signal) => {
       return await verify(jest, progress, signal);
     }),
+  );
+
+program
+  .command("test-machines")
+  .description("what real machines show: a report of what is true of them, and exit code 1 when something is not")
+  .argument("[chapter...]", "one or three, for one or three control planes (default: both)")
+  .option("--keep", "leave the machines when something is not true, to look into them", false)
+  .option("--folder <folder>", "where machines and report are", join(cacheFolder(), "test-machines"))
+  .action((only: string[], { keep, folder }: { keep: boolean; folder: string }) =>
+    perform((progress, signal) =>
+      testMachines({ folder: resolve(folder), only, keep }, progress, signal),
+    ),
+  );
+
+program
+  .command("bench")
+  .description("the figures of docs/performance.md, as ratios within one run; exit code 1 when one is too high")
+  .action(() => perform(bench));
+
+program
+  .command("mirror")
+  .description("fill a folder with what machines without internet fetch, and serve it")
+  .option("--folder <folder>", "where the mirror is (default: one in the cache)")
+  .option("--system <name>", "what the machines run: ubuntu-24.04 or debian-13")
+  .option("--serve <address:port>", "serve it there until Ctrl-C")
+  .action((options: { folder?: string; system?: string; serve?: string }) =>
+    perform((progress, signal) => mirrorCommand(options, progress, signal)),
   );
 
 program.parseAsync().catch((error: unknown) => {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, type Attachment, endpointOf } from "./attachment";
 import { type DaemonArguments, type DaemonRecord, lockFile, recordFile } from "./daemon-record";
 import { holderOf, isAlive } from "./lock";
+import { clearMachines } from "./machines/qemu";
 import { Supervisor } from "./machines/supervisor";
 import type { Progress } from "./progress";
 import { Interrupted, Trouble } from "./trouble";
@@ -122,6 +123,7 @@ export async function endDaemon(state: string): Promise<void> {
       return supervisor.endOrphans().finally(() => supervisor.close());
     }),
   );
+  await clearMachines(state);
   for (const file of [recordFile(state), lockFile(state)]) rmSync(file, { force: true });
 }
 

@@ -2,7 +2,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Address, Attachment, Ports } from "./attachment";
-import { SimulatedMachines } from "./machines/simulated";
+import { type LocalMachines, machinesIn } from "./machines/kinds";
+import type { Machines } from "./machines/machines";
 import { serveAzureNative } from "./provider/azure-native";
 import { Cloud, type CloudArgs } from "./resource-manager/cloud";
 import { serveRest } from "./resource-manager/rest";
@@ -23,13 +24,15 @@ export interface LocalAzureOptions extends Pick<CloudArgs, "clock" | "durations"
   readonly ports?: Partial<Ports>;
   /** Whether the ports are an order, and one that is taken is an error. */
   readonly exactPorts?: boolean;
+  /** Comes between the resource manager and the machines; a bench makes them take their time. */
+  readonly around?: (machines: Machines) => Machines;
   readonly log: (message: string) => void;
 }
 
 /** The local Azure, running in this process. */
 export interface LocalAzure extends Attachment {
   readonly cloud: Cloud;
-  readonly machines: SimulatedMachines;
+  readonly machines: LocalMachines;
   /** Stops every process and closes every port; what is on disk stays. */
   stop(): Promise<void>;
 }
@@ -41,26 +44,14 @@ interface Server {
 
 /** Starts the resource manager, its REST side, the providers and the machines that it remembers. */
 export async function startLocalAzure(options: LocalAzureOptions): Promise<LocalAzure> {
-  const { state, binaries, log } = options;
+  const { state, binaries, log, around = (machines) => machines } = options;
   mkdirSync(state, { recursive: true, mode: 0o700 });
-  const at = (name: string): string => join(binaries, name);
-  const machines = new SimulatedMachines({
-    stateDir: join(state, "machines"),
-    binaries: {
-      etcd: at("etcd"),
-      "kube-apiserver": at("kube-apiserver"),
-      "kube-controller-manager": at("kube-controller-manager"),
-      "kube-scheduler": at("kube-scheduler"),
-      kubeadm: at("kubeadm"),
-      kwok: at("kwok"),
-    },
-    log,
-  });
+  const machines = machinesIn(state, binaries, log);
   const cloud = new Cloud({
     ...options,
     stateFile: join(state, "cloud.json"),
     requestLog: join(state, "requests.jsonl"),
-    machines,
+    machines: around(machines),
   });
   const servers: Server[] = [];
   const stop = async (): Promise<void> => {
@@ -75,9 +66,12 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
   try {
     await cloud.resume();
     const redirect = (apiName: string) => machines.apiAddress(apiName);
-    const facts = () => ({ apis: apisOf(machines) });
+    const hooks = {
+      facts: () => ({ apis: apisOf(machines), machines: machines.machines?.() ?? [] }),
+      power: machines.power?.bind(machines),
+    };
     const ports: Ports = {
-      resourceManager: await serve("resourceManager", (port) => serveRest(cloud, port, { facts })),
+      resourceManager: await serve("resourceManager", (port) => serveRest(cloud, port, hooks)),
       azureNative: await serve("azureNative", (port) => serveAzureNative(cloud, port)),
       tls: await serve("tls", serveTls),
       kubernetes: await serve("kubernetes", (port) => serveKubernetes({ port, resolve: redirect })),
@@ -90,7 +84,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
 }
 
 /** Where each API listens, by its name on Azure. */
-const apisOf = (machines: SimulatedMachines): Record<string, Address> =>
+const apisOf = (machines: LocalMachines): Record<string, Address> =>
   Object.fromEntries(machines.status().map(({ apiName, api }) => [apiName, api]));
 
 async function listen(

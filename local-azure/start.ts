@@ -13,6 +13,9 @@ import { prepareBinaries } from "./engine";
 import { changedAnything } from "./events";
 import { writeWhole } from "./files";
 import { holderOf, tryLock } from "./lock";
+import { followMachines } from "./machine-steps";
+import { hostSettings } from "./machines/kinds";
+import { settleMachines } from "./machines/settle";
 import { type Progress, spoken } from "./progress";
 import { checkout, Rehearsal } from "./rehearsal";
 import { Trouble } from "./trouble";
@@ -22,6 +25,8 @@ export interface StartOptions {
   readonly stack: string;
   /** The first of four ports in a row. */
   readonly port?: number;
+  /** Real machines, with this much of their sizes' memory; without it they are played. */
+  readonly qemu?: { readonly scale: number };
 }
 
 /** Holds a state folder for one command at a time. */
@@ -37,7 +42,7 @@ export function hold(state: string): () => void {
 
 /** Everything from nothing to a rehearsed cluster; from a rehearsed cluster, only what differs. */
 export async function start(
-  { state, stack, port }: StartOptions,
+  { state, stack, port, qemu }: StartOptions,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
@@ -51,9 +56,11 @@ export async function start(
   const release = hold(state);
   try {
     const binaries = await prepareBinaries({ progress, signal });
+    await settleMachines(state, stack, { progress, signal, scale: qemu?.scale });
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
-    const run = await rehearsal.up();
+    const unfollow = followMachines(azure, progress);
+    const run = await rehearsal.up().finally(unfollow);
     if (run.code !== 0) {
       throw new Trouble(
         `pulumi up ended with ${run.code}; mend the cause above and run npm start again, which goes on from here`,
@@ -90,7 +97,9 @@ async function show(
   progress.line(
     [
       "",
-      "The cluster's API is real, its machines are played. To use it:",
+      hostSettings(state) === undefined
+        ? "The cluster's API is real, its machines are played. To use it:"
+        : "The cluster and its machines are real, and Azure is played. To use it:",
       `  export KUBECONFIG=${file}`,
       `  ${join(binaries, "kubectl")} get nodes -L topology.kubernetes.io/zone`,
       "To take everything away: npm stop",

@@ -1,3 +1,5 @@
+import type { View } from "../resource-manager/resource-type";
+
 /** What the resource manager tells about a virtual machine to whatever plays or boots it. */
 export interface VirtualMachine {
   readonly id: string;
@@ -28,6 +30,8 @@ export interface Machines {
   runScript(vm: VirtualMachine, script: string): Promise<ScriptResult>;
   restart(vm: VirtualMachine): Promise<void>;
   remove(vm: VirtualMachine): Promise<void>;
+  /** Told of every change, before its request is answered; what may be read there stays current. */
+  networkChanged?(view: View): Promise<void>;
   /** After the daemon was restarted: brings back what these machines ran. */
   resume(vms: readonly VirtualMachine[]): Promise<void>;
   /** Ends every process; what is on disk stays, so that `resume` can bring it back. */

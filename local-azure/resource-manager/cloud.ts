@@ -69,9 +69,14 @@ export class Cloud {
         typeOf(resource.type)?.interrupted?.(resource);
       }
     }
-    await this.state.save();
+    await this.changed();
     const machines = [...this.inventory.all()].filter(isMachine);
     await this.machines.resume(machines.map((one) => machineOf(one, this.inventory)));
+  }
+
+  private async changed(): Promise<void> {
+    await this.state.save();
+    await this.machines.networkChanged?.(this.inventory);
   }
 
   get isEmpty(): boolean {
@@ -129,7 +134,7 @@ export class Cloud {
       type.commit?.(resource, this.inventory, now, old);
       this.inventory.put(resource);
       if (isLong) await this.operate(type, resource, { old, sent: body, milliseconds, fault });
-      await this.state.save();
+      await this.changed();
       return { status: old ? 200 : 201, body: this.inventory.shown(resource) };
     } finally {
       release();
@@ -143,7 +148,7 @@ export class Cloud {
   ): Promise<void> {
     const { inventory: ledger, machines, requests } = this;
     try {
-      await this.state.save();
+      await this.changed();
       if (operation.milliseconds > 0) await this.clock.sleep(operation.milliseconds);
       if (operation.fault) throw errorOf(operation.fault);
       await type.run?.({ ...operation, resource, ledger, machines, script: requests.script });
@@ -177,7 +182,7 @@ export class Cloud {
           await this.clock.sleep(milliseconds);
         }
         await this.removeAll(resource.id);
-        await this.state.save();
+        await this.changed();
         return { status: 200, body: {} };
       } finally {
         release();

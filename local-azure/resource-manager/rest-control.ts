@@ -1,3 +1,4 @@
+import type { PowerAction } from "../machines/qemu";
 import { AzureError } from "./azure-error";
 import { Cloud } from "./cloud";
 import { Pace } from "./durations";
@@ -9,6 +10,8 @@ export interface Hooks {
   readonly version?: string;
   /** More for /local/health, as ports of other servers of the same process. */
   readonly facts?: () => Body;
+  /** Switches a machine off and on, where machines are real. */
+  readonly power?: (id: string, action: PowerAction) => Promise<void>;
   /** Ends the process; called after the answer to /local/shutdown is on its way. */
   readonly shutdown?: () => void;
 }

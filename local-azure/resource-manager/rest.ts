@@ -1,6 +1,7 @@
 import { createServer, IncomingMessage, ServerResponse } from "node:http";
 import { AddressInfo } from "node:net";
 
+import type { PowerAction } from "../machines/qemu";
 import { stateOf } from "./admission";
 import { AzureError } from "./azure-error";
 import { Cloud } from "./cloud";
@@ -79,12 +80,25 @@ async function answer(cloud: Cloud, hooks: Hooks, request: IncomingMessage): Pro
     };
   }
 
+  const [, machine, action] =
+    /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate)$/i.exec(path) ?? [];
+  if (method === "POST" && machine !== undefined) {
+    await cloud.get(machine);
+    await hooks.power?.(machine, named(action));
+    return { status: 200 };
+  }
   const id = parseId(path);
   if (id === undefined) {
     throw new AzureError(404, "InvalidResourceType", `The local Azure has nothing at ${path}.`);
   }
   return serve(cloud, method, id, request);
 }
+
+/** Azure compares names of actions without regard to case. */
+const named = (action = ""): PowerAction =>
+  (["start", "restart", "powerOff", "deallocate"] as const).find(
+    (one) => one.toLowerCase() === action.toLowerCase(),
+  )!;
 
 async function serve(
   cloud: Cloud,

@@ -1,0 +1,76 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { type Bench, median, onLocalAzure, stackOn, stateOf, timed } from "./cloud";
+
+const rounds = 3;
+
+export interface Previews {
+  readonly resources: number;
+  /** Seconds, medians. */
+  readonly preview: number;
+  readonly bare: number;
+  readonly unchangedPreview: number;
+  readonly unchangedUp: number;
+}
+
+/**
+ * The local stack's preview beside one of a program that only registers as many resources of the same
+ * types, and its `up` without changes beside its preview; in turn, so that a busy minute meets both.
+ */
+export const previews = (bench: Bench): Promise<Previews> =>
+  onLocalAzure(bench, 0, async (azure, state) => {
+    const stack = await stackOn(bench, azure, state, { stack: "local" });
+    bench.say("local stack: up, to learn which resources it has");
+    await timed(() => stack.up());
+    const all = await stateOf(stack);
+    const resources = all.filter(({ id, type }) => id && !type.startsWith("pulumi:"));
+    const provider = all.find(({ type }) => type === "pulumi:providers:kubernetes")!;
+    // Keys are among the inputs; the file goes with the folder.
+    const file = join(state, "resources.json");
+    const registered = resources.map(({ type, urn, inputs }) => ({
+      type,
+      name: urn.split("::").at(-1),
+      inputs: withoutMarks(inputs),
+    }));
+    const text = JSON.stringify({ resources: registered, provider: withoutMarks(provider.inputs) });
+    writeFileSync(file, text, { mode: 0o600 });
+
+    const unchanged: [number[], number[]] = [[], []];
+    for (let round = 1; round <= rounds; round += 1) {
+      bench.say(`local stack without changes: preview and up, ${round} of ${rounds}`);
+      unchanged[0].push((await timed(() => stack.preview())).seconds);
+      unchanged[1].push((await timed(() => stack.up())).seconds);
+    }
+
+    const fresh: [number[], number[]] = [[], []];
+    process.env["BENCH_RESOURCES"] = file;
+    const program = join(__dirname, "same-resources");
+    const bare = await stackOn(bench, azure, join(state, "bare"), { stack: "bare", program });
+    await onLocalAzure(bench, 0, async (empty, emptyState) => {
+      const real = await stackOn(bench, empty, emptyState, { stack: "local" });
+      for (let round = 1; round <= rounds; round += 1) {
+        bench.say(`fresh local stack and its bare twin: preview, ${round} of ${rounds}`);
+        fresh[0].push((await timed(() => real.preview())).seconds);
+        fresh[1].push((await timed(() => bare.preview())).seconds);
+      }
+    });
+    return {
+      resources: resources.length,
+      preview: median(fresh[0]),
+      bare: median(fresh[1]),
+      unchangedPreview: median(unchanged[0]),
+      unchangedUp: median(unchanged[1]),
+    };
+  });
+
+const secretMark = "4dabf18193072939515e22adb298388d";
+
+/** Inputs as a program would write them: secrets in clear, and without the engine's own fields. */
+function withoutMarks(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(withoutMarks);
+  if (secretMark in value && "plaintext" in value) return JSON.parse(String(value.plaintext));
+  const kept = Object.entries(value).filter(([key]) => !key.startsWith("__"));
+  return Object.fromEntries(kept.map(([key, one]) => [key, withoutMarks(one)]));
+}

@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs";
+
+import type * as pulumi from "@pulumi/pulumi";
+
+interface Registered {
+  readonly type: string;
+  readonly name: string;
+  readonly inputs: Record<string, unknown>;
+}
+
+type Constructor = new (
+  name: string,
+  inputs: Record<string, unknown>,
+  options: pulumi.CustomResourceOptions,
+) => pulumi.CustomResource;
+
+/** The SDK's own class of a type, from the module that a program would import it from. */
+function classOf(type: string): Constructor {
+  const [packageName, module = "", name = ""] = type.split(":");
+  if (packageName === "tls") return from("@pulumi/tls", name);
+  if (packageName === "azure-native") return from(`@pulumi/azure-native/${module}`, name);
+  const [group = "", version] = module.split("/");
+  try {
+    return from(`@pulumi/kubernetes/${group.split(".")[0]}/${version}`, name);
+  } catch {
+    return from("@pulumi/kubernetes/apiextensions", "CustomResource");
+  }
+}
+
+const from = (path: string, name: string): Constructor =>
+  (require(path) as Record<string, Constructor>)[name]!;
+
+const { resources, provider: providerInputs } = JSON.parse(
+  readFileSync(process.env["BENCH_RESOURCES"]!, "utf8"),
+) as { resources: readonly Registered[]; provider: Record<string, unknown> };
+
+const { Provider } = require("@pulumi/kubernetes/provider") as typeof import("@pulumi/kubernetes/provider");
+const { PrivateKey } = require("@pulumi/tls") as typeof import("@pulumi/tls");
+
+const key = new PrivateKey("unknown", { algorithm: "ED25519" });
+// Unknown in a preview, as the real program's is: nothing is asked of a cluster.
+const cluster = new Provider("kubernetes", { ...providerInputs, kubeconfig: key.privateKeyPem });
+for (const { type, name, inputs } of resources) {
+  const options = type.startsWith("kubernetes:") ? { provider: cluster } : {};
+  new (classOf(type))(name, inputs, options);
+}

@@ -1,0 +1,64 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Address } from "../attachment";
+import { writeWhole } from "../files";
+import type { Machines } from "./machines";
+import { type PowerAction, QemuMachines } from "./qemu";
+import type { HostSettings } from "./qemu/host";
+import { SimulatedMachines } from "./simulated";
+
+/** A machine as its own host tells of it. */
+export interface MachineReport {
+  readonly name: string;
+  readonly power: string;
+  readonly step: string;
+  readonly seconds: number;
+  readonly serial: string;
+  /** Socket of the agent in it. */
+  readonly agent: string;
+}
+
+/** Machines with the APIs that came to life on them. */
+export interface LocalMachines extends Machines {
+  apiAddress(apiName: string): Address | undefined;
+  status(): readonly { readonly apiName: string; readonly api: Address }[];
+  /** Where machines are real: each, and what it is at. */
+  machines?(): readonly MachineReport[];
+  /** Where machines are real: what Azure's own requests of these names do. */
+  power?(id: string, action: PowerAction): Promise<void>;
+}
+
+/** Written by the start that chose real machines; without it they are played. */
+const settingsFile = (state: string): string => join(state, "qemu.json");
+
+export const writeHostSettings = (state: string, settings: HostSettings): void =>
+  writeWhole(settingsFile(state), JSON.stringify(settings, undefined, 2));
+
+export const hostSettings = (state: string): HostSettings | undefined =>
+  existsSync(settingsFile(state))
+    ? (JSON.parse(readFileSync(settingsFile(state), "utf8")) as HostSettings)
+    : undefined;
+
+/** The machines of a state folder, real or played. */
+export function machinesIn(
+  state: string,
+  binaries: string,
+  log: (message: string) => void,
+): LocalMachines {
+  const settings = hostSettings(state);
+  if (settings !== undefined) return new QemuMachines({ state, settings, log });
+  const at = (name: string): string => join(binaries, name);
+  return new SimulatedMachines({
+    stateDir: join(state, "machines"),
+    binaries: {
+      etcd: at("etcd"),
+      "kube-apiserver": at("kube-apiserver"),
+      "kube-controller-manager": at("kube-controller-manager"),
+      "kube-scheduler": at("kube-scheduler"),
+      kubeadm: at("kubeadm"),
+      kwok: at("kwok"),
+    },
+    log,
+  });
+}

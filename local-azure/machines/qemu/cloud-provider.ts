@@ -1,0 +1,117 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Address } from "../../attachment";
+import { writeWhole } from "../../files";
+import { Api, ApiError } from "../api";
+import { cloudLabels, providerId } from "../cloud-provider";
+import type { VirtualMachine } from "../machines";
+import { uninitialized } from "../node";
+import type { Administrator } from "./administrator";
+
+type Body = Record<string, any>;
+
+const roundMs = 3_000;
+const managers = "/apis/apps/v1/namespaces/kube-system/daemonsets/cloud-node-manager";
+
+interface Surroundings {
+  readonly folder: string;
+  readonly addressOf: (apiName: string) => Address | undefined;
+  /** The machine of this name, if there is one. */
+  readonly vmOf: (name: string) => VirtualMachine | undefined;
+  readonly log: (message: string) => void;
+}
+
+const isReady = ({ status }: Body): boolean =>
+  status?.conditions?.some(({ type, status: is }: Body) => type === "Ready" && is === "True");
+
+/**
+ * Azure's cloud provider, played by the local Azure for clusters that leave it out: provider id, zone
+ * labels, the taint taken off, and the Node of a machine that is gone deleted. Its image cannot be had
+ * where there is nothing but package registries.
+ */
+export class PlayedCloudProvider {
+  private timer: NodeJS.Timeout | undefined;
+  private readonly administrators = new Map<string, Administrator>();
+  private readonly isPlayed = new Set<string>();
+
+  constructor(private readonly surroundings: Surroundings) {
+    const { folder } = surroundings;
+    for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+      if (!name.endsWith(".json")) continue;
+      const one = JSON.parse(readFileSync(join(folder, name), "utf8")) as Administrator;
+      this.administrators.set(one.apiName, one);
+    }
+  }
+
+  /** A cluster came to life, or this is another of its control planes. */
+  serve(administrator: Administrator): void {
+    const { apiName } = administrator;
+    const file = join(this.surroundings.folder, `administrator-${apiName}.json`);
+    writeWhole(file, JSON.stringify(administrator));
+    this.administrators.set(apiName, administrator);
+    this.begin();
+  }
+
+  begin(): void {
+    if (this.administrators.size === 0) return;
+    this.timer ??= setInterval(() => void this.round(), roundMs).unref();
+  }
+
+  end(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  private isAtIt = false;
+
+  private async round(): Promise<void> {
+    if (this.isAtIt) return;
+    this.isAtIt = true;
+    try {
+      for (const one of this.administrators.values()) {
+        // A cluster that is not there yet, or has no time to answer, is looked at again.
+        await this.look(one).catch((error: Error) => {
+          if (error instanceof ApiError) this.surroundings.log(`cloud provider: ${error.message}`);
+        });
+      }
+    } finally {
+      this.isAtIt = false;
+    }
+  }
+
+  private async look({ apiName, ca, user }: Administrator): Promise<void> {
+    const { addressOf, vmOf, log } = this.surroundings;
+    const address = addressOf(apiName);
+    if (address === undefined) return;
+    const api = new Api({ ...address, serverName: apiName, ca }, user);
+    const nodes = (await api.get("/api/v1/nodes"))["items"] as Body[];
+    const due = nodes.filter((node) => {
+      const isNew = node.spec.taints?.some(({ key }: Body) => key === uninitialized.key);
+      const isGone = vmOf(node.metadata.name) === undefined && !isReady(node);
+      return isNew || isGone;
+    });
+    if (due.length === 0 || (await api.find(managers)) !== undefined) return;
+    if (!this.isPlayed.has(apiName)) {
+      this.isPlayed.add(apiName);
+      log(`${apiName}: this cluster runs no cloud provider, so the local Azure plays its part`);
+    }
+    for (const node of due) {
+      const vm = vmOf(node.metadata.name);
+      if (vm === undefined) await api.delete(`/api/v1/nodes/${node.metadata.name}`);
+      else await initialise(api, node, vm);
+      log(`node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialised"}`);
+    }
+  }
+}
+
+const initialise = ({ put }: Api, node: Body, vm: VirtualMachine): Promise<Body> =>
+  put(`/api/v1/nodes/${vm.name}`, {
+    ...node,
+    metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...cloudLabels(vm) } },
+    spec: {
+      ...node.spec,
+      providerID: providerId(vm),
+      taints: node.spec.taints?.filter(({ key }: Body) => key !== uninitialized.key),
+    },
+  });

@@ -1,0 +1,49 @@
+import { spawn } from "node:child_process";
+
+import { Interrupted } from "../../trouble";
+
+export interface CommandOptions {
+  readonly input?: string;
+  readonly signal?: AbortSignal;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Told of every line that the command writes. */
+  readonly said?: (line: string) => void;
+}
+
+const lastLines = 12;
+
+/** Runs a command to its end; an error has the end of what it wrote. */
+export function run(command: readonly string[], options: CommandOptions = {}): Promise<string> {
+  const { input, signal, env, said } = options;
+  const [file = "", ...args] = command;
+  return new Promise((resolve, reject) => {
+    // A group of its own: a Ctrl-C comes to it through us, to all that it has started.
+    const child = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"], detached: true, env });
+    const stop = (): void => {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGTERM");
+    };
+    signal?.addEventListener("abort", stop, { once: true });
+    let stdout = "";
+    let stderr = "";
+    const hear = (text: string): void =>
+      text.split("\n").forEach((line) => line.trim() && said?.(line.trim()));
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+      hear(text);
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+      hear(text);
+    });
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(input);
+    child.on("error", reject);
+    child.on("close", (code) => {
+      signal?.removeEventListener("abort", stop);
+      if (signal?.aborted) return reject(new Interrupted());
+      if (code === 0) return resolve(stdout);
+      const tail = (stderr || stdout).trim().split("\n").slice(-lastLines).join("\n  ");
+      reject(new Error(`${command.slice(0, 6).join(" ")} ended with ${code}:\n  ${tail}`));
+    });
+  });
+}

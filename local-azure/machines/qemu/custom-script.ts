@@ -1,0 +1,71 @@
+import { setTimeout as wait } from "node:timers/promises";
+
+import type { ScriptResult } from "../machines";
+import type { Agent } from "./agent";
+
+/** Where Azure's agent keeps a custom script. */
+const folder = "/var/lib/waagent/custom-script/download/0";
+const unit = "zoned-custom-script";
+const log = "/var/log/zoned.log";
+
+/** Azure ends a script after this, and reports it as failed. */
+const longestMs = 90 * 60_000;
+const keptBytes = 4096;
+const lookEvery = 2_000;
+
+/** The step that a machine's log says has begun last, with the half it belongs to. */
+export const stepIn = (text: string): string | undefined =>
+  [...text.matchAll(/(first boot|bootstrap): (.+): begins$/gm)]
+    .map(([, half, step]) => `${half}: ${step}`)
+    .at(-1);
+
+/** What begins or has ended now on a machine, told by its log. */
+export const currentStep = (agent: Agent): Promise<string | undefined> =>
+  agent.tail(log, keptBytes).then(stepIn, () => undefined);
+
+async function must(agent: Agent, path: string, ...args: string[]): Promise<string> {
+  const { exitCode, stdout } = await agent.run(path, ...args);
+  if (exitCode !== 0) throw new Error(`${path} ${args.join(" ")} ended with ${exitCode} on it`);
+  return stdout;
+}
+
+/**
+ * Runs a script as Azure's agent does: as root, from a file that only root reads, in a unit of its own.
+ *
+ * @param doing told which step of it is under way
+ */
+export async function runCustomScript(
+  agent: Agent,
+  script: string,
+  doing: (step: string) => void,
+): Promise<ScriptResult> {
+  // One that an earlier local Azure began and did not see end.
+  await agent.run("/usr/bin/systemctl", "stop", unit);
+  await must(agent, "/usr/bin/install", "-d", "-m", "0700", folder);
+  await agent.write(`${folder}/script.sh`, script);
+  await must(agent, "/usr/bin/chmod", "0700", `${folder}/script.sh`);
+  const pid = await agent.start(
+    "/usr/bin/systemd-run",
+    ...["--quiet", "--wait", "--collect", `--unit=${unit}`, `--working-directory=${folder}`],
+    ...["stdout", "stderr"].map(
+      (name) => `--property=Standard${name === "stdout" ? "Output" : "Error"}=truncate:${folder}/${name}`,
+    ),
+    `${folder}/script.sh`,
+  );
+  const until = Date.now() + longestMs;
+  let ended = await agent.ended(pid);
+  for (let looks = 1; ended === undefined; looks += 1) {
+    if (Date.now() > until) {
+      await agent.run("/usr/bin/systemctl", "stop", unit);
+      ended = { exitCode: 124, stdout: "" };
+      break;
+    }
+    await wait(lookEvery);
+    if (looks % 3 === 0) doing((await currentStep(agent)) ?? "script");
+    ended = await agent.ended(pid);
+  }
+  const [stdout, stderr] = await Promise.all(
+    ["stdout", "stderr"].map((name) => agent.tail(`${folder}/${name}`, keptBytes).catch(() => "")),
+  );
+  return { exitCode: ended.exitCode, stdout: stdout ?? "", stderr: stderr ?? "" };
+}

@@ -1,0 +1,66 @@
+/** The base image's own recipe: a Debian 13 as a cloud has it, with what first-boot.sh would have to install. */
+
+/** What makes it a machine of a cloud. */
+const system = [
+  ...["linux-image-cloud-amd64", "initramfs-tools", "zstd", "systemd-sysv", "systemd-resolved"],
+  ...["dbus", "udev", "kmod", "iproute2", "iputils-ping", "procps", "sudo", "e2fsprogs"],
+  ...["cloud-init", "qemu-guest-agent", "ca-certificates", "apt", "less", "login"],
+];
+
+/** What first-boot.sh installs: here already, since a played processor takes minutes to unpack it. */
+export const firstBoot = [
+  ...["conntrack", "curl", "ethtool", "ipset", "iptables", "ipvsadm", "jq", "nftables", "socat"],
+  ...["containerd", "runc", "docker.io", "docker-cli"],
+];
+
+export const packages = [...system, ...firstBoot] as const;
+
+/** Needed before the root file system is there; all else would only make the first stage larger. */
+const earlyModules = ["virtio_pci", "virtio_blk", "ext4"];
+
+const cloudInit = `datasource_list: [NoCloud, None]
+disable_root: false
+ssh_deletekeys: false
+ssh_genkeytypes: []
+growpart: {mode: "off"}
+resize_rootfs: false
+apt: {preserve_sources_list: true}
+`;
+
+const rootConsole = `[Service]
+ExecStart=
+ExecStart=-/sbin/agetty --autologin root --noclear %I dumb
+TTYReset=no
+TTYVTDisallocate=no
+`;
+
+interface ImageFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Written before the kernel is installed, whose installation makes the first stage. */
+export const early: readonly ImageFile[] = [
+  { path: "/etc/initramfs-tools/conf.d/zoned", text: "MODULES=list\nCOMPRESS=zstd\n" },
+  { path: "/usr/share/initramfs-tools/modules.d/zoned", text: `${earlyModules.join("\n")}\n` },
+];
+
+export const late: readonly ImageFile[] = [
+  { path: "/etc/fstab", text: "/dev/vda / ext4 noatime,errors=remount-ro 0 0\n" },
+  { path: "/etc/hostname", text: "localhost\n" },
+  { path: "/etc/apt/sources.list", text: "" },
+  { path: "/etc/cloud/cloud.cfg.d/90_zoned.cfg", text: cloudInit },
+  { path: "/etc/systemd/system/serial-getty@hvc0.service.d/zoned.conf", text: rootConsole },
+];
+
+/** Run in the finished system: services that first-boot.sh starts, when it does, with its settings. */
+export const finishing = `
+systemctl disable docker.service docker.socket containerd.service nftables.service ipvsadm.service
+systemctl mask apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer
+systemctl mask e2scrub_reap.service modprobe@drm.service getty@tty1.service
+systemctl enable systemd-networkd.service systemd-resolved.service serial-getty@hvc0.service
+ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf
+rm -f /etc/machine-id /var/lib/dbus/machine-id
+touch /etc/machine-id
+rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
+`;

@@ -1,0 +1,31 @@
+import type { Accelerator, Qemu } from "./hypervisor";
+import type { Namespaces } from "./namespaces";
+
+/** What machines boot from. */
+export interface BaseImage {
+  readonly disk: string;
+  readonly kernel: string;
+  readonly initrd: string;
+}
+
+/** What a start of the rehearsal has settled, for the process that runs machines. */
+export interface HostSettings {
+  readonly qemu: Qemu;
+  readonly accelerator: Accelerator;
+  readonly image: BaseImage;
+  /** Folder of packages and images; empty without one. */
+  readonly mirror: string;
+  /** How much of a size's memory its machine gets. */
+  readonly scale: number;
+}
+
+/** What all machines of a state folder share. */
+export interface Host extends HostSettings {
+  readonly namespaces: Namespaces;
+  /** Folder of the machines' own folders. */
+  readonly machines: string;
+  /** Folder of sockets, whose paths may not be long. */
+  readonly sockets: string;
+  readonly cores: number;
+  readonly log: (message: string) => void;
+}

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Cloud } from "../../resource-manager/cloud";
+import type { View } from "../../resource-manager/resource-type";
+import { changed, compute, type Kind, sound } from "../../resource-manager/sample";
+import type { Machines } from "../machines";
+import { networksOf, plugOf, publicNamesOf } from "./network-view";
+
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-view-"))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const kinds: readonly Kind[] = [
+  ...(["group", "securityGroup", "rule", "routeTable", "natIp", "nat", "vnet", "subnet"] as const),
+  ...(["apiIp", "balancer", "nic", "machine"] as const),
+];
+
+/** What the machines are told of when all of this was made. */
+async function viewAfter(changes: Partial<Record<Kind, object>> = {}): Promise<View> {
+  let view: View | undefined;
+  const machines: Machines = {
+    create: async () => undefined,
+    runScript: async () => ({ exitCode: 0, stdout: "", stderr: "" }),
+    restart: async () => undefined,
+    remove: async () => undefined,
+    resume: async () => undefined,
+    stop: async () => undefined,
+    networkChanged: async (now) => void (view = now),
+  };
+  const cloud = new Cloud({
+    stateFile: join(folder, "cloud.json"),
+    requestLog: join(folder, "requests.jsonl"),
+    machines,
+  });
+  for (const kind of kinds) {
+    await cloud.put(sound[kind][0], changed(kind, { ...changes[kind] }));
+  }
+  return view!;
+}
+
+test("a network has its subnets with gateway, way out and rules, and Azure's own rules come last", async () => {
+  const [network] = networksOf(await viewAfter());
+  expect(network?.subnets).toMatchObject([
+    { prefix: "172.16.1.0/24", gateway: "172.16.1.1", natAddress: "203.0.113.1" },
+  ]);
+  const inbound = network?.subnets[0]?.rules?.filter(({ direction }) => direction === "Inbound");
+  expect(inbound?.map(({ priority }) => priority)).toEqual([100, 65000, 65001, 65500]);
+});
+
+test("a subnet without a NAT gateway has no way out", async () => {
+  const [network] = networksOf(await viewAfter({ subnet: { natGateway: undefined } }));
+  expect(network?.subnets[0]?.natAddress).toBeUndefined();
+});
+
+test("a balancer's rule leads to the interfaces in its pool, and its name to its address", async () => {
+  const view = await viewAfter();
+  expect(networksOf(view)[0]?.balanced).toMatchObject([
+    { address: "203.0.113.2", port: 6443, backends: ["172.16.1.4"], probe: { requestPath: "/readyz" } },
+  ]);
+  expect(publicNamesOf(view)).toEqual({ "zoned-abc.westeurope.cloudapp.azure.com": "203.0.113.2" });
+});
+
+test("a machine is plugged in where its interface lies, with the hardware address that Azure shows", async () => {
+  const plug = plugOf(compute("virtualMachines/cp-1"), await viewAfter());
+  expect(plug).toMatchObject({ address: "172.16.1.4", subnet: { prefix: "172.16.1.0/24" } });
+  expect(plug?.mac).toMatch(/^00:0d:3a(:[0-9a-f]{2}){3}$/);
+  expect(plug?.tap.length).toBeLessThanOrEqual(15);
+});

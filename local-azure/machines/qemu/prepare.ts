@@ -1,0 +1,37 @@
+import { availableParallelism } from "node:os";
+
+import type { InstallOptions } from "../../installs";
+import { prepareMirror } from "../../mirror/mirror";
+import { Trouble } from "../../trouble";
+import { prepareBaseImage } from "./base-image";
+import type { HostSettings } from "./host";
+import { kvmProblem } from "./hypervisor";
+import { prepareQemu } from "./qemu-package";
+
+/** Everything that real machines need, from nothing; what is cached is taken from there. */
+export async function prepareMachines(
+  options: InstallOptions & { readonly scale: number },
+): Promise<HostSettings> {
+  if (process.platform !== "linux" || process.arch !== "x64" || process.getuid?.() !== 0) {
+    throw new Trouble(
+      "real machines need root on a Linux x64 host: their networks are namespaces, and their image is made " +
+        "with another system's own tools. Run it as root, or leave --machines out.",
+    );
+  }
+  const { progress, scale } = options;
+  const [qemu, mirror] = await Promise.all([
+    prepareQemu(options),
+    prepareMirror({ ...options, system: "debian-13" }),
+  ]);
+  const image = await prepareBaseImage(mirror.folder, options);
+  const problem = await kvmProblem(qemu, image.kernel);
+  const accelerator = problem === undefined ? "kvm" : "tcg";
+  progress.line(
+    problem === undefined
+      ? `machines run on KVM, with QEMU ${qemu.version}`
+      : `machines run without KVM (${problem}), so QEMU ${qemu.version} plays their processors: they are 10 to 20 ` +
+          `times slower than this host's ${availableParallelism()} cores, and one control plane with two workers takes about 4 min`,
+  );
+  progress.line(`each machine has ${scale * 100} % of the memory of its size on Azure (--scale)`);
+  return { qemu, accelerator, image, mirror: mirror.folder, scale };
+}

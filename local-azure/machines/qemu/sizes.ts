@@ -1,0 +1,64 @@
+import { Trouble } from "../../trouble";
+import { findSize } from "../../resource-manager/skus";
+
+/** What a machine gets of this host. */
+export interface Shape {
+  readonly cores: number;
+  readonly memoryMib: number;
+}
+
+export interface Sized {
+  readonly name: string;
+  readonly size: string;
+}
+
+/** How much of a size's memory its machine gets here, unless the user says otherwise. */
+export const defaultScale = 0.75;
+
+/** Below it, Kubernetes does not run on the sizes that a cluster is made of. */
+const smallestScale = 0.4;
+
+/** What a process of QEMU needs besides the machine's memory, most of it for translated code. */
+const overheadMib = 640;
+
+/** kubeadm wants two processors, and so does every size that the program admits. */
+const fewestCores = 2;
+
+/** A size as cores and memory, scaled to a host of so many cores. */
+export function shapeOf(size: string, scale: number, hostCores: number): Shape {
+  const found = findSize(size);
+  if (found === undefined) {
+    throw new Trouble(`size ${size} is none that the local Azure knows, so its machine has no shape`);
+  }
+  return {
+    cores: Math.min(found.cores, Math.max(fewestCores, hostCores)),
+    memoryMib: Math.round(found.memoryGb * 1024 * scale),
+  };
+}
+
+const gib = (mib: number): string => `${(mib / 1024).toFixed(1)} GiB`;
+
+/** What these machines take of this host in all. */
+export const neededMib = (machines: readonly Sized[], scale: number): number =>
+  machines.reduce((sum, { size }) => sum + shapeOf(size, scale, fewestCores).memoryMib, 0) +
+  machines.length * overheadMib;
+
+/** Refuses machines that this host has no memory for, with the arithmetic. */
+export function checkFits(machines: readonly Sized[], scale: number, availableMib: number): void {
+  const needed = neededMib(machines, scale);
+  if (needed <= availableMib) return;
+  const terms = [...new Set(machines.map(({ size }) => size))].map((size) => {
+    const count = machines.filter((one) => one.size === size).length;
+    return `${count} × ${size} of ${gib(shapeOf(size, scale, fewestCores).memoryMib)}`;
+  });
+  const own = needed - machines.length * overheadMib;
+  const possible = (scale * (availableMib - machines.length * overheadMib)) / own;
+  const advice =
+    possible >= smallestScale
+      ? `--scale ${Math.floor(possible * 20) / 20} may do, smaller sizes or fewer machines will`
+      : "take smaller sizes or fewer machines";
+  throw new Trouble(
+    `these machines need ${gib(needed)} of memory: ${terms.join(", ")} (at --scale ${scale}), and ` +
+      `${gib(overheadMib)} for each one's QEMU; this host has ${gib(availableMib)} to give: ${advice}`,
+  );
+}

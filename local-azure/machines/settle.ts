@@ -1,0 +1,60 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+
+import { machinesOf } from "../../components/topology";
+import type { InstallOptions } from "../installs";
+import { runningDaemon } from "../daemons";
+import { checkout } from "../rehearsal";
+import { stackSettings } from "../stack-config";
+import { Trouble } from "../trouble";
+import { hostSettings, writeHostSettings } from "./kinds";
+import { availableMib } from "./qemu/memory";
+import { prepareMachines } from "./qemu/prepare";
+import { checkFits, type Sized } from "./qemu/sizes";
+
+/** The machines of a stack, as far as its file tells; what it leaves out are the program's defaults. */
+function plannedMachines(stack: string): readonly Sized[] {
+  const given = stackSettings(checkout, stack);
+  const size = "Standard_D2s_v5";
+  const zones = (given["zones"] as string[] | undefined) ?? ["1", "2", "3"];
+  const pools = (given["workerPools"] as Partial<Pool>[] | undefined) ?? [{ count: 2 }];
+  return machinesOf({
+    clusterName: "",
+    zones,
+    networkCidr: String(given["networkCidr"] ?? "172.16.0.0/16"),
+    controlPlaneCount: Number(given["controlPlaneCount"] ?? 1),
+    controlPlaneSize: String(given["controlPlaneSize"] ?? size),
+    controlPlanesTakePods: true,
+    workerPools: pools.map((pool) => ({
+      ...{ name: "", count: 1, size, zones, labels: {}, taints: [] },
+      ...pool,
+    })),
+  });
+}
+
+type Pool = Parameters<typeof machinesOf>[0]["workerPools"][number];
+
+/**
+ * Settles what machines of this state folder are, once: real machines cannot become played ones, nor the
+ * other way round. Where they are real, all that they need is made ready.
+ */
+export async function settleMachines(
+  state: string,
+  stack: string,
+  options: InstallOptions & { readonly scale: number | undefined },
+): Promise<void> {
+  const { scale } = options;
+  const settled = hostSettings(state);
+  const runs = runningDaemon(state) !== undefined;
+  if (runs && (settled === undefined) !== (scale === undefined)) {
+    throw new Trouble(
+      `the machines of ${state} are ${settled ? "real" : "played"}, and cannot become ${settled ? "played" : "real"}: ` +
+        `run npm stop first, ${settled ? "or add --machines qemu" : "or leave --machines out"}`,
+    );
+  }
+  if (scale === undefined) return rmSync(join(state, "qemu.json"), { force: true });
+  // Machines that run have their memory already.
+  if (!runs) checkFits(plannedMachines(stack), scale, availableMib());
+  const settings = await prepareMachines({ ...options, scale });
+  if (!runs) writeHostSettings(state, settings);
+}

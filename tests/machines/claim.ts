@@ -1,0 +1,49 @@
+import type { RealCluster } from "./cluster";
+
+/** A sentence about a cluster of real machines, and how it is found true or not. */
+export interface Claim {
+  readonly sentence: string;
+  /** Throws what was got and what was expected; a text that it returns goes into the report. */
+  check(cluster: RealCluster): Promise<string | void>;
+  /** When it is not true, what comes after it in its chapter cannot be found out. */
+  readonly isGround?: true;
+}
+
+/** The life of one cluster: each claim goes on where the one before it ended. */
+export interface Chapter {
+  /** Short, and the name of its folder. */
+  readonly key: string;
+  readonly name: string;
+  /** Above those of Pulumi.machines.yaml. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly claims: readonly Claim[];
+}
+
+export interface Result {
+  readonly chapter: string;
+  readonly sentence: string;
+  readonly outcome: "passed" | "failed" | "not run" | "not covered";
+  readonly seconds?: number;
+  /** A figure, or why it did not pass. */
+  readonly note?: string;
+}
+
+/** Fails unless it is as expected, saying what it is instead. */
+export function expectSame(what: string, got: unknown, expected: unknown): void {
+  const [is, wanted] = [JSON.stringify(got), JSON.stringify(expected)];
+  if (is !== wanted) throw new Error(`${what}: got ${is}, expected ${wanted}`);
+}
+
+export function expectAll(what: string, got: readonly string[], expected: readonly string[]): void {
+  const missing = expected.filter((one) => !got.includes(one));
+  if (missing.length > 0) {
+    throw new Error(`${what}: ${missing.join(", ")} missing from ${JSON.stringify(got)}`);
+  }
+}
+
+/** Fails unless what the engine said has all of this. */
+export function expectSaid(said: string, words: readonly string[]): void {
+  const missing = words.filter((word) => !said.includes(word));
+  if (missing.length === 0) return;
+  throw new Error(`pulumi up said nothing of ${missing.join(", ")}; it said:\n${said.slice(-3000)}`);
+}

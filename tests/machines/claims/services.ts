@@ -1,0 +1,125 @@
+import { type Claim, expectAll, expectSame } from "../claim";
+import type { RealCluster } from "../cluster";
+import { eventually } from "../eventually";
+import { everywhere } from "./nodes";
+
+interface Service {
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly clusterIPs: readonly string[] };
+}
+interface EndpointSlice {
+  readonly endpoints: readonly { readonly addresses: readonly string[] }[];
+}
+
+/** The sets that kube-proxy makes in this mode, for IPv4. */
+const sets = [
+  ...["KUBE-LOOP-BACK", "KUBE-CLUSTER-IP", "KUBE-EXTERNAL-IP", "KUBE-EXTERNAL-IP-LOCAL"],
+  ...["KUBE-LOAD-BALANCER", "KUBE-LOAD-BALANCER-LOCAL", "KUBE-LOAD-BALANCER-FW"],
+  ...["KUBE-LOAD-BALANCER-SOURCE-IP", "KUBE-LOAD-BALANCER-SOURCE-CIDR"],
+  ...["KUBE-NODE-PORT-TCP", "KUBE-NODE-PORT-LOCAL-TCP", "KUBE-NODE-PORT-UDP"],
+  ...["KUBE-NODE-PORT-LOCAL-UDP", "KUBE-NODE-PORT-SCTP-HASH", "KUBE-NODE-PORT-LOCAL-SCTP-HASH"],
+  "KUBE-IPVS-IPS",
+];
+
+const many = "zoned-suite-many";
+
+/** Targets of a virtual server, as `ipvsadm -Ln` lists them. */
+function targetsOf(table: string, server: string): string[] {
+  const lines = table.split("\n");
+  const from = lines.findIndex((line) => line.startsWith(`TCP  ${server} `));
+  if (from < 0) throw new Error(`IPVS has no server ${server}:\n${table}`);
+  const rest = lines.slice(from + 1);
+  const next = rest.findIndex((line) => !line.startsWith("  ->"));
+  return rest
+    .slice(0, next < 0 ? undefined : next)
+    .map((line) => line.trim().split(/\s+/)[1]!)
+    .sort();
+}
+
+const addressesOf = async (cluster: RealCluster, namespace: string, name: string): Promise<string[]> => {
+  const label = `kubernetes.io/service-name=${name}`;
+  const slices = await cluster.get<EndpointSlice>(
+    ...["endpointslices", "--namespace", namespace, "--selector", label],
+  );
+  return slices.flatMap(({ endpoints }) => endpoints.flatMap(({ addresses }) => addresses));
+};
+
+/** How many rules iptables has once IPVS has every one of so many Services. */
+async function rulesWith(cluster: RealCluster, machine: string, count: number): Promise<number> {
+  const services = Array.from({ length: count }, (_, index) => ({
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: `many-${index}`, namespace: many },
+    spec: { selector: { app: "nobody" }, ports: [{ port: 80 }] },
+  }));
+  const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: many } };
+  await cluster.apply(namespace, ...services);
+  const all = (await cluster.get<Service>("services", "--all-namespaces")).map(
+    ({ spec }) => `${spec.clusterIPs[0]}/32`,
+  );
+  await eventually(240, cluster.signal, async () => {
+    const bound = await cluster.inMachine(machine, "ip -o -4 address show dev kube-ipvs0");
+    expectAll(`kube-ipvs0 of ${machine}`, bound.split(/\s+/), all);
+  });
+  return Number(await cluster.inMachine(machine, "iptables-save | grep -c ^-A"));
+}
+
+export const serviceClaims: readonly Claim[] = [
+  {
+    sentence: "kube-proxy says that its mode is ipvs, on every machine",
+    check: (cluster) =>
+      everywhere(cluster, async (name) => {
+        const mode = await cluster.inMachine(name, "curl -sS --max-time 20 http://127.0.0.1:10249/proxyMode");
+        expectSame(`mode of ${name}`, mode, "ipvs");
+      }),
+  },
+  {
+    sentence: "kube-ipvs0 has every Service's address, on every machine",
+    check: (cluster) =>
+      everywhere(cluster, async (name) => {
+        const services = await cluster.get<Service>("services", "--all-namespaces");
+        const addresses = services
+          .flatMap(({ spec }) => spec.clusterIPs)
+          .filter((address) => address !== "None")
+          .map((address) => `${address}/32`);
+        const bound = await cluster.inMachine(name, "ip -o -4 address show dev kube-ipvs0");
+        expectAll(`kube-ipvs0 of ${name}`, bound.split(/\s+/), addresses);
+      }),
+  },
+  {
+    sentence: "IPVS sends 10.96.0.1:443 to the API servers and 10.96.0.10:53 to CoreDNS, on every machine",
+    check: (cluster) =>
+      everywhere(cluster, async (name) => {
+        const machines = await cluster.machines();
+        const api = machines.filter(({ role }) => role === "control-plane").map(({ address }) => `${address}:6443`);
+        await eventually(60, cluster.signal, async () => {
+          const table = await cluster.inMachine(name, "ipvsadm -Ln");
+          const dns = await addressesOf(cluster, "kube-system", "kube-dns");
+          expectSame(`API on ${name}`, targetsOf(table, "10.96.0.1:443"), api.sort());
+          expectSame(`DNS on ${name}`, targetsOf(table, "10.96.0.10:53"), dns.map((one) => `${one}:53`).sort());
+          expectSame("pods of CoreDNS", dns.length, 2);
+        });
+      }),
+  },
+  {
+    sentence: "kube-proxy's ipsets exist, on every machine",
+    check: (cluster) =>
+      everywhere(cluster, async (name) =>
+        expectAll(`sets of ${name}`, (await cluster.inMachine(name, "ipset list -n")).split("\n"), sets),
+      ),
+  },
+  {
+    sentence: "with 200 Services iptables has as many rules as with 10",
+    check: async (cluster) => {
+      const [machine = ""] = (await cluster.names("worker")).concat(await cluster.names());
+      try {
+        const few = await rulesWith(cluster, machine, 10);
+        const all = await rulesWith(cluster, machine, 200);
+        expectSame("rules with 200 Services", all, few);
+        return `${all} rules`;
+      } finally {
+        await cluster.kubectl(["delete", "namespace", many, "--wait=false", "--ignore-not-found"]);
+      }
+    },
+  },
+];

@@ -1,0 +1,82 @@
+import { type Claim, expectSame } from "../claim";
+import type { RealCluster } from "../cluster";
+import { eventually } from "../eventually";
+import { unchanged, well } from "../../e2e/local-cloud";
+import { allReady } from "./nodes";
+
+const askEtcd =
+  "p=/etc/kubernetes/pki/etcd; curl -sS --max-time 60 --cacert $p/ca.crt --cert $p/healthcheck-client.crt --key $p/healthcheck-client.key";
+
+interface Member {
+  readonly name?: string;
+  readonly isLearner?: boolean;
+  readonly peerURLs: readonly string[];
+}
+
+async function members(cluster: RealCluster, on: string): Promise<readonly Member[]> {
+  const text = await cluster.inMachine(on, `${askEtcd} -d '{}' https://127.0.0.1:2379/v3/cluster/member/list`);
+  return (JSON.parse(text) as { members: readonly Member[] }).members;
+}
+
+async function expectMembers(cluster: RealCluster, on: string): Promise<void> {
+  const machines = await cluster.machines();
+  const all = await members(cluster, on);
+  expectSame("etcd's members", all.map(({ name }) => name).sort(), machines.map(({ name }) => name).sort());
+  expectSame("learners", all.filter(({ isLearner }) => isLearner).length, 0);
+  for (const { name } of machines) {
+    const health = await cluster.inMachine(name, "curl -sS --max-time 30 http://127.0.0.1:2381/health");
+    expectSame(`etcd of ${name}`, (JSON.parse(health) as { health: string }).health, "true");
+  }
+}
+
+/** Asks the API for its health until this long has passed without a failure in it. */
+async function answersFor(cluster: RealCluster, seconds: number): Promise<void> {
+  for (const until = Date.now() + seconds * 1000; Date.now() < until; ) {
+    await cluster.kubectl(["get", "--raw", "/healthz"]);
+  }
+}
+
+export const threeClaims: readonly Claim[] = [
+  {
+    sentence: "etcd has three healthy members, none of them a learner, and every machine is a Ready node",
+    check: async (cluster) => {
+      const names = await cluster.names();
+      await expectMembers(cluster, names[0]!);
+      await eventually(120, cluster.signal, () => allReady(cluster, names.length));
+    },
+  },
+  {
+    sentence: "a second `pulumi up` of three control planes changes nothing",
+    check: async (cluster) => unchanged(await cluster.up()),
+  },
+  {
+    sentence: "when the founder's zone loses power the API answers through the balancer again within a minute, and keeps answering",
+    isGround: true,
+    check: async (cluster) => {
+      const [founder = ""] = await cluster.names();
+      await cluster.inGroup("POST", `/Microsoft.Compute/virtualMachines/${founder}/powerOff`);
+      const since = Date.now();
+      await eventually(180, cluster.signal, () => cluster.kubectl(["get", "--raw", "/healthz"]));
+      const seconds = Math.round((Date.now() - since) / 1000);
+      await eventually(180, cluster.signal, () => answersFor(cluster, 60));
+      return `answered after ${seconds} s`;
+    },
+  },
+  {
+    sentence:
+      "the founder, deleted for good, is replaced by `pulumi up`: the new one joins, nothing is founded twice, and no member or Node is left over",
+    check: async (cluster) => {
+      const [founder = "", second = ""] = await cluster.names();
+      const idOf = () => cluster.kubectl(["get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}"]);
+      const [cluster1, before] = [await idOf(), await cluster.generations()];
+      await cluster.inGroup("DELETE", `/Microsoft.Compute/virtualMachines/${founder}`);
+      well(await cluster.up("--refresh"));
+      const after = await cluster.generations();
+      if (after[founder] === before[founder]) throw new Error(`${founder} was not replaced`);
+      expectSame("the others", { ...after, [founder]: "" }, { ...before, [founder]: "" });
+      expectSame("the cluster's own id", await idOf(), cluster1);
+      await expectMembers(cluster, second);
+      await eventually(120, cluster.signal, () => allReady(cluster, Object.keys(after).length));
+    },
+  },
+];

@@ -1,0 +1,182 @@
+import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+
+import { type Attachment, endpointOf } from "../../local-azure/attachment";
+import { apiNameIn, type MachineOutput, reachableHere } from "../../local-azure/cluster-view";
+import { ensureDaemon, runningDaemon } from "../../local-azure/daemons";
+import { prepareBinaries } from "../../local-azure/engine";
+import { writeWhole } from "../../local-azure/files";
+import { followMachines } from "../../local-azure/machine-steps";
+import {
+  hostSettings,
+  type MachineReport,
+  writeHostSettings,
+} from "../../local-azure/machines/kinds";
+import { Agent } from "../../local-azure/machines/qemu/agent";
+import { run } from "../../local-azure/machines/qemu/command";
+import { Namespaces } from "../../local-azure/machines/qemu/namespaces";
+import { settleMachines } from "../../local-azure/machines/settle";
+import type { Progress } from "../../local-azure/progress";
+import { Rehearsal, type Run } from "../../local-azure/rehearsal";
+import { subscriptionPath } from "../../local-azure/resource-manager/ids";
+import { defaultScale } from "../../local-azure/machines/qemu/sizes";
+
+const stack = "machines";
+
+export interface Surroundings {
+  readonly state: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+/** A local Azure with real machines, and everything that a claim needs to look into it. */
+export class RealCluster {
+  private readonly namespaces: Namespaces;
+
+  private constructor(
+    private readonly surroundings: Surroundings,
+    private readonly binaries: string,
+    private readonly azure: Attachment,
+    readonly stack: Rehearsal,
+  ) {
+    this.namespaces = new Namespaces(surroundings.state);
+  }
+
+  /** Makes everything ready but the machines; takes up what an interrupted run left. */
+  static async open(surroundings: Surroundings): Promise<RealCluster> {
+    const { state, settings, progress, signal } = surroundings;
+    const options = { progress, signal };
+    mkdirSync(state, { recursive: true, mode: 0o700 });
+    const binaries = await prepareBinaries(options);
+    await settleMachines(state, stack, { ...options, scale: defaultScale });
+    if (!runningDaemon(state)) ownMirror(state);
+    const azure = await ensureDaemon({ state, binaries }, progress, signal);
+    const base = { state, stack, binaries, azure, progress, signal };
+    return new RealCluster(surroundings, binaries, azure, await Rehearsal.open({ ...base, settings }));
+  }
+
+  get signal(): AbortSignal {
+    return this.surroundings.signal;
+  }
+
+  /** The folder that its machines take packages and images from, parts of which may be taken away. */
+  get mirror(): string {
+    return mirrorOf(this.surroundings.state);
+  }
+
+  get group(): string {
+    return `${subscriptionPath}/resourceGroups/zoned-${stack}`;
+  }
+
+  /** `pulumi up`, with every machine's steps. */
+  async up(...flags: string[]): Promise<Run> {
+    const unfollow = followMachines(this.azure, this.surroundings.progress);
+    return await this.stack.up(...flags).finally(unfollow);
+  }
+
+  /** With these settings above those that it has from its chapter. */
+  configure(settings: Readonly<Record<string, unknown>>): Promise<void> {
+    return this.stack.configure({ ...this.surroundings.settings, ...settings });
+  }
+
+  async machines(): Promise<readonly MachineOutput[]> {
+    return ((await this.stack.outputs()) as { machines: readonly MachineOutput[] }).machines;
+  }
+
+  async names(role?: string): Promise<string[]> {
+    const machines = await this.machines();
+    return machines.filter((one) => role === undefined || one.role === role).map(({ name }) => name);
+  }
+
+  async apiName(): Promise<string> {
+    return apiNameIn(((await this.stack.outputs()) as { kubeconfig: string }).kubeconfig);
+  }
+
+  async kubectl(args: readonly string[], input?: string): Promise<string> {
+    const file = join(this.surroundings.state, "kubeconfig");
+    if (!existsSync(file)) {
+      const { kubeconfig } = (await this.stack.outputs()) as { kubeconfig: string };
+      const address = await this.azure.apiAddress(apiNameIn(kubeconfig));
+      if (address === undefined) throw new Error("no API answers yet");
+      writeWhole(file, reachableHere(kubeconfig, address));
+    }
+    const kubectl = [join(this.binaries, "kubectl"), "--kubeconfig", file, "--request-timeout", "60s"];
+    return await run([...kubectl, ...args], { input, signal: this.signal });
+  }
+
+  async get<T>(...args: string[]): Promise<T[]> {
+    return (JSON.parse(await this.kubectl(["get", ...args, "--output", "json"])) as { items: T[] }).items;
+  }
+
+  apply = (...items: object[]): Promise<string> =>
+    this.kubectl(["apply", "--filename", "-"], JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+
+  /** What every machine's own host tells of it. */
+  async reports(): Promise<readonly MachineReport[]> {
+    const { machines } = (await this.azureSays("GET", "/local/health")) as { machines: MachineReport[] };
+    return machines;
+  }
+
+  /** Runs a script as root in a machine, past its network. */
+  async inMachine(name: string, script: string): Promise<string> {
+    const report = (await this.reports()).find((one) => one.name === name);
+    if (report === undefined) throw new Error(`there is no machine ${name}`);
+    const path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+    const { exitCode, stdout } = await new Agent(report.agent).run(
+      ...(["/bin/bash", "-c", `export ${path}; exec 2>&1; ${script}`] as const),
+    );
+    if (exitCode !== 0) throw new Error(`on ${name}, ${script} ended with ${exitCode}:\n${stdout}`);
+    return stdout;
+  }
+
+  /** What an address answers to somebody in the machines' virtual network who is no machine. */
+  async fromNetwork(url: string): Promise<string> {
+    const all = await this.namespaces.existing();
+    const network = all.find((name) => name !== this.namespaces.internet);
+    if (network === undefined) throw new Error("there is no virtual network");
+    const ask = "fetch(process.argv[1]).then((r) => r.text()).then((t) => process.stdout.write(t))";
+    return await run(this.namespaces.within(network, [process.execPath, "-e", ask, url]), {
+      signal: this.signal,
+    });
+  }
+
+  /** Reads or changes a thing in the resource group behind Pulumi's back. */
+  inGroup(method: string, path: string): Promise<Record<string, any>> {
+    return this.azureSays(method, `${this.group}/providers${path}?api-version=2024-11-01`);
+  }
+
+  /** Which generation each machine is, by Azure's own id of it. */
+  async generations(): Promise<Record<string, string>> {
+    const names = await this.names();
+    const ids = names.map(async (name) => {
+      const { properties } = await this.inGroup("GET", `/Microsoft.Compute/virtualMachines/${name}`);
+      return [name, properties.vmId as string] as const;
+    });
+    return Object.fromEntries(await Promise.all(ids));
+  }
+
+  private async azureSays(method: string, path: string): Promise<Record<string, any>> {
+    const headers = { authorization: "Bearer suite" };
+    const url = `${endpointOf(this.azure.ports)}${path}`;
+    const response = await fetch(url, { method, headers, signal: this.signal });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text === "" ? {} : (JSON.parse(text) as Record<string, any>);
+  }
+}
+
+const mirrorOf = (state: string): string => join(state, "mirror");
+
+/** Links to the mirror's parts: one that is taken away is gone for these machines alone. */
+function ownMirror(state: string): void {
+  const settings = hostSettings(state)!;
+  const own = mirrorOf(state);
+  if (!existsSync(own)) {
+    mkdirSync(own);
+    for (const part of ["apt", "images", "manifests"]) {
+      symlinkSync(join(settings.mirror, part), join(own, part));
+    }
+  }
+  writeHostSettings(state, { ...settings, mirror: own });
+}

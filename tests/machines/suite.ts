@@ -1,0 +1,182 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
+import { join } from "node:path";
+
+import { hold } from "../../local-azure/start";
+import { type Progress, spoken } from "../../local-azure/progress";
+import { stop } from "../../local-azure/stop";
+import { Interrupted, messageOf, Trouble } from "../../local-azure/trouble";
+import { chapters, notCovered } from "./chapters";
+import type { Chapter, Claim, Result } from "./claim";
+import { RealCluster } from "./cluster";
+import { type Report, stepsIn, summary, writeReport } from "./report";
+
+export interface SuiteOptions {
+  /** Folder of the report, and of everything that machines need while they live. */
+  readonly folder: string;
+  /** Keys of the chapters that are run; without any, all. */
+  readonly only: readonly string[];
+  /** Leaves the machines of a chapter in which a claim is not true, and ends there. */
+  readonly keep: boolean;
+}
+
+/** Finds out what is true of real machines, writes the report, and returns the exit code. */
+export async function testMachines(
+  { folder, only, keep }: SuiteOptions,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<number> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const release = hold(folder);
+  const record = new Record(folder);
+  try {
+    for (const chapter of chaptersOf(only)) {
+      const state = join(folder, chapter.key);
+      // Its machines are gone: what is known of them is all that will be, or of no more use.
+      if (!existsSync(state)) {
+        if (record.isWhole(chapter)) continue;
+        record.forget(chapter);
+      }
+      const isWell = await tell(chapter, state, record, progress, signal);
+      if (!isWell && keep) {
+        progress.line(`the machines are left as they are; to end them: npm stop -- --state ${state}`);
+        return 1;
+      }
+      await stop({ state, discard: false }, progress, signal);
+    }
+    record.addNotCovered();
+    const { results } = record.report;
+    progress.line(`\n${summary(results)}: ${join(folder, "report.md")}`);
+    record.close();
+    return results.some(({ outcome }) => outcome === "failed" || outcome === "not run") ? 1 : 0;
+  } finally {
+    release();
+  }
+}
+
+function chaptersOf(only: readonly string[]): readonly Chapter[] {
+  const unknown = only.find((key) => !chapters.some((chapter) => chapter.key === key));
+  if (unknown !== undefined) {
+    throw new Trouble(
+      `there is no chapter ${unknown}; there are ${chapters.map(({ key }) => key).join(", ")}`,
+      2,
+    );
+  }
+  return chapters.filter(({ key }) => only.length === 0 || only.includes(key));
+}
+
+/** Runs a chapter's claims, and returns whether all of them are true. */
+async function tell(
+  chapter: Chapter,
+  state: string,
+  record: Record,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<boolean> {
+  progress.line(`\n${chapter.name}`);
+  const cluster = await RealCluster.open({ state, settings: chapter.settings, progress, signal });
+  let ground: string | undefined;
+  for (const claim of chapter.claims) {
+    if (record.hasPassed(chapter, claim)) continue;
+    const base = { chapter: chapter.name, sentence: claim.sentence };
+    if (ground !== undefined) {
+      record.add({ ...base, outcome: "not run", note: `since this is not true: ${ground}` });
+      continue;
+    }
+    const result = await judge(claim, cluster, progress);
+    if (signal.aborted) throw new Interrupted();
+    record.add({ ...base, ...result });
+    if (result.outcome === "failed" && claim.isGround) ground = claim.sentence;
+  }
+  await record.addSteps(cluster);
+  return record.isWell(chapter);
+}
+
+async function judge(
+  claim: Claim,
+  cluster: RealCluster,
+  progress: Progress,
+): Promise<Pick<Result, "outcome" | "seconds" | "note">> {
+  const since = Date.now();
+  const step = progress.step(claim.sentence);
+  const seconds = (): number => Math.round((Date.now() - since) / 1000);
+  try {
+    const note = (await claim.check(cluster)) ?? undefined;
+    step.done(false);
+    progress.line(`  true (${spoken(Date.now() - since)}): ${claim.sentence}${note ? `: ${note}` : ""}`);
+    return { outcome: "passed", seconds: seconds(), note };
+  } catch (error) {
+    step.done(false);
+    progress.line(`  NOT TRUE (${spoken(Date.now() - since)}): ${claim.sentence}\n${messageOf(error)}`);
+    return { outcome: "failed", seconds: seconds(), note: messageOf(error) };
+  }
+}
+
+/** What was found out so far; an interrupted run is gone on with, and asks again only what was not true. */
+class Record {
+  report: Report;
+  private readonly file: string;
+
+  constructor(private readonly folder: string) {
+    this.file = join(folder, "unfinished");
+    this.report =
+      existsSync(this.file) && existsSync(join(folder, "report.json"))
+        ? (JSON.parse(readFileSync(join(folder, "report.json"), "utf8")) as Report)
+        : {
+            began: new Date().toISOString(),
+            host: `${availableParallelism()} cores with ${Math.round(totalmem() / 2 ** 30)} GiB`,
+            results: [],
+            steps: [],
+          };
+  }
+
+  hasPassed = (chapter: Chapter, claim: Claim): boolean =>
+    this.of(chapter).some(({ sentence, outcome }) => sentence === claim.sentence && outcome === "passed");
+
+  isWell = (chapter: Chapter): boolean => this.of(chapter).every(({ outcome }) => outcome === "passed");
+
+  isWhole = (chapter: Chapter): boolean => this.of(chapter).length === chapter.claims.length;
+
+  forget({ name }: Chapter): void {
+    this.report = {
+      ...this.report,
+      results: this.report.results.filter(({ chapter }) => chapter !== name),
+    };
+  }
+
+  add(result: Result): void {
+    const others = this.report.results.filter(
+      ({ chapter, sentence }) => chapter !== result.chapter || sentence !== result.sentence,
+    );
+    this.write({ ...this.report, results: [...others, result] });
+  }
+
+  addNotCovered(): void {
+    for (const [sentence, note] of Object.entries(notCovered)) {
+      this.add({ chapter: "Not covered", sentence, outcome: "not covered", note });
+    }
+  }
+
+  /** What the machines' logs say of their steps. */
+  async addSteps(cluster: RealCluster): Promise<void> {
+    const steps = [...this.report.steps];
+    for (const machine of await cluster.names().catch(() => [])) {
+      const log = await cluster.inMachine(machine, "cat /var/log/zoned.log").catch(() => "");
+      steps.push(...stepsIn(log).map((step) => ({ machine, ...step })));
+    }
+    this.write({ ...this.report, steps });
+  }
+
+  close(): void {
+    rmSync(this.file, { force: true });
+  }
+
+  private of = ({ name }: Chapter): Result[] =>
+    this.report.results.filter(({ chapter }) => chapter === name);
+
+  private write(report: Report): void {
+    this.report = report;
+    writeReport(this.folder, report);
+    writeFileSync(this.file, "");
+  }
+}
