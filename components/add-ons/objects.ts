@@ -5,7 +5,7 @@ import { ConfigMap, ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { PodDisruptionBudget } from "@pulumi/kubernetes/policy/v1";
 import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import { CSIDriver } from "@pulumi/kubernetes/storage/v1";
-import { parseAllDocuments } from "yaml";
+import { CORE_SCHEMA, loadAll } from "js-yaml";
 
 /** A Kubernetes object as its manifest has it. */
 export interface KubernetesObject {
@@ -72,17 +72,22 @@ const kinds: ReadonlyMap<string, Make> = new Map([
 
 /** Everything in a manifest, lists taken apart, empty documents left out. */
 export function parseObjects(path: string, text: string): KubernetesObject[] {
-  return parseAllDocuments(text).flatMap((document) => {
-    const [problem] = document.errors;
-    if (problem !== undefined) {
-      throw new pulumi.RunError(`${path} is not YAML: ${problem.message}`);
-    }
-    const content = document.toJS() as (KubernetesObject & { items?: KubernetesObject[] }) | null;
+  return documentsOf(path, text).flatMap((content) => {
     if (content === null) {
       return [];
     }
     return content.kind.endsWith("List") && content.items !== undefined ? content.items : [content];
   });
+}
+
+type Content = (KubernetesObject & { items?: KubernetesObject[] }) | null;
+
+function documentsOf(path: string, text: string): Content[] {
+  try {
+    return loadAll(text, undefined, { schema: CORE_SCHEMA }) as Content[];
+  } catch (error) {
+    throw new pulumi.RunError(`${path} is not YAML: ${(error as Error).message}`);
+  }
 }
 
 /**
