@@ -6,7 +6,9 @@ import { nodeDump } from "./read-dumps";
 
 const dump = (mode: string) => {
   const folder = join(__dirname, "golden", mode);
-  const files = readdirSync(folder).filter((file) => /^(ip6?tables-save|nft\.txt|ip-addr)/.test(file));
+  const files = readdirSync(folder).filter((file) =>
+    /^(ip6?tables-save|nft\.txt|ip-addr)/.test(file),
+  );
   return nodeDump(files.map((file) => ({ file, text: readFileSync(join(folder, file), "utf8") })));
 };
 

@@ -20,9 +20,15 @@ interface Way extends Destination {
 /** Where `NAMESPACE/NAME[:PORT]` is reached: its cluster IPs, or where the dumps have none its other addresses. */
 export function findService(dump: NodeDump, text: string): Destination[] {
   const { namespace, name, port } = serviceName(text);
-  const all = [...ofIptables(dump.iptables4), ...ofIptables(dump.iptables6), ...ofNftables(dump.nftables)];
+  const all = [
+    ...ofIptables(dump.iptables4),
+    ...ofIptables(dump.iptables6),
+    ...ofNftables(dump.nftables),
+  ];
   const own = all.filter((way) => way.service === `${namespace}/${name}`);
-  const asked = own.filter((way) => port === null || way.portName === port || String(way.port) === port);
+  const asked = own.filter(
+    (way) => port === null || way.portName === port || String(way.port) === port,
+  );
   if (asked.length === 0) throw notFound(text, dump, own);
   const inside = asked.filter((way) => way.inside);
   const found = new Map<string, Destination>();
@@ -34,52 +40,97 @@ export function findService(dump: NodeDump, text: string): Destination[] {
 
 function notFound(text: string, dump: NodeDump, own: readonly Way[]): Trouble {
   if (own.length > 0) {
-    const ports = [...new Set(own.map((way) => (way.portName === "" ? `${way.port}` : `${way.portName} (${way.port})`)))];
-    return new Trouble(`service: expected a port of it that the rules name, which are ${ports.join(", ")}, got "${text}"`, 2);
+    const ports = [
+      ...new Set(
+        own.map((way) => (way.portName === "" ? `${way.port}` : `${way.portName} (${way.port})`)),
+      ),
+    ];
+    return new Trouble(
+      `service: expected a port of it that the rules name, which are ${ports.join(", ")}, got "${text}"`,
+      2,
+    );
   }
-  const ipvs = dump.ipvs === null ? "" : "; IPVS keeps no names of Services: ask with --to, or the cluster with --node";
-  return new Trouble(`service: expected one that a rule in the dumps names, got "${text}"${ipvs}`, 2);
+  const ipvs =
+    dump.ipvs === null
+      ? ""
+      : "; IPVS keeps no names of Services: ask with --to, or the cluster with --node";
+  return new Trouble(
+    `service: expected one that a rule in the dumps names, got "${text}"${ipvs}`,
+    2,
+  );
 }
 
-const inComment = /^(\S+\/[^\s:]+)(?::(\S*))? (cluster IP|external IP|loadbalancer IP|has no endpoints|has no local endpoints)/;
+const inComment =
+  /^(\S+\/[^\s:]+)(?::(\S*))? (cluster IP|external IP|loadbalancer IP|has no endpoints|has no local endpoints)/;
 
 function ofIptables(iptables: Iptables | null): Way[] {
   if (iptables === null) return [];
   const chains = ["nat", "filter"].flatMap((table) =>
-    ["KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES"].flatMap((name) => iptables.tables.get(table)?.chains.get(name) ?? []),
+    ["KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES"].flatMap(
+      (name) => iptables.tables.get(table)?.chains.get(name) ?? [],
+    ),
   );
   return chains.flatMap((chain) =>
-    chain.rules.filter((rule) => rule.text.includes("/")).flatMap((rule) => {
-      const words = wordsIn(rule, chain, iptables.file);
-      const after = (option: string): string => words[words.indexOf(option) + 1] ?? "";
-      const named = inComment.exec(after("--comment"));
-      const destination = words.includes("-d") ? canonical(after("-d").replace(/\/(32|128)$/, "")) : null;
-      if (named === null || destination === null || !words.includes("--dport")) return [];
-      const inside = chain.name === "KUBE-SERVICES" && /cluster IP|no endpoints/.test(named[3]!);
-      const protocol = after("-p") as Way["protocol"];
-      return [{ service: named[1]!, portName: named[2] ?? "", destination, port: Number(after("--dport")), protocol, inside }];
-    }),
+    chain.rules
+      .filter((rule) => rule.text.includes("/"))
+      .flatMap((rule) => {
+        const words = wordsIn(rule, chain, iptables.file);
+        const after = (option: string): string => words[words.indexOf(option) + 1] ?? "";
+        const named = inComment.exec(after("--comment"));
+        const destination = words.includes("-d")
+          ? canonical(after("-d").replace(/\/(32|128)$/, ""))
+          : null;
+        if (named === null || destination === null || !words.includes("--dport")) return [];
+        const inside = chain.name === "KUBE-SERVICES" && /cluster IP|no endpoints/.test(named[3]!);
+        const protocol = after("-p") as Way["protocol"];
+        return [
+          {
+            service: named[1]!,
+            portName: named[2] ?? "",
+            destination,
+            port: Number(after("--dport")),
+            protocol,
+            inside,
+          },
+        ];
+      }),
   );
 }
 
 /** `goto service-ABCDEFGH-namespace/name/tcp/port`; without endpoints only a comment has the name. */
-const inVerdict = /(service|local|external|firewall)-[A-Z2-7]{8}-([^/\s"]+\/[^/\s"]+)\/\w+\/([^\s"]*)/;
+const inVerdict =
+  /(service|local|external|firewall)-[A-Z2-7]{8}-([^/\s"]+\/[^/\s"]+)\/\w+\/([^\s"]*)/;
+
+/** `namespace/name:port`. */
+const inElement = /^(\S+\/[^\s:]+)(?::(\S*))?/;
 
 function ofNftables(ruleset: Ruleset | null): Way[] {
-  const tables = ["ip kube-proxy", "ip6 kube-proxy"].flatMap((name) => ruleset?.tables.get(name) ?? []);
-  return tables.flatMap((table) =>
-    ["service-ips", "no-endpoint-services"].flatMap((set) =>
-      (table.sets.get(set)?.elements() ?? []).flatMap(({ key: [address, protocol, port], value, comment }) => {
-        const destination = canonical(address ?? "");
-        const chain = inVerdict.exec(value ?? "");
-        const plain = /^(\S+\/[^\s:]+)(?::(\S*))?/.exec(comment ?? "");
-        if (destination === null || (chain === null && plain === null)) return [];
-        const [service, portName] = chain === null ? [plain![1]!, plain![2] ?? ""] : [chain[2]!, chain[3]!];
-        const family = destination.includes(":") ? 6 : 4;
-        const inside =
-          chain === null ? isClusterAddress(ruleset!, family, destination) : /^(service|local)$/.test(chain[1]!);
-        return [{ service, portName, destination, port: Number(port), protocol: protocol as Way["protocol"], inside }];
-      }),
-    ),
-  );
+  if (ruleset === null) return [];
+  return ([4, 6] as const).flatMap((family) => {
+    const sets = ruleset.tables.get(family === 4 ? "ip kube-proxy" : "ip6 kube-proxy")?.sets;
+    const elements = ["service-ips", "no-endpoint-services"].flatMap(
+      (name) => sets?.get(name)?.elements() ?? [],
+    );
+    return elements.flatMap(({ key: [address = "", protocol, port], value, comment }): Way[] => {
+      const destination = canonical(address);
+      const [, kind, ...named] = inVerdict.exec(value ?? "") ?? [];
+      const [, ...noted] = inElement.exec(comment ?? "") ?? [];
+      const [service, portName = ""] = kind === undefined ? noted : named;
+      if (destination === null || service === undefined) return [];
+      const inside =
+        kind === undefined
+          ? isClusterAddress(ruleset, family, destination)
+          : /^(service|local)$/.test(kind);
+      return [
+        {
+          service,
+          portName,
+          destination,
+          port: Number(port),
+          protocol: protocol as Way["protocol"],
+          inside,
+        },
+      ];
+    });
+  });
 }

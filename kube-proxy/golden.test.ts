@@ -39,7 +39,9 @@ const turned = {
         const chains = [...new Set(ofRule.map((line) => line.split(" ")[1]))].reverse();
         const others = lines.filter((line) => !line.startsWith("-A "));
         const at = others.indexOf("COMMIT");
-        const rules = chains.flatMap((chain) => ofRule.filter((line) => line.split(" ")[1] === chain));
+        const rules = chains.flatMap((chain) =>
+          ofRule.filter((line) => line.split(" ")[1] === chain),
+        );
         return [...others.slice(0, at), ...rules, ...others.slice(at)].join("\n");
       })
       .reverse()
@@ -70,11 +72,14 @@ const ways = [
 describe.each(ways)("golden dumps of %s by %s", (mode, _, names) => {
   const node = nodeDump(dumps(mode, names));
 
-  it.each(casesOf(mode).map((one) => [one.title, one] as const))("%s", (_, { packet, expected }) => {
-    const answer = trace(node, packet);
+  it.each(casesOf(mode).map((one) => [one.title, one] as const))(
+    "%s",
+    (_, { packet, expected }) => {
+      const answer = trace(node, packet);
 
-    expect(told(answer)).toEqual(told({ ...answer, ...expected }));
-  });
+      expect(told(answer)).toEqual(told({ ...answer, ...expected }));
+    },
+  );
 });
 
 describe.each(modes)("any golden dump of %s", (mode) => {

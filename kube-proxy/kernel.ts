@@ -37,7 +37,10 @@ export class Kernel {
   ) {
     const sorted = [...chains].sort((a, b) => a.priority - b.priority);
     for (const hook of ["prerouting", "input", "forward", "output", "postrouting"] as const) {
-      this.hooks.set(hook, sorted.filter((chain) => chain.hook === hook));
+      this.hooks.set(
+        hook,
+        sorted.filter((chain) => chain.hook === hook),
+      );
     }
   }
 
@@ -45,7 +48,11 @@ export class Kernel {
   run(flow: Flow): Flow[] {
     if (flow.from === "node") return this.leave(flow);
     return this.each(this.hook("prerouting", [flow]), (routed) =>
-      this.route(routed, (here) => this.enter(here), (away) => this.forward(away)),
+      this.route(
+        routed,
+        (here) => this.enter(here),
+        (away) => this.forward(away),
+      ),
     );
   }
 
@@ -54,7 +61,9 @@ export class Kernel {
     return this.each(this.hook("output", [flow]), (sent) => {
       // IPVS sends the packet through output once more, now to the real server.
       if (sent.ipvs && !flow.ipvs) return this.leave({ ...sent, destinationSettled: true });
-      return this.each(this.hook("postrouting", [sent]), (gone) => (gone.from === "node" ? this.loop(gone) : [gone]));
+      return this.each(this.hook("postrouting", [sent]), (gone) =>
+        gone.from === "node" ? this.loop(gone) : [gone],
+      );
     });
   }
 
@@ -67,7 +76,8 @@ export class Kernel {
 
   private enter(flow: Flow): Flow[] {
     return this.each(this.hook("input", [{ ...flow, outDevice: noDevice }]), (taken) => {
-      if (!taken.ipvs || flow.ipvs || isLocal(this.node, taken.destination, this.path) === true) return [taken];
+      if (!taken.ipvs || flow.ipvs || isLocal(this.node, taken.destination, this.path) === true)
+        return [taken];
       return this.leave({ ...taken, inDevice: noDevice, outDevice: anyDevice });
     });
   }
@@ -82,7 +92,9 @@ export class Kernel {
     if (local === true) return here(flow);
     if (local === false) return away(flow);
     if (flow.dnat.length > 0) {
-      this.path.note(`${flow.destination} is taken for the address of another machine or of a pod: there is no \`ip addr\` that says otherwise.`);
+      this.path.note(
+        `${flow.destination} is taken for the address of another machine or of a pod: there is no \`ip addr\` that says otherwise.`,
+      );
       return away(flow);
     }
     const { yes, no } = fork(flow, `local ${flow.destination}`, local.why);

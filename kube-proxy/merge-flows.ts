@@ -56,13 +56,19 @@ function mergeAlike(group: readonly Flow[]): Flow[] {
       if (other === undefined || Math.abs(other.probability - flow.probability) > 1e-12) continue;
       byDoubts.delete(key);
       byDoubts.delete(otherKey);
-      put({ ...flow, doubts: before, inDevice: common(flow, other, "inDevice"), outDevice: common(flow, other, "outDevice") });
+      put({
+        ...flow,
+        doubts: before,
+        inDevice: common(flow, other, "inDevice"),
+        outDevice: common(flow, other, "outDevice"),
+      });
     }
   }
   return [...byDoubts.values()];
 }
 
 function common(a: Flow, b: Flow, side: "inDevice" | "outDevice"): Flow["inDevice"] {
-  const both = (key: "like" | "unlike"): string[] => a[side][key].filter((name) => b[side][key].includes(name));
+  const both = (key: "like" | "unlike"): string[] =>
+    a[side][key].filter((name) => b[side][key].includes(name));
   return { name: a[side].name, like: both("like"), unlike: both("unlike") };
 }

@@ -34,12 +34,19 @@ it("takes nothing of IPVS mode from nft, which does not show the sets", () => {
   const answer = ask(nodeOf(ipvsadm, ipsetSave, ipAddr, nftOfIptables), toService);
 
   expect(brief(answer)).toBe(`${halves} masquerade=unknown`);
-  expect(answer.notes.join("\n")).toContain("table ip nat is left out: nft does not show which sets");
+  expect(answer.notes.join("\n")).toContain(
+    "table ip nat is left out: nft does not show which sets",
+  );
 });
 
 it.each([
   ["an IP family that no dump is of", table("nat"), "pod fd00::9 > [fd00::1]:80", "rules for IPv6"],
-  ["a table filter alone", table("filter").replace("FORWARD DROP", "FORWARD ACCEPT"), "pod 10.244.1.9 > 9.9.9.9:80", "Table nat"],
+  [
+    "a table filter alone",
+    table("filter").replace("FORWARD DROP", "FORWARD ACCEPT"),
+    "pod 10.244.1.9 > 9.9.9.9:80",
+    "Table nat",
+  ],
 ])("does not say that a packet passes from %s", (_, dump, question, reason) => {
   const answer = ask(nodeOf(dump, ipsetSave, oneNode), question);
 
@@ -48,7 +55,10 @@ it.each([
 });
 
 it("does not say that IPVS lets a port pass that it does not have, without table filter", () => {
-  const answer = ask(nodeOf(table("nat"), ipsetSave, ipvsadm, ipAddr), "pod 10.244.1.9 > 10.96.0.20:81");
+  const answer = ask(
+    nodeOf(table("nat"), ipsetSave, ipvsadm, ipAddr),
+    "pod 10.244.1.9 > 10.96.0.20:81",
+  );
 
   expect(answer.verdict).toBe("unknown");
   expect(answer.reason).toContain("table filter");

@@ -13,7 +13,9 @@ export function asFarAsDumped(
 ): Outcome {
   if (outcome.verdict === "dnat") return withoutMarks(node, flows, path, outcome);
   const reason = outcome.verdict === "pass" ? whyNotPass(node, path) : null;
-  return reason === null ? outcome : { ...outcome, verdict: "unknown", masquerade: "unknown", reason };
+  return reason === null
+    ? outcome
+    : { ...outcome, verdict: "unknown", masquerade: "unknown", reason };
 }
 
 const ofService = /KUBE-(SVC|SVL|EXT|XLB|FW)-\w+/;
@@ -22,12 +24,18 @@ function whyNotPass(node: Node, path: Path): string | null {
   const { dump, family } = node;
   const iptables = tablesOf(node);
   const native = [...(dump.nftables?.tables.values() ?? [])].some(
-    (table) => ["inet", family === 4 ? "ip" : "ip6"].includes(table.family) && !(table.ofIptables && (dump.ipvs?.servers.size ?? 0) > 0),
+    (table) =>
+      ["inet", family === 4 ? "ip" : "ip6"].includes(table.family) &&
+      !(table.ofIptables && (dump.ipvs?.servers.size ?? 0) > 0),
   );
   if (iptables === null) {
-    return native ? null : `No dump has the rules for IPv${family}, so where the packet goes cannot be said.`;
+    return native
+      ? null
+      : `No dump has the rules for IPv${family}, so where the packet goes cannot be said.`;
   }
-  const chain = path.steps.flatMap(({ chain, rule }) => ofService.exec(`${chain} ${rule}`)?.[0] ?? []).at(-1);
+  const chain = path.steps
+    .flatMap(({ chain, rule }) => ofService.exec(`${chain} ${rule}`)?.[0] ?? [])
+    .at(-1);
   if (/^KUBE-SV/.test(chain ?? "")) {
     return `Chain ${chain} sends the packet to no endpoint, which kube-proxy does not write: the dump lacks some of its rules.`;
   }
@@ -35,7 +43,9 @@ function whyNotPass(node: Node, path: Path): string | null {
   if (chain !== undefined && !iptables.tables.has("filter")) {
     return `Chain ${chain} sends the packet to no endpoint; whether it is then dropped stands in table filter, which is in no dump.`;
   }
-  const virtual = [...(dump.ipvs?.servers.values() ?? [])].some(({ address }) => address === node.packet.destination);
+  const virtual = [...(dump.ipvs?.servers.values() ?? [])].some(
+    ({ address }) => address === node.packet.destination,
+  );
   if (virtual && !iptables.tables.has("filter")) {
     return `IPVS has ${node.packet.destination}, but not this port; whether it is then rejected stands in table filter, which is in no dump.`;
   }
@@ -45,7 +55,8 @@ function whyNotPass(node: Node, path: Path): string | null {
 
 /** IPVS picks the endpoint; iptables' nat table says whether the source is masqueraded. */
 function withoutMarks(node: Node, flows: readonly Flow[], path: Path, outcome: Outcome): Outcome {
-  if (tablesOf(node)?.tables.has("nat") === true || !flows.some((flow) => flow.ipvs)) return outcome;
+  if (tablesOf(node)?.tables.has("nat") === true || !flows.some((flow) => flow.ipvs))
+    return outcome;
   path.note(
     "In IPVS mode iptables' rules say whether the source is masqueraded, and may drop or reject the packet; they are in no dump.",
   );

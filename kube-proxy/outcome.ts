@@ -2,7 +2,10 @@ import type { Answer, Endpoint } from "./answer";
 import type { Doubt, Flow } from "./flow";
 
 /** What comes of a packet as far as the dumps decide it. */
-export type Outcome = Pick<Answer, "verdict" | "endpoints" | "masquerade" | "affinitySeconds" | "reason">;
+export type Outcome = Pick<
+  Answer,
+  "verdict" | "endpoints" | "masquerade" | "affinitySeconds" | "reason"
+>;
 
 /** The outcome of all ways together: chances are mixed, and where a doubt makes a difference it is unknown. */
 export function outcomeOf(flows: readonly Flow[]): Outcome {
@@ -32,11 +35,15 @@ function either(yes: Outcome, no: Outcome, doubt: Doubt): Outcome {
       endpoints: dnat?.endpoints ?? [],
       masquerade: yes.masquerade === no.masquerade ? yes.masquerade : "unknown",
       affinitySeconds: yes.affinitySeconds ?? no.affinitySeconds,
-      reason: known?.reason ?? `It cannot be decided ${doubt.why}: either ${told(yes)}, or ${told(no)}.`,
+      reason:
+        known?.reason ?? `It cannot be decided ${doubt.why}: either ${told(yes)}, or ${told(no)}.`,
     };
   }
-  const endpoints = yes.endpoints.map((endpoint, at) => eitherEndpoint(endpoint, no.endpoints[at]!, yes, no));
-  if (yes.masquerade === no.masquerade) return { ...yes, ...masqueradeOf(endpoints, yes.masquerade) };
+  const endpoints = yes.endpoints.map((endpoint, at) =>
+    eitherEndpoint(endpoint, no.endpoints[at]!, yes, no),
+  );
+  if (yes.masquerade === no.masquerade)
+    return { ...yes, ...masqueradeOf(endpoints, yes.masquerade) };
   const reason = `${destinationOf(endpoints)}; whether the source is masqueraded depends on ${doubt.why}.`;
   return { ...yes, ...masqueradeOf(endpoints, "unknown"), reason };
 }
@@ -47,7 +54,13 @@ function eitherEndpoint(yes: Endpoint, no: Endpoint, ofYes: Outcome, ofNo: Outco
 }
 
 function sameEndpoints(a: readonly Endpoint[], b: readonly Endpoint[]): boolean {
-  return a.length === b.length && a.every((one, at) => one.address === b[at]!.address && Math.abs(one.probability - b[at]!.probability) < 1e-9);
+  return (
+    a.length === b.length &&
+    a.every(
+      (one, at) =>
+        one.address === b[at]!.address && Math.abs(one.probability - b[at]!.probability) < 1e-9,
+    )
+  );
 }
 
 function told({ verdict, endpoints }: Outcome): string {
@@ -67,7 +80,8 @@ function told({ verdict, endpoints }: Outcome): string {
 
 type Kind = Outcome["verdict"];
 
-const serviceOf = (flow: Flow): string | null => flow.dnat.filter((each) => each.kubeProxy).at(-1)?.to ?? null;
+const serviceOf = (flow: Flow): string | null =>
+  flow.dnat.filter((each) => each.kubeProxy).at(-1)?.to ?? null;
 
 function kindOf(flow: Flow): Kind {
   return flow.fate?.verdict ?? (serviceOf(flow) === null ? "pass" : "dnat");
@@ -76,17 +90,39 @@ function kindOf(flow: Flow): Kind {
 function ofChances(flows: readonly Flow[]): Outcome {
   const kinds = new Set(flows.map(kindOf));
   const endpoints = endpointsOf(flows);
-  const affinitySeconds = flows.map((flow) => flow.affinitySeconds).find((seconds) => seconds !== null) ?? null;
+  const affinitySeconds =
+    flows.map((flow) => flow.affinitySeconds).find((seconds) => seconds !== null) ?? null;
   const stopped = flows.find((flow) => flow.fate !== null);
   if (kinds.size > 1) {
-    const share = flows.filter((flow) => flow.fate !== null).reduce((sum, flow) => sum + flow.probability, 0);
+    const share = flows
+      .filter((flow) => flow.fate !== null)
+      .reduce((sum, flow) => sum + flow.probability, 0);
     const reason = `New connections fare differently: of ${percent(share)} it holds that ${lower(stopped?.fate?.why ?? "no rule sends them on.")}`;
     return { verdict: "unknown", ...masqueradeOf(endpoints, "unknown"), affinitySeconds, reason };
   }
   const [verdict] = [...kinds] as [Kind];
-  if (verdict === "pass") return { verdict, endpoints: [], masquerade: false, affinitySeconds: null, reason: whyPass(flows) };
-  if (verdict !== "dnat") return { verdict, endpoints: [], masquerade: false, affinitySeconds: null, reason: stopped!.fate!.why };
-  return { verdict, ...masqueradeOf(endpoints, false), affinitySeconds, reason: whyDnat(flows, endpoints) };
+  if (verdict === "pass")
+    return {
+      verdict,
+      endpoints: [],
+      masquerade: false,
+      affinitySeconds: null,
+      reason: whyPass(flows),
+    };
+  if (verdict !== "dnat")
+    return {
+      verdict,
+      endpoints: [],
+      masquerade: false,
+      affinitySeconds: null,
+      reason: stopped!.fate!.why,
+    };
+  return {
+    verdict,
+    ...masqueradeOf(endpoints, false),
+    affinitySeconds,
+    reason: whyDnat(flows, endpoints),
+  };
 }
 
 function endpointsOf(flows: readonly Flow[]): Endpoint[] {
@@ -105,17 +141,25 @@ function endpointsOf(flows: readonly Flow[]): Endpoint[] {
 }
 
 /** One answer for all where there is one; else each endpoint says its own. */
-function masqueradeOf(endpoints: readonly Endpoint[], none: boolean | "unknown"): Pick<Outcome, "endpoints" | "masquerade"> {
+function masqueradeOf(
+  endpoints: readonly Endpoint[],
+  none: boolean | "unknown",
+): Pick<Outcome, "endpoints" | "masquerade"> {
   const said = new Set(endpoints.map((endpoint) => endpoint.masquerade ?? none));
   if (said.size > 1) return { endpoints, masquerade: "unknown" };
   const [masquerade] = said.size === 1 ? [...said] : [none];
-  return { endpoints: endpoints.map(({ address, probability }) => ({ address, probability })), masquerade: masquerade! };
+  return {
+    endpoints: endpoints.map(({ address, probability }) => ({ address, probability })),
+    masquerade: masquerade!,
+  };
 }
 
 function whyPass(flows: readonly Flow[]): string {
-  if (flows.some((flow) => !flow.tracked)) return "A rule takes the packet out of connection tracking, so no Service rule sees it, and it goes on as it is.";
+  if (flows.some((flow) => !flow.tracked))
+    return "A rule takes the packet out of connection tracking, so no Service rule sees it, and it goes on as it is.";
   const other = flows.flatMap((flow) => flow.dnat)[0];
-  if (other !== undefined) return `No Service rule applies; a rule that is not kube-proxy's sends the packet to ${other.to}.`;
+  if (other !== undefined)
+    return `No Service rule applies; a rule that is not kube-proxy's sends the packet to ${other.to}.`;
   return "No Service rule applies, and the packet goes on as it is.";
 }
 
@@ -123,8 +167,11 @@ function whyDnat(flows: readonly Flow[], endpoints: readonly Endpoint[]): string
   const first = flows[0]!.dnat.find((each) => each.kubeProxy)!;
   const masquerading = flows.flatMap((flow) => flow.snat).find((each) => each.kubeProxy);
   const by = endpoints.length === 1 ? `, by ${first.by}` : "";
-  const always = flows.every((flow) => flow.snat.some((each) => each.kubeProxy)) ? "" : "on some ways ";
-  const source = masquerading === undefined ? "" : `; the source is ${always}masqueraded by ${masquerading.by}`;
+  const always = flows.every((flow) => flow.snat.some((each) => each.kubeProxy))
+    ? ""
+    : "on some ways ";
+  const source =
+    masquerading === undefined ? "" : `; the source is ${always}masqueraded by ${masquerading.by}`;
   return `${destinationOf(endpoints)}${by}${source}.`;
 }
 
@@ -132,7 +179,9 @@ function destinationOf(endpoints: readonly Endpoint[]): string {
   const [only] = endpoints;
   if (endpoints.length === 1) return `Goes to ${only!.address}`;
   const equal = endpoints.every((each) => Math.abs(each.probability - 1 / endpoints.length) < 1e-6);
-  const shares = equal ? `each with probability ${Number((1 / endpoints.length).toFixed(4))}` : "with unequal probabilities";
+  const shares = equal
+    ? `each with probability ${Number((1 / endpoints.length).toFixed(4))}`
+    : "with unequal probabilities";
   return `Goes to one of ${endpoints.length} endpoints, ${shares}`;
 }
 

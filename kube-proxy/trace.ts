@@ -27,15 +27,25 @@ export function trace(dump: NodeDump, packet: Packet): Answer {
   const flows = new Kernel(node, path, chainsOf(node, path)).run(sent(node, path));
   const outcome = asFarAsDumped(node, flows, path, outcomeOf(flows));
   remark(node, flows, path);
-  return { mode: modeOf(dump, flows), packet, steps: path.steps, ...outcome, notes: [...path.notes] };
+  return {
+    mode: modeOf(dump, flows),
+    packet,
+    steps: path.steps,
+    ...outcome,
+    notes: [...path.notes],
+  };
 }
 
 function chainsOf(node: Node, path: Path): BaseChain[] {
   const iptables = tablesOf(node);
-  const missing = Object.keys(builtIn).filter((name) => iptables !== null && !iptables.tables.has(name));
+  const missing = Object.keys(builtIn).filter(
+    (name) => iptables !== null && !iptables.tables.has(name),
+  );
   if (missing.includes("filter") || missing.includes("nat")) {
     const names = missing.filter((name) => name === "filter" || name === "nat");
-    path.note(`Table ${names.join(" and table ")} is in no dump, so what it would do to the packet is left out.`);
+    path.note(
+      `Table ${names.join(" and table ")} is in no dump, so what it would do to the packet is left out.`,
+    );
   }
   iptables?.notes.forEach((note) => path.note(note));
   return [
@@ -46,11 +56,21 @@ function chainsOf(node: Node, path: Path): BaseChain[] {
 }
 
 /** iptables-nft keeps its rules in tables that nft lists too, but without what nft has no words for. */
-function ofNftables({ dump: { ipvs, nftables }, family }: Node, iptables: Iptables | null, path: Path): BaseChain[] {
+function ofNftables(
+  { dump: { ipvs, nftables }, family }: Node,
+  iptables: Iptables | null,
+  path: Path,
+): BaseChain[] {
   if (nftables === null) return [];
   const inIpvsMode = (ipvs?.servers.size ?? 0) > 0;
   const asked = ({ family: of, name, ofIptables }: Table): boolean => {
-    if (!ofIptables || !(inIpvsMode || iptables?.tables.has(name) === true)) return true;
+    if (!ofIptables) return true;
+    if (!inIpvsMode && iptables?.tables.has(name) !== true) {
+      path.note(
+        `iptables keeps table ${of} ${name}, and nft does not show all that its rules ask: take \`iptables-save\` to be sure.`,
+      );
+      return true;
+    }
     const why =
       iptables?.tables.has(name) === true
         ? "iptables keeps it, and its own dump tells more"
@@ -64,7 +84,12 @@ function ofNftables({ dump: { ipvs, nftables }, family }: Node, iptables: Iptabl
 /** To one of its own addresses the node sends from that address, unless the program picks another. */
 function sent(node: Node, path: Path): Flow {
   const flow = start(node.packet);
-  if (flow.from !== "node" || flow.source !== null || isLocal(node, flow.destination, path) !== true) return flow;
+  if (
+    flow.from !== "node" ||
+    flow.source !== null ||
+    isLocal(node, flow.destination, path) !== true
+  )
+    return flow;
   path.note(`To ${flow.destination}, an address of its own, the node sends from that address.`);
   return { ...flow, source: flow.destination };
 }
@@ -74,7 +99,8 @@ function modeOf(dump: NodeDump, flows: readonly Flow[]): Answer["mode"] {
   if (flows.some((flow) => flow.ipvs) || (ipvs?.servers.size ?? 0) > 0) return "ipvs";
   const tables = [...(nftables?.tables.values() ?? [])];
   if (tables.some((table) => isKubeProxy(table))) return "nftables";
-  const ofIptables = dump.iptables4 !== null || dump.iptables6 !== null || tables.some((table) => table.ofIptables);
+  const ofIptables =
+    dump.iptables4 !== null || dump.iptables6 !== null || tables.some((table) => table.ofIptables);
   if (ofIptables) return "iptables";
   return ipvs === null ? "nftables" : "ipvs";
 }
@@ -91,6 +117,8 @@ function remark(node: Node, flows: readonly Flow[], path: Path): void {
   }
   const service = flows.some((flow) => flow.dnat.some((each) => each.kubeProxy));
   if (service && node.packet.destination.startsWith("127.")) {
-    path.note("A connection to 127.0.0.0/8 leaves it only where net.ipv4.conf.all.route_localnet is 1.");
+    path.note(
+      "A connection to 127.0.0.0/8 leaves it only where net.ipv4.conf.all.route_localnet is 1.",
+    );
   }
 }

@@ -15,12 +15,21 @@ const plain = `1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNO
 `;
 const expected = [
   { name: "lo", addresses: [{ address: "127.0.0.1", prefix: 8 }] },
-  { name: "eth0", addresses: [{ address: "192.0.2.1", prefix: 24 }, { address: "2001:db8::1", prefix: 64 }] },
+  {
+    name: "eth0",
+    addresses: [
+      { address: "192.0.2.1", prefix: 24 },
+      { address: "2001:db8::1", prefix: 64 },
+    ],
+  },
 ];
 
 it.each([
   ["ip addr", plain],
-  ["ip -br addr", "lo               UNKNOWN        127.0.0.1/8\neth0@if7         UP             192.0.2.1/24 2001:db8::1/64\n"],
+  [
+    "ip -br addr",
+    "lo               UNKNOWN        127.0.0.1/8\neth0@if7         UP             192.0.2.1/24 2001:db8::1/64\n",
+  ],
   [
     "ip -o addr",
     "1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n2: eth0    inet 192.0.2.1/24 brd 192.0.2.255 scope global eth0\n2: eth0    inet6 2001:db8::1/64 scope global\n",
@@ -35,9 +44,15 @@ it.each([
 });
 
 it("names file and line of what cannot be", () => {
-  expect(() => parse(plain.replace("192.0.2.1/24", "192.0.2.256/24"), "ip-addr", 1)).toThrow(/^ip-addr:7: expected an address such as 10\.0\.0\.1\/24, got 192\.0\.2\.256/);
-  expect(() => parse("    inet 10.0.0.1/24 scope global eth0", "ip-addr", 4)).toThrow(/^ip-addr:4: expected a line that names an interface/);
-  expect(() => parse('[{"ifname":"lo",', "ip-addr", 1)).toThrow(/^ip-addr:1: expected the whole JSON/);
+  expect(() => parse(plain.replace("192.0.2.1/24", "192.0.2.256/24"), "ip-addr", 1)).toThrow(
+    /^ip-addr:7: expected an address such as 10\.0\.0\.1\/24, got 192\.0\.2\.256/,
+  );
+  expect(() => parse("    inet 10.0.0.1/24 scope global eth0", "ip-addr", 4)).toThrow(
+    /^ip-addr:4: expected a line that names an interface/,
+  );
+  expect(() => parse('[{"ifname":"lo",', "ip-addr", 1)).toThrow(
+    /^ip-addr:1: expected the whole JSON/,
+  );
 });
 
 it.each([
@@ -51,7 +66,12 @@ it.each([
 });
 
 it("writes an address one way only", () => {
-  expect(["FD00:0:0::0:1", "10.0.0.1", "10.0.0.0/8", "name"].map(canonical)).toEqual(["fd00::1", "10.0.0.1", null, null]);
+  expect(["FD00:0:0::0:1", "10.0.0.1", "10.0.0.0/8", "name"].map(canonical)).toEqual([
+    "fd00::1",
+    "10.0.0.1",
+    null,
+    null,
+  ]);
 });
 
 describe("a source that is not given", () => {

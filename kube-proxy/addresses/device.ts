@@ -5,7 +5,8 @@ import type { Node } from "./node";
 import { isWithin, networkOf, overlaps, rangeOf } from "./range";
 
 /** Names that container runtimes and pod networks give to what leads to containers of this node only. */
-const ofContainers = /^(docker0|cni0|cbr0|kube-bridge|kube-ipvs0|dummy|nodelocaldns|br-|veth|cali|lxc|azv)/;
+const ofContainers =
+  /^(docker0|cni0|cbr0|kube-bridge|kube-ipvs0|dummy|nodelocaldns|br-|veth|cali|lxc|azv)/;
 /** Names that the kernel gives to network cards. */
 const ofMachine = /^(eth|en[opsx]\d|bond|wlan|wl[opsx])/;
 
@@ -15,7 +16,13 @@ export function fits(name: string, pattern: string): boolean {
 }
 
 /** Whether the packet's interface is `pattern`, as far as the flow, `ip addr` and where it comes from say. */
-export function isDevice(node: Node, flow: Flow, side: "in" | "out", pattern: string, path: Path): Decision {
+export function isDevice(
+  node: Node,
+  flow: Flow,
+  side: "in" | "out",
+  pattern: string,
+  path: Path,
+): Decision {
   const key = side === "in" ? "inDevice" : "outDevice";
   const device: Device = flow[key];
   if (pattern === "+") return true;
@@ -23,7 +30,8 @@ export function isDevice(node: Node, flow: Flow, side: "in" | "out", pattern: st
   if (device.like.some((like) => fits(like, pattern) || pattern === like)) return true;
   if (device.like.some((like) => !like.endsWith("+") && !fits(like, pattern))) return false;
   if (device.unlike.some((unlike) => fits(pattern, unlike))) return false;
-  const implied = side === "in" ? impliedIn(node, flow, pattern) : impliedOut(node, flow, pattern, path);
+  const implied =
+    side === "in" ? impliedIn(node, flow, pattern) : impliedOut(node, flow, pattern, path);
   if (implied !== null) return implied;
   return {
     why: `whether the packet ${side === "in" ? "comes in" : "goes out"} by ${pattern}`,
@@ -63,6 +71,11 @@ function bySubnet(node: Node, address: string, pattern: string): boolean | null 
     }
   }
   const named = node.dump.addresses?.interfaces.find((device) => device.name === pattern);
-  if (named !== undefined && ofContainers.test(pattern) && named.addresses.some((own) => own.prefix < 32)) return false;
+  if (
+    named !== undefined &&
+    ofContainers.test(pattern) &&
+    named.addresses.some((own) => own.prefix < 32)
+  )
+    return false;
   return null;
 }

@@ -27,7 +27,9 @@ export function isLocal(node: Node, address: string, path: Path): Decision {
   const { ipvs, nftables } = node.dump;
   if (ipvs === null && clusterAddress(node, address)) return false;
   if (nftables !== null && isNodePortAddress(nftables, node.family, address)) {
-    path.note(`${address} has NodePorts in kube-proxy's rules, so it is taken for one of the node's own.`);
+    path.note(
+      `${address} has NodePorts in kube-proxy's rules, so it is taken for one of the node's own.`,
+    );
     return true;
   }
   if (nftables !== null && isClusterAddress(nftables, node.family, address)) return false;

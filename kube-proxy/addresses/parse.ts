@@ -40,7 +40,10 @@ export function parse(text: string, file: string, firstLine: number): Addresses 
     const at = firstLine + index;
     const short = brief.exec(line);
     if (short !== null) {
-      for (const word of short[4]!.trim().split(/\s+/).filter((each) => /[.:]\w*.*\//.test(each))) {
+      for (const word of short[4]!
+        .trim()
+        .split(/\s+/)
+        .filter((each) => /[.:]\w*.*\//.test(each))) {
         const [address, prefix] = word.split("/");
         named(short[1]!).addresses.push(read(address!, prefix, file, at));
       }
@@ -52,7 +55,12 @@ export function parse(text: string, file: string, firstLine: number): Addresses 
     const found = inet.exec(line);
     if (found === null) return;
     if (current === null) {
-      throw new DumpProblem(file, at, "a line that names an interface before its addresses", line.trim());
+      throw new DumpProblem(
+        file,
+        at,
+        "a line that names an interface before its addresses",
+        line.trim(),
+      );
     }
     current.addresses.push(read(found[1]!, found[3] ?? found[6], file, at));
   });
@@ -83,7 +91,14 @@ function fromJson(text: string, file: string, firstLine: number): Addresses {
         name: String(row["ifname"]),
         addresses: list(row["addr_info"])
           .filter((info) => typeof info["local"] === "string")
-          .map((info) => read(String(info["local"]), info["prefixlen"] === undefined ? undefined : String(info["prefixlen"]), file, firstLine)),
+          .map((info) =>
+            read(
+              String(info["local"]),
+              info["prefixlen"] === undefined ? undefined : String(info["prefixlen"]),
+              file,
+              firstLine,
+            ),
+          ),
       })),
   };
 }

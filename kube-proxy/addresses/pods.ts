@@ -25,7 +25,8 @@ const known = new WeakMap<Iptables, Pods>();
 /** Where pods are, told from the first rule of kube-proxy that tells pods from others. */
 export function podsOf(dump: NodeDump, family: 4 | 6): Pods {
   const iptables = family === 4 ? dump.iptables4 : dump.iptables6;
-  const own = iptables === null ? { ranges: [], devices: [] } : (known.get(iptables) ?? look(iptables));
+  const own =
+    iptables === null ? { ranges: [], devices: [] } : (known.get(iptables) ?? look(iptables));
   if (iptables !== null) known.set(iptables, own);
   if (dump.nftables === null) return own;
   const { ranges, devices } = podsOfNftables(dump.nftables, family);
@@ -38,10 +39,15 @@ export function podsOf(dump: NodeDump, family: 4 | 6): Pods {
 function look(iptables: Iptables): Pods {
   for (const text of rulesOf(iptables)) {
     if (!worthALook.test(text)) continue;
-    const range = bySource.map((pattern) => rangeOf(pattern.exec(text)?.[1] ?? "")).find((each) => each !== null);
+    const range = bySource
+      .map((pattern) => rangeOf(pattern.exec(text)?.[1] ?? ""))
+      .find((each) => each !== null);
     // A single address would be an endpoint that reaches itself.
-    if (range?.family === iptables.family && range.low !== range.high) return { ranges: [range], devices: [] };
-    const device = byDevice.map((pattern) => pattern.exec(text)?.[1]).find((name) => name !== undefined);
+    if (range?.family === iptables.family && range.low !== range.high)
+      return { ranges: [range], devices: [] };
+    const device = byDevice
+      .map((pattern) => pattern.exec(text)?.[1])
+      .find((name) => name !== undefined);
     if (device !== undefined) return { ranges: [], devices: [device] };
   }
   return { ranges: [], devices: [] };

@@ -76,7 +76,6 @@ export function canonical(text: string): string | null {
 export function networkOf(address: string, prefix: number): string {
   const range = rangeOf(`${address}/${prefix}`);
   if (range === null) return `${address}/${prefix}`;
-  const low =
-    range.family === 4 ? Address4.fromBigInt(range.low) : Address6.fromBigInt(range.low);
+  const low = range.family === 4 ? Address4.fromBigInt(range.low) : Address6.fromBigInt(range.low);
   return `${low.correctForm()}/${prefix}`;
 }

@@ -1,5 +1,8 @@
+import { Address4, Address6 } from "ip-address";
+
 import type { Decision, Flow } from "../flow";
 import type { Path } from "../path";
+import { isLocal } from "./local";
 import type { Node } from "./node";
 import { isSingle, isWithin, overlaps, type Range, rangeOf } from "./range";
 
@@ -9,7 +12,13 @@ const loopback = ["127.0.0.0/8", "::1"].map((text) => rangeOf(text)!);
  * Whether the source lies in `range`. Without a source only what `from` implies is known.
  * `ownEndpoint`: the question is whether a pod reaches itself, which an unnamed source does not.
  */
-export function isSourceIn(node: Node, flow: Flow, range: Range, ownEndpoint: boolean, path: Path): Decision {
+export function isSourceIn(
+  node: Node,
+  flow: Flow,
+  range: Range,
+  ownEndpoint: boolean,
+  path: Path,
+): Decision {
   if (range.family !== node.family) return false;
   if (flow.source !== null) {
     const source = rangeOf(flow.source);
@@ -21,6 +30,8 @@ export function isSourceIn(node: Node, flow: Flow, range: Range, ownEndpoint: bo
     path.note("No source is given, so it is taken to be none of the Service's own endpoints.");
     return false;
   }
+  if (flow.from !== "node" && isSingle(range) && isLocal(node, written(range), path) === true)
+    return false;
   const why = `whether the source is in ${written(range)}: none is given`;
   const pods = node.podRanges;
   switch (flow.from) {
@@ -48,11 +59,8 @@ function ofNode(node: Node, range: Range, why: string): Decision {
   return { why };
 }
 
-function written(range: Range): string {
+function written({ family, low, high }: Range): string {
   const text = (value: bigint): string =>
-    range.family === 4
-      ? [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 255n).join(".")
-      : value.toString(16);
-  if (isSingle(range)) return text(range.low);
-  return `${text(range.low)}–${text(range.high)}`;
+    (family === 4 ? Address4.fromBigInt(value) : Address6.fromBigInt(value)).correctForm();
+  return low === high ? text(low) : `${text(low)}–${text(high)}`;
 }

@@ -29,7 +29,8 @@ const indexes = new WeakMap<IpSet, Index>();
 /** Whether the packet's addresses and port, taken by `sides` (`dst,dst,src`), are in the set. */
 export function isInSet(name: string, question: Question, depth = 0): Decision {
   const set = question.node.dump.ipsets?.sets.get(name);
-  if (set === undefined) return { why: `whether the packet is in set ${name}, which is in no dump` };
+  if (set === undefined)
+    return { why: `whether the packet is in set ${name}, which is in no dump` };
   if (set.type === "list:set") {
     if (depth > 8) return { why: `whether the packet is in set ${name}, which contains itself` };
     return anyOf(set.members.map((member) => isInSet(member.split(" ")[0]!, question, depth + 1)));
@@ -38,9 +39,10 @@ export function isInSet(name: string, question: Question, depth = 0): Decision {
   const types = set.type.slice(set.type.indexOf(":") + 1).split(",");
   const index = indexOf(set);
   const first = types[0] === "port" ? String(question.flow.port) : addressOf(question, 0);
-  const candidates = first === null
-    ? [...[...index.byFirst.values()].flat(), ...index.others]
-    : [...(index.byFirst.get(first) ?? []), ...index.others];
+  const candidates =
+    first === null
+      ? [...[...index.byFirst.values()].flat(), ...index.others]
+      : [...(index.byFirst.get(first) ?? []), ...index.others];
   const found = candidates.map((member) => ({ member, fits: memberFits(member, types, question) }));
   const sure = found.filter((each) => each.fits === true).map((each) => each.member);
   const best = sure.sort((a, b) => b.prefix - a.prefix)[0];
@@ -70,7 +72,13 @@ function memberFits(member: Member, types: readonly string[], question: Question
   return open;
 }
 
-function partFits(part: string, type: string, at: number, member: Member, question: Question): Decision {
+function partFits(
+  part: string,
+  type: string,
+  at: number,
+  member: Member,
+  question: Question,
+): Decision {
   const { node, flow, path } = question;
   if (type === "port") return portFits(part, question.sides[at], flow);
   if (type === "mark") return Number(part) === flow.mark;

@@ -25,9 +25,15 @@ it("reads ipset save and ipset list alike", () => {
 });
 
 it("names file and line of what is cut off", () => {
-  expect(() => parse(listed.replace("10.244.1.9\n", ""), "ipset", 10)).toThrow(/^ipset:10: expected 3 members of set clients, got 2; the dump is cut off/);
-  expect(() => parse(listed.slice(0, listed.indexOf("Header")), "ipset", 1)).toThrow(/expected the members of set clients/);
-  expect(() => parse("add clients 10.0.0.1", "ipset", 1)).toThrow(/`create clients` before its members/);
+  expect(() => parse(listed.replace("10.244.1.9\n", ""), "ipset", 10)).toThrow(
+    /^ipset:10: expected 3 members of set clients, got 2; the dump is cut off/,
+  );
+  expect(() => parse(listed.slice(0, listed.indexOf("Header")), "ipset", 1)).toThrow(
+    /expected the members of set clients/,
+  );
+  expect(() => parse("add clients 10.0.0.1", "ipset", 1)).toThrow(
+    /`create clients` before its members/,
+  );
 });
 
 describe("a packet is in a set", () => {
@@ -60,7 +66,13 @@ describe("a packet is in a set", () => {
     ["hash:ip,port", "9.9.9.9,tcp:80", "dst,src", to("9.9.9.9:80"), "unknown"],
   ])("%s %s by %s", (type, member, sides, question, expected) => {
     const range = type === "bitmap:port" ? "range 0-65535" : "family inet";
-    expect(drops(`create some ${type} ${range}\nadd some ${member}\n`, `--match-set some ${sides}`, question)).toBe(expected);
+    expect(
+      drops(
+        `create some ${type} ${range}\nadd some ${member}\n`,
+        `--match-set some ${sides}`,
+        question,
+      ),
+    ).toBe(expected);
   });
 
   it("of sets, and not where the match is negated", () => {

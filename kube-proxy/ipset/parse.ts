@@ -31,20 +31,33 @@ export function parse(text: string, file: string, firstLine: number): IpSets {
 
 type Begin = (name: string, type: string, family: 4 | 6, line: number) => Draft;
 
-function readSave(text: string, file: string, firstLine: number, sets: Map<string, Draft>, begin: Begin): void {
+function readSave(
+  text: string,
+  file: string,
+  firstLine: number,
+  sets: Map<string, Draft>,
+  begin: Begin,
+): void {
   text.split("\n").forEach((raw, index) => {
     const line = raw.trim();
     const at = firstLine + index;
     if (line === "" || line.startsWith("#")) return;
     const [verb, name, type, ...options] = line.split(/\s+/);
     if (name === undefined || type === undefined) {
-      throw new DumpProblem(file, at, "`create NAME TYPE …` or `add NAME MEMBER`", line, "the dump is cut off: take it again");
+      throw new DumpProblem(
+        file,
+        at,
+        "`create NAME TYPE …` or `add NAME MEMBER`",
+        line,
+        "the dump is cut off: take it again",
+      );
     }
     if (verb === "create") {
       begin(name, type, options[options.indexOf("family") + 1] === "inet6" ? 6 : 4, at);
     } else if (verb === "add") {
       const set = sets.get(name);
-      if (set === undefined) throw new DumpProblem(file, at, `\`create ${name}\` before its members`, line);
+      if (set === undefined)
+        throw new DumpProblem(file, at, `\`create ${name}\` before its members`, line);
       checkMember(set, type, file, at);
       set.members.push([type, ...options].join(" "));
     } else {
@@ -56,13 +69,21 @@ function readSave(text: string, file: string, firstLine: number, sets: Map<strin
 /** ipset prints addresses, never names: anything else was mistyped or cut off. */
 function checkMember(set: Draft, member: string, file: string, line: number): void {
   const parts = member.split(",");
-  set.type.slice(set.type.indexOf(":") + 1).split(",").forEach((kind, at) => {
-    if (kind !== "ip" && kind !== "net") return;
-    const ends = (parts[at] ?? "").split("/")[0]!.split("-");
-    if (!ends.every((address) => isIP(address) > 0)) {
-      throw new DumpProblem(file, line, `a member of set ${set.name}, of type ${set.type}`, member);
-    }
-  });
+  set.type
+    .slice(set.type.indexOf(":") + 1)
+    .split(",")
+    .forEach((kind, at) => {
+      if (kind !== "ip" && kind !== "net") return;
+      const ends = (parts[at] ?? "").split("/")[0]!.split("-");
+      if (!ends.every((address) => isIP(address) > 0)) {
+        throw new DumpProblem(
+          file,
+          line,
+          `a member of set ${set.name}, of type ${set.type}`,
+          member,
+        );
+      }
+    });
 }
 
 function readList(text: string, file: string, firstLine: number, begin: Begin): void {
@@ -84,7 +105,10 @@ function readList(text: string, file: string, firstLine: number, begin: Begin): 
     const line = raw.trim();
     const at = firstLine + index;
     if (line === "") return;
-    const field = /^(Name|Type|Revision|Header|Size in memory|References|Number of entries|Members|Default|Timeout|Comment):\s*(.*)$/.exec(line);
+    const field =
+      /^(Name|Type|Revision|Header|Size in memory|References|Number of entries|Members|Default|Timeout|Comment):\s*(.*)$/.exec(
+        line,
+      );
     if (field === null) {
       if (set === null) throw new DumpProblem(file, at, "`Name:` and `Type:` before members", line);
       checkMember(set, line.split(" ")[0]!, file, at);

@@ -17,7 +17,7 @@ export interface Action {
 }
 
 /** Chains that kube-proxy writes; other programs have names that only look alike. */
-const ofKubeProxy = /^KUBE-(?!ROUTER|NWPLCY|POD-FW|NETPOL)/;
+export const ofKubeProxy = /^KUBE-(?!ROUTER|NWPLCY|POD-FW|NETPOL)/;
 
 const onward: Readonly<Record<string, string>> = {
   LOG: "logs the packet",
@@ -62,7 +62,9 @@ export function act(action: Action): Ways | null {
       tell("drops the packet");
       return ended(end(flow, "drop", because(action, "drops it")));
     case "REJECT":
-      tell(`rejects the packet with ${target.options.get("--reject-with")?.[0] ?? "icmp-port-unreachable"}`);
+      tell(
+        `rejects the packet with ${target.options.get("--reject-with")?.[0] ?? "icmp-port-unreachable"}`,
+      );
       return ended(end(flow, "reject", because(action, "rejects it")));
     case "MARK":
       return mark(action);
@@ -86,7 +88,9 @@ export function act(action: Action): Ways | null {
       return ended(end(flow, "unknown", because(action, "hands it to a program that decides")));
     case "TPROXY":
       tell("hands the packet to a proxy on the node");
-      return ended(end(flow, "unknown", because(action, "hands it to a proxy on the node, which decides")));
+      return ended(
+        end(flow, "unknown", because(action, "hands it to a proxy on the node, which decides")),
+      );
     default:
       return null;
   }
@@ -103,7 +107,11 @@ function because({ rule, chain, walk, specification }: Action, does: string): st
 
 export function translation({ rule, chain, walk }: Action, to: string): Translation {
   const kubeProxy = ofKubeProxy.test(chain.name);
-  return { to, by: `table ${walk.table.name}, chain ${chain.name}: \`${shorten(rule.text)}\``, kubeProxy };
+  return {
+    to,
+    by: `table ${walk.table.name}, chain ${chain.name}: \`${shorten(rule.text)}\``,
+    kubeProxy,
+  };
 }
 
 const markOptions = ["--set-xmark", "--set-mark", "--or-mark", "--and-mark", "--xor-mark"];
@@ -111,12 +119,19 @@ const markOptions = ["--set-xmark", "--set-mark", "--or-mark", "--and-mark", "--
 function mark({ target, flow, tell }: Action): Ways {
   const option = markOptions.find((name) => target.options.has(name)) ?? "";
   const value = setMark(flow.mark, option, target.options.get(option)?.[0] ?? "0");
-  tell(value === flow.mark ? `leaves the mark at ${hex(value)}` : `sets the mark from ${hex(flow.mark)} to ${hex(value)}`);
+  tell(
+    value === flow.mark
+      ? `leaves the mark at ${hex(value)}`
+      : `sets the mark from ${hex(flow.mark)} to ${hex(value)}`,
+  );
   return next({ ...flow, mark: value });
 }
 
 function connmark({ target, flow, tell }: Action): Ways {
-  const mask = Number(target.options.get("--mask")?.[0] ?? target.options.get("--ctmask")?.[0] ?? 0xffffffff) >>> 0;
+  const mask =
+    Number(
+      target.options.get("--mask")?.[0] ?? target.options.get("--ctmask")?.[0] ?? 0xffffffff,
+    ) >>> 0;
   const copied = (from: number, to: number): number => ((to & ~mask) | (from & mask)) >>> 0;
   if (target.options.has("--save-mark")) {
     tell("keeps the mark with the connection");
@@ -128,7 +143,10 @@ function connmark({ target, flow, tell }: Action): Ways {
   }
   const option = markOptions.find((name) => target.options.has(name)) ?? "";
   tell("sets the connection's mark");
-  return next({ ...flow, connmark: setMark(flow.connmark, option, target.options.get(option)?.[0] ?? "0") });
+  return next({
+    ...flow,
+    connmark: setMark(flow.connmark, option, target.options.get(option)?.[0] ?? "0"),
+  });
 }
 
 function track({ target, flow, tell }: Action): Ways {
@@ -148,4 +166,3 @@ function rewriteSource(action: Action): Flow {
   const by = translation(action, to ?? "the address of the outgoing interface");
   return { ...flow, sourceSettled: true, snat: [...flow.snat, by] };
 }
-

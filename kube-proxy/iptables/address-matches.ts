@@ -27,8 +27,12 @@ const source = matching((text) => {
   const read = ranges(text);
   if (read === null) return () => unnamed(text);
   return (flow, { node, path }, chain) => {
-    const decisions = read.map((range) => isSourceIn(node, flow, range, chain.startsWith("KUBE-SEP-"), path));
-    return decisions.find((each) => each === true) ?? decisions.find((each) => each !== false) ?? false;
+    const decisions = read.map((range) =>
+      isSourceIn(node, flow, range, chain.startsWith("KUBE-SEP-"), path),
+    );
+    return (
+      decisions.find((each) => each === true) ?? decisions.find((each) => each !== false) ?? false
+    );
   };
 });
 
@@ -42,7 +46,11 @@ const destination = matching((text) => {
 });
 
 const device = (side: "in" | "out"): Match =>
-  matching((pattern) => (flow, { node, path }) => isDevice(node, flow, side, pattern, path));
+  matching(
+    (pattern) =>
+      (flow, { node, path }) =>
+        isDevice(node, flow, side, pattern, path),
+  );
 
 const multicast = ["224.0.0.0/4", "ff00::/8"].map((text) => rangeOf(text)!);
 
@@ -59,14 +67,21 @@ function kind(local: Decision, address: string | null, type: string): Decision {
 
 function addressType(side: "source" | "destination"): Match {
   return matching((types): Test => (flow, { node, path }) => {
-    const local = side === "source" ? isSourceLocal(node, flow.source, path) : isLocal(node, flow.destination, path);
+    const local =
+      side === "source"
+        ? isSourceLocal(node, flow.source, path)
+        : isLocal(node, flow.destination, path);
     const decisions = types.split(",").map((type) => kind(local, flow[side], type));
-    return decisions.find((each) => each === true) ?? decisions.find((each) => each !== false) ?? false;
+    return (
+      decisions.find((each) => each === true) ?? decisions.find((each) => each !== false) ?? false
+    );
   });
 }
 
 /** Only a packet that came over a bridge has a bridge port; only pods are behind one. */
-const bridged: Match = matching(() => (flow) => flow.from === "pod" ? { why: "whether the pod is behind a bridge" } : false);
+const bridged: Match = matching(
+  () => (flow) => (flow.from === "pod" ? { why: "whether the pod is behind a bridge" } : false),
+);
 
 const flag = (match: Match): Match => ({
   values: 0,
@@ -92,8 +107,16 @@ export const addressMatches: Readonly<Record<string, Match>> = {
   "--limit-iface-out": silent(0),
   "--physdev-is-in": flag(bridged),
   "--physdev-is-bridged": flag(bridged),
-  "--physdev-is-out": flag(matching(() => (flow) => flow.dnat.length > 0 ? false : { why: "whether the packet leaves over a bridge" })),
-  "--physdev-in": matching((name) => (flow) => flow.from === "node" ? false : { why: `whether the packet comes in by bridge port ${name}` }),
+  "--physdev-is-out": flag(
+    matching(
+      () => (flow) =>
+        flow.dnat.length > 0 ? false : { why: "whether the packet leaves over a bridge" },
+    ),
+  ),
+  "--physdev-in": matching(
+    (name) => (flow) =>
+      flow.from === "node" ? false : { why: `whether the packet comes in by bridge port ${name}` },
+  ),
   "--physdev-out": open(1, (name) => `whether the packet goes out by bridge port ${name}`),
   "--mac-source": open(1, (mac) => `whether the sender has the MAC address ${mac}`),
 };

@@ -15,7 +15,10 @@ export function candidates(chain: Chain, flow: Flow): readonly Rule[] {
   if (chain.rules.length <= few) return chain.rules;
   const index = indexes.get(chain) ?? indexOf(chain);
   indexes.set(chain, index);
-  const own = [...(index.byKey.get(flow.destination) ?? []), ...(index.byKey.get(`:${flow.port}`) ?? [])];
+  const own = [
+    ...(index.byKey.get(flow.destination) ?? []),
+    ...(index.byKey.get(`:${flow.port}`) ?? []),
+  ];
   if (own.length === 0 && index.others.length === chain.rules.length) return chain.rules;
   return [...own, ...index.others].sort((a, b) => a - b).map((at) => chain.rules[at]!);
 }
@@ -65,7 +68,9 @@ function optionOf(text: string, name: string): string | null {
 function keyOfListed(text: string): string | null {
   const columns = text.split(/\/\*/)[0]!.trim().split(/\s+/);
   const any = /^(anywhere|0\.0\.0\.0\/0|::\/0)$/;
-  const source = columns.findIndex((word) => any.test(word) || /^!?[0-9a-f.:]*[.:][0-9a-f.:]*(\/\d+)?$/i.test(word));
+  const source = columns.findIndex(
+    (word) => any.test(word) || /^!?[0-9a-f.:]*[.:][0-9a-f.:]*(\/\d+)?$/i.test(word),
+  );
   const destination = source < 0 ? undefined : columns[source + 1];
   return destination !== undefined && /^\d+(\.\d+){3}$/.test(destination) ? destination : null;
 }

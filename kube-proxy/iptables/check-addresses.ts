@@ -3,13 +3,20 @@ import { isIP } from "node:net";
 import { DumpProblem } from "../dump-problem";
 
 /** What nearly all rules have; the others take longer to tell. */
-const plain = /^((25[0-5]|2[0-4]\d|1?\d?\d)(\.(?=\d)|(?=[/:]|$))){4}(\/(3[0-2]|[12]?\d)|:\d{1,4})?$/;
+const plain =
+  /^((25[0-5]|2[0-4]\d|1?\d?\d)(\.(?=\d)|(?=[/:]|$))){4}(\/(3[0-2]|[12]?\d)|:\d{1,4})?$/;
 const options = / (?:-[sd]|--to-destination) (?:! )?(\S+)/g;
 
 /** What iptables-save prints for an address is one; a misprint would match nothing, and nobody would see why. */
 export function checkAddresses(rule: string, file: string, line: number): void {
   const wrong = misprinted(rule) && misprinted(rule.replace(/"[^"]*"/g, '""'));
-  if (wrong) throw new DumpProblem(file, line, "an address such as 10.0.0.1, 10.0.0.0/8 or 10.0.0.1:80", wrong);
+  if (wrong)
+    throw new DumpProblem(
+      file,
+      line,
+      "an address such as 10.0.0.1, 10.0.0.0/8 or 10.0.0.1:80",
+      wrong,
+    );
 }
 
 function misprinted(rule: string): string | undefined {

@@ -7,6 +7,9 @@ export function clusterAddress(node: Node, address: string): boolean {
   const tables = tablesOf(node);
   return ["nat", "filter"].some((name) => {
     const chain = tables?.tables.get(name)?.chains.get("KUBE-SERVICES");
-    return chain !== undefined && rulesFor(chain, address).some((rule) => /cluster IP|has no endpoints/.test(rule.text));
+    return (
+      chain !== undefined &&
+      rulesFor(chain, address).some((rule) => /cluster IP|has no endpoints/.test(rule.text))
+    );
   });
 }

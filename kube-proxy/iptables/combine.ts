@@ -21,16 +21,28 @@ export function combine(dumps: readonly Iptables[]): Iptables | null {
       if (known.by.exactness === other.exactness && known.table.whole && table.whole) {
         if (known.by.file !== other.file && sameRules(known.table, table)) continue;
         const got = `another one than in ${known.by.file}:${known.table.line}`;
-        throw new DumpProblem(other.file, table.line, `table ${table.name} once`, got, "give the dumps of one node, taken at one time");
+        throw new DumpProblem(
+          other.file,
+          table.line,
+          `table ${table.name} once`,
+          got,
+          "give the dumps of one node, taken at one time",
+        );
       }
       if (known.by.exactness > other.exactness) {
-        notes.add(`Table ${table.name} is taken from ${known.by.file}, which tells more exactly what ${other.file} says of it.`);
+        notes.add(
+          `Table ${table.name} is taken from ${known.by.file}, which tells more exactly what ${other.file} says of it.`,
+        );
         if (known.table.whole) continue;
       }
       tables.set(table.name, { table: join(known.table, known.by, table, other), by: known.by });
     }
   }
-  return { ...first, tables: new Map([...tables].map(([name, { table }]) => [name, table])), notes: [...notes] };
+  return {
+    ...first,
+    tables: new Map([...tables].map(([name, { table }]) => [name, table])),
+    notes: [...notes],
+  };
 }
 
 function join(known: Table, by: Iptables, other: Table, from: Iptables): Table {
@@ -38,7 +50,8 @@ function join(known: Table, by: Iptables, other: Table, from: Iptables): Table {
   for (const chain of other.chains.values()) {
     const before = chains.get(chain.name);
     if (before === undefined) chains.set(chain.name, chain);
-    else if (by.exactness === from.exactness) chains.set(chain.name, once(before, chain, known.name, from.file));
+    else if (by.exactness === from.exactness)
+      chains.set(chain.name, once(before, chain, known.name, from.file));
   }
   return { ...known, chains, whole: known.whole || other.whole };
 }
@@ -49,7 +62,13 @@ export function once(before: Chain, after: Chain, table: string, file: string): 
   if (before.rules.length === 0) return { ...after, policy: before.policy ?? after.policy };
   if (before === after || rulesOf(before) === rulesOf(after)) return before;
   const mend = "which one holds cannot be told: leave one of them out";
-  throw new DumpProblem(file, after.rules[0]!.line, `chain ${after.name} of table ${table} once`, "it again with other rules", mend);
+  throw new DumpProblem(
+    file,
+    after.rules[0]!.line,
+    `chain ${after.name} of table ${table} once`,
+    "it again with other rules",
+    mend,
+  );
 }
 
 function sameRules(one: Table, other: Table): boolean {
@@ -65,6 +84,8 @@ function sameRules(one: Table, other: Table): boolean {
 
 /** Without the counters, which go on between two dumps. */
 function rulesOf(chain: Chain): string {
-  const rules = chain.rules.map((rule) => (chain.columns?.verbose === true ? rule.text.replace(/^\s*\S+\s+\S+\s+/, "") : rule.text));
+  const rules = chain.rules.map((rule) =>
+    chain.columns?.verbose === true ? rule.text.replace(/^\s*\S+\s+\S+\s+/, "") : rule.text,
+  );
   return rules.map((rule) => rule.trim().replace(/\s+/g, " ")).join("\n");
 }

@@ -24,7 +24,8 @@ COMMIT
 `;
 
 describe("Kubernetes 1.11", () => {
-  const services = nat(`-A KUBE-SERVICES ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p tcp -m comment --comment "a/web:http cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ
+  const services =
+    nat(`-A KUBE-SERVICES ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p tcp -m comment --comment "a/web:http cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ
 -A KUBE-SERVICES -d 10.96.0.10/32 -p tcp -m comment --comment "a/web:http cluster IP" -m tcp --dport 80 -j KUBE-SVC-AAAAAAAAAAAAAAAA
 -A KUBE-SERVICES -m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS
 -A KUBE-SVC-AAAAAAAAAAAAAAAA -m comment --comment "a/web:http" -m statistic --mode random --probability 0.33332999982 -j KUBE-SEP-AAAAAAAAAAAAAAAA
@@ -45,18 +46,20 @@ describe("Kubernetes 1.11", () => {
   it("spreads over three endpoints alike, though it prints a third with five digits", () => {
     const node = nodeOf(services, filter("ACCEPT", forward), oneNode);
 
-    expect(brief(ask(node, "pod 10.244.1.9 > 10.96.0.10:80"))).toBe(`dnat ${thirds} masquerade=false`);
-    expect(ask(node, "pod 10.244.1.9 > 10.96.0.10:80").endpoints.map((each) => each.probability)).toEqual([
-      expect.closeTo(1 / 3, 12),
-      expect.closeTo(1 / 3, 12),
-      expect.closeTo(1 / 3, 12),
-    ]);
+    expect(brief(ask(node, "pod 10.244.1.9 > 10.96.0.10:80"))).toBe(
+      `dnat ${thirds} masquerade=false`,
+    );
+    expect(
+      ask(node, "pod 10.244.1.9 > 10.96.0.10:80").endpoints.map((each) => each.probability),
+    ).toEqual([expect.closeTo(1 / 3, 12), expect.closeTo(1 / 3, 12), expect.closeTo(1 / 3, 12)]);
   });
 
   it("masquerades outside clients by the mark rule that stands in KUBE-SERVICES", () => {
     const node = nodeOf(services, filter("ACCEPT", forward), oneNode);
 
-    expect(brief(ask(node, "outside 198.51.100.9 > 10.96.0.10:80"))).toBe(`dnat ${thirds} masquerade=true`);
+    expect(brief(ask(node, "outside 198.51.100.9 > 10.96.0.10:80"))).toBe(
+      `dnat ${thirds} masquerade=true`,
+    );
   });
 
   it("drops unmarked packets where Docker set FORWARD's policy to DROP, and lets marked ones pass", () => {
@@ -64,7 +67,9 @@ describe("Kubernetes 1.11", () => {
 
     expect(brief(ask(node, "pod 10.244.1.9 > 10.96.0.10:80"))).toBe("drop");
     expect(ask(node, "pod 10.244.1.9 > 10.96.0.10:80").reason).toContain("policy of chain FORWARD");
-    expect(brief(ask(node, "outside 198.51.100.9 > 10.96.0.10:80"))).toBe(`dnat ${thirds} masquerade=true`);
+    expect(brief(ask(node, "outside 198.51.100.9 > 10.96.0.10:80"))).toBe(
+      `dnat ${thirds} masquerade=true`,
+    );
   });
 
   it("rejects a Service without endpoints only from the node, since FORWARD does not go to KUBE-SERVICES", () => {
@@ -102,7 +107,10 @@ describe("KUBE-XLB, of Kubernetes before 1.24", () => {
   const some = 'Balancing rule 0 for a/web:http" -j KUBE-SEP-AAAAAAAAAAAAAAAA';
 
   it("drops outside clients by mark 0x8000 where no endpoint is local", () => {
-    const answer = ask(nodeOf(services(none), firewall, oneNode), "outside 198.51.100.9 > 192.0.2.1:30080");
+    const answer = ask(
+      nodeOf(services(none), firewall, oneNode),
+      "outside 198.51.100.9 > 192.0.2.1:30080",
+    );
 
     expect(brief(answer)).toBe("drop");
     expect(answer.reason).toContain("KUBE-FIREWALL");
@@ -111,15 +119,21 @@ describe("KUBE-XLB, of Kubernetes before 1.24", () => {
   it("sends outside clients to local endpoints only, unmasked", () => {
     const node = nodeOf(services(some), firewall, oneNode);
 
-    expect(brief(ask(node, "outside 198.51.100.9 > 192.0.2.1:30080"))).toBe("dnat 10.244.1.5:8080=1 masquerade=false");
+    expect(brief(ask(node, "outside 198.51.100.9 > 192.0.2.1:30080"))).toBe(
+      "dnat 10.244.1.5:8080=1 masquerade=false",
+    );
   });
 
   it("sends pods and the node to all endpoints, the node masqueraded", () => {
     const node = nodeOf(services(none), firewall, oneNode);
     const halves = "10.244.1.5:8080=0.5 10.244.2.5:8080=0.5";
 
-    expect(brief(ask(node, "pod 10.244.1.9 > 192.0.2.1:30080"))).toBe(`dnat ${halves} masquerade=false`);
-    expect(brief(ask(node, "node 192.0.2.1 > 192.0.2.1:30080"))).toBe(`dnat ${halves} masquerade=true`);
+    expect(brief(ask(node, "pod 10.244.1.9 > 192.0.2.1:30080"))).toBe(
+      `dnat ${halves} masquerade=false`,
+    );
+    expect(brief(ask(node, "node 192.0.2.1 > 192.0.2.1:30080"))).toBe(
+      `dnat ${halves} masquerade=true`,
+    );
     expect(brief(ask(node, "node - > 127.0.0.1:30080"))).toBe(`dnat ${halves} masquerade=true`);
   });
 

@@ -21,7 +21,14 @@ interface Rules {
 }
 
 /** kube-proxy's rules for one Service, with others around them; for tests. */
-export const tables = ({ raw, mangle, beforeServices = "", nat = "", filter = "", forwardPolicy = "ACCEPT" }: Rules): string => `
+export const tables = ({
+  raw,
+  mangle,
+  beforeServices = "",
+  nat = "",
+  filter = "",
+  forwardPolicy = "ACCEPT",
+}: Rules): string => `
 ${raw === undefined ? "" : `*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n${raw}\nCOMMIT`}
 ${mangle === undefined ? "" : `*mangle\n:PREROUTING ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n${mangle}\nCOMMIT`}
 *nat
@@ -47,4 +54,5 @@ COMMIT
 
 export const pod = "pod 10.244.1.9 > 10.96.0.10:80";
 export const toPod = "dnat 10.244.2.5:8080=1 masquerade=false";
-export const answer = (rules: Rules, question: string) => ask(nodeOf(tables(rules), oneNode), question);
+export const answer = (rules: Rules, question: string) =>
+  ask(nodeOf(tables(rules), oneNode), question);

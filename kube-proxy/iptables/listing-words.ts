@@ -12,7 +12,8 @@ export interface ListedRule {
   readonly rest: string;
 }
 
-const protocol = /^!?(all|tcp|udp|sctp|icmp|icmpv6|ipv6-icmp|esp|ah|gre|igmp|ipencap|ipv6|ipip|dccp|udplite|\d+)$/;
+const protocol =
+  /^!?(all|tcp|udp|sctp|icmp|icmpv6|ipv6-icmp|esp|ah|gre|igmp|ipencap|ipv6|ipip|dccp|udplite|\d+)$/;
 const option = /^(--|-f|!f)$/;
 
 /** The columns of one line; null when they are not all there. */
@@ -20,7 +21,8 @@ export function columnsOf(text: string, columns: Columns): ListedRule | null {
   const words = [...text.matchAll(/\S+/g)];
   let at = (columns.numbered ? 1 : 0) + (columns.verbose ? 2 : 0);
   const word = (index: number): string => words[index]?.[0] ?? "";
-  const bare = option.test(word(at + 1)) || (protocol.test(word(at)) && !protocol.test(word(at + 1)));
+  const bare =
+    option.test(word(at + 1)) || (protocol.test(word(at)) && !protocol.test(word(at + 1)));
   const target = bare ? "" : word(at++);
   const proto = word(at++);
   if (option.test(word(at))) at += 1;
@@ -56,7 +58,9 @@ export function wordsOfListed(rule: ListedRule): string[] {
       rest = rest.slice("[goto]".length).trim();
       continue;
     }
-    const found = listingMatches.map(([pattern, say]) => ({ match: pattern.exec(rest), say })).find((each) => each.match !== null);
+    const found = listingMatches
+      .map(([pattern, say]) => ({ match: pattern.exec(rest), say }))
+      .find((each) => each.match !== null);
     if (found?.match == null) {
       const [unknown] = rest.split(/\s+/);
       words.push("--listed", unknown!);

@@ -18,18 +18,24 @@ export function missingChain(
   if (name === "KUBE-MARK-MASQ") {
     const mark = masqueradeMark(walk.iptables);
     tell(`goes to ${name}, which marks the packet for masquerade`);
-    path.note(`Chain ${name} is in no dump; it is taken for what kube-proxy writes there: it sets mark ${hex(mark)}.`);
+    path.note(
+      `Chain ${name} is in no dump; it is taken for what kube-proxy writes there: it sets mark ${hex(mark)}.`,
+    );
     return next({ ...flow, mark: (flow.mark | mark) >>> 0 });
   }
   if (name === "KUBE-NODE-PORT" && (flow.port < 30_000 || flow.port > 32_767)) {
     tell(`goes to ${name}, which is about NodePorts`);
-    path.note(`Chain ${name} is in no dump; port ${flow.port} is taken for no NodePort, since those are 30000–32767 unless the API server is told otherwise.`);
+    path.note(
+      `Chain ${name} is in no dump; port ${flow.port} is taken for no NodePort, since those are 30000–32767 unless the API server is told otherwise.`,
+    );
     return next(flow);
   }
   if (name === "KUBE-POSTROUTING") return masquerade(name, flow, walk, tell);
   if (walk.table.name === "nat" && hook === "postrouting") {
     tell(`goes to ${name}, which is in no dump`);
-    path.note(`Chain ${name} is in no dump; it can change the source, if kube-proxy does not, and nothing else.`);
+    path.note(
+      `Chain ${name} is in no dump; it can change the source, if kube-proxy does not, and nothing else.`,
+    );
     return next(flow);
   }
   if (walk.table.name === "nat" && (name === "KUBE-NODE-PORT" || name === "KUBE-LOAD-BALANCER")) {
@@ -37,9 +43,24 @@ export function missingChain(
   }
   const why = `what \`${name}\` does, which is neither a chain of the dump nor a known target`;
   tell(`cannot be decided: ${why}; both ways are followed`);
-  const { yes, no } = fork(flow, `missing ${walk.table.name} ${name}`, `${why} (table ${walk.table.name}, chain ${chain.name}: \`${shorten(rule.text)}\`)`);
+  const { yes, no } = fork(
+    flow,
+    `missing ${walk.table.name} ${name}`,
+    `${why} (table ${walk.table.name}, chain ${chain.name}: \`${shorten(rule.text)}\`)`,
+  );
   return {
-    ended: yes === null ? [] : [{ ...yes, fate: { verdict: "unknown", why: `Chain ${name} of table ${walk.table.name} is in no dump.` } }],
+    ended:
+      yes === null
+        ? []
+        : [
+            {
+              ...yes,
+              fate: {
+                verdict: "unknown",
+                why: `Chain ${name} of table ${walk.table.name} is in no dump.`,
+              },
+            },
+          ],
     returned: [],
     next: no === null ? [] : [no],
   };
@@ -49,17 +70,39 @@ export function missingChain(
 function masquerade(name: string, flow: Flow, walk: Walk, tell: (effect: string) => void): Ways {
   if ((flow.mark & masqueradeMark(walk.iptables)) === 0) return next(flow);
   tell(`goes to ${name}, which masquerades what is marked`);
-  walk.meeting.path.note(`Chain ${name} is in no dump; what is marked for masquerade is taken to be masqueraded there.`);
-  const by = { to: "the address of the outgoing interface", by: `table nat, chain ${name}, which is in no dump`, kubeProxy: true };
-  return { ended: [{ ...flow, sourceSettled: true, snat: [...flow.snat, by] }], returned: [], next: [] };
+  walk.meeting.path.note(
+    `Chain ${name} is in no dump; what is marked for masquerade is taken to be masqueraded there.`,
+  );
+  const by = {
+    to: "the address of the outgoing interface",
+    by: `table nat, chain ${name}, which is in no dump`,
+    kubeProxy: true,
+  };
+  return {
+    ended: [{ ...flow, sourceSettled: true, snat: [...flow.snat, by] }],
+    returned: [],
+    next: [],
+  };
 }
 
 /** These chains of IPVS mode mark for masquerade where the policy is Cluster, and do nothing else. */
-function mayMark(name: string, rule: Rule, chain: Chain, flow: Flow, walk: Walk, tell: (effect: string) => void): Ways {
+function mayMark(
+  name: string,
+  rule: Rule,
+  chain: Chain,
+  flow: Flow,
+  walk: Walk,
+  tell: (effect: string) => void,
+): Ways {
   const why = `whether the policy of the Service is Local: chain ${name} is in no dump`;
   tell(`goes to ${name}, which may mark the packet for masquerade; both ways are followed`);
-  const { yes, no } = fork(flow, `missing ${name}`, `${why} (table nat, chain ${chain.name}: \`${shorten(rule.text)}\`)`);
-  const marked = yes === null ? [] : [{ ...yes, mark: (yes.mark | masqueradeMark(walk.iptables)) >>> 0 }];
+  const { yes, no } = fork(
+    flow,
+    `missing ${name}`,
+    `${why} (table nat, chain ${chain.name}: \`${shorten(rule.text)}\`)`,
+  );
+  const marked =
+    yes === null ? [] : [{ ...yes, mark: (yes.mark | masqueradeMark(walk.iptables)) >>> 0 }];
   return { ended: [], returned: [], next: [...marked, ...(no === null ? [] : [no])] };
 }
 

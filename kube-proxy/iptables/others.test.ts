@@ -79,7 +79,9 @@ describe("Calico", () => {
 });
 
 describe("connections that are not tracked", () => {
-  const notrack = (rule: string) => ({ raw: `-A PREROUTING -d 10.96.0.10/32 -p tcp -m tcp --dport 80 -j ${rule}` });
+  const notrack = (rule: string) => ({
+    raw: `-A PREROUTING -d 10.96.0.10/32 -p tcp -m tcp --dport 80 -j ${rule}`,
+  });
 
   it.each(["NOTRACK", "CT --notrack"])("are seen by no rule of a Service after %s", (rule) => {
     const told = answer(notrack(rule), pod);
@@ -89,7 +91,10 @@ describe("connections that are not tracked", () => {
   });
 
   it("are not NEW but UNTRACKED", () => {
-    const drop = (state: string) => ({ ...notrack("NOTRACK"), filter: `-A FORWARD -m conntrack --ctstate ${state} -j DROP` });
+    const drop = (state: string) => ({
+      ...notrack("NOTRACK"),
+      filter: `-A FORWARD -m conntrack --ctstate ${state} -j DROP`,
+    });
 
     expect(brief(answer(drop("NEW"), pod))).toBe("pass");
     expect(brief(answer(drop("UNTRACKED"), pod))).toBe("drop");

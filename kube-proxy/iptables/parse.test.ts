@@ -25,19 +25,28 @@ describe("iptables-save", () => {
       name: "PREROUTING",
       policy: "ACCEPT",
       columns: null,
-      rules: [{ text: '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES', line: 6 }],
+      rules: [
+        {
+          text: '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
+          line: 6,
+        },
+      ],
     });
   });
 
   it("is refused where it ends before COMMIT", () => {
     const cut = save.slice(0, save.indexOf("COMMIT"));
 
-    expect(() => parse(cut, "save", 1)).toThrow(/^save:11: expected COMMIT at the end of table nat/);
+    expect(() => parse(cut, "save", 1)).toThrow(
+      /^save:11: expected COMMIT at the end of table nat/,
+    );
   });
 
   it("is refused where it ends within a rule, also without a table's name", () => {
     const rules = save.split("\n").filter((line) => line.startsWith("-A"));
-    const cut = rules.join("\n").slice(0, -" 10.244.0.3:53".length - "--to-destination".length - "DNAT ".length);
+    const cut = rules
+      .join("\n")
+      .slice(0, -" 10.244.0.3:53".length - "--to-destination".length - "DNAT ".length);
 
     expect(() => parse(cut, "grepped", 20)).toThrow(/^grepped:23: expected a value after `-j`/);
   });
@@ -47,19 +56,36 @@ describe("iptables-save", () => {
   });
 
   it("is refused with a table that the kernel does not have", () => {
-    expect(() => parse(save.replace("*nat", "*gnat"), "save", 1)).toThrow(/^save:2: expected one of the tables .*got gnat/);
+    expect(() => parse(save.replace("*nat", "*gnat"), "save", 1)).toThrow(
+      /^save:2: expected one of the tables .*got gnat/,
+    );
   });
 
   it("may hold both IP families", () => {
-    const six = save.replaceAll("10.244.0.3", "fd00::3").replaceAll("/32", "/128").replaceAll("10.96.0.10", "fd00:96::10").replace("fd00::3:53\nCOMMIT", "[fd00::3]:53\nCOMMIT");
+    const six = save
+      .replaceAll("10.244.0.3", "fd00::3")
+      .replaceAll("/32", "/128")
+      .replaceAll("10.96.0.10", "fd00:96::10")
+      .replace("fd00::3:53\nCOMMIT", "[fd00::3]:53\nCOMMIT");
 
-    expect(parse(save + six.replace("iptables-save", "ip6tables-save"), "save", 1).map((each) => each.family)).toEqual([4, 6]);
-    expect(parse(save + six.replace(/^#.*\n/gm, ""), "save", 1).map((each) => each.family)).toEqual([4, 6]);
-    expect(brief(ask(nodeOf(six), "pod fd00::9 > [fd00:96::10]:53/udp"))).toBe("dnat [fd00::3]:53=1 masquerade=false");
+    expect(
+      parse(save + six.replace("iptables-save", "ip6tables-save"), "save", 1).map(
+        (each) => each.family,
+      ),
+    ).toEqual([4, 6]);
+    expect(parse(save + six.replace(/^#.*\n/gm, ""), "save", 1).map((each) => each.family)).toEqual(
+      [4, 6],
+    );
+    expect(brief(ask(nodeOf(six), "pod fd00::9 > [fd00:96::10]:53/udp"))).toBe(
+      "dnat [fd00::3]:53=1 masquerade=false",
+    );
   });
 
   it("tells the same when grep left only kube-proxy's rules of it, with a note on what was assumed", () => {
-    const grepped = save.split("\n").filter((line) => /KUBE|kube/.test(line) && !line.includes("PREROUTING")).join("\n");
+    const grepped = save
+      .split("\n")
+      .filter((line) => /KUBE|kube/.test(line) && !line.includes("PREROUTING"))
+      .join("\n");
     const answer = ask(nodeOf(grepped), question);
 
     expect(brief(answer)).toBe(delivered);
@@ -89,8 +115,16 @@ describe("iptables-save", () => {
 
 describe("iptables -S", () => {
   it("tells the same as iptables-save", () => {
-    const rules = save.split("\n").map((line) => line.replace(/^\[.*?\] /, "")).filter((line) => line.startsWith("-A"));
-    const listed = ["-P PREROUTING ACCEPT", "-P POSTROUTING ACCEPT", "-N KUBE-SERVICES", ...rules].join("\n");
+    const rules = save
+      .split("\n")
+      .map((line) => line.replace(/^\[.*?\] /, ""))
+      .filter((line) => line.startsWith("-A"));
+    const listed = [
+      "-P PREROUTING ACCEPT",
+      "-P POSTROUTING ACCEPT",
+      "-N KUBE-SERVICES",
+      ...rules,
+    ].join("\n");
 
     expect(brief(ask(nodeOf(listed), question))).toBe(delivered);
   });
@@ -130,8 +164,12 @@ num   pkts bytes target     prot opt in     out     source               destina
   it("is read with counters, interfaces, line numbers and protocols as numbers", () => {
     const node = nodeOf(verbose);
 
-    expect(brief(ask(node, "pod 10.244.1.9 > 10.96.0.10:80"))).toBe(`dnat ${shares} masquerade=false`);
-    expect(brief(ask(node, "outside 198.51.100.1 > 10.96.0.10:80"))).toBe(`dnat ${shares} masquerade=true`);
+    expect(brief(ask(node, "pod 10.244.1.9 > 10.96.0.10:80"))).toBe(
+      `dnat ${shares} masquerade=false`,
+    );
+    expect(brief(ask(node, "outside 198.51.100.1 > 10.96.0.10:80"))).toBe(
+      `dnat ${shares} masquerade=true`,
+    );
     expect(ask(node, "pod 10.244.1.9 > 10.96.0.10:80").affinitySeconds).toBe(3600);
   });
 
@@ -149,7 +187,9 @@ target     prot opt source               destination
 DNAT       tcp  --  anywhere             anywhere             /* default/kubernetes:https */ tcp to:192.0.2.10:6443
 `;
 
-    expect(brief(ask(nodeOf(named("https")), "pod 10.244.1.9 > 10.96.0.1:443"))).toBe("dnat 192.0.2.10:6443=1 masquerade=false");
+    expect(brief(ask(nodeOf(named("https")), "pod 10.244.1.9 > 10.96.0.1:443"))).toBe(
+      "dnat 192.0.2.10:6443=1 masquerade=false",
+    );
     const odd = ask(nodeOf(named("my-own-name")), "pod 10.244.1.9 > 10.96.0.1:443");
     expect(odd.verdict).toBe("unknown");
     expect(odd.reason).toContain("my-own-name");
@@ -171,17 +211,32 @@ DROP       tcp  --  anywhere             anywhere             tcp dpt:http
     const again = verbose.slice(verbose.indexOf("Chain KUBE-MARK-MASQ"));
 
     expect(() => parse(verbose + again, "listing", 1)).not.toThrow();
-    expect(() => parse(verbose + again.replace("0x4000", "0x8000"), "listing", 1)).toThrow(/chain KUBE-MARK-MASQ of table nat once/);
+    expect(() => parse(verbose + again.replace("0x4000", "0x8000"), "listing", 1)).toThrow(
+      /chain KUBE-MARK-MASQ of table nat once/,
+    );
   });
 
   it("is refused where it ends behind a chain's name", () => {
-    expect(() => parse(`${verbose}\nChain KUBE-NODEPORTS (1 references)\n`, "listing", 1)).toThrow(/expected the columns of chain KUBE-NODEPORTS/);
+    expect(() => parse(`${verbose}\nChain KUBE-NODEPORTS (1 references)\n`, "listing", 1)).toThrow(
+      /expected the columns of chain KUBE-NODEPORTS/,
+    );
   });
 });
 
 it("recognises its dumps by their content, and no others", () => {
-  expect([save, "-A KUBE-SERVICES -j ACCEPT", "-N KUBE-SVC-A", "Chain INPUT (policy ACCEPT)"].map(recognises)).toEqual([true, true, true, true]);
-  expect(["-A -t 10.96.0.1:443 -s rr", "create KUBE-X hash:ip", "table ip kube-proxy {", "TCP  10.96.0.1:443 rr"].map(recognises)).toEqual([false, false, false, false]);
+  expect(
+    [save, "-A KUBE-SERVICES -j ACCEPT", "-N KUBE-SVC-A", "Chain INPUT (policy ACCEPT)"].map(
+      recognises,
+    ),
+  ).toEqual([true, true, true, true]);
+  expect(
+    [
+      "-A -t 10.96.0.1:443 -s rr",
+      "create KUBE-X hash:ip",
+      "table ip kube-proxy {",
+      "TCP  10.96.0.1:443 rr",
+    ].map(recognises),
+  ).toEqual([false, false, false, false]);
 });
 
 it.each([
@@ -189,9 +244,20 @@ it.each([
   ["-A FORWARD ! -s 10.0.0.0/33 -j DROP", "10.0.0.0/33"],
   ["-A PREROUTING -p tcp -j DNAT --to-destination 10.244.1.256:80", "10.244.1.256:80"],
 ])("refuses an address that is none: %s", (rule, address) => {
-  expect(() => parse(`*nat\n${rule}\nCOMMIT\n`, "dump", 1)).toThrow(`dump:2: expected an address such as 10.0.0.1, 10.0.0.0/8 or 10.0.0.1:80, got ${address}`);
+  expect(() => parse(`*nat\n${rule}\nCOMMIT\n`, "dump", 1)).toThrow(
+    `dump:2: expected an address such as 10.0.0.1, 10.0.0.0/8 or 10.0.0.1:80, got ${address}`,
+  );
 });
 
-it.each(["10.0.0.0/255.255.0.0", "fd00::/64", "::ffff:10.0.0.1"])("takes %s for an address", (address) => {
-  expect(() => parse(`*nat\n-A FORWARD -s ${address} -m comment --comment "a -d b" -j DROP\nCOMMIT\n`, "dump", 1)).not.toThrow();
-});
+it.each(["10.0.0.0/255.255.0.0", "fd00::/64", "::ffff:10.0.0.1"])(
+  "takes %s for an address",
+  (address) => {
+    expect(() =>
+      parse(
+        `*nat\n-A FORWARD -s ${address} -m comment --comment "a -d b" -j DROP\nCOMMIT\n`,
+        "dump",
+        1,
+      ),
+    ).not.toThrow();
+  },
+);

@@ -7,7 +7,12 @@ import { splitSave } from "./split-save";
 import { specificationOf } from "./specification";
 
 export function recognises(text: string): boolean {
-  return isListing(text) || /^(\[\d+:\d+\] )?-A [^\s-]\S*( |$)|^\*(nat|filter|mangle|raw|security)\s*$|^:\S+ (ACCEPT|DROP|-) \[|^-[PN] \S+/m.test(text);
+  return (
+    isListing(text) ||
+    /^(\[\d+:\d+\] )?-A [^\s-]\S*( |$)|^\*(nat|filter|mangle|raw|security)\s*$|^:\S+ (ACCEPT|DROP|-) \[|^-[PN] \S+/m.test(
+      text,
+    )
+  );
 }
 
 /** What iptables-save, `iptables -S` or `iptables -L` printed; one for each IP family that is in it. */
@@ -18,17 +23,26 @@ export function parse(text: string, file: string, firstLine: number): Iptables[]
   const families = new Map<4 | 6, Map<string, Table>>();
   let family: 4 | 6 | null = null;
   for (const [index, section] of sections.entries()) {
-    family = inferFamily(section) ?? section.family ?? nextFamily(sections, index, families, section.table) ?? family ?? 4;
+    family =
+      inferFamily(section) ??
+      section.family ??
+      nextFamily(sections, index, families, section.table) ??
+      family ??
+      4;
     const name = section.table ?? inferTable(section);
     if (name === null) {
-      notes.push(`${file}:${section.line}: chains ${[...section.chains.keys()].join(", ")} are left out: nothing tells which table they are of.`);
+      notes.push(
+        `${file}:${section.line}: chains ${[...section.chains.keys()].join(", ")} are left out: nothing tells which table they are of.`,
+      );
       continue;
     }
     if (!tableNames.some((known) => known === name)) {
       throw new DumpProblem(file, section.line, `one of the tables ${tableNames.join(", ")}`, name);
     }
     if (section.table === null) {
-      notes.push(`${file} does not name its tables; table ${name} is told from the chains and targets.`);
+      notes.push(
+        `${file} does not name its tables; table ${name} is told from the chains and targets.`,
+      );
     }
     const tables = families.get(family) ?? new Map<string, Table>();
     families.set(family, tables);
@@ -51,10 +65,15 @@ function nextFamily(
   families: ReadonlyMap<4 | 6, ReadonlyMap<string, Table>>,
   table: string | null,
 ): 4 | 6 | null {
-  const had = (family: 4 | 6): boolean => table !== null && families.get(family)?.get(table)?.whole === true;
+  const had = (family: 4 | 6): boolean =>
+    table !== null && families.get(family)?.get(table)?.whole === true;
   if (had(4) !== had(6)) return had(4) ? 6 : 4;
   if (index > 0) return null;
-  return sections.map((section) => inferFamily(section) ?? section.family).find((family) => family !== null) ?? null;
+  return (
+    sections
+      .map((section) => inferFamily(section) ?? section.family)
+      .find((family) => family !== null) ?? null
+  );
 }
 
 /** A dump that ends in the middle of a rule shows it there; rules before are read when a packet meets them. */
@@ -67,7 +86,13 @@ function checkLast(section: Section, file: string): void {
 function add(table: Table | undefined, name: string, section: Section, file: string): Table {
   const chains = new Map<string, Chain>(table?.chains ?? []);
   if (table !== undefined && table.whole && section.whole) {
-    throw new DumpProblem(file, section.line, `table ${name} once`, `a second *${name}`, "give one dump of each IP family");
+    throw new DumpProblem(
+      file,
+      section.line,
+      `table ${name} once`,
+      `a second *${name}`,
+      "give one dump of each IP family",
+    );
   }
   for (const chain of section.chains.values()) {
     const before = chains.get(chain.name);
@@ -81,7 +106,9 @@ function add(table: Table | undefined, name: string, section: Section, file: str
 function ofListing(tables: ReadonlyMap<string, Table>): number {
   const chains = [...tables.values()].flatMap((table) => [...table.chains.values()]);
   const verbose = chains.every((chain) => chain.columns?.verbose === true);
-  const names = chains.some((chain) => chain.rules.some((rule) => /\sanywhere(\s|$)/.test(rule.text)));
+  const names = chains.some((chain) =>
+    chain.rules.some((rule) => /\sanywhere(\s|$)/.test(rule.text)),
+  );
   if (verbose) return names ? exactness.vL : exactness.nvL;
   return names ? exactness.L : exactness.nL;
 }

@@ -16,7 +16,9 @@ const protocol = matching((name) => (flow) => {
  */
 const listedProtocol = matching((name) => (flow, { path }, chain) => {
   if (chain.startsWith("KUBE-SEP-") && name !== flow.protocol) {
-    path.note(`${chain} is listed for ${name}, but only ${flow.protocol} comes to it: taken for a misprint.`);
+    path.note(
+      `${chain} is listed for ${name}, but only ${flow.protocol} comes to it: taken for a misprint.`,
+    );
     return true;
   }
   return name === flow.protocol;
@@ -42,10 +44,21 @@ function toPort(text: string): Test {
 
 const destinationPort = matching(toPort);
 
-const sourcePort = matching((text) => () =>
-  /^[01]?:65535$/.test(text) ? true : { why: `whether the client's port is ${text}` });
+const sourcePort = matching(
+  (text) => () =>
+    /^[01]?:65535$/.test(text) ? true : { why: `whether the client's port is ${text}` },
+);
 
-const flagBits: Readonly<Record<string, number>> = { FIN: 1, SYN: 2, RST: 4, PSH: 8, ACK: 16, URG: 32, ALL: 63, NONE: 0 };
+const flagBits: Readonly<Record<string, number>> = {
+  FIN: 1,
+  SYN: 2,
+  RST: 4,
+  PSH: 8,
+  ACK: 16,
+  URG: 32,
+  ALL: 63,
+  NONE: 0,
+};
 
 function bitsOf(text: string): number {
   if (/^(0x)?[0-9a-f]+$/i.test(text)) return Number.parseInt(text, 16);
@@ -83,14 +96,26 @@ export const protocolMatches: Readonly<Record<string, Match>> = {
   "--source-port": sourcePort,
   "--sports": sourcePort,
   "--source-ports": sourcePort,
-  "--ports": matching((text) => (...at) => toPort(text)(...at) === true ? true : { why: `whether the client's port is one of ${text}` }),
+  "--ports": matching(
+    (text) =>
+      (...at) =>
+        toPort(text)(...at) === true
+          ? true
+          : { why: `whether the client's port is one of ${text}` },
+  ),
   "--tcp-flags": flags,
   "--syn": syn,
   "--tcp-option": open(1, (number) => `whether the packet has TCP option ${number}`),
   "--icmp-type": never,
   "--icmpv6-type": never,
-  "-f": { values: 0, read: (_values, negated, specification) => void specification.tests.push(() => negated) },
-  "--fragment": { values: 0, read: (_values, negated, specification) => void specification.tests.push(() => negated) },
+  "-f": {
+    values: 0,
+    read: (_values, negated, specification) => void specification.tests.push(() => negated),
+  },
+  "--fragment": {
+    values: 0,
+    read: (_values, negated, specification) => void specification.tests.push(() => negated),
+  },
   "-4": silent(0),
   "-6": silent(0),
 };

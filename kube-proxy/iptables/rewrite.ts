@@ -3,7 +3,8 @@ import { type Flow, redirect, socket, type Translation } from "../flow";
 import type { Action } from "./act";
 
 /** `10.0.0.1:80`, `10.0.0.1`, `[fd00::1]:80`, `:80`, `10.0.0.1-10.0.0.9:8000-8010`. */
-const destination = /^(?:\[([0-9a-fA-F:.-]+)\]|([0-9a-fA-F.-]+|[0-9a-fA-F:]+:[0-9a-fA-F:.]*)?)(?::(\d+)(?:-\d+)?)?$/;
+const destination =
+  /^(?:\[([0-9a-fA-F:.-]+)\]|([0-9a-fA-F.-]+|[0-9a-fA-F:]+:[0-9a-fA-F:.]*)?)(?::(\d+)(?:-\d+)?)?$/;
 
 export function rewriteDestination(action: Action, by: Translation): Flow {
   const { target, flow, tell, walk } = action;
@@ -16,7 +17,8 @@ export function rewriteDestination(action: Action, by: Translation): Flow {
     tell("rewrites the destination, but to what is not to be read");
     return { ...flow, fate: { verdict: "unknown", why } };
   }
-  if (text.includes("-")) walk.meeting.path.note(`\`${action.rule.text}\` picks one of ${text}; the first is followed.`);
+  if (text.includes("-"))
+    walk.meeting.path.note(`\`${action.rule.text}\` picks one of ${text}; the first is followed.`);
   const port = read[3] === undefined ? flow.port : Number(read[3]);
   remarkOddEndpoint(action, address);
   tell(`the destination becomes ${socket(address, port)}`);
@@ -28,7 +30,10 @@ function remarkOddEndpoint({ chain, walk, rule }: Action, address: string): void
   if (!chain.name.startsWith("KUBE-SEP-")) return;
   const marked = chain.rules
     .filter((other) => other !== rule && other.text.includes("KUBE-MARK-MASQ"))
-    .map((other) => /(?:-s |--\s+|\s)([0-9a-f]*[.:][0-9a-f.:]+)(?:\/\d+)?(?:\s|$)/i.exec(other.text)?.[1])
+    .map(
+      (other) =>
+        /(?:-s |--\s+|\s)([0-9a-f]*[.:][0-9a-f.:]+)(?:\/\d+)?(?:\s|$)/i.exec(other.text)?.[1],
+    )
     .find((source) => source !== undefined && canonical(source) !== null);
   if (marked === undefined || canonical(marked) === address) return;
   walk.meeting.path.note(
@@ -47,7 +52,8 @@ export function redirectHere(action: Action, by: Translation): Flow {
     .flatMap((device) => device.addresses.map((each) => each.address))
     .find((address) => rangeOf(address)?.family === node.family);
   const address = hook === "output" ? loopback : (own ?? flow.destination);
-  if (hook !== "output" && own === undefined) path.note("REDIRECT sends to an address of the node; there is no `ip addr` that tells which.");
+  if (hook !== "output" && own === undefined)
+    path.note("REDIRECT sends to an address of the node; there is no `ip addr` that tells which.");
   tell(`the destination becomes the node itself, port ${port}`);
   return redirect(flow, address, port, { ...by, to: socket(address, port) });
 }
@@ -69,7 +75,14 @@ export function mapNet(action: Action, by: Translation): Flow {
 
 function addressOf(value: bigint, family: 4 | 6): string {
   const bytes = (size: bigint, count: number): bigint[] =>
-    Array.from({ length: count }, (_, at) => (value >> (size * BigInt(count - 1 - at))) & ((1n << size) - 1n));
+    Array.from(
+      { length: count },
+      (_, at) => (value >> (size * BigInt(count - 1 - at))) & ((1n << size) - 1n),
+    );
   if (family === 4) return bytes(8n, 4).join(".");
-  return canonical(bytes(16n, 8).map((part) => part.toString(16)).join(":"))!;
+  return canonical(
+    bytes(16n, 8)
+      .map((part) => part.toString(16))
+      .join(":"),
+  )!;
 }

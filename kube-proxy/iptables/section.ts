@@ -19,7 +19,10 @@ export interface DraftChain {
 const evidence: readonly (readonly [string, RegExp])[] = [
   ["raw", /\s(NOTRACK\b|CT\b.*\bnotrack)/],
   ["mangle", /\s(TPROXY|TCPMSS|DSCP|TOS|TTL|HL|CHECKSUM)\b/],
-  ["nat", /\s(DNAT|SNAT|MASQUERADE|REDIRECT|NETMAP)\b|\sKUBE-(MARK-MASQ|MARK-DROP|SVC-|SVL-|SEP-|FW-|XLB-|EXT-)|--dst-type LOCAL -j KUBE-NODEPORT|^KUBE-NODEPORTS? .*dst-type LOCAL/],
+  [
+    "nat",
+    /\s(DNAT|SNAT|MASQUERADE|REDIRECT|NETMAP)\b|\sKUBE-(MARK-MASQ|MARK-DROP|SVC-|SVL-|SEP-|FW-|XLB-|EXT-)|--dst-type LOCAL -j KUBE-NODEPORT|^KUBE-NODEPORTS? .*dst-type LOCAL/,
+  ],
   ["filter", /\s(REJECT|DROP)\b/],
 ];
 
@@ -41,7 +44,12 @@ export function inferTable(section: Section): string | null {
   if (names.some((name) => ofChain[1]![1].test(name))) return "filter";
   if (names.some((name) => name === "PREROUTING" || name === "POSTROUTING")) return "nat";
   // In filter kube-proxy asks for new connections before it goes there, in nat it need not.
-  if (section.chains.get("OUTPUT")?.rules.some((rule) => /KUBE-SERVICES/.test(rule.text) && !/ctstate/.test(rule.text))) return "nat";
+  if (
+    section.chains
+      .get("OUTPUT")
+      ?.rules.some((rule) => /KUBE-SERVICES/.test(rule.text) && !/ctstate/.test(rule.text))
+  )
+    return "nat";
   if (rules.some((rule) => evidence[3]![1].test(rule.text))) return "filter";
   if (section.chains.has("INPUT")) return "filter";
   return section.chains.has("KUBE-SERVICES") ? "nat" : null;

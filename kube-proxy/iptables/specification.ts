@@ -53,17 +53,29 @@ export function wordsIn(rule: Rule, chain: Chain, file: string): string[] {
   if (chain.columns === null) return wordsOf(rule.text).slice(2);
   const listed = columnsOf(rule.text, chain.columns);
   if (listed === null) {
-    throw new DumpProblem(file, rule.line, `a rule of chain ${chain.name}: target, protocol, source, destination`, rule.text);
+    throw new DumpProblem(
+      file,
+      rule.line,
+      `a rule of chain ${chain.name}: target, protocol, source, destination`,
+      rule.text,
+    );
   }
   return wordsOfListed(listed);
 }
 
 function interpret(words: readonly string[], rule: Rule, file: string): Specification {
-  const specification: Specification = { tests: [], chance: null, affinitySeconds: null, recent: {}, comment: "", target: null };
+  const specification: Specification = {
+    tests: [],
+    chance: null,
+    affinitySeconds: null,
+    recent: {},
+    comment: "",
+    target: null,
+  };
   const options = new Map<string, readonly string[]>();
   let inTarget = false;
   let module = "";
-  for (let at = 0; at < words.length; ) {
+  for (let at = 0; at < words.length;) {
     let negated = words[at] === "!";
     if (negated) at += 1;
     const name = words[at++];
@@ -106,7 +118,13 @@ function interpret(words: readonly string[], rule: Rule, file: string): Specific
 }
 
 function cut(after: string, rule: Rule, file: string): DumpProblem {
-  return new DumpProblem(file, rule.line, `a value after \`${after}\``, `the end of \`${rule.text}\``, "the dump is cut off: take it again");
+  return new DumpProblem(
+    file,
+    rule.line,
+    `a value after \`${after}\``,
+    `the end of \`${rule.text}\``,
+    "the dump is cut off: take it again",
+  );
 }
 
 /** kube-proxy remembers the clients of an endpoint in a list that has the name of its chain. */
@@ -114,7 +132,10 @@ function askRecent(specification: Specification): void {
   const { asks, list, seconds } = specification.recent;
   if (asks !== true) return;
   if (list?.startsWith("KUBE-SEP-") === true) specification.affinitySeconds = seconds ?? null;
-  else specification.tests.push(() => ({ why: `whether list ${list ?? "DEFAULT"} of recent clients holds this one` }));
+  else
+    specification.tests.push(() => ({
+      why: `whether list ${list ?? "DEFAULT"} of recent clients holds this one`,
+    }));
 }
 
 const ending = new Set(["ACCEPT", "DROP", "REJECT", "MASQUERADE", "SNAT", "DNAT"]);
@@ -132,7 +153,9 @@ function hideInterfaces(specification: Specification, chain: Chain, rule: Rule):
 function knowWorkloads(specification: Specification, chain: Chain): void {
   if (!chain.name.startsWith("cali-") || specification.comment !== "Unknown interface") return;
   specification.tests.push((_flow, { path }) => {
-    path.note(`The pod's interface is taken for one of those that ${chain.name} names, since Calico knows the pods of its node.`);
+    path.note(
+      `The pod's interface is taken for one of those that ${chain.name} names, since Calico knows the pods of its node.`,
+    );
     return false;
   });
 }

@@ -3,7 +3,8 @@ import { builtIn, type Columns } from "./iptables";
 import type { DraftChain, Section } from "./section";
 
 const title = /^\s*Chain (\S+) \((?:policy (\w+)(?: [^)]*)?|[-\d]+ references?)\)/;
-const head = /^\s*(num\s+)?(pkts\s+bytes\s+)?target\s+prot\s+opt\s+(in\s+out\s+)?source\s+destination/;
+const head =
+  /^\s*(num\s+)?(pkts\s+bytes\s+)?target\s+prot\s+opt\s+(in\s+out\s+)?source\s+destination/;
 const anyBuiltIn = new Set(Object.values(builtIn).flat());
 
 export function isListing(text: string): boolean {
@@ -31,7 +32,8 @@ export function splitListing(text: string, file: string, firstLine: number): Sec
     }
     const headed = head.exec(at);
     if (headed !== null) {
-      if (name === null) throw new DumpProblem(file, line, "`Chain NAME (…)` before the columns", at.trim());
+      if (name === null)
+        throw new DumpProblem(file, line, "`Chain NAME (…)` before the columns", at.trim());
       columns = { verbose: headed[3] !== undefined, numbered: headed[1] !== undefined };
       chain = { name, policy, rules: [], columns };
       if (section === null || section.chains.has(name) || startsAnother(section, name)) {
@@ -42,7 +44,12 @@ export function splitListing(text: string, file: string, firstLine: number): Sec
       continue;
     }
     if (chain === null) {
-      throw new DumpProblem(file, line, name === null ? "`Chain NAME (…)`" : "the line `target prot opt source destination`", at.trim());
+      throw new DumpProblem(
+        file,
+        line,
+        name === null ? "`Chain NAME (…)`" : "the line `target prot opt source destination`",
+        at.trim(),
+      );
     }
     chain.rules.push({ text: at.trim() === at ? at : keepEmptyTarget(at), line });
   }
@@ -50,9 +57,21 @@ export function splitListing(text: string, file: string, firstLine: number): Sec
   return sections;
 }
 
-function expectHead(name: string | null, chain: DraftChain | null, file: string, line: number, got: string): void {
+function expectHead(
+  name: string | null,
+  chain: DraftChain | null,
+  file: string,
+  line: number,
+  got: string,
+): void {
   if (name === null || chain !== null) return;
-  throw new DumpProblem(file, line, `the columns of chain ${name}`, got, "the listing is cut off: take it again");
+  throw new DumpProblem(
+    file,
+    line,
+    `the columns of chain ${name}`,
+    got,
+    "the listing is cut off: take it again",
+  );
 }
 
 /** A listing of a whole table begins with the chains that are built in. */

@@ -44,7 +44,8 @@ export function splitSave(text: string, file: string, firstLine: number): Sectio
       open = null;
       headed = false;
     } else if (at.startsWith(":")) {
-      if (open === null || (!headed && before !== "chain" && before !== null)) open = begin(null, line);
+      if (open === null || (!headed && before !== "chain" && before !== null))
+        open = begin(null, line);
       const words = at.slice(1).split(/\s+/);
       const policy = words[1];
       if (words[0] === undefined || policy === undefined) {
@@ -63,7 +64,12 @@ export function splitSave(text: string, file: string, firstLine: number): Sectio
     } else {
       const start = at.startsWith("[") ? at.indexOf("-A ") : 0;
       if (start < 0 || !at.startsWith("-A ", start)) {
-        throw new DumpProblem(file, line, "a line of iptables-save (`*table`, `:CHAIN`, `-A CHAIN …`, `COMMIT`)", at);
+        throw new DumpProblem(
+          file,
+          line,
+          "a line of iptables-save (`*table`, `:CHAIN`, `-A CHAIN …`, `COMMIT`)",
+          at,
+        );
       }
       checkAddresses(at, file, line);
       const space = at.indexOf(" ", start + 3);

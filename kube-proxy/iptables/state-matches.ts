@@ -17,10 +17,20 @@ function hasState(flow: Flow, states: readonly string[]): boolean {
   );
 }
 
-const state = matching((states): Test => (flow) => hasState(flow, states.split(",")));
+const state = matching(
+  (states): Test =>
+    (flow) =>
+      hasState(flow, states.split(",")),
+);
 
-const original = (test: (value: string, address: string, port: number, protocol: string) => Decision): Match =>
-  matching((value) => (_flow, { node: { packet } }) => test(value, packet.destination, packet.port, packet.protocol));
+const original = (
+  test: (value: string, address: string, port: number, protocol: string) => Decision,
+): Match =>
+  matching(
+    (value) =>
+      (_flow, { node: { packet } }) =>
+        test(value, packet.destination, packet.port, packet.protocol),
+  );
 
 const within = (address: string, range: string): boolean => {
   const [inner, outer] = [rangeOf(address), rangeOf(range)];
@@ -33,7 +43,10 @@ const portWithin = (port: number, text: string): boolean => {
 };
 
 /** `-m ipvs` knows packets that IPVS has a connection for, by the virtual service. */
-const ofIpvs = (test: Test): Test => (flow, ...at) => flow.ipvs && test(flow, ...at);
+const ofIpvs =
+  (test: Test): Test =>
+  (flow, ...at) =>
+    flow.ipvs && test(flow, ...at);
 
 const statistic: Readonly<Record<string, Match>> = {
   "--mode": silent(1),
@@ -90,7 +103,11 @@ export const stateMatches: Readonly<Record<string, Match>> = {
   "--state": state,
   "--ctstate": state,
   "--ctdir": matching((direction) => () => direction === "ORIGINAL"),
-  "--ctproto": original((value, _address, _port, protocol) => ["6 tcp", "17 udp", "132 sctp"].some((each) => each.split(" ").includes(value) && each.endsWith(protocol))),
+  "--ctproto": original((value, _address, _port, protocol) =>
+    ["6 tcp", "17 udp", "132 sctp"].some(
+      (each) => each.split(" ").includes(value) && each.endsWith(protocol),
+    ),
+  ),
   "--ctorigdst": original((value, address) => within(address, value)),
   "--ctorigdstport": original((value, _address, port) => portWithin(port, value)),
   "--mark": matching((value) => (flow) => markMatch(flow.mark, value)),
@@ -117,17 +134,31 @@ export const stateMatches: Readonly<Record<string, Match>> = {
   "--validmark": silent(0),
   "--loose": silent(0),
   "--ipvs": matching(() => ofIpvs(() => true)),
-  "--vaddr": matching((range) => ofIpvs((_flow, { node }) => within(canonical(node.packet.destination)!, range))),
+  "--vaddr": matching((range) =>
+    ofIpvs((_flow, { node }) => within(canonical(node.packet.destination)!, range)),
+  ),
   "--vport": matching((port) => ofIpvs((_flow, { node }) => node.packet.port === Number(port))),
-  "--vproto": matching((name) => ofIpvs((_flow, { node }) => node.packet.protocol === name.toLowerCase() || { tcp: "6", udp: "17", sctp: "132" }[node.packet.protocol] === name)),
+  "--vproto": matching((name) =>
+    ofIpvs(
+      (_flow, { node }) =>
+        node.packet.protocol === name.toLowerCase() ||
+        { tcp: "6", udp: "17", sctp: "132" }[node.packet.protocol] === name,
+    ),
+  ),
   "-m rpfilter": {
     values: 0,
-    read: (_values, _negated, specification) => void specification.tests.push((_flow, { path }) => {
-      path.note("The source is taken for one that the packet's interface leads to: reverse path filters let it pass.");
-      return true;
-    }),
+    read: (_values, _negated, specification) =>
+      void specification.tests.push((_flow, { path }) => {
+        path.note(
+          "The source is taken for one that the packet's interface leads to: reverse path filters let it pass.",
+        );
+        return true;
+      }),
   },
-  "--invert": { values: 0, read: (_values, _negated, specification) => void specification.tests.push(() => false) },
+  "--invert": {
+    values: 0,
+    read: (_values, _negated, specification) => void specification.tests.push(() => false),
+  },
   "-m socket": open(0, () => "whether a process of the node has a socket for the packet"),
   "--listed": open(1, (text) => `what \`${text}\` in the listing means`),
   "--limit": open(1, (rate) => `whether the rate is still below ${rate}`),

@@ -8,6 +8,7 @@ export const targetOptions = new Set(
   --on-port --on-ip --tproxy-mark --notrack --zone --zone-orig --zone-reply --helper --ctevents --expevents --timeout
   --set-mss --clamp-mss-to-pmtu --gateway --checksum-fill --set-class --set-dscp --set-dscp-class --set-tos --and-tos --or-tos
   --ttl-set --ttl-dec --ttl-inc --hl-set --hl-dec --hl-inc --add-set --del-set --map-set --exist --map-mark --map-prio --map-queue
-  --type --sack-perm --timestamp --wscale --mss --ecn --label --led-trigger-id --save --restore --selctx`
-    .split(/\s+/),
+  --type --sack-perm --timestamp --wscale --mss --ecn --label --led-trigger-id --save --restore --selctx`.split(
+    /\s+/,
+  ),
 );

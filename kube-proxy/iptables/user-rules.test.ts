@@ -2,7 +2,8 @@ import { ask, brief, nodeOf, oneNode } from "../example";
 import { answer, pod, tables, toPod } from "./example";
 
 describe("what users write", () => {
-  const filtered = (rule: string, policy = "ACCEPT") => brief(answer({ filter: rule, forwardPolicy: policy }, pod));
+  const filtered = (rule: string, policy = "ACCEPT") =>
+    brief(answer({ filter: rule, forwardPolicy: policy }, pod));
 
   it.each([
     ["-A FORWARD -d 10.244.2.5/32 -p tcp -m tcp --dport 8080 -j DROP", "drop"],
@@ -10,7 +11,10 @@ describe("what users write", () => {
     ["-A FORWARD ! -d 10.244.0.0/16 -j DROP", toPod],
     ["-A FORWARD -m conntrack --ctorigdst 10.96.0.10/32 --ctorigdstport 80 -j DROP", "drop"],
     ["-A FORWARD -m state --state RELATED,ESTABLISHED -j DROP", toPod],
-    ["-A FORWARD -m conntrack --ctstate DNAT -j REJECT --reject-with icmp-admin-prohibited", "reject"],
+    [
+      "-A FORWARD -m conntrack --ctstate DNAT -j REJECT --reject-with icmp-admin-prohibited",
+      "reject",
+    ],
     ["-A FORWARD -p tcp -m multiport --dports 443,8000:8100 -j DROP", "drop"],
     ["-A FORWARD -p tcp -m multiport ! --dports 443,8000:8100 -j DROP", toPod],
     ["-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP", "drop"],
@@ -18,7 +22,7 @@ describe("what users write", () => {
     ["-A FORWARD -m iprange --src-range 10.244.1.1-10.244.1.20 -j DROP", "drop"],
     ["-A FORWARD -p udp -j DROP", toPod],
     ["-A FORWARD -m addrtype --dst-type LOCAL -j DROP", toPod],
-    ["-A FORWARD -j LOG --log-prefix \"seen: \"\n-A FORWARD -j DROP", "drop"],
+    ['-A FORWARD -j LOG --log-prefix "seen: "\n-A FORWARD -j DROP', "drop"],
     ["-A FORWARD -g CHECK\n-A FORWARD -j DROP\n-A CHECK -s 10.99.0.0/16 -j DROP", toPod],
     ["-A FORWARD -j CHECK\n-A FORWARD -j DROP\n-A CHECK -s 10.99.0.0/16 -j DROP", "drop"],
     ["-A FORWARD -i lo -j DROP", toPod],
@@ -51,24 +55,35 @@ describe("what users write", () => {
   });
 
   it("takes two rules on the same undecided interface for one question", () => {
-    const rules = "-A FORWARD -o tun0 -j MARK --set-xmark 0x1/0x1\n-A FORWARD -o tun0 -m mark ! --mark 0x1/0x1 -j DROP";
+    const rules =
+      "-A FORWARD -o tun0 -j MARK --set-xmark 0x1/0x1\n-A FORWARD -o tun0 -m mark ! --mark 0x1/0x1 -j DROP";
 
     expect(filtered(rules)).toBe(toPod);
   });
 
   it("has no effect before its own hook: REDIRECT behind KUBE-SERVICES does not touch a Service", () => {
-    expect(brief(answer({ nat: "-A PREROUTING -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 3128" }, pod))).toBe(toPod);
+    expect(
+      brief(
+        answer({ nat: "-A PREROUTING -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 3128" }, pod),
+      ),
+    ).toBe(toPod);
   });
 
   it("takes a packet away before KUBE-SERVICES", () => {
-    const told = answer({ beforeServices: "-A PREROUTING -d 10.96.0.10/32 -j DNAT --to-destination 10.9.9.9" }, pod);
+    const told = answer(
+      { beforeServices: "-A PREROUTING -d 10.96.0.10/32 -j DNAT --to-destination 10.9.9.9" },
+      pod,
+    );
 
     expect(brief(told)).toBe("pass");
     expect(told.reason).toContain("10.9.9.9:80");
   });
 
   it("rewrites a network with NETMAP", () => {
-    const told = answer({ nat: "-A PREROUTING -d 10.50.0.0/16 -j NETMAP --to 10.60.0.0/16" }, "pod 10.244.1.9 > 10.50.3.4:80");
+    const told = answer(
+      { nat: "-A PREROUTING -d 10.50.0.0/16 -j NETMAP --to 10.60.0.0/16" },
+      "pod 10.244.1.9 > 10.50.3.4:80",
+    );
 
     expect(told.notes.join("\n")).toContain("10.60.3.4:80");
   });
@@ -89,6 +104,8 @@ describe("what users write", () => {
   it("reads the mark for masquerade from the rules, not from a constant", () => {
     const node = nodeOf(tables({}).replaceAll("0x4000", "0x100"), oneNode);
 
-    expect(brief(ask(node, "outside 198.51.100.9 > 10.96.0.10:80"))).toBe("dnat 10.244.2.5:8080=1 masquerade=true");
+    expect(brief(ask(node, "outside 198.51.100.9 > 10.96.0.10:80"))).toBe(
+      "dnat 10.244.2.5:8080=1 masquerade=true",
+    );
   });
 });

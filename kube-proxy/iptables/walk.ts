@@ -31,11 +31,20 @@ const tooMany = 512;
 /** The kernel refuses loops; a dump put together by hand may have one. */
 const tooDeep = 64;
 
-export function walkChain(chain: Chain, flow: Flow, walk: Walk): { ended: Flow[]; returned: Flow[] } {
+export function walkChain(
+  chain: Chain,
+  flow: Flow,
+  walk: Walk,
+): { ended: Flow[]; returned: Flow[] } {
   const ended: Flow[] = [];
   const returned: Flow[] = [];
   if (walk.depth > tooDeep) {
-    return { ended: [end(flow, "unknown", `Chain ${chain.name} of table ${walk.table.name} calls itself.`)], returned };
+    return {
+      ended: [
+        end(flow, "unknown", `Chain ${chain.name} of table ${walk.table.name} calls itself.`),
+      ],
+      returned,
+    };
   }
   walk.depth += 1;
   let active = [flow];
@@ -51,7 +60,11 @@ export function walkChain(chain: Chain, flow: Flow, walk: Walk): { ended: Flow[]
     }
     active = merge(next);
     if (active.length > tooMany) {
-      ended.push(...active.map((each) => end(each, "unknown", `Too many rules of chain ${chain.name} cannot be decided.`)));
+      ended.push(
+        ...active.map((each) =>
+          end(each, "unknown", `Too many rules of chain ${chain.name} cannot be decided.`),
+        ),
+      );
       active = [];
     }
     if (active.length === 0) break;
@@ -60,13 +73,25 @@ export function walkChain(chain: Chain, flow: Flow, walk: Walk): { ended: Flow[]
   return { ended, returned: merge([...returned, ...active]) };
 }
 
-function meet(rule: Rule, specification: Specification, chain: Chain, flow: Flow, walk: Walk): Ways {
+function meet(
+  rule: Rule,
+  specification: Specification,
+  chain: Chain,
+  flow: Flow,
+  walk: Walk,
+): Ways {
   const { path } = walk.meeting;
   const { decision, learned } = ask(specification, chain, flow, walk);
   if (decision === false) return { ended: [], returned: [], next: [flow] };
-  if (specification.affinitySeconds !== null && decision === true) return remember(rule, specification, chain, flow, walk);
+  if (specification.affinitySeconds !== null && decision === true)
+    return remember(rule, specification, chain, flow, walk);
   if (decision === true) return take(rule, specification, chain, flow, walk);
-  path.step(walk.table.name, chain.name, rule.text, `cannot be decided: ${decision.why}; both ways are followed`);
+  path.step(
+    walk.table.name,
+    chain.name,
+    rule.text,
+    `cannot be decided: ${decision.why}; both ways are followed`,
+  );
   const id = `${walk.table.name} ${chain.name} ${rule.line} ${rule.text}`;
   const why = `${decision.why} (table ${walk.table.name}, chain ${chain.name}: \`${shorten(rule.text)}\`)`;
   const { yes, no } = fork(flow, id, why);
@@ -100,34 +125,66 @@ function ask(specification: Specification, chain: Chain, flow: Flow, walk: Walk)
   };
 }
 
-function remember(rule: Rule, { affinitySeconds, target }: Specification, chain: Chain, flow: Flow, walk: Walk): Ways {
+function remember(
+  rule: Rule,
+  { affinitySeconds, target }: Specification,
+  chain: Chain,
+  flow: Flow,
+  walk: Walk,
+): Ways {
   const effect = `session affinity: goes to ${target?.name ?? "it"} for a client that came within ${affinitySeconds} s; a new one goes on`;
   walk.meeting.path.step(walk.table.name, chain.name, rule.text, effect);
-  walk.meeting.path.note("Session affinity: which clients are remembered is in no dump; the answer is for a client that is not.");
+  walk.meeting.path.note(
+    "Session affinity: which clients are remembered is in no dump; the answer is for a client that is not.",
+  );
   return { ended: [], returned: [], next: [{ ...flow, affinitySeconds }] };
 }
 
 /** The rule's matches hold: chance may still pass it by. */
-function take(rule: Rule, specification: Specification, chain: Chain, flow: Flow, walk: Walk): Ways {
+function take(
+  rule: Rule,
+  specification: Specification,
+  chain: Chain,
+  flow: Flow,
+  walk: Walk,
+): Ways {
   const { chance } = specification;
   if (chance === null || chance >= 1) return jump(rule, specification, chain, flow, walk, "");
   const share = `with probability ${Number(chance.toFixed(4))} `;
-  const ways = jump(rule, specification, chain, { ...flow, probability: flow.probability * chance }, walk, share);
+  const ways = jump(
+    rule,
+    specification,
+    chain,
+    { ...flow, probability: flow.probability * chance },
+    walk,
+    share,
+  );
   const passed = { ...flow, probability: flow.probability * (1 - chance) };
   return { ...ways, next: [...ways.next, passed] };
 }
 
-function jump(rule: Rule, specification: Specification, chain: Chain, flow: Flow, walk: Walk, share: string): Ways {
+function jump(
+  rule: Rule,
+  specification: Specification,
+  chain: Chain,
+  flow: Flow,
+  walk: Walk,
+  share: string,
+): Ways {
   const { target } = specification;
   const { path } = walk.meeting;
-  const tell = (effect: string): void => path.step(walk.table.name, chain.name, rule.text, share + effect);
+  const tell = (effect: string): void =>
+    path.step(walk.table.name, chain.name, rule.text, share + effect);
   if (target === null) {
     tell("counts the packet, no more");
     return { ended: [], returned: [], next: [flow] };
   }
   const called = walk.table.chains.get(target.name);
   if (called === undefined) {
-    return act({ rule, specification, target, chain, flow, walk, tell }) ?? missingChain(target.name, rule, chain, flow, walk, tell);
+    return (
+      act({ rule, specification, target, chain, flow, walk, tell }) ??
+      missingChain(target.name, rule, chain, flow, walk, tell)
+    );
   }
   tell(target.goto ? `goes over to ${called.name}` : `goes to ${called.name}`);
   const { ended, returned } = walkChain(called, flow, walk);

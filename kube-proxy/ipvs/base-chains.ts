@@ -7,7 +7,8 @@ import type { VirtualServer, VirtualServers } from "./virtual-server";
 
 /** IPVS sits behind everything in input, and in output right behind the rewriting of destinations. */
 export function baseChains(servers: VirtualServers): BaseChain[] {
-  const walk = (flow: Flow, meeting: Meeting): Flow[] => (flow.ipvs ? [flow] : balance(servers, flow, meeting));
+  const walk = (flow: Flow, meeting: Meeting): Flow[] =>
+    flow.ipvs ? [flow] : balance(servers, flow, meeting);
   return [
     { table: "ipvs", name: "input", hook: "input", priority: 99, nat: false, walk },
     { table: "ipvs", name: "output", hook: "output", priority: -98, nat: false, walk },
@@ -25,16 +26,25 @@ function balance({ servers }: VirtualServers, flow: Flow, meeting: Meeting): Flo
   const name = nameOf(server);
   const shares = sharesOf(server);
   if (shares.length === 0) {
-    const none = server.realServers.length === 0 ? "has no real servers" : "has only real servers of weight 0";
+    const none =
+      server.realServers.length === 0 ? "has no real servers" : "has only real servers of weight 0";
     meeting.path.step("ipvs", name, none, "answers with port unreachable");
-    return [end(flow, "reject", `The IPVS virtual service ${name} ${none}, so a new connection is answered with port unreachable.`)];
+    return [
+      end(
+        flow,
+        "reject",
+        `The IPVS virtual service ${name} ${none}, so a new connection is answered with port unreachable.`,
+      ),
+    ];
   }
   remark(server, name, meeting, flow);
   return shares.map((share) => send(server, share, name, flow, meeting));
 }
 
 function nameOf(server: VirtualServer): string {
-  return server.protocol === "fwm" ? `firewall mark ${server.port}` : `${server.protocol} ${socket(server.address, server.port)}`;
+  return server.protocol === "fwm"
+    ? `firewall mark ${server.port}`
+    : `${server.protocol} ${socket(server.address, server.port)}`;
 }
 
 function remark(server: VirtualServer, name: string, { path, node }: Meeting, flow: Flow): void {
@@ -42,14 +52,28 @@ function remark(server: VirtualServer, name: string, { path, node }: Meeting, fl
   if (state !== null && server.realServers.length > 1) path.note(state);
   if (server.persistentSeconds !== null) {
     const whole = node.family === 4 ? 32 : 128;
-    const who = server.persistencePrefix === whole ? "a client" : `all clients of one /${server.persistencePrefix}`;
-    path.note(`Session affinity: ${name} keeps ${who} with a real server for ${server.persistentSeconds} s; which are kept is not read; the answer is for a new one.`);
+    const who =
+      server.persistencePrefix === whole
+        ? "a client"
+        : `all clients of one /${server.persistencePrefix}`;
+    path.note(
+      `Session affinity: ${name} keeps ${who} with a real server for ${server.persistentSeconds} s; which are kept is not read; the answer is for a new one.`,
+    );
   }
   for (const drained of server.realServers.filter((each) => each.weight === 0)) {
-    path.note(`${socket(drained.address, drained.port)} has weight 0: it keeps its connections and gets no new ones.`);
+    const rest = isStubborn(server)
+      ? `and new ones whose hash gives it are rejected, since scheduler ${server.scheduler} looks no further`
+      : "and gets no new ones";
+    path.note(
+      `${socket(drained.address, drained.port)} has weight 0: it keeps its connections, ${rest}.`,
+    );
   }
   warnOfLocal(server, { path, node, hook: "input" }, flow);
 }
+
+/** The scheduler hashes to a real server whether it has a weight or not. */
+const isStubborn = ({ scheduler, flags }: VirtualServer): boolean =>
+  scheduler === "dh" || (scheduler === "sh" && !flags.includes("sh-fallback"));
 
 /** kube-proxy keeps all endpoints where the policy is Local and none is local; it masks no source then. */
 function warnOfLocal(server: VirtualServer, { path, node }: Meeting, flow: Flow): void {
@@ -57,19 +81,35 @@ function warnOfLocal(server: VirtualServer, { path, node }: Meeting, flow: Flow)
   const holds = (name: string, sides: readonly string[]): boolean =>
     node.dump.ipsets?.sets.has(prefix + name) === true &&
     isInSet(prefix + name, { node, flow, path, sides }) === true;
-  const address = ["EXTERNAL-IP-LOCAL", "LOAD-BALANCER-LOCAL"].some((name) => holds(name, ["dst", "dst"]));
+  const address = ["EXTERNAL-IP-LOCAL", "LOAD-BALANCER-LOCAL"].some((name) =>
+    holds(name, ["dst", "dst"]),
+  );
   const protocol = flow.protocol.toUpperCase();
-  const port = flow.destination === server.address && !address && holds(`NODE-PORT-LOCAL-${protocol}`, flow.protocol === "sctp" ? ["dst", "dst"] : ["dst"]);
+  const port =
+    flow.destination === server.address &&
+    !address &&
+    holds(`NODE-PORT-LOCAL-${protocol}`, flow.protocol === "sctp" ? ["dst", "dst"] : ["dst"]);
   if (!address && !port) return;
   const loopBack = node.dump.ipsets?.sets.get(`${prefix}LOOP-BACK`);
   if (loopBack === undefined) return;
   const local = server.realServers.some((real) =>
-    loopBack.members.some((member) => member.startsWith(`${real.address},${flow.protocol}:${real.port},`)),
+    loopBack.members.some((member) =>
+      member.startsWith(`${real.address},${flow.protocol}:${real.port},`),
+    ),
   );
-  if (!local) path.note("externalTrafficPolicy is Local, but none of the endpoints is on this node: IPVS mode then keeps all endpoints, and the source stays as it is.");
+  if (!local)
+    path.note(
+      "externalTrafficPolicy is Local, but none of the endpoints is on this node: IPVS mode then keeps all endpoints, and the source stays as it is.",
+    );
 }
 
-function send(server: VirtualServer, { server: real, probability }: Share, name: string, flow: Flow, meeting: Meeting): Flow {
+function send(
+  server: VirtualServer,
+  { server: real, probability }: Share,
+  name: string,
+  flow: Flow,
+  meeting: Meeting,
+): Flow {
   const to = socket(real.address, real.port === 0 ? flow.port : real.port);
   const rule = `-> ${to} ${real.forward} weight ${real.weight}, scheduler ${server.scheduler}`;
   const share = probability === 1 ? "" : `with probability ${Number(probability.toFixed(4))} `;
@@ -86,6 +126,8 @@ function send(server: VirtualServer, { server: real, probability }: Share, name:
   }
   const how = real.forward === "route" ? "with the destination as it is" : "in a tunnel";
   meeting.path.step("ipvs", name, rule, `${share}goes to ${real.address} ${how}`);
-  meeting.path.note(`IPVS forwards to ${to} ${how} and without connection tracking, so no nat rule sees the packet afterwards.`);
+  meeting.path.note(
+    `IPVS forwards to ${to} ${how} and without connection tracking, so no nat rule sees the packet afterwards.`,
+  );
   return { ...chosen, tracked: false, destinationSettled: true, dnat: [...flow.dnat, by] };
 }

@@ -98,7 +98,8 @@ add KUBE-IPVS-IPS 203.0.113.12
 add KUBE-IPVS-IPS 203.0.113.13
 `;
 
-const twoPods = "  -> 10.244.1.5:8080              Masq    1      0          0\n  -> 10.244.2.5:8080              Masq    1      0          0";
+const twoPods =
+  "  -> 10.244.1.5:8080              Masq    1      0          0\n  -> 10.244.2.5:8080              Masq    1      0          0";
 
 export const ipvsadm = `IP Virtual Server version 1.2.1 (size=4096)
 Prot LocalAddress:Port Scheduler Flags

@@ -46,39 +46,70 @@ it("reads ipvsadm -Sn and ipvsadm -ln alike", () => {
 });
 
 it("names file and line of what cannot be", () => {
-  expect(() => parse(listed.replace("10.96.0.10:53", "kube-dns:domain"), "ipvsadm", 3)).toThrow(/^ipvsadm:6: expected an address and a port .*got kube-dns:domain; take the dump with `ipvsadm -ln`/);
+  expect(() => parse(listed.replace("10.96.0.10:53", "kube-dns:domain"), "ipvsadm", 3)).toThrow(
+    /^ipvsadm:6: expected an address and a port .*got kube-dns:domain; take the dump with `ipvsadm -ln`/,
+  );
   expect(() => parse(listed.replace("Route   1 ", "Rou"), "ipvsadm", 1)).toThrow(/^ipvsadm:6: /);
-  expect(() => parse("-a -t 10.96.0.10:53 -r 10.244.0.3:53 -m -w 1", "ipvsadm", 1)).toThrow(/before its real servers/);
+  expect(() => parse("-a -t 10.96.0.10:53 -r 10.244.0.3:53 -m -w 1", "ipvsadm", 1)).toThrow(
+    /before its real servers/,
+  );
 });
 
 describe("the share of each real server", () => {
   const server = (scheduler: string, ...weights: number[]) => ({
     ...parse(saved, "ipvsadm", 1).servers.get("tcp 10.96.0.10 53")!,
     scheduler,
-    realServers: weights.map((weight, at) => ({ address: `10.244.0.${at}`, port: 80, forward: "masq" as const, weight })),
+    realServers: weights.map((weight, at) => ({
+      address: `10.244.0.${at}`,
+      port: 80,
+      forward: "masq" as const,
+      weight,
+    })),
   });
   const shares = (scheduler: string, ...weights: number[]) =>
-    sharesOf(server(scheduler, ...weights)).map(({ server: real, probability }) => [real.address.slice(-1), Number(probability.toFixed(4))]);
+    sharesOf(server(scheduler, ...weights)).map(({ server: real, probability }) => [
+      real.address.slice(-1),
+      Number(probability.toFixed(4)),
+    ]);
 
-  it.each(["rr", "lc", "dh"])("is the same under %s, whichever weight above zero it has", (scheduler) => {
-    expect(shares(scheduler, 3, 1)).toEqual([["0", 0.5], ["1", 0.5]]);
-  });
+  it.each(["rr", "lc", "dh"])(
+    "is the same under %s, whichever weight above zero it has",
+    (scheduler) => {
+      expect(shares(scheduler, 3, 1)).toEqual([
+        ["0", 0.5],
+        ["1", 0.5],
+      ]);
+    },
+  );
 
-  it.each(["wrr", "wlc", "sh", "mh", "sed", "nq", "lblc", "lblcr", "twos"])("is by weight under %s", (scheduler) => {
-    expect(shares(scheduler, 3, 1)).toEqual([["0", 0.75], ["1", 0.25]]);
-  });
+  it.each(["wrr", "wlc", "sh", "mh", "sed", "nq", "lblc", "lblcr", "twos"])(
+    "is by weight under %s",
+    (scheduler) => {
+      expect(shares(scheduler, 3, 1)).toEqual([
+        ["0", 0.75],
+        ["1", 0.25],
+      ]);
+    },
+  );
 
   it.each(["fo", "ovf"])("is all of it for the highest weight under %s", (scheduler) => {
     expect(shares(scheduler, 1, 3, 2)).toEqual([["1", 1]]);
   });
 
   it.each(["rr", "wrr", "lc", "sh"])("is nothing for a drained one under %s", (scheduler) => {
-    expect(shares(scheduler, 0, 1, 1)).toEqual([["1", 0.5], ["2", 0.5]]);
+    expect(shares(scheduler, 0, 1, 1)).toEqual([
+      ["1", 0.5],
+      ["2", 0.5],
+    ]);
     expect(shares(scheduler, 0, 0)).toEqual([]);
   });
 
   it("is remarked upon where more than weights decides", () => {
-    expect(["rr", "wrr", "fo"].map((scheduler) => remarkOn(server(scheduler, 1)))).toEqual([null, null, null]);
+    expect(["rr", "wrr", "fo"].map((scheduler) => remarkOn(server(scheduler, 1)))).toEqual([
+      null,
+      null,
+      null,
+    ]);
     expect(remarkOn(server("sh", 1))).toContain("hash of the source");
     expect(remarkOn(server("wlc", 1))).toContain("number of connections");
     expect(remarkOn(server("quic", 1))).toContain("not a known one");

@@ -12,10 +12,21 @@ const kinds: Readonly<Record<string, VirtualServer["protocol"]>> = {
   "--fwmark-service": "fwm",
 };
 
-const forwards: Readonly<Record<string, RealServer["forward"]>> = { "-m": "masq", "-g": "route", "-i": "tunnel", "--masquerading": "masq", "--gatewaying": "route", "--ipip": "tunnel" };
+const forwards: Readonly<Record<string, RealServer["forward"]>> = {
+  "-m": "masq",
+  "-g": "route",
+  "-i": "tunnel",
+  "--masquerading": "masq",
+  "--gatewaying": "route",
+  "--ipip": "tunnel",
+};
 
 /** The commands that `ipvsadm -Sn` prints: `-A` for a virtual service, `-a` for a real server of it. */
-export function readSave(lines: readonly string[], file: string, firstLine: number): VirtualServer[] {
+export function readSave(
+  lines: readonly string[],
+  file: string,
+  firstLine: number,
+): VirtualServer[] {
   const servers = new Map<string, VirtualServer & { readonly realServers: RealServer[] }>();
   lines.forEach((raw, index) => {
     const line = raw.trim();
@@ -29,10 +40,16 @@ export function readSave(lines: readonly string[], file: string, firstLine: numb
     const kind = words.find((word) => kinds[word] !== undefined);
     const where = kind === undefined ? undefined : value(kind);
     if (kind === undefined || where === undefined || !/^-[Aa]$/.test(words[0]!)) {
-      throw new DumpProblem(file, at, "`-A -t ADDRESS:PORT …` or `-a -t ADDRESS:PORT -r ADDRESS:PORT …`", line);
+      throw new DumpProblem(
+        file,
+        at,
+        "`-A -t ADDRESS:PORT …` or `-a -t ADDRESS:PORT -r ADDRESS:PORT …`",
+        line,
+      );
     }
     const protocol = kinds[kind]!;
-    const service = protocol === "fwm" ? { address: "", port: Number(where) } : socketOf(where, file, at);
+    const service =
+      protocol === "fwm" ? { address: "", port: Number(where) } : socketOf(where, file, at);
     const key = `${protocol} ${where}`;
     if (words[0] === "-A") {
       const family = service.address.includes(":") || words.includes("-6") ? 6 : 4;
@@ -43,8 +60,12 @@ export function readSave(lines: readonly string[], file: string, firstLine: numb
         protocol,
         family,
         scheduler: value("-s", "--scheduler") ?? "wlc",
-        flags: [...(value("-b", "--sched-flags")?.split(",") ?? []), ...(words.includes("-o") || words.includes("--ops") ? ["ops"] : [])],
-        persistentSeconds: persistent === undefined ? (words.includes("-p") ? 360 : null) : Number(persistent),
+        flags: [
+          ...(value("-b", "--sched-flags")?.split(",") ?? []),
+          ...(words.includes("-o") || words.includes("--ops") ? ["ops"] : []),
+        ],
+        persistentSeconds:
+          persistent === undefined ? (words.includes("-p") ? 360 : null) : Number(persistent),
         persistencePrefix: mask === undefined ? (family === 4 ? 32 : 128) : prefixOf(mask),
         realServers: [],
         line: at,
@@ -54,10 +75,21 @@ export function readSave(lines: readonly string[], file: string, firstLine: numb
     const server = servers.get(key);
     const real = value("-r", "--real-server");
     if (server === undefined || real === undefined) {
-      throw new DumpProblem(file, at, server === undefined ? `\`-A\` of virtual service ${where} before its real servers` : "`-r ADDRESS:PORT`", line);
+      throw new DumpProblem(
+        file,
+        at,
+        server === undefined
+          ? `\`-A\` of virtual service ${where} before its real servers`
+          : "`-r ADDRESS:PORT`",
+        line,
+      );
     }
     const forward = forwards[words.find((word) => forwards[word] !== undefined) ?? "-g"]!;
-    server.realServers.push({ ...socketOf(real, file, at), forward, weight: Number(value("-w", "--weight") ?? 1) });
+    server.realServers.push({
+      ...socketOf(real, file, at),
+      forward,
+      weight: Number(value("-w", "--weight") ?? 1),
+    });
   });
   return [...servers.values()];
 }

@@ -26,7 +26,10 @@ const onState: Readonly<Record<string, string>> = {
 export function sharesOf({ scheduler, realServers }: VirtualServer): Share[] {
   const active = realServers.filter((server) => server.weight > 0);
   const highest = Math.max(...active.map((server) => server.weight));
-  const preferred = scheduler === "fo" || scheduler === "ovf" ? active.filter((server) => server.weight === highest).slice(0, 1) : active;
+  const preferred =
+    scheduler === "fo" || scheduler === "ovf"
+      ? active.filter((server) => server.weight === highest).slice(0, 1)
+      : active;
   const weight = (server: RealServer): number => (equal.has(scheduler) ? 1 : server.weight);
   const total = preferred.reduce((sum, server) => sum + weight(server), 0);
   return preferred.map((server) => ({ server, probability: weight(server) / total }));

@@ -77,8 +77,7 @@ function writeKeys(): void {
 
 /** What the API answers, as text; an error with its words when it is no success. */
 export function send(method: string, path: string, body?: object): Promise<string> {
-  const type =
-    method === "PATCH" ? "application/merge-patch+json" : body && "application/json";
+  const type = method === "PATCH" ? "application/merge-patch+json" : body && "application/json";
   const headers = { authorization: `Bearer ${token}`, ...(type && { "content-type": type }) };
   return new Promise((resolve, reject) => {
     const sent = request(`${address}${path}`, { method, agent, headers }, (response) => {

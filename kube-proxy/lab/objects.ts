@@ -39,8 +39,7 @@ const families = [
 
 export function serviceOf({ name, ports, clusterIp, spec }: Wanted): object {
   const present = families.filter(([key]) => clusterIp === "None" || clusterIp[key]);
-  const addresses =
-    clusterIp === "None" ? ["None"] : present.map(([key]) => clusterIp[key] ?? "");
+  const addresses = clusterIp === "None" ? ["None"] : present.map(([key]) => clusterIp[key] ?? "");
   return {
     apiVersion: "v1",
     kind: "Service",

@@ -53,7 +53,8 @@ function rule(all: readonly Measurement[]): string {
     .map((mode) => {
       const some = all.filter((one) => one.mode === mode);
       const [least, most] = [some[0], some.at(-1)];
-      if (!least || !most || least === most) return `- ${mode}: one number of Services tells nothing`;
+      if (!least || !most || least === most)
+        return `- ${mode}: one number of Services tells nothing`;
       const each = (figure: (one: Measurement) => number | null): number =>
         ((figure(most) ?? 0) - (figure(least) ?? 0)) / (most.services - least.services);
       const rules = each((one) => one.rules);
@@ -74,6 +75,7 @@ const fixed = (value: number): string => `${Math.round(value * 100) / 100}`;
 /** What the number of Services means for a packet. */
 const met: Readonly<Record<Mode, string>> = {
   iptables: "A new connection is compared with one rule after the other until its Service's comes.",
-  nftables: "A new connection finds its Service in one look into a map, and its endpoint in another.",
+  nftables:
+    "A new connection finds its Service in one look into a map, and its endpoint in another.",
   ipvs: "A new connection finds its Service in one look into a table.",
 };

@@ -41,7 +41,9 @@ const nothing: Question = {
 
 /** A program in each place that answers with its own address and the one that it saw, and asks. */
 export class Peers {
-  private constructor(private readonly programs: ReadonlyMap<Somewhere, readonly [ChildProcess, Interface]>) {}
+  private constructor(
+    private readonly programs: ReadonlyMap<Somewhere, readonly [ChildProcess, Interface]>,
+  ) {}
 
   static async start(places = Object.keys(listening) as Somewhere[]): Promise<Peers> {
     const programs = places.map((place) => {

@@ -23,6 +23,9 @@ function configuration(mode: Mode, node: string, pods: string): object {
   };
 }
 
+/** iptables 1.8.9 takes minutes for 5,000 Services, the more the more there are. */
+const firstSyncSeconds = 720;
+
 /** A kube-proxy of the node of that name; done when it has written all its rules. */
 export async function startProxy(
   binary: string,
@@ -32,12 +35,11 @@ export async function startProxy(
   const config = join(folder, `${mode}.json`);
   writeFileSync(config, JSON.stringify(configuration(mode, node, pods)));
   const proxy = start(`kube-proxy-${mode}`, binary, [`--config=${config}`]);
-  await proxy.until("the first sync", 300, async () => isInStep(await metrics()));
+  await proxy.until("the first sync", firstSyncSeconds, async () => isInStep(await metrics()));
   return proxy;
 }
 
-const metrics = async (): Promise<string> =>
-  (await fetch("http://127.0.0.1:10249/metrics")).text();
+const metrics = async (): Promise<string> => (await fetch("http://127.0.0.1:10249/metrics")).text();
 
 /** The values of a metric by IP family. */
 function values(text: string, name: string): Map<string, number> {

@@ -8,7 +8,11 @@ import { walkChain } from "./walk";
 const hooks: readonly string[] = ["prerouting", "input", "forward", "output", "postrouting"];
 
 /** The chains that the kernel calls for packets of a family, of the tables that are `asked`. */
-export function baseChains(ruleset: Ruleset, family: 4 | 6, asked: (table: Table) => boolean): BaseChain[] {
+export function baseChains(
+  ruleset: Ruleset,
+  family: 4 | 6,
+  asked: (table: Table) => boolean,
+): BaseChain[] {
   const families = family === 4 ? ["ip", "inet"] : ["ip6", "inet"];
   return [...ruleset.tables.values()]
     .filter((table) => families.includes(table.family) && !table.dormant && asked(table))

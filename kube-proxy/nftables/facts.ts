@@ -20,7 +20,8 @@ export function podsOf(
 ): { readonly ranges: string[]; readonly devices: string[] } {
   const ranges: string[] = [];
   const devices: string[] = [];
-  for (const chain of ownTable(ruleset, family)?.chains.values() ?? []) {
+  const byIptables = ruleset.tables.get(family === 4 ? "ip nat" : "ip6 nat");
+  for (const chain of (ownTable(ruleset, family) ?? byIptables)?.chains.values() ?? []) {
     for (const match of detectors(chain)) {
       const texts = written(match).map(({ key }) => key[0]!);
       if (match.left.kind === "selector" && match.left.name === "meta iifname") {
@@ -34,9 +35,9 @@ export function podsOf(
 
 /** `ip saddr != PODS` before a mark, `ip saddr PODS goto service-…` in chains of Services. */
 function* detectors(chain: Chain): Generator<Match> {
-  const sign = /^(services$|service-)/.test(chain.name)
+  const sign = /^(services$|service-|KUBE-SV[CL]-)/.test(chain.name)
     ? "!="
-    : /^external-/.test(chain.name)
+    : /^(external-|KUBE-(EXT|XLB)-)/.test(chain.name)
       ? "=="
       : null;
   if (sign === null) return;

@@ -57,14 +57,7 @@ function answers(text: string): unknown[] {
     affinitySeconds,
     steps: steps.map(({ chain }) => chain),
   });
-  return packets.map((packet) =>
-    told(
-      trace(
-        { ...nothing, nftables },
-        packet,
-      ),
-    ),
-  );
+  return packets.map((packet) => told(trace({ ...nothing, nftables }, packet)));
 }
 
 whereNftIs("what nft lists of kube-proxy's table", () => {

@@ -5,7 +5,7 @@ import type { Flow, Translation } from "../flow";
 import { end, redirect, socket } from "../flow";
 import { numberOf } from "./kinds";
 import type { Place } from "./place";
-import { choices, isKubeProxy, ruleName, tell } from "./place";
+import { choices, isByKubeProxy, ruleName, tell } from "./place";
 import type { Expression, Nat } from "./statement";
 import type { Way } from "./ways";
 import { pastMap } from "./ways";
@@ -28,7 +28,7 @@ export function translate(
   const by = (to: string): Translation => ({
     to,
     by: ruleName(place),
-    kubeProxy: isKubeProxy(place.table),
+    kubeProxy: isByKubeProxy(place),
   });
   if (nat.kind === "masquerade") {
     tell(place, "masquerades the source", doubt);

@@ -1,4 +1,5 @@
 import type { Flow } from "../flow";
+import { ofKubeProxy } from "../iptables/act";
 import type { Meeting } from "../kernel";
 import type { Chain, Rule, Table } from "./ruleset";
 import type { Question } from "./question";
@@ -18,6 +19,11 @@ export interface Place {
 /** The name that upstream gives to kube-proxy's own tables, in both families. */
 export function isKubeProxy(table: Table): boolean {
   return table.name === "kube-proxy" && (table.family === "ip" || table.family === "ip6");
+}
+
+/** Whether kube-proxy wrote the chain: in a table of its own, or by iptables-nft. */
+export function isByKubeProxy({ table, chain }: Pick<Place, "table" | "chain">): boolean {
+  return isKubeProxy(table) || (table.ofIptables && ofKubeProxy.test(chain.name));
 }
 
 export function tableName(table: Table): string {
@@ -44,8 +50,8 @@ function oneLine(text: string): string {
 }
 
 /** kube-proxy compares a source for equality only to find a pod that reaches itself. */
-export function ask(sign: string, flow: Flow, { table, meeting }: Place): Question {
-  return { flow, meeting, ownEndpoint: isKubeProxy(table) && sign === "==" };
+export function ask(sign: string, flow: Flow, place: Place): Question {
+  return { flow, meeting: place.meeting, ownEndpoint: isByKubeProxy(place) && sign === "==" };
 }
 
 const mostChoices = 8;

@@ -53,7 +53,11 @@ function walk(
   const dump = { ...nothing, nftables };
   const path = new Path();
   const node = { dump, packet, family: 4 as const, podRanges: [], podDevices: [] };
-  const flows = new Kernel(node, path, baseChains(nftables, 4, () => true)).run(start(packet));
+  const flows = new Kernel(
+    node,
+    path,
+    baseChains(nftables, 4, () => true),
+  ).run(start(packet));
   return {
     visited: path.visited,
     steps: path.steps.length,

@@ -3,6 +3,7 @@ import { end } from "../flow";
 import { merge } from "../merge-flows";
 import { assign, remember } from "./effects";
 import { translate } from "./nat";
+import { atLost, isLost } from "./lost-target";
 import type { Place } from "./place";
 import type { Outcome } from "./outcome";
 import { lost } from "./outcome";
@@ -59,6 +60,7 @@ function walkRule(
 ): Outcome[] {
   const statement = statements[at];
   if (statement === undefined) {
+    if (isLost(statements, place)) return atLost(flow, place, doubt);
     if (statements.every(({ kind }) => kind === "match" || kind === "idle" || kind === "open"))
       tell(place, "goes on", doubt);
     return [{ flow, on: "next" }];
