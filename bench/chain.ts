@@ -50,22 +50,24 @@ export function longestChain(state: readonly StateResource[]): readonly Link[] {
     const key = keyOf(resource);
     const known = ended.get(key);
     if (known !== undefined) return known;
-    const needs = azure
-      .filter((other) => other !== resource && needsIt(resource, other))
-      .map(make);
+    const needs = azure.filter((other) => other !== resource && needsIt(resource, other)).map(make);
     const line = oneAtATime(resource);
     if (line !== undefined && lastOf.has(line)) needs.push(lastOf.get(line)!);
     const name = nameOf(resource);
     const own = durations.milliseconds(armType(resource), "create") / 1000;
     let end = add(name, own, needs);
-    if (resource.type === azureTypes.machine) end = add(`${name}: first boot`, assumed.firstBoot, [end]);
+    if (resource.type === azureTypes.machine)
+      end = add(`${name}: first boot`, assumed.firstBoot, [end]);
     if (line !== undefined) lastOf.set(line, end);
     ended.set(key, end);
     return end;
   };
 
   for (const resource of azure.filter(({ type }) => type !== azureTypes.step)) make(resource);
-  const steps = azure.filter(({ type }) => type === azureTypes.step).map((resource) => nameOf(resource)).sort();
+  const steps = azure
+    .filter(({ type }) => type === azureTypes.step)
+    .map((resource) => nameOf(resource))
+    .sort();
   const handler = durations.milliseconds(`${vmType}/extensions`, "create") / 1000;
   const bootOf = (step: string): number =>
     works.findIndex(({ name }) => name === `${step.replace(/\/.*/, "")}: first boot`);
@@ -118,7 +120,8 @@ function needsIt(resource: StateResource, other: StateResource): boolean {
 }
 
 function idsIn(value: unknown): string[] {
-  if (typeof value === "string") return value.startsWith("/subscriptions/") ? [value.toLowerCase()] : [];
+  if (typeof value === "string")
+    return value.startsWith("/subscriptions/") ? [value.toLowerCase()] : [];
   if (typeof value !== "object" || value === null) return [];
   return [...Object.keys(value).flatMap(idsIn), ...Object.values(value).flatMap(idsIn)];
 }
@@ -137,7 +140,11 @@ function armType({ id = "", type }: StateResource): string {
 
 /** The names of an id's parts below its group: `vnet/nodes-1`. */
 function nameOf({ id = "" }: StateResource): string {
-  const [, below] = id.split("/providers/").length > 1 ? [0, id.split("/providers/").at(-1)!] : [0, undefined];
+  const [, below] =
+    id.split("/providers/").length > 1 ? [0, id.split("/providers/").at(-1)!] : [0, undefined];
   if (below === undefined) return id.split("/").at(-1)!;
-  return below.split("/").filter((_, index) => index > 0 && index % 2 === 0).join("/");
+  return below
+    .split("/")
+    .filter((_, index) => index > 0 && index % 2 === 0)
+    .join("/");
 }

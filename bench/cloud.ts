@@ -51,13 +51,16 @@ export async function timed(run: () => Promise<Run>): Promise<{ run: Run; second
   const ended = await run();
   const seconds = (performance.now() - since) / 1000;
   if (ended.code === 0) return { run: ended, seconds };
-  throw new Trouble(`pulumi ended with ${ended.code}, so there is nothing to measure:\n${ended.stdout}`);
+  throw new Trouble(
+    `pulumi ended with ${ended.code}, so there is nothing to measure:\n${ended.stdout}`,
+  );
 }
 
 /** The resources of a stack, with secrets as they are. */
 export async function stateOf(stack: Rehearsal): Promise<readonly StateResource[]> {
   const { stdout } = await stack.command("stack", "export", "--show-secrets");
-  return (JSON.parse(stdout) as { deployment: { resources: StateResource[] } }).deployment.resources;
+  return (JSON.parse(stdout) as { deployment: { resources: StateResource[] } }).deployment
+    .resources;
 }
 
 export const median = (values: readonly number[]): number =>

@@ -24,14 +24,14 @@ export const previews = (bench: Bench): Promise<Previews> =>
     bench.say("local stack: up, to learn which resources it has");
     await timed(() => stack.up());
     const all = await stateOf(stack);
-    const resources = all.filter(({ id, type }) => id && !type.startsWith("pulumi:"));
+    const resources = all.filter(({ type }) => !type.startsWith("pulumi:"));
     const provider = all.find(({ type }) => type === "pulumi:providers:kubernetes")!;
     // Keys are among the inputs; the file goes with the folder.
     const file = join(state, "resources.json");
-    const registered = resources.map(({ type, urn, inputs }) => ({
+    const registered = resources.map(({ type, urn, inputs, id }) => ({
       type,
       name: urn.split("::").at(-1),
-      inputs: withoutMarks(inputs),
+      ...(id && { inputs: withoutMarks(inputs) }),
     }));
     const text = JSON.stringify({ resources: registered, provider: withoutMarks(provider.inputs) });
     writeFileSync(file, text, { mode: 0o600 });

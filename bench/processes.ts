@@ -3,7 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 const every = 100;
 
 /** Peak of the memory that all processes below this one hold together, in MiB, while `work` runs. Linux only. */
-export async function peakMemory<T>(work: () => Promise<T>): Promise<{ result: T; mebibytes: number }> {
+export async function peakMemory<T>(
+  work: () => Promise<T>,
+): Promise<{ result: T; mebibytes: number }> {
   let kibibytes = 0;
   const timer = setInterval(() => {
     kibibytes = Math.max(kibibytes, residentBelow(process.pid));

@@ -73,7 +73,9 @@ export function report(
   ].join("\n\n");
   const missed = ratios
     .filter(({ is, most }) => is > most)
-    .map(({ what, is, most }) => `${what} is ${is.toFixed(2)}, expected at most ${most.toFixed(2)}`);
+    .map(
+      ({ what, is, most }) => `${what} is ${is.toFixed(2)}, expected at most ${most.toFixed(2)}`,
+    );
   return { text, missed };
 }
 

@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 
-import type * as pulumi from "@pulumi/pulumi";
+import * as pulumi from "@pulumi/pulumi";
 
 interface Registered {
   readonly type: string;
   readonly name: string;
-  readonly inputs: Record<string, unknown>;
+  /** A component has none. */
+  readonly inputs?: Record<string, unknown>;
 }
 
 type Constructor = new (
@@ -34,7 +35,8 @@ const { resources, provider: providerInputs } = JSON.parse(
   readFileSync(process.env["BENCH_RESOURCES"]!, "utf8"),
 ) as { resources: readonly Registered[]; provider: Record<string, unknown> };
 
-const { Provider } = require("@pulumi/kubernetes/provider") as typeof import("@pulumi/kubernetes/provider");
+const { Provider } =
+  require("@pulumi/kubernetes/provider") as typeof import("@pulumi/kubernetes/provider");
 const { PrivateKey } = require("@pulumi/tls") as typeof import("@pulumi/tls");
 
 const key = new PrivateKey("unknown", { algorithm: "ED25519" });
@@ -42,5 +44,6 @@ const key = new PrivateKey("unknown", { algorithm: "ED25519" });
 const cluster = new Provider("kubernetes", { ...providerInputs, kubeconfig: key.privateKeyPem });
 for (const { type, name, inputs } of resources) {
   const options = type.startsWith("kubernetes:") ? { provider: cluster } : {};
-  new (classOf(type))(name, inputs, options);
+  if (inputs) new (classOf(type))(name, inputs, options);
+  else new pulumi.ComponentResource(type, name);
 }
