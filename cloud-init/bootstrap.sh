@@ -116,7 +116,7 @@ first_boot_again() {
 }
 
 await_first_boot() {
-  local boot
+  local boot looks
   if [[ -e $state/first-boot.failed ]]; then
     first_boot_again "$(cat "$state/first-boot.failed")"
   fi
@@ -132,7 +132,11 @@ await_first_boot() {
       first_boot_again "interrupted"
       continue
     fi
-    sleep 5
+    # To ask cloud-init takes seconds of a slow processor, which first boot could use.
+    for ((looks = 0; looks < 10; looks++)); do
+      compgen -G "$state/first-boot.*" && break
+      sleep 2
+    done >/dev/null
   done
 }
 
@@ -339,11 +343,12 @@ join() {
 
 # One line per change, so that the end of the log tells what a step was waiting for.
 watch() {
-  local now last=
-  until now=$("$@" 2>&1); do
+  local now looked last=
+  until looked=$SECONDS && now=$("$@" 2>&1); do
     [[ $now == "$last" ]] || reason "$now"
     last=$now
-    sleep 3
+    # Where a look takes seconds, looking must not take what it looks at its time.
+    sleep $((SECONDS - looked > 1 ? 4 * (SECONDS - looked) : 3))
   done
 }
 

@@ -41,9 +41,7 @@ export class ControlPlane extends pulumi.ComponentResource {
     const { founding } = args.plan;
 
     const first = this.machine(0);
-    this.founder = founding.founded
-      ? pulumi.output(founding.founder ?? "nobody")
-      : first.vm.vmId;
+    this.founder = founding.founded ? pulumi.output(founding.founder ?? "nobody") : first.vm.vmId;
     this.step(first, [args.api, args.network]);
     this.registerOutputs();
   }
@@ -90,22 +88,20 @@ export class ControlPlane extends pulumi.ComponentResource {
 
   private step(machine: Machine, after: readonly pulumi.Resource[]): void {
     const { plan, certificates } = this.args;
-    const script = pulumi
-      .all([this.founder, pkiFiles(certificates)])
-      .apply(([founder, pki]) =>
-        bootstrapScript({
-          machine: machine.plan.name,
-          role: "control-plane",
-          founder,
-          apiName: plan.apiServer.name,
-          apiPort: plan.apiServer.port,
-          kubernetesVersion: plan.settings.kubernetesVersion,
-          nodeAddress: machine.plan.address,
-          modules: proxyModules(plan.settings),
-          awaitsReady: plan.settings.cni !== "none",
-          files: [...pki, ...kubeadmFiles(plan.settings, machine.plan, plan.apiServer.name)],
-        }),
-      );
+    const script = pulumi.all([this.founder, pkiFiles(certificates)]).apply(([founder, pki]) =>
+      bootstrapScript({
+        machine: machine.plan.name,
+        role: "control-plane",
+        founder,
+        apiName: plan.apiServer.name,
+        apiPort: plan.apiServer.port,
+        kubernetesVersion: plan.settings.kubernetesVersion,
+        nodeAddress: machine.plan.address,
+        modules: proxyModules(plan.settings),
+        awaitsReady: plan.settings.cni !== "none",
+        files: [...pki, ...kubeadmFiles(plan.settings, machine.plan, plan.apiServer.name)],
+      }),
+    );
     this.steps.push(
       machine.bootstrap({
         facts: plan.azure.machines.get(machine.plan.name),

@@ -69,7 +69,12 @@ export class JoinToken extends pulumi.ComponentResource {
       {
         metadata: { name: `zoned:${machine}-replaces-itself` },
         rules: [
-          { apiGroups: [""], resources: ["nodes"], resourceNames: [machine], verbs: ["get", "delete"] },
+          {
+            apiGroups: [""],
+            resources: ["nodes"],
+            resourceNames: [machine],
+            verbs: ["get", "delete"],
+          },
         ],
       },
       child,
@@ -78,7 +83,11 @@ export class JoinToken extends pulumi.ComponentResource {
       `${name}-binding`,
       {
         metadata: { name: `zoned:${machine}-replaces-itself` },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role.metadata.name },
+        roleRef: {
+          apiGroup: "rbac.authorization.k8s.io",
+          kind: "ClusterRole",
+          name: role.metadata.name,
+        },
         subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group }],
       },
       child,

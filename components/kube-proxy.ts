@@ -57,5 +57,4 @@ export const proxyModules = ({ proxyMode, proxyScheduler }: ProxySettings): stri
 export const leavesRules = (
   before: Settings["proxyMode"] | undefined,
   now: Settings["proxyMode"],
-): boolean =>
-  before !== undefined && before !== now && before !== "nftables" && now !== "nftables";
+): boolean => before !== undefined && before !== now && before !== "nftables" && now !== "nftables";

@@ -51,7 +51,11 @@ export class Network extends pulumi.ComponentResource {
       child,
     );
 
-    const gateway = (suffix: string, gatewayZones: readonly string[], addressZones: readonly string[]) => {
+    const gateway = (
+      suffix: string,
+      gatewayZones: readonly string[],
+      addressZones: readonly string[],
+    ) => {
       const address = new network.PublicIPAddress(
         `${name}-egress${suffix}-ip`,
         {
@@ -105,7 +109,12 @@ export class Network extends pulumi.ComponentResource {
       }),
     );
 
-    const rule = (sentence: string, priority: number, port: number, from: pulumi.Input<string>[]) => {
+    const rule = (
+      sentence: string,
+      priority: number,
+      port: number,
+      from: pulumi.Input<string>[],
+    ) => {
       chain.push(
         new network.SecurityRule(
           `${name}-${sentence}`,

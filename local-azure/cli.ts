@@ -86,11 +86,21 @@ const stateOption = [
 program
   .command("start")
   .description("set everything up and run pulumi up, then say how to use the cluster")
-  .option("--stack <name>", "whose settings to rehearse: local, dev, prod or machines (default: local, or machines with real ones)")
-  .addOption(
-    new Option("--machines <kind>", "what machines are").choices(["simulated", "qemu"]).default("simulated"),
+  .option(
+    "--stack <name>",
+    "whose settings to rehearse: local, dev, prod or machines (default: local, or machines with real ones)",
   )
-  .option("--scale <factor>", "how much of its size's memory a real machine gets", scale, defaultScale)
+  .addOption(
+    new Option("--machines <kind>", "what machines are")
+      .choices(["simulated", "qemu"])
+      .default("simulated"),
+  )
+  .option(
+    "--scale <factor>",
+    "how much of its size's memory a real machine gets",
+    scale,
+    defaultScale,
+  )
   .option(
     "--port <number>",
     "first of four ports in a row for the local Azure (default: any free ones)",
@@ -129,10 +139,16 @@ program
 
 program
   .command("test-machines")
-  .description("what real machines show: a report of what is true of them, and exit code 1 when something is not")
+  .description(
+    "what real machines show: a report of what is true of them, and exit code 1 when something is not",
+  )
   .argument("[chapter...]", "one or three, for one or three control planes (default: both)")
   .option("--keep", "leave the machines when something is not true, to look into them", false)
-  .option("--folder <folder>", "where machines and report are", join(cacheFolder(), "test-machines"))
+  .option(
+    "--folder <folder>",
+    "where machines and report are",
+    join(cacheFolder(), "test-machines"),
+  )
   .action((only: string[], { keep, folder }: { keep: boolean; folder: string }) =>
     perform((progress, signal) =>
       testMachines({ folder: resolve(folder), only, keep }, progress, signal),
@@ -141,7 +157,9 @@ program
 
 program
   .command("bench")
-  .description("the figures of docs/performance.md, as ratios within one run; exit code 1 when one is too high")
+  .description(
+    "the figures of docs/performance.md, as ratios within one run; exit code 1 when one is too high",
+  )
   .action(() => perform(bench));
 
 program

@@ -207,15 +207,19 @@ describe("the roll-out", () => {
     });
   });
 
-  itWith(manifests.diskDriver, "is awaited for the disk driver on every machine, and only then", async (texts) => {
-    const { recorder, patches: found } = await patches({ settings: { diskDriver: true }, texts });
+  itWith(
+    manifests.diskDriver,
+    "is awaited for the disk driver on every machine, and only then",
+    async (texts) => {
+      const { recorder, patches: found } = await patches({ settings: { diskDriver: true }, texts });
 
-    expect(found.map(({ inputs }) => inputs.metadata.name)).toContain("csi-azuredisk-node");
-    const { inputs } = await recorder.object("DaemonSet", "csi-azuredisk-node");
-    expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
-    const waitsFor = (await dependenciesOf(found.at(-1)!)).map((one) => one.constructor.name);
-    expect(waitsFor).toContain("DiskDriver");
-  });
+      expect(found.map(({ inputs }) => inputs.metadata.name)).toContain("csi-azuredisk-node");
+      const { inputs } = await recorder.object("DaemonSet", "csi-azuredisk-node");
+      expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
+      const waitsFor = (await dependenciesOf(found.at(-1)!)).map((one) => one.constructor.name);
+      expect(waitsFor).toContain("DiskDriver");
+    },
+  );
 
   it("is awaited again for another machine or another specification, and else is not", async () => {
     const first = await awaitedFor({});

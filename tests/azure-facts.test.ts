@@ -57,7 +57,10 @@ const ask = async (answers: Answers = {}) => {
   const endpoint = () => `http://127.0.0.1:${(server!.address() as AddressInfo).port}`;
   await Recorder.start({
     calls: {
-      "azure-native:authorization:getClientConfig": () => ({ subscriptionId, tenantId: "the-tenant" }),
+      "azure-native:authorization:getClientConfig": () => ({
+        subscriptionId,
+        tenantId: "the-tenant",
+      }),
       "azure-native:authorization:getClientToken": () => ({ token }),
     },
   });
@@ -178,11 +181,11 @@ it.each([429, 500, 503])("asks again when Azure answers %d", async (status) => {
 });
 
 it.each`
-  trouble                         | path     | answer                               | says      | asked
-  ${"is busy for good"}           | ${skus}  | ${error(503, "Busy")}                | ${"503"}  | ${4}
-  ${"lets nobody in"}             | ${group} | ${error(403, "AuthorizationFailed")} | ${"403"}  | ${1}
+  trouble                         | path     | answer                                | says      | asked
+  ${"is busy for good"}           | ${skus}  | ${error(503, "Busy")}                 | ${"503"}  | ${4}
+  ${"lets nobody in"}             | ${group} | ${error(403, "AuthorizationFailed")}  | ${"403"}  | ${1}
   ${"knows no such subscription"} | ${skus}  | ${error(404, "SubscriptionNotFound")} | ${"404"}  | ${1}
-  ${"is no Azure"}                | ${skus}  | ${{ body: "<html>" }}                | ${"JSON"} | ${4}
+  ${"is no Azure"}                | ${skus}  | ${{ body: "<html>" }}                 | ${"JSON"} | ${4}
 `("says what to do when Azure $trouble, never the token", async ({ path, answer, says, asked }) => {
   const message = await ask({ [path]: [answer] }).then(
     () => "no error",

@@ -50,7 +50,10 @@ it("gives kube-proxy all that it is started with", async () => {
 });
 
 it("never changes a configuration that is mounted, since kube-proxy would end on all nodes at once", async () => {
-  const [before, after] = [await build({ proxyMode: "ipvs" }), await build({ proxyMode: "nftables" })];
+  const [before, after] = [
+    await build({ proxyMode: "ipvs" }),
+    await build({ proxyMode: "nftables" }),
+  ];
 
   const name = ({ configMap }: typeof before) => configMap.inputs.metadata.name;
   expect(name(after)).not.toBe(name(before));
@@ -80,11 +83,14 @@ it("has kubeadm's own configuration follow when no node mounts it any more", asy
 it.each([
   ["ipvs", "iptables"],
   ["iptables", "ipvs"],
-] as const)("has the rules of %s taken away before it starts in %s, which it does not do itself", async (before, now) => {
-  expect((await podOf({ proxyMode: now, proxyModeBefore: before })).initContainers).toEqual([
-    expect.objectContaining({ command: ["/usr/local/bin/kube-proxy", "--cleanup"] }),
-  ]);
-});
+] as const)(
+  "has the rules of %s taken away before it starts in %s, which it does not do itself",
+  async (before, now) => {
+    expect((await podOf({ proxyMode: now, proxyModeBefore: before })).initContainers).toEqual([
+      expect.objectContaining({ command: ["/usr/local/bin/kube-proxy", "--cleanup"] }),
+    ]);
+  },
+);
 
 it.each([
   ["ipvs", "nftables"],

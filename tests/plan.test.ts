@@ -6,7 +6,8 @@ import { serveRest } from "../local-azure/resource-manager/rest";
 import { Recorded, Recorder } from "./record";
 import { access, settingsWith, stackValues, Values } from "./stack";
 
-const keyPem = "-----BEGIN EC PRIVATE KEY-----\nthe key that nobody may see\n-----END EC PRIVATE KEY-----\n";
+const keyPem =
+  "-----BEGIN EC PRIVATE KEY-----\nthe key that nobody may see\n-----END EC PRIVATE KEY-----\n";
 
 /** Everything that the whole program asks for, with the settings of a stack. */
 async function planOf(stack: string, more: Values = {}): Promise<readonly Recorded[]> {
@@ -92,7 +93,11 @@ describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) =>
     const inCluster = new Map(plan.map(({ resource, opts }) => [resource, opts.provider]));
     for (const { name, opts } of azure(plan)) {
       const above: unknown[] = [];
-      for (let one = opts; one?.parent; one = plan.find(({ resource }) => resource === one.parent)?.opts ?? {}) {
+      for (
+        let one = opts;
+        one?.parent;
+        one = plan.find(({ resource }) => resource === one.parent)?.opts ?? {}
+      ) {
         above.push(inCluster.get(one.parent));
       }
       expect([name, above.filter((provider) => provider !== undefined)]).toEqual([name, []]);

@@ -28,11 +28,7 @@ const socketsOf = (state: string): string =>
   join("/run", `zoned-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`);
 
 /** What all parts of a state folder's machines share. */
-const hostOf = (
-  state: string,
-  settings: HostSettings,
-  log: (message: string) => void,
-): Host => ({
+const hostOf = (state: string, settings: HostSettings, log: (message: string) => void): Host => ({
   ...settings,
   namespaces: new Namespaces(state),
   machines: join(state, "machines", "guests"),
@@ -92,7 +88,11 @@ export class QemuMachines implements Machines {
     // What runs already has taken a part of its memory, and will want the rest.
     const all = [...this.guests.values()].filter(({ power }) => power !== "deallocated");
     const taken = all.reduce((sum, { residentMib }) => sum + residentMib, 0);
-    checkFits(all.map((one) => one.vm), this.host.scale, availableMib() + taken);
+    checkFits(
+      all.map((one) => one.vm),
+      this.host.scale,
+      availableMib() + taken,
+    );
     await guest.boot(this.plug(vm));
     await guest.awaitAgent();
   }
@@ -123,7 +123,9 @@ export class QemuMachines implements Machines {
 
   /** What Azure's own requests of these names do. */
   async power(id: string, action: PowerAction): Promise<void> {
-    const guest = [...this.guests.values()].find(({ vm }) => vm.id.toLowerCase() === id.toLowerCase());
+    const guest = [...this.guests.values()].find(
+      ({ vm }) => vm.id.toLowerCase() === id.toLowerCase(),
+    );
     if (guest === undefined) throw new Error(`there is no machine ${id}`);
     if (action === "restart") return await this.restart(guest.vm);
     if (action === "deallocate") return await guest.deallocate();
@@ -145,7 +147,8 @@ export class QemuMachines implements Machines {
     const folders = new Set(vms.map(({ name, vmId }) => `${name}-${vmId.slice(0, 8)}`));
     for (const vm of vms) this.guests.set(vm.id, Guest.of(vm, this.host));
     for (const left of readdirSync(this.host.machines)) {
-      if (!folders.has(left)) rmSync(join(this.host.machines, left), { recursive: true, force: true });
+      if (!folders.has(left))
+        rmSync(join(this.host.machines, left), { recursive: true, force: true });
     }
     for (const guest of this.guests.values()) {
       if (guest.power !== "deallocated") await guest.boot(this.plug(guest.vm));

@@ -82,7 +82,8 @@ export class LocalCloud {
   }
 
   async get<T>(...args: string[]): Promise<T[]> {
-    return (JSON.parse(await this.kubectl("get", ...args, "--output", "json")) as { items: T[] }).items;
+    return (JSON.parse(await this.kubectl("get", ...args, "--output", "json")) as { items: T[] })
+      .items;
   }
 
   private async ask(method: string, path: string, body?: unknown): Promise<unknown> {
@@ -99,13 +100,15 @@ export class LocalCloud {
 
 function binaries(): string {
   const folder = process.env["ZONED_BINARIES"];
-  if (!folder) throw new Error("ZONED_BINARIES names no folder of built tools; run these tests by npm test");
+  if (!folder)
+    throw new Error("ZONED_BINARIES names no folder of built tools; run these tests by npm test");
   return folder;
 }
 
 /** Fails with what the engine said when a run did not end well. */
 export function well(run: Run): Run {
-  if (run.code !== 0) throw new Error(`pulumi ended with ${run.code}:\n${run.stdout}\n${run.stderr}`);
+  if (run.code !== 0)
+    throw new Error(`pulumi ended with ${run.code}:\n${run.stdout}\n${run.stderr}`);
   return run;
 }
 
@@ -119,6 +122,7 @@ export function unchanged(run: Run): void {
 
 /** Fails with what the engine said when a run ended well. */
 export function refused(run: Run): string {
-  if (run.code === 0) throw new Error(`expected the engine to refuse, and it went on:\n${run.stdout}`);
+  if (run.code === 0)
+    throw new Error(`expected the engine to refuse, and it went on:\n${run.stdout}`);
   return `${run.stdout}\n${run.stderr}\n${run.diagnostics.join("\n")}`;
 }

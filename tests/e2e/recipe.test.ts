@@ -43,7 +43,10 @@ describe("the recipe's cluster on the local Azure", () => {
 
     expect(
       Object.fromEntries(
-        nodes.map(({ metadata }) => [metadata.name, metadata.labels["topology.kubernetes.io/zone"]]),
+        nodes.map(({ metadata }) => [
+          metadata.name,
+          metadata.labels["topology.kubernetes.io/zone"],
+        ]),
       ),
     ).toEqual({
       "zoned-local-cp-1": "southeastasia-1",
@@ -55,7 +58,9 @@ describe("the recipe's cluster on the local Azure", () => {
         expect.objectContaining({ type: "Ready", status: "True" }),
       );
       expect(spec.taints ?? []).toEqual([]);
-      expect(spec.providerID).toMatch(/^azure:\/\/\/subscriptions\/.*\/virtualMachines\/zoned-local-/);
+      expect(spec.providerID).toMatch(
+        /^azure:\/\/\/subscriptions\/.*\/virtualMachines\/zoned-local-/,
+      );
     }
   });
 
@@ -118,7 +123,9 @@ describe("the recipe's cluster on the local Azure", () => {
 
     const later = (await cloud.requests()).slice(before).filter(({ method }) => method !== "GET");
     expect(later.filter(({ method }) => method === "DELETE")).toEqual([]);
-    expect(new Set(later.map(({ type }) => type.split("/").at(-1)))).toEqual(new Set(["extensions"]));
+    expect(new Set(later.map(({ type }) => type.split("/").at(-1)))).toEqual(
+      new Set(["extensions"]),
+    );
     const pods = await cloud.get<ProxyPod>("pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy");
     expect(new Set(pods.map(({ spec }) => spec.nodeName)).size).toBe(3);
     const mounted = pods.map(
@@ -126,14 +133,23 @@ describe("the recipe's cluster on the local Azure", () => {
     );
     expect(new Set(mounted).size).toBe(1);
     for (const name of [mounted[0]!, "kube-proxy"]) {
-      const config = await cloud.kubectl("get", "configmap", name, "-n", "kube-system", "-o", "yaml");
+      const config = await cloud.kubectl(
+        "get",
+        "configmap",
+        name,
+        "-n",
+        "kube-system",
+        "-o",
+        "yaml",
+      );
       expect(config).toContain("mode: nftables");
     }
     unchanged(await cloud.stack.up());
   });
 
   it("keeps a rule that the cloud provider added, through a refresh and an up", async () => {
-    const rule = "/providers/Microsoft.Network/networkSecurityGroups/zoned-local-nsg/securityRules/k8s-added";
+    const rule =
+      "/providers/Microsoft.Network/networkSecurityGroups/zoned-local-nsg/securityRules/k8s-added";
     await cloud.inGroup("PUT", rule, {
       properties: {
         priority: 500,
@@ -190,7 +206,7 @@ describe("the recipe's cluster on the local Azure", () => {
 
     expect(exported).not.toMatch(/PRIVATE KEY/);
     expect(exported).not.toContain("client-key-data");
-    expect(exported).not.toContain("token-secret\":\"");
+    expect(exported).not.toContain('token-secret":"');
     const key = (JSON.parse(outputs.kubeconfig) as { users: { user: Record<string, string> }[] })
       .users[0]!.user["client-key-data"]!;
     expect(exported).not.toContain(key);

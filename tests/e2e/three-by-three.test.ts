@@ -46,7 +46,9 @@ describe("three control planes and three workers", () => {
       script: { exitCode: 7, stdout: "", stderr: 'step "kubeadm init" failed with exit code 7' },
     });
 
-    expect(refused(await cloud.stack.up())).toMatch(/step \\?"kubeadm init\\?" failed with exit code 7/);
+    expect(refused(await cloud.stack.up())).toMatch(
+      /step \\?"kubeadm init\\?" failed with exit code 7/,
+    );
     const first = await news();
     expect(first.filter((event) => /^(failed|joined)/.test(event))).toEqual(["failed cp-1"]);
 
@@ -57,7 +59,9 @@ describe("three control planes and three workers", () => {
       id: "zoned-prod-cp-2/extensions/bootstrap",
       script: { exitCode: 3, stdout: "", stderr: 'step "kubeadm join" failed with exit code 3' },
     });
-    expect(refused(await cloud.stack.up())).toMatch(/step \\?"kubeadm join\\?" failed with exit code 3/);
+    expect(refused(await cloud.stack.up())).toMatch(
+      /step \\?"kubeadm join\\?" failed with exit code 3/,
+    );
 
     const second = (await news()).filter((event) => /cp-\d/.test(event));
     expect(second).toEqual(["joined cp-1", "failed cp-2"]);
@@ -75,7 +79,10 @@ describe("three control planes and three workers", () => {
     well(await cloud.stack.up());
     const events = await news();
     expect(events.filter((event) => /^(gone|made) cp/.test(event))).toEqual([]);
-    expect(events.filter((event) => /^joined cp/.test(event))).toEqual(["joined cp-2", "joined cp-3"]);
+    expect(events.filter((event) => /^joined cp/.test(event))).toEqual([
+      "joined cp-2",
+      "joined cp-3",
+    ]);
     unchanged(await cloud.stack.up());
     await news();
   });
@@ -136,9 +143,15 @@ describe("three control planes and three workers", () => {
   });
 
   it("refuses another version of Kubernetes on a living cluster", async () => {
-    await cloud.stack.configure({ ...small, controlPlaneSize: "Standard_D4s_v5", kubernetesVersion: "1.36.4" });
+    await cloud.stack.configure({
+      ...small,
+      controlPlaneSize: "Standard_D4s_v5",
+      kubernetesVersion: "1.36.4",
+    });
 
-    expect(refused(await cloud.stack.up())).toMatch(/kubernetesVersion is 1\.36\.4 and the cluster runs 1\.36\.3/);
+    expect(refused(await cloud.stack.up())).toMatch(
+      /kubernetesVersion is 1\.36\.4 and the cluster runs 1\.36\.3/,
+    );
   });
 
   it("says what to do when a destroy was interrupted and somebody runs up", async () => {

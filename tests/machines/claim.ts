@@ -45,5 +45,7 @@ export function expectAll(what: string, got: readonly string[], expected: readon
 export function expectSaid(said: string, words: readonly string[]): void {
   const missing = words.filter((word) => !said.includes(word));
   if (missing.length === 0) return;
-  throw new Error(`pulumi up said nothing of ${missing.join(", ")}; it said:\n${said.slice(-3000)}`);
+  throw new Error(
+    `pulumi up said nothing of ${missing.join(", ")}; it said:\n${said.slice(-3000)}`,
+  );
 }

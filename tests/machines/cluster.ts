@@ -15,13 +15,18 @@ import {
 import { Agent } from "../../local-azure/machines/qemu/agent";
 import { run } from "../../local-azure/machines/qemu/command";
 import { Namespaces } from "../../local-azure/machines/qemu/namespaces";
+import { defaultScale } from "../../local-azure/machines/qemu/sizes";
 import { settleMachines } from "../../local-azure/machines/settle";
 import type { Progress } from "../../local-azure/progress";
 import { Rehearsal, type Run } from "../../local-azure/rehearsal";
 import { subscriptionPath } from "../../local-azure/resource-manager/ids";
-import { defaultScale } from "../../local-azure/machines/qemu/sizes";
 
 const stack = "machines";
+
+interface Outputs {
+  readonly kubeconfig: string;
+  readonly machines: readonly MachineOutput[];
+}
 
 export interface Surroundings {
   readonly state: string;
@@ -33,6 +38,8 @@ export interface Surroundings {
 /** A local Azure with real machines, and everything that a claim needs to look into it. */
 export class RealCluster {
   private readonly namespaces: Namespaces;
+  /** The stack's outputs, asked for once after each `up`. */
+  private outputs: Promise<Outputs> | undefined;
 
   private constructor(
     private readonly surroundings: Surroundings,
@@ -53,7 +60,12 @@ export class RealCluster {
     if (!runningDaemon(state)) ownMirror(state);
     const azure = await ensureDaemon({ state, binaries }, progress, signal);
     const base = { state, stack, binaries, azure, progress, signal };
-    return new RealCluster(surroundings, binaries, azure, await Rehearsal.open({ ...base, settings }));
+    return new RealCluster(
+      surroundings,
+      binaries,
+      azure,
+      await Rehearsal.open({ ...base, settings }),
+    );
   }
 
   get signal(): AbortSignal {
@@ -71,6 +83,7 @@ export class RealCluster {
 
   /** `pulumi up`, with every machine's steps. */
   async up(...flags: string[]): Promise<Run> {
+    this.outputs = undefined;
     const unfollow = followMachines(this.azure, this.surroundings.progress);
     return await this.stack.up(...flags).finally(unfollow);
   }
@@ -81,40 +94,54 @@ export class RealCluster {
   }
 
   async machines(): Promise<readonly MachineOutput[]> {
-    return ((await this.stack.outputs()) as { machines: readonly MachineOutput[] }).machines;
+    return (await this.told()).machines;
   }
 
   async names(role?: string): Promise<string[]> {
     const machines = await this.machines();
-    return machines.filter((one) => role === undefined || one.role === role).map(({ name }) => name);
+    return machines
+      .filter((one) => role === undefined || one.role === role)
+      .map(({ name }) => name);
   }
 
   async apiName(): Promise<string> {
-    return apiNameIn(((await this.stack.outputs()) as { kubeconfig: string }).kubeconfig);
+    return apiNameIn((await this.told()).kubeconfig);
   }
 
   async kubectl(args: readonly string[], input?: string): Promise<string> {
     const file = join(this.surroundings.state, "kubeconfig");
     if (!existsSync(file)) {
-      const { kubeconfig } = (await this.stack.outputs()) as { kubeconfig: string };
+      const { kubeconfig } = await this.told();
       const address = await this.azure.apiAddress(apiNameIn(kubeconfig));
       if (address === undefined) throw new Error("no API answers yet");
       writeWhole(file, reachableHere(kubeconfig, address));
     }
-    const kubectl = [join(this.binaries, "kubectl"), "--kubeconfig", file, "--request-timeout", "60s"];
+    const kubectl = [
+      join(this.binaries, "kubectl"),
+      "--kubeconfig",
+      file,
+      "--request-timeout",
+      "60s",
+    ];
     return await run([...kubectl, ...args], { input, signal: this.signal });
   }
 
   async get<T>(...args: string[]): Promise<T[]> {
-    return (JSON.parse(await this.kubectl(["get", ...args, "--output", "json"])) as { items: T[] }).items;
+    return (JSON.parse(await this.kubectl(["get", ...args, "--output", "json"])) as { items: T[] })
+      .items;
   }
 
   apply = (...items: object[]): Promise<string> =>
-    this.kubectl(["apply", "--filename", "-"], JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+    this.kubectl(
+      ["apply", "--filename", "-"],
+      JSON.stringify({ apiVersion: "v1", kind: "List", items }),
+    );
 
   /** What every machine's own host tells of it. */
   async reports(): Promise<readonly MachineReport[]> {
-    const { machines } = (await this.azureSays("GET", "/local/health")) as { machines: MachineReport[] };
+    const { machines } = (await this.azureSays("GET", "/local/health")) as {
+      machines: MachineReport[];
+    };
     return machines;
   }
 
@@ -150,11 +177,17 @@ export class RealCluster {
   async generations(): Promise<Record<string, string>> {
     const names = await this.names();
     const ids = names.map(async (name) => {
-      const { properties } = await this.inGroup("GET", `/Microsoft.Compute/virtualMachines/${name}`);
+      const { properties } = await this.inGroup(
+        "GET",
+        `/Microsoft.Compute/virtualMachines/${name}`,
+      );
       return [name, properties.vmId as string] as const;
     });
     return Object.fromEntries(await Promise.all(ids));
   }
+
+  private told = (): Promise<Outputs> =>
+    (this.outputs ??= this.stack.outputs() as Promise<unknown> as Promise<Outputs>);
 
   private async azureSays(method: string, path: string): Promise<Record<string, any>> {
     const headers = { authorization: "Bearer suite" };

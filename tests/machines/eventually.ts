@@ -8,7 +8,7 @@ export async function eventually<T>(
   signal: AbortSignal,
   work: () => Promise<T>,
 ): Promise<T> {
-  for (const until = Date.now() + seconds * 1000; ; ) {
+  for (const until = Date.now() + seconds * 1000; ;) {
     try {
       return await work();
     } catch (error) {

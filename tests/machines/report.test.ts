@@ -4,7 +4,13 @@ import { markdown, stepsIn, summary } from "./report";
 
 const results = [
   { chapter: "one", sentence: "nodes are Ready", outcome: "passed", seconds: 95, note: "3 | 3" },
-  { chapter: "one", sentence: "names resolve", outcome: "failed", seconds: 4, note: "got\nnothing" },
+  {
+    chapter: "one",
+    sentence: "names resolve",
+    outcome: "failed",
+    seconds: 4,
+    note: "got\nnothing",
+  },
   { chapter: "two", sentence: "it stays", outcome: "not run", note: "since nodes are not Ready" },
 ] as const;
 
@@ -30,9 +36,13 @@ test("steps are those of both halves that ended well", () => {
 });
 
 test("what is not as expected is told with what it is", () => {
-  expect(() => expectSame("mode", "iptables", "ipvs")).toThrow('mode: got "iptables", expected "ipvs"');
+  expect(() => expectSame("mode", "iptables", "ipvs")).toThrow(
+    'mode: got "iptables", expected "ipvs"',
+  );
   expect(() => expectAll("sets", ["a"], ["a", "b"])).toThrow('sets: b missing from ["a"]');
-  expect(() => expectSaid("step a failed", ["step a", "exit code"])).toThrow("nothing of exit code");
+  expect(() => expectSaid("step a failed", ["step a", "exit code"])).toThrow(
+    "nothing of exit code",
+  );
 });
 
 test("no claim has the sentence of another in its chapter, and none that is covered is said not to be", () => {

@@ -4,19 +4,29 @@ import { writeWhole } from "../../local-azure/files";
 import { spoken } from "../../local-azure/progress";
 import type { Result } from "./claim";
 
+export interface MachineStep {
+  readonly chapter: string;
+  readonly machine: string;
+  readonly step: string;
+  readonly seconds: number;
+}
+
 export interface Report {
   /** When the first machine of this run was asked for, and on what. */
   readonly began: string;
   readonly host: string;
   readonly results: readonly Result[];
   /** How long a machine's own log says that each of its steps took. */
-  readonly steps: readonly { readonly machine: string; readonly step: string; readonly seconds: number }[];
+  readonly steps: readonly MachineStep[];
 }
 
-const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ").slice(0, 300);
+const cell = (text: string): string =>
+  text.replaceAll("|", "\\|").replaceAll("\n", " ").slice(0, 300);
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.map(cell).join(" | ")} |`).join("\n");
+  [head, head.map(() => "---"), ...rows]
+    .map((cells) => `| ${cells.map(cell).join(" | ")} |`)
+    .join("\n");
 
 /** How many there are of each outcome, as a sentence. */
 export function summary(results: readonly Result[]): string {
@@ -39,13 +49,18 @@ export function markdown({ began, host, results, steps }: Report): string {
         ["claim", "", "time", "note"],
         results
           .filter((one) => one.chapter === chapter)
-          .map(({ sentence, outcome, seconds, note = "" }) => [sentence, outcome, took(seconds), note]),
+          .map(({ sentence, outcome, seconds, note = "" }) => [
+            sentence,
+            outcome,
+            took(seconds),
+            note,
+          ]),
       ),
     ]),
     "## Steps on the machines",
     table(
-      ["machine", "step", "time"],
-      steps.map(({ machine, step, seconds }) => [machine, step, took(seconds)]),
+      ["cluster", "machine", "step", "time"],
+      steps.map(({ chapter, machine, step, seconds }) => [chapter, machine, step, took(seconds)]),
     ),
     "",
   ].join("\n\n");

@@ -28,7 +28,7 @@ export async function testMachines(
 ): Promise<number> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const release = hold(folder);
-  const record = new Record(folder);
+  const record = new Findings(folder);
   try {
     for (const chapter of chaptersOf(only)) {
       const state = join(folder, chapter.key);
@@ -39,7 +39,9 @@ export async function testMachines(
       }
       const isWell = await tell(chapter, state, record, progress, signal);
       if (!isWell && keep) {
-        progress.line(`the machines are left as they are; to end them: npm stop -- --state ${state}`);
+        progress.line(
+          `the machines are left as they are; to end them: npm stop -- --state ${state}`,
+        );
         return 1;
       }
       await stop({ state, discard: false }, progress, signal);
@@ -69,7 +71,7 @@ function chaptersOf(only: readonly string[]): readonly Chapter[] {
 async function tell(
   chapter: Chapter,
   state: string,
-  record: Record,
+  record: Findings,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -84,11 +86,10 @@ async function tell(
       continue;
     }
     const result = await judge(claim, cluster, progress);
-    if (signal.aborted) throw new Interrupted();
     record.add({ ...base, ...result });
     if (result.outcome === "failed" && claim.isGround) ground = claim.sentence;
   }
-  await record.addSteps(cluster);
+  await record.addSteps(chapter, cluster);
   return record.isWell(chapter);
 }
 
@@ -103,17 +104,22 @@ async function judge(
   try {
     const note = (await claim.check(cluster)) ?? undefined;
     step.done(false);
-    progress.line(`  true (${spoken(Date.now() - since)}): ${claim.sentence}${note ? `: ${note}` : ""}`);
+    progress.line(
+      `  true (${spoken(Date.now() - since)}): ${claim.sentence}${note ? `: ${note}` : ""}`,
+    );
     return { outcome: "passed", seconds: seconds(), note };
   } catch (error) {
     step.done(false);
-    progress.line(`  NOT TRUE (${spoken(Date.now() - since)}): ${claim.sentence}\n${messageOf(error)}`);
+    if (cluster.signal.aborted) throw new Interrupted();
+    progress.line(
+      `  NOT TRUE (${spoken(Date.now() - since)}): ${claim.sentence}\n${messageOf(error)}`,
+    );
     return { outcome: "failed", seconds: seconds(), note: messageOf(error) };
   }
 }
 
 /** What was found out so far; an interrupted run is gone on with, and asks again only what was not true. */
-class Record {
+class Findings {
   report: Report;
   private readonly file: string;
 
@@ -131,9 +137,12 @@ class Record {
   }
 
   hasPassed = (chapter: Chapter, claim: Claim): boolean =>
-    this.of(chapter).some(({ sentence, outcome }) => sentence === claim.sentence && outcome === "passed");
+    this.of(chapter).some(
+      ({ sentence, outcome }) => sentence === claim.sentence && outcome === "passed",
+    );
 
-  isWell = (chapter: Chapter): boolean => this.of(chapter).every(({ outcome }) => outcome === "passed");
+  isWell = (chapter: Chapter): boolean =>
+    this.of(chapter).every(({ outcome }) => outcome === "passed");
 
   isWhole = (chapter: Chapter): boolean => this.of(chapter).length === chapter.claims.length;
 
@@ -158,11 +167,11 @@ class Record {
   }
 
   /** What the machines' logs say of their steps. */
-  async addSteps(cluster: RealCluster): Promise<void> {
-    const steps = [...this.report.steps];
+  async addSteps({ name: chapter }: Chapter, cluster: RealCluster): Promise<void> {
+    const steps = this.report.steps.filter((one) => one.chapter !== chapter);
     for (const machine of await cluster.names().catch(() => [])) {
       const log = await cluster.inMachine(machine, "cat /var/log/zoned.log").catch(() => "");
-      steps.push(...stepsIn(log).map((step) => ({ machine, ...step })));
+      steps.push(...stepsIn(log).map((step) => ({ chapter, machine, ...step })));
     }
     this.write({ ...this.report, steps });
   }

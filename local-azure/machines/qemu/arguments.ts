@@ -61,7 +61,10 @@ export function argumentsOf(hardware: Hardware): string[] {
     ...["-smp", String(shape.cores), "-m", String(shape.memoryMib), "-rtc", "base=utc"],
     ...["-kernel", kernel, "-initrd", initrd],
     ...["-append", isPlayed ? `${always} ${unhurried}` : always],
-    ...["-drive", `file=${quoted(files.disk)},if=none,id=os,format=qcow2,cache=unsafe,discard=unmap`],
+    ...[
+      "-drive",
+      `file=${quoted(files.disk)},if=none,id=os,format=qcow2,cache=unsafe,discard=unmap`,
+    ],
     ...["-device", "virtio-blk-pci,drive=os"],
     ...[
       "-drive",
@@ -71,7 +74,12 @@ export function argumentsOf(hardware: Hardware): string[] {
     ...["-netdev", `tap,id=nic,ifname=${plug.tap},script=no,downscript=no`],
     ...["-device", `virtio-net-pci,netdev=nic,mac=${plug.mac}`],
     ...["-device", "virtio-rng-pci"],
-    ...["-chardev", `file,id=serial,path=${quoted(files.serial)},append=on`, "-serial", "chardev:serial"],
+    ...[
+      "-chardev",
+      `file,id=serial,path=${quoted(files.serial)},append=on`,
+      "-serial",
+      "chardev:serial",
+    ],
     ...["-device", "virtio-serial-pci"],
     ...socket("agent", files.agent),
     ...["-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"],

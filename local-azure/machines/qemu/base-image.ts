@@ -63,7 +63,10 @@ export async function system(cache: string, { progress, signal }: InstallOptions
         run(
           [
             ...["mmdebstrap", "--variant=apt", `--include=${packages.join(",")}`],
-            ...["--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*"],
+            ...[
+              "--dpkgopt=path-exclude=/usr/share/man/*",
+              "--dpkgopt=path-exclude=/usr/share/doc/*",
+            ],
             ...["--dpkgopt=path-exclude=/usr/share/locale/*", "--format=tar"],
             `--essential-hook=${hook("early", early, "true")} "$1"`,
             `--customize-hook=${hook("late", late, finishing)} "$1"`,
@@ -93,7 +96,11 @@ export async function prepareBaseImage(
     const contents = contentsOf(mirror).map((path) => readFileSync(path));
     const folder = join(cache, `base-${digest([archive, stocking, diskSize, ...contents])}`);
     if (!existsSync(folder)) await stock(archive, mirror, folder, options);
-    return { disk: join(folder, "disk"), kernel: join(folder, "vmlinuz"), initrd: join(folder, "initrd") };
+    return {
+      disk: join(folder, "disk"),
+      kernel: join(folder, "vmlinuz"),
+      initrd: join(folder, "initrd"),
+    };
   } catch (error) {
     if (error instanceof Interrupted || error instanceof Trouble) throw error;
     throw new Trouble(
@@ -120,7 +127,9 @@ async function stock(
       "putting Kubernetes' packages and images into the base image",
       async (step) => {
         step.say("unpacking the system");
-        await run(["tar", "--extract", "--numeric-owner", "--file", archive, "--directory", root], { signal });
+        await run(["tar", "--extract", "--numeric-owner", "--file", archive, "--directory", root], {
+          signal,
+        });
         step.say("gathering images");
         await imageArchive(mirror, join(goods, "images.tar"), signal);
         step.say("installing and importing");
@@ -137,7 +146,20 @@ async function stock(
         }
         step.say("making the disk");
         await run(
-          ["mke2fs", "-q", "-t", "ext4", "-L", "root", "-m", "0", "-d", root, join(draft, "disk"), diskSize],
+          [
+            "mke2fs",
+            "-q",
+            "-t",
+            "ext4",
+            "-L",
+            "root",
+            "-m",
+            "0",
+            "-d",
+            root,
+            join(draft, "disk"),
+            diskSize,
+          ],
           { signal },
         );
       },

@@ -100,7 +100,9 @@ export class PlayedCloudProvider {
       const vm = vmOf(node.metadata.name);
       if (vm === undefined) await api.delete(`/api/v1/nodes/${node.metadata.name}`);
       else await initialise(api, node, vm);
-      log(`node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialised"}`);
+      log(
+        `node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialised"}`,
+      );
     }
   }
 }

@@ -48,7 +48,8 @@ export async function runCustomScript(
     "/usr/bin/systemd-run",
     ...["--quiet", "--wait", "--collect", `--unit=${unit}`, `--working-directory=${folder}`],
     ...["stdout", "stderr"].map(
-      (name) => `--property=Standard${name === "stdout" ? "Output" : "Error"}=truncate:${folder}/${name}`,
+      (name) =>
+        `--property=Standard${name === "stdout" ? "Output" : "Error"}=truncate:${folder}/${name}`,
     ),
     `${folder}/script.sh`,
   );

@@ -10,7 +10,11 @@ import type { Plug } from "./network-view";
 import { platformAddress } from "./ruleset";
 
 /** A machine's own disk: what it changes, over a base image that it shares with all others. */
-export async function createDisk({ img, environment }: Qemu, base: string, disk: string): Promise<void> {
+export async function createDisk(
+  { img, environment }: Qemu,
+  base: string,
+  disk: string,
+): Promise<void> {
   await run([...img, "create", "-q", "-f", "qcow2", "-F", "raw", "-b", base, disk], {
     env: { ...process.env, ...environment },
   });

@@ -7,7 +7,7 @@ const timeToLive = 10;
 /** Where the question's name ends, and the name itself in lower case. */
 function nameOf(query: Buffer): { name: string; end: number } | undefined {
   const labels: string[] = [];
-  for (let at = headerBytes; at < query.length; ) {
+  for (let at = headerBytes; at < query.length;) {
     const length = query[at]!;
     if (length === 0) return { name: labels.join(".").toLowerCase(), end: at + 1 };
     if (length > 63 || at + 1 + length > query.length) return undefined;

@@ -39,7 +39,9 @@ function described(network: VirtualNetwork, view: View): Described[] {
       vmSize: vm.size,
       zone: vm.zone ?? "",
     };
-    return [{ address: plug.address, mac: plug.mac, subnet: { address: subnet, prefix: bits }, compute }];
+    return [
+      { address: plug.address, mac: plug.mac, subnet: { address: subnet, prefix: bits }, compute },
+    ];
   });
 }
 

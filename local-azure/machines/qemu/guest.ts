@@ -91,7 +91,10 @@ export class Guest {
       ...{ kernel: image.kernel, initrd: image.initrd, accelerator },
     });
     const namespace = host.namespaces.of(plug.network);
-    this.process.start(host.namespaces.within(namespace, [...qemu.command, ...words]), qemu.environment);
+    this.process.start(
+      host.namespaces.within(namespace, [...qemu.command, ...words]),
+      qemu.environment,
+    );
     this.at("booting");
   }
 
@@ -148,7 +151,8 @@ export class Guest {
   /** It is gone, and everything of it. */
   async remove(): Promise<void> {
     await this.cutPower();
-    for (const folder of [this.folder, this.sockets]) rmSync(folder, { recursive: true, force: true });
+    for (const folder of [this.folder, this.sockets])
+      rmSync(folder, { recursive: true, force: true });
   }
 
   update(vm: VirtualMachine): void {

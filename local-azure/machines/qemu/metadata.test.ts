@@ -11,9 +11,11 @@ const ask = (path: string, headers: Record<string, string> = { metadata: "true" 
   answer(new URL(path, "http://169.254.169.254"), headers, of);
 
 test("a machine reads one value as text, as the bootstrap step does", () => {
-  expect(
-    ask("/metadata/instance/compute/vmId?api-version=2021-02-01&format=text"),
-  ).toEqual({ status: 200, body: "abc", isText: true });
+  expect(ask("/metadata/instance/compute/vmId?api-version=2021-02-01&format=text")).toEqual({
+    status: 200,
+    body: "abc",
+    isText: true,
+  });
 });
 
 test("a whole document has compute and network", () => {

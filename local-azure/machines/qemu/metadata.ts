@@ -8,7 +8,14 @@ export interface Described {
   readonly compute: Readonly<Record<string, unknown>>;
 }
 
-const versions = ["2017-04-02", "2018-02-01", "2019-06-01", "2020-09-01", "2021-02-01", "2021-12-13"];
+const versions = [
+  "2017-04-02",
+  "2018-02-01",
+  "2019-06-01",
+  "2020-09-01",
+  "2021-02-01",
+  "2021-12-13",
+];
 
 const instanceOf = ({ address, subnet, mac, compute }: Described) => ({
   compute,
@@ -48,20 +55,27 @@ export function describe(
     return refuse(400, "Bad request. X-Forwarded-For header is not allowed");
   }
   if (path === "/metadata/versions") return { status: 200, body: { apiVersions: versions } };
-  if (path.startsWith("/metadata/identity")) return refuse(400, "invalid_request: Identity not found");
+  if (path.startsWith("/metadata/identity"))
+    return refuse(400, "invalid_request: Identity not found");
   if (machine === undefined || !/^\/metadata\/instance(\/|$)/.test(path)) {
     return refuse(404, "Not found");
   }
   if (!versions.includes(url.searchParams.get("api-version") ?? "")) {
     return {
       status: 400,
-      body: { error: "Bad request. api-version is invalid or was not specified in the request.", "newest-versions": versions.slice(-3).reverse() },
+      body: {
+        error: "Bad request. api-version is invalid or was not specified in the request.",
+        "newest-versions": versions.slice(-3).reverse(),
+      },
     };
   }
   const found = path
     .split("/")
     .slice(3)
-    .reduce<unknown>((node, key) => (node as Record<string, unknown> | undefined)?.[key], instanceOf(machine));
+    .reduce<unknown>(
+      (node, key) => (node as Record<string, unknown> | undefined)?.[key],
+      instanceOf(machine),
+    );
   if (found === undefined) return refuse(404, "Not found");
   if (typeof found === "object") return { status: 200, body: found };
   if (url.searchParams.get("format") !== "text") {

@@ -104,7 +104,8 @@ export class Namespaces {
   async unplug({ network, tap }: Plug): Promise<void> {
     const namespace = this.of(network);
     if (!(await this.existing()).includes(namespace)) return;
-    if ((await this.links(namespace)).includes(tap)) await this.ip(namespace, [`link delete ${tap}`]);
+    if ((await this.links(namespace)).includes(tap))
+      await this.ip(namespace, [`link delete ${tap}`]);
   }
 
   /** Takes namespaces away, and with them every interface and rule in them. */

@@ -57,7 +57,12 @@ test("a subnet without a NAT gateway has no way out", async () => {
 test("a balancer's rule leads to the interfaces in its pool, and its name to its address", async () => {
   const view = await viewAfter();
   expect(networksOf(view)[0]?.balanced).toMatchObject([
-    { address: "203.0.113.2", port: 6443, backends: ["172.16.1.4"], probe: { requestPath: "/readyz" } },
+    {
+      address: "203.0.113.2",
+      port: 6443,
+      backends: ["172.16.1.4"],
+      probe: { requestPath: "/readyz" },
+    },
   ]);
   expect(publicNamesOf(view)).toEqual({ "zoned-abc.westeurope.cloudapp.azure.com": "203.0.113.2" });
 });

@@ -175,6 +175,9 @@ export function plugOf(machine: string, view: View): Plug | undefined {
 }
 
 const networkInterfaceShown = ({ id }: Resource, view: View): string | undefined =>
-  (networkInterface.shown?.({ id } as Resource<NetworkInterfaceBody>, view)["macAddress"] as
-    | string
-    | undefined)?.replaceAll("-", ":").toLowerCase();
+  (
+    networkInterface.shown?.({ id } as Resource<NetworkInterfaceBody>, view)["macAddress"] as
+      string | undefined
+  )
+    ?.replaceAll("-", ":")
+    .toLowerCase();

@@ -35,7 +35,10 @@ export function probe(backend: string, rule: Balanced, timeout: number): Promise
     const isWell = ({ statusCode }: { statusCode?: number }) => done(statusCode === 200);
     const ask =
       protocol.toLowerCase() === "https"
-        ? request({ ...where, path: requestPath, agent: false, rejectUnauthorized: false }, isWell).end()
+        ? request(
+            { ...where, path: requestPath, agent: false, rejectUnauthorized: false },
+            isWell,
+          ).end()
         : protocol.toLowerCase() === "http"
           ? get({ ...where, path: requestPath, agent: false }, isWell)
           : connect(where, () => done(true));

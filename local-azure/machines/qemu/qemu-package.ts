@@ -85,5 +85,7 @@ async function packaged(folder: string): Promise<Qemu> {
 /** Some libraries lie one folder deeper. */
 const subfolders = (libraries: string): string[] =>
   readdirSync(libraries, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && /^(pulseaudio|samba|ceph|libfakeroot)$/.test(entry.name))
+    .filter(
+      (entry) => entry.isDirectory() && /^(pulseaudio|samba|ceph|libfakeroot)$/.test(entry.name),
+    )
     .map(({ name }) => join(libraries, name));

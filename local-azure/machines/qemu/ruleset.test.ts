@@ -19,9 +19,7 @@ const balanced = {
 const network = (rules?: RuleBody[], natAddress?: string): VirtualNetwork => ({
   key: "k",
   ranges: ["172.16.0.0/16"],
-  subnets: [
-    { bridge: "s1", prefix: "172.16.1.0/24", gateway: "172.16.1.1", rules, natAddress },
-  ],
+  subnets: [{ bridge: "s1", prefix: "172.16.1.0/24", gateway: "172.16.1.1", rules, natAddress }],
   balanced: [balanced],
   publicAddresses: [],
 });
@@ -44,7 +42,12 @@ test("a security rule admits its sources to its port, and nothing else about it"
 test("a denial drops, tags mean ranges, and a tag that means nothing here admits nobody", () => {
   const text = ruleset(
     network([
-      rule({ access: "Deny", protocol: "*", sourceAddressPrefixes: ["*"], destinationPortRange: "*" }),
+      rule({
+        access: "Deny",
+        protocol: "*",
+        sourceAddressPrefixes: ["*"],
+        destinationPortRange: "*",
+      }),
       rule({ sourceAddressPrefixes: ["VirtualNetwork", "AzureLoadBalancer"] }),
       rule({ sourceAddressPrefixes: ["Storage"] }),
     ]),
@@ -82,6 +85,9 @@ test("connections are dealt to the healthy only, and to nobody when there is non
 test("nft takes it", () => {
   const rules = [rule({}), rule({ protocol: "*", destinationPortRange: "30000-32767" })];
   const input = ruleset(network(rules, "203.0.113.9"), healthy(...balanced.backends));
-  const checked = spawnSync("unshare", ["--net", "nft", "--file", "-"], { input, encoding: "utf8" });
+  const checked = spawnSync("unshare", ["--net", "nft", "--file", "-"], {
+    input,
+    encoding: "utf8",
+  });
   expect(checked).toMatchObject({ status: 0, stderr: "" });
 });

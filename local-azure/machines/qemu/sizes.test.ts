@@ -24,7 +24,9 @@ test("a refusal shows the arithmetic and a scale that would do", () => {
     "these machines need 10.9 GiB of memory: 3 × Standard_B2s of 3.0 GiB (at --scale 0.75), and " +
       "0.6 GiB for each one's QEMU; this host has 8.0 GiB to give: --scale 0.5",
   );
-  const advised = /--scale (0\.\d+) may do/.exec(messageOf(() => checkFits(three, 0.75, 8192)))?.[1];
+  const advised = /--scale (0\.\d+) may do/.exec(
+    messageOf(() => checkFits(three, 0.75, 8192)),
+  )?.[1];
   expect(() => checkFits(three, Number(advised), 8192)).not.toThrow();
 });
 

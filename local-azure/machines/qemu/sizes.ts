@@ -28,7 +28,9 @@ const fewestCores = 2;
 export function shapeOf(size: string, scale: number, hostCores: number): Shape {
   const found = findSize(size);
   if (found === undefined) {
-    throw new Trouble(`size ${size} is none that the local Azure knows, so its machine has no shape`);
+    throw new Trouble(
+      `size ${size} is none that the local Azure knows, so its machine has no shape`,
+    );
   }
   return {
     cores: Math.min(found.cores, Math.max(fewestCores, hostCores)),

@@ -36,7 +36,11 @@ export const closedClaims: readonly Claim[] = [
     sentence: "machines reach the metadata address and the platform's, and no pod does",
     check: async (cluster) => {
       for (const pod of await echoes(cluster)) {
-        for (const [host, port] of [[metadata, 80], [wire, 80], [wire, 32526]] as const) {
+        for (const [host, port] of [
+          [metadata, 80],
+          [wire, 80],
+          [wire, 32526],
+        ] as const) {
           const open = `timeout 10 bash -c '</dev/tcp/${host}/${port}' && echo open`;
           const asMachine = await cluster.inMachine(pod.spec.nodeName, open);
           expectSame(`${host} port ${port} from ${pod.spec.nodeName}`, asMachine.trim(), "open");
@@ -58,8 +62,18 @@ export const closedClaims: readonly Claim[] = [
         const table = await cluster.inMachine(pod!.spec.nodeName, "ipvsadm -Ln");
         expectAll("IPVS", table.split(/\s+/), [`${spec.clusterIP}:80`, `${wire}:80`]);
       });
-      expectSame("the Service", (await inPod(cluster, pod!, opens(spec.clusterIP, 80))).trim(), "closed");
-      await cluster.kubectl(["delete", "service,endpointslice", "detour", "--namespace", namespace]);
+      expectSame(
+        "the Service",
+        (await inPod(cluster, pod!, opens(spec.clusterIP, 80))).trim(),
+        "closed",
+      );
+      await cluster.kubectl([
+        "delete",
+        "service,endpointslice",
+        "detour",
+        "--namespace",
+        namespace,
+      ]);
     },
   },
   {
@@ -78,14 +92,25 @@ export const closedClaims: readonly Claim[] = [
       );
       const [server = ""] = await cluster.names("control-plane");
       await eventually(60, cluster.signal, async () => {
-        const text = await cluster.inMachine(server, "ss -Htn state established '( sport = :6443 )'");
-        const peers = text.split("\n").map((line) => line.trim().split(/\s+/)[3]?.replace(/^\[?(::ffff:)?/, "").replace(/\]?:\d+$/, "") ?? "");
+        const text = await cluster.inMachine(
+          server,
+          "ss -Htn state established '( sport = :6443 )'",
+        );
+        const peers = text.split("\n").map(
+          (line) =>
+            line
+              .trim()
+              .split(/\s+/)[3]
+              ?.replace(/^\[?(::ffff:)?/, "")
+              .replace(/\]?:\d+$/, "") ?? "",
+        );
         expectAll("who is connected to the API server", peers, [properties.ipAddress as string]);
       });
     },
   },
   {
-    sentence: "the rule for that address is what lets machines reach the API: without it they do not, and `up --refresh` brings it back",
+    sentence:
+      "the rule for that address is what lets machines reach the API: without it they do not, and `up --refresh` brings it back",
     check: async (cluster) => {
       const [worker = ""] = await cluster.names("worker");
       const ask = `curl -sk -o /dev/null -w '%{http_code}' --max-time 20 https://${await cluster.apiName()}:6443/readyz || true`;
@@ -99,17 +124,27 @@ export const closedClaims: readonly Claim[] = [
     },
   },
   {
-    sentence: "a worker has no CA key, and no secret in what cloud-init keeps or in its process list",
+    sentence:
+      "a worker has no CA key, and no secret in what cloud-init keeps or in its process list",
     check: async (cluster) => {
       for (const worker of await cluster.names("worker")) {
-        const keys = await cluster.inMachine(worker, "find /etc/kubernetes /etc/zoned -name '*ca.key' -o -name discovery.conf");
+        const keys = await cluster.inMachine(
+          worker,
+          "find /etc/kubernetes /etc/zoned -name '*ca.key' -o -name discovery.conf",
+        );
         expectSame(`keys of ${worker}`, keys.trim(), "");
-        const control = await cluster.inMachine(worker, `grep -rlE '${secret}' /var/lib/kubelet/pki`);
+        const control = await cluster.inMachine(
+          worker,
+          `grep -rlE '${secret}' /var/lib/kubelet/pki`,
+        );
         if (control.trim() === "") throw new Error("the search finds no secret where there is one");
         const places = "/var/lib/cloud /run/cloud-init /var/log /var/lib/waagent";
         const found = await cluster.inMachine(worker, `grep -rlE '${secret}' ${places} || true`);
         expectSame(`secrets of ${worker}`, found.trim(), "");
-        const shown = await cluster.inMachine(worker, `ps -ewwo args | grep -v grep | grep -E '${secret}' || true`);
+        const shown = await cluster.inMachine(
+          worker,
+          `ps -ewwo args | grep -v grep | grep -E '${secret}' || true`,
+        );
         expectSame(`process list of ${worker}`, shown.trim(), "");
       }
     },

@@ -37,13 +37,19 @@ export const lifeClaims: readonly Claim[] = [
     check: async (cluster) => {
       const [worker = ""] = await cluster.names("worker");
       const before = await cluster.generations();
-      await cluster.inMachine(worker, `path=${fileOfModule}; rmmod ip_vs_${scheduler} || true; mv $path /root/; echo $path >/root/module.path`);
+      await cluster.inMachine(
+        worker,
+        `path=${fileOfModule}; rmmod ip_vs_${scheduler} || true; mv $path /root/; echo $path >/root/module.path`,
+      );
       try {
         await cluster.configure({ proxyScheduler: scheduler });
         const said = refused(await cluster.up());
         expectSaid(said, [worker, 'step "kernel modules"', `ip_vs_${scheduler}`, "exit code"]);
       } finally {
-        await cluster.inMachine(worker, "mv /root/ip_vs_*.ko* $(dirname $(cat /root/module.path))/");
+        await cluster.inMachine(
+          worker,
+          "mv /root/ip_vs_*.ko* $(dirname $(cat /root/module.path))/",
+        );
       }
       well(await cluster.up());
       expectSame("machines", await cluster.generations(), before);

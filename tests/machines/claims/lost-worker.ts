@@ -13,7 +13,8 @@ const hide = ({ mirror }: RealCluster, part: string): void =>
 const giveBack = ({ mirror }: RealCluster, part: string): void =>
   renameSync(join(mirror, `${part}.gone`), join(mirror, part));
 
-const lost = async (cluster: RealCluster): Promise<string> => (await cluster.names("worker")).at(-1)!;
+const lost = async (cluster: RealCluster): Promise<string> =>
+  (await cluster.names("worker")).at(-1)!;
 
 const logged = "--- end of /var/log/zoned.log on";
 
@@ -45,7 +46,13 @@ export const lostWorkerClaims: readonly Claim[] = [
       const name = await lost(cluster);
       hide(cluster, "images");
       try {
-        expectSaid(refused(await cluster.up()), [name, "images", "exit code", 'step "first boot"', logged]);
+        expectSaid(refused(await cluster.up()), [
+          name,
+          "images",
+          "exit code",
+          'step "first boot"',
+          logged,
+        ]);
       } finally {
         giveBack(cluster, "images");
       }
@@ -61,7 +68,13 @@ export const lostWorkerClaims: readonly Claim[] = [
         `mv /usr/bin/kubeadm /usr/bin/kubeadm.real; printf %s ${quoted} >/usr/bin/kubeadm; chmod 755 /usr/bin/kubeadm`,
       );
       try {
-        expectSaid(refused(await cluster.up()), [name, 'step "machine"', "v1.0.0", "exit code", logged]);
+        expectSaid(refused(await cluster.up()), [
+          name,
+          'step "machine"',
+          "v1.0.0",
+          "exit code",
+          logged,
+        ]);
       } finally {
         await cluster.inMachine(name, "mv /usr/bin/kubeadm.real /usr/bin/kubeadm");
       }
@@ -73,7 +86,13 @@ export const lostWorkerClaims: readonly Claim[] = [
       const name = await lost(cluster);
       await cluster.inMachine(name, "mount -t tmpfs -o size=4k,nr_inodes=3 full /etc/zoned");
       try {
-        expectSaid(refused(await cluster.up()), [name, 'step "', "No space left on device", "exit code", logged]);
+        expectSaid(refused(await cluster.up()), [
+          name,
+          'step "',
+          "No space left on device",
+          "exit code",
+          logged,
+        ]);
       } finally {
         await cluster.inMachine(name, "umount /etc/zoned");
       }

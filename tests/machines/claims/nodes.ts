@@ -6,7 +6,10 @@ import { well } from "../../e2e/local-cloud";
 
 interface Node {
   readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
-  readonly spec: { readonly providerID?: string; readonly taints?: readonly { readonly key: string }[] };
+  readonly spec: {
+    readonly providerID?: string;
+    readonly taints?: readonly { readonly key: string }[];
+  };
   readonly status: {
     readonly conditions: readonly { readonly type: string; readonly status: string }[];
     readonly nodeInfo: Readonly<Record<string, string>>;
@@ -16,7 +19,9 @@ interface Node {
 /** What first-boot.sh loads, and what it loads where the kernel has it; Debian's and Ubuntu's have all. */
 const modules = [
   ...["overlay", "br_netfilter", "nf_conntrack", "ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh"],
-  ...["lc", "wlc", "fo", "ovf", "lblc", "lblcr", "dh", "sed", "nq", "mh"].map((one) => `ip_vs_${one}`),
+  ...["lc", "wlc", "fo", "ovf", "lblc", "lblcr", "dh", "sed", "nq", "mh"].map(
+    (one) => `ip_vs_${one}`,
+  ),
 ];
 
 export const allReady = async (cluster: RealCluster, count: number): Promise<Node[]> => {
@@ -32,12 +37,16 @@ export const everywhere = async (
   cluster: RealCluster,
   check: (name: string) => Promise<void>,
 ): Promise<void> => {
-  for (const name of await cluster.names()) await check(name);
+  await Promise.all((await cluster.names()).map(check));
 };
 
 export const hasModules = async (cluster: RealCluster, name: string): Promise<void> => {
   const loaded = await cluster.inMachine(name, "lsmod");
-  expectAll(`modules of ${name}`, loaded.split("\n").map((line) => line.split(" ")[0]!), modules);
+  expectAll(
+    `modules of ${name}`,
+    loaded.split("\n").map((line) => line.split(" ")[0]!),
+    modules,
+  );
 };
 
 export const comesUp: Claim = {
@@ -48,7 +57,8 @@ export const comesUp: Claim = {
 
 export const nodeClaims: readonly Claim[] = [
   {
-    sentence: "every machine is a Ready node with its zone's label and its provider id, and takes pods",
+    sentence:
+      "every machine is a Ready node with its zone's label and its provider id, and takes pods",
     check: async (cluster) => {
       const machines = await cluster.machines();
       const nodes = await eventually(60, cluster.signal, () => allReady(cluster, machines.length));
@@ -62,14 +72,18 @@ export const nodeClaims: readonly Claim[] = [
     },
   },
   {
-    sentence: "kubelet, kubeadm, kubectl and every image of the control plane have the pinned versions",
+    sentence:
+      "kubelet, kubeadm, kubectl and every image of the control plane have the pinned versions",
     check: async (cluster) => {
       const expected = `v${versions.kubernetes}`;
       for (const { metadata, status } of await cluster.get<Node>("nodes")) {
         expectSame(`kubelet of ${metadata.name}`, status.nodeInfo["kubeletVersion"], expected);
       }
       await everywhere(cluster, async (name) => {
-        const said = await cluster.inMachine(name, "kubeadm version -o short; kubectl version --client -o json");
+        const said = await cluster.inMachine(
+          name,
+          "kubeadm version -o short; kubectl version --client -o json",
+        );
         expectSame(`kubeadm of ${name}`, said.split("\n")[0], expected);
         expectSame(`kubectl of ${name}`, /"gitVersion": "([^"]+)"/.exec(said)?.[1], expected);
       });
@@ -83,7 +97,8 @@ export const nodeClaims: readonly Claim[] = [
     },
   },
   {
-    sentence: "the kubelet uses the containerd beneath Docker, whose daemon runs and makes no rules of its own",
+    sentence:
+      "the kubelet uses the containerd beneath Docker, whose daemon runs and makes no rules of its own",
     check: async (cluster) => {
       for (const { metadata, status } of await cluster.get<Node>("nodes")) {
         const runtime = status.nodeInfo["containerRuntimeVersion"] ?? "";
@@ -96,9 +111,16 @@ export const nodeClaims: readonly Claim[] = [
           name,
           "systemctl is-active docker containerd; docker info -f '{{.CgroupDriver}}'; cat /etc/docker/daemon.json",
         );
-        expectSame(`Docker of ${name}`, settings.split("\n").slice(0, 3), ["active", "active", "systemd"]);
+        expectSame(`Docker of ${name}`, settings.split("\n").slice(0, 3), [
+          "active",
+          "active",
+          "systemd",
+        ]);
         expectSame("iptables", /"iptables": (\w+)/.exec(settings)?.[1], "false");
-        const rules = await cluster.inMachine(name, "iptables-save 2>/dev/null | grep -ci docker || true");
+        const rules = await cluster.inMachine(
+          name,
+          "iptables-save 2>/dev/null | grep -ci docker || true",
+        );
         expectSame(`Docker's rules on ${name}`, rules.trim(), "0");
       });
     },
@@ -112,9 +134,15 @@ export const nodeClaims: readonly Claim[] = [
           "stat -fc %T /sys/fs/cgroup; ls -d /sys/fs/cgroup/kubepods.slice; cat /proc/$(pgrep -o kube-proxy)/cgroup",
         );
         const [kind, slice, proxy = ""] = said.trim().split("\n");
-        expectSame(`cgroups of ${name}`, [kind, slice], ["cgroup2fs", "/sys/fs/cgroup/kubepods.slice"]);
+        expectSame(
+          `cgroups of ${name}`,
+          [kind, slice],
+          ["cgroup2fs", "/sys/fs/cgroup/kubepods.slice"],
+        );
         if (!/kubepods-besteffort-pod[0-9a-f_]+\.slice\/cri-containerd-/.test(proxy)) {
-          throw new Error(`kube-proxy of ${name} is in ${proxy}, expected a scope of containerd's below kubepods.slice`);
+          throw new Error(
+            `kube-proxy of ${name} is in ${proxy}, expected a scope of containerd's below kubepods.slice`,
+          );
         }
       }),
   },

@@ -94,12 +94,17 @@ export const podClaims: readonly Claim[] = [
     sentence: "every pod reaches every other pod by its address, across nodes",
     check: (cluster) =>
       between(cluster, async (from, to) => {
-        const said = await inPod(cluster, from, `wget -qO- -T 10 http://${to.status.podIP}:${port}/`);
+        const said = await inPod(
+          cluster,
+          from,
+          `wget -qO- -T 10 http://${to.status.podIP}:${port}/`,
+        );
         expectSame(`${from.spec.nodeName} to ${to.spec.nodeName}`, said.trim(), to.metadata.name);
       }),
   },
   {
-    sentence: "every pod resolves a Service's name, and reaches all of its pods through its address",
+    sentence:
+      "every pod resolves a Service's name, and reaches all of its pods through its address",
     check: async (cluster) => {
       for (const from of await echoes(cluster)) {
         const name = `echo.${namespace}.svc.cluster.local`;
@@ -135,7 +140,11 @@ export const podClaims: readonly Claim[] = [
     check: async (cluster) => {
       const [from, to] = await pairOf(cluster);
       const since = Date.now();
-      await inPod(cluster, from, `timeout 60 wget -qO /dev/null http://${to.status.podIP}:${port}/large`);
+      await inPod(
+        cluster,
+        from,
+        `timeout 60 wget -qO /dev/null http://${to.status.podIP}:${port}/large`,
+      );
       return `${((megabytes * 1000) / (Date.now() - since)).toFixed(1)} MB/s`;
     },
   },

@@ -36,7 +36,11 @@ function targetsOf(table: string, server: string): string[] {
     .sort();
 }
 
-const addressesOf = async (cluster: RealCluster, namespace: string, name: string): Promise<string[]> => {
+const addressesOf = async (
+  cluster: RealCluster,
+  namespace: string,
+  name: string,
+): Promise<string[]> => {
   const label = `kubernetes.io/service-name=${name}`;
   const slices = await cluster.get<EndpointSlice>(
     ...["endpointslices", "--namespace", namespace, "--selector", label],
@@ -69,7 +73,10 @@ export const serviceClaims: readonly Claim[] = [
     sentence: "kube-proxy says that its mode is ipvs, on every machine",
     check: (cluster) =>
       everywhere(cluster, async (name) => {
-        const mode = await cluster.inMachine(name, "curl -sS --max-time 20 http://127.0.0.1:10249/proxyMode");
+        const mode = await cluster.inMachine(
+          name,
+          "curl -sS --max-time 20 http://127.0.0.1:10249/proxyMode",
+        );
         expectSame(`mode of ${name}`, mode, "ipvs");
       }),
   },
@@ -87,16 +94,23 @@ export const serviceClaims: readonly Claim[] = [
       }),
   },
   {
-    sentence: "IPVS sends 10.96.0.1:443 to the API servers and 10.96.0.10:53 to CoreDNS, on every machine",
+    sentence:
+      "IPVS sends 10.96.0.1:443 to the API servers and 10.96.0.10:53 to CoreDNS, on every machine",
     check: (cluster) =>
       everywhere(cluster, async (name) => {
         const machines = await cluster.machines();
-        const api = machines.filter(({ role }) => role === "control-plane").map(({ address }) => `${address}:6443`);
+        const api = machines
+          .filter(({ role }) => role === "control-plane")
+          .map(({ address }) => `${address}:6443`);
         await eventually(60, cluster.signal, async () => {
           const table = await cluster.inMachine(name, "ipvsadm -Ln");
           const dns = await addressesOf(cluster, "kube-system", "kube-dns");
           expectSame(`API on ${name}`, targetsOf(table, "10.96.0.1:443"), api.sort());
-          expectSame(`DNS on ${name}`, targetsOf(table, "10.96.0.10:53"), dns.map((one) => `${one}:53`).sort());
+          expectSame(
+            `DNS on ${name}`,
+            targetsOf(table, "10.96.0.10:53"),
+            dns.map((one) => `${one}:53`).sort(),
+          );
           expectSame("pods of CoreDNS", dns.length, 2);
         });
       }),
@@ -105,7 +119,11 @@ export const serviceClaims: readonly Claim[] = [
     sentence: "kube-proxy's ipsets exist, on every machine",
     check: (cluster) =>
       everywhere(cluster, async (name) =>
-        expectAll(`sets of ${name}`, (await cluster.inMachine(name, "ipset list -n")).split("\n"), sets),
+        expectAll(
+          `sets of ${name}`,
+          (await cluster.inMachine(name, "ipset list -n")).split("\n"),
+          sets,
+        ),
       ),
   },
   {

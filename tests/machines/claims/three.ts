@@ -14,31 +14,42 @@ interface Member {
 }
 
 async function members(cluster: RealCluster, on: string): Promise<readonly Member[]> {
-  const text = await cluster.inMachine(on, `${askEtcd} -d '{}' https://127.0.0.1:2379/v3/cluster/member/list`);
+  const text = await cluster.inMachine(
+    on,
+    `${askEtcd} -d '{}' https://127.0.0.1:2379/v3/cluster/member/list`,
+  );
   return (JSON.parse(text) as { members: readonly Member[] }).members;
 }
 
 async function expectMembers(cluster: RealCluster, on: string): Promise<void> {
   const machines = await cluster.machines();
   const all = await members(cluster, on);
-  expectSame("etcd's members", all.map(({ name }) => name).sort(), machines.map(({ name }) => name).sort());
+  expectSame(
+    "etcd's members",
+    all.map(({ name }) => name).sort(),
+    machines.map(({ name }) => name).sort(),
+  );
   expectSame("learners", all.filter(({ isLearner }) => isLearner).length, 0);
   for (const { name } of machines) {
-    const health = await cluster.inMachine(name, "curl -sS --max-time 30 http://127.0.0.1:2381/health");
+    const health = await cluster.inMachine(
+      name,
+      "curl -sS --max-time 30 http://127.0.0.1:2381/health",
+    );
     expectSame(`etcd of ${name}`, (JSON.parse(health) as { health: string }).health, "true");
   }
 }
 
 /** Asks the API for its health until this long has passed without a failure in it. */
 async function answersFor(cluster: RealCluster, seconds: number): Promise<void> {
-  for (const until = Date.now() + seconds * 1000; Date.now() < until; ) {
+  for (const until = Date.now() + seconds * 1000; Date.now() < until;) {
     await cluster.kubectl(["get", "--raw", "/healthz"]);
   }
 }
 
 export const threeClaims: readonly Claim[] = [
   {
-    sentence: "etcd has three healthy members, none of them a learner, and every machine is a Ready node",
+    sentence:
+      "etcd has three healthy members, none of them a learner, and every machine is a Ready node",
     check: async (cluster) => {
       const names = await cluster.names();
       await expectMembers(cluster, names[0]!);
@@ -50,7 +61,8 @@ export const threeClaims: readonly Claim[] = [
     check: async (cluster) => unchanged(await cluster.up()),
   },
   {
-    sentence: "when the founder's zone loses power the API answers through the balancer again within a minute, and keeps answering",
+    sentence:
+      "when the founder's zone loses power the API answers through the balancer again within a minute, and keeps answering",
     isGround: true,
     check: async (cluster) => {
       const [founder = ""] = await cluster.names();
@@ -67,7 +79,14 @@ export const threeClaims: readonly Claim[] = [
       "the founder, deleted for good, is replaced by `pulumi up`: the new one joins, nothing is founded twice, and no member or Node is left over",
     check: async (cluster) => {
       const [founder = "", second = ""] = await cluster.names();
-      const idOf = () => cluster.kubectl(["get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}"]);
+      const idOf = () =>
+        cluster.kubectl([
+          "get",
+          "namespace",
+          "kube-system",
+          "--output",
+          "jsonpath={.metadata.uid}",
+        ]);
       const [cluster1, before] = [await idOf(), await cluster.generations()];
       await cluster.inGroup("DELETE", `/Microsoft.Compute/virtualMachines/${founder}`);
       well(await cluster.up("--refresh"));
