@@ -1,4 +1,4 @@
-// Loads TypeScript as it was compiled before: the compiler takes seconds, a short command has none.
+// Loads TypeScript as it was compiled before: the compiler takes seconds of each command's start.
 "use strict";
 
 const { createHash, randomUUID } = require("node:crypto");

@@ -164,11 +164,9 @@ function findNode() {
 
 /** Runs the commands proper, passing on signals and its verdict. */
 function handOver(node, args) {
-  const reads = readers.includes(args[0]);
-  const words = reads
-    ? ["-r", "./local-azure/compiled.cjs", "kube-proxy/cli.ts", ...args]
-    : ["-r", "ts-node/register/transpile-only", "local-azure/cli.ts", ...args];
-  const env = { ...process.env, ...(reads && { ZONED_COMPILED: path.join(cache, "compiled") }) };
+  const cli = readers.includes(args[0]) ? "kube-proxy/cli.ts" : "local-azure/cli.ts";
+  const words = ["-r", "./local-azure/compiled.cjs", cli, ...args];
+  const env = { ...process.env, ZONED_COMPILED: path.join(cache, "compiled") };
   const child = spawn(node, words, { cwd: root, env, stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => child.kill(signal));

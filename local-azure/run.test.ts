@@ -80,7 +80,7 @@ it("hands over to the Node among the packages, with arguments and verdict", () =
   const { status, stdout } = run(["start", "--stack", "dev"], path({}), { VERDICT: "7" });
 
   expect(stdout).toBe(
-    "runs -r ts-node/register/transpile-only local-azure/cli.ts start --stack dev\n",
+    "runs -r ./local-azure/compiled.cjs local-azure/cli.ts start --stack dev\n",
   );
   expect(status).toBe(7);
 });
