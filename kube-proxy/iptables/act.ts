@@ -4,7 +4,7 @@ import { hex, setMark } from "./mark";
 import { mapNet, redirectHere, rewriteDestination } from "./rewrite";
 import type { Specification, Target } from "./specification";
 import type { Walk, Ways } from "./walk";
-import { shorten } from "./words";
+import { placed, shorten } from "./words";
 
 export interface Action {
   readonly rule: Rule;
@@ -109,7 +109,7 @@ export function translation({ rule, chain, walk }: Action, to: string): Translat
   const kubeProxy = ofKubeProxy.test(chain.name);
   return {
     to,
-    by: `table ${walk.table.name}, chain ${chain.name}: \`${shorten(rule.text)}\``,
+    by: placed(walk.table, chain, rule),
     kubeProxy,
   };
 }

@@ -1,9 +1,9 @@
-import { type Flow, fork } from "../flow";
+import { end, type Flow, fork } from "../flow";
 import { next } from "./act";
 import type { Chain, Iptables, Rule } from "./iptables";
 import { hex } from "./mark";
 import type { Walk, Ways } from "./walk";
-import { shorten } from "./words";
+import { placed } from "./words";
 
 /** What kube-proxy's chains do that are always written alike, where a cut-down dump lacks them. */
 export function missingChain(
@@ -46,21 +46,13 @@ export function missingChain(
   const { yes, no } = fork(
     flow,
     `missing ${walk.table.name} ${name}`,
-    `${why} (table ${walk.table.name}, chain ${chain.name}: \`${shorten(rule.text)}\`)`,
+    `${why} (${placed(walk.table, chain, rule)})`,
   );
   return {
     ended:
       yes === null
         ? []
-        : [
-            {
-              ...yes,
-              fate: {
-                verdict: "unknown",
-                why: `Chain ${name} of table ${walk.table.name} is in no dump.`,
-              },
-            },
-          ],
+        : [end(yes, "unknown", `Chain ${name} of table ${walk.table.name} is in no dump.`)],
     returned: [],
     next: no === null ? [] : [no],
   };
@@ -99,7 +91,7 @@ function mayMark(
   const { yes, no } = fork(
     flow,
     `missing ${name}`,
-    `${why} (table nat, chain ${chain.name}: \`${shorten(rule.text)}\`)`,
+    `${why} (${placed(walk.table, chain, rule)})`,
   );
   const marked =
     yes === null ? [] : [{ ...yes, mark: (yes.mark | masqueradeMark(walk.iptables)) >>> 0 }];

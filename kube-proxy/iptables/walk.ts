@@ -6,7 +6,7 @@ import { candidates } from "./candidates";
 import type { Chain, Iptables, Rule, Table } from "./iptables";
 import { missingChain } from "./missing-chain";
 import { type Specification, specificationOf } from "./specification";
-import { shorten } from "./words";
+import { placed } from "./words";
 
 /** One walk through the chains of one table. */
 export interface Walk {
@@ -93,7 +93,7 @@ function meet(
     `cannot be decided: ${decision.why}; both ways are followed`,
   );
   const id = `${walk.table.name} ${chain.name} ${rule.line} ${rule.text}`;
-  const why = `${decision.why} (table ${walk.table.name}, chain ${chain.name}: \`${shorten(rule.text)}\`)`;
+  const why = `${decision.why} (${placed(walk.table, chain, rule)})`;
   const { yes, no } = fork(flow, id, why);
   const taken = yes === null ? null : take(rule, specification, chain, learned(yes, true), walk);
   return {

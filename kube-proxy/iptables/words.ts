@@ -8,6 +8,13 @@ export function wordsOf(text: string): string[] {
   return words;
 }
 
+/** Where a rule stands, and its words, for a message. */
+export const placed = (
+  table: { readonly name: string },
+  chain: { readonly name: string },
+  rule: { readonly text: string },
+): string => `table ${table.name}, chain ${chain.name}: \`${shorten(rule.text)}\``;
+
 /** A rule in one line of a message. */
 export function shorten(text: string): string {
   const plain = text.replace(/\s+/g, " ");

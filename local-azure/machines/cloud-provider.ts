@@ -34,6 +34,17 @@ export function cloudLabels({ location, zone, size }: VirtualMachine): Record<st
   };
 }
 
+/** A Node as Azure's cloud provider leaves it: its id, its labels, and the taint of a new one taken off. */
+export const initialised = (node: Body, vm: VirtualMachine): Body => ({
+  ...node,
+  metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...cloudLabels(vm) } },
+  spec: {
+    ...node.spec,
+    providerID: providerId(vm),
+    taints: node.spec.taints?.filter(({ key }: Body) => key !== uninitialized.key),
+  },
+});
+
 const serviceAccount = ({ metadata, spec }: Body): string =>
   `system:serviceaccount:${metadata.namespace}:${spec.serviceAccountName ?? "default"}`;
 
@@ -132,16 +143,7 @@ async function initialise(node: Body, vm: VirtualMachine, api: Api): Promise<voi
     { status: { addresses: node.status.addresses } },
     strategicPatch,
   );
-  const seen = await api.get(path);
-  await api.put(path, {
-    ...seen,
-    metadata: { ...seen.metadata, labels: { ...seen.metadata.labels, ...cloudLabels(vm) } },
-    spec: {
-      ...seen.spec,
-      providerID: providerId(vm),
-      taints: seen.spec.taints?.filter(({ key }: Body) => key !== uninitialized.key),
-    },
-  });
+  await api.put(path, initialised(await api.get(path), vm));
 }
 
 /** A kubelet that is gone is noticed first; its Node goes when the controller manager finds no such machine. */

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import type { Address } from "../../attachment";
 import { writeWhole } from "../../files";
 import { Api, ApiError } from "../api";
-import { cloudLabels, providerId } from "../cloud-provider";
+import { initialised } from "../cloud-provider";
 import type { VirtualMachine } from "../machines";
-import { uninitialized } from "../node";
+import { isReady, uninitialized } from "../node";
 import type { Administrator } from "./administrator";
 
 type Body = Record<string, any>;
@@ -21,9 +21,6 @@ interface Surroundings {
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   readonly log: (message: string) => void;
 }
-
-const isReady = ({ status }: Body): boolean =>
-  status?.conditions?.some(({ type, status: is }: Body) => type === "Ready" && is === "True");
 
 /**
  * Azure's cloud provider, played by the local Azure for clusters that leave it out: provider id, zone
@@ -98,22 +95,12 @@ export class PlayedCloudProvider {
     }
     for (const node of due) {
       const vm = vmOf(node.metadata.name);
-      if (vm === undefined) await api.delete(`/api/v1/nodes/${node.metadata.name}`);
-      else await initialise(api, node, vm);
+      const path = `/api/v1/nodes/${node.metadata.name}`;
+      if (vm === undefined) await api.delete(path);
+      else await api.put(path, initialised(node, vm));
       log(
         `node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialised"}`,
       );
     }
   }
 }
-
-const initialise = ({ put }: Api, node: Body, vm: VirtualMachine): Promise<Body> =>
-  put(`/api/v1/nodes/${vm.name}`, {
-    ...node,
-    metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...cloudLabels(vm) } },
-    spec: {
-      ...node.spec,
-      providerID: providerId(vm),
-      taints: node.spec.taints?.filter(({ key }: Body) => key !== uninitialized.key),
-    },
-  });
