@@ -1,4 +1,5 @@
 import { versions } from "../../../components/versions";
+import { isReady } from "../../../local-azure/machines/node";
 import { type Claim, expectAll, expectSame } from "../claim";
 import type { RealCluster } from "../cluster";
 import { eventually } from "../eventually";
@@ -26,10 +27,7 @@ const modules = [
 
 export const allReady = async (cluster: RealCluster, count: number): Promise<Node[]> => {
   const nodes = await cluster.get<Node>("nodes");
-  const ready = nodes.filter(({ status }) =>
-    status.conditions.some(({ type, status: is }) => type === "Ready" && is === "True"),
-  );
-  expectSame("Ready nodes", ready.length, count);
+  expectSame("Ready nodes", nodes.filter(isReady).length, count);
   return nodes;
 };
 
