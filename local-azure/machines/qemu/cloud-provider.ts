@@ -82,25 +82,41 @@ export class PlayedCloudProvider {
     const address = addressOf(apiName);
     if (address === undefined) return;
     const api = new Api({ ...address, serverName: apiName, ca }, user);
-    const nodes = (await api.get("/api/v1/nodes"))["items"] as Body[];
-    const due = nodes.filter((node) => {
-      const isNew = node.spec.taints?.some(({ key }: Body) => key === uninitialized.key);
-      const isGone = vmOf(node.metadata.name) === undefined && !isReady(node);
-      return isNew || isGone;
-    });
-    if (due.length === 0 || (await api.find(managers)) !== undefined) return;
-    if (!this.isPlayed.has(apiName)) {
-      this.isPlayed.add(apiName);
-      log(`${apiName}: this cluster runs no cloud provider, so the local Azure plays its part`);
-    }
-    for (const node of due) {
-      const vm = vmOf(node.metadata.name);
-      const path = `/api/v1/nodes/${node.metadata.name}`;
-      if (vm === undefined) await api.delete(path);
-      else await api.put(path, initialised(node, vm));
-      log(
-        `node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialised"}`,
-      );
-    }
+    await playPart({ api, vmOf, log, begins: () => this.tellOnce(apiName) });
+  }
+
+  private tellOnce(apiName: string): void {
+    if (this.isPlayed.has(apiName)) return;
+    this.isPlayed.add(apiName);
+    this.surroundings.log(
+      `${apiName}: this cluster runs no cloud provider, so the local Azure plays its part`,
+    );
+  }
+}
+
+interface Part extends Pick<Surroundings, "vmOf" | "log"> {
+  readonly api: Pick<Api, "get" | "find" | "put" | "delete">;
+  /** Told before anything is done. */
+  readonly begins: () => void;
+}
+
+/** Does what a cloud provider has to do now, unless the cluster runs one. */
+export async function playPart({ api, vmOf, log, begins }: Part): Promise<void> {
+  const nodes = (await api.get("/api/v1/nodes"))["items"] as Body[];
+  const due = nodes.filter((node) => {
+    const isNew = node.spec.taints?.some(({ key }: Body) => key === uninitialized.key);
+    const isGone = vmOf(node.metadata.name) === undefined && !isReady(node);
+    return isNew || isGone;
+  });
+  if (due.length === 0 || (await api.find(managers)) !== undefined) return;
+  begins();
+  for (const node of due) {
+    const vm = vmOf(node.metadata.name);
+    const path = `/api/v1/nodes/${node.metadata.name}`;
+    if (vm === undefined) await api.delete(path);
+    else await api.put(path, initialised(node, vm));
+    log(
+      `node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialised"}`,
+    );
   }
 }

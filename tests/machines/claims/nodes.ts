@@ -12,7 +12,6 @@ interface Node {
     readonly taints?: readonly { readonly key: string }[];
   };
   readonly status: {
-    readonly conditions: readonly { readonly type: string; readonly status: string }[];
     readonly nodeInfo: Readonly<Record<string, string>>;
   };
 }
