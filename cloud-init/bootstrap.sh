@@ -115,13 +115,16 @@ first_boot_again() {
   }
 }
 
+has_first_boot_ended() { compgen -G "$state/first-boot.*" >/dev/null; }
+
 await_first_boot() {
-  local boot looks
+  local boot='' looks
   if [[ -e $state/first-boot.failed ]]; then
     first_boot_again "$(cat "$state/first-boot.failed")"
   fi
   while :; do
-    boot=$(cloud-init status 2>/dev/null || true)
+    # To ask cloud-init takes seconds of a slow processor, which first boot could use.
+    has_first_boot_ended || boot=$(cloud-init status 2>/dev/null || true)
     [[ -e $state/first-boot.done ]] && return
     if [[ -e $state/first-boot.failed ]]; then
       reason "first boot failed: $(cat "$state/first-boot.failed")"
@@ -132,11 +135,10 @@ await_first_boot() {
       first_boot_again "interrupted"
       continue
     fi
-    # To ask cloud-init takes seconds of a slow processor, which first boot could use.
-    for ((looks = 0; looks < 10; looks++)); do
-      compgen -G "$state/first-boot.*" && break
+    for ((looks = 0; looks < 30; looks++)); do
+      has_first_boot_ended && break
       sleep 2
-    done >/dev/null
+    done
   done
 }
 
@@ -343,12 +345,14 @@ join() {
 
 # One line per change, so that the end of the log tells what a step was waiting for.
 watch() {
-  local now looked last=
+  local now looked pause last=
   until looked=$SECONDS && now=$("$@" 2>&1); do
     [[ $now == "$last" ]] || reason "$now"
     last=$now
-    # Where a look takes seconds, looking must not take what it looks at its time.
-    sleep $((SECONDS - looked > 1 ? 4 * (SECONDS - looked) : 3))
+    # Where a look takes seconds, looking must not take what it looks at its time. One that took long
+    # has waited for an answer, and not worked.
+    pause=$((4 * (SECONDS - looked)))
+    sleep $((pause < 3 ? 3 : pause > 15 ? 15 : pause))
   done
 }
 

@@ -94,6 +94,15 @@ apt_install() {
   "${command[@]}" || { dpkg --configure --pending && "${command[@]}"; }
 }
 
+# A machine has dozens of units, and systemd reads all of them again each time that it is not told
+# not to. What is on already is left alone, since init scripts beside a unit cost as much again.
+switch_on() {
+  local unit
+  for unit; do
+    systemctl is-enabled --quiet "$unit" || systemctl enable --no-reload "$unit"
+  done
+}
+
 # hold PROGRAM...: keeps the packages that these programs came in as they are.
 hold() {
   local program path
@@ -186,7 +195,7 @@ END
 swap_off() {
   swapoff --all
   sed -i -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# \1/' "$root/etc/fstab"
-  systemctl mask swap.target
+  systemctl mask --no-reload swap.target
 }
 
 install_tools() {
@@ -232,8 +241,7 @@ ExecStart=/usr/sbin/nft -f /etc/zoned/firewall.nft
 [Install]
 WantedBy=multi-user.target
 END
-  systemctl daemon-reload
-  systemctl enable zoned-firewall.service
+  switch_on zoned-firewall.service
   systemctl restart zoned-firewall.service
 }
 
@@ -274,13 +282,16 @@ install_runtime() {
   read -r _ _ version _ <<<"$(dockerd --version)"
   at_least Docker "$version" "$DOCKER_AT_LEAST"
   hold dockerd
-  systemctl enable --now docker.service
+  switch_on docker.service
+  systemctl start docker.service
 }
 
 install_kubernetes() {
   apt_install {kubelet,kubeadm,kubectl}="$KUBERNETES_VERSION-*"
   hold kubelet kubeadm kubectl
-  systemctl enable kubelet.service
+  # A worker's kubelet looks for it every second, and complains as often when it is not there.
+  mkdir -p "$root/etc/kubernetes/manifests"
+  switch_on kubelet.service
 }
 
 kubernetes_images() { kubeadm config images list --kubernetes-version "v$KUBERNETES_VERSION"; }
@@ -333,7 +344,7 @@ END
   capabilities = ["pull", "resolve"]
 END
   fi
-  systemctl enable containerd.service
+  switch_on containerd.service
   systemctl restart containerd.service
 }
 
@@ -381,8 +392,7 @@ TasksMax=infinity
 [Install]
 WantedBy=multi-user.target
 END
-  systemctl daemon-reload
-  systemctl enable cri-dockerd.service
+  switch_on cri-dockerd.service
   systemctl restart cri-dockerd.service
 }
 

@@ -55,7 +55,7 @@ const programs = {
   modprobe: "",
   sysctl: "",
   swapoff: "",
-  systemctl: "",
+  systemctl: "[[ $1 != is-enabled ]]",
   containerd: `case $* in
     --version) echo "containerd github.com/containerd/containerd/v2 2.2.1 abcdef" ;;
     "config default") echo "version = 3" ;;
@@ -302,7 +302,10 @@ describe("a first boot that ends well", () => {
       /^Before=.*kubelet\.service/m,
     );
     expect(sound.callsOf("systemctl")).toEqual(
-      expect.arrayContaining(["enable zoned-firewall.service", "restart zoned-firewall.service"]),
+      expect.arrayContaining([
+        "enable --no-reload zoned-firewall.service",
+        "restart zoned-firewall.service",
+      ]),
     );
   });
 
