@@ -1,4 +1,4 @@
-import { constants, copyFileSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, constants, copyFileSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import type { Package } from "./archive-packages";
@@ -14,8 +14,8 @@ export type LayerRecipe =
       readonly packages: readonly string[];
       readonly links: Readonly<Record<string, string>>;
     }
-  /** busybox under the name of each of its commands. */
-  | { readonly kind: "busybox" };
+  /** busybox under the name of each of its commands, and folders that anybody may write in. */
+  | { readonly kind: "busybox"; readonly folders: readonly string[] };
 
 export interface LayerSources {
   placeOf(binary: string): Promise<string>;
@@ -32,7 +32,7 @@ export async function packLayer(
 ): Promise<void> {
   mkdirSync(tree, { recursive: true });
   if (recipe.kind === "binaries") await placeBinaries(recipe.binaries, tree, sources);
-  else if (recipe.kind === "busybox") await placeBusybox(tree, sources);
+  else if (recipe.kind === "busybox") await placeBusybox(recipe.folders, tree, sources);
   else {
     await unpack(recipe.packages, tree, sources);
     for (const [path, to] of Object.entries(recipe.links)) symlinkSync(to, join(tree, path));
@@ -55,7 +55,15 @@ async function placeBinaries(
   }
 }
 
-async function placeBusybox(tree: string, sources: LayerSources): Promise<void> {
+async function placeBusybox(
+  folders: readonly string[],
+  tree: string,
+  sources: LayerSources,
+): Promise<void> {
+  for (const folder of folders) {
+    mkdirSync(join(tree, folder), { recursive: true });
+    chmodSync(join(tree, folder), 0o1777);
+  }
   await unpack(["busybox-static"], tree, sources);
   const applets = await run(join(tree, "usr/bin/busybox"), ["--list"], sources);
   for (const name of applets.trim().split("\n")) {

@@ -25,7 +25,7 @@ const network: LayerRecipe = {
   links: Object.fromEntries(commands) as Record<string, string>,
 };
 
-const busybox: LayerRecipe = { kind: "busybox" };
+const busybox: LayerRecipe = { kind: "busybox", folders: ["tmp"] };
 
 interface OwnImage {
   readonly recipe: ImageRecipe;

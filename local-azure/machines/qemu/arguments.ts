@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 import type { Accelerator } from "./hypervisor";
 import type { Plug } from "./network-view";
-import type { Shape } from "./sizes";
+import { type Shape, translatedMib } from "./sizes";
 
 /** Where things of one machine are. */
 export interface MachineFiles {
@@ -38,9 +38,10 @@ export interface Hardware {
 
 const always = "root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet";
 
-/** What a processor that is played needs: no clock that is asked all the time, no mitigations, and time. */
+/** What a processor that is played needs: no clock that is asked all the time, no work for safety's sake, and time. */
 const unhurried =
   "mitigations=off audit=0 lsm=capability tsc=reliable clocksource=tsc no5lvl nowatchdog highres=off " +
+  "init_on_alloc=0 transparent_hugepage=never preempt=none " +
   "systemd.default_device_timeout_sec=900 systemd.default_timeout_start_sec=900 " +
   "systemd.mask=serial-getty@ttyS0.service";
 
@@ -56,7 +57,12 @@ export function argumentsOf(hardware: Hardware): string[] {
   const isPlayed = accelerator === "tcg";
   return [
     ...["-name", name, "-uuid", uuid, "-nodefaults", "-no-user-config", "-display", "none"],
-    ...["-machine", "q35", "-accel", isPlayed ? "tcg,thread=multi,tb-size=512" : "kvm"],
+    ...[
+      "-machine",
+      "q35",
+      "-accel",
+      isPlayed ? `tcg,thread=multi,tb-size=${translatedMib}` : "kvm",
+    ],
     ...["-cpu", isPlayed ? "max" : "host"],
     ...["-smp", String(shape.cores), "-m", String(shape.memoryMib), "-rtc", "base=utc"],
     ...["-kernel", kernel, "-initrd", initrd],

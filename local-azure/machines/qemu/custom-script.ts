@@ -62,7 +62,8 @@ export async function runCustomScript(
       break;
     }
     await wait(lookEvery);
-    if (looks % 3 === 0) doing((await currentStep(agent)) ?? "script");
+    const step = looks % 3 === 0 ? await currentStep(agent) : undefined;
+    if (step !== undefined) doing(step);
     ended = await agent.ended(pid);
   }
   const [stdout, stderr] = await Promise.all(

@@ -12,11 +12,16 @@ import type { Host } from "./host";
 import { tellQemu } from "./lines";
 import type { Plug } from "./network-view";
 import { LastingProcess } from "./process";
-import { shapeOf } from "./sizes";
+import { mostCores, shapeOf } from "./sizes";
 
 /** A played processor takes two minutes when the host has other work. */
 const bootWithin = 15 * 60_000;
 const powerDownWithin = 90_000;
+
+/** Each of these processes is a session of its own, and between sessions Linux may know no other niceness. */
+const unhurried = [
+  ...["sh", "-c", 'echo 5 2>/dev/null >/proc/self/autogroup; exec nice -n 5 "$@"', "sh"],
+] as const;
 
 /** Where a machine stands. */
 export type Power = "running" | "stopped" | "died" | "deallocated";
@@ -86,13 +91,19 @@ export class Guest {
     const { qemu, image, accelerator, scale, cores } = host;
     if (!existsSync(files.disk)) await createDisk(qemu, image.disk, files.disk);
     writeSeed(files.seed, seedFiles(vm, plug));
+    // Everybody waits for the API, which answers too late when all machines have the same share.
+    const isUnhurried = accelerator === "tcg" && !plug.isBalanced;
+    const shape = shapeOf(vm.size, scale, mostCores(cores, isUnhurried));
     const words = argumentsOf({
-      ...{ name: vm.name, uuid: vm.vmId, shape: shapeOf(vm.size, scale, cores), plug, files },
+      ...{ name: vm.name, uuid: vm.vmId, shape, plug, files },
       ...{ kernel: image.kernel, initrd: image.initrd, accelerator },
     });
     const namespace = host.namespaces.of(plug.network);
     this.process.start(
-      host.namespaces.within(namespace, [...qemu.command, ...words]),
+      host.namespaces.within(namespace, [
+        ...(isUnhurried ? unhurried : []),
+        ...[...qemu.command, ...words],
+      ]),
       qemu.environment,
     );
     this.at("booting");

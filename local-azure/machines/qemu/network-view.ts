@@ -53,6 +53,8 @@ export interface Plug {
   readonly mac: string;
   readonly address: string;
   readonly subnet: Subnet;
+  /** Whether it stands behind a load balancer. */
+  readonly isBalanced: boolean;
 }
 
 const hash = (id: string): string =>
@@ -171,6 +173,7 @@ export function plugOf(machine: string, view: View): Plug | undefined {
     mac: shown,
     address: one?.privateIPAddress ?? "",
     subnet: subnetOf(subnet, view),
+    isBalanced: (one?.loadBalancerBackendAddressPools ?? []).length > 0,
   };
 }
 

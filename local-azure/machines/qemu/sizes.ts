@@ -18,14 +18,24 @@ export const defaultScale = 0.75;
 /** Below it, Kubernetes does not run on the sizes that a cluster is made of. */
 const smallestScale = 0.4;
 
-/** What a process of QEMU needs besides the machine's memory, most of it for translated code. */
-const overheadMib = 640;
+/** For translated code; once it is full, a played processor forgets all of it and begins anew. */
+export const translatedMib = 1024;
 
-/** kubeadm wants two processors, and so does every size that the program admits. */
+/** What a process of QEMU needs besides the machine's memory. */
+const overheadMib = translatedMib + 128;
+
+/** kubeadm wants two processors of a control plane. */
 const fewestCores = 2;
 
-/** A size as cores and memory, scaled to a host of so many cores. */
-export function shapeOf(size: string, scale: number, hostCores: number): Shape {
+/**
+ * How many processors a machine has here at most. Two that are played and share one of the host's wait for
+ * each other, so a machine has one then, unless it is a control plane.
+ */
+export const mostCores = (hostCores: number, isUnhurried: boolean): number =>
+  isUnhurried ? 1 : Math.max(fewestCores, hostCores);
+
+/** A size as memory, scaled, and as cores, of which there are so many at most. */
+export function shapeOf(size: string, scale: number, most: number): Shape {
   const found = findSize(size);
   if (found === undefined) {
     throw new Trouble(
@@ -33,7 +43,7 @@ export function shapeOf(size: string, scale: number, hostCores: number): Shape {
     );
   }
   return {
-    cores: Math.min(found.cores, Math.max(fewestCores, hostCores)),
+    cores: Math.min(found.cores, most),
     memoryMib: Math.round(found.memoryGb * 1024 * scale),
   };
 }
