@@ -41,11 +41,9 @@ export function expectAll(what: string, got: readonly string[], expected: readon
   }
 }
 
-/** Fails unless what the engine said has all of this. */
+/** Fails unless what was said has all of this. */
 export function expectSaid(said: string, words: readonly string[]): void {
   const missing = words.filter((word) => !said.includes(word));
   if (missing.length === 0) return;
-  throw new Error(
-    `pulumi up said nothing of ${missing.join(", ")}; it said:\n${said.slice(-3000)}`,
-  );
+  throw new Error(`nothing was said of ${missing.join(", ")}, but:\n${said.slice(-3000)}`);
 }

@@ -44,7 +44,7 @@ export class RealCluster {
   private constructor(
     private readonly surroundings: Surroundings,
     private readonly binaries: string,
-    private readonly azure: Attachment,
+    private azure: Attachment,
     readonly stack: Rehearsal,
   ) {
     this.namespaces = new Namespaces(surroundings.state);
@@ -108,7 +108,8 @@ export class RealCluster {
     return apiNameIn((await this.told()).kubeconfig);
   }
 
-  async kubectl(args: readonly string[], input?: string): Promise<string> {
+  /** A file for whoever wants to reach the API from this host. */
+  async kubeconfig(): Promise<string> {
     const file = join(this.surroundings.state, "kubeconfig");
     if (!existsSync(file)) {
       const { kubeconfig } = await this.told();
@@ -116,14 +117,13 @@ export class RealCluster {
       if (address === undefined) throw new Error("no API answers yet");
       writeWhole(file, reachableHere(kubeconfig, address));
     }
-    const kubectl = [
-      join(this.binaries, "kubectl"),
-      "--kubeconfig",
-      file,
-      "--request-timeout",
-      "60s",
-    ];
-    return await run([...kubectl, ...args], { input, signal: this.signal });
+    return file;
+  }
+
+  async kubectl(args: readonly string[], input?: string): Promise<string> {
+    const access = ["--kubeconfig", await this.kubeconfig(), "--request-timeout", "60s"];
+    const command = [join(this.binaries, "kubectl"), ...access, ...args];
+    return await run(command, { input, signal: this.signal });
   }
 
   async get<T>(...args: string[]): Promise<T[]> {
@@ -155,6 +155,14 @@ export class RealCluster {
     );
     if (exitCode !== 0) throw new Error(`on ${name}, ${script} ended with ${exitCode}:\n${stdout}`);
     return stdout;
+  }
+
+  /** Kills the process that plays Azure, and starts it again. */
+  async crash(): Promise<void> {
+    const { pid } = await this.azureSays("GET", "/local/health");
+    process.kill(pid as number, "SIGKILL");
+    const { state, progress, signal } = this.surroundings;
+    this.azure = await ensureDaemon({ state, binaries: this.binaries }, progress, signal);
   }
 
   /** What an address answers to somebody in the machines' virtual network who is no machine. */

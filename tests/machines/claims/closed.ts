@@ -5,7 +5,10 @@ import { echoes, inPod, namespace } from "./pods";
 
 const metadata = "169.254.169.254";
 const wire = "168.63.129.16";
-const rule = "nodes-reach-the-api-through-their-way-out";
+
+/** Lets machines reach the API, at the address that their NAT gateway gives them. */
+export const apiRule =
+  "/Microsoft.Network/networkSecurityGroups/zoned-machines-nsg/securityRules/nodes-reach-the-api-through-their-way-out";
 
 /** A Service of a tenant's own that leads to the platform. */
 const detour = [
@@ -115,8 +118,7 @@ export const closedClaims: readonly Claim[] = [
       const [worker = ""] = await cluster.names("worker");
       const ask = `curl -sk -o /dev/null -w '%{http_code}' --max-time 20 https://${await cluster.apiName()}:6443/readyz || true`;
       expectSame("with the rule", (await cluster.inMachine(worker, ask)).trim(), "200");
-      const group = "/Microsoft.Network/networkSecurityGroups/zoned-machines-nsg";
-      await cluster.inGroup("DELETE", `${group}/securityRules/${rule}`);
+      await cluster.inGroup("DELETE", apiRule);
       const without = await cluster.inMachine(worker, ask);
       well(await cluster.up("--refresh"));
       expectSame("without the rule", without.trim(), "000");

@@ -62,6 +62,20 @@ export const lifeClaims: readonly Claim[] = [
     },
   },
   {
+    sentence: "machines outlive a local Azure that is killed, and the next one takes them over",
+    check: async (cluster) => {
+      const boots = async (): Promise<string[]> => {
+        const names = await cluster.names();
+        const ask = "cat /proc/sys/kernel/random/boot_id";
+        return await Promise.all(names.map((name) => cluster.inMachine(name, ask)));
+      };
+      const before = await boots();
+      await cluster.crash();
+      expectSame("boots", await boots(), before);
+      await eventually(120, cluster.signal, () => allReady(cluster, before.length));
+    },
+  },
+  {
     sentence: "after all of this, `pulumi up` with a refresh changes nothing",
     check: async (cluster) => unchanged(await cluster.up("--refresh")),
   },

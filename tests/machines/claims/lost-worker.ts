@@ -4,23 +4,76 @@ import { join } from "node:path";
 import { type Claim, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../cluster";
 import { eventually } from "../eventually";
+import type { Run } from "../../../local-azure/rehearsal";
 import { refused, unchanged, well } from "../../e2e/local-cloud";
+import { apiRule } from "./closed";
 import { allReady } from "./nodes";
-
-/** What of the machines' mirror is taken away, and given back. */
-const hide = ({ mirror }: RealCluster, part: string): void =>
-  renameSync(join(mirror, part), join(mirror, `${part}.gone`));
-const giveBack = ({ mirror }: RealCluster, part: string): void =>
-  renameSync(join(mirror, `${part}.gone`), join(mirror, part));
 
 const lost = async (cluster: RealCluster): Promise<string> =>
   (await cluster.names("worker")).at(-1)!;
 
+/** What an error quotes of the machine's own log. */
 const logged = "--- end of /var/log/zoned.log on";
 
-/** kubeadm as it was, but for what it says that it is. */
-const impostor = `#!/bin/sh
+/** Does something to the cluster, has `pulumi up` fail on it, and mends it; returns what the engine said. */
+async function brokenBy(
+  doing: () => Promise<unknown> | void,
+  undoing: () => Promise<unknown> | void,
+  up: () => Promise<Run>,
+): Promise<string> {
+  await doing();
+  try {
+    return refused(await up());
+  } finally {
+    await undoing();
+  }
+}
+
+/** With a part of the machines' mirror taken away. */
+const without = (
+  { mirror }: RealCluster,
+  part: string,
+  up: () => Promise<Run>,
+): Promise<string> => {
+  const [here, gone] = [join(mirror, part), join(mirror, `${part}.gone`)];
+  return brokenBy(
+    () => renameSync(here, gone),
+    () => renameSync(gone, here),
+    up,
+  );
+};
+
+/** With a program of the machine's replaced by a script, which may call the real one as `<path>.real`. */
+const withImpostor = (
+  cluster: RealCluster,
+  machine: string,
+  path: string,
+  script: string,
+  flags: readonly string[] = [],
+): Promise<string> =>
+  brokenBy(
+    () =>
+      cluster.inMachine(
+        machine,
+        `mv ${path} ${path}.real; echo ${Buffer.from(script).toString("base64")} | base64 -d >${path}; chmod 755 ${path}`,
+      ),
+    () => cluster.inMachine(machine, `mv ${path}.real ${path}`),
+    () => cluster.up(...flags),
+  );
+
+const otherVersion = `#!/bin/sh
 case "$*" in "version --output short") echo v1.0.0 ;; *) exec /usr/bin/kubeadm.real "$@" ;; esac
+`;
+
+const oldConfiguration = `#!/bin/sh
+case "$1" in join) sed -i s,kubeadm.k8s.io/v1beta4,kubeadm.k8s.io/v1beta1, /etc/zoned/kubeadm-join.yaml ;; esac
+exec /usr/bin/kubeadm.real "$@"
+`;
+
+/** The search for the API takes twenty minutes of time before it gives up; here it is one. */
+const impatient = `#!/bin/bash
+[[ $* == *await_api ]] && set -- "$1" 60 "\${@:3}"
+exec /usr/bin/timeout.real "$@"
 `;
 
 /** One worker is lost; the one that takes its place meets one failure after the other, and joins in the end. */
@@ -30,72 +83,57 @@ export const lostWorkerClaims: readonly Claim[] = [
     isGround: true,
     check: async (cluster) => {
       const name = await lost(cluster);
-      hide(cluster, "apt");
-      try {
-        await cluster.inGroup("DELETE", `/Microsoft.Compute/virtualMachines/${name}`);
-        const said = refused(await cluster.up("--refresh"));
-        expectSaid(said, [name, "package source", "exit code", 'step "first boot"', logged, "404"]);
-      } finally {
-        giveBack(cluster, "apt");
-      }
+      await cluster.inGroup("DELETE", `/Microsoft.Compute/virtualMachines/${name}`);
+      const said = await without(cluster, "apt", () => cluster.up("--refresh"));
+      expectSaid(said, [name, "package source", "exit code", 'step "first boot"', logged, "404"]);
     },
   },
   {
     sentence: "with the registry gone, that machine names the images",
     check: async (cluster) => {
-      const name = await lost(cluster);
-      hide(cluster, "images");
-      try {
-        expectSaid(refused(await cluster.up()), [
-          name,
-          "images",
-          "exit code",
-          'step "first boot"',
-          logged,
-        ]);
-      } finally {
-        giveBack(cluster, "images");
-      }
+      const said = await without(cluster, "images", () => cluster.up());
+      expectSaid(said, [await lost(cluster), "images", "exit code", 'step "first boot"', logged]);
     },
   },
   {
     sentence: "with a kubeadm of another version on it, that machine names both versions",
     check: async (cluster) => {
       const name = await lost(cluster);
-      const quoted = `'${impostor.replaceAll("'", `'\\''`)}'`;
-      await cluster.inMachine(
-        name,
-        `mv /usr/bin/kubeadm /usr/bin/kubeadm.real; printf %s ${quoted} >/usr/bin/kubeadm; chmod 755 /usr/bin/kubeadm`,
-      );
-      try {
-        expectSaid(refused(await cluster.up()), [
-          name,
-          'step "machine"',
-          "v1.0.0",
-          "exit code",
-          logged,
-        ]);
-      } finally {
-        await cluster.inMachine(name, "mv /usr/bin/kubeadm.real /usr/bin/kubeadm");
-      }
+      const said = await withImpostor(cluster, name, "/usr/bin/kubeadm", otherVersion);
+      expectSaid(said, [name, 'step "machine"', "v1.0.0", "exit code", logged]);
     },
   },
   {
     sentence: "with no space left for its configuration, that machine says so",
     check: async (cluster) => {
       const name = await lost(cluster);
-      await cluster.inMachine(name, "mount -t tmpfs -o size=4k,nr_inodes=3 full /etc/zoned");
-      try {
-        expectSaid(refused(await cluster.up()), [
-          name,
-          'step "',
-          "No space left on device",
-          "exit code",
-          logged,
-        ]);
-      } finally {
-        await cluster.inMachine(name, "umount /etc/zoned");
-      }
+      const said = await brokenBy(
+        () => cluster.inMachine(name, "mount -t tmpfs -o size=4k,nr_inodes=3 full /etc/zoned"),
+        () => cluster.inMachine(name, "umount /etc/zoned"),
+        () => cluster.up(),
+      );
+      expectSaid(said, [name, 'step "', "No space left on device", "exit code", logged]);
+    },
+  },
+  {
+    sentence:
+      "without the rule that admits machines to the API, that machine names the search for it (given one minute of its twenty)",
+    check: async (cluster) => {
+      const name = await lost(cluster);
+      await cluster.inGroup("DELETE", apiRule);
+      const said = await withImpostor(cluster, name, "/usr/bin/timeout", impatient);
+      expectSaid(said, [name, 'step "search for the API"', "exit code", logged]);
+    },
+  },
+  {
+    sentence:
+      "with the rule back by a refresh and a configuration that kubeadm refuses, that machine quotes kubeadm",
+    check: async (cluster) => {
+      const name = await lost(cluster);
+      const said = await withImpostor(cluster, name, "/usr/bin/kubeadm", oldConfiguration, [
+        "--refresh",
+      ]);
+      expectSaid(said, [name, 'step "kubeadm join"', "v1beta1", "exit code", logged]);
     },
   },
   {

@@ -11,7 +11,7 @@ const megabytes = 20;
 
 /** A web server on every node that tells its pod's name, and has something large. */
 const serve =
-  `mkdir /tmp/www && hostname >/tmp/www/index.html && dd if=/dev/zero of=/tmp/www/large bs=1M count=${megabytes} && ` +
+  `mkdir -p /tmp/www && hostname >/tmp/www/index.html && dd if=/dev/zero of=/tmp/www/large bs=1M count=${megabytes} && ` +
   `exec httpd -f -p ${port} -h /tmp/www`;
 
 const echo = [

@@ -8,7 +8,13 @@ interface Service {
   readonly spec: { readonly clusterIPs: readonly string[] };
 }
 interface EndpointSlice {
-  readonly endpoints: readonly { readonly addresses: readonly string[] }[];
+  /** Null where the Service has none. */
+  readonly endpoints:
+    | readonly {
+        readonly addresses: readonly string[];
+        readonly conditions: { readonly ready: boolean };
+      }[]
+    | null;
 }
 
 /** The sets that kube-proxy makes in this mode, for IPv4. */
@@ -45,7 +51,10 @@ const addressesOf = async (
   const slices = await cluster.get<EndpointSlice>(
     ...["endpointslices", "--namespace", namespace, "--selector", label],
   );
-  return slices.flatMap(({ endpoints }) => endpoints.flatMap(({ addresses }) => addresses));
+  const ready = slices
+    .flatMap(({ endpoints }) => endpoints ?? [])
+    .filter(({ conditions }) => conditions.ready);
+  return ready.flatMap(({ addresses }) => addresses);
 };
 
 /** How many rules iptables has once IPVS has every one of so many Services. */

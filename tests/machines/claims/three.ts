@@ -1,4 +1,4 @@
-import { type Claim, expectSame } from "../claim";
+import { type Claim, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../cluster";
 import { eventually } from "../eventually";
 import { unchanged, well } from "../../e2e/local-cloud";
@@ -44,6 +44,21 @@ async function answersFor(cluster: RealCluster, seconds: number): Promise<void> 
   for (const until = Date.now() + seconds * 1000; Date.now() < until;) {
     await cluster.kubectl(["get", "--raw", "/healthz"]);
   }
+}
+
+/** Kills kubeadm on a machine that joins, once etcd counts it among those that vote. */
+async function breakJoin(cluster: RealCluster, joining: string, other: string): Promise<void> {
+  const patience = 40 * 60;
+  await eventually(patience, cluster.signal, () =>
+    cluster.inMachine(joining, "pgrep --full '^kubeadm join'"),
+  );
+  await eventually(patience, cluster.signal, async () => {
+    const all = await members(cluster, other);
+    if (!all.some(({ name, isLearner }) => name === joining && !isLearner)) {
+      throw new Error(`etcd has not promoted ${joining}`);
+    }
+  });
+  await cluster.inMachine(joining, "pkill --signal KILL --full '^kubeadm join'");
 }
 
 export const threeClaims: readonly Claim[] = [
@@ -96,6 +111,24 @@ export const threeClaims: readonly Claim[] = [
       expectSame("the cluster's own id", await idOf(), cluster1);
       await expectMembers(cluster, second);
       await eventually(120, cluster.signal, () => allReady(cluster, Object.keys(after).length));
+    },
+  },
+  {
+    sentence:
+      "a join whose kubeadm dies right after etcd has promoted its member is undone and done again by the step itself",
+    check: async (cluster) => {
+      const names = await cluster.names();
+      const [other = "", joining = ""] = [names[0], names.at(-1)];
+      await cluster.inGroup("DELETE", `/Microsoft.Compute/virtualMachines/${joining}`);
+      const [run] = await Promise.all([
+        cluster.up("--refresh"),
+        breakJoin(cluster, joining, other),
+      ]);
+      well(run);
+      const log = await cluster.inMachine(joining, "cat /var/log/zoned.log");
+      expectSaid(log, ["undoing a join that did not end well", "removing etcd member"]);
+      await expectMembers(cluster, other);
+      await eventually(120, cluster.signal, () => allReady(cluster, names.length));
     },
   },
 ];

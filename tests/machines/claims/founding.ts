@@ -1,0 +1,51 @@
+import type { Claim } from "../claim";
+import { stepsIn } from "../report";
+
+const mostTimes = 1.2;
+
+/** Whatever comes before belongs to every machine, found a cluster or not. */
+const preparing = ["bootstrap: payload", "bootstrap: first boot"];
+
+/** What somebody would type who has this machine, its patches for slow processors, and nothing else. */
+const byHand = `
+kubectl --kubeconfig /etc/kubernetes/admin.conf get configmap kubeadm-config --namespace kube-system \
+  --output 'jsonpath={.data.ClusterConfiguration}' >/root/by-hand.yaml
+cat >>/root/by-hand.yaml <<END
+---
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: InitConfiguration
+nodeRegistration:
+  criSocket: unix:///run/containerd/containerd.sock
+patches:
+  directory: /etc/zoned/patches
+timeouts:
+  controlPlaneComponentHealthCheck: 10m0s
+  kubernetesAPICall: 10m0s
+END
+kubeadm reset --force --cri-socket unix:///run/containerd/containerd.sock
+`;
+
+export const foundingClaims: readonly Claim[] = [
+  {
+    sentence: `founding takes at most ${mostTimes} times as long as \`kubeadm init\` by hand on the same machine, each after a boot`,
+    check: async (cluster) => {
+      const [name = ""] = await cluster.names();
+      const log = await cluster.inMachine(name, "cat /var/log/zoned.log");
+      const ours = stepsIn(log)
+        .filter(({ step }) => step.startsWith("bootstrap: ") && !preparing.includes(step))
+        .reduce((sum, { seconds }) => sum + seconds, 0);
+      await cluster.inMachine(name, byHand);
+      await cluster.inGroup("POST", `/Microsoft.Compute/virtualMachines/${name}/restart`);
+      await cluster.inMachine(name, "systemctl start containerd docker");
+      const took = await cluster.inMachine(
+        name,
+        "s=$(date +%s%3N); kubeadm init --config /root/by-hand.yaml >/root/by-hand.log || tail /root/by-hand.log; echo $(($(date +%s%3N) - s))",
+      );
+      const bare = Number(took.trim().split("\n").at(-1)) / 1000;
+      const ratio = ours / bare;
+      const figures = `${ours} s against ${bare.toFixed(0)} s, ${ratio.toFixed(2)} times`;
+      if (!(ratio <= mostTimes)) throw new Error(`${figures}, expected at most ${mostTimes}`);
+      return figures;
+    },
+  },
+];
