@@ -6,7 +6,7 @@ import { casesOf } from "./lab/cases";
 import { nodeDump } from "./read-dumps";
 import { trace } from "./trace";
 
-const modes = ["iptables", "nftables"] as const;
+const modes = ["iptables", "nftables", "ipvs"] as const;
 const golden = (mode: string) => join(__dirname, "golden", mode);
 
 /** The dumps of a mode whose file names fit. */
@@ -63,12 +63,15 @@ const ways = [
   ["iptables", "iptables-save", /^(ip6?tables-save|ip-address)/],
   ["iptables", "iptables -S", /^(ip6?tables-\w+-S|ip-address)/],
   ["iptables", "everything at once", /./],
+  ["ipvs", "ipvsadm -Sn and ipset save", /^(ip6?tables-save|ipset-save|ipvsadm-Sn|ip-address)/],
+  ["ipvs", "ipvsadm -ln and ipset list", /^(ip6?tables-save|ipset-list|ipvsadm-ln|ip-address)/],
+  ["ipvs", "everything at once", /./],
   ["nftables", "nft list ruleset", /^(nft\.txt|ip-address)/],
   ["nftables", "nft -a list ruleset", /^(nft-a|ip-address)/],
   ["nftables", "nft -j list ruleset", /^(nft\.json|ip-address)/],
 ] as const;
 
-/** Dumps of the real kube-proxy, made by lab/golden.ts. */
+/** Dumps of the real kube-proxy, made by lab/golden.ts; those of ipvs in a virtual machine whose kernel has it. */
 describe.each(ways)("golden dumps of %s by %s", (mode, _, names) => {
   const node = nodeDump(dumps(mode, names));
 
@@ -96,10 +99,11 @@ describe.each(modes)("any golden dump of %s", (mode) => {
   });
 
   it("gives the same answers when tables and chains stand in another order", () => {
-    const files = dumps(mode, mode === "iptables" ? /tables-save/ : /^nft\.txt/);
-    const other = files.map(({ file, text }) => ({ file, text: turned[mode](text) }));
+    const tables = mode === "nftables" ? "nftables" : "iptables";
+    const files = dumps(mode, tables === "iptables" ? /tables-save/ : /^nft\.txt/);
+    const other = files.map(({ file, text }) => ({ file, text: turned[tables](text) }));
     const answers = (texts: typeof files) => {
-      const one = nodeDump([...texts, ...dumps(mode, /^ip-ad/)]);
+      const one = nodeDump([...texts, ...dumps(mode, /^(ip-ad|ipset-save|ipvsadm-Sn)/)]);
       return casesOf(mode).map(({ packet }) => trace(one, packet));
     };
 

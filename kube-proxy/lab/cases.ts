@@ -22,8 +22,9 @@ interface Row {
   readonly times?: number;
   /** Why no packet of this kind is sent here. */
   readonly unsent?: string;
-  /** What iptables mode does otherwise. */
+  /** What these modes do otherwise. */
   readonly iptables?: Partial<Row>;
+  readonly ipvs?: Partial<Row>;
 }
 
 export interface Case {
@@ -36,7 +37,7 @@ export interface Case {
 
 export const casesOf = (mode: Mode): readonly Case[] =>
   (cases as readonly Row[]).map((row) =>
-    caseOf({ ...row, ...(mode === "iptables" && row.iptables) }),
+    caseOf({ ...row, ...(mode !== "nftables" && row[mode]) }),
   );
 
 function caseOf(row: Row): Case {
