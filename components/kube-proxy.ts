@@ -48,13 +48,35 @@ export const proxyModules = ({ proxyMode, proxyScheduler }: ProxySettings): stri
     iptables: ["nf_conntrack"],
   })[proxyMode];
 
+/** What tells, in kube-proxy's pod, that a mode has left something in the node's kernel. */
+const trails = {
+  ipvs: "ipset list -n | grep -q ^KUBE-",
+  iptables: "iptables-save -t nat | grep -q ^:KUBE-SVC-",
+} as const;
+
 /**
- * Whether rules of the mode before stay in the kernel when kube-proxy starts in the other one.
+ * Takes everything of kube-proxy out of a node's kernel before it starts in its new mode, with nothing but what
+ * its image has; undefined where kube-proxy does so itself.
  *
- * kube-proxy takes nftables' rules away when it starts in another mode, and the others' when it starts in
- * nftables; between iptables and IPVS it takes away nothing (cmd/kube-proxy/app/server_linux.go).
+ * It takes nftables' rules away when it starts in another mode, and the others' when it starts in nftables,
+ * but for the sets that IPVS has for IPv6; between iptables and IPVS it takes away nothing
+ * (cmd/kube-proxy/app/server_linux.go, pkg/proxy/ipvs/cleanup.go; seen in a kernel with all three). The first of
+ * its own clean-ups fails where IPVS was: it removes chains that IPVS's rules still lead to, and those only then.
+ * A later start finds no trail, and leaves the rules in force alone.
  */
-export const leavesRules = (
+export function takeOldRulesAway(
   before: Settings["proxyMode"] | undefined,
   now: Settings["proxyMode"],
-): boolean => before !== undefined && before !== now && before !== "nftables" && now !== "nftables";
+): string | undefined {
+  if (before === undefined || before === now || before === "nftables") return undefined;
+  if (before === "iptables" && now === "nftables") return undefined;
+  return `${trails[before]} || exit 0
+tries=3
+until kube-proxy --cleanup; do
+  tries=$((tries - 1))
+  [ $tries -gt 0 ] || exit 1
+done
+for set in $(ipset list -n | grep ^KUBE-); do
+  ipset destroy "$set" || exit 1
+done`;
+}

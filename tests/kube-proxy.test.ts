@@ -1,10 +1,15 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 import { parse } from "yaml";
 
 import { KubeProxy, KubeProxyArgs } from "../components/add-ons/kube-proxy";
-import { leavesRules } from "../components/kube-proxy";
+import { takeOldRulesAway } from "../components/kube-proxy";
 import { dependenciesOf, Recorder } from "./record";
 import { sound } from "./sample";
 
@@ -82,24 +87,70 @@ it("has kubeadm's own configuration follow when no node mounts it any more", asy
 
 it.each([
   ["ipvs", "iptables"],
+  ["ipvs", "nftables"],
   ["iptables", "ipvs"],
 ] as const)(
-  "has the rules of %s taken away before it starts in %s, which it does not do itself",
+  "has what is left of %s taken away before it starts in %s, which it does not do itself",
   async (before, now) => {
+    const script = takeOldRulesAway(before, now);
+
+    expect(script).toBeDefined();
     expect((await podOf({ proxyMode: now, proxyModeBefore: before })).initContainers).toEqual([
-      expect.objectContaining({ command: ["/usr/local/bin/kube-proxy", "--cleanup"] }),
+      expect.objectContaining({ command: ["sh", "-c", script] }),
     ]);
   },
 );
 
+/** A node's programs, for the script that takes old rules away; returns its exit code and what it called. */
+function takenAway(sets: string, failures: number, before: "ipvs" | "iptables" = "ipvs") {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-rules-"));
+  const program = (name: string, body: string): void =>
+    writeFileSync(join(folder, name), `#!/bin/sh\necho "${name} $*" >>${folder}/calls\n${body}\n`, {
+      mode: 0o755,
+    });
+  program("ipset", `[ "$1" = destroy ] || printf '${sets}'`);
+  program("iptables-save", "echo ':KUBE-FIREWALL - [0:0]'");
+  program("kube-proxy", `echo >>${folder}/tries; [ $(wc -l <${folder}/tries) -gt ${failures} ]`);
+  const script = takeOldRulesAway(before, before === "ipvs" ? "nftables" : "ipvs")!;
+  const { status } = spawnSync("sh", ["-c", script], {
+    env: { PATH: `${folder}:/usr/bin:/bin` },
+  });
+  const calls = readFileSync(join(folder, "calls"), "utf8").trim().split("\n");
+  rmSync(folder, { recursive: true });
+  return { status, calls: calls.filter((call) => !/list|save/.test(call)) };
+}
+
+it("tries again after kube-proxy's first clean-up has failed, and takes away its sets and no others", () => {
+  expect(takenAway("KUBE-6-CLUSTER-IP\\ncali60s:nets\\nKUBE-6-LOOP-BACK\\n", 1)).toEqual({
+    status: 0,
+    calls: [
+      "kube-proxy --cleanup",
+      "kube-proxy --cleanup",
+      "ipset destroy KUBE-6-CLUSTER-IP",
+      "ipset destroy KUBE-6-LOOP-BACK",
+    ],
+  });
+});
+
+it("stops where kube-proxy's clean-up goes on failing", () => {
+  expect(takenAway("KUBE-CLUSTER-IP\\n", 9).status).toBe(1);
+});
+
+it.each(["ipvs", "iptables"] as const)(
+  "leaves the rules in force alone where nothing of %s is left",
+  (before) => {
+    expect(takenAway("cali60s:nets\\n", 0, before)).toEqual({ status: 0, calls: [] });
+  },
+);
+
 it.each([
-  ["ipvs", "nftables"],
+  ["iptables", "nftables"],
   ["nftables", "ipvs"],
   ["nftables", "iptables"],
   ["ipvs", "ipvs"],
   [undefined, "ipvs"],
 ] as const)("leaves cleaning up between %s and %s to kube-proxy", async (before, now) => {
-  expect(leavesRules(before, now)).toBe(false);
+  expect(takeOldRulesAway(before, now)).toBeUndefined();
   expect((await podOf({ proxyMode: now, proxyModeBefore: before })).initContainers).toBeUndefined();
 });
 

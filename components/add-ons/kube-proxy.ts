@@ -6,7 +6,7 @@ import { ConfigMap, ConfigMapPatch } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 import { stringify } from "yaml";
 
-import { kubeProxyConfiguration, kubeProxyKubeconfig, leavesRules } from "../kube-proxy";
+import { kubeProxyConfiguration, kubeProxyKubeconfig, takeOldRulesAway } from "../kube-proxy";
 import { serverOf } from "../kubeconfig";
 import type { Settings } from "../settings";
 import { ApiServer } from "./api-server";
@@ -64,6 +64,7 @@ export class KubeProxy extends pulumi.ComponentResource {
       },
       child,
     );
+    const script = takeOldRulesAway(proxyModeBefore, settings.proxyMode);
     const spec = {
       minReadySeconds,
       updateStrategy: {
@@ -73,8 +74,8 @@ export class KubeProxy extends pulumi.ComponentResource {
       template: {
         spec: {
           volumes: [{ name, configMap: { name: `${name}-${digest}` } }],
-          ...(leavesRules(proxyModeBefore, settings.proxyMode) && {
-            initContainers: [cleanUp(settings.kubernetesVersion)],
+          ...(script !== undefined && {
+            initContainers: [cleanUp(script, settings.kubernetesVersion)],
           }),
         },
       },
@@ -98,11 +99,12 @@ export class KubeProxy extends pulumi.ComponentResource {
   }
 }
 
-/** Takes all rules of kube-proxy out of the node's kernel, before it writes those of its mode. */
-const cleanUp = (kubernetesVersion: string) => ({
+/** Runs on each node before kube-proxy starts there in its new mode. */
+const cleanUp = (script: string, kubernetesVersion: string) => ({
   name: "take-old-rules-away",
   image: `registry.k8s.io/kube-proxy:v${kubernetesVersion}`,
-  command: ["/usr/local/bin/kube-proxy", "--cleanup"],
+  command: ["sh", "-c", script],
+  env: [{ name: "PATH", value: "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" }],
   securityContext: { privileged: true },
   volumeMounts: [
     { name: "xtables-lock", mountPath: "/run/xtables.lock" },

@@ -36,9 +36,7 @@ export interface Case {
 }
 
 export const casesOf = (mode: Mode): readonly Case[] =>
-  (cases as readonly Row[]).map((row) =>
-    caseOf({ ...row, ...(mode !== "nftables" && row[mode]) }),
-  );
+  (cases as readonly Row[]).map((row) => caseOf({ ...row, ...(mode !== "nftables" && row[mode]) }));
 
 function caseOf(row: Row): Case {
   const { from, source, to } = row;

@@ -56,7 +56,10 @@ const ownImages: Readonly<Record<string, () => OwnImage>> = {
   "kube-controller-manager": () => kubernetes(alone("kube-controller-manager")),
   "kube-scheduler": () => kubernetes(alone("kube-scheduler")),
   "kube-proxy": () =>
-    kubernetes({ layers: [network, ...alone("kube-proxy").layers], entrypoint: ["kube-proxy"] }),
+    kubernetes({
+      layers: [network, busybox, ...alone("kube-proxy").layers],
+      entrypoint: ["kube-proxy"],
+    }),
   etcd: () =>
     ofModule("etcd", "go.etcd.io/etcd/server/v3", {
       layers: [
