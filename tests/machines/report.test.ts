@@ -41,7 +41,7 @@ test("what is not as expected is told with what it is", () => {
   );
   expect(() => expectAll("sets", ["a"], ["a", "b"])).toThrow('sets: b missing from ["a"]');
   expect(() => expectSaid("step a failed", ["step a", "exit code"])).toThrow(
-    "nothing of exit code",
+    "nothing was said of exit code, but:\nstep a failed",
   );
 });
 
