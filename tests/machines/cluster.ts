@@ -181,14 +181,16 @@ export class RealCluster {
     return this.azureSays(method, `${this.group}/providers${path}?api-version=2024-11-01`);
   }
 
+  /** Asks Azure something about a machine behind Pulumi's back; an action is one of its own, as restart. */
+  ask(method: string, machine: string, action = ""): Promise<Record<string, any>> {
+    return this.inGroup(method, `/Microsoft.Compute/virtualMachines/${join(machine, action)}`);
+  }
+
   /** Which generation each machine is, by Azure's own id of it. */
   async generations(): Promise<Record<string, string>> {
     const names = await this.names();
     const ids = names.map(async (name) => {
-      const { properties } = await this.inGroup(
-        "GET",
-        `/Microsoft.Compute/virtualMachines/${name}`,
-      );
+      const { properties } = await this.ask("GET", name);
       return [name, properties.vmId as string] as const;
     });
     return Object.fromEntries(await Promise.all(ids));

@@ -1,4 +1,5 @@
 import { type Claim, expectAll, expectSaid, expectSame } from "../claim";
+import type { RealCluster } from "../cluster";
 import { eventually } from "../eventually";
 import { refused, unchanged, well } from "../../e2e/local-cloud";
 import { allReady, hasModules } from "./nodes";
@@ -7,16 +8,20 @@ import { allReady, hasModules } from "./nodes";
 const scheduler = "lblc";
 const fileOfModule = `$(modinfo -n ip_vs_${scheduler})`;
 
+/** Another after each boot. */
+const bootOf = (cluster: RealCluster, machine: string): Promise<string> =>
+  cluster.inMachine(machine, "cat /proc/sys/kernel/random/boot_id");
+
 export const lifeClaims: readonly Claim[] = [
   {
     sentence: "a worker that is restarted comes back Ready by itself, with every module of IPVS",
     check: async (cluster) => {
       const [worker = ""] = await cluster.names("worker");
-      const bootOf = () => cluster.inMachine(worker, "cat /proc/sys/kernel/random/boot_id");
-      const before = await bootOf();
+      const before = await bootOf(cluster, worker);
       const since = Date.now();
-      await cluster.inGroup("POST", `/Microsoft.Compute/virtualMachines/${worker}/restart`);
-      if ((await bootOf()) === before) throw new Error(`${worker} was not restarted`);
+      await cluster.ask("POST", worker, "restart");
+      if ((await bootOf(cluster, worker)) === before)
+        throw new Error(`${worker} was not restarted`);
       await eventually(300, cluster.signal, async () => {
         const lease = await cluster.kubectl([
           ...["get", "lease", worker, "--namespace", "kube-node-lease"],
@@ -64,15 +69,12 @@ export const lifeClaims: readonly Claim[] = [
   {
     sentence: "machines outlive a local Azure that is killed, and the next one takes them over",
     check: async (cluster) => {
-      const boots = async (): Promise<string[]> => {
-        const names = await cluster.names();
-        const ask = "cat /proc/sys/kernel/random/boot_id";
-        return await Promise.all(names.map((name) => cluster.inMachine(name, ask)));
-      };
+      const names = await cluster.names();
+      const boots = () => Promise.all(names.map((name) => bootOf(cluster, name)));
       const before = await boots();
       await cluster.crash();
       expectSame("boots", await boots(), before);
-      await eventually(120, cluster.signal, () => allReady(cluster, before.length));
+      await eventually(120, cluster.signal, () => allReady(cluster, names.length));
     },
   },
   {

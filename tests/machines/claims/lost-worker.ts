@@ -83,7 +83,7 @@ export const lostWorkerClaims: readonly Claim[] = [
     isGround: true,
     check: async (cluster) => {
       const name = await lost(cluster);
-      await cluster.inGroup("DELETE", `/Microsoft.Compute/virtualMachines/${name}`);
+      await cluster.ask("DELETE", name);
       const said = await without(cluster, "apt", () => cluster.up("--refresh"));
       expectSaid(said, [name, "package source", "exit code", 'step "first boot"', logged, "404"]);
     },

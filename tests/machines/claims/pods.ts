@@ -4,7 +4,7 @@ import type { RealCluster } from "../cluster";
 import { eventually } from "../eventually";
 
 export const namespace = "zoned-suite";
-const port = 8080;
+export const port = 8080;
 const nodePort = 30_080;
 const app = { app: "echo" };
 const megabytes = 20;

@@ -77,17 +77,17 @@ async function rulesWith(cluster: RealCluster, machine: string, count: number): 
   return Number(await cluster.inMachine(machine, "iptables-save | grep -c ^-A"));
 }
 
+/** Every machine's kube-proxy says that this is its mode. */
+export const expectMode = (cluster: RealCluster, mode: string): Promise<void> =>
+  everywhere(cluster, async (name) => {
+    const ask = "curl -sS --max-time 20 http://127.0.0.1:10249/proxyMode";
+    expectSame(`mode of ${name}`, await cluster.inMachine(name, ask), mode);
+  });
+
 export const serviceClaims: readonly Claim[] = [
   {
     sentence: "kube-proxy says that its mode is ipvs, on every machine",
-    check: (cluster) =>
-      everywhere(cluster, async (name) => {
-        const mode = await cluster.inMachine(
-          name,
-          "curl -sS --max-time 20 http://127.0.0.1:10249/proxyMode",
-        );
-        expectSame(`mode of ${name}`, mode, "ipvs");
-      }),
+    check: (cluster) => expectMode(cluster, "ipvs"),
   },
   {
     sentence: "kube-ipvs0 has every Service's address, on every machine",

@@ -6,7 +6,8 @@ import type { RealCluster } from "../cluster";
 import { eventually } from "../eventually";
 import { unchanged, well } from "../../e2e/local-cloud";
 import { everywhere } from "./nodes";
-import { echoes, inPod, namespace } from "./pods";
+import { echoes, inPod, namespace, port } from "./pods";
+import { expectMode } from "./services";
 
 interface Traced {
   readonly mode: string;
@@ -30,7 +31,7 @@ async function traced(cluster: RealCluster): Promise<string> {
     { signal: cluster.signal },
   );
   const { mode, verdict, endpoints } = JSON.parse(text) as Traced;
-  const all = (await echoes(cluster)).map(({ status }) => `${status.podIP}:8080`);
+  const all = (await echoes(cluster)).map(({ status }) => `${status.podIP}:${port}`);
   expectSame("verdict", verdict, "dnat");
   expectSame("endpoints", endpoints.map(({ address }) => address).sort(), all.sort());
   const shares = endpoints.map(({ probability }) => probability.toFixed(3));
@@ -71,15 +72,9 @@ async function switchTo(
   await cluster.configure(settings);
   well(await cluster.up());
   expectSame("machines", await cluster.generations(), before);
-  await everywhere(cluster, async (name) =>
-    expectSame(
-      `mode of ${name}`,
-      await cluster.inMachine(name, "curl -sS --max-time 50 http://127.0.0.1:10249/proxyMode"),
-      mode,
-    ),
-  );
+  await expectMode(cluster, mode);
   const [pod] = await echoes(cluster);
-  const ask = () => inPod(cluster, pod!, `wget -qO- -T 10 http://echo.${namespace}:8080/`);
+  const ask = () => inPod(cluster, pod!, `wget -qO- -T 10 http://echo.${namespace}:${port}/`);
   await eventually(60, cluster.signal, ask);
   expectSame("mode by the dumps", await traced(cluster), mode);
 }

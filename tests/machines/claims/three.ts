@@ -46,13 +46,19 @@ async function answersFor(cluster: RealCluster, seconds: number): Promise<void> 
   }
 }
 
-/** Kills kubeadm on a machine that joins, once etcd counts it among those that vote. */
-async function breakJoin(cluster: RealCluster, joining: string, other: string): Promise<void> {
-  const patience = 40 * 60;
-  await eventually(patience, cluster.signal, () =>
+const patience = 40 * 60;
+
+/** Kills kubeadm on a machine that joins, once etcd counts it among those that vote; gives up by the signal. */
+async function breakJoin(
+  cluster: RealCluster,
+  joining: string,
+  other: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await eventually(patience, signal, () =>
     cluster.inMachine(joining, "pgrep --full '^kubeadm join'"),
   );
-  await eventually(patience, cluster.signal, async () => {
+  await eventually(patience, signal, async () => {
     const all = await members(cluster, other);
     if (!all.some(({ name, isLearner }) => name === joining && !isLearner)) {
       throw new Error(`etcd has not promoted ${joining}`);
@@ -81,7 +87,7 @@ export const threeClaims: readonly Claim[] = [
     isGround: true,
     check: async (cluster) => {
       const [founder = ""] = await cluster.names();
-      await cluster.inGroup("POST", `/Microsoft.Compute/virtualMachines/${founder}/powerOff`);
+      await cluster.ask("POST", founder, "powerOff");
       const since = Date.now();
       await eventually(180, cluster.signal, () => cluster.kubectl(["get", "--raw", "/healthz"]));
       const seconds = Math.round((Date.now() - since) / 1000);
@@ -103,7 +109,7 @@ export const threeClaims: readonly Claim[] = [
           "jsonpath={.metadata.uid}",
         ]);
       const [cluster1, before] = [await idOf(), await cluster.generations()];
-      await cluster.inGroup("DELETE", `/Microsoft.Compute/virtualMachines/${founder}`);
+      await cluster.ask("DELETE", founder);
       well(await cluster.up("--refresh"));
       const after = await cluster.generations();
       if (after[founder] === before[founder]) throw new Error(`${founder} was not replaced`);
@@ -119,12 +125,16 @@ export const threeClaims: readonly Claim[] = [
     check: async (cluster) => {
       const names = await cluster.names();
       const [other = "", joining = ""] = [names[0], names.at(-1)];
-      await cluster.inGroup("DELETE", `/Microsoft.Compute/virtualMachines/${joining}`);
-      const [run] = await Promise.all([
-        cluster.up("--refresh"),
-        breakJoin(cluster, joining, other),
+      await cluster.ask("DELETE", joining);
+      const over = new AbortController();
+      const signal = AbortSignal.any([cluster.signal, over.signal]);
+      const [up, broken] = await Promise.allSettled([
+        cluster.up("--refresh").finally(() => over.abort()),
+        breakJoin(cluster, joining, other, signal),
       ]);
-      well(run);
+      if (up.status === "rejected") throw up.reason;
+      well(up.value);
+      if (broken.status === "rejected") throw broken.reason;
       const log = await cluster.inMachine(joining, "cat /var/log/zoned.log");
       expectSaid(log, ["undoing a join that did not end well", "removing etcd member"]);
       await expectMembers(cluster, other);
