@@ -617,6 +617,21 @@ describe("the first boot", () => {
   });
 });
 
+it("looks again within 15 s at the most, however long a look has taken", async () => {
+  const machine = machineIn({}, worker);
+  const slow =
+    '[[ -e $root/looked ]] || { touch "$root/looked"; /bin/sleep 5; echo slow; exit 1; }';
+  machine.program(
+    "kubectl",
+    programs.kubectl.replace('*"get lease"*) ', `*"get lease"*) ${slow}; `),
+  );
+
+  expect((await bootstrap(machine)).code).toBe(0);
+
+  const pauses = machine.callsOf("sleep").map(Number);
+  expect(Math.max(...pauses)).toBe(15);
+});
+
 describe("secrets", () => {
   it.each([controlPlane, worker])("stand on no command line ($role)", async (payload) => {
     const machine = machineIn({ failing: { join: 1 }, node: true }, payload);

@@ -290,6 +290,17 @@ describe("a first boot that ends well", () => {
     );
   });
 
+  it("leaves a folder for static pods, which a worker's kubelet misses every second", async () => {
+    expect(sound.has("/etc/kubernetes/manifests")).toBe(true);
+  });
+
+  it("never has systemd read all units again", async () => {
+    const reloads = sound
+      .callsOf("systemctl")
+      .filter((call) => /^(daemon-reload|(enable|mask|disable)(?! --no-reload))/.test(call));
+    expect(reloads).toEqual([]);
+  });
+
   it("turns swap off for good", async () => {
     expect(sound.callsOf("swapoff")).toEqual(["--all"]);
     expect(sound.read("/etc/fstab")).toBe(

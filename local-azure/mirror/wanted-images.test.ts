@@ -18,6 +18,14 @@ it("can make every image that the real kubeadm asks for, in the version that it 
   for (const image of images) expect(ownImage(image)).toBeDefined();
 });
 
+it("gives kube-proxy's image the shell that upstream's has, which takes old rules away", () => {
+  const image = `registry.k8s.io/kube-proxy:v${versions.kubernetes}`;
+
+  expect(ownImage(image)?.recipe.layers).toContainEqual(
+    expect.objectContaining({ kind: "busybox" }),
+  );
+});
+
 it("does not call an image by a version that it would not be made of", () => {
   expect(() => ownImage("registry.k8s.io/kube-proxy:v1.2.3")).toThrow(
     /kube-proxy:v1\.2\.3 is wanted.*go\.mod/,

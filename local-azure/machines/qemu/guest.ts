@@ -11,17 +11,12 @@ import { createDisk, seedFiles, writeSeed } from "./disk";
 import type { Host } from "./host";
 import { tellQemu } from "./lines";
 import type { Plug } from "./network-view";
-import { LastingProcess } from "./process";
+import { givingWay, LastingProcess } from "./process";
 import { mostCores, shapeOf } from "./sizes";
 
 /** A played processor takes two minutes when the host has other work. */
 const bootWithin = 15 * 60_000;
 const powerDownWithin = 90_000;
-
-/** Each of these processes is a session of its own, and between sessions Linux may know no other niceness. */
-const unhurried = [
-  ...["sh", "-c", 'echo 5 2>/dev/null >/proc/self/autogroup; exec nice -n 5 "$@"', "sh"],
-] as const;
 
 /** Where a machine stands. */
 export type Power = "running" | "stopped" | "died" | "deallocated";
@@ -92,8 +87,8 @@ export class Guest {
     if (!existsSync(files.disk)) await createDisk(qemu, image.disk, files.disk);
     writeSeed(files.seed, seedFiles(vm, plug));
     // Everybody waits for the API, which answers too late when all machines have the same share.
-    const isUnhurried = accelerator === "tcg" && !plug.isBalanced;
-    const shape = shapeOf(vm.size, scale, mostCores(cores, isUnhurried));
+    const givesWay = accelerator === "tcg" && !plug.isBalanced;
+    const shape = shapeOf(vm.size, scale, mostCores(cores, givesWay));
     const words = argumentsOf({
       ...{ name: vm.name, uuid: vm.vmId, shape, plug, files },
       ...{ kernel: image.kernel, initrd: image.initrd, accelerator },
@@ -101,7 +96,7 @@ export class Guest {
     const namespace = host.namespaces.of(plug.network);
     this.process.start(
       host.namespaces.within(namespace, [
-        ...(isUnhurried ? unhurried : []),
+        ...(givesWay ? givingWay : []),
         ...[...qemu.command, ...words],
       ]),
       qemu.environment,

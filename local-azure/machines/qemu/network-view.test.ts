@@ -29,9 +29,10 @@ async function viewAfter(changes: Partial<Record<Kind, object>> = {}): Promise<V
     stop: async () => undefined,
     networkChanged: async (now) => void (view = now),
   };
+  const state = mkdtempSync(join(folder, "cloud-"));
   const cloud = new Cloud({
-    stateFile: join(folder, "cloud.json"),
-    requestLog: join(folder, "requests.jsonl"),
+    stateFile: join(state, "cloud.json"),
+    requestLog: join(state, "requests.jsonl"),
     machines,
   });
   for (const kind of kinds) {
@@ -72,4 +73,14 @@ test("a machine is plugged in where its interface lies, with the hardware addres
   expect(plug).toMatchObject({ address: "172.16.1.4", subnet: { prefix: "172.16.1.0/24" } });
   expect(plug?.mac).toMatch(/^00:0d:3a(:[0-9a-f]{2}){3}$/);
   expect(plug?.tap.length).toBeLessThanOrEqual(15);
+});
+
+test("a machine is known to stand behind a balancer by the pool that its interface is in", async () => {
+  const isBalanced = async (changes: Partial<Record<Kind, object>> = {}) =>
+    plugOf(compute("virtualMachines/cp-1"), await viewAfter(changes))?.isBalanced;
+  const [configuration] = sound.nic[1].ipConfigurations;
+  const alone = { ...configuration, loadBalancerBackendAddressPools: [] };
+
+  expect(await isBalanced()).toBe(true);
+  expect(await isBalanced({ nic: { ipConfigurations: [alone] } })).toBe(false);
 });

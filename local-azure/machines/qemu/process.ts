@@ -6,6 +6,14 @@ import { end, identityOf, isAlive, type ProcessIdentity, readPidFile } from "../
 
 const look = 250;
 
+/**
+ * Put before a lasting process's command, has it give way to others. It is a session of its own, and between
+ * sessions Linux may know no niceness but their group's.
+ */
+export const givingWay = [
+  ...["sh", "-c", 'echo 5 2>/dev/null >/proc/self/autogroup; exec nice -n 5 "$@"', "sh"],
+] as const;
+
 /** A process that outlives whoever started it, and is found again by whoever follows. */
 export class LastingProcess {
   private identity: ProcessIdentity | undefined;

@@ -31,8 +31,8 @@ const fewestCores = 2;
  * How many processors a machine has here at most. Two that are played and share one of the host's wait for
  * each other, so a machine has one then, unless it is a control plane.
  */
-export const mostCores = (hostCores: number, isUnhurried: boolean): number =>
-  isUnhurried ? 1 : Math.max(fewestCores, hostCores);
+export const mostCores = (hostCores: number, givesWay: boolean): number =>
+  givesWay ? 1 : Math.max(fewestCores, hostCores);
 
 /** A size as memory, scaled, and as cores, of which there are so many at most. */
 export function shapeOf(size: string, scale: number, most: number): Shape {
