@@ -320,7 +320,7 @@ found() {
   fi
   name_is_here
   touch "$state/founding"
-  kubeadm init --config "$init_config"
+  kubeadm init --config "$init_config" --skip-token-print
   echo founded >"$state/joined"
   rm "$state/founding"
 }

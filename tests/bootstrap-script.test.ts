@@ -643,6 +643,18 @@ describe("secrets", () => {
     expect(words).not.toMatch(/secret of the CA|abcdef\.|PRIVATE KEY|"files"/);
   });
 
+  it("that kubeadm prints of its own accord stand in no log", async () => {
+    const machine = machineIn({ ...asFounder, api: "silent" });
+    const prints =
+      '[[ $* == *--skip-token-print* ]] || echo "kubeadm join --token abcdef.of-its-own";';
+    machine.program("kubeadm", programs.kubeadm.replace("    init*)", `    init*) ${prints}`));
+
+    const { code, stdout, stderr } = await bootstrap(machine);
+
+    expect(code).toBe(0);
+    expect(stdout + stderr + machine.read("/var/log/zoned.log")).not.toContain("abcdef.of-its-own");
+  });
+
   it("are written for root alone", async () => {
     const machine = machineIn();
     machine.program(
