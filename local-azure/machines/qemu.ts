@@ -91,6 +91,7 @@ export class QemuMachines implements Machines {
     checkFits(
       all.map((one) => one.vm),
       this.host.scale,
+      this.host.accelerator,
       availableMib() + taken,
     );
     await guest.boot(this.plug(vm));

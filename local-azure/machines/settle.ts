@@ -53,8 +53,11 @@ export async function settleMachines(
     );
   }
   if (scale === undefined) return rmSync(join(state, "qemu.json"), { force: true });
-  // Machines that run have their memory already.
-  if (!runs) checkFits(plannedMachines(stack), scale, availableMib());
+  const machines = plannedMachines(stack);
+  // Machines that run have their memory already. What they need with KVM they need in any case.
+  if (!runs) checkFits(machines, scale, "kvm", availableMib());
   const settings = await prepareMachines({ ...options, scale });
-  if (!runs) writeHostSettings(state, settings);
+  if (runs) return;
+  checkFits(machines, scale, settings.accelerator, availableMib());
+  writeHostSettings(state, settings);
 }

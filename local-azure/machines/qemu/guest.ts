@@ -84,11 +84,11 @@ export class Guest {
     if (this.process.isAlive) return;
     const { vm, files, host } = this;
     const { qemu, image, accelerator, scale, cores } = host;
-    if (!existsSync(files.disk)) await createDisk(qemu, image.disk, files.disk);
+    const isNew = !existsSync(files.disk);
+    if (isNew) await createDisk(qemu, image.disk, files.disk);
     writeSeed(files.seed, seedFiles(vm, plug));
-    // Everybody waits for the API, which answers too late when all machines have the same share.
-    const givesWay = accelerator === "tcg" && !plug.isBalanced;
-    const shape = shapeOf(vm.size, scale, mostCores(cores, givesWay));
+    const isWaitedFor = accelerator === "kvm" || plug.isBalanced;
+    const shape = shapeOf(vm.size, scale, mostCores(cores, isWaitedFor));
     const words = argumentsOf({
       ...{ name: vm.name, uuid: vm.vmId, shape, plug, files },
       ...{ kernel: image.kernel, initrd: image.initrd, accelerator },
@@ -96,7 +96,8 @@ export class Guest {
     const namespace = host.namespaces.of(plug.network);
     this.process.start(
       host.namespaces.within(namespace, [
-        ...(givesWay ? givingWay : []),
+        // Everybody waits for the API, which answers too late when all new machines have the same share.
+        ...(isNew && !isWaitedFor ? givingWay : []),
         ...[...qemu.command, ...words],
       ]),
       qemu.environment,
@@ -123,8 +124,10 @@ export class Guest {
     this.at("script");
     const given = new AbortController();
     try {
-      const result = runCustomScript(this.agent, script, (step) => this.at(step));
-      return await Promise.race([result, this.death(given.signal)]);
+      const running = runCustomScript(this.agent, script, (step) => this.at(step));
+      const result = await Promise.race([running, this.death(given.signal)]);
+      if (result.exitCode === 0) this.process.endGivingWay();
+      return result;
     } finally {
       given.abort();
       this.at("");

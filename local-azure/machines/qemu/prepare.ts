@@ -30,7 +30,7 @@ export async function prepareMachines(
     problem === undefined
       ? `machines run on KVM, with QEMU ${qemu.version}`
       : `machines run without KVM (${problem}), so QEMU ${qemu.version} plays their processors: they are 10 to 20 ` +
-          `times slower than this host's ${availableParallelism()} cores, and one control plane with two workers takes about 4 min`,
+          `times slower than this host's ${availableParallelism()} cores; on two, one control plane with two workers took 15 min`,
   );
   progress.line(`each machine has ${scale * 100} % of the memory of its size on Azure (--scale)`);
   return { qemu, accelerator, image, mirror: mirror.folder, scale };

@@ -1,21 +1,38 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { getPriority, tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 
 import { givingWay, LastingProcess } from "./process";
 
-test("a process that gives way does so within its session and as one of many", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-process-"));
-  try {
-    const process = new LastingProcess(join(folder, "one"));
-    const tell = "nice; cat /proc/self/autogroup 2>/dev/null; true";
-    process.start([...givingWay, "sh", "-c", tell], {});
-    expect(await process.hasEndedWithin(10_000)).toBe(true);
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-process-"))));
+afterEach(() => rmSync(folder, { recursive: true }));
 
-    const [nice, group] = readFileSync(join(folder, "one.log"), "utf8").trim().split("\n");
-    expect(nice).toBe("5");
-    if (existsSync("/proc/self/autogroup")) expect(group).toMatch(/ nice 5$/);
+test("a process that gives way does so within its session and as one of many", async () => {
+  const process = new LastingProcess(join(folder, "one"));
+  const tell = "nice; cat /proc/self/autogroup 2>/dev/null; true";
+  process.start([...givingWay, "sh", "-c", tell], {});
+  expect(await process.hasEndedWithin(10_000)).toBe(true);
+
+  const [nice, group] = readFileSync(join(folder, "one.log"), "utf8").trim().split("\n");
+  expect(nice).toBe("5");
+  if (existsSync("/proc/self/autogroup")) expect(group).toMatch(/ nice 5$/);
+});
+
+test("a process that gives way has the share of others as soon as it is told", async () => {
+  const process = new LastingProcess(join(folder, "one"));
+  process.start([...givingWay, "sh", "-c", "echo ready; exec sleep 60"], {});
+  try {
+    while (process.words !== "ready") await wait(20);
+
+    process.endGivingWay();
+
+    const { pid } = JSON.parse(readFileSync(join(folder, "one.pid"), "utf8")) as { pid: number };
+    expect(getPriority(pid)).toBe(0);
+    const group = `/proc/${pid}/autogroup`;
+    if (existsSync(group)) expect(readFileSync(group, "utf8")).toMatch(/ nice 0$/m);
   } finally {
-    rmSync(folder, { recursive: true });
+    await process.kill();
   }
 });

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { setPriority } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
 
 import { end, identityOf, isAlive, type ProcessIdentity, readPidFile } from "../pids";
@@ -7,7 +8,7 @@ import { end, identityOf, isAlive, type ProcessIdentity, readPidFile } from "../
 const look = 250;
 
 /**
- * Put before a lasting process's command, has it give way to others. It is a session of its own, and between
+ * Put before a lasting process's command, has it give way to others until it need not any more. It is a session of its own, and between
  * sessions Linux may know no niceness but their group's.
  */
 export const givingWay = [
@@ -70,6 +71,24 @@ export class LastingProcess {
       if (Date.now() > until) return false;
     }
     return true;
+  }
+
+  /** Gives it the share that others have. */
+  endGivingWay(): void {
+    if (!this.isAlive) return;
+    const folder = `/proc/${this.identity!.pid}`;
+    try {
+      writeFileSync(`${folder}/autogroup`, "0");
+    } catch {
+      // This kernel has no such groups.
+    }
+    for (const thread of readdirSync(`${folder}/task`)) {
+      try {
+        setPriority(Number(thread), 0);
+      } catch {
+        // It has ended by now.
+      }
+    }
   }
 
   async kill(): Promise<void> {

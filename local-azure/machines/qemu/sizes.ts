@@ -1,5 +1,6 @@
 import { Trouble } from "../../trouble";
 import { findSize } from "../../resource-manager/skus";
+import type { Accelerator } from "./hypervisor";
 
 /** What a machine gets of this host. */
 export interface Shape {
@@ -18,11 +19,15 @@ export const defaultScale = 0.75;
 /** Below it, Kubernetes does not run on the sizes that a cluster is made of. */
 const smallestScale = 0.4;
 
-/** For translated code; once it is full, a played processor forgets all of it and begins anew. */
-export const translatedMib = 1024;
+/**
+ * For translated code, the most that QEMU takes. Once it is full, a played processor forgets all of it and
+ * begins anew: with half of it that happens amid kubeadm init.
+ */
+export const translatedMib = 2048;
 
 /** What a process of QEMU needs besides the machine's memory. */
-const overheadMib = translatedMib + 128;
+const overheadMib = (accelerator: Accelerator): number =>
+  128 + (accelerator === "tcg" ? translatedMib : 0);
 
 /** kubeadm wants two processors of a control plane. */
 const fewestCores = 2;
@@ -31,8 +36,8 @@ const fewestCores = 2;
  * How many processors a machine has here at most. Two that are played and share one of the host's wait for
  * each other, so a machine has one then, unless it is a control plane.
  */
-export const mostCores = (hostCores: number, givesWay: boolean): number =>
-  givesWay ? 1 : Math.max(fewestCores, hostCores);
+export const mostCores = (hostCores: number, isWaitedFor: boolean): number =>
+  isWaitedFor ? Math.max(fewestCores, hostCores) : 1;
 
 /** A size as memory, scaled, and as cores, of which there are so many at most. */
 export function shapeOf(size: string, scale: number, most: number): Shape {
@@ -51,26 +56,36 @@ export function shapeOf(size: string, scale: number, most: number): Shape {
 const gib = (mib: number): string => `${(mib / 1024).toFixed(1)} GiB`;
 
 /** What these machines take of this host in all. */
-export const neededMib = (machines: readonly Sized[], scale: number): number =>
+export const neededMib = (
+  machines: readonly Sized[],
+  scale: number,
+  accelerator: Accelerator,
+): number =>
   machines.reduce((sum, { size }) => sum + shapeOf(size, scale, fewestCores).memoryMib, 0) +
-  machines.length * overheadMib;
+  machines.length * overheadMib(accelerator);
 
 /** Refuses machines that this host has no memory for, with the arithmetic. */
-export function checkFits(machines: readonly Sized[], scale: number, availableMib: number): void {
-  const needed = neededMib(machines, scale);
+export function checkFits(
+  machines: readonly Sized[],
+  scale: number,
+  accelerator: Accelerator,
+  availableMib: number,
+): void {
+  const needed = neededMib(machines, scale, accelerator);
   if (needed <= availableMib) return;
   const terms = [...new Set(machines.map(({ size }) => size))].map((size) => {
     const count = machines.filter((one) => one.size === size).length;
     return `${count} × ${size} of ${gib(shapeOf(size, scale, fewestCores).memoryMib)}`;
   });
-  const own = needed - machines.length * overheadMib;
-  const possible = (scale * (availableMib - machines.length * overheadMib)) / own;
+  const overhead = overheadMib(accelerator);
+  const own = needed - machines.length * overhead;
+  const possible = (scale * (availableMib - machines.length * overhead)) / own;
   const advice =
     possible >= smallestScale
       ? `--scale ${Math.floor(possible * 20) / 20} may do, smaller sizes or fewer machines will`
       : "take smaller sizes or fewer machines";
   throw new Trouble(
     `these machines need ${gib(needed)} of memory: ${terms.join(", ")} (at --scale ${scale}), and ` +
-      `${gib(overheadMib)} for each one's QEMU; this host has ${gib(availableMib)} to give: ${advice}`,
+      `${gib(overhead)} for each one's QEMU; this host has ${gib(availableMib)} to give: ${advice}`,
   );
 }

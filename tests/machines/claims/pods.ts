@@ -84,7 +84,7 @@ export const podClaims: readonly Claim[] = [
     check: async (cluster) => {
       await cluster.apply(...echo);
       await cluster.kubectl([
-        ...["rollout", "status", "daemonset/echo", "--namespace", namespace, "--timeout", "180s"],
+        ...["rollout", "status", "daemonset/echo", "--namespace", namespace, "--timeout", "600s"],
         "--request-timeout=0",
       ]);
       expectSame("pods", (await echoes(cluster)).length, (await cluster.names()).length);
