@@ -9,7 +9,8 @@ export type Run = (command: readonly string[]) => Promise<Outcome>;
 
 type Socket = Awaited<ReturnType<Exec["exec"]>>;
 
-const patience = 60_000;
+/** Where processors are played a command takes a minute and more. */
+const patience = 180_000;
 
 interface Place {
   readonly namespace: string;

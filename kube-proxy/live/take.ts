@@ -1,4 +1,5 @@
 import type { DumpText } from "../read-dumps";
+import { Progress } from "../../local-azure/progress";
 import { Trouble } from "../../local-azure/trouble";
 import type { Cluster } from "./cluster";
 import type { Outcome } from "./exec";
@@ -23,13 +24,15 @@ export interface Taken {
 export async function take(cluster: Cluster, node: string): Promise<Taken> {
   const addresses = await cluster.addressesOf(node);
   const { pod, run } = await cluster.kubeProxyOn(node);
-  const outcomes = await Promise.all(
-    Object.entries(commands).map(async ([file, command]) => ({
-      file,
-      name: command.join(" "),
-      outcome: await run(command),
-    })),
-  );
+  const outcomes: { file: string; name: string; outcome: Outcome }[] = [];
+  // One after another: a busy node answers one of them within seconds, and all at once within minutes.
+  await new Progress(process.stderr).during(`asking ${pod} on ${node}`, async (step) => {
+    for (const [file, command] of Object.entries(commands)) {
+      const name = command.join(" ");
+      step.say(name);
+      outcomes.push({ file, name, outcome: await run(command) });
+    }
+  });
   const texts = outcomes.flatMap(({ file, outcome }) =>
     "output" in outcome ? [{ file, text: outcome.output }] : [],
   );

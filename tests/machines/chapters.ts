@@ -5,7 +5,7 @@ import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { comesUp, nodeClaims } from "./claims/nodes";
 import { podClaims } from "./claims/pods";
-import { serviceClaims } from "./claims/services";
+import { manyServicesClaims, serviceClaims } from "./claims/services";
 import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
 
@@ -23,6 +23,7 @@ export const chapters: readonly Chapter[] = [
       ...switchingClaims,
       ...lifeClaims,
       ...lostWorkerClaims,
+      ...manyServicesClaims,
     ],
   },
   {

@@ -39,7 +39,7 @@ test("what is not as expected is told with what it is", () => {
   expect(() => expectSame("mode", "iptables", "ipvs")).toThrow(
     'mode: got "iptables", expected "ipvs"',
   );
-  expect(() => expectAll("sets", ["a"], ["a", "b"])).toThrow('sets: b missing from ["a"]');
+  expect(() => expectAll("sets", ["a"], ["a", "b"])).toThrow("sets: b missing from these 1: a");
   expect(() => expectSaid("step a failed", ["step a", "exit code"])).toThrow(
     "nothing was said of exit code, but:\nstep a failed",
   );

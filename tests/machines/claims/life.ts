@@ -22,7 +22,7 @@ export const lifeClaims: readonly Claim[] = [
       await cluster.ask("POST", worker, "restart");
       if ((await bootOf(cluster, worker)) === before)
         throw new Error(`${worker} was not restarted`);
-      await eventually(300, cluster.signal, async () => {
+      await eventually(600, cluster.signal, async () => {
         const lease = await cluster.kubectl([
           ...["get", "lease", worker, "--namespace", "kube-node-lease"],
           ...["--output", "jsonpath={.spec.renewTime}"],

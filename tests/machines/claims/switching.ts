@@ -75,7 +75,7 @@ async function switchTo(
   await expectMode(cluster, mode);
   const [pod] = await echoes(cluster);
   const ask = () => inPod(cluster, pod!, `wget -qO- -T 10 http://echo.${namespace}:${port}/`);
-  await eventually(60, cluster.signal, ask);
+  await eventually(240, cluster.signal, ask);
   expectSame("mode by the dumps", await traced(cluster), mode);
 }
 
