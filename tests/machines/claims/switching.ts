@@ -72,7 +72,8 @@ async function switchTo(
   await cluster.configure(settings);
   well(await cluster.up());
   expectSame("machines", await cluster.generations(), before);
-  await expectMode(cluster, mode);
+  // Without a readiness probe, kubeadm's pod of kube-proxy counts as available as soon as it was started.
+  await eventually(240, cluster.signal, () => expectMode(cluster, mode));
   const [pod] = await echoes(cluster);
   const ask = () => inPod(cluster, pod!, `wget -qO- -T 10 http://echo.${namespace}:${port}/`);
   await eventually(240, cluster.signal, ask);
