@@ -153,11 +153,17 @@ class Findings {
     };
   }
 
+  /** One that is found out again stays in its place. */
   add(result: Result): void {
-    const others = this.report.results.filter(
-      ({ chapter, sentence }) => chapter !== result.chapter || sentence !== result.sentence,
-    );
-    this.write({ ...this.report, results: [...others, result] });
+    const isIt = ({ chapter, sentence }: Result): boolean =>
+      chapter === result.chapter && sentence === result.sentence;
+    const { results } = this.report;
+    this.write({
+      ...this.report,
+      results: results.some(isIt)
+        ? results.map((one) => (isIt(one) ? result : one))
+        : [...results, result],
+    });
   }
 
   addNotCovered(): void {
