@@ -1,4 +1,5 @@
 import { combine } from "./iptables/combine";
+import { isOfKernel } from "./ipvs/read-proc";
 import { mergeInterfaces, mergeTables } from "./merge";
 import type { NodeDump } from "./node-dump";
 import type { Recognised } from "./recognise";
@@ -19,14 +20,14 @@ export function assemble(recognised: readonly Recognised[], remarks: readonly st
     ipsets: joined(all("ipset"), (dumps) => ({
       sets: unite(
         "set",
-        parts(dumps, /^create /m, ({ sets }) => sets),
+        parts(dumps, has(/^create /m), ({ sets }) => sets),
         note,
       ),
     })),
     ipvs: joined(all("ipvs"), (dumps) => ({
       servers: unite(
         "virtual server",
-        parts(dumps, /^-A /m, ({ servers }) => servers),
+        parts(dumps, ofIpvs, ({ servers }) => servers),
         note,
       ),
     })),
@@ -34,7 +35,7 @@ export function assemble(recognised: readonly Recognised[], remarks: readonly st
       format: dumps[0].said.format,
       tables: unite(
         "table",
-        parts(dumps, /^\s*\{/, ({ tables }) => tables),
+        parts(dumps, has(/^\s*\{/), ({ tables }) => tables),
         note,
         mergeTables,
       ),
@@ -43,7 +44,7 @@ export function assemble(recognised: readonly Recognised[], remarks: readonly st
       interfaces: [
         ...unite(
           "interface",
-          parts(dumps, /^\s*\[/, ({ interfaces }) => byName(interfaces)),
+          parts(dumps, has(/^\s*\[/), ({ interfaces }) => byName(interfaces)),
           note,
           mergeInterfaces,
         ).values(),
@@ -64,16 +65,25 @@ function joined<R extends Recognised, T extends object>(
   return first === undefined ? null : { file: first.file, ...join([first, ...others]) };
 }
 
-/** `exact`: what a section has in it that is the more exact of the two ways to print its kind. */
+/** What a section has in it that is the more exact of the two ways to print its kind. */
+const has =
+  (exact: RegExp) =>
+  (text: string): number =>
+    exact.test(text) ? 1 : 0;
+
+/** `ipvsadm -Sn` before `-ln` before the kernel's own list. */
+const ofIpvs = (text: string): number =>
+  /^-A /m.test(text) ? 2 : isOfKernel(text.split("\n")) ? 0 : 1;
+
 const parts = <R extends Recognised, T>(
   dumps: readonly R[],
-  exact: RegExp,
+  exactness: (text: string) => number,
   things: (said: R["said"]) => ReadonlyMap<string, T>,
 ): Part<T>[] =>
   dumps.map(({ file, section, said }) => ({
     file,
     line: section.firstLine,
-    exactness: exact.test(section.text) ? 1 : 0,
+    exactness: exactness(section.text),
     things: things(said),
   }));
 

@@ -30,6 +30,24 @@ it("leaves the masquerade open where IPVS is dumped without iptables", () => {
   expect(answer.notes.join("\n")).toContain("are in no dump");
 });
 
+const bare = "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n";
+
+it.each([
+  ["the rules of iptables", [iptablesSave, ipsetSave, oneNode]],
+  ["its interface", [bare, ipAddr]],
+])("says that IPVS's own table is missing where only %s tell of IPVS", (_, dumps) => {
+  const answer = ask(nodeOf(...dumps), toService);
+
+  expect([answer.mode, answer.verdict]).toEqual(["ipvs", "unknown"]);
+  expect(answer.reason).toContain("add `ipvsadm -Sn`, or `cat /proc/net/ip_vs`");
+});
+
+it("says that a packet passes to what is no address of the node, without IPVS's table too", () => {
+  const answer = ask(nodeOf(bare, ipAddr), "pod 10.244.1.9 > 9.9.9.9:80");
+
+  expect(answer.verdict).toBe("pass");
+});
+
 it("takes nothing of IPVS mode from nft, which does not show the sets", () => {
   const answer = ask(nodeOf(ipvsadm, ipsetSave, ipAddr, nftOfIptables), toService);
 

@@ -1,6 +1,8 @@
+import { isLocal } from "./addresses/local";
 import type { Node } from "./addresses/node";
 import type { Flow } from "./flow";
 import { tablesOf } from "./iptables/tables";
+import { hasDummy, isForIpvs } from "./ipvs/signs";
 import type { Outcome } from "./outcome";
 import type { Path } from "./path";
 
@@ -33,6 +35,9 @@ function whyNotPass(node: Node, path: Path): string | null {
       ? null
       : `No dump has the rules for IPv${family}, so where the packet goes cannot be said.`;
   }
+  if (dump.ipvs === null && isForIpvs(dump) && !isElsewhere(node, path)) {
+    return "kube-proxy works with IPVS here, whose own table is in no dump: add `ipvsadm -Sn`, or `cat /proc/net/ip_vs`.";
+  }
   const chain = path.steps
     .flatMap(({ chain, rule }) => ofService.exec(`${chain} ${rule}`)?.[0] ?? [])
     .at(-1);
@@ -52,6 +57,10 @@ function whyNotPass(node: Node, path: Path): string | null {
   const sends = iptables.tables.has("nat") || dump.ipvs !== null || native;
   return sends ? null : "Table nat, which sends packets to endpoints, is in no dump.";
 }
+
+/** IPVS has nothing for it: all that IPVS has is an address of the node, most of it on kube-ipvs0. */
+const isElsewhere = (node: Node, path: Path): boolean =>
+  hasDummy(node.dump) && isLocal(node, node.packet.destination, path) === false;
 
 /** IPVS picks the endpoint; iptables' nat table says whether the source is masqueraded. */
 function withoutMarks(node: Node, flows: readonly Flow[], path: Path, outcome: Outcome): Outcome {

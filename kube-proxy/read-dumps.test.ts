@@ -134,6 +134,20 @@ it("takes the more exact of two dumps of one thing, and says so", () => {
   expect(notes).toEqual(["saved is taken, not listed, which says the same less exactly."]);
 });
 
+it("takes ipvsadm's lists before the kernel's own, which tells no time in seconds", () => {
+  const heading = "Prot LocalAddress:Port Scheduler Flags\n";
+  const kernel =
+    heading +
+    "TCP  0A600001:01BB rr persistent 2700000 FFFFFFFF\n  -> 0A000005:192B      Masq    1      0          0\n";
+  const listed =
+    heading + "TCP  10.96.0.1:443 rr persistent 10800\n  -> 10.0.0.5:6443  Masq  1  0  0\n";
+
+  const { ipvs, notes } = files({ kernel, listed });
+
+  expect(ipvs?.servers.get("tcp 10.96.0.1 443")?.persistentSeconds).toBe(10800);
+  expect(notes).toEqual(["listed is taken, not kernel, which says the same less exactly."]);
+});
+
 it("takes the same twice for once", () => {
   expect(files({ a: set("10.96.0.1,tcp:80"), b: set("10.96.0.1,tcp:80") }).ipsets?.sets.size).toBe(
     1,

@@ -34,7 +34,7 @@ const parsers = { ipvs, iptables, ipset, nftables, addresses } satisfies Record<
 const kinds = Object.keys(parsers) as Recognised["kind"][];
 
 const expected =
-  "the output of iptables-save, iptables -S or -L, ipset save or list, ipvsadm -Sn or -ln, nft list, or ip addr";
+  "the output of iptables-save, iptables -S or -L, ipset save or list, ipvsadm -Sn or -ln, /proc/net/ip_vs, nft list, or ip addr";
 
 /** Every dump in a text, told by its content; prose around dumps is passed over. */
 export function recognise(text: string, file: string): Recognised[] {

@@ -7,6 +7,7 @@ import { baseChains as iptablesChains } from "./iptables/base-chains";
 import { builtIn, type Iptables } from "./iptables/iptables";
 import { tablesOf } from "./iptables/tables";
 import { baseChains as ipvsChains } from "./ipvs/base-chains";
+import { isForIpvs } from "./ipvs/signs";
 import { type BaseChain, Kernel } from "./kernel";
 import { asFarAsDumped } from "./missing-dumps";
 import { baseChains as nftablesChains } from "./nftables/base-chains";
@@ -99,6 +100,7 @@ function modeOf(dump: NodeDump, flows: readonly Flow[]): Answer["mode"] {
   if (flows.some((flow) => flow.ipvs) || (ipvs?.servers.size ?? 0) > 0) return "ipvs";
   const tables = [...(nftables?.tables.values() ?? [])];
   if (tables.some((table) => isKubeProxy(table))) return "nftables";
+  if (isForIpvs(dump)) return "ipvs";
   const ofIptables =
     dump.iptables4 !== null || dump.iptables6 !== null || tables.some((table) => table.ofIptables);
   if (ofIptables) return "iptables";

@@ -45,6 +45,31 @@ it("reads ipvsadm -Sn and ipvsadm -ln alike", () => {
   expect([listed, saved].map(recognises)).toEqual([true, true]);
 });
 
+it("reads the kernel's own list as ipvsadm's, but for flags and for times, which it has in ticks", () => {
+  const kernel = `IP Virtual Server version 1.2.1 (size=4096)
+Prot LocalAddress:Port Scheduler Flags
+  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
+TCP  0A60000A:0035 wrr persistent 150000 FFFFFF00
+  -> 0AF40003:0035      Masq    3      0          0
+  -> 0AF40004:0035      Route   1      4          9
+UDP  [fd00:0096:0000:0000:0000:0000:0000:0010]:0035 mh persistent 2700000 80000000
+  -> [fd00:0000:0000:0000:0000:0000:0000:0003]:0035      Tunnel  1      0          0
+FWM  00004000 rr
+  -> 0AF40004:0000      Masq    1      0          0
+`;
+  const asKernelHas = listed
+    .replace("(mh-fallback,mh-port)", "persistent 10800 mask 128")
+    .replace("FWM  5 IPv6 rr\n  -> [fd00::4]:0 ", "FWM  16384 rr\n  -> 10.244.0.4:0 ");
+  const withoutTimes = (text: string) =>
+    withoutLines(text).map(([key, server]) => [key, { ...Object(server), persistentSeconds: 0 }]);
+
+  expect(withoutTimes(kernel)).toEqual(withoutTimes(asKernelHas));
+  expect(
+    [...parse(kernel, "ip_vs", 1).servers.values()].map((one) => one.persistentSeconds),
+  ).toEqual(["unknown", "unknown", null]);
+  expect(recognises(kernel)).toBe(true);
+});
+
 it("names file and line of what cannot be", () => {
   expect(() => parse(listed.replace("10.96.0.10:53", "kube-dns:domain"), "ipvsadm", 3)).toThrow(
     /^ipvsadm:6: expected an address and a port .*got kube-dns:domain; take the dump with `ipvsadm -ln`/,

@@ -1,6 +1,7 @@
 import { canonical } from "../addresses/range";
 import { DumpProblem } from "../dump-problem";
 import type { RealServer, VirtualServer, VirtualServers } from "./virtual-server";
+import { asListed, isOfKernel } from "./read-proc";
 import { readSave } from "./read-save";
 
 interface Draft extends VirtualServer {
@@ -16,7 +17,7 @@ export function recognises(text: string): boolean {
   return text.split("\n").some((line) => heading.test(line) || saved.test(line.trim()));
 }
 
-/** `ipvsadm -ln` or `ipvsadm -Sn`. */
+/** `ipvsadm -ln`, `ipvsadm -Sn`, or `/proc/net/ip_vs`. */
 export function parse(text: string, file: string, firstLine: number): VirtualServers {
   const lines = text.split("\n");
   const servers = new Map<string, VirtualServer>();
@@ -37,7 +38,7 @@ export function parse(text: string, file: string, firstLine: number): VirtualSer
     servers.set(key, server);
   };
   if (lines.some((line) => saved.test(line.trim()))) readSave(lines, file, firstLine).forEach(put);
-  else readList(lines, file, firstLine).forEach(put);
+  else readList(isOfKernel(lines) ? lines.map(asListed) : lines, file, firstLine).forEach(put);
   return { file, servers };
 }
 
@@ -101,12 +102,14 @@ function begin(
         .exec(rest!)?.[1]
         ?.split(",")
         .map((flag) => flag.trim()) ?? (words.includes("ops") ? ["ops"] : []),
-    persistentSeconds: persistent < 0 ? null : Number(words[persistent + 1]),
+    persistentSeconds: persistent < 0 ? null : secondsOf(words[persistent + 1]!),
     persistencePrefix: mask < 0 ? (family === 4 ? 32 : 128) : prefixOf(words[mask + 1]!),
     realServers: [],
     line,
   };
 }
+
+const secondsOf = (text: string): number | "unknown" => (text === "?" ? "unknown" : Number(text));
 
 /** `255.255.255.0` or, for IPv6, a number of bits. */
 export function prefixOf(mask: string): number {

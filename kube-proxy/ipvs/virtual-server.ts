@@ -16,7 +16,8 @@ export interface VirtualServer {
   readonly scheduler: string;
   /** Scheduler flags as written: `sh-port`, `flag-1`, `ops`. */
   readonly flags: readonly string[];
-  readonly persistentSeconds: number | null;
+  /** `unknown` where the dump counts in ticks of the kernel's clock; null without persistence. */
+  readonly persistentSeconds: number | "unknown" | null;
   /** Prefix length of the persistence netmask; 32 or 128 is a client each. */
   readonly persistencePrefix: number;
   readonly realServers: readonly RealServer[];

@@ -8,6 +8,8 @@ export type Says = string | { readonly failure: string };
 
 export interface FakeCluster {
   readonly kubeconfig: string;
+  /** How many commands ran at once, at most. */
+  readonly mostAtOnce: number;
   close(): Promise<void>;
 }
 
@@ -37,23 +39,32 @@ export async function fakeCluster(commands: Readonly<Record<string, Says>>): Pro
     response.end(JSON.stringify(object ?? { message: "not found" }));
   });
   const sockets = new Set<Duplex>();
+  let [running, mostAtOnce] = [0, 0];
   server.on("upgrade", (request: IncomingMessage, socket: Duplex) => {
     const words = new URL(request.url ?? "", "http://api").searchParams.getAll("command");
     accept(request, socket);
     const says = commands[words.join(" ")] ?? {
       failure: `exec: "${words[0]}": executable file not found in $PATH`,
     };
-    if (typeof says === "string") socket.write(frame(1, says));
-    const status =
-      typeof says === "string"
-        ? { status: "Success" }
-        : { status: "Failure", message: says.failure };
-    socket.write(frame(3, JSON.stringify(status)));
+    running += 1;
+    mostAtOnce = Math.max(mostAtOnce, running);
+    setTimeout(() => {
+      running -= 1;
+      if (typeof says === "string") socket.write(frame(1, says));
+      const status =
+        typeof says === "string"
+          ? { status: "Success" }
+          : { status: "Failure", message: says.failure };
+      socket.write(frame(3, JSON.stringify(status)));
+    }, 30);
     socket.on("close", () => sockets.delete(socket));
     sockets.add(socket);
   });
   const port = await listening(server);
   return {
+    get mostAtOnce() {
+      return mostAtOnce;
+    },
     kubeconfig: JSON.stringify({
       "current-context": "fake",
       contexts: [{ name: "fake", context: { cluster: "fake", user: "fake" } }],

@@ -61,6 +61,30 @@ it("traces a node through the pod of its kube-proxy, and finds Services by the A
   expect(answer.notes).toContain("`ipvsadm -Sn` in kube-proxy-x: the image does not have it.");
 });
 
+it("takes the kernel's list of IPVS where the image has no ipvsadm, and says nothing of that", async () => {
+  const list = `IP Virtual Server version 1.2.1 (size=4096)
+Prot LocalAddress:Port Scheduler Flags
+  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
+TCP  0A600029:0050 rr
+  -> 0AF40106:0050      Masq    1      0          0
+`;
+  const { stdout } = await trace(
+    { "iptables-save": "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n", "cat /proc/net/ip_vs": list },
+    ...["--node", "worker-1", "--service", "default/web:http", "--json"],
+  );
+
+  const answer = JSON.parse(stdout) as Answer;
+  expect(answer.mode).toBe("ipvs");
+  expect(answer.endpoints.map(({ address }) => address)).toEqual(["10.244.1.6:80"]);
+  expect(answer.notes.join("\n")).not.toContain("ipvsadm");
+});
+
+it("asks a node one thing at a time, since a busy one answers none of six within minutes", async () => {
+  await trace({ "iptables-save": iptables }, "--node", "worker-1", "--dump", join(folder, "dump"));
+
+  expect(cluster?.mostAtOnce).toBe(1);
+});
+
 it("takes the node's addresses from the API where the image has no ip", async () => {
   await trace({ "iptables-save": iptables }, "--node", "worker-1", "--dump", join(folder, "dump"));
 

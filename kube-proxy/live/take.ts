@@ -4,15 +4,24 @@ import { Trouble } from "../../local-azure/trouble";
 import type { Cluster } from "./cluster";
 import type { Outcome } from "./exec";
 
-/** By the name of the file in which it is kept. */
-const commands: Readonly<Record<string, readonly string[]>> = {
-  "iptables-save.txt": ["iptables-save"],
-  "ip6tables-save.txt": ["ip6tables-save"],
-  "ipset-save.txt": ["ipset", "save"],
-  "ipvsadm.txt": ["ipvsadm", "-Sn"],
-  "nft.json": ["nft", "-j", "list", "ruleset"],
-  "ip-addr.txt": ["ip", "addr"],
-};
+interface Source {
+  /** In which it is kept. */
+  readonly file: string;
+  readonly command: readonly string[];
+}
+
+/** Of one thing, each where the one before it has failed: upstream's image has cat, and no ipvsadm. */
+const things: readonly (readonly Source[])[] = [
+  [{ file: "iptables-save.txt", command: ["iptables-save"] }],
+  [{ file: "ip6tables-save.txt", command: ["ip6tables-save"] }],
+  [{ file: "ipset-save.txt", command: ["ipset", "save"] }],
+  [
+    { file: "ipvsadm.txt", command: ["ipvsadm", "-Sn"] },
+    { file: "ip_vs.txt", command: ["cat", "/proc/net/ip_vs"] },
+  ],
+  [{ file: "nft.json", command: ["nft", "-j", "list", "ruleset"] }],
+  [{ file: "ip-addr.txt", command: ["ip", "addr"] }],
+];
 
 export interface Taken {
   readonly texts: readonly DumpText[];
@@ -24,21 +33,25 @@ export interface Taken {
 export async function take(cluster: Cluster, node: string): Promise<Taken> {
   const addresses = await cluster.addressesOf(node);
   const { pod, run } = await cluster.kubeProxyOn(node);
-  const outcomes: { file: string; name: string; outcome: Outcome }[] = [];
+  const texts: DumpText[] = [];
+  const notes: string[] = [];
   // One after another: a busy node answers one of them within seconds, and all at once within minutes.
   await new Progress(process.stderr).during(`asking ${pod} on ${node}`, async (step) => {
-    for (const [file, command] of Object.entries(commands)) {
-      const name = command.join(" ");
-      step.say(name);
-      outcomes.push({ file, name, outcome: await run(command) });
+    for (const sources of things) {
+      const failures: string[] = [];
+      for (const { file, command } of sources) {
+        const name = command.join(" ");
+        step.say(name);
+        const outcome = await run(command);
+        if ("output" in outcome) {
+          texts.push({ file, text: outcome.output });
+          break;
+        }
+        failures.push(`\`${name}\` in ${pod}: ${whyNot(outcome)}.`);
+      }
+      if (failures.length === sources.length) notes.push(...failures);
     }
   });
-  const texts = outcomes.flatMap(({ file, outcome }) =>
-    "output" in outcome ? [{ file, text: outcome.output }] : [],
-  );
-  const notes = outcomes.flatMap(({ name, outcome }) =>
-    "failure" in outcome ? [`\`${name}\` in ${pod}: ${whyNot(outcome)}.`] : [],
-  );
   if (texts.length === 0) {
     throw new Trouble(`nothing could be taken from ${node}:\n  ${notes.join("\n  ")}`);
   }
@@ -54,6 +67,7 @@ export async function take(cluster: Cluster, node: string): Promise<Taken> {
 
 /** kube-proxy's image has what kube-proxy uses, which need not be everything. */
 function whyNot({ failure }: Extract<Outcome, { failure: string }>): string {
+  if (failure.includes("/proc/net/ip_vs")) return "the kernel has no IPVS loaded";
   if (/executable file not found|no such file or directory/i.test(failure)) {
     return "the image does not have it";
   }
