@@ -105,7 +105,13 @@ for entry in payload["files"]:
 END
 }
 
-read_facts() { payload facts; }
+read_payload() {
+  payload facts
+  [[ -e $state/joined ]] && return
+  # As first boot makes it: for everybody to look into, unlike the folders of what is secret.
+  mkdir -p "$root/etc/kubernetes"
+  payload files
+}
 
 first_boot_again() {
   say "first boot did not end well ($1), so it runs again"
@@ -158,7 +164,6 @@ load_modules() {
 }
 
 check_machine() {
-  payload files
   [[ $(kubeadm version --output short) == "v$version" ]] || {
     reason "kubeadm is $(kubeadm version --output short) here, and the cluster is to be v$version:" \
       "replace this machine"
@@ -418,16 +423,21 @@ trap 'rm -rf "$run"' EXIT
 touch "$log"
 chmod 0600 "$log"
 
-step "payload" 60 0 read_facts
+step "payload" 60 0 read_payload
 # shellcheck source=/dev/null
 . "$run/facts"
+# Where nobody answers, it takes 18 s to find out. First boot goes on meanwhile, and some images have
+# curl only after it.
+if [[ $role == control-plane && ! -e $state/joined && -e $root/usr/bin/curl ]]; then
+  step "search for the API" 900 0 decide
+fi
 step "first boot" 3000 0 await_first_boot
 step "kernel modules" 60 1 load_modules
 
 if [[ ! -e $state/joined ]]; then
   step "machine" 120 1 check_machine
   if [[ $role == control-plane ]]; then
-    step "search for the API" 900 0 decide
+    [[ -e $run/decision ]] || step "search for the API" 900 0 decide
     if [[ $(<"$run/decision") == found ]]; then
       step "kubeadm init" 1500 1 found
     else

@@ -187,6 +187,23 @@ describe("a control plane", () => {
     expect(machine.read("/var/lib/zoned/joined")).toBe(`${ends}\n`);
   });
 
+  it.each([
+    { image: "has curl", search: 1 },
+    { image: "gets curl by first boot", search: 4 },
+  ])("searches for the API as early as it can where its image $image", async ({ search }) => {
+    const machine = machineIn({ ...asFounder, api: "silent" });
+    machine.removeFile("/var/lib/zoned/first-boot.done");
+    machine.program("cloud-init", 'touch "$root/var/lib/zoned/first-boot.done"');
+    if (search === 1) machine.write("/usr/bin/curl", "");
+
+    const { stdout } = await bootstrap(machine);
+
+    const steps = [...stdout.matchAll(/ bootstrap: (.+): done after/g)].map(([, step]) => step);
+    expect(steps.indexOf("first boot")).toBe(search === 1 ? 2 : 1);
+    expect(steps.indexOf("search for the API")).toBe(search);
+    expect(steps[5]).toBe("kubeadm init");
+  });
+
   it("knows the founder's id however it is spelt", async () => {
     const machine = machineIn({ vmId: controlPlane.founder!.toUpperCase(), api: "silent" });
 
