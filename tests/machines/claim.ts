@@ -37,8 +37,8 @@ export function expectSame(what: string, got: unknown, expected: unknown): void 
 export function expectAll(what: string, got: readonly string[], expected: readonly string[]): void {
   const missing = expected.filter((one) => !got.includes(one));
   if (missing.length > 0) {
-    const there = got.slice(0, 40).join(" ");
-    throw new Error(`${what}: ${missing.join(", ")} missing from these ${got.length}: ${there} …`);
+    const there = [...got.slice(0, 40), ...(got.length > 40 ? ["…"] : [])].join(" ");
+    throw new Error(`${what}: ${missing.join(", ")} missing from these ${got.length}: ${there}`);
   }
 }
 

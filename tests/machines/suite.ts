@@ -1,15 +1,15 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, totalmem } from "node:os";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { hold } from "../../local-azure/start";
 import { type Progress, spoken } from "../../local-azure/progress";
 import { stop } from "../../local-azure/stop";
 import { Interrupted, messageOf, Trouble } from "../../local-azure/trouble";
-import { chapters, notCovered } from "./chapters";
+import { chapters } from "./chapters";
 import type { Chapter, Claim, Result } from "./claim";
 import { RealCluster } from "./cluster";
-import { type Report, stepsIn, summary, writeReport } from "./report";
+import { Findings } from "./findings";
+import { summary } from "./report";
 
 export interface SuiteOptions {
   /** Folder of the report, and of everything that machines need while they live. */
@@ -115,83 +115,5 @@ async function judge(
       `  NOT TRUE (${spoken(Date.now() - since)}): ${claim.sentence}\n${messageOf(error)}`,
     );
     return { outcome: "failed", seconds: seconds(), note: messageOf(error) };
-  }
-}
-
-/** What was found out so far; an interrupted run is gone on with, and asks again only what was not true. */
-class Findings {
-  report: Report;
-  private readonly file: string;
-
-  constructor(private readonly folder: string) {
-    this.file = join(folder, "unfinished");
-    this.report =
-      existsSync(this.file) && existsSync(join(folder, "report.json"))
-        ? (JSON.parse(readFileSync(join(folder, "report.json"), "utf8")) as Report)
-        : {
-            began: new Date().toISOString(),
-            host: `${availableParallelism()} cores with ${Math.round(totalmem() / 2 ** 30)} GiB`,
-            results: [],
-            steps: [],
-          };
-  }
-
-  hasPassed = (chapter: Chapter, claim: Claim): boolean =>
-    this.of(chapter).some(
-      ({ sentence, outcome }) => sentence === claim.sentence && outcome === "passed",
-    );
-
-  isWell = (chapter: Chapter): boolean =>
-    this.of(chapter).every(({ outcome }) => outcome === "passed");
-
-  isWhole = (chapter: Chapter): boolean => this.of(chapter).length === chapter.claims.length;
-
-  forget({ name }: Chapter): void {
-    this.report = {
-      ...this.report,
-      results: this.report.results.filter(({ chapter }) => chapter !== name),
-    };
-  }
-
-  /** One that is found out again stays in its place. */
-  add(result: Result): void {
-    const isIt = ({ chapter, sentence }: Result): boolean =>
-      chapter === result.chapter && sentence === result.sentence;
-    const { results } = this.report;
-    this.write({
-      ...this.report,
-      results: results.some(isIt)
-        ? results.map((one) => (isIt(one) ? result : one))
-        : [...results, result],
-    });
-  }
-
-  addNotCovered(): void {
-    for (const [sentence, note] of Object.entries(notCovered)) {
-      this.add({ chapter: "Not covered", sentence, outcome: "not covered", note });
-    }
-  }
-
-  /** What the machines' logs say of their steps. */
-  async addSteps({ name: chapter }: Chapter, cluster: RealCluster): Promise<void> {
-    const steps = this.report.steps.filter((one) => one.chapter !== chapter);
-    for (const machine of await cluster.names().catch(() => [])) {
-      const log = await cluster.inMachine(machine, "cat /var/log/zoned.log").catch(() => "");
-      steps.push(...stepsIn(log).map((step) => ({ chapter, machine, ...step })));
-    }
-    this.write({ ...this.report, steps });
-  }
-
-  close(): void {
-    rmSync(this.file, { force: true });
-  }
-
-  private of = ({ name }: Chapter): Result[] =>
-    this.report.results.filter(({ chapter }) => chapter === name);
-
-  private write(report: Report): void {
-    this.report = report;
-    writeReport(this.folder, report);
-    writeFileSync(this.file, "");
   }
 }

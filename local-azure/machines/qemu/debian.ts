@@ -37,6 +37,16 @@ TTYVTDisallocate=no
 /** On from the start, as its package leaves it: to switch it on takes a played processor eight seconds. */
 const withSettings = "[Unit]\nConditionPathExists=/etc/docker/daemon.json\n";
 
+/**
+ * runc copies itself into memory before each container that it makes and each command in one, so that
+ * nothing in there can change it, and a played processor translates every copy anew: 12 s instead of
+ * 2 to 6. A program that cannot be written to it need not copy, if it is told so.
+ */
+const runc = {
+  mount: "/usr/sbin/runc /usr/sbin/runc none bind,ro 0 0",
+  settings: "[Service]\nEnvironment=_LIBCONTAINER_CLONED_BINARY=1\n",
+};
+
 interface ImageFile {
   readonly path: string;
   readonly text: string;
@@ -49,12 +59,13 @@ export const early: readonly ImageFile[] = [
 ];
 
 export const late: readonly ImageFile[] = [
-  { path: "/etc/fstab", text: "/dev/vda / ext4 noatime,errors=remount-ro 0 0\n" },
+  { path: "/etc/fstab", text: `/dev/vda / ext4 noatime,errors=remount-ro 0 0\n${runc.mount}\n` },
   { path: "/etc/hostname", text: "localhost\n" },
   { path: "/etc/apt/sources.list", text: "" },
   { path: "/etc/cloud/cloud.cfg.d/90_zoned.cfg", text: cloudInit },
   { path: "/etc/systemd/system/serial-getty@hvc0.service.d/zoned.conf", text: rootConsole },
   { path: "/etc/systemd/system/docker.service.d/zoned.conf", text: withSettings },
+  { path: "/etc/systemd/system/containerd.service.d/zoned.conf", text: runc.settings },
 ];
 
 /** Run in the finished system: services that first-boot.sh starts, when it does, with its settings. */

@@ -8,8 +8,8 @@ import { end, identityOf, isAlive, type ProcessIdentity, readPidFile } from "../
 const look = 250;
 
 /**
- * Put before a lasting process's command, has it give way to others until it need not any more. It is a session of its own, and between
- * sessions Linux may know no niceness but their group's.
+ * Put before a lasting process's command, has it give way to others until it need not any more. It is
+ * a session of its own, and between sessions Linux may know no niceness but their group's.
  */
 export const givingWay = [
   ...["sh", "-c", 'echo 5 2>/dev/null >/proc/self/autogroup; exec nice -n 5 "$@"', "sh"],

@@ -10,6 +10,8 @@ const app = { app: "echo" };
 const megabytes = 20;
 
 const server = `httpd -f -p ${port}`;
+/** By a machine's shell, the process whose namespaces are those of its pod. */
+const inItsNamespaces = `--target $(pgrep -of '${server}')`;
 
 /** A web server on every node that tells its pod's name, and has something large. */
 const serve =
@@ -59,7 +61,7 @@ export const echoes = async (cluster: RealCluster): Promise<Pod[]> =>
 export const inPod = (cluster: RealCluster, { spec }: Pod, script: string): Promise<string> =>
   cluster.inMachine(
     spec.nodeName,
-    `nsenter --net --mount --uts --target $(pgrep -of '${server}') sh <<'END'\n${script}\nEND`,
+    `nsenter --net --mount --uts ${inItsNamespaces} sh <<'END'\n${script}\nEND`,
   );
 
 const between = async (
@@ -148,8 +150,7 @@ export const podClaims: readonly Claim[] = [
       const inner = await inPod(cluster, from, "cat /sys/class/net/eth0/mtu");
       expectSame("the pod's MTU", Number(inner), Number(outer) - 50);
       const ping = `ping -M do -c 2 -W 10 -s 1400 ${to.status.podIP}`;
-      const pod = `$(pgrep -of '${server}')`;
-      await cluster.inMachine(from.spec.nodeName, `nsenter --net --target ${pod} ${ping}`);
+      await cluster.inMachine(from.spec.nodeName, `nsenter --net ${inItsNamespaces} ${ping}`);
     },
   },
   {
