@@ -44,8 +44,6 @@ export const chapters: readonly Chapter[] = [
 export const notCovered: Readonly<Record<string, string>> = {
   "upstream's conformance tests for Services and DNS":
     "their images have no build from Go modules here yet",
-  "a disk that is full of itself":
-    "no code yet; the claim above fills a small file system under /etc/zoned",
   "the same with KVM, and on Ubuntu 24.04": "neither is at hand here",
   "the official cloud provider, disk driver and Canal":
     "their images cannot be had from package registries",

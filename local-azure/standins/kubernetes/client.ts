@@ -54,7 +54,8 @@ export interface Request {
 }
 
 const attempts = 4;
-const silenceLimit = 30_000;
+/** The server itself gives up on a request after 60 s, and says so; a busy one must be let come to that. */
+const silenceLimit = 75_000;
 
 /** Plain requests to one API server; every one of them may be sent twice. */
 export class Client {

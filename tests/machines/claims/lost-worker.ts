@@ -61,6 +61,14 @@ const withImpostor = (
     () => cluster.up(...flags),
   );
 
+/** Leaves too little for an image that is not there any more; the last twentieth of a disk is root's. */
+const fillDisk = `
+image=$(ctr --namespace k8s.io images list | awk '/kube-proxy:/ { print $3; exit }')
+ctr --namespace k8s.io images list | awk -v image="$image" '$3 == image { print $1 }' |
+  xargs ctr --namespace k8s.io images remove --sync
+fallocate --length $(($(stat --file-system --format '%f * %S' /) - 32 * 1024 * 1024)) /full
+`;
+
 const otherVersion = `#!/bin/sh
 case "$*" in "version --output short") echo v1.0.0 ;; *) exec /usr/bin/kubeadm.real "$@" ;; esac
 `;
@@ -93,6 +101,19 @@ export const lostWorkerClaims: readonly Claim[] = [
     check: async (cluster) => {
       const said = await without(cluster, "images", () => cluster.up());
       expectSaid(said, [await lost(cluster), "images", "exit code", 'step "first boot"', logged]);
+    },
+  },
+  {
+    sentence: "with a disk too full for an image, that machine says so",
+    check: async (cluster) => {
+      const name = await lost(cluster);
+      const said = await brokenBy(
+        () => cluster.inMachine(name, fillDisk),
+        () => cluster.inMachine(name, "rm /full"),
+        () => cluster.up(),
+      );
+      const words = ["images", "no space left on device", "exit code", 'step "first boot"', logged];
+      expectSaid(said, [name, ...words]);
     },
   },
   {
