@@ -29,11 +29,8 @@ export interface Answer {
   readonly endpoints: readonly Endpoint[];
   /** `unknown` also where endpoints differ; then each says its own. */
   readonly masquerade: boolean | "unknown";
-  /**
-   * How long a client stays with its endpoint, in seconds; null without session affinity, `unknown` where
-   * the dump counts in ticks of the kernel's clock.
-   */
-  readonly affinitySeconds: number | "unknown" | null;
+  /** How long a client stays with its endpoint, in seconds; null without session affinity. */
+  readonly affinitySeconds: number | null;
   /** One sentence. */
   readonly reason: string;
   /** What the dumps leave open or what was assumed, one sentence each. */

@@ -66,7 +66,7 @@ export interface Flow {
   readonly snat: readonly Translation[];
   /** Whether IPVS has chosen a real server for it. */
   readonly ipvs: boolean;
-  readonly affinitySeconds: number | "unknown" | null;
+  readonly affinitySeconds: number | null;
   /** Null while it goes on. */
   readonly fate: Fate | null;
 }

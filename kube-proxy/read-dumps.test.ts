@@ -134,7 +134,7 @@ it("takes the more exact of two dumps of one thing, and says so", () => {
   expect(notes).toEqual(["saved is taken, not listed, which says the same less exactly."]);
 });
 
-it("takes ipvsadm's lists before the kernel's own, which tells no time in seconds", () => {
+it("takes ipvsadm's lists before the kernel's own, which tells times in ticks", () => {
   const heading = "Prot LocalAddress:Port Scheduler Flags\n";
   const kernel =
     heading +

@@ -73,9 +73,12 @@ function facts({ verdict, masquerade, affinitySeconds, endpoints }: Answer): str
         false: "the source stays as it is",
         unknown: "whether the source is masqueraded cannot be said",
       }[`${masquerade}`];
-  if (affinitySeconds === null) return [source];
-  const time = affinitySeconds === "unknown" ? "some time" : `${affinitySeconds} s`;
-  return [source, `a client stays with its endpoint for ${time} after its last connection`];
+  return affinitySeconds === null
+    ? [source]
+    : [
+        source,
+        `a client stays with its endpoint for ${affinitySeconds} s after its last connection`,
+      ];
 }
 
 function verdict({ verdict }: Answer, colours: Colours): string {

@@ -56,12 +56,13 @@ function remark(server: VirtualServer, name: string, { path, node }: Meeting, fl
       server.persistencePrefix === whole
         ? "a client"
         : `all clients of one /${server.persistencePrefix}`;
-    const time =
-      server.persistentSeconds === "unknown"
-        ? "some time, which the kernel's list tells in ticks of its own clock"
-        : `${server.persistentSeconds} s`;
     path.note(
-      `Session affinity: ${name} keeps ${who} with a real server for ${time}; which are kept is not read; the answer is for a new one.`,
+      `Session affinity: ${name} keeps ${who} with a real server for ${server.persistentSeconds} s; which are kept is not read; the answer is for a new one.`,
+    );
+  }
+  if (server.persistentTicks !== undefined) {
+    path.note(
+      `The kernel's list tells that time as ${server.persistentTicks} ticks of a clock whose rate it does not tell; they are taken for ${server.persistentSeconds} s.`,
     );
   }
   for (const drained of server.realServers.filter((each) => each.weight === 0)) {

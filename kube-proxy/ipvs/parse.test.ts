@@ -45,14 +45,14 @@ it("reads ipvsadm -Sn and ipvsadm -ln alike", () => {
   expect([listed, saved].map(recognises)).toEqual([true, true]);
 });
 
-it("reads the kernel's own list as ipvsadm's, but for flags and for times, which it has in ticks", () => {
+it("reads the kernel's own list as ipvsadm's, but for flags, and takes its ticks for seconds", () => {
   const kernel = `IP Virtual Server version 1.2.1 (size=4096)
 Prot LocalAddress:Port Scheduler Flags
   -> RemoteAddress:Port Forward Weight ActiveConn InActConn
 TCP  0A60000A:0035 wrr persistent 150000 FFFFFF00
   -> 0AF40003:0035      Masq    3      0          0
   -> 0AF40004:0035      Route   1      4          9
-UDP  [fd00:0096:0000:0000:0000:0000:0000:0010]:0035 mh persistent 2700000 80000000
+UDP  [fd00:0096:0000:0000:0000:0000:0000:0010]:0035 mh persistent 10800000 80000000
   -> [fd00:0000:0000:0000:0000:0000:0000:0003]:0035      Tunnel  1      0          0
 FWM  00004000 rr
   -> 0AF40004:0000      Masq    1      0          0
@@ -60,13 +60,14 @@ FWM  00004000 rr
   const asKernelHas = listed
     .replace("(mh-fallback,mh-port)", "persistent 10800 mask 128")
     .replace("FWM  5 IPv6 rr\n  -> [fd00::4]:0 ", "FWM  16384 rr\n  -> 10.244.0.4:0 ");
-  const withoutTimes = (text: string) =>
-    withoutLines(text).map(([key, server]) => [key, { ...Object(server), persistentSeconds: 0 }]);
+  const ticks = [150_000, 10_800_000, undefined];
 
-  expect(withoutTimes(kernel)).toEqual(withoutTimes(asKernelHas));
-  expect(
-    [...parse(kernel, "ip_vs", 1).servers.values()].map((one) => one.persistentSeconds),
-  ).toEqual(["unknown", "unknown", null]);
+  expect(withoutLines(kernel)).toEqual(
+    withoutLines(asKernelHas).map(([key, server], at) => [
+      key,
+      { ...Object(server), persistentTicks: ticks[at] },
+    ]),
+  );
   expect(recognises(kernel)).toBe(true);
 });
 

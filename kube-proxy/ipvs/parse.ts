@@ -90,6 +90,7 @@ function begin(
     .split(/\s+/);
   const at = mark ? { address: "", port: Number(where) } : socketOf(where!, file, line);
   const persistent = words.indexOf("persistent");
+  const ticks = words.indexOf("ticks");
   const mask = words.indexOf("mask");
   const family = mark ? (six ? 6 : 4) : at.address.includes(":") ? 6 : 4;
   return {
@@ -102,14 +103,13 @@ function begin(
         .exec(rest!)?.[1]
         ?.split(",")
         .map((flag) => flag.trim()) ?? (words.includes("ops") ? ["ops"] : []),
-    persistentSeconds: persistent < 0 ? null : secondsOf(words[persistent + 1]!),
+    persistentSeconds: persistent < 0 ? null : Number(words[persistent + 1]),
+    ...(ticks >= 0 && { persistentTicks: Number(words[ticks + 1]) }),
     persistencePrefix: mask < 0 ? (family === 4 ? 32 : 128) : prefixOf(words[mask + 1]!),
     realServers: [],
     line,
   };
 }
-
-const secondsOf = (text: string): number | "unknown" => (text === "?" ? "unknown" : Number(text));
 
 /** `255.255.255.0` or, for IPv6, a number of bits. */
 export function prefixOf(mask: string): number {

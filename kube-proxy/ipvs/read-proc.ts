@@ -5,19 +5,32 @@
 const four = /\b([0-9A-F]{8}):([0-9A-F]{4})(?=\s|$)/;
 const six = /\[((?:[0-9a-f]{4}:){7}[0-9a-f]{4})\]:([0-9A-F]{4})(?=\s|$)/;
 const mark = /^FWM {2}(0[0-9A-F]{7}) /;
-const persistent = /\bpersistent \d+ ([0-9A-F]{8})$/;
+const persistent = /\bpersistent (\d+) ([0-9A-F]{8})$/;
+
+/** Ticks a second that kernels are built with; the usual one of Debian, Ubuntu and Azure Linux first. */
+const clocks = [250, 1000, 300, 100];
+/** What sessionAffinity has unless a Service says otherwise. */
+const defaultSeconds = 10_800;
 
 export const isOfKernel = (lines: readonly string[]): boolean =>
   lines.some((line) => four.test(line) || six.test(line) || mark.test(line));
 
-/** How `ipvsadm -ln` would write a line, but for the time that clients stay, which is a question mark. */
+/** How `ipvsadm -ln` would write a line; where clients stay for a time, its ticks stand behind its seconds. */
 export const asListed = (line: string): string =>
   line
     .trimEnd()
-    .replace(persistent, (_, mask: string) => `persistent ? mask ${prefixOf(mask, six.test(line))}`)
+    .replace(persistent, (_, ticks: string, mask: string) => {
+      const time = `${secondsOf(Number(ticks))} ticks ${ticks}`;
+      return `persistent ${time} mask ${prefixOf(mask, six.test(line))}`;
+    })
     .replace(four, (_, address: string, port: string) => `${dotted(address)}:${parseInt(port, 16)}`)
     .replace(six, (_, address: string, port: string) => `[${address}]:${parseInt(port, 16)}`)
     .replace(mark, (_, number: string) => `FWM  ${parseInt(number, 16)} `);
+
+const secondsOf = (ticks: number): number =>
+  clocks.some((clock) => ticks === defaultSeconds * clock)
+    ? defaultSeconds
+    : ticks / (clocks.find((clock) => ticks % clock === 0) ?? clocks[0]!);
 
 const bytes = (hexadecimal: string): Buffer => Buffer.from(hexadecimal, "hex");
 

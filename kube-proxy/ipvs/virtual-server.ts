@@ -16,8 +16,9 @@ export interface VirtualServer {
   readonly scheduler: string;
   /** Scheduler flags as written: `sh-port`, `flag-1`, `ops`. */
   readonly flags: readonly string[];
-  /** `unknown` where the dump counts in ticks of the kernel's clock; null without persistence. */
-  readonly persistentSeconds: number | "unknown" | null;
+  readonly persistentSeconds: number | null;
+  /** Where a dump tells nothing else: ticks of the kernel's clock, of which the seconds are inferred. */
+  readonly persistentTicks?: number;
   /** Prefix length of the persistence netmask; 32 or 128 is a client each. */
   readonly persistencePrefix: number;
   readonly realServers: readonly RealServer[];

@@ -65,7 +65,7 @@ it("takes the kernel's list of IPVS where the image has no ipvsadm, and says not
   const list = `IP Virtual Server version 1.2.1 (size=4096)
 Prot LocalAddress:Port Scheduler Flags
   -> RemoteAddress:Port Forward Weight ActiveConn InActConn
-TCP  0A600029:0050 rr
+TCP  0A600029:0050 rr persistent 2700000 FFFFFFFF
   -> 0AF40106:0050      Masq    1      0          0
 `;
   const { stdout } = await trace(
@@ -76,6 +76,8 @@ TCP  0A600029:0050 rr
   const answer = JSON.parse(stdout) as Answer;
   expect(answer.mode).toBe("ipvs");
   expect(answer.endpoints.map(({ address }) => address)).toEqual(["10.244.1.6:80"]);
+  expect(answer.affinitySeconds).toBe(10_800);
+  expect(answer.notes.join("\n")).toContain("2700000 ticks of a clock whose rate it does not tell");
   expect(answer.notes.join("\n")).not.toContain("ipvsadm");
 });
 
