@@ -30,7 +30,8 @@ export ZONED_DEADLINE=${ZONED_DEADLINE:-$(($(date +%s) + 85 * 60))}
 
 say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
 
-note() { say "bootstrap: $*" | tee -a "$log"; }
+# A full disk, which the log cannot be written to, ends nothing here: it would end without a word.
+note() { say "bootstrap: $*" | tee -a "$log" || true; }
 
 # What a step's process says of the command that ended it.
 tell() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
@@ -44,14 +45,14 @@ reason() {
 # step NAME SECONDS RETRIES FUNCTION: runs the function in a process of its own, so that a time
 # limit holds for all that it starts, and so that the first command to fail ends it.
 step() {
-  local name=$1 limit=$2 retries=$3 function=$4 code pause=5 started left
+  local name=$1 limit=$2 retries=$3 function=$4 code pause=5 started left full=
   while :; do
     left=$((ZONED_DEADLINE - $(date +%s)))
     limit=$((limit < left ? limit : left))
     started=$SECONDS
     code=0
     rm -f "$run/reason"
-    say "bootstrap: $name: begins" >>"$log"
+    say "bootstrap: $name: begins" >>"$log" || true
     timeout --kill-after=15 "$((limit > 1 ? limit : 1))" "$BASH" "$0" "$function" \
       </dev/null >>"$log" 2>&1 || code=$?
     if ((code == 0)); then
@@ -64,14 +65,19 @@ step() {
     sleep "$pause"
     pause=$((pause < 30 ? pause * 2 : 30))
   done
+  (($(stat --file-system --format '%f * %S' "$state") > 1024 * 1024)) ||
+    full=$(df --human-readable "$state" | tail --lines=1)
+  rm -f "$state/spare"
   note "$name: failed with exit code $code"
   {
     echo "--- end of /var/log/zoned.log on $(uname -n):"
     tail --bytes=2800 "$log"
     echo "---"
     [[ -e $run/reason ]] && printf '%s\n' "$(head --bytes=800 "$run/reason")"
+    [[ -z $full ]] || echo "no space left on device: $full," \
+      "make room or take a larger disk (zoned:osDiskSizeGb)"
     echo "step \"$name\" failed with exit code $code"
-  } >&2
+  } >&2 || true
   exit "$code"
 }
 
@@ -422,6 +428,8 @@ rm -f "$run"/*
 trap 'rm -rf "$run"' EXIT
 touch "$log"
 chmod 0600 "$log"
+# Room to say what went wrong where a step fills the disk.
+head --bytes=64K /dev/zero >"$state/spare" || true
 
 step "payload" 60 0 read_payload
 # shellcheck source=/dev/null

@@ -32,8 +32,9 @@ say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
 # What a step's process says of the command that ended it.
 tell() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
 
-# To the log, and to the console, which is what Azure's boot diagnostics show.
-note() { say "first boot: $*" | tee -a "$log"; }
+# To the log, and to the console, which is what Azure's boot diagnostics show. A full disk, which the
+# log cannot be written to, ends nothing here: what is at work would end without a word.
+note() { say "first boot: $*" | tee -a "$log" || true; }
 
 # step NAME SECONDS RETRIES FUNCTION: runs the function in a process of its own, so that a time
 # limit holds for all that it starts, and so that the first command to fail ends it.
@@ -54,6 +55,7 @@ step() {
     sleep "$pause"
     pause=$((pause < 30 ? pause * 2 : 30))
   done
+  rm -f "$state/spare"
   note "$name: failed with exit code $code"
   echo "$name, exit code $code" >"$state/first-boot.failed"
   exit "$code"
@@ -425,6 +427,8 @@ exec 9>"$root/run/zoned-first-boot.lock"
 flock 9
 [[ -e $state/first-boot.done ]] && exit 0
 rm -f "$state/first-boot.failed"
+# Room to say what went wrong where a step fills the disk.
+head --bytes=64K /dev/zero >"$state/spare" || true
 
 step "way out" 60 20 find_way_out
 step "package source" 900 8 add_package_source

@@ -525,6 +525,19 @@ describe("a failure", () => {
     ).toEqual([]);
   });
 
+  it("is told, with its step, also where the step has filled the disk", async () => {
+    const machine = machineIn();
+    machine.mount("/var", 256);
+    machine.write("/var/lib/zoned/first-boot.done", "");
+    machine.program("modprobe", 'yes >>"$root/var/log/zoned.log"');
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr).toContain("--- end of /var/log/zoned.log");
+    expect(outcome.stderr).toMatch(/^no space left on device: .+ 256K +256K .+zoned:osDiskSizeGb/m);
+    expect(lastLine(outcome)).toBe('step "kernel modules" failed with exit code 1');
+  });
+
   it("names the module that kube-proxy's mode needs and the kernel has not", async () => {
     const machine = machineIn();
     machine.program("modprobe", "[[ $1 != ip_vs_wlc ]]");

@@ -30,6 +30,7 @@ export class FakeMachine {
   readonly root = mkdtempSync(join(tmpdir(), "zoned-machine-"));
   private readonly programs = join(this.root, "programs");
   private readonly callsPath = join(this.root, "calls");
+  private readonly disks: string[] = [];
 
   constructor(programs: Readonly<Record<string, string>>) {
     mkdirSync(this.programs);
@@ -59,6 +60,14 @@ export class FakeMachine {
   write(path: string, text: string, mode = 0o644): void {
     mkdirSync(dirname(join(this.root, path)), { recursive: true });
     writeFileSync(join(this.root, path), text, { mode });
+  }
+
+  /** Mounts a disk of so many KiB, with nothing on it, where `path` is. */
+  mount(path: string, kib: number): void {
+    const disk = join(this.root, path);
+    mkdirSync(disk, { recursive: true });
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${kib}k`, "zoned-test", disk]);
+    this.disks.push(disk);
   }
 
   /** A script of `cloud-init/`, put on the machine with what follows it there. */
@@ -110,6 +119,7 @@ export class FakeMachine {
   }
 
   remove(): void {
+    for (const disk of this.disks.splice(0)) execFileSync("umount", [disk]);
     rmSync(this.root, { recursive: true, force: true });
   }
 }

@@ -469,6 +469,16 @@ it("names the step that failed in the end, and starts none after it", async () =
   expect(broken.callsOf("modprobe")).toEqual([]);
 });
 
+it("names the step that filled the disk", async () => {
+  const full = machine();
+  full.mount("/var", 256);
+  full.program("swapoff", 'yes >>"$root/var/log/zoned.log"');
+
+  expect((await boot(full)).code).toBe(1);
+
+  expect(full.read(failure)).toBe("swap off, exit code 1\n");
+});
+
 it("stops a step that hangs, with all that it started, and names it", async () => {
   const hanging = machine();
   hanging.program("swapoff", 'echo $$ >"$root/hanging"; exec /bin/sleep 300');
