@@ -71,6 +71,13 @@ FWM  00004000 rr
   expect(recognises(kernel)).toBe(true);
 });
 
+it("reads ipvsadm's ports as decimal also behind an address that fills all of IPv6", () => {
+  const long = "2001:1db8:1000:2000:3000:4000:5000:6000";
+  const servers = parse(listed.replace("fd00:96::10]:53", `${long}]:8080`), "ipvsadm", 1).servers;
+
+  expect([...servers.keys()]).toContain(`udp ${long} 8080`);
+});
+
 it("names file and line of what cannot be", () => {
   expect(() => parse(listed.replace("10.96.0.10:53", "kube-dns:domain"), "ipvsadm", 3)).toThrow(
     /^ipvsadm:6: expected an address and a port .*got kube-dns:domain; take the dump with `ipvsadm -ln`/,

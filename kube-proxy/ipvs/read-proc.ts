@@ -4,6 +4,8 @@
  */
 const four = /\b([0-9A-F]{8}):([0-9A-F]{4})(?=\s|$)/;
 const six = /\[((?:[0-9a-f]{4}:){7}[0-9a-f]{4})\]:([0-9A-F]{4})(?=\s|$)/;
+/** Only ipvsadm shortens addresses so; it may have a long one of IPv6 beside them, with a decimal port. */
+const decimal = /\d\.\d+:\d|::/;
 const mark = /^FWM {2}(0[0-9A-F]{7}) /;
 const persistent = /\bpersistent (\d+) ([0-9A-F]{8})$/;
 
@@ -13,7 +15,8 @@ const clocks = [250, 1000, 300, 100];
 const defaultSeconds = 10_800;
 
 export const isOfKernel = (lines: readonly string[]): boolean =>
-  lines.some((line) => four.test(line) || six.test(line) || mark.test(line));
+  lines.some((line) => four.test(line) || six.test(line) || mark.test(line)) &&
+  !lines.some((line) => decimal.test(line));
 
 /** How `ipvsadm -ln` would write a line; where clients stay for a time, its ticks stand behind its seconds. */
 export const asListed = (line: string): string =>
