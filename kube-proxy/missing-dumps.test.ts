@@ -42,6 +42,28 @@ it.each([
   expect(answer.reason).toContain("add `ipvsadm -Sn`, or `cat /proc/net/ip_vs`");
 });
 
+const ofNftables = `table ip kube-proxy {
+	chain services {
+	}
+	chain nat-prerouting {
+		type nat hook prerouting priority dstnat; policy accept;
+		jump services
+	}
+}
+`;
+
+it.each([
+  ["nftables", [bare, ofNftables]],
+  ["iptables", [bare.replace("[0:0]\n", "[0:0]\n:KUBE-SVC-A - [0:0]\n")]],
+] as const)(
+  "takes the interface that IPVS mode has left for no sign of it in %s mode",
+  (mode, dumps) => {
+    const answer = ask(nodeOf(...dumps, ipAddr), "outside 192.0.2.9 > 10.96.0.20:9");
+
+    expect([answer.mode, answer.verdict]).toEqual([mode, "pass"]);
+  },
+);
+
 it("says that a packet passes to what is no address of the node, without IPVS's table too", () => {
   const answer = ask(nodeOf(bare, ipAddr), "pod 10.244.1.9 > 9.9.9.9:80");
 

@@ -1,17 +1,27 @@
+import { isKubeProxy } from "../nftables/place";
 import type { NodeDump } from "../node-dump";
 
 /** Whether the interface is there on which kube-proxy puts every Service's address in IPVS mode. */
 export const hasDummy = ({ addresses }: NodeDump): boolean =>
   addresses?.interfaces.some(({ name }) => name === "kube-ipvs0") === true;
 
-/** Whether what is beside IPVS's own table shows that kube-proxy works with IPVS on this node. */
-export const isForIpvs = (dump: NodeDump): boolean =>
-  hasDummy(dump) ||
-  [dump.iptables4, dump.iptables6].some((iptables) =>
-    ["nat", "filter"].some((table) =>
-      iptables?.tables
-        .get(table)
-        ?.chains.get("KUBE-SERVICES")
-        ?.rules.some(({ text }) => /match-set KUBE-(6-)?CLUSTER-IP\b/.test(text)),
-    ),
+/**
+ * Whether what is beside IPVS's own table shows that kube-proxy works with IPVS on this node. What an
+ * earlier mode has left there does not count.
+ */
+export function isForIpvs(dump: NodeDump): boolean {
+  const { iptables4, iptables6, nftables } = dump;
+  if ([...(nftables?.tables.values() ?? [])].some((table) => isKubeProxy(table))) return false;
+  const tables = [iptables4, iptables6].flatMap((iptables) =>
+    ["nat", "filter"].flatMap((name) => iptables?.tables.get(name) ?? []),
   );
+  const asksSets = tables.some(({ chains }) =>
+    chains
+      .get("KUBE-SERVICES")
+      ?.rules.some(({ text }) => /match-set KUBE-(6-)?CLUSTER-IP\b/.test(text)),
+  );
+  const isServed = (name: string): boolean => name.startsWith("KUBE-SVC-");
+  return (
+    asksSets || (hasDummy(dump) && !tables.some(({ chains }) => [...chains.keys()].some(isServed)))
+  );
+}
