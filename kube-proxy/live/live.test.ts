@@ -81,6 +81,19 @@ TCP  0A600029:0050 rr persistent 2700000 FFFFFFFF
   expect(answer.notes.join("\n")).not.toContain("ipvsadm");
 });
 
+it.each([
+  ["No such file or directory", "the kernel has no IPVS loaded"],
+  ["Permission denied", "cat: /proc/net/ip_vs: Permission denied"],
+])("says of a kernel's list of IPVS with %s why it is not there", async (why, said) => {
+  const list = { failure: `cat: /proc/net/ip_vs: ${why}` };
+  const { stderr } = await trace(
+    { "iptables-save": iptables, "cat /proc/net/ip_vs": list },
+    ...["--node", "worker-1", "--dump", join(folder, "dump")],
+  );
+
+  expect(stderr).toContain(`\`cat /proc/net/ip_vs\` in kube-proxy-x: ${said}.`);
+});
+
 it("asks a node one thing at a time, since a busy one answers none of six within minutes", async () => {
   await trace({ "iptables-save": iptables }, "--node", "worker-1", "--dump", join(folder, "dump"));
 

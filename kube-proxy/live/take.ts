@@ -37,17 +37,20 @@ export async function take(cluster: Cluster, node: string): Promise<Taken> {
   const notes: string[] = [];
   // One after another: a busy node answers one of them within seconds, and all at once within minutes.
   await new Progress(process.stderr).during(`asking ${pod} on ${node}`, async (step) => {
+    const ask = async ({ file, command }: Source): Promise<string | null> => {
+      const name = command.join(" ");
+      step.say(name);
+      const outcome = await run(command);
+      if ("failure" in outcome) return `\`${name}\` in ${pod}: ${whyNot(outcome)}.`;
+      texts.push({ file, text: outcome.output });
+      return null;
+    };
     for (const sources of things) {
       const failures: string[] = [];
-      for (const { file, command } of sources) {
-        const name = command.join(" ");
-        step.say(name);
-        const outcome = await run(command);
-        if ("output" in outcome) {
-          texts.push({ file, text: outcome.output });
-          break;
-        }
-        failures.push(`\`${name}\` in ${pod}: ${whyNot(outcome)}.`);
+      for (const source of sources) {
+        const failure = await ask(source);
+        if (failure === null) break;
+        failures.push(failure);
       }
       if (failures.length === sources.length) notes.push(...failures);
     }
@@ -67,7 +70,7 @@ export async function take(cluster: Cluster, node: string): Promise<Taken> {
 
 /** kube-proxy's image has what kube-proxy uses, which need not be everything. */
 function whyNot({ failure }: Extract<Outcome, { failure: string }>): string {
-  if (failure.includes("/proc/net/ip_vs")) return "the kernel has no IPVS loaded";
+  if (/\/proc\/net\/ip_vs.*no such file/i.test(failure)) return "the kernel has no IPVS loaded";
   if (/executable file not found|no such file or directory/i.test(failure)) {
     return "the image does not have it";
   }

@@ -18,7 +18,10 @@ export const packages = [...system, ...firstBoot] as const;
 /** Needed before the root file system is there; all else would only make the first stage larger. */
 const earlyModules = ["virtio_pci", "virtio_blk", "ext4"];
 
-/** Of cloud-init's modules those for the keys in the customData: a played processor takes ten seconds to load the rest. */
+/**
+ * Of cloud-init's modules those for the keys in the customData: a played processor takes ten seconds
+ * to load the rest.
+ */
 const cloudInit = `datasource_list: [NoCloud, None]
 disable_root: false
 ssh_deletekeys: false
