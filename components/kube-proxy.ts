@@ -48,6 +48,17 @@ export const proxyModules = ({ proxyMode, proxyScheduler }: ProxySettings): stri
     iptables: ["nf_conntrack"],
   })[proxyMode];
 
+/**
+ * What tells, in kube-proxy's pod, that it works with its mode: of all that it writes into the node's kernel this
+ * comes last, or at once with the rest (syncProxyRules in pkg/proxy/{ipvs,iptables,nftables}/proxier.go). Its own
+ * /healthz says yes before it has written anything (pkg/proxy/healthcheck/proxy_health.go).
+ */
+export const worksInMode: Readonly<Record<Settings["proxyMode"], string>> = {
+  ipvs: "iptables -t nat -S KUBE-SERVICES | grep -q KUBE-CLUSTER-IP",
+  iptables: "iptables -t nat -S KUBE-SERVICES | grep -q KUBE-NODEPORTS",
+  nftables: "nft list chain ip kube-proxy services",
+};
+
 /** What tells, in kube-proxy's pod, that a mode has left something in the node's kernel. */
 const trails = {
   ipvs: "ipset list -n | grep -q ^KUBE-",

@@ -78,6 +78,37 @@ it("goes from node to node, and not on from one whose kube-proxy ends", async ()
   expect(spec.minReadySeconds).toBeGreaterThan(0);
 });
 
+const modes = ["ipvs", "iptables", "nftables"] as const;
+type Mode = (typeof modes)[number];
+
+/** Whether the mode's probe says yes on a node of which there is the dump of a real kube-proxy in `kernel`. */
+async function probed(proxyMode: Mode, kernel: Mode): Promise<boolean> {
+  const [{ name, startupProbe }] = (await podOf({ proxyMode })).containers;
+  expect(name).toBe("kube-proxy");
+  const golden = join(__dirname, "..", "kube-proxy", "golden", kernel);
+  const folder = mkdtempSync(join(tmpdir(), "zoned-rules-"));
+  const program = (name: string, body: string): void =>
+    writeFileSync(join(folder, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+  program("iptables", `grep -s -- "^-A $4 " ${golden}/iptables-save.txt`);
+  program(
+    "nft",
+    `grep -s "table $3 $4 {" ${golden}/nft.txt && grep -s "chain $5 {" ${golden}/nft.txt`,
+  );
+  const [command, ...args] = startupProbe.exec.command;
+  const { status } = spawnSync(command, args, { env: { PATH: `${folder}:/usr/bin:/bin` } });
+  rmSync(folder, { recursive: true });
+  return status === 0;
+}
+
+it.each(modes)(
+  "counts as started in %s once its rules are in the kernel, and not by those of another mode",
+  async (mode) => {
+    const answers = await Promise.all(modes.map((kernel) => probed(mode, kernel)));
+
+    expect(modes.filter((_, index) => answers[index])).toEqual([mode]);
+  },
+);
+
 it("has kubeadm's own configuration follow when no node mounts it any more", async () => {
   const { kubeadms, daemonSet, configMap } = await build();
 

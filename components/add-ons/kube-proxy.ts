@@ -6,7 +6,12 @@ import { ConfigMap, ConfigMapPatch } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 import { stringify } from "yaml";
 
-import { kubeProxyConfiguration, kubeProxyKubeconfig, takeOldRulesAway } from "../kube-proxy";
+import {
+  kubeProxyConfiguration,
+  kubeProxyKubeconfig,
+  takeOldRulesAway,
+  worksInMode,
+} from "../kube-proxy";
 import { serverOf } from "../kubeconfig";
 import type { Settings } from "../settings";
 import { ApiServer } from "./api-server";
@@ -18,8 +23,15 @@ const namespace = "kube-system";
 /** Long enough for hundreds of nodes, one after another. */
 const rollOutLimit = "4h";
 
-/** A kube-proxy that cannot run in its mode ends within this many seconds, and the next node keeps its own. */
+/** In a mode that stays, rules are there from before; a kube-proxy that cannot run ends within these seconds. */
 const minReadySeconds = 5;
+
+/** How often kube-proxy is asked for its first rules, and how long one answer may take, in seconds. */
+const periodSeconds = 5;
+const timeoutSeconds = 30;
+
+/** Ten minutes for the first rules: in iptables mode those of 5,000 Services took nearly five. */
+const failureThreshold = 120;
 
 export interface KubeProxyArgs {
   readonly resourceGroup: ResourceGroup;
@@ -74,6 +86,17 @@ export class KubeProxy extends pulumi.ComponentResource {
       template: {
         spec: {
           volumes: [{ name, configMap: { name: `${name}-${digest}` } }],
+          containers: [
+            {
+              name,
+              startupProbe: {
+                exec: { command: ["sh", "-c", worksInMode[settings.proxyMode]] },
+                periodSeconds,
+                timeoutSeconds,
+                failureThreshold,
+              },
+            },
+          ],
           ...(script !== undefined && {
             initContainers: [cleanUp(script, settings.kubernetesVersion)],
           }),

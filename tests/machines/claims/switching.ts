@@ -72,8 +72,7 @@ async function switchTo(
   await cluster.configure(settings);
   well(await cluster.up());
   expectSame("machines", await cluster.generations(), before);
-  // Without a readiness probe, kubeadm's pod of kube-proxy counts as available as soon as it was started.
-  await eventually(240, cluster.signal, () => expectMode(cluster, mode));
+  await expectMode(cluster, mode);
   const [pod] = await echoes(cluster);
   const ask = () => inPod(cluster, pod!, `wget -qO- -T 10 http://echo.${namespace}:${port}/`);
   await eventually(240, cluster.signal, ask);
