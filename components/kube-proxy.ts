@@ -53,11 +53,15 @@ export const proxyModules = ({ proxyMode, proxyScheduler }: ProxySettings): stri
  * comes last, or at once with the rest (syncProxyRules in pkg/proxy/{ipvs,iptables,nftables}/proxier.go). Its own
  * /healthz says yes before it has written anything (pkg/proxy/healthcheck/proxy_health.go).
  */
-export const worksInMode: Readonly<Record<Settings["proxyMode"], string>> = {
-  ipvs: "iptables -t nat -S KUBE-SERVICES | grep -q KUBE-CLUSTER-IP",
-  iptables: "iptables -t nat -S KUBE-SERVICES | grep -q KUBE-NODEPORTS",
-  nftables: "nft list chain ip kube-proxy services",
+const signs: Readonly<Record<Settings["proxyMode"], string>> = {
+  ipvs: "iptables -t nat -S KUBE-SERVICES 2>&1 | grep -q KUBE-CLUSTER-IP",
+  iptables: "iptables -t nat -S KUBE-SERVICES 2>&1 | grep -q KUBE-NODEPORTS",
+  nftables: "nft list chain ip kube-proxy services >/dev/null 2>&1",
 };
+
+/** Ends when kube-proxy works with its mode. It waits by itself, since the kubelet's way into a container is a long one. */
+export const untilItWorks = (mode: Settings["proxyMode"]): string =>
+  `until ${signs[mode]}; do sleep 2; done`;
 
 /** What tells, in kube-proxy's pod, that a mode has left something in the node's kernel. */
 const trails = {

@@ -94,6 +94,7 @@ async function probed(proxyMode: Mode, kernel: Mode): Promise<boolean> {
     "nft",
     `grep -s "table $3 $4 {" ${golden}/nft.txt && grep -s "chain $5 {" ${golden}/nft.txt`,
   );
+  program("sleep", "kill $PPID");
   const [command, ...args] = startupProbe.exec.command;
   const { status } = spawnSync(command, args, { env: { PATH: `${folder}:/usr/bin:/bin` } });
   rmSync(folder, { recursive: true });

@@ -10,7 +10,7 @@ import {
   kubeProxyConfiguration,
   kubeProxyKubeconfig,
   takeOldRulesAway,
-  worksInMode,
+  untilItWorks,
 } from "../kube-proxy";
 import { serverOf } from "../kubeconfig";
 import type { Settings } from "../settings";
@@ -26,12 +26,8 @@ const rollOutLimit = "4h";
 /** In a mode that stays, rules are there from before; a kube-proxy that cannot run ends within these seconds. */
 const minReadySeconds = 5;
 
-/** How often kube-proxy is asked for its first rules, and how long one answer may take, in seconds. */
-const periodSeconds = 5;
-const timeoutSeconds = 30;
-
-/** Ten minutes for the first rules: in iptables mode those of 5,000 Services took nearly five. */
-const failureThreshold = 120;
+/** Ten minutes for the first rules, of which those of 5,000 Services took nearly five in iptables mode. */
+const patience = { timeoutSeconds: 60, failureThreshold: 10 };
 
 export interface KubeProxyArgs {
   readonly resourceGroup: ResourceGroup;
@@ -90,10 +86,8 @@ export class KubeProxy extends pulumi.ComponentResource {
             {
               name,
               startupProbe: {
-                exec: { command: ["sh", "-c", worksInMode[settings.proxyMode]] },
-                periodSeconds,
-                timeoutSeconds,
-                failureThreshold,
+                exec: { command: ["sh", "-c", untilItWorks(settings.proxyMode)] },
+                ...patience,
               },
             },
           ],
