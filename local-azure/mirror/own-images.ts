@@ -27,6 +27,16 @@ const network: LayerRecipe = {
 
 const busybox: LayerRecipe = { kind: "busybox", folders: ["tmp"] };
 
+/**
+ * What upstream's tests call in a pod: dig, curl, getent, and the nc that says what it does. dash is its sh instead
+ * of busybox, which takes its own commands for all others of the same name.
+ */
+const askers: LayerRecipe = {
+  kind: "packages",
+  packages: ["bind9-dnsutils", "curl", "dash", "iproute2", "libc-bin", "netcat-openbsd"],
+  links: { "/usr/bin/nc": "nc.openbsd" },
+};
+
 interface OwnImage {
   readonly recipe: ImageRecipe;
   /** Of what it is made, in words. */
@@ -94,6 +104,18 @@ const ownImages: Readonly<Record<string, () => OwnImage>> = {
     ),
   "flannel-io/flannel-cni-plugin": () =>
     flannel({ layers: [busybox, binaries({ "/flannel": "flannel" })] }, "a CNI plugin"),
+  "e2e-test-images/agnhost": () => ({
+    recipe: {
+      layers: [busybox, askers, binaries({ "/agnhost": "agnhost" })],
+      entrypoint: ["/agnhost"],
+      command: ["pause"],
+    },
+    from: `Go module k8s.io/kubernetes v${pinned("agnhost", "k8s.io/kubernetes")}`,
+  }),
+  "e2e-test-images/glibc-dns-testing": () => ({
+    recipe: { layers: [busybox, askers], command: ["sh"] },
+    from: "Debian's bind9-dnsutils",
+  }),
   "library/busybox": () => ({
     recipe: { layers: [busybox], command: ["sh"] },
     from: "Debian's busybox-static",

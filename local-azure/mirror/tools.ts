@@ -69,7 +69,7 @@ const etcdctl: Tool = {
 };
 
 /** Programs whose source is in a module's folder: another source is another version. */
-function ofOurOwn(
+export function ofOurOwn(
   module: string,
   builds: Pick<GoBuild, "packages" | "binary">,
   rest: {
@@ -127,6 +127,17 @@ const flannel = ofOurOwn(
   },
 );
 
+/** What upstream's end-to-end tests run in pods. */
+const agnhost = ofOurOwn(
+  "agnhost",
+  {},
+  {
+    version: pinned("agnhost", "k8s.io/kubernetes"),
+    binaries: ["agnhost"],
+    typical: "1 min",
+  },
+);
+
 const pause = ofOurOwn(
   "pause",
   { packages: ["."], binary: "pause" },
@@ -138,7 +149,7 @@ export const packageTools: readonly Tool[] = [kubernetesTool, cni(), nodeTool];
 
 /** What images are made of, by the registry that they cannot be had from; the longest build first. */
 export const imageTools: Readonly<Record<string, readonly Tool[]>> = {
-  "registry.k8s.io": [kubernetesTool, coredns(), etcdTool, etcdctl, pause, nodeTool],
+  "registry.k8s.io": [kubernetesTool, coredns(), etcdTool, agnhost, etcdctl, pause, nodeTool],
   "ghcr.io": [flannel],
 };
 

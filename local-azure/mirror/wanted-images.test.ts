@@ -18,6 +18,15 @@ it("can make every image that the real kubeadm asks for, in the version that it 
   for (const image of images) expect(ownImage(image)).toBeDefined();
 });
 
+it("can make every image for tests", () => {
+  const wanted = wantedImages([], []).filter(({ part }) => part === "tests");
+
+  expect(wanted.map(({ image }) => partsOf(image).name)).toEqual(
+    expect.arrayContaining(["library/busybox", "e2e-test-images/agnhost"]),
+  );
+  for (const { image } of wanted) expect(ownImage(image)).toBeDefined();
+});
+
 it("gives kube-proxy's image the shell that upstream's has, which takes old rules away", () => {
   const image = `registry.k8s.io/kube-proxy:v${versions.kubernetes}`;
 

@@ -19,6 +19,11 @@ export const without: Readonly<Partial<Record<Part, string>>> = {
 /** Something small to run in pods, for those who try a cluster out. */
 export const testImage = "docker.io/library/busybox:1.37.0";
 
+/** What upstream's tests of Services and DNS run, as test/utils/image/manifest.go of Kubernetes 1.36.3 names it. */
+const upstreamTestImages = ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"].map(
+  (image) => `registry.k8s.io/e2e-test-images/${image}`,
+);
+
 const own: readonly WantedImage[] = [
   { image: `ghcr.io/flannel-io/flannel:${versions.flannel}`, part: "flannel" },
   {
@@ -29,7 +34,7 @@ const own: readonly WantedImage[] = [
     image: `mcr.microsoft.com/oss/v2/kubernetes/${name}:${versions.cloudProvider}`,
     part: "cloud provider" as const,
   })),
-  { image: testImage, part: "tests" },
+  ...[testImage, ...upstreamTestImages].map((image) => ({ image, part: "tests" as const })),
 ];
 
 export interface ManifestText {

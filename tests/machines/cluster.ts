@@ -20,6 +20,7 @@ import { settleMachines } from "../../local-azure/machines/settle";
 import type { Progress } from "../../local-azure/progress";
 import { Rehearsal, type Run } from "../../local-azure/rehearsal";
 import { subscriptionPath } from "../../local-azure/resource-manager/ids";
+import { runUpstreamTest } from "./upstream-test";
 
 const stack = "machines";
 
@@ -122,8 +123,18 @@ export class RealCluster {
 
   async kubectl(args: readonly string[], input?: string): Promise<string> {
     const access = ["--kubeconfig", await this.kubeconfig(), "--request-timeout", "60s"];
-    const command = [join(this.binaries, "kubectl"), ...access, ...args];
-    return await run(command, { input, signal: this.signal });
+    return await run([this.kubectlPath, ...access, ...args], { input, signal: this.signal });
+  }
+
+  private get kubectlPath(): string {
+    return join(this.binaries, "kubectl");
+  }
+
+  /** Runs one of upstream's end-to-end tests by its whole name. */
+  async upstreamTest(name: string): Promise<void> {
+    const { state: folder, progress, signal } = this.surroundings;
+    const access = { kubectl: this.kubectlPath, kubeconfig: await this.kubeconfig() };
+    await runUpstreamTest(name, { ...access, folder, progress, signal });
   }
 
   async get<T>(...args: string[]): Promise<T[]> {
@@ -131,9 +142,10 @@ export class RealCluster {
       .items;
   }
 
+  /** Without kubectl's own look at the objects, for which a played processor takes a minute. */
   apply = (...items: object[]): Promise<string> =>
     this.kubectl(
-      ["apply", "--filename", "-"],
+      ["apply", "--server-side", "--validate=ignore", "--filename", "-"],
       JSON.stringify({ apiVersion: "v1", kind: "List", items }),
     );
 
