@@ -11,7 +11,9 @@ const all = [...new Set([engineTool, ...clusterTools, ...mirrored])];
 const builds = all.flatMap((tool) => tool.builds.map((build) => ({ tool, ...build })));
 
 it("builds what versions.ts asks for", () => {
-  expect(`${pinned("kubernetes", "k8s.io/kubernetes")}`).toBe(versions.kubernetes);
+  for (const folder of ["kubernetes", "agnhost", "e2e"]) {
+    expect([folder, pinned(folder, "k8s.io/kubernetes")]).toEqual([folder, versions.kubernetes]);
+  }
   expect(versions.etcd).toMatch(
     new RegExp(`^${pinned("etcd", "go.etcd.io/etcd/server/v3")}-\\d+$`),
   );
