@@ -81,23 +81,32 @@ it("goes from node to node, and not on from one whose kube-proxy ends", async ()
 const modes = ["ipvs", "iptables", "nftables"] as const;
 type Mode = (typeof modes)[number];
 
+/** Runs a script in kube-proxy's pod, which has these programs; returns its exit code and all that it called. */
+function inPod(script: string, programs: Readonly<Record<string, string>>) {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-rules-"));
+  for (const [name, body] of Object.entries(programs)) {
+    const text = `#!/bin/sh\necho "${name} $*" >>${folder}/calls\n${body}\n`;
+    writeFileSync(join(folder, name), text, { mode: 0o755 });
+  }
+  const env = { PATH: `${folder}:/usr/bin:/bin` };
+  const { status } = spawnSync("sh", ["-c", script], { cwd: folder, env });
+  const calls = readFileSync(join(folder, "calls"), "utf8").trim().split("\n");
+  rmSync(folder, { recursive: true });
+  return { status, calls };
+}
+
 /** Whether the mode's probe says yes on a node of which there is the dump of a real kube-proxy in `kernel`. */
 async function probed(proxyMode: Mode, kernel: Mode): Promise<boolean> {
   const [{ name, startupProbe }] = (await podOf({ proxyMode })).containers;
   expect(name).toBe("kube-proxy");
+  const [shell, flag, script] = startupProbe.exec.command;
+  expect([shell, flag]).toEqual(["sh", "-c"]);
   const golden = join(__dirname, "..", "kube-proxy", "golden", kernel);
-  const folder = mkdtempSync(join(tmpdir(), "zoned-rules-"));
-  const program = (name: string, body: string): void =>
-    writeFileSync(join(folder, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
-  program("iptables", `grep -s -- "^-A $4 " ${golden}/iptables-save.txt`);
-  program(
-    "nft",
-    `grep -s "table $3 $4 {" ${golden}/nft.txt && grep -s "chain $5 {" ${golden}/nft.txt`,
-  );
-  program("sleep", "kill $PPID");
-  const [command, ...args] = startupProbe.exec.command;
-  const { status } = spawnSync(command, args, { env: { PATH: `${folder}:/usr/bin:/bin` } });
-  rmSync(folder, { recursive: true });
+  const { status } = inPod(script, {
+    iptables: `grep -s -- "^-A $4 " ${golden}/iptables-save.txt`,
+    nft: `grep -s "table $3 $4 {" ${golden}/nft.txt && grep -s "chain $5 {" ${golden}/nft.txt`,
+    sleep: "kill $PPID",
+  });
   return status === 0;
 }
 
@@ -109,6 +118,12 @@ it.each(modes)(
     expect(modes.filter((_, index) => answers[index])).toEqual([mode]);
   },
 );
+
+it("gives kube-proxy ten minutes for its first rules", async () => {
+  const [{ startupProbe }] = (await podOf({})).containers;
+
+  expect(startupProbe.timeoutSeconds * startupProbe.failureThreshold).toBe(600);
+});
 
 it("has kubeadm's own configuration follow when no node mounts it any more", async () => {
   const { kubeadms, daemonSet, configMap } = await build();
@@ -133,22 +148,14 @@ it.each([
   },
 );
 
-/** A node's programs, for the script that takes old rules away; returns its exit code and what it called. */
+/** What the script that takes old rules away calls to change the node, and its exit code. */
 function takenAway(sets: string, failures: number, before: "ipvs" | "iptables" = "ipvs") {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-rules-"));
-  const program = (name: string, body: string): void =>
-    writeFileSync(join(folder, name), `#!/bin/sh\necho "${name} $*" >>${folder}/calls\n${body}\n`, {
-      mode: 0o755,
-    });
-  program("ipset", `[ "$1" = destroy ] || printf '${sets}'`);
-  program("iptables-save", "echo ':KUBE-FIREWALL - [0:0]'");
-  program("kube-proxy", `echo >>${folder}/tries; [ $(wc -l <${folder}/tries) -gt ${failures} ]`);
   const script = takeOldRulesAway(before, before === "ipvs" ? "nftables" : "ipvs")!;
-  const { status } = spawnSync("sh", ["-c", script], {
-    env: { PATH: `${folder}:/usr/bin:/bin` },
+  const { status, calls } = inPod(script, {
+    ipset: `[ "$1" = destroy ] || printf '${sets}'`,
+    "iptables-save": "echo ':KUBE-FIREWALL - [0:0]'",
+    "kube-proxy": `echo >>tries; [ $(wc -l <tries) -gt ${failures} ]`,
   });
-  const calls = readFileSync(join(folder, "calls"), "utf8").trim().split("\n");
-  rmSync(folder, { recursive: true });
   return { status, calls: calls.filter((call) => !/list|save/.test(call)) };
 }
 

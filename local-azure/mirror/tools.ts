@@ -128,15 +128,14 @@ const flannel = ofOurOwn(
 );
 
 /** What upstream's end-to-end tests run in pods. */
-const agnhost = ofOurOwn(
-  "agnhost",
-  {},
-  {
-    version: pinned("agnhost", "k8s.io/kubernetes"),
-    binaries: ["agnhost"],
-    typical: "1 min",
-  },
-);
+const agnhost: Tool = {
+  name: "agnhost",
+  version: pinned("agnhost", "k8s.io/kubernetes"),
+  binaries: ["agnhost"],
+  builds: [{ module: "agnhost", ldflags: "-s -w" }],
+  typical: "1 min",
+  downloads: () => undefined,
+};
 
 const pause = ofOurOwn(
   "pause",

@@ -27,6 +27,20 @@ it("can make every image for tests", () => {
   for (const { image } of wanted) expect(ownImage(image)).toBeDefined();
 });
 
+it("gives the images of upstream's tests another shell than busybox's, whose nc they would get", () => {
+  for (const image of ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"]) {
+    const layers = ownImage(`registry.k8s.io/e2e-test-images/${image}`)!.recipe.layers;
+    const above = layers.slice(layers.findIndex(({ kind }) => kind === "busybox") + 1);
+
+    expect(above).toContainEqual(
+      expect.objectContaining({
+        packages: expect.arrayContaining(["dash", "netcat-openbsd"]),
+        links: { "/usr/bin/nc": "nc.openbsd" },
+      }),
+    );
+  }
+});
+
 it("gives kube-proxy's image the shell that upstream's has, which takes old rules away", () => {
   const image = `registry.k8s.io/kube-proxy:v${versions.kubernetes}`;
 

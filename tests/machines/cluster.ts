@@ -113,12 +113,18 @@ export class RealCluster {
   async kubeconfig(): Promise<string> {
     const file = join(this.surroundings.state, "kubeconfig");
     if (!existsSync(file)) {
-      const { kubeconfig } = await this.told();
-      const address = await this.azure.apiAddress(apiNameIn(kubeconfig));
-      if (address === undefined) throw new Error("no API answers yet");
+      const { kubeconfig, address } = await this.api();
       writeWhole(file, reachableHere(kubeconfig, address));
     }
     return file;
+  }
+
+  /** The stack's own kubeconfig, and where the API that it names answers on this host. */
+  private async api() {
+    const { kubeconfig } = await this.told();
+    const address = await this.azure.apiAddress(apiNameIn(kubeconfig));
+    if (address === undefined) throw new Error("no API answers yet");
+    return { kubeconfig, address };
   }
 
   async kubectl(args: readonly string[], input?: string): Promise<string> {
@@ -133,7 +139,7 @@ export class RealCluster {
   /** Runs one of upstream's end-to-end tests by its whole name. */
   async upstreamTest(name: string): Promise<void> {
     const { state: folder, progress, signal } = this.surroundings;
-    const access = { kubectl: this.kubectlPath, kubeconfig: await this.kubeconfig() };
+    const access = { kubectl: this.kubectlPath, ...(await this.api()) };
     await runUpstreamTest(name, { ...access, folder, progress, signal });
   }
 

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { parse, stringify } from "yaml";
 
 import { versions } from "../../components/versions";
+import type { Address } from "../../local-azure/attachment";
+import { apiNameIn } from "../../local-azure/cluster-view";
 import { writeWhole } from "../../local-azure/files";
 import { install, placesOf } from "../../local-azure/installs";
 import { run } from "../../local-azure/machines/qemu/command";
@@ -41,7 +43,10 @@ interface Spec {
 
 export interface UpstreamTestOptions {
   readonly kubectl: string;
+  /** As the stack tells it. */
   readonly kubeconfig: string;
+  /** Where its API answers on this host. */
+  readonly address: Address;
   /** For what is written while it runs. */
   readonly folder: string;
   readonly progress: Progress;
@@ -67,7 +72,11 @@ export async function runUpstreamTest(name: string, options: UpstreamTestOptions
   const command = [...within, placesOf(e2e)["e2e.test"]!, ...flags];
   const ended = await run(command, { signal }).catch((error: unknown) => error);
   if (ended instanceof Interrupted) throw ended;
-  const specs = specsIn(report, ended);
+  expectPassed(specsIn(report, ended));
+}
+
+/** Fails unless one test was run, and passed, and nothing around it failed. */
+export function expectPassed(specs: readonly Spec[]): void {
   const bad = specs.find(({ State }) => !["passed", "skipped"].includes(State));
   if (bad) throw new Error(`it ${bad.State}: ${bad.Failure?.Message ?? ""}`);
   const passed = specs.filter((one) => one.LeafNodeType === "It" && one.State === "passed");
@@ -78,15 +87,17 @@ export async function runUpstreamTest(name: string, options: UpstreamTestOptions
  * The API under its own name, and where that name leads to it: upstream's tests pass over a kubeconfig's
  * tls-server-name, and its certificate is for no address of this host.
  */
-function byName({ kubeconfig, folder }: UpstreamTestOptions) {
-  const config = parse(readFileSync(kubeconfig, "utf8"));
-  const { cluster } = config.clusters[0];
-  const { "tls-server-name": name, ...rest } = cluster;
-  const { hostname, port } = new URL(cluster.server);
-  config.clusters[0].cluster = { ...rest, server: `https://${name}:${port}` };
+export function byName({
+  kubeconfig,
+  address: { host, port },
+  folder,
+}: Pick<UpstreamTestOptions, "kubeconfig" | "address" | "folder">) {
+  const name = apiNameIn(kubeconfig);
+  const config = parse(kubeconfig);
+  config.clusters[0].cluster.server = `https://${name}:${port}`;
   const files = { kubeconfig: join(folder, "e2e.kubeconfig"), hosts: join(folder, "e2e.hosts") };
   writeWhole(files.kubeconfig, stringify(config));
-  writeWhole(files.hosts, `${hostname} localhost ${name}\n`);
+  writeWhole(files.hosts, `${host} localhost ${name}\n`);
   const script = 'mount --bind "$1" /etc/hosts; shift; exec "$@"';
   const within = ["unshare", "--mount", "sh", "-ec", script, "sh", files.hosts];
   return { kubeconfig: files.kubeconfig, within };
