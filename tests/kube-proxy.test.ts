@@ -125,6 +125,13 @@ it("gives kube-proxy ten minutes for its first rules", async () => {
   expect(startupProbe.timeoutSeconds * startupProbe.failureThreshold).toBe(600);
 });
 
+it("is a burstable pod, since the kernel gives a best-effort one the least of a busy node", async () => {
+  const [{ resources }] = (await podOf({})).containers;
+
+  expect(parseFloat(resources.requests.cpu)).toBeGreaterThan(0);
+  expect(resources.limits).toBeUndefined();
+});
+
 it("has kubeadm's own configuration follow when no node mounts it any more", async () => {
   const { kubeadms, daemonSet, configMap } = await build();
 

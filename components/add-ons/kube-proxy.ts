@@ -29,6 +29,9 @@ const minReadySeconds = 5;
 /** Ten minutes for the first rules, of which those of 5,000 Services took nearly five in iptables mode. */
 const patience = { timeoutSeconds: 60, failureThreshold: 10 };
 
+/** kubeadm asks for nothing, and so kube-proxy would come after all other pods on a busy node, and Services with it. */
+const resources = { requests: { cpu: "100m" } };
+
 export interface KubeProxyArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<
@@ -85,6 +88,7 @@ export class KubeProxy extends pulumi.ComponentResource {
           containers: [
             {
               name,
+              resources,
               startupProbe: {
                 exec: { command: ["sh", "-c", untilItWorks(settings.proxyMode)] },
                 ...patience,
