@@ -1,3 +1,10 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
 import { Cni } from "../components/add-ons/cni";
@@ -14,7 +21,12 @@ async function build(
   const resourceGroup = new ResourceGroup("cluster");
   const cni = new Cni(
     "cni",
-    { resourceGroup, settings: { ...sound, ...change }, texts },
+    {
+      resourceGroup,
+      settings: { ...sound, ...change },
+      apiServer: { name: "api.example", port: 6443 },
+      texts,
+    },
     { transformations: [recorder.watch] },
   );
   return { recorder, resourceGroup, cni };
@@ -53,6 +65,43 @@ describe("Flannel", () => {
     expect(inputs.metadata.annotations).toEqual({ "pulumi.com/skipAwait": "true" });
   });
 
+  it("asks the API by its name, as kube-proxy's rules may not be there yet", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    expect(inputs.spec.template.spec.containers[0].env).toEqual(
+      expect.arrayContaining([
+        { name: "KUBERNETES_SERVICE_HOST", value: "api.example" },
+        { name: "KUBERNETES_SERVICE_PORT", value: "6443" },
+      ]),
+    );
+  });
+
+  it("has the node take pods only once flanneld has a subnet for them", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+    const { initContainers, containers } = inputs.spec.template.spec;
+    expect(JSON.stringify(initContainers)).not.toContain("net.d");
+    const [shell, flag, script] = containers[0].lifecycle.postStart.exec.command;
+    const root = mkdtempSync(join(tmpdir(), "zoned-flannel-"));
+    for (const folder of ["run/flannel", "etc/kube-flannel", "etc/cni/net.d"]) {
+      mkdirSync(join(root, folder), { recursive: true });
+    }
+    writeFileSync(join(root, "etc/kube-flannel/cni-conf.json"), "conf");
+    const installed = join(root, "etc/cni/net.d/10-flannel.conflist");
+
+    const hook = spawn(shell, [flag, script.replace(/ \/(run|etc)\//g, ` ${root}/$1/`)]);
+    const ended = once(hook, "exit");
+    await wait(300);
+    expect(existsSync(installed)).toBe(false);
+    writeFileSync(join(root, "run/flannel/subnet.env"), "");
+
+    expect(await ended).toEqual([0, null]);
+    expect(readFileSync(installed, "utf8")).toBe("conf");
+    rmSync(root, { recursive: true });
+  });
+
   it("runs the pinned images", async () => {
     const { recorder } = await build({ cni: "flannel" });
 
@@ -60,7 +109,7 @@ describe("Flannel", () => {
 
     const { initContainers, containers } = inputs.spec.template.spec;
     expect([...initContainers, ...containers].map(({ image }: any) => image.split(":")[1])).toEqual(
-      [versions.flannelCniPlugin, versions.flannel, versions.flannel],
+      [versions.flannelCniPlugin, versions.flannel],
     );
   });
 

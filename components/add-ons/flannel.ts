@@ -6,6 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { Settings } from "../settings";
 import { versions } from "../versions";
+import { type ApiServer, apiServerEnv } from "./api-server";
 import { skipAwait } from "./objects";
 import { netConf } from "./pod-network";
 import { RollOutTarget } from "./roll-out";
@@ -17,6 +18,7 @@ const pluginImage = `ghcr.io/flannel-io/flannel-cni-plugin:${versions.flannelCni
 export interface FlannelArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<Settings, "podCidr">;
+  readonly apiServer: ApiServer;
 }
 
 /**
@@ -29,7 +31,7 @@ export class Flannel extends pulumi.ComponentResource {
 
   constructor(name: string, args: FlannelArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Flannel", name, {}, opts);
-    const { resourceGroup, settings } = args;
+    const { resourceGroup, settings, apiServer } = args;
     const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": "flannel" };
 
@@ -80,7 +82,7 @@ export class Flannel extends pulumi.ComponentResource {
       within,
     );
 
-    const spec = daemonSetSpec();
+    const spec = daemonSetSpec(apiServer);
     new DaemonSet(
       `${name}-daemon-set`,
       {
@@ -117,9 +119,16 @@ const fromField = (name: string, fieldPath: string) => ({
   valueFrom: { fieldRef: { fieldPath } },
 });
 
-function daemonSetSpec() {
+/**
+ * A node is ready as soon as a CNI configuration is there, and gets pods; flannel's plugin fails for each of
+ * them until flanneld has a subnet, and the kubelet tries again all the time.
+ */
+const installCni =
+  "until [ -e /run/flannel/subnet.env ]; do sleep 1; done; " +
+  "cp -f /etc/kube-flannel/cni-conf.json /etc/cni/net.d/10-flannel.conflist";
+
+function daemonSetSpec(apiServer: ApiServer) {
   const labels = { app: "flannel" };
-  const configuration = { name: "flannel-cfg", mountPath: "/etc/kube-flannel/" };
   return {
     selector: { matchLabels: labels },
     template: {
@@ -138,13 +147,6 @@ function daemonSetSpec() {
             args: ["-f", "/flannel", "/opt/cni/bin/flannel"],
             volumeMounts: [{ name: "cni-plugin", mountPath: "/opt/cni/bin" }],
           },
-          {
-            name: "install-cni",
-            image,
-            command: ["cp"],
-            args: ["-f", "/etc/kube-flannel/cni-conf.json", "/etc/cni/net.d/10-flannel.conflist"],
-            volumeMounts: [{ name: "cni", mountPath: "/etc/cni/net.d" }, configuration],
-          },
         ],
         containers: [
           {
@@ -154,14 +156,17 @@ function daemonSetSpec() {
             args: ["--ip-masq", "--kube-subnet-mgr"],
             resources: { requests: { cpu: "100m", memory: "50Mi" } },
             securityContext: { privileged: false, capabilities: { add: ["NET_ADMIN", "NET_RAW"] } },
+            lifecycle: { postStart: { exec: { command: ["sh", "-c", installCni] } } },
             env: [
+              ...apiServerEnv(apiServer),
               fromField("POD_NAME", "metadata.name"),
               fromField("POD_NAMESPACE", "metadata.namespace"),
               { name: "EVENT_QUEUE_DEPTH", value: "5000" },
             ],
             volumeMounts: [
               { name: "run", mountPath: "/run/flannel" },
-              configuration,
+              { name: "cni", mountPath: "/etc/cni/net.d" },
+              { name: "flannel-cfg", mountPath: "/etc/kube-flannel/" },
               { name: "xtables-lock", mountPath: "/run/xtables.lock" },
             ],
           },
