@@ -336,6 +336,23 @@ found() {
   rm "$state/founding"
 }
 
+# etcd has two seconds for each answer, whatever kubeadm's timeouts say, and some questions are asked
+# once only (cmd/kubeadm/app/util/etcd/etcd.go). This phase goes on from where it was when it is run again.
+kubeadm_join() {
+  local said=$run/kubeadm-join code=0 tries=5
+  local before=preflight,control-plane-prepare,check-etcd,kubelet-start,etcd-join
+  kubeadm join --config "$join_config" 2>&1 | tee "$said" || code=$?
+  while ((code != 0 && tries-- > 0)) && grep --quiet 'execution phase etcd-join:' "$said"; do
+    sleep 5
+    say "etcd did not answer kubeadm in time; asking again"
+    code=0
+    kubeadm join phase etcd-join --config "$join_config" 2>&1 | tee "$said" || code=$?
+    ((code != 0)) ||
+      kubeadm join --config "$join_config" --skip-phases "$before" 2>&1 | tee "$said" || code=$?
+  done
+  return "$code"
+}
+
 join() {
   local code=0
   if is_half_done; then undo_join; fi
@@ -344,7 +361,7 @@ join() {
     forget_member
   fi
   forget_node
-  kubeadm join --config "$join_config" || code=$?
+  kubeadm_join || code=$?
   if ((code != 0)); then
     # In a process of its own, so that its first failure ends it: what etcd still counts is not reset.
     "$BASH" "$0" undo_join || say "the join could not be undone yet; the next try begins with that"

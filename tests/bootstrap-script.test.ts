@@ -307,6 +307,39 @@ describe("a control plane", () => {
     expect(machine.read("/etc/kubernetes/pki/ca.key")).toBe(caKey);
   });
 
+  const withEtcdThatAnswersLate = (times: number) => {
+    const machine = machineIn({ failing: { join: times } });
+    machine.program(
+      "kubeadm",
+      programs.kubeadm
+        .replace("join went wrong", "error: error execution phase etcd-join: deadline exceeded")
+        .replace("exit 7", "exit 1"),
+    );
+    return machine;
+  };
+
+  it("goes on with kubeadm's own phase when etcd did not answer it in time, and undoes nothing", async () => {
+    const machine = withEtcdThatAnswersLate(2);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.callsOf("kubeadm").filter((call) => call.startsWith("join"))).toEqual([
+      "join --config /etc/zoned/kubeadm-join.yaml",
+      "join phase etcd-join --config /etc/zoned/kubeadm-join.yaml",
+      "join phase etcd-join --config /etc/zoned/kubeadm-join.yaml",
+      "join --config /etc/zoned/kubeadm-join.yaml --skip-phases preflight,control-plane-prepare,check-etcd,kubelet-start,etcd-join",
+    ]);
+    expect(deeds(machine)).toEqual(["join", "join", "join", "join"]);
+  });
+
+  it("undoes a join to which etcd does not answer at all", async () => {
+    const machine = withEtcdThatAnswersLate(6);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual([...Array(6).fill("join"), "reset", "join"]);
+  });
+
   it("undoes what an earlier run left half joined before it does anything else", async () => {
     const machine = machineIn({ members: [peer, stale], node: true });
     machine.write("/etc/kubernetes/kubelet.conf", "");
