@@ -238,12 +238,20 @@ mint_credential() {
   kubeadm init phase certs etcd-healthcheck-client --config "$init_config" >/dev/null
 }
 
+# The API says where the other control planes' etcd is, once: when etcd lacks a majority, because of the
+# very member that is to be removed, the API answers nobody.
+etcd_endpoints() {
+  local known=$run/etcd-endpoints
+  [[ -s $known ]] || kubectl_join get pods --namespace kube-system --selector component=etcd --output json |
+    jq --raw-output '.items[].metadata.annotations
+      ["kubeadm.kubernetes.io/etcd.advertise-client-urls"] // empty' >"$known"
+  cat "$known"
+}
+
 # etcd's own HTTP interface at the other control planes needs neither their kubelets nor an image.
 etcd_members() {
   local verb=$1 data=$2 endpoint endpoints
-  endpoints=$(kubectl_join get pods --namespace kube-system --selector component=etcd --output json |
-    jq --raw-output '.items[].metadata.annotations
-      ["kubeadm.kubernetes.io/etcd.advertise-client-urls"] // empty')
+  endpoints=$(etcd_endpoints)
   for endpoint in $endpoints; do
     [[ $endpoint == "https://$address:"* ]] && continue
     curl --silent --show-error --fail --connect-timeout 5 --max-time 30 --noproxy '*' \

@@ -307,6 +307,26 @@ describe("a control plane", () => {
     expect(machine.read("/etc/kubernetes/pki/ca.key")).toBe(caKey);
   });
 
+  it("takes its member out of etcd also while the API answers nobody for want of a majority", async () => {
+    const machine = machineIn({ failing: { join: 1 } });
+    const members = JSON.stringify({ members: [peer, stale] });
+    machine.program(
+      "kubeadm",
+      programs.kubeadm.replace(
+        "join*)",
+        `join*) (($(cat "$root/failing/join") == 0)) || echo '${members}' >"$root/members";`,
+      ),
+    );
+    machine.program(
+      "kubectl",
+      `if grep --quiet ${stale.ID} "$root/members"; then exit 1; fi\n${programs.kubectl}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["join", "remove member", "reset", "join"]);
+  });
+
   const withEtcdThatAnswersLate = (times: number) => {
     const machine = machineIn({ failing: { join: times } });
     machine.program(

@@ -30,10 +30,9 @@ export class Findings {
       ({ sentence, outcome }) => sentence === claim.sentence && outcome === "passed",
     );
 
+  /** Whether all of it was asked and is true. */
   isWell = (chapter: Chapter): boolean =>
-    this.of(chapter).every(({ outcome }) => outcome === "passed");
-
-  isWhole = (chapter: Chapter): boolean => this.of(chapter).length === chapter.claims.length;
+    chapter.claims.every((claim) => this.hasPassed(chapter, claim));
 
   forget({ name }: Chapter): void {
     this.report = {

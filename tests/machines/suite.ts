@@ -32,9 +32,9 @@ export async function testMachines(
   try {
     for (const chapter of chaptersOf(only)) {
       const state = join(folder, chapter.key);
-      // Its machines are gone: what is known of them is all that will be, or of no more use.
       if (!existsSync(state)) {
-        if (record.isWhole(chapter)) continue;
+        if (record.isWell(chapter)) continue;
+        // Of machines that are gone nothing more can be found out.
         record.forget(chapter);
       }
       const isWell = await tell(chapter, state, record, progress, signal);
