@@ -57,6 +57,9 @@ const nodeRegistration = (
 ) => ({
   name,
   criSocket: criSocket(settings),
+  ...(settings.kubeadm.ignorePreflightErrors.length > 0 && {
+    ignorePreflightErrors: [...settings.kubeadm.ignorePreflightErrors].sort(),
+  }),
   // Left out, kubeadm would taint control planes; an empty list means none.
   taints: taints.map(({ key, value, effect }) => ({ key, value, effect })),
   kubeletExtraArgs: args(

@@ -33,6 +33,8 @@ export interface KubeadmExtras {
   readonly schedulerExtraArgs: Readonly<Record<string, string>>;
   readonly etcdExtraArgs: Readonly<Record<string, string>>;
   readonly kubeletExtraArgs: Readonly<Record<string, string>>;
+  /** Names of kubeadm's checks that only warn then, such as `NumCPU`. */
+  readonly ignorePreflightErrors: readonly string[];
   /** Fields of v1beta4's Timeouts, such as `controlPlaneComponentHealthCheck: 10m0s`. */
   readonly timeouts: Readonly<Record<string, string>>;
   /** Text of each patch by file name, which kubeadm reads as `target[suffix][+type].extension`. */

@@ -7,7 +7,7 @@ import { parse, stringify } from "yaml";
 import { writeWhole } from "./files";
 import { messageOf, Trouble } from "./trouble";
 
-type Values = Record<string, unknown>;
+export type Values = Record<string, unknown>;
 
 interface StackFile extends Record<string, unknown> {
   config?: Values;

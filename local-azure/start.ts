@@ -18,6 +18,7 @@ import { hostSettings } from "./machines/kinds";
 import { settleMachines } from "./machines/settle";
 import { type Progress, spoken } from "./progress";
 import { checkout, Rehearsal } from "./rehearsal";
+import { stackSettings } from "./stack-config";
 import { Trouble } from "./trouble";
 
 export interface StartOptions {
@@ -56,7 +57,8 @@ export async function start(
   const release = hold(state);
   try {
     const binaries = await prepareBinaries({ progress, signal });
-    await settleMachines(state, stack, { progress, signal, scale: qemu?.scale });
+    const settings = stackSettings(checkout, stack);
+    await settleMachines(state, settings, { progress, signal, scale: qemu?.scale });
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
     const unfollow = followMachines(azure, progress);

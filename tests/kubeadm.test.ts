@@ -38,6 +38,7 @@ const extras: KubeadmSettings["kubeadm"] = {
   schedulerExtraArgs: { "leader-elect-lease-duration": "120s" },
   etcdExtraArgs: { "heartbeat-interval": "500", "unsafe-no-fsync": "true" },
   kubeletExtraArgs: { "node-status-update-frequency": "20s" },
+  ignorePreflightErrors: ["NumCPU", "Mem"],
   timeouts: { controlPlaneComponentHealthCheck: "10m0s", etcdAPICall: "15m0s" },
   patches: { "kube-apiserver+strategic.yaml": "metadata:\n  labels: { patched: yes }\n" },
 };
@@ -254,11 +255,25 @@ it.each(["InitConfiguration", "JoinConfiguration"])(
   },
 );
 
+it.each(["InitConfiguration", "JoinConfiguration"])(
+  "leaves kubeadm's checks as they are in %s, but for those that are to be ignored",
+  (kind) => {
+    const ignored = (kubeadm: KubeadmSettings["kubeadm"]) =>
+      object(kind, { ...sound, kubeadm }).nodeRegistration.ignorePreflightErrors;
+
+    expect(ignored(sound.kubeadm)).toBeUndefined();
+    expect(ignored(extras)).toEqual(["Mem", "NumCPU"]);
+  },
+);
+
 it("renders the same bytes whatever order the settings come in", () => {
   const reversed = (values: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(values).reverse());
   const shuffled = Object.fromEntries(
-    Object.entries(extras).map(([key, values]) => [key, reversed(values)]),
+    Object.entries(extras).map(([key, values]) => [
+      key,
+      Array.isArray(values) ? [...values].reverse() : reversed(values),
+    ]),
   ) as unknown as typeof extras;
 
   expect([...files({ ...sound, kubeadm: shuffled })]).toEqual([

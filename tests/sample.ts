@@ -48,6 +48,7 @@ export const sound: Settings = {
     schedulerExtraArgs: {},
     etcdExtraArgs: {},
     kubeletExtraArgs: {},
+    ignorePreflightErrors: [],
     timeouts: {},
     patches: {},
   },

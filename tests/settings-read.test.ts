@@ -87,6 +87,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
       schedulerExtraArgs: { c: "3" },
       etcdExtraArgs: { d: "4" },
       kubeletExtraArgs: { e: "5" },
+      ignorePreflightErrors: ["NumCPU"],
       timeouts: { discovery: "6m" },
       patches: { "etcd.yaml": "{}" },
     },

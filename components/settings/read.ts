@@ -126,6 +126,11 @@ export function readKubeadm(raw: unknown, problems: Report): KubeadmExtras {
     schedulerExtraArgs: read("schedulerExtraArgs"),
     etcdExtraArgs: read("etcdExtraArgs"),
     kubeletExtraArgs: read("kubeletExtraArgs"),
+    ignorePreflightErrors: readTexts(
+      "kubeadm.ignorePreflightErrors",
+      given["ignorePreflightErrors"] ?? [],
+      problems,
+    ),
     timeouts: read("timeouts"),
     patches: read("patches"),
   };

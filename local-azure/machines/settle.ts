@@ -1,20 +1,20 @@
 import { rmSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
+import type { Settings } from "../../components/settings";
 import { machinesOf } from "../../components/topology";
 import type { InstallOptions } from "../installs";
 import { runningDaemon } from "../daemons";
-import { checkout } from "../rehearsal";
-import { stackSettings } from "../stack-config";
+import type { Values } from "../stack-config";
 import { Trouble } from "../trouble";
 import { hostSettings, writeHostSettings } from "./kinds";
 import { availableMib } from "./qemu/memory";
 import { prepareMachines } from "./qemu/prepare";
-import { checkFits, type Sized } from "./qemu/sizes";
+import { checkFits, crowd, type Sized } from "./qemu/sizes";
 
-/** The machines of a stack, as far as its file tells; what it leaves out are the program's defaults. */
-function plannedMachines(stack: string): readonly Sized[] {
-  const given = stackSettings(checkout, stack);
+/** The machines of a stack, as far as its settings tell; what they leave out are the program's defaults. */
+function plannedMachines(given: Values): readonly Sized[] {
   const size = "Standard_D2s_v5";
   const zones = (given["zones"] as string[] | undefined) ?? ["1", "2", "3"];
   const pools = (given["workerPools"] as Partial<Pool>[] | undefined) ?? [{ count: 2 }];
@@ -35,12 +35,12 @@ function plannedMachines(stack: string): readonly Sized[] {
 type Pool = Parameters<typeof machinesOf>[0]["workerPools"][number];
 
 /**
- * Settles what machines of this state folder are, once: real machines cannot become played ones, nor the
- * other way round. Where they are real, all that they need is made ready.
+ * Settles what machines of this state folder are, by their stack's settings, once: real machines cannot
+ * become played ones, nor the other way round. Where they are real, all that they need is made ready.
  */
 export async function settleMachines(
   state: string,
-  stack: string,
+  stack: Values,
   options: InstallOptions & { readonly scale: number | undefined },
 ): Promise<void> {
   const { scale } = options;
@@ -59,5 +59,10 @@ export async function settleMachines(
   const settings = await prepareMachines({ ...options, scale });
   if (runs) return;
   checkFits(machines, scale, settings.accelerator, availableMib());
-  writeHostSettings(state, settings);
+  const { ignorePreflightErrors = [] } = (stack["kubeadm"] ?? {}) as Partial<Settings["kubeadm"]>;
+  const controlPlanes = Number(stack["controlPlaneCount"] ?? 1);
+  const isCrowded =
+    settings.accelerator === "tcg" &&
+    crowd(controlPlanes, availableParallelism(), ignorePreflightErrors);
+  writeHostSettings(state, { ...settings, isCrowded });
 }

@@ -18,8 +18,9 @@ import { Namespaces } from "../../local-azure/machines/qemu/namespaces";
 import { defaultScale } from "../../local-azure/machines/qemu/sizes";
 import { settleMachines } from "../../local-azure/machines/settle";
 import type { Progress } from "../../local-azure/progress";
-import { Rehearsal, type Run } from "../../local-azure/rehearsal";
+import { checkout, Rehearsal, type Run } from "../../local-azure/rehearsal";
 import { subscriptionPath } from "../../local-azure/resource-manager/ids";
+import { stackSettings } from "../../local-azure/stack-config";
 import { runUpstreamTest } from "./upstream-test";
 
 const stack = "machines";
@@ -57,7 +58,8 @@ export class RealCluster {
     const options = { progress, signal };
     mkdirSync(state, { recursive: true, mode: 0o700 });
     const binaries = await prepareBinaries(options);
-    await settleMachines(state, stack, { ...options, scale: defaultScale });
+    const asked = { ...stackSettings(checkout, stack), ...settings };
+    await settleMachines(state, asked, { ...options, scale: defaultScale });
     if (!runningDaemon(state)) ownMirror(state);
     const azure = await ensureDaemon({ state, binaries }, progress, signal);
     const base = { state, stack, binaries, azure, progress, signal };

@@ -26,6 +26,11 @@ export const kubeadmCases: Cases = {
       says: `kubeadm.${component}ExtraArgs.--v is not the name of an argument`,
     })),
     {
+      flaw: "text for a list of checks",
+      values: kubeadm("ignorePreflightErrors", "NumCPU"),
+      says: "kubeadm.ignorePreflightErrors is",
+    },
+    {
       flaw: "an unknown time-out",
       values: kubeadm("timeouts", { discover: "5m" }),
       says: "did you mean discovery?",

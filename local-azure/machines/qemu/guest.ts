@@ -83,12 +83,12 @@ export class Guest {
     await this.host.namespaces.plug(plug);
     if (this.process.isAlive) return;
     const { vm, files, host } = this;
-    const { qemu, image, accelerator, scale, cores } = host;
+    const { qemu, image, accelerator, scale, cores, isCrowded } = host;
     const isNew = !existsSync(files.disk);
     if (isNew) await createDisk(qemu, image.disk, files.disk);
     writeSeed(files.seed, seedFiles(vm, plug));
     const isWaitedFor = accelerator === "kvm" || plug.isBalanced;
-    const shape = shapeOf(vm.size, scale, mostCores(cores, isWaitedFor));
+    const shape = shapeOf(vm.size, scale, mostCores(cores, isWaitedFor, isCrowded));
     const words = argumentsOf({
       ...{ name: vm.name, uuid: vm.vmId, shape, plug, files },
       ...{ kernel: image.kernel, initrd: image.initrd, accelerator },

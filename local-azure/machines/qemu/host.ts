@@ -17,6 +17,8 @@ export interface HostSettings {
   readonly mirror: string;
   /** How much of a size's memory its machine gets. */
   readonly scale: number;
+  /** Whether not even control planes have two processors here, though kubeadm wants them to. */
+  readonly isCrowded: boolean;
 }
 
 /** What all machines of a state folder share. */

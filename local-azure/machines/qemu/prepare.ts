@@ -11,7 +11,7 @@ import { prepareQemu } from "./qemu-package";
 /** Everything that real machines need, from nothing; what is cached is taken from there. */
 export async function prepareMachines(
   options: InstallOptions & { readonly scale: number },
-): Promise<HostSettings> {
+): Promise<Omit<HostSettings, "isCrowded">> {
   if (process.platform !== "linux" || process.arch !== "x64" || process.getuid?.() !== 0) {
     throw new Trouble(
       "real machines need root on a Linux x64 host: their networks are namespaces, and their image is made " +

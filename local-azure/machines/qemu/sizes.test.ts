@@ -1,4 +1,4 @@
-import { checkFits, mostCores, neededMib, shapeOf } from "./sizes";
+import { checkFits, crowd, mostCores, neededMib, shapeOf } from "./sizes";
 
 const three = ["cp-1", "workers-1", "workers-2"].map((name) => ({ name, size: "Standard_B2s" }));
 
@@ -9,12 +9,19 @@ test("memory is scaled and processors are not, but for what the host has", () =>
 });
 
 test("a host with one processor still gives the two that kubeadm wants", () => {
-  expect(mostCores(1, true)).toBe(2);
+  expect(mostCores(1, true, false)).toBe(2);
 });
 
 test("of played processors a machine has one, unless others wait for it", () => {
-  expect(shapeOf("Standard_B2s", 0.75, mostCores(16, false)).cores).toBe(1);
-  expect(shapeOf("Standard_B2s", 0.75, mostCores(16, true)).cores).toBe(2);
+  expect(shapeOf("Standard_B2s", 0.75, mostCores(16, false, false)).cores).toBe(1);
+  expect(shapeOf("Standard_B2s", 0.75, mostCores(16, true, false)).cores).toBe(2);
+});
+
+test("control planes that outnumber the host's processors have one each, if kubeadm does not mind", () => {
+  expect(crowd(3, 2, ["NumCPU"])).toBe(true);
+  expect(crowd(3, 2, [])).toBe(false);
+  expect(crowd(3, 4, ["NumCPU"])).toBe(false);
+  expect(mostCores(2, true, true)).toBe(1);
 });
 
 test("machines that just fit are admitted, and one MiB less refuses them", () => {

@@ -32,12 +32,19 @@ const overheadMib = (accelerator: Accelerator): number =>
 /** kubeadm wants two processors of a control plane. */
 const fewestCores = 2;
 
+/** Whether control planes outnumber the host's processors, and kubeadm lets them have but one each. */
+export const crowd = (
+  controlPlanes: number,
+  hostCores: number,
+  ignoredChecks: readonly string[],
+): boolean => controlPlanes > hostCores && ignoredChecks.includes("NumCPU");
+
 /**
- * How many processors a machine has here at most. Two that are played and share one of the host's wait for
- * each other, so a machine has one then, unless it is a control plane.
+ * How many processors a machine has here at most. Those that are played and share one of the host's wait for
+ * each other, so a machine has one then, unless it is a control plane that is not one of too many.
  */
-export const mostCores = (hostCores: number, isWaitedFor: boolean): number =>
-  isWaitedFor ? Math.max(fewestCores, hostCores) : 1;
+export const mostCores = (hostCores: number, isWaitedFor: boolean, isCrowded: boolean): number =>
+  isWaitedFor && !isCrowded ? Math.max(fewestCores, hostCores) : 1;
 
 /** A size as memory, scaled, and as cores, of which there are so many at most. */
 export function shapeOf(size: string, scale: number, most: number): Shape {
