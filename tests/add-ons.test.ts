@@ -229,7 +229,10 @@ describe("the roll-out", () => {
     expect(replaced[0]).not.toBe(first[0]);
     expect(replaced[1]).not.toBe(first[1]);
     const [flannel, nodeManager] = await awaitedFor({ apiName: "other.example" });
-    expect(flannel).toBe(first[0]);
+    expect(flannel).not.toBe(first[0]);
     expect(nodeManager).not.toBe(first[1]);
+    const switched = await awaitedFor({ settings: { proxyMode: "nftables" } });
+    expect(switched.slice(0, 2)).toEqual(first.slice(0, 2));
+    expect(switched[2]).not.toBe(first[2]);
   });
 });
