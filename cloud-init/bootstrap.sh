@@ -344,19 +344,24 @@ found() {
   rm "$state/founding"
 }
 
+# Keeps what it says, which tells which of its phases failed.
+run_kubeadm() { kubeadm "$@" 2>&1 | tee "$run/kubeadm-said"; }
+
 # etcd has two seconds for each answer, whatever kubeadm's timeouts say, and some questions are asked
 # once only (cmd/kubeadm/app/util/etcd/etcd.go). This phase goes on from where it was when it is run again.
 kubeadm_join() {
-  local said=$run/kubeadm-join code=0 tries=5
+  local code=0 tries=5
   local before=preflight,control-plane-prepare,check-etcd,kubelet-start,etcd-join
-  kubeadm join --config "$join_config" 2>&1 | tee "$said" || code=$?
-  while ((code != 0 && tries-- > 0)) && grep --quiet 'execution phase etcd-join:' "$said"; do
+  run_kubeadm join --config "$join_config" || code=$?
+  while ((code != 0 && tries-- > 0)) &&
+    grep --quiet 'execution phase etcd-join:' "$run/kubeadm-said"; do
     sleep 5
     say "etcd did not answer kubeadm in time; asking again"
     code=0
-    kubeadm join phase etcd-join --config "$join_config" 2>&1 | tee "$said" || code=$?
-    ((code != 0)) ||
-      kubeadm join --config "$join_config" --skip-phases "$before" 2>&1 | tee "$said" || code=$?
+    {
+      run_kubeadm join phase etcd-join --config "$join_config" &&
+        run_kubeadm join --config "$join_config" --skip-phases "$before"
+    } || code=$?
   done
   return "$code"
 }

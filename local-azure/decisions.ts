@@ -41,7 +41,7 @@ export async function decide(question: Question): Promise<Values> {
 }
 
 async function answers({ program, stack, settings, progress }: Question): Promise<Decision[]> {
-  const given: Values = { ...stackSettings(program, stack), ...settings };
+  const given = stackSettings(program, stack, settings);
   const found: Decision[] = [];
   if (given["apiAccessCidrs"] === undefined) {
     found.push({

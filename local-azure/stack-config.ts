@@ -40,14 +40,15 @@ export function projectOf(program: string): string {
   return name;
 }
 
-/** The settings of a stack's file in the checkout, by bare key; empty without such a file. */
-export function stackSettings(program: string, stack: string): Values {
+/** The settings of a stack's file in the checkout, by bare key, below those that are given; without such a file only these. */
+export function stackSettings(program: string, stack: string, above: Values = {}): Values {
   const project = projectOf(program);
   const file = join(program, `Pulumi.${stack}.yaml`);
   const { config = {} } = existsSync(file) ? read(file) : {};
-  return Object.fromEntries(
+  const below = Object.fromEntries(
     Object.entries(config).map(([key, value]) => [key.replace(`${project}:`, ""), value]),
   );
+  return { ...below, ...above };
 }
 
 /**
@@ -60,10 +61,9 @@ export function writeConfig({ program, stack, file, settings }: ConfigSource): W
   const original = join(program, `Pulumi.${stack}.yaml`);
   const document: StackFile = existsSync(original) ? { ...read(original) } : {};
   for (const key of ofItsOwner) delete document[key];
-  const merged: Values = { ...stackSettings(program, stack), ...settings };
   const config: Values = {};
   const unreadable: string[] = [];
-  for (const [key, value] of Object.entries(merged)) {
+  for (const [key, value] of Object.entries(stackSettings(program, stack, settings))) {
     const full = key.includes(":") ? key : `${project}:${key}`;
     if (isSecure(value)) unreadable.push(full);
     else if (value !== undefined) config[full] = value;

@@ -146,6 +146,10 @@ const machineIn = (world: Partial<World> = {}, payload: Payload = controlPlane) 
   return machine;
 };
 
+/** Lets kubeadm's join do this first. */
+const beforeJoining = (machine: FakeMachine, commands: string): void =>
+  machine.program("kubeadm", programs.kubeadm.replace("join*)", `join*) ${commands};`));
+
 const bootstrap = (machine: FakeMachine, env: Record<string, string> = { LIMIT: "20" }) =>
   machine.run(script, [], env);
 
@@ -292,13 +296,7 @@ describe("a control plane", () => {
   it("undoes a join that failed half-way, member first, and tries again", async () => {
     const machine = machineIn({ failing: { join: 1 } });
     const members = JSON.stringify({ members: [peer, stale] });
-    machine.program(
-      "kubeadm",
-      programs.kubeadm.replace(
-        "join*)",
-        `join*) touch "$root/node"; echo '${members}' >"$root/members";`,
-      ),
-    );
+    beforeJoining(machine, `touch "$root/node"; echo '${members}' >"$root/members"`);
 
     expect((await bootstrap(machine)).code).toBe(0);
 
@@ -310,12 +308,9 @@ describe("a control plane", () => {
   it("takes its member out of etcd also while the API answers nobody for want of a majority", async () => {
     const machine = machineIn({ failing: { join: 1 } });
     const members = JSON.stringify({ members: [peer, stale] });
-    machine.program(
-      "kubeadm",
-      programs.kubeadm.replace(
-        "join*)",
-        `join*) (($(cat "$root/failing/join") == 0)) || echo '${members}' >"$root/members";`,
-      ),
+    beforeJoining(
+      machine,
+      `(($(cat "$root/failing/join") == 0)) || echo '${members}' >"$root/members"`,
     );
     machine.program(
       "kubectl",
@@ -380,12 +375,9 @@ describe("a control plane", () => {
 
   it("resets nothing after a failed join either, while etcd may count it as a member", async () => {
     const machine = machineIn();
-    machine.program(
-      "kubeadm",
-      programs.kubeadm.replace(
-        "join*)",
-        'join*) mkdir "$root/failing"; echo 1000 >"$root/failing/member-list"; echo 1 >"$root/failing/join";',
-      ),
+    beforeJoining(
+      machine,
+      'mkdir "$root/failing"; echo 1000 >"$root/failing/member-list"; echo 1 >"$root/failing/join"',
     );
 
     expect((await bootstrap(machine)).code).not.toBe(0);
@@ -564,7 +556,7 @@ describe.each([
 describe("a failure", () => {
   it("ends with the log's end, the step and its exit code, in the 4 KB that Azure shows", async () => {
     const machine = machineIn({ failing: { join: 100 } }, worker);
-    machine.program("kubeadm", programs.kubeadm.replace("join*)", "join*) seq 100000;"));
+    beforeJoining(machine, "seq 100000");
 
     const outcome = await bootstrap(machine);
 
@@ -740,12 +732,9 @@ describe("secrets", () => {
 
   it("are written for root alone", async () => {
     const machine = machineIn();
-    machine.program(
-      "kubeadm",
-      programs.kubeadm.replace(
-        "join*)",
-        'join*) stat -c "%a %n" "$root"/etc/zoned/* "$root"/etc/kubernetes/pki/*.key >"$root/modes";',
-      ),
+    beforeJoining(
+      machine,
+      'stat -c "%a %n" "$root"/etc/zoned/* "$root"/etc/kubernetes/pki/*.key >"$root/modes"',
     );
     await bootstrap(machine);
 

@@ -58,7 +58,7 @@ export class RealCluster {
     const options = { progress, signal };
     mkdirSync(state, { recursive: true, mode: 0o700 });
     const binaries = await prepareBinaries(options);
-    const asked = { ...stackSettings(checkout, stack), ...settings };
+    const asked = stackSettings(checkout, stack, settings);
     await settleMachines(state, asked, { ...options, scale: defaultScale });
     if (!runningDaemon(state)) ownMirror(state);
     const azure = await ensureDaemon({ state, binaries }, progress, signal);

@@ -30,6 +30,7 @@ test("a run that was interrupted is gone on with: what was true is known, the re
     false,
     false,
   ]);
+  expect(next.isWell(chapter)).toBe(false);
 });
 
 test("a chapter is well when all of it was asked and is true, and is asked again otherwise", () => {
@@ -58,6 +59,7 @@ test("a claim that is asked again stays in its place in the report", () => {
 test("after a run that came to its end, the next one begins anew", () => {
   const whole = new Findings(folder);
   for (const { sentence } of chapter.claims) whole.add(found(sentence, "passed"));
+  expect(whole.isWell(chapter)).toBe(true);
   whole.close();
 
   expect(existsSync(join(folder, "report.md"))).toBe(true);
