@@ -12,6 +12,12 @@ type Wanted = Readonly<Record<string, string>>;
 /** What a lab of kube-proxy runs besides the tools of a rehearsal. */
 export const forLab: Wanted = { ip: "iproute2", iptables: "iptables", nft: "nftables" };
 
+/** What real machines are made with, besides what their mirror is. */
+export const forMachines: Wanted = {
+  ...{ ip: "iproute2", mke2fs: "e2fsprogs", mmdebstrap: "mmdebstrap", nft: "nftables" },
+  ...{ sysctl: "procps", unshare: "util-linux" },
+};
+
 /** What the tests run besides them. */
 const forTests: Wanted = {
   shellcheck: "shellcheck",

@@ -56,9 +56,9 @@ export async function start(
   const since = Date.now();
   const release = hold(state);
   try {
-    const binaries = await prepareBinaries({ progress, signal });
     const settings = stackSettings(checkout, stack);
     await settleMachines(state, settings, { progress, signal, scale: qemu?.scale });
+    const binaries = await prepareBinaries({ progress, signal });
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
     const unfollow = followMachines(azure, progress);

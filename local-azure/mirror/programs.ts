@@ -5,7 +5,7 @@ import { onPath } from "../engine";
 import { Interrupted, messageOf, Trouble } from "../trouble";
 
 /** What a mirror is made with: command and Debian's package of it. */
-const needed = {
+export const forMirror = {
   "apt-get": "apt",
   "dpkg-deb": "dpkg",
   gpg: "gnupg",
@@ -15,7 +15,7 @@ const needed = {
 
 /** @throws Trouble that names every program that is missing */
 export function checkPrograms(path = process.env.PATH): void {
-  const missing = Object.entries(needed).filter(([command]) => onPath(command, path) === undefined);
+  const missing = Object.entries(forMirror).filter(([command]) => onPath(command, path) === undefined);
   if (missing.length === 0) return;
   throw new Trouble(
     `a mirror is made with ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +

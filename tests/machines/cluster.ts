@@ -57,9 +57,9 @@ export class RealCluster {
     const { state, settings, progress, signal } = surroundings;
     const options = { progress, signal };
     mkdirSync(state, { recursive: true, mode: 0o700 });
-    const binaries = await prepareBinaries(options);
     const asked = stackSettings(checkout, stack, settings);
     await settleMachines(state, asked, { ...options, scale: defaultScale });
+    const binaries = await prepareBinaries(options);
     if (!runningDaemon(state)) ownMirror(state);
     const azure = await ensureDaemon({ state, binaries }, progress, signal);
     const base = { state, stack, binaries, azure, progress, signal };

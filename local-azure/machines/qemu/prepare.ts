@@ -1,7 +1,9 @@
 import { availableParallelism } from "node:os";
 
+import { debianPackages, forMachines } from "../../debian";
 import type { InstallOptions } from "../../installs";
 import { prepareMirror } from "../../mirror/mirror";
+import { forMirror } from "../../mirror/programs";
 import { Trouble } from "../../trouble";
 import { prepareBaseImage } from "./base-image";
 import type { HostSettings } from "./host";
@@ -18,7 +20,8 @@ export async function prepareMachines(
         "with another system's own tools. Run it as root, or leave --machines out.",
     );
   }
-  const { progress, scale } = options;
+  const { progress, signal, scale } = options;
+  await debianPackages(progress, signal, { ...forMachines, ...forMirror });
   const [qemu, mirror] = await Promise.all([
     prepareQemu(options),
     prepareMirror({ ...options, system: "debian-13" }),
