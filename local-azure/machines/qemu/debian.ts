@@ -64,6 +64,8 @@ export const early: readonly ImageFile[] = [
 ];
 
 export const late: readonly ImageFile[] = [
+  // Pods of a machine with one processor weigh 39 to the 100 of kubelet and runc: etcd would get an eighth of it.
+  { path: "/etc/systemd/system/system.slice.d/zoned.conf", text: "[Slice]\nCPUWeight=20\n" },
   { path: "/etc/fstab", text: `/dev/vda / ext4 noatime,errors=remount-ro 0 0\n${runc.mount}\n` },
   { path: "/etc/hostname", text: "localhost\n" },
   { path: "/etc/apt/sources.list", text: "" },
