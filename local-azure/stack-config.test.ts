@@ -39,6 +39,14 @@ it("puts the rehearsal's settings above the stack's, and leaves the stack's file
   expect(readFileSync(join(program, "Pulumi.dev.yaml"), "utf8")).toBe(text);
 });
 
+it("writes a text of several lines as it stands, since the engine reads a folded one otherwise", () => {
+  const text = `    zoned:patch: |\n      spec:\n        # ${"so long ".repeat(20)}\n        replicas: 3\n`;
+
+  write(`config:\n${text}`);
+
+  expect(readFileSync(file, "utf8").replace(/^ +/gm, "")).toContain(text.replace(/^ +/gm, ""));
+});
+
 it("takes a setting away where it is given as undefined", () => {
   write("config:\n  zoned:cni: canal\n", { cni: undefined });
 

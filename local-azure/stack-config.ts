@@ -69,7 +69,9 @@ export function writeConfig({ program, stack, file, settings }: ConfigSource): W
     else if (value !== undefined) config[full] = value;
   }
   const salt = existsSync(file) ? read(file).encryptionsalt : undefined;
-  writeWhole(file, stringify({ ...document, config, ...(salt && { encryptionsalt: salt }) }));
+  const written = { ...document, config, ...(salt && { encryptionsalt: salt }) };
+  // Where long lines are folded, the engine's YAML reads an empty line more than was written.
+  writeWhole(file, stringify(written, { lineWidth: 0 }));
   return { unreadable };
 }
 
