@@ -15,7 +15,9 @@ export const forMirror = {
 
 /** @throws Trouble that names every program that is missing */
 export function checkPrograms(path = process.env.PATH): void {
-  const missing = Object.entries(forMirror).filter(([command]) => onPath(command, path) === undefined);
+  const missing = Object.entries(forMirror).filter(
+    ([command]) => onPath(command, path) === undefined,
+  );
   if (missing.length === 0) return;
   throw new Trouble(
     `a mirror is made with ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
