@@ -136,7 +136,8 @@ export const nodeClaims: readonly Claim[] = [
           [kind, slice],
           ["cgroup2fs", "/sys/fs/cgroup/kubepods.slice"],
         );
-        if (!/kubepods-besteffort-pod[0-9a-f_]+\.slice\/cri-containerd-/.test(proxy)) {
+        // It asks for a share of the processors, and for no more than that.
+        if (!/kubepods-burstable-pod[0-9a-f_]+\.slice\/cri-containerd-/.test(proxy)) {
           throw new Error(
             `kube-proxy of ${name} is in ${proxy}, expected a scope of containerd's below kubepods.slice`,
           );
