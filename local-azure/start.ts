@@ -15,6 +15,7 @@ import { writeWhole } from "./files";
 import { holderOf, tryLock } from "./lock";
 import { followMachines } from "./machine-steps";
 import { hostSettings } from "./machines/kinds";
+import { prepareHost } from "./machines/qemu/prepare";
 import { settleMachines } from "./machines/settle";
 import { type Progress, spoken } from "./progress";
 import { checkout, Rehearsal } from "./rehearsal";
@@ -56,9 +57,10 @@ export async function start(
   const since = Date.now();
   const release = hold(state);
   try {
+    if (qemu) await prepareHost({ progress, signal });
+    const binaries = await prepareBinaries({ progress, signal });
     const settings = stackSettings(checkout, stack);
     await settleMachines(state, settings, { progress, signal, scale: qemu?.scale });
-    const binaries = await prepareBinaries({ progress, signal });
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
     const unfollow = followMachines(azure, progress);

@@ -15,6 +15,7 @@ import {
 import { Agent } from "../../local-azure/machines/qemu/agent";
 import { run } from "../../local-azure/machines/qemu/command";
 import { Namespaces } from "../../local-azure/machines/qemu/namespaces";
+import { prepareHost } from "../../local-azure/machines/qemu/prepare";
 import { defaultScale } from "../../local-azure/machines/qemu/sizes";
 import { settleMachines } from "../../local-azure/machines/settle";
 import type { Progress } from "../../local-azure/progress";
@@ -57,9 +58,10 @@ export class RealCluster {
     const { state, settings, progress, signal } = surroundings;
     const options = { progress, signal };
     mkdirSync(state, { recursive: true, mode: 0o700 });
+    await prepareHost(options);
+    const binaries = await prepareBinaries(options);
     const asked = stackSettings(checkout, stack, settings);
     await settleMachines(state, asked, { ...options, scale: defaultScale });
-    const binaries = await prepareBinaries(options);
     if (!runningDaemon(state)) ownMirror(state);
     const azure = await ensureDaemon({ state, binaries }, progress, signal);
     const base = { state, stack, binaries, azure, progress, signal };

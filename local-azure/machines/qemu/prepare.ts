@@ -10,18 +10,22 @@ import type { HostSettings } from "./host";
 import { kvmProblem } from "./hypervisor";
 import { prepareQemu } from "./qemu-package";
 
-/** Everything that real machines need, from nothing; what is cached is taken from there. */
-export async function prepareMachines(
-  options: InstallOptions & { readonly scale: number },
-): Promise<Omit<HostSettings, "isCrowded">> {
+/** Makes sure that real machines can be made here at all, before anything is built for them. */
+export async function prepareHost({ progress, signal }: InstallOptions): Promise<void> {
   if (process.platform !== "linux" || process.arch !== "x64" || process.getuid?.() !== 0) {
     throw new Trouble(
       "real machines need root on a Linux x64 host: their networks are namespaces, and their image is made " +
         "with another system's own tools. Run it as root, or leave --machines out.",
     );
   }
-  const { progress, signal, scale } = options;
   await debianPackages(progress, signal, { ...forMachines, ...forMirror });
+}
+
+/** Everything that real machines need, from nothing; what is cached is taken from there. */
+export async function prepareMachines(
+  options: InstallOptions & { readonly scale: number },
+): Promise<Omit<HostSettings, "isCrowded">> {
+  const { progress, scale } = options;
   const [qemu, mirror] = await Promise.all([
     prepareQemu(options),
     prepareMirror({ ...options, system: "debian-13" }),
