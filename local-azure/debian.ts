@@ -28,9 +28,6 @@ const forTests: Wanted = {
   }),
 };
 
-/** Administrators' commands lie where a user's PATH often does not lead. */
-const searchPath = `${process.env.PATH ?? ""}:/usr/sbin:/sbin`;
-
 const exec = promisify(execFile);
 
 /**
@@ -42,6 +39,8 @@ export async function debianPackages(
   signal: AbortSignal,
   wanted = forTests,
 ): Promise<void> {
+  // Administrators' commands lie where a user's PATH often does not lead.
+  const searchPath = `${process.env.PATH ?? ""}:/usr/sbin:/sbin`;
   const missing = Object.entries(wanted).filter(
     ([command]) => onPath(command, searchPath) === undefined,
   );
