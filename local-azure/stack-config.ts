@@ -40,7 +40,7 @@ export function projectOf(program: string): string {
   return name;
 }
 
-/** The settings of a stack's file in the checkout, by bare key, below those that are given; without such a file only these. */
+/** The settings of a stack's file in the checkout, if there is one, by bare key and below those given. */
 export function stackSettings(program: string, stack: string, above: Values = {}): Values {
   const project = projectOf(program);
   const file = join(program, `Pulumi.${stack}.yaml`);

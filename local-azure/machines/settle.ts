@@ -9,12 +9,13 @@ import { runningDaemon } from "../daemons";
 import type { Values } from "../stack-config";
 import { Trouble } from "../trouble";
 import { hostSettings, writeHostSettings } from "./kinds";
+import type { Accelerator } from "./qemu/hypervisor";
 import { availableMib } from "./qemu/memory";
 import { prepareMachines } from "./qemu/prepare";
-import { checkFits, crowd, type Sized } from "./qemu/sizes";
+import { checkFits, crowd } from "./qemu/sizes";
 
 /** The machines of a stack, as far as its settings tell; what they leave out are the program's defaults. */
-function plannedMachines(given: Values): readonly Sized[] {
+function plannedMachines(given: Values): ReturnType<typeof machinesOf> {
   const size = "Standard_D2s_v5";
   const zones = (given["zones"] as string[] | undefined) ?? ["1", "2", "3"];
   const pools = (given["workerPools"] as Partial<Pool>[] | undefined) ?? [{ count: 2 }];
@@ -33,6 +34,13 @@ function plannedMachines(given: Values): readonly Sized[] {
 }
 
 type Pool = Parameters<typeof machinesOf>[0]["workerPools"][number];
+
+/** Whether a stack's control planes have one processor each, as far as its settings tell. */
+export function isCrowdedBy(stack: Values, accelerator: Accelerator, hostCores: number): boolean {
+  const { ignorePreflightErrors = [] } = (stack["kubeadm"] ?? {}) as Partial<Settings["kubeadm"]>;
+  const controlPlanes = plannedMachines(stack).filter(({ role }) => role === "control-plane");
+  return accelerator === "tcg" && crowd(controlPlanes.length, hostCores, ignorePreflightErrors);
+}
 
 /**
  * Settles what machines of this state folder are, by their stack's settings, once: real machines cannot
@@ -59,10 +67,6 @@ export async function settleMachines(
   const settings = await prepareMachines({ ...options, scale });
   if (runs) return;
   checkFits(machines, scale, settings.accelerator, availableMib());
-  const { ignorePreflightErrors = [] } = (stack["kubeadm"] ?? {}) as Partial<Settings["kubeadm"]>;
-  const controlPlanes = Number(stack["controlPlaneCount"] ?? 1);
-  const isCrowded =
-    settings.accelerator === "tcg" &&
-    crowd(controlPlanes, availableParallelism(), ignorePreflightErrors);
+  const isCrowded = isCrowdedBy(stack, settings.accelerator, availableParallelism());
   writeHostSettings(state, { ...settings, isCrowded });
 }
