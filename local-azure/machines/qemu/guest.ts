@@ -97,7 +97,7 @@ export class Guest {
     this.process.start(
       host.namespaces.within(namespace, [
         // Everybody waits for the API, which answers too late when all new machines have the same share.
-        ...(isNew && !isWaitedFor ? givingWay : []),
+        ...(isNew && accelerator === "tcg" && !plug.isFirst ? givingWay : []),
         ...[...qemu.command, ...words],
       ]),
       qemu.environment,
@@ -119,8 +119,10 @@ export class Guest {
     if (this.step === "booting") this.at("first boot");
   }
 
-  async runScript(script: string): Promise<ScriptResult> {
+  /** @param isWaitedFor whether it gives way no longer from now on; else that ends when the script ends well */
+  async runScript(script: string, isWaitedFor: boolean): Promise<ScriptResult> {
     await this.awaitAgent();
+    if (isWaitedFor) this.process.endGivingWay();
     this.at("script");
     const given = new AbortController();
     try {

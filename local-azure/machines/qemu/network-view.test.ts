@@ -18,7 +18,10 @@ const kinds: readonly Kind[] = [
 ];
 
 /** What the machines are told of when all of this was made. */
-async function viewAfter(changes: Partial<Record<Kind, object>> = {}): Promise<View> {
+async function viewAfter(
+  changes: Partial<Record<Kind, object>> = {},
+  others: readonly Parameters<Cloud["put"]>[] = [],
+): Promise<View> {
   let view: View | undefined;
   const machines: Machines = {
     create: async () => undefined,
@@ -38,6 +41,7 @@ async function viewAfter(changes: Partial<Record<Kind, object>> = {}): Promise<V
   for (const kind of kinds) {
     await cloud.put(sound[kind][0], changed(kind, { ...changes[kind] }));
   }
+  for (const [id, body] of others) await cloud.put(id, body);
   return view!;
 }
 
@@ -83,4 +87,23 @@ test("a machine is known to stand behind a balancer by the pool that its interfa
 
   expect(await isBalanced()).toBe(true);
   expect(await isBalanced({ nic: { ipConfigurations: [alone] } })).toBe(false);
+});
+
+test("the first behind a balancer is the machine with the lowest address, and none that stands alone", async () => {
+  const [configuration] = sound.nic[1].ipConfigurations;
+  const at = (privateIPAddress: string) => ({
+    ipConfigurations: [{ ...configuration, privateIPAddress }],
+  });
+  const alone = { ...configuration, loadBalancerBackendAddressPools: [] };
+  const isFirst = async (nic: object, ...others: string[]) => {
+    const more = others.map((address, index) => {
+      return [`${sound.nic[0]}-${index}`, changed("nic", at(address))] as Parameters<Cloud["put"]>;
+    });
+    return plugOf(compute("virtualMachines/cp-1"), await viewAfter({ nic }, more))?.isFirst;
+  };
+
+  expect(await isFirst(at("172.16.1.9"))).toBe(true);
+  expect(await isFirst(at("172.16.1.9"), "172.16.1.10")).toBe(true);
+  expect(await isFirst(at("172.16.1.9"), "172.16.1.10", "172.16.1.8")).toBe(false);
+  expect(await isFirst({ ipConfigurations: [alone] }, "172.16.1.10")).toBe(false);
 });

@@ -55,6 +55,8 @@ export interface Plug {
   readonly subnet: Subnet;
   /** Whether it stands behind a load balancer. */
   readonly isBalanced: boolean;
+  /** Whether no machine behind its load balancer has a lower address. */
+  readonly isFirst: boolean;
 }
 
 const hash = (id: string): string =>
@@ -167,13 +169,18 @@ export function plugOf(machine: string, view: View): Plug | undefined {
   const one = configurations.find(({ primary }) => primary) ?? configurations[0];
   const subnet = view.find(one?.subnet?.id ?? "");
   if (nic === undefined || shown === undefined || subnet === undefined) return undefined;
+  const address = one?.privateIPAddress ?? "";
+  const pools = one?.loadBalancerBackendAddressPools ?? [];
+  const beside = pools.flatMap(({ id = "" }) => membersOf(id, view));
+  const rank = (of: string) => new Address4(of).bigInt();
   return {
     network: hash(parseId(subnet.id)!.parent),
     tap: `t${hash(nic.id)}`,
     mac: shown,
-    address: one?.privateIPAddress ?? "",
+    address,
     subnet: subnetOf(subnet, view),
-    isBalanced: (one?.loadBalancerBackendAddressPools ?? []).length > 0,
+    isBalanced: pools.length > 0,
+    isFirst: pools.length > 0 && beside.every((other) => rank(address) <= rank(other.address)),
   };
 }
 
