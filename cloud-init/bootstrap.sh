@@ -411,19 +411,24 @@ kubectl_own() {
   kubectl --kubeconfig "$root/etc/kubernetes/kubelet.conf" --request-timeout 20s "$@"
 }
 
+# Each kubectl takes seconds of a slow processor from the kubelet it looks at: this one stays, and is told.
+node_is_ready() {
+  local ready
+  local condition='{range .status.conditions[?(@.type=="Ready")]}{.status} {.reason} {.message}{end}'
+  kubectl_own wait node "$machine" --for=condition=Ready --timeout 300s >/dev/null 2>&1 && return
+  ready=$(kubectl_own get node "$machine" --output "jsonpath=$condition") || return
+  echo "node $machine: Ready is $ready"
+  return 1
+}
+
 # The lease says that this kubelet is alive now: after a reboot the condition is what it was before.
 node_is_well() {
-  local renewed ready
-  local condition='{range .status.conditions[?(@.type=="Ready")]}{.status} {.reason} {.message}{end}'
+  local renewed
+  [[ -z $awaits_ready ]] || node_is_ready || return
   renewed=$(kubectl_own get lease "$machine" --namespace kube-node-lease \
     --output jsonpath='{.spec.renewTime}') || return
-  (($(date --date "$renewed" +%s) >= begun)) || {
-    echo "the kubelet last reported at $renewed"
-    return 1
-  }
-  ready=$(kubectl_own get node "$machine" --output "jsonpath=$condition") || return
-  [[ -z $awaits_ready || $ready == True* ]] && return
-  echo "node $machine: Ready is $ready"
+  (($(date --date "$renewed" +%s) >= begun)) && return
+  echo "the kubelet last reported at $renewed"
   return 1
 }
 

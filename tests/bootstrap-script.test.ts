@@ -107,6 +107,7 @@ const programs = {
     *"get pods"*) echo '${JSON.stringify(pods)}' ;;
     *"get lease"*) cat "$root/lease" 2>/dev/null || date --utc +%FT%TZ ;;
     *"--raw /readyz"*) [[ $(cat "$root/api") == answers ]] || { echo "no route to the API" >&2; exit 1; } ;;
+    *"wait node"*) [[ $(cat "$root/ready") == True* ]] || { echo "error: timed out" >&2; exit 1; } ;;
     *"get node"*) cat "$root/ready" ;;
   esac`,
   kubeadm: `made() { mkdir -p "$root/etc/kubernetes/manifests" "$root/var/lib/etcd/member"
@@ -541,6 +542,17 @@ describe.each([
       `node ${payload.machine}: Ready is False KubeletNotReady the runtime is down`,
       'step "node" failed with exit code 124',
     ]);
+  });
+
+  it("is told once it is Ready, by one kubectl that waits for it", async () => {
+    const machine = await member({ ready: "False KubeletNotReady" });
+    const turnsReady = 'echo "True KubeletReady" >"$root/ready";';
+    machine.program("kubectl", programs.kubectl.replace('"wait node"*) ', `$&${turnsReady} `));
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    const words = machine.callsOf("kubectl").filter((call) => / node /.test(call));
+    expect(words).toEqual([expect.stringContaining("wait node")]);
   });
 
   it("is well only if its kubelet has reported since, whatever the node's condition still says", async () => {
