@@ -11,7 +11,9 @@ const log = "/var/log/zoned.log";
 /** Azure ends a script after this, and reports it as failed. */
 const longestMs = 90 * 60_000;
 const keptBytes = 4096;
-const lookEvery = 2_000;
+/** The agent tells the journal of each look, which a played processor notices. */
+const lookEvery = 3_000;
+const looksPerStep = 4;
 
 /** The step that a machine's log says has begun last, with the half it belongs to. */
 export const stepIn = (text: string): string | undefined =>
@@ -62,7 +64,7 @@ export async function runCustomScript(
       break;
     }
     await wait(lookEvery);
-    const step = looks % 3 === 0 ? await currentStep(agent) : undefined;
+    const step = looks % looksPerStep === 0 ? await currentStep(agent) : undefined;
     if (step !== undefined) doing(step);
     ended = await agent.ended(pid);
   }
