@@ -209,6 +209,22 @@ describe("a control plane", () => {
     expect(steps[5]).toBe("kubeadm init");
   });
 
+  it("founds nothing when an API answers at the end of a long first boot", async () => {
+    const machine = machineIn({ ...asFounder, api: "silent" });
+    machine.removeFile("/var/lib/zoned/first-boot.done");
+    machine.write("/usr/bin/curl", "");
+    machine.program(
+      "cloud-init",
+      `touch --date "1 minute ago" "$root/run/zoned/decision"; echo answers >"$root/api"
+      touch "$root/var/lib/zoned/first-boot.done"`,
+    );
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr).toContain("so nothing is founded here");
+    expect(deeds(machine)).toEqual([]);
+  });
+
   it("knows the founder's id however it is spelt", async () => {
     const machine = machineIn({ vmId: controlPlane.founder!.toUpperCase(), api: "silent" });
 
