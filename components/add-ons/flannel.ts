@@ -127,6 +127,12 @@ const installCni =
   "until [ -e /run/flannel/subnet.env ]; do sleep 1; done; " +
   "cp -f /etc/kube-flannel/cni-conf.json /etc/cni/net.d/10-flannel.conflist";
 
+/**
+ * How often flanneld looks whether its rules are still there, by some ten programs that it starts. Its own default of
+ * 5 s is an eighth of a slow processor; nobody but who flushes all rules takes them away.
+ */
+const resyncSeconds = 30;
+
 function daemonSetSpec(apiServer: ApiServer) {
   const labels = { app: "flannel" };
   return {
@@ -153,7 +159,7 @@ function daemonSetSpec(apiServer: ApiServer) {
             name: "kube-flannel",
             image,
             command: ["/opt/bin/flanneld"],
-            args: ["--ip-masq", "--kube-subnet-mgr"],
+            args: ["--ip-masq", "--kube-subnet-mgr", `--iptables-resync=${resyncSeconds}`],
             resources: { requests: { cpu: "100m", memory: "50Mi" } },
             securityContext: { privileged: false, capabilities: { add: ["NET_ADMIN", "NET_RAW"] } },
             lifecycle: { postStart: { exec: { command: ["sh", "-c", installCni] } } },

@@ -26,24 +26,24 @@ const (
 	configuration    = "/etc/kube-flannel/net-conf.json"
 	subnetFile       = "/run/flannel/subnet.env"
 	annotationPrefix = "flannel.alpha.coreos.com"
-	resyncSeconds    = 5
 )
 
 func main() {
 	masquerade := flag.Bool("ip-masq", false, "masquerade what leaves the pod network")
 	fromKubernetes := flag.Bool("kube-subnet-mgr", false, "take leases from the Kubernetes API (required)")
+	resync := flag.Int("iptables-resync", 5, "seconds between looks at the rules")
 	flag.Parse()
 	if !*fromKubernetes {
 		klog.Exit("this build knows --kube-subnet-mgr only")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *masquerade); err != nil && !errors.Is(err, context.Canceled) {
+	if err := run(ctx, *masquerade, *resync); err != nil && !errors.Is(err, context.Canceled) {
 		klog.Exit(err)
 	}
 }
 
-func run(ctx context.Context, masquerade bool) error {
+func run(ctx context.Context, masquerade bool, resync int) error {
 	leases, err := kube.NewSubnetManager(ctx, "", "", annotationPrefix, configuration, true)
 	if err != nil {
 		return fmt.Errorf("subnet manager: %w", err)
@@ -66,7 +66,7 @@ func run(ctx context.Context, masquerade bool) error {
 	if err != nil {
 		return fmt.Errorf("registering the network: %w", err)
 	}
-	if err := writeRules(ctx, config, network, masquerade); err != nil {
+	if err := writeRules(ctx, config, network, masquerade, resync); err != nil {
 		return err
 	}
 	lease := network.Lease()
@@ -101,7 +101,7 @@ func outerInterface(
 }
 
 func writeRules(
-	ctx context.Context, config *subnet.Config, network backend.Network, masquerade bool,
+	ctx context.Context, config *subnet.Config, network backend.Network, masquerade bool, resync int,
 ) error {
 	rules := &iptables.IPTablesManager{}
 	if err := rules.Init(ctx); err != nil {
@@ -111,11 +111,11 @@ func writeRules(
 		// Leases come from the Node's pod range, which never changes: there are no earlier rules.
 		none, none6 := ip.IP4Net{}, ip.IP6Net{}
 		err := rules.SetupAndEnsureMasqRules(ctx, config.Network, none, none, config.IPv6Network, none6, none6,
-			network.Lease(), resyncSeconds, false)
+			network.Lease(), resync, false)
 		if err != nil {
 			return fmt.Errorf("masquerading: %w", err)
 		}
 	}
-	rules.SetupAndEnsureForwardRules(ctx, config.Network, config.IPv6Network, resyncSeconds)
+	rules.SetupAndEnsureForwardRules(ctx, config.Network, config.IPv6Network, resync)
 	return nil
 }
