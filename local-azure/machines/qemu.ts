@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
-import { parsePayload, type Payload } from "../../components/bootstrap";
+import { parsePayload } from "../../components/bootstrap";
 import type { Address } from "../attachment";
 import type { View } from "../resource-manager/resource-type";
 import { messageOf } from "../trouble";
@@ -102,8 +102,8 @@ export class QemuMachines implements Machines {
     try {
       const guest = this.guests.get(vm.id);
       if (guest === undefined) throw new Error(`there is no machine ${vm.name} to run a script on`);
-      const isControlPlane = (await this.learn(script))?.role === "control-plane";
-      const result = await guest.runScript(script, isControlPlane);
+      await this.learn(script);
+      const result = await guest.runScript(script, this.plug(vm).isBalanced);
       const note = `machine ${vm.name}; its serial log: ${guest.files.serial}`;
       return result.exitCode === 0 ? result : { ...result, stderr: `${result.stderr}${note}\n` };
     } catch (error) {
@@ -165,12 +165,10 @@ export class QemuMachines implements Machines {
     await this.fabric.stop({ remove: true });
   }
 
-  private async learn(script: string): Promise<Payload | undefined> {
-    if (!script.includes("\n#--- payload ---\n")) return undefined;
-    const payload = parsePayload(script);
-    const administrator = await administratorOf(payload);
+  private async learn(script: string): Promise<void> {
+    if (!script.includes("\n#--- payload ---\n")) return;
+    const administrator = await administratorOf(parsePayload(script));
     if (administrator) this.cloudProvider.serve(administrator);
-    return payload;
   }
 
   private plug(vm: VirtualMachine): Plug {
