@@ -30,8 +30,8 @@ test("steps are those of both halves that ended well", () => {
     "2026-01-01T00:01:09Z bootstrap: kubeadm join: done after 41 s",
   ].join("\n");
   expect(stepsIn(log)).toEqual([
-    { step: "first boot: tools", seconds: 7 },
-    { step: "bootstrap: kubeadm join", seconds: 41 },
+    { step: "first boot: tools", seconds: 7, ended: "2026-01-01T00:00:07Z" },
+    { step: "bootstrap: kubeadm join", seconds: 41, ended: "2026-01-01T00:01:09Z" },
   ]);
 });
 

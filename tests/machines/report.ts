@@ -9,6 +9,7 @@ export interface MachineStep {
   readonly machine: string;
   readonly step: string;
   readonly seconds: number;
+  readonly ended: string;
 }
 
 export interface Report {
@@ -73,7 +74,7 @@ export function writeReport(folder: string, report: Report): void {
 }
 
 /** Steps that have ended well, from a machine's log. */
-export const stepsIn = (log: string): { step: string; seconds: number }[] =>
-  [...log.matchAll(/ (first boot|bootstrap): (.+): done after (\d+) s$/gm)].map(
-    ([, half, step, seconds]) => ({ step: `${half}: ${step}`, seconds: Number(seconds) }),
+export const stepsIn = (log: string): Omit<MachineStep, "chapter" | "machine">[] =>
+  [...log.matchAll(/^(\S+) ((?:first boot|bootstrap): .+): done after (\d+) s$/gm)].map(
+    ([, ended = "", step = "", seconds]) => ({ step, seconds: Number(seconds), ended }),
   );

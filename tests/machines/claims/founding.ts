@@ -1,14 +1,14 @@
 import type { Claim } from "../claim";
+import { stepsIn } from "../report";
 
 const mostTimes = 1.2;
 
 /** From the end of first boot, which every machine has, to the end of the founder's own steps. */
-function secondsToFound(log: string): number {
-  const ended = (step: string) =>
-    [...log.matchAll(new RegExp(`^(\\S+) ${step}: done after \\d+ s$`, "gm"))].map(([, at]) =>
-      Date.parse(at ?? ""),
-    );
-  return (ended("bootstrap: secrets")[0]! - ended("first boot: .+").at(-1)!) / 1000;
+export function secondsToFound(log: string): number {
+  const steps = stepsIn(log);
+  const firstBoot = steps.findLast(({ step }) => step.startsWith("first boot: "));
+  const last = steps.find(({ step }) => step === "bootstrap: secrets");
+  return (Date.parse(last?.ended ?? "") - Date.parse(firstBoot?.ended ?? "")) / 1000;
 }
 
 /** What somebody would type who has this machine, its patches for slow processors, and nothing else. */
