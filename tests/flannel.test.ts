@@ -102,6 +102,27 @@ describe("Flannel", () => {
     rmSync(root, { recursive: true });
   });
 
+  it("looks at its rules twice a minute, as each look starts ten programs", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    expect(inputs.spec.template.spec.containers[0].args).toContain("--iptables-resync=30");
+  });
+
+  it("gives the mirror's flanneld no flag that it does not know", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+    const mirrored = readFileSync("local-azure/tools/flannel/flanneld/main.go", "utf8");
+    const known = [...mirrored.matchAll(/\bflag\.\w+\("([^"]+)"/g)].map(([, name]) => name);
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    const given = inputs.spec.template.spec.containers[0].args.map((one: string) =>
+      one.replace(/^--/, "").replace(/=.*/, ""),
+    );
+    expect(known).toEqual(expect.arrayContaining(given));
+  });
+
   it("runs the pinned images", async () => {
     const { recorder } = await build({ cni: "flannel" });
 
