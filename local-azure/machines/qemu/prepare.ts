@@ -37,7 +37,7 @@ export async function prepareMachines(
     problem === undefined
       ? `machines run on KVM, with QEMU ${qemu.version}`
       : `machines run without KVM (${problem}), so QEMU ${qemu.version} plays their processors: they are 10 to 20 ` +
-          `times slower than this host's ${availableParallelism()} cores; on two, one control plane with two workers took 8 to 15 min`,
+          `times slower than this host's ${availableParallelism()} cores; on two, one control plane with two workers took 6 to 15 min`,
   );
   progress.line(`each machine has ${scale * 100} % of the memory of its size on Azure (--scale)`);
   return { qemu, accelerator, image, mirror: mirror.folder, scale };
