@@ -12,7 +12,6 @@ export const versions = {
   diskDriver: "v1.34.5",
   calico: "v3.32.1",
   flannel: "v0.28.4",
-  flannelCniPlugin: "v1.9.1-flannel1",
   /** Mirantis/cri-dockerd, for `containerRuntime: cri-dockerd`. Docker 29 refuses the API of anything before 0.4. */
   criDockerd: "0.4.3",
   /** Lower bounds, since distributions drop old packages: what is newer is taken and held. */

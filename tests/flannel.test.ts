@@ -1,6 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -9,6 +17,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 
 import { Cni } from "../components/add-ons/cni";
 import { manifests, versions } from "../components/versions";
+import { cniPlugins } from "../local-azure/mirror/tools";
 import { Recorder } from "./record";
 import { sound } from "./sample";
 import { itWith } from "./upstream";
@@ -42,7 +51,6 @@ describe("Flannel", () => {
       Network: "10.9.0.0/16",
       Backend: { Type: "vxlan" },
     });
-    expect(JSON.parse(inputs.data["cni-conf.json"]).plugins[0].type).toBe("flannel");
   });
 
   it("may set up the host's network in a namespace of its own", async () => {
@@ -81,24 +89,39 @@ describe("Flannel", () => {
   it("has the node take pods only once flanneld has a subnet for them", async () => {
     const { recorder } = await build({ cni: "flannel" });
     const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-    const { initContainers, containers } = inputs.spec.template.spec;
-    expect(JSON.stringify(initContainers)).not.toContain("net.d");
-    const [shell, flag, script] = containers[0].lifecycle.postStart.exec.command;
+    const [shell, flag, script] =
+      inputs.spec.template.spec.containers[0].lifecycle.postStart.exec.command;
+    const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs;
     const root = mkdtempSync(join(tmpdir(), "zoned-flannel-"));
     for (const folder of ["run/flannel", "etc/kube-flannel", "etc/cni/net.d"]) {
       mkdirSync(join(root, folder), { recursive: true });
     }
-    writeFileSync(join(root, "etc/kube-flannel/cni-conf.json"), "conf");
+    writeFileSync(join(root, "etc/kube-flannel/cni-conf.json"), config.data["cni-conf.json"]);
     const installed = join(root, "etc/cni/net.d/10-flannel.conflist");
 
-    const hook = spawn(shell, [flag, script.replace(/ \/(run|etc)\//g, ` ${root}/$1/`)]);
+    const hook = spawn(shell, [flag, script.replace(/([ =])\/(run|etc)\//g, `$1${root}/$2/`)]);
     const ended = once(hook, "exit");
     await wait(300);
     expect(existsSync(installed)).toBe(false);
-    writeFileSync(join(root, "run/flannel/subnet.env"), "");
+    // As flanneld writes it, in one move.
+    writeFileSync(
+      join(root, "subnet.env"),
+      "FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=10.9.3.129/25\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n",
+    );
+    renameSync(join(root, "subnet.env"), join(root, "run/flannel/subnet.env"));
 
     expect(await ended).toEqual([0, null]);
-    expect(readFileSync(installed, "utf8")).toBe("conf");
+    expect(JSON.parse(readFileSync(installed, "utf8")).plugins).toEqual([
+      {
+        ...{ type: "bridge", bridge: "cni0", mtu: 1450, hairpinMode: true, isDefaultGateway: true },
+        ipam: {
+          type: "host-local",
+          ranges: [[{ subnet: "10.9.3.128/25" }]],
+          routes: [{ dst: "10.9.0.0/16" }],
+        },
+      },
+      { type: "portmap", capabilities: { portMappings: true } },
+    ]);
     rmSync(root, { recursive: true });
   });
 
@@ -123,27 +146,29 @@ describe("Flannel", () => {
     expect(known).toEqual(expect.arrayContaining(given));
   });
 
-  it("runs the pinned images", async () => {
+  it("runs one image, the pinned one: the kubelet's package has all plugins that it needs", async () => {
     const { recorder } = await build({ cni: "flannel" });
 
     const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
 
     const { initContainers, containers } = inputs.spec.template.spec;
-    expect([...initContainers, ...containers].map(({ image }: any) => image.split(":")[1])).toEqual(
-      [versions.flannelCniPlugin, versions.flannel],
-    );
+    expect(initContainers).toBeUndefined();
+    expect(containers.map(({ image }: any) => image)).toEqual([
+      `ghcr.io/flannel-io/flannel:${versions.flannel}`,
+    ]);
+    const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs;
+    const { plugins } = JSON.parse(config.data["cni-conf.json"]);
+    const named = plugins.flatMap(({ type, ipam }: any) => [type, ...(ipam ? [ipam.type] : [])]);
+    expect(cniPlugins).toEqual(expect.arrayContaining(named));
   });
 
   it("mounts nothing that is not declared, and declares nothing that is not mounted", async () => {
     const { recorder } = await build({ cni: "flannel" });
 
-    const { initContainers, containers, volumes } = (
-      await recorder.object("DaemonSet", "kube-flannel-ds")
-    ).inputs.spec.template.spec;
+    const { containers, volumes } = (await recorder.object("DaemonSet", "kube-flannel-ds")).inputs
+      .spec.template.spec;
 
-    const mounted = [...initContainers, ...containers].flatMap((one: any) =>
-      one.volumeMounts.map(({ name }: any) => name),
-    );
+    const mounted = containers.flatMap((one: any) => one.volumeMounts.map(({ name }: any) => name));
     expect([...new Set(mounted)].sort()).toEqual(volumes.map(({ name }: any) => name).sort());
   });
 

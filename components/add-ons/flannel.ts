@@ -13,7 +13,6 @@ import { RollOutTarget } from "./roll-out";
 
 const namespace = "kube-flannel";
 const image = `ghcr.io/flannel-io/flannel:${versions.flannel}`;
-const pluginImage = `ghcr.io/flannel-io/flannel-cni-plugin:${versions.flannelCniPlugin}`;
 
 export interface FlannelArgs {
   readonly resourceGroup: ResourceGroup;
@@ -101,12 +100,27 @@ export class Flannel extends pulumi.ComponentResource {
   }
 }
 
+/**
+ * What flannel's own CNI plugin would hand to the bridge plugin for each pod. A node's subnet never changes, so
+ * it is written once, and the plugins that come with the kubelet's package do.
+ */
 const cniConf = JSON.stringify(
   {
     name: "cbr0",
     cniVersion: "0.3.1",
     plugins: [
-      { type: "flannel", delegate: { hairpinMode: true, isDefaultGateway: true } },
+      {
+        type: "bridge",
+        bridge: "cni0",
+        mtu: "MTU",
+        hairpinMode: true,
+        isDefaultGateway: true,
+        ipam: {
+          type: "host-local",
+          ranges: [[{ subnet: "SUBNET" }]],
+          routes: [{ dst: "NETWORK" }],
+        },
+      },
       { type: "portmap", capabilities: { portMappings: true } },
     ],
   },
@@ -120,12 +134,19 @@ const fromField = (name: string, fieldPath: string) => ({
 });
 
 /**
- * A node is ready as soon as a CNI configuration is there, and gets pods; flannel's plugin fails for each of
- * them until flanneld has a subnet, and the kubelet tries again all the time.
+ * A node is ready as soon as a CNI configuration is there, and gets pods; so it comes with flanneld's subnet. That
+ * is told by the bridge's own address, which is the subnet's first, and host-local refuses any other than its zeroth.
  */
-const installCni =
-  "until [ -e /run/flannel/subnet.env ]; do sleep 1; done; " +
-  "cp -f /etc/kube-flannel/cni-conf.json /etc/cni/net.d/10-flannel.conflist";
+const installCni = `
+until [ -e /run/flannel/subnet.env ]; do sleep 1; done
+. /run/flannel/subnet.env
+bridge=\${FLANNEL_SUBNET%/*}
+subnet=\${bridge%.*}.$((\${bridge##*.} - 1))/\${FLANNEL_SUBNET#*/}
+conf=/etc/cni/net.d/10-flannel.conflist
+sed -e "s|\\"MTU\\"|$FLANNEL_MTU|" -e "s|SUBNET|$subnet|" -e "s|NETWORK|$FLANNEL_NETWORK|" \\
+  /etc/kube-flannel/cni-conf.json >$conf.new
+mv $conf.new $conf
+`;
 
 /**
  * How often flanneld looks whether its rules are still there, by some ten programs that it starts. Its own default of
@@ -145,15 +166,6 @@ function daemonSetSpec(apiServer: ApiServer) {
         priorityClassName: "system-node-critical",
         tolerations: [{ operator: "Exists", effect: "NoSchedule" }],
         serviceAccountName: "flannel",
-        initContainers: [
-          {
-            name: "install-cni-plugin",
-            image: pluginImage,
-            command: ["cp"],
-            args: ["-f", "/flannel", "/opt/cni/bin/flannel"],
-            volumeMounts: [{ name: "cni-plugin", mountPath: "/opt/cni/bin" }],
-          },
-        ],
         containers: [
           {
             name: "kube-flannel",
@@ -179,7 +191,6 @@ function daemonSetSpec(apiServer: ApiServer) {
         ],
         volumes: [
           { name: "run", hostPath: { path: "/run/flannel" } },
-          { name: "cni-plugin", hostPath: { path: "/opt/cni/bin" } },
           { name: "cni", hostPath: { path: "/etc/cni/net.d" } },
           { name: "flannel-cfg", configMap: { name: "kube-flannel-cfg" } },
           { name: "xtables-lock", hostPath: { path: "/run/xtables.lock", type: "FileOrCreate" } },

@@ -55,11 +55,6 @@ const ofModule = (folder: string, module: string, recipe: ImageRecipe): OwnImage
   return { recipe, from: `Go module ${module} v${version}`, version };
 };
 
-const flannel = (recipe: ImageRecipe, what: string): OwnImage => ({
-  recipe,
-  from: `${what} of our own (local-azure/tools/flannel) over Go module github.com/flannel-io/flannel v${pinned("flannel", "github.com/flannel-io/flannel")}`,
-});
-
 /** Images that can be made here, by their name without registry and tag. */
 const ownImages: Readonly<Record<string, () => OwnImage>> = {
   "kube-apiserver": () => kubernetes(alone("kube-apiserver")),
@@ -94,16 +89,13 @@ const ownImages: Readonly<Record<string, () => OwnImage>> = {
     },
     from: "a program of our own (local-azure/tools/pause)",
   }),
-  "flannel-io/flannel": () =>
-    flannel(
-      {
-        layers: [network, busybox, binaries({ "/opt/bin/flanneld": "flanneld" })],
-        entrypoint: ["/opt/bin/flanneld"],
-      },
-      "a main",
-    ),
-  "flannel-io/flannel-cni-plugin": () =>
-    flannel({ layers: [busybox, binaries({ "/flannel": "flannel" })] }, "a CNI plugin"),
+  "flannel-io/flannel": () => ({
+    recipe: {
+      layers: [network, busybox, binaries({ "/opt/bin/flanneld": "flanneld" })],
+      entrypoint: ["/opt/bin/flanneld"],
+    },
+    from: `a main of our own (local-azure/tools/flannel) over Go module github.com/flannel-io/flannel v${pinned("flannel", "github.com/flannel-io/flannel")}`,
+  }),
   "e2e-test-images/agnhost": () => ({
     recipe: {
       layers: [busybox, askers, binaries({ "/agnhost": "agnhost" })],

@@ -119,10 +119,10 @@ function crane(): Tool {
 
 const flannel = ofOurOwn(
   "flannel",
-  { packages: ["./flanneld", "./flannel"] },
+  { packages: ["./flanneld"] },
   {
     version: pinned("flannel", "github.com/flannel-io/flannel"),
-    binaries: ["flanneld", "flannel"],
+    binaries: ["flanneld"],
     typical: "2 min",
   },
 );

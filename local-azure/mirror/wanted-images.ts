@@ -26,10 +26,6 @@ const upstreamTestImages = ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"].map(
 
 const own: readonly WantedImage[] = [
   { image: `ghcr.io/flannel-io/flannel:${versions.flannel}`, part: "flannel" },
-  {
-    image: `ghcr.io/flannel-io/flannel-cni-plugin:${versions.flannelCniPlugin}`,
-    part: "flannel",
-  },
   ...["azure-cloud-controller-manager", "azure-cloud-node-manager"].map((name) => ({
     image: `mcr.microsoft.com/oss/v2/kubernetes/${name}:${versions.cloudProvider}`,
     part: "cloud provider" as const,

@@ -3,7 +3,6 @@ module local-azure/tools/flannel
 go 1.26.0
 
 require (
-	github.com/containernetworking/cni v1.3.0
 	github.com/flannel-io/flannel v0.28.4
 	k8s.io/klog/v2 v2.140.0
 )
