@@ -17,6 +17,7 @@ import { availableMib } from "./qemu/memory";
 import { Namespaces } from "./qemu/namespaces";
 import { type Plug, plugOf } from "./qemu/network-view";
 import { checkFits } from "./qemu/sizes";
+import { Snapshots } from "./qemu/snapshots";
 
 /** Power as a person would use it, by the names of Azure's own requests. */
 export type PowerAction = "start" | "restart" | "powerOff" | "deallocate";
@@ -28,14 +29,18 @@ const socketsOf = (state: string): string =>
   join("/run", `zoned-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`);
 
 /** What all parts of a state folder's machines share. */
-const hostOf = (state: string, settings: HostSettings, log: (message: string) => void): Host => ({
-  ...settings,
-  namespaces: new Namespaces(state),
-  machines: join(state, "machines", "guests"),
-  sockets: socketsOf(state),
-  cores: availableParallelism(),
-  log,
-});
+function hostOf(state: string, settings: HostSettings, log: (message: string) => void): Host {
+  const sockets = socketsOf(state);
+  return {
+    ...settings,
+    namespaces: new Namespaces(state),
+    snapshots: new Snapshots(settings, sockets, log),
+    machines: join(state, "machines", "guests"),
+    sockets,
+    cores: availableParallelism(),
+    log,
+  };
+}
 
 /** Real virtual machines: they boot the customData and run the extension, and nothing in them is played. */
 export class QemuMachines implements Machines {
@@ -72,7 +77,7 @@ export class QemuMachines implements Machines {
     [...this.guests.values()].map(({ vm, power, doing, files }) => ({
       name: vm.name,
       power,
-      ...doing,
+      ...doing.now,
       serial: files.serial,
       agent: files.agent,
     }));
@@ -103,7 +108,7 @@ export class QemuMachines implements Machines {
       const guest = this.guests.get(vm.id);
       if (guest === undefined) throw new Error(`there is no machine ${vm.name} to run a script on`);
       await this.learn(script);
-      const result = await guest.runScript(script, this.plug(vm).isBalanced);
+      const result = await guest.runScript(script);
       const note = `machine ${vm.name}; its serial log: ${guest.files.serial}`;
       return result.exitCode === 0 ? result : { ...result, stderr: `${result.stderr}${note}\n` };
     } catch (error) {

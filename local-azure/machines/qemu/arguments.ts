@@ -1,5 +1,6 @@
 import { join } from "node:path";
 
+import type { BaseImage } from "./host";
 import type { Accelerator } from "./hypervisor";
 import type { Plug } from "./network-view";
 import { type Shape, translatedMib } from "./sizes";
@@ -29,11 +30,11 @@ export interface Hardware {
   /** As the machine's firmware tells it; the kubelet reports it as its node's system UUID. */
   readonly uuid: string;
   readonly shape: Shape;
-  readonly plug: Plug;
   readonly files: MachineFiles;
-  readonly kernel: string;
-  readonly initrd: string;
+  readonly image: BaseImage;
   readonly accelerator: Accelerator;
+  /** Besides what all kernels are told. */
+  readonly kernelArguments?: string;
 }
 
 const always = "root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet";
@@ -48,16 +49,20 @@ const unhurried =
 /** Without what has kernels fill and copy memory byte by byte, which is fast on silicon only. */
 const playedProcessor = "max,-erms,-fsrm";
 
+/** Where devices can be plugged into a machine that runs. */
+const ports = { seed: "seed-port", nic: "nic-port" };
+
 const quoted = (path: string): string => path.replaceAll(",", ",,");
 
-/** QEMU's arguments for a machine. Nothing of them is secret. */
+/** QEMU's arguments for a machine without what makes it one of its kind. Nothing of them is secret. */
 export function argumentsOf(hardware: Hardware): string[] {
-  const { name, uuid, shape, plug, files, kernel, initrd, accelerator } = hardware;
+  const { name, uuid, shape, files, image, accelerator, kernelArguments } = hardware;
   const socket = (id: string, path: string): string[] => [
     "-chardev",
     `socket,id=${id},path=${quoted(path)},server=on,wait=off`,
   ];
   const isPlayed = accelerator === "tcg";
+  const toKernel = [always, ...(isPlayed ? [unhurried] : []), kernelArguments].filter(Boolean);
   return [
     ...["-name", name, "-uuid", uuid, "-nodefaults", "-no-user-config", "-display", "none"],
     ...[
@@ -68,21 +73,17 @@ export function argumentsOf(hardware: Hardware): string[] {
     ],
     ...["-cpu", isPlayed ? playedProcessor : "host"],
     ...["-smp", String(shape.cores), "-m", String(shape.memoryMib), "-rtc", "base=utc"],
-    ...["-kernel", kernel, "-initrd", initrd],
-    ...["-append", isPlayed ? `${always} ${unhurried}` : always],
+    ...["-kernel", image.kernel, "-initrd", image.initrd, "-append", toKernel.join(" ")],
     ...[
       "-drive",
       `file=${quoted(files.disk)},if=none,id=os,format=qcow2,cache=unsafe,discard=unmap`,
     ],
     ...["-device", "virtio-blk-pci,drive=os"],
-    ...[
-      "-drive",
-      `file.driver=vvfat,file.dir=${quoted(files.seed)},file.label=cidata,if=none,id=seed,format=raw,readonly=on`,
-    ],
-    ...["-device", "virtio-blk-pci,drive=seed"],
-    ...["-netdev", `tap,id=nic,ifname=${plug.tap},script=no,downscript=no`],
-    ...["-device", `virtio-net-pci,netdev=nic,mac=${plug.mac}`],
+    ...["-device", `pcie-root-port,id=${ports.seed},chassis=1`],
+    ...["-device", `pcie-root-port,id=${ports.nic},chassis=2`],
     ...["-device", "virtio-rng-pci"],
+    // Two machines that go on from one snapshot would draw the same random numbers.
+    ...["-device", "vmgenid,guid=auto"],
     ...[
       "-chardev",
       `file,id=serial,path=${quoted(files.serial)},append=on`,
@@ -98,3 +99,16 @@ export function argumentsOf(hardware: Hardware): string[] {
     ...["-mon", "chardev=qmp,mode=control"],
   ];
 }
+
+/** What is behind the devices of its own. */
+export const ownEnds = ({ tap }: Plug, { seed }: MachineFiles): string[] => [
+  "-drive",
+  `file.driver=vvfat,file.dir=${quoted(seed)},file.label=cidata,if=none,id=seed,format=raw,readonly=on`,
+  ...["-netdev", `tap,id=nic,ifname=${tap},script=no,downscript=no`],
+];
+
+/** The devices that make a machine one of its kind, there from the start or plugged in while it waits for them. */
+export const ownDevices = ({ mac }: Plug): Record<string, string>[] => [
+  { driver: "virtio-blk-pci", drive: "seed", bus: ports.seed },
+  { driver: "virtio-net-pci", netdev: "nic", mac, bus: ports.nic },
+];

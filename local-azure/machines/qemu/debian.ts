@@ -52,6 +52,50 @@ const runc = {
   settings: "[Service]\nEnvironment=_LIBCONTAINER_CLONED_BINARY=1\n",
 };
 
+/** A kernel's argument by which a machine waits, before cloud-init does anything, until it is plugged in. */
+export const waitsForItsOwn = "zoned.snapshot";
+
+/** What such a machine says on its console once it waits. */
+export const waiting = "zoned: waiting for a seed and a network interface";
+
+/**
+ * A machine that goes on from a snapshot knows the time of then, and what its firmware said to another.
+ * The journal lies in a folder of the machine's identity.
+ */
+const becomeItself = `
+date --set="@$(cat /sys/class/rtc/rtc0/since_epoch)"
+mkdir /run/seed
+mount -o ro /dev/disk/by-label/cidata /run/seed
+sed -n "s/^instance-id: //p" /run/seed/meta-data >/run/product_uuid
+umount /run/seed
+chmod 400 /run/product_uuid
+mount --bind /run/product_uuid /sys/class/dmi/id/product_uuid
+tr -d - </run/product_uuid >/etc/machine-id
+systemctl restart systemd-journald.service
+`;
+
+const snapshotUnit = `[Unit]
+Description=Wait for what makes this machine one of its kind
+DefaultDependencies=no
+ConditionKernelCommandLine=${waitsForItsOwn}
+After=cloud-init-main.service systemd-journal-flush.service systemd-tmpfiles-setup.service
+After=systemd-udev-trigger.service systemd-resolved.service
+Before=cloud-init-local.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+StandardOutput=journal+console
+TimeoutStartSec=infinity
+ExecStart=udevadm settle
+ExecStart=echo "${waiting}"
+ExecStart=udevadm wait /dev/disk/by-label/cidata /sys/class/net/eth0
+ExecStart=sh -e /usr/local/lib/zoned/become-itself
+
+[Install]
+WantedBy=cloud-init.target
+`;
+
 interface ImageFile {
   readonly path: string;
   readonly text: string;
@@ -73,6 +117,8 @@ export const late: readonly ImageFile[] = [
   { path: "/etc/systemd/system/serial-getty@hvc0.service.d/zoned.conf", text: rootConsole },
   { path: "/etc/systemd/system/docker.service.d/zoned.conf", text: withSettings },
   { path: "/etc/systemd/system/containerd.service.d/zoned.conf", text: runc.settings },
+  { path: "/etc/systemd/system/zoned-snapshot.service", text: snapshotUnit },
+  { path: "/usr/local/lib/zoned/become-itself", text: becomeItself },
 ];
 
 /** Run in the finished system: services that first-boot.sh starts, when it does, with its settings. */
@@ -83,6 +129,7 @@ systemctl mask e2scrub_reap.service getty@tty1.service systemd-binfmt.service
 systemctl mask modprobe@drm.service modprobe@configfs.service modprobe@fuse.service modprobe@efi_pstore.service
 systemctl mask modprobe@dm_mod.service modprobe@loop.service systemd-network-generator.service
 systemctl enable systemd-networkd.service systemd-resolved.service serial-getty@hvc0.service
+systemctl enable zoned-snapshot.service
 ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf
 rm -f /etc/machine-id /var/lib/dbus/machine-id
 touch /etc/machine-id /etc/.updated /var/.updated

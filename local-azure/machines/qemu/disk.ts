@@ -9,13 +9,19 @@ import type { Qemu } from "./hypervisor";
 import type { Plug } from "./network-view";
 import { platformAddress } from "./ruleset";
 
-/** A machine's own disk: what it changes, over a base image that it shares with all others. */
+/** A disk that others are a layer over. */
+export interface Base {
+  readonly path: string;
+  readonly format: "raw" | "qcow2";
+}
+
+/** A machine's own disk: what it changes, over a base that it shares with others. */
 export async function createDisk(
   { img, environment }: Qemu,
-  base: string,
+  base: Base,
   disk: string,
 ): Promise<void> {
-  await run([...img, "create", "-q", "-f", "qcow2", "-F", "raw", "-b", base, disk], {
+  await run([...img, "create", "-q", "-f", "qcow2", "-F", base.format, "-b", base.path, disk], {
     env: { ...process.env, ...environment },
   });
 }

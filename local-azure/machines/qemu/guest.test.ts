@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { getPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -9,10 +17,13 @@ import type { Host } from "./host";
 import type { Namespaces } from "./namespaces";
 import type { Plug } from "./network-view";
 
-/** Stands for QEMU: its agent answers, and a script ends when its exit code lies beside this file. */
+/**
+ * Stands for QEMU: it writes down what it is told, its agent answers, and a script ends when its exit code lies
+ * beside this file.
+ */
 const machine = `
-const { existsSync, readFileSync, rmSync } = require("node:fs");
-const [socket] = process.argv.filter((word) => word.includes("id=agent,")).map((word) => /path=([^,]+)/.exec(word)[1]);
+const { appendFileSync, existsSync, readFileSync, rmSync } = require("node:fs");
+const socketOf = (id) => /path=([^,]+)/.exec(process.argv.find((word) => word.includes("id=" + id + ",")))[1];
 const programs = [];
 const answers = {
   "guest-sync": ({ id }) => id,
@@ -23,11 +34,21 @@ const answers = {
     return existsSync(code) ? { exited: true, exitcode: Number(readFileSync(code)) } : { exited: false };
   },
 };
-rmSync(socket, { force: true });
-require("node:net").createServer((client) => client.on("data", (line) => {
-  const { execute, arguments: given } = JSON.parse(line);
-  client.write(JSON.stringify({ return: answers[execute]?.(given) ?? {} }) + "\\n");
-}).on("error", () => undefined)).listen(socket);
+const serve = (socket, greeting, answer) => {
+  rmSync(socket, { force: true });
+  require("node:net").createServer((client) => {
+    client.write(greeting);
+    client.on("data", (line) => {
+      const { execute, arguments: given } = JSON.parse(line);
+      client.write(JSON.stringify({ return: answer(execute, given) ?? {} }) + "\\n");
+    }).on("error", () => undefined);
+  }).listen(socket);
+};
+serve(socketOf("agent"), "", (execute, given) => answers[execute]?.(given));
+serve(socketOf("qmp"), '{"QMP": {}}\\n', (execute, given) => {
+  appendFileSync(__dirname + "/told", JSON.stringify([execute, given ?? null]) + "\\n");
+  if (execute === "query-migrate") return { status: "completed" };
+});
 `;
 
 const vm: VirtualMachine = {
@@ -45,7 +66,11 @@ const further: Plug = { ...plug, isBalanced: true };
 
 let folder: string;
 let guest: Guest;
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-guest-"))));
+let hasSnapshot: boolean;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "zoned-guest-"));
+  hasSnapshot = true;
+});
 afterEach(async () => {
   await guest.remove();
   rmSync(folder, { recursive: true });
@@ -65,6 +90,18 @@ async function boot(where: Plug, isCrowded = false): Promise<void> {
       of: () => "",
       within: (_: string, command: readonly string[]) => [...command],
     } as Partial<Namespaces> as Namespaces,
+    snapshots: {
+      of: async () => {
+        writeFileSync(join(folder, "serial"), "Linux version 6\n");
+        return hasSnapshot
+          ? {
+              disk: { path: "", format: "qcow2" },
+              memory: "/snapshot/memory",
+              serial: join(folder, "serial"),
+            }
+          : undefined;
+      },
+    },
     image: { disk: "", kernel: "", initrd: "" },
     ...{ accelerator: "tcg", mirror: "", scale: 1, cores: 2, isCrowded },
     ...{ machines: folder, sockets: folder, log: () => undefined },
@@ -78,6 +115,17 @@ const processOf = (): number => {
   const place = readdirSync(folder).find((name) => existsSync(join(folder, name, "qemu.pid")))!;
   return JSON.parse(readFileSync(join(folder, place, "qemu.pid"), "utf8")).pid;
 };
+const wordsOf = (): string[] =>
+  readFileSync(`/proc/${processOf()}/cmdline`, "utf8").split("\0").slice(0, -1);
+const told = (): [string, object | null][] =>
+  readFileSync(join(folder, "told"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+const own = [
+  { driver: "virtio-blk-pci", drive: "seed", bus: "seed-port" },
+  { driver: "virtio-net-pci", netdev: "nic", mac: plug.mac, bus: "nic-port" },
+];
 const givesWay = (): boolean => getPriority(processOf()) > 0;
 const endScript = (exitCode: number): void =>
   writeFileSync(join(folder, "exit-code"), `${exitCode}`);
@@ -94,23 +142,12 @@ test("a machine gives way while it boots, unless it is the first behind a balanc
   }
 });
 
-test("one that is waited for gives way no longer as soon as its script begins", async () => {
+test("it gives way no longer as soon as its script begins", async () => {
   await boot(further);
-  const running = guest.runScript("true", true);
+  const running = guest.runScript("true");
   while (givesWay()) await wait(20);
-  endScript(0);
-  expect((await running).exitCode).toBe(0);
-});
-
-test("another goes on giving way until its script has ended well", async () => {
-  await boot(plug);
   endScript(7);
-  expect((await guest.runScript("true", false)).exitCode).toBe(7);
-  expect(givesWay()).toBe(true);
-
-  endScript(0);
-  await guest.runScript("true", false);
-  expect(givesWay()).toBe(false);
+  expect((await running).exitCode).toBe(7);
 });
 
 test("a machine that is switched on again does not give way", async () => {
@@ -126,6 +163,46 @@ test.each([
   { name: "a worker has one", where: plug, isCrowded: false, cores: "1" },
 ])("$name", async ({ where, isCrowded, cores }) => {
   await boot(where, isCrowded);
-  const words = readFileSync(`/proc/${processOf()}/cmdline`, "utf8").split("\0");
+  const words = wordsOf();
   expect(words[words.indexOf("-smp") + 1]).toBe(cores);
+});
+
+test("a new machine goes on from a snapshot, and gets its own seed and interface before it does", async () => {
+  await boot(plug);
+  expect(wordsOf().slice(-3)).toEqual(["-S", "-incoming", "file:/snapshot/memory"]);
+  expect(told().slice(-3)).toEqual([
+    ...own.map((device) => ["device_add", device]),
+    ["cont", null],
+  ]);
+  expect(readFileSync(guest.files.serial, "utf8")).toBe("Linux version 6\n");
+});
+
+test("without a snapshot it has both from the start, as one has that is switched on again", async () => {
+  const atOnce = own.flatMap((device) => ["-device", JSON.stringify(device)]);
+  hasSnapshot = false;
+  await boot(plug);
+  expect(wordsOf().slice(-4)).toEqual(atOnce);
+  await guest.remove();
+
+  hasSnapshot = true;
+  await boot(plug);
+  await guest.cutPower();
+  await boot(plug);
+  expect(wordsOf().slice(-4)).toEqual(atOnce);
+});
+
+test("one that nobody has woken, as the local Azure was killed, begins anew", async () => {
+  await boot(plug);
+  const first = processOf();
+  renameSync(guest.files.disk, `${guest.files.disk}.new`);
+
+  await boot(plug);
+
+  expect(processOf()).not.toBe(first);
+  expect(wordsOf()).toContain("-incoming");
+});
+
+test("a machine that was never switched on has not died", () => {
+  guest = Guest.of(vm, { machines: folder, sockets: folder } as Host);
+  expect(guest.power).toBe("stopped");
 });

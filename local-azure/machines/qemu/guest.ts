@@ -1,18 +1,20 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import { writeWhole } from "../../files";
 import type { ScriptResult, VirtualMachine } from "../machines";
 import { Agent } from "./agent";
-import { argumentsOf, filesOf, type MachineFiles } from "./arguments";
+import { argumentsOf, filesOf, type MachineFiles, ownDevices, ownEnds } from "./arguments";
 import { runCustomScript } from "./custom-script";
 import { createDisk, seedFiles, writeSeed } from "./disk";
+import { Doing } from "./doing";
 import type { Host } from "./host";
 import { tellQemu } from "./lines";
 import type { Plug } from "./network-view";
 import { givingWay, LastingProcess } from "./process";
 import { mostCores, shapeOf } from "./sizes";
+import { asleep, wake } from "./snapshots";
 
 /** A played processor takes two minutes when the host has other work. */
 const bootWithin = 15 * 60_000;
@@ -30,10 +32,9 @@ interface Record {
 export class Guest {
   readonly files: MachineFiles;
   readonly agent: Agent;
+  readonly doing: Doing;
   private readonly process: LastingProcess;
   private isDeallocated = false;
-  private step = "";
-  private since = Date.now();
 
   private constructor(
     public vm: VirtualMachine,
@@ -45,6 +46,7 @@ export class Guest {
     mkdirSync(sockets, { recursive: true, mode: 0o700 });
     this.files = filesOf(folder, sockets);
     this.agent = new Agent(this.files.agent);
+    this.doing = new Doing(vm.name, host.log);
     this.process = new LastingProcess(join(folder, "qemu"));
   }
 
@@ -64,16 +66,12 @@ export class Guest {
   get power(): Power {
     if (this.process.isAlive) return "running";
     if (this.isDeallocated) return "deallocated";
-    return this.process.ending === "exit code 0" ? "stopped" : "died";
+    const isStopped = !this.process.hasBegun || this.process.ending === "exit code 0";
+    return isStopped ? "stopped" : "died";
   }
 
   get residentMib(): number {
     return this.process.residentMib;
-  }
-
-  /** What it is at, and for how long. */
-  get doing(): { readonly step: string; readonly seconds: number } {
-    return { step: this.step, seconds: Math.round((Date.now() - this.since) / 1000) };
   }
 
   /** Switches it on; one that runs is left as it is. */
@@ -81,28 +79,40 @@ export class Guest {
     this.isDeallocated = false;
     this.save();
     await this.host.namespaces.plug(plug);
-    if (this.process.isAlive) return;
     const { vm, files, host } = this;
-    const { qemu, image, accelerator, scale, cores, isCrowded } = host;
+    const { qemu, image, accelerator, cores, isCrowded } = host;
     const isNew = !existsSync(files.disk);
-    if (isNew) await createDisk(qemu, image.disk, files.disk);
-    writeSeed(files.seed, seedFiles(vm, plug));
+    if (this.process.isAlive) {
+      if (!isNew) return;
+      // Whoever started it was killed before it was woken.
+      await this.cutPower();
+    }
+    this.doing.at("booting");
     const isWaitedFor = accelerator === "kvm" || plug.isBalanced;
-    const shape = shapeOf(vm.size, scale, mostCores(cores, isWaitedFor, isCrowded));
-    const words = argumentsOf({
-      ...{ name: vm.name, uuid: vm.vmId, shape, plug, files },
-      ...{ kernel: image.kernel, initrd: image.initrd, accelerator },
-    });
-    const namespace = host.namespaces.of(plug.network);
+    const shape = shapeOf(vm.size, host.scale, mostCores(cores, isWaitedFor, isCrowded));
+    const snapshot = isNew ? await host.snapshots.of(shape) : undefined;
+    const disk = isNew ? `${files.disk}.new` : files.disk;
+    const base = snapshot?.disk ?? ({ path: image.disk, format: "raw" } as const);
+    if (isNew) await createDisk(qemu, base, disk);
+    if (snapshot) copyFileSync(snapshot.serial, files.serial);
+    writeSeed(files.seed, seedFiles(vm, plug));
+    const hardware = { name: vm.name, uuid: vm.vmId, shape, image, accelerator };
+    const own = ownDevices(plug);
     this.process.start(
-      host.namespaces.within(namespace, [
+      host.namespaces.within(host.namespaces.of(plug.network), [
         // Everybody waits for the API, which answers too late when all new machines have the same share.
         ...(isNew && accelerator === "tcg" && !plug.isFirst ? givingWay : []),
-        ...[...qemu.command, ...words],
+        ...[...qemu.command, ...argumentsOf({ ...hardware, files: { ...files, disk } })],
+        ...ownEnds(plug, files),
+        ...(snapshot
+          ? asleep(snapshot)
+          : own.flatMap((device) => ["-device", JSON.stringify(device)])),
       ]),
       qemu.environment,
     );
-    this.at("booting");
+    if (snapshot) await this.whileItLives(wake(files.qmp, own));
+    // The disk is there from now on: what was cut off before begins anew.
+    if (isNew) renameSync(disk, files.disk);
   }
 
   /** Until the agent in it answers, which is when Azure says that it was provisioned. */
@@ -116,23 +126,28 @@ export class Guest {
         );
       }
     }
-    if (this.step === "booting") this.at("first boot");
+    if (this.doing.now.step === "booting") this.doing.at("first boot");
   }
 
-  /** @param isWaitedFor whether it gives way no longer from now on; else that ends when the script ends well */
-  async runScript(script: string, isWaitedFor: boolean): Promise<ScriptResult> {
+  /** From now on it is waited for, so it gives way no longer. */
+  async runScript(script: string): Promise<ScriptResult> {
     await this.awaitAgent();
-    if (isWaitedFor) this.process.endGivingWay();
-    this.at("script");
+    this.process.endGivingWay();
+    this.doing.at("script");
+    try {
+      const running = runCustomScript(this.agent, script, (step) => this.doing.at(step));
+      return await this.whileItLives(running);
+    } finally {
+      this.doing.at("");
+    }
+  }
+
+  private async whileItLives<T>(work: Promise<T>): Promise<T> {
     const given = new AbortController();
     try {
-      const running = runCustomScript(this.agent, script, (step) => this.at(step));
-      const result = await Promise.race([running, this.death(given.signal)]);
-      if (result.exitCode === 0) this.process.endGivingWay();
-      return result;
+      return await Promise.race([work, this.death(given.signal)]);
     } finally {
       given.abort();
-      this.at("");
     }
   }
 
@@ -169,15 +184,6 @@ export class Guest {
   update(vm: VirtualMachine): void {
     this.vm = vm;
     this.save();
-  }
-
-  private at(step: string): void {
-    if (step === this.step) return;
-    const { name } = this.vm;
-    if (this.step !== "") this.host.log(`${name}: ${this.step}: ${this.doing.seconds} s`);
-    this.step = step;
-    this.since = Date.now();
-    if (step !== "") this.host.log(`${name}: ${step} begins`);
   }
 
   private epitaph = (): string =>

@@ -1,5 +1,6 @@
 import type { Accelerator, Qemu } from "./hypervisor";
 import type { Namespaces } from "./namespaces";
+import type { Snapshots } from "./snapshots";
 
 /** What machines boot from. */
 export interface BaseImage {
@@ -24,6 +25,7 @@ export interface HostSettings {
 /** What all machines of a state folder share. */
 export interface Host extends HostSettings {
   readonly namespaces: Namespaces;
+  readonly snapshots: Pick<Snapshots, "of">;
   /** Folder of the machines' own folders. */
   readonly machines: string;
   /** Folder of sockets, whose paths may not be long. */

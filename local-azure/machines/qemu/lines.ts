@@ -70,10 +70,18 @@ export async function talk<T>(
   }
 }
 
+/** The same with QEMU itself, which wants to be greeted first. */
+export const talkToQemu = <T>(
+  path: string,
+  limit: number,
+  work: (exchange: Exchange) => Promise<T>,
+): Promise<T> =>
+  talk(path, limit, async (exchange) => {
+    await exchange.until((message) => "QMP" in message);
+    await exchange.ask({ execute: "qmp_capabilities" });
+    return await work(exchange);
+  });
+
 /** One command to QEMU itself. */
 export const tellQemu = (path: string, execute: string, limit = 10_000): Promise<Message> =>
-  talk(path, limit, async ({ ask, until }) => {
-    await until((message) => "QMP" in message);
-    await ask({ execute: "qmp_capabilities" });
-    return await ask({ execute });
-  });
+  talkToQemu(path, limit, ({ ask }) => ask({ execute }));

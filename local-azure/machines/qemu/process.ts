@@ -1,5 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { setPriority } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -27,6 +35,11 @@ export class LastingProcess {
 
   get isAlive(): boolean {
     return this.identity !== undefined && isAlive(this.identity);
+  }
+
+  /** Whether it was ever started. */
+  get hasBegun(): boolean {
+    return existsSync(`${this.stem}.log`);
   }
 
   /** Memory that it has now. */

@@ -1,0 +1,109 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { waiting } from "./debian";
+import { Snapshots } from "./snapshots";
+
+/** Stands for QEMU: it says on its console that it waits, and writes its memory where it is told to. */
+const machine = `
+const { appendFileSync, existsSync, writeFileSync } = require("node:fs");
+const pathOf = (id) => /path=([^,]+)/.exec(process.argv.find((word) => word.includes("id=" + id + ",")))[1];
+appendFileSync(__dirname + "/booted", process.argv.join(" ") + "\\n");
+if (existsSync(__dirname + "/broken")) {
+  console.error("no such processor");
+  process.exit(1);
+}
+require("node:net").createServer((client) => {
+  client.write('{"QMP": {}}\\n');
+  client.on("data", (line) => {
+    const { execute, arguments: given } = JSON.parse(line);
+    if (execute === "migrate") writeFileSync(given.uri.replace("file:", ""), "memory");
+    const answer = execute === "query-migrate" ? { status: "completed" } : {};
+    client.write(JSON.stringify({ return: answer }) + "\\n", () => execute === "quit" && process.exit(0));
+  });
+}).listen(pathOf("qmp"), () => writeFileSync(pathOf("serial"), ${JSON.stringify(waiting)}));
+`;
+
+let folder: string;
+let said: string[];
+const cache = () => join(folder, "base");
+const booted = (): string[] =>
+  readFileSync(join(folder, "booted"), "utf8").trim().split("\n").filter(Boolean);
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "zoned-snapshots-"));
+  said = [];
+  mkdirSync(cache());
+  writeFileSync(join(folder, "machine.cjs"), machine);
+  writeFileSync(join(folder, "booted"), "");
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const snapshots = (accelerator: "tcg" | "kvm" = "tcg"): Snapshots =>
+  new Snapshots(
+    {
+      qemu: {
+        version: "0",
+        command: [process.execPath, join(folder, "machine.cjs")],
+        environment: {},
+        img: ["sh", "-c", 'for disk; do :; done; touch "$disk"', "sh"],
+      },
+      accelerator,
+      image: { disk: join(cache(), "disk"), kernel: "", initrd: "" },
+    },
+    join(folder, "run"),
+    (line) => said.push(line),
+  );
+
+const shape = { cores: 1, memoryMib: 3072 };
+
+test("one machine boots for all of a shape, and for those of the next start", async () => {
+  const these = snapshots();
+  const [first, second] = await Promise.all([these.of(shape), these.of(shape)]);
+  const later = await snapshots().of(shape);
+
+  expect(booted()).toHaveLength(1);
+  expect(second).toEqual(first);
+  expect(later).toEqual(first);
+  expect(readFileSync(first!.memory, "utf8")).toBe("memory");
+  expect(readFileSync(first!.serial, "utf8")).toContain(waiting);
+  expect(existsSync(first!.disk.path)).toBe(true);
+  expect(said[0]).toContain("1 processor and 3072 MiB");
+});
+
+test("another shape has another snapshot", async () => {
+  const these = snapshots();
+  expect(await these.of({ ...shape, cores: 2 })).not.toEqual(await these.of(shape));
+  expect(booted()).toHaveLength(2);
+});
+
+test("it boots as a machine that is nobody's yet: with no seed and no interface, told to wait for them", async () => {
+  await snapshots().of(shape);
+  const [words = ""] = booted();
+  expect(words).toMatch(/-append [^-]*root=\/dev\/vda .* zoned\.snapshot /);
+  expect(words).not.toMatch(/cidata|virtio-net/);
+});
+
+test("what cannot boot is told with its words and leaves nothing, and the next machine tries again", async () => {
+  const these = snapshots();
+  writeFileSync(join(folder, "broken"), "");
+  await expect(these.of(shape)).rejects.toThrow("no such processor");
+  expect(readdirSync(cache())).toEqual([]);
+  expect(readdirSync(join(folder, "run"))).toEqual([]);
+
+  rmSync(join(folder, "broken"));
+  expect(await these.of(shape)).toBeDefined();
+});
+
+test("with KVM a machine boots by itself, which takes seconds", async () => {
+  expect(await snapshots("kvm").of(shape)).toBeUndefined();
+});
