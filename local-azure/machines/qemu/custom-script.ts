@@ -5,7 +5,7 @@ import type { Agent } from "./agent";
 
 /** Where Azure's agent keeps a custom script. */
 const folder = "/var/lib/waagent/custom-script/download/0";
-const unit = "zoned-custom-script";
+const unit = "zoned-custom-script.scope";
 const log = "/var/log/zoned.log";
 
 /** Azure ends a script after this, and reports it as failed. */
@@ -46,14 +46,10 @@ export async function runCustomScript(
   await must(agent, "/usr/bin/install", "-d", "-m", "0700", folder);
   await agent.write(`${folder}/script.sh`, script);
   await must(agent, "/usr/bin/chmod", "0700", `${folder}/script.sh`);
+  // A scope and not a service, whose end systemd would be asked for by its bus, and tell of every other unit too.
   const pid = await agent.start(
-    "/usr/bin/systemd-run",
-    ...["--quiet", "--wait", "--collect", `--unit=${unit}`, `--working-directory=${folder}`],
-    ...["stdout", "stderr"].map(
-      (name) =>
-        `--property=Standard${name === "stdout" ? "Output" : "Error"}=truncate:${folder}/${name}`,
-    ),
-    `${folder}/script.sh`,
+    ...["/bin/sh", "-c"],
+    `cd ${folder} && exec systemd-run --quiet --scope --collect --unit=${unit} ./script.sh >stdout 2>stderr`,
   );
   const until = Date.now() + longestMs;
   let ended = await agent.ended(pid);

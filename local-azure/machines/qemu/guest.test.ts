@@ -30,7 +30,7 @@ const answers = {
   "guest-exec": ({ path }) => ({ pid: programs.push(path) - 1 }),
   "guest-exec-status": ({ pid }) => {
     const code = __dirname + "/exit-code";
-    if (!programs[pid].endsWith("systemd-run")) return { exited: true, exitcode: 0 };
+    if (!programs[pid].endsWith("/sh")) return { exited: true, exitcode: 0 };
     return existsSync(code) ? { exited: true, exitcode: Number(readFileSync(code)) } : { exited: false };
   },
 };
