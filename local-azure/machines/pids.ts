@@ -16,7 +16,9 @@ export function startOf(pid: number): string | undefined {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
     // The second field is the program's name, which may hold spaces and parentheses.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return fields[0] === "Z" ? undefined : `${boot}/${fields[19]}`;
+    // One that was killed holds its ports until the last of its threads is gone, its first being a zombie before.
+    const hasEnded = fields[0] === "Z" && Number(fields[17]) <= 1;
+    return hasEnded ? undefined : `${boot}/${fields[19]}`;
   } catch {
     return undefined;
   }
