@@ -165,6 +165,7 @@ export class QemuMachines implements Machines {
   /** Machines are powered down as their button does, as far as they make it in time. */
   async stop(): Promise<void> {
     this.cloudProvider.end();
+    await this.host.snapshots.stop();
     await Promise.all([...this.guests.values()].map((guest) => guest.powerDown(stopWithin)));
     this.guests.clear();
     await this.fabric.stop({ remove: true });

@@ -101,6 +101,7 @@ async function boot(where: Plug, isCrowded = false): Promise<void> {
             }
           : undefined;
       },
+      stop: async () => undefined,
     },
     image: { disk: "", kernel: "", initrd: "" },
     ...{ accelerator: "tcg", mirror: "", scale: 1, cores: 2, isCrowded },

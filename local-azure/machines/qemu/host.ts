@@ -25,7 +25,7 @@ export interface HostSettings {
 /** What all machines of a state folder share. */
 export interface Host extends HostSettings {
   readonly namespaces: Namespaces;
-  readonly snapshots: Pick<Snapshots, "of">;
+  readonly snapshots: Pick<Snapshots, "of" | "stop">;
   /** Folder of the machines' own folders. */
   readonly machines: string;
   /** Folder of sockets, whose paths may not be long. */

@@ -9,6 +9,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 
 import { waiting } from "./debian";
 import { Snapshots } from "./snapshots";
@@ -30,7 +31,7 @@ require("node:net").createServer((client) => {
     const answer = execute === "query-migrate" ? { status: "completed" } : {};
     client.write(JSON.stringify({ return: answer }) + "\\n", () => execute === "quit" && process.exit(0));
   });
-}).listen(pathOf("qmp"), () => writeFileSync(pathOf("serial"), ${JSON.stringify(waiting)}));
+}).listen(pathOf("qmp"), () => existsSync(__dirname + "/slow") || writeFileSync(pathOf("serial"), ${JSON.stringify(waiting)}));
 `;
 
 let folder: string;
@@ -102,6 +103,16 @@ test("what cannot boot is told with its words and leaves nothing, and the next m
 
   rmSync(join(folder, "broken"));
   expect(await these.of(shape)).toBeDefined();
+});
+
+test("a local Azure that is stopped meanwhile ends it, and leaves nothing of it", async () => {
+  const these = snapshots();
+  writeFileSync(join(folder, "slow"), "");
+  const made = these.of(shape);
+  while (booted().length === 0) await wait(20);
+  await Promise.all([these.stop(), expect(made).rejects.toThrow()]);
+  expect(readdirSync(cache())).toEqual([]);
+  expect(readdirSync(join(folder, "run"))).toEqual([]);
 });
 
 test("with KVM a machine boots by itself, which takes seconds", async () => {

@@ -46,6 +46,7 @@ async function awaitMigration({ ask }: Exchange): Promise<void> {
  */
 export class Snapshots {
   private readonly made = new Map<string, Promise<Snapshot>>();
+  private readonly stopped = new AbortController();
 
   /** @param sockets folder whose path is short */
   constructor(
@@ -64,6 +65,12 @@ export class Snapshots {
     return await made;
   }
 
+  /** Ends what is being made, which leaves nothing then. */
+  async stop(): Promise<void> {
+    this.stopped.abort();
+    await Promise.allSettled(this.made.values());
+  }
+
   private async findOrMake(key: string, shape: Shape): Promise<Snapshot> {
     const folder = join(dirname(this.settings.image.disk), key);
     if (!existsSync(folder)) await this.make(folder, key, shape);
@@ -76,6 +83,7 @@ export class Snapshots {
     const sockets = join(this.sockets, key);
     const begun = Date.now();
     const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, this.stopped.signal]);
     this.log(`booting a machine with ${cores(shape)} to where all of them go on from (once)`);
     rmSync(draft, { recursive: true, force: true });
     mkdirSync(draft, { recursive: true });
@@ -88,10 +96,10 @@ export class Snapshots {
       // It is nobody's machine yet, and ends with whoever makes it.
       const command = ["setpriv", "--pdeathsig", "KILL", ...qemu.command];
       const running = run([...command, ...argumentsOf(hardware)], {
-        signal: over.signal,
+        signal,
         env: { ...process.env, ...qemu.environment },
       });
-      await Promise.all([this.save(hardware, memory, over.signal), running]);
+      await Promise.all([this.save(hardware, memory, signal), running]);
       if (!existsSync(folder)) renameSync(draft, folder);
       this.log(`booted one with ${cores(shape)} in ${Math.round((Date.now() - begun) / 1000)} s`);
     } finally {
