@@ -105,13 +105,16 @@ switch_on() {
   done
 }
 
-# hold PROGRAM...: keeps the packages that these programs came in as they are.
+# hold PROGRAM...: keeps the packages that these programs came in as they are. In one go, since each
+# look into apt's lists takes a slow processor a second.
 hold() {
-  local program path
+  local program paths=() packages
   for program; do
-    path=$(readlink -f "$(command -v "$program")")
-    apt-mark hold "$(dpkg-query --search "$path" | awk -F: 'NR == 1 { print $1 }')"
+    paths+=("$(readlink -f "$(command -v "$program")")")
   done
+  packages=$(dpkg-query --search "${paths[@]}" | awk -F: '!seen[$1]++ { print $1 }')
+  mapfile -t packages <<<"$packages"
+  apt-mark hold "${packages[@]}"
 }
 
 # at_least NAME FOUND WANTED: what a distribution adds to upstream's version, as in ~ds1, is left out.

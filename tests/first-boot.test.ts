@@ -46,7 +46,7 @@ const programs = {
   "apt-get": "",
   "apt-cache": "exit 100",
   "apt-mark": "",
-  "dpkg-query": 'echo "package-of-$(basename "$2"): $2"',
+  "dpkg-query": 'for path in "${@:2}"; do echo "package-of-$(basename "$path"): $path"; done',
   dpkg: `case $1 in
     --configure) ;;
     --print-architecture) echo amd64 ;;
@@ -267,11 +267,11 @@ describe("a first boot that ends well", () => {
     expect(sound.callsOf("apt-get").join("\n")).toContain(
       "kubelet=9.9.9-* kubeadm=9.9.9-* kubectl=9.9.9-*",
     );
-    expect(sound.callsOf("apt-mark")).toEqual(
-      ["containerd", "runc", "dockerd", "kubelet", "kubeadm", "kubectl"].map(
-        (name) => `hold package-of-${name}`,
-      ),
-    );
+    expect(sound.callsOf("apt-mark")).toEqual([
+      "hold package-of-containerd package-of-runc",
+      "hold package-of-dockerd",
+      "hold package-of-kubelet package-of-kubeadm package-of-kubectl",
+    ]);
     expect(sound.read("/etc/needrestart/conf.d/zoned.conf")).toBe('$nrconf{restart} = "l";\n');
   });
 
