@@ -17,6 +17,7 @@ export function run(command: readonly string[], options: CommandOptions = {}): P
   const { input, signal, env, said } = options;
   const [file = "", ...args] = command;
   return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(new Interrupted());
     // A group of its own: a Ctrl-C comes to it through us, to all that it has started.
     const child = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"], detached: true, env });
     const stop = (): void => {
