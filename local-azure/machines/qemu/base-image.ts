@@ -26,7 +26,8 @@ import { stocking } from "./stocking";
 /** More than a machine of the rehearsal ever fills; the file is sparse. */
 const diskSize = "30G";
 
-const digest = (texts: readonly (string | Buffer)[]): string => {
+/** Short, and another as soon as one text is. */
+export const digest = (texts: readonly (string | Buffer)[]): string => {
   const hash = createHash("sha256");
   for (const text of texts) hash.update(text).update("\0");
   return hash.digest("hex").slice(0, 12);

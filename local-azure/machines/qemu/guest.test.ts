@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import type { VirtualMachine } from "../machines";
+import { standIn } from "./fixture";
 import { Guest } from "./guest";
 import type { Host } from "./host";
 import type { Namespaces } from "./namespaces";
@@ -22,8 +23,6 @@ import type { Plug } from "./network-view";
  * beside this file.
  */
 const machine = `
-const { appendFileSync, existsSync, readFileSync, rmSync } = require("node:fs");
-const socketOf = (id) => /path=([^,]+)/.exec(process.argv.find((word) => word.includes("id=" + id + ",")))[1];
 const programs = [];
 const answers = {
   "guest-sync": ({ id }) => id,
@@ -31,22 +30,12 @@ const answers = {
   "guest-exec-status": ({ pid }) => {
     const code = __dirname + "/exit-code";
     if (!programs[pid].endsWith("/sh")) return { exited: true, exitcode: 0 };
-    return existsSync(code) ? { exited: true, exitcode: Number(readFileSync(code)) } : { exited: false };
+    return fs.existsSync(code) ? { exited: true, exitcode: Number(fs.readFileSync(code)) } : { exited: false };
   },
 };
-const serve = (socket, greeting, answer) => {
-  rmSync(socket, { force: true });
-  require("node:net").createServer((client) => {
-    client.write(greeting);
-    client.on("data", (line) => {
-      const { execute, arguments: given } = JSON.parse(line);
-      client.write(JSON.stringify({ return: answer(execute, given) ?? {} }) + "\\n");
-    }).on("error", () => undefined);
-  }).listen(socket);
-};
-serve(socketOf("agent"), "", (execute, given) => answers[execute]?.(given));
-serve(socketOf("qmp"), '{"QMP": {}}\\n', (execute, given) => {
-  appendFileSync(__dirname + "/told", JSON.stringify([execute, given ?? null]) + "\\n");
+serve("agent", "", (execute, given) => answers[execute]?.(given));
+monitor((execute, given) => {
+  fs.appendFileSync(__dirname + "/told", JSON.stringify([execute, given ?? null]) + "\\n");
   if (execute === "query-migrate") return { status: "completed" };
 });
 `;
@@ -77,14 +66,8 @@ afterEach(async () => {
 });
 
 async function boot(where: Plug, isCrowded = false): Promise<void> {
-  writeFileSync(join(folder, "machine.cjs"), machine);
   const host: Host = {
-    qemu: {
-      version: "0",
-      command: [process.execPath, join(folder, "machine.cjs")],
-      environment: {},
-      img: ["sh", "-c", 'for disk; do :; done; touch "$disk"', "sh"],
-    },
+    qemu: standIn(folder, machine),
     namespaces: {
       plug: async () => undefined,
       of: () => "",

@@ -14,10 +14,8 @@ import { tellQemu } from "./lines";
 import type { Plug } from "./network-view";
 import { givingWay, LastingProcess } from "./process";
 import { mostCores, shapeOf } from "./sizes";
-import { asleep, wake } from "./snapshots";
+import { asleep, bootWithin, wake } from "./snapshots";
 
-/** A played processor takes two minutes when the host has other work. */
-const bootWithin = 15 * 60_000;
 const powerDownWithin = 90_000;
 
 /** Where a machine stands. */

@@ -12,26 +12,21 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import { waiting } from "./debian";
+import { standIn } from "./fixture";
 import { Snapshots } from "./snapshots";
 
 /** Stands for QEMU: it says on its console that it waits, and writes its memory where it is told to. */
 const machine = `
-const { appendFileSync, existsSync, writeFileSync } = require("node:fs");
-const pathOf = (id) => /path=([^,]+)/.exec(process.argv.find((word) => word.includes("id=" + id + ",")))[1];
-appendFileSync(__dirname + "/booted", process.argv.join(" ") + "\\n");
-if (existsSync(__dirname + "/broken")) {
+fs.appendFileSync(__dirname + "/booted", process.argv.join(" ") + "\\n");
+if (fs.existsSync(__dirname + "/broken")) {
   console.error("no such processor");
   process.exit(1);
 }
-require("node:net").createServer((client) => {
-  client.write('{"QMP": {}}\\n');
-  client.on("data", (line) => {
-    const { execute, arguments: given } = JSON.parse(line);
-    if (execute === "migrate") writeFileSync(given.uri.replace("file:", ""), "memory");
-    const answer = execute === "query-migrate" ? { status: "completed" } : {};
-    client.write(JSON.stringify({ return: answer }) + "\\n", () => execute === "quit" && process.exit(0));
-  });
-}).listen(pathOf("qmp"), () => existsSync(__dirname + "/slow") || writeFileSync(pathOf("serial"), ${JSON.stringify(waiting)}));
+const waits = () => fs.existsSync(__dirname + "/slow") || fs.writeFileSync(pathOf("serial"), ${JSON.stringify(waiting)});
+monitor((execute, given) => {
+  if (execute === "migrate") fs.writeFileSync(given.uri.replace("file:", ""), "memory");
+  if (execute === "query-migrate") return { status: "completed" };
+}, waits);
 `;
 
 let folder: string;
@@ -44,7 +39,6 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "zoned-snapshots-"));
   said = [];
   mkdirSync(cache());
-  writeFileSync(join(folder, "machine.cjs"), machine);
   writeFileSync(join(folder, "booted"), "");
 });
 afterEach(() => rmSync(folder, { recursive: true }));
@@ -52,12 +46,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const snapshots = (accelerator: "tcg" | "kvm" = "tcg"): Snapshots =>
   new Snapshots(
     {
-      qemu: {
-        version: "0",
-        command: [process.execPath, join(folder, "machine.cjs")],
-        environment: {},
-        img: ["sh", "-c", 'for disk; do :; done; touch "$disk"', "sh"],
-      },
+      qemu: standIn(folder, machine),
       accelerator,
       image: { disk: join(cache(), "disk"), kernel: "", initrd: "" },
     },
@@ -113,6 +102,14 @@ test("a local Azure that is stopped meanwhile ends it, and leaves nothing of it"
   await Promise.all([these.stop(), expect(made).rejects.toThrow()]);
   expect(readdirSync(cache())).toEqual([]);
   expect(readdirSync(join(folder, "run"))).toEqual([]);
+});
+
+test("one that was stopped before makes none", async () => {
+  const these = snapshots();
+  await these.stop();
+  await expect(these.of(shape)).rejects.toThrow();
+  await wait(200);
+  expect(booted()).toEqual([]);
 });
 
 test("with KVM a machine boots by itself, which takes seconds", async () => {
