@@ -111,7 +111,8 @@ it.each([
   ["ends by itself", ""],
   ["does not listen to Ctrl-C", "trap '' INT; "],
 ])("leaves nothing of an interrupted build that %s, and ends it", async (_, deaf) => {
-  fakeGo(`${deaf}echo half > "$out"; echo $$ > ${folder}/pid; exec sleep 600`);
+  const tellsPid = `echo $$ > ${folder}/pid.new; mv ${folder}/pid.new ${folder}/pid`;
+  fakeGo(`${deaf}echo half > "$out"; ${tellsPid}; exec sleep 600`);
   const ctrlC = new AbortController();
   const installing = install([tool()], options(ctrlC.signal));
   installing.catch(() => undefined);
