@@ -219,11 +219,19 @@ reset_machine() {
 
 kubectl_join() { kubectl --kubeconfig "$discovery" --request-timeout 30s "$@"; }
 
+find_node() {
+  kubectl_join get node "$machine" --ignore-not-found --output name >"$run/node.new" &&
+    mv "$run/node.new" "$run/node"
+}
+
 forget_node() {
-  if [[ -n $(kubectl_join get node "$machine" --ignore-not-found --output name) ]]; then
+  # A worker's search for the API has asked already.
+  [[ -e $run/node ]] || find_node
+  if [[ -s $run/node ]]; then
     say "removing the node $machine that was here before"
     kubectl_join delete node "$machine" --ignore-not-found --wait=false
   fi
+  rm "$run/node"
 }
 
 # A control plane holds the CA, so it makes its own way in, and one that lasts for this step only.
@@ -381,7 +389,7 @@ join() {
     "$BASH" "$0" undo_join || say "the join could not be undone yet; the next try begins with that"
     return "$code"
   fi
-  echo joined >"$state/joined"
+  echo joined | tee "$run/joined" >"$state/joined"
   if [[ $role == control-plane ]]; then name_is_here; fi
 }
 
@@ -398,7 +406,7 @@ watch() {
   done
 }
 
-await_api() { watch kubectl_join get --raw /readyz; }
+await_api() { watch find_node; }
 
 control_plane_is_well() {
   curl --silent --show-error --fail --max-time 10 --noproxy '*' --cacert "$pki/ca.crt" \
@@ -422,10 +430,14 @@ node_is_ready() {
   return 1
 }
 
-# The lease says that this kubelet is alive now: after a reboot the condition is what it was before.
+# The lease says that this kubelet is alive now: after a reboot the condition is what it was before. A
+# Node that came with this run's join has none from before.
 node_is_well() {
   local renewed
-  [[ -z $awaits_ready ]] || node_is_ready || return
+  if [[ -n $awaits_ready ]]; then
+    node_is_ready || return
+    [[ -e $run/joined ]] && return
+  fi
   renewed=$(kubectl_own get lease "$machine" --namespace kube-node-lease \
     --output jsonpath='{.spec.renewTime}') || return
   (($(date --date "$renewed" +%s) >= begun)) && return

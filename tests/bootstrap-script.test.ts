@@ -102,11 +102,12 @@ const programs = {
     *readyz*) case $(cat "$root/api") in answers) ;; foreign) exit 60 ;; *) exit 28 ;; esac ;;
   esac`,
   kubectl: `case $* in
-    *"--ignore-not-found --output name"*) [[ ! -e $root/node ]] || echo node/it ;;
+    *"--ignore-not-found --output name"*)
+      [[ $(cat "$root/api") == answers ]] || { echo "no route to the API" >&2; exit 1; }
+      [[ ! -e $root/node ]] || echo node/it ;;
     *"delete node"*) rm "$root/node" ;;
     *"get pods"*) echo '${JSON.stringify(pods)}' ;;
     *"get lease"*) cat "$root/lease" 2>/dev/null || date --utc +%FT%TZ ;;
-    *"--raw /readyz"*) [[ $(cat "$root/api") == answers ]] || { echo "no route to the API" >&2; exit 1; } ;;
     *"wait node"*) [[ $(cat "$root/ready") == True* ]] || { echo "error: timed out" >&2; exit 1; } ;;
     *"get node"*) cat "$root/ready" ;;
   esac`,
@@ -469,6 +470,25 @@ describe("a worker", () => {
     expect(machine.callsOf("curl")).toEqual([]);
   });
 
+  it("looks once for the API and its predecessor, and waits once for its own node", async () => {
+    const machine = workerIn();
+    await bootstrap(machine);
+
+    expect(machine.callsOf("kubectl")).toEqual([
+      expect.stringContaining("get node zoned-test-workers-1 --ignore-not-found"),
+      expect.stringContaining("wait node zoned-test-workers-1"),
+    ]);
+  });
+
+  it("removes the node that a join has left which failed", async () => {
+    const machine = workerIn({ failing: { join: 1 } });
+    beforeJoining(machine, 'touch "$root/node"');
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["join", "reset", "delete node", "join"]);
+  });
+
   it("removes its predecessor's node first, with its own token", async () => {
     const machine = workerIn({ node: true });
     await bootstrap(machine);
@@ -724,10 +744,7 @@ it("looks again within 15 s at the most, however long a look has taken", async (
   const machine = machineIn({}, worker);
   const slow =
     '[[ -e $root/looked ]] || { touch "$root/looked"; /bin/sleep 5; echo slow; exit 1; }';
-  machine.program(
-    "kubectl",
-    programs.kubectl.replace('*"get lease"*) ', `*"get lease"*) ${slow}; `),
-  );
+  machine.program("kubectl", programs.kubectl.replace('--output name"*)', `$& ${slow};`));
 
   expect((await bootstrap(machine)).code).toBe(0);
 

@@ -41,11 +41,10 @@ export async function runCustomScript(
   script: string,
   doing: (step: string) => void,
 ): Promise<ScriptResult> {
-  // One that an earlier local Azure began and did not see end.
-  await agent.run("/usr/bin/systemctl", "stop", unit);
-  await must(agent, "/usr/bin/install", "-d", "-m", "0700", folder);
+  // What is stopped is one that an earlier local Azure began and did not see end.
+  const prepare = `systemctl stop ${unit}; install -d -m 0700 ${folder}`;
+  await must(agent, "/bin/sh", "-c", `${prepare} && install -m 0700 /dev/null ${folder}/script.sh`);
   await agent.write(`${folder}/script.sh`, script);
-  await must(agent, "/usr/bin/chmod", "0700", `${folder}/script.sh`);
   // A scope and not a service, whose end systemd would be asked for by its bus, and tell of every other unit too.
   const pid = await agent.start(
     ...["/bin/sh", "-c"],

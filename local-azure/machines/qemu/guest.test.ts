@@ -26,10 +26,10 @@ const machine = `
 const programs = [];
 const answers = {
   "guest-sync": ({ id }) => id,
-  "guest-exec": ({ path }) => ({ pid: programs.push(path) - 1 }),
+  "guest-exec": ({ arg }) => ({ pid: programs.push(arg.join()) - 1 }),
   "guest-exec-status": ({ pid }) => {
     const code = __dirname + "/exit-code";
-    if (!programs[pid].endsWith("/sh")) return { exited: true, exitcode: 0 };
+    if (!programs[pid].includes("./script.sh")) return { exited: true, exitcode: 0 };
     return fs.existsSync(code) ? { exited: true, exitcode: Number(fs.readFileSync(code)) } : { exited: false };
   },
 };
