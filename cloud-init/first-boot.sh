@@ -288,7 +288,6 @@ install_runtime() {
   at_least Docker "$version" "$DOCKER_AT_LEAST"
   hold dockerd
   switch_on docker.service
-  systemctl start docker.service
 }
 
 install_kubernetes() {
@@ -351,6 +350,8 @@ END
   fi
   switch_on containerd.service
   systemctl restart containerd.service
+  # Not before, where its package has not started it: it would start containerd without these settings.
+  [[ $CONTAINER_RUNTIME == containerd ]] || systemctl start docker.service
 }
 
 # Upstream publishes no checksum beside its archive, so that one is as safe as its https address;

@@ -284,6 +284,13 @@ describe("a first boot that ends well", () => {
     });
   });
 
+  it("starts containerd once, with its settings, and Docker on top of it", async () => {
+    const starts = sound
+      .callsOf("systemctl")
+      .filter((call) => /^(re)?start (containerd|docker)/.test(call));
+    expect(starts).toEqual(["restart containerd.service", "start docker.service"]);
+  });
+
   it("pulls kubeadm's images ahead, through the kubelet's own runtime", async () => {
     expect(sound.callsOf("kubeadm")).toContain(
       "config images pull --kubernetes-version v9.9.9 --cri-socket unix:///run/containerd/containerd.sock",
