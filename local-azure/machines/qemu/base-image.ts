@@ -39,8 +39,19 @@ const contentsOf = (mirror: string): string[] => [
   join(mirror, "images", "index.json"),
 ];
 
+/** What went wrong, with what it takes. */
+function unmade(error: unknown): Error {
+  if (error instanceof Interrupted || error instanceof Trouble) return error;
+  return new Trouble(
+    `the machines' base image could not be made: ${messageOf(error)}\n` +
+      "  It takes mmdebstrap, a way to Debian's packages, and about 5 GB in the cache folder.",
+  );
+}
+
 /** The system without anything of Kubernetes, as an archive. */
-export async function system(cache: string, { progress, signal }: InstallOptions): Promise<string> {
+export async function prepareSystem(options: InstallOptions): Promise<string> {
+  const { cache = cacheFolder(), progress, signal } = options;
+  mkdirSync(cache, { recursive: true });
   const recipe = [release, packages.join(" "), JSON.stringify([early, late]), finishing];
   const archive = join(cache, `debian-${release}-${digest(recipe)}.tar`);
   if (existsSync(archive)) return archive;
@@ -79,6 +90,8 @@ export async function system(cache: string, { progress, signal }: InstallOptions
     );
     renameSync(draft, archive);
     return archive;
+  } catch (error) {
+    throw unmade(error);
   } finally {
     rmSync(draft, { force: true });
     rmSync(hooks, { recursive: true, force: true });
@@ -87,33 +100,28 @@ export async function system(cache: string, { progress, signal }: InstallOptions
 
 /** The disk that all machines start from, with its kernel beside it, made once for its contents. */
 export async function prepareBaseImage(
+  system: string,
   mirror: string,
   options: InstallOptions,
 ): Promise<BaseImage> {
   const cache = options.cache ?? cacheFolder();
-  mkdirSync(cache, { recursive: true });
   try {
-    const archive = await system(cache, options);
     const contents = contentsOf(mirror).map((path) => readFileSync(path));
-    const folder = join(cache, `base-${digest([archive, stocking, diskSize, ...contents])}`);
-    if (!existsSync(folder)) await stock(archive, mirror, folder, options);
+    const folder = join(cache, `base-${digest([system, stocking, diskSize, ...contents])}`);
+    if (!existsSync(folder)) await stock(system, mirror, folder, options);
     return {
       disk: join(folder, "disk"),
       kernel: join(folder, "vmlinuz"),
       initrd: join(folder, "initrd"),
     };
   } catch (error) {
-    if (error instanceof Interrupted || error instanceof Trouble) throw error;
-    throw new Trouble(
-      `the machines' base image could not be made: ${messageOf(error)}\n` +
-        "  It takes mmdebstrap, a way to Debian's packages, and about 5 GB in the cache folder.",
-    );
+    throw unmade(error);
   }
 }
 
 /** Puts Kubernetes' packages and images into the system, natively, and makes a disk of it. */
 async function stock(
-  archive: string,
+  system: string,
   mirror: string,
   folder: string,
   { progress, signal }: InstallOptions,
@@ -128,7 +136,7 @@ async function stock(
       "putting Kubernetes' packages and images into the base image",
       async (step) => {
         step.say("unpacking the system");
-        await run(["tar", "--extract", "--numeric-owner", "--file", archive, "--directory", root], {
+        await run(["tar", "--extract", "--numeric-owner", "--file", system, "--directory", root], {
           signal,
         });
         step.say("gathering images");

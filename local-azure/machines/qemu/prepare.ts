@@ -5,7 +5,7 @@ import type { InstallOptions } from "../../installs";
 import { prepareMirror } from "../../mirror/mirror";
 import { forMirror } from "../../mirror/programs";
 import { Trouble } from "../../trouble";
-import { prepareBaseImage } from "./base-image";
+import { prepareBaseImage, prepareSystem } from "./base-image";
 import type { HostSettings } from "./host";
 import { kvmProblem } from "./hypervisor";
 import { prepareQemu } from "./qemu-package";
@@ -26,11 +26,13 @@ export async function prepareMachines(
   options: InstallOptions & { readonly scale: number },
 ): Promise<Omit<HostSettings, "isCrowded">> {
   const { progress, scale } = options;
-  const [qemu, mirror] = await Promise.all([
+  // What waits for a network goes beside what compiles.
+  const [qemu, system, mirror] = await Promise.all([
     prepareQemu(options),
+    prepareSystem(options),
     prepareMirror({ ...options, system: "debian-13" }),
   ]);
-  const image = await prepareBaseImage(mirror.folder, options);
+  const image = await prepareBaseImage(system, mirror.folder, options);
   const problem = await kvmProblem(qemu, image.kernel);
   const accelerator = problem === undefined ? "kvm" : "tcg";
   progress.line(
