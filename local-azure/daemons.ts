@@ -13,6 +13,7 @@ import { Interrupted, Trouble } from "./trouble";
 
 const startWithin = 60_000;
 const stopWithin = 15_000;
+const answerWithin = 5_000;
 const look = 50;
 
 /** The daemon that serves this state folder now, if one does. */
@@ -22,6 +23,35 @@ export function runningDaemon(state: string): DaemonRecord | undefined {
     return isAlive(record) && holderOf(lockFile(state))?.pid === record.pid ? record : undefined;
   } catch {
     return undefined;
+  }
+}
+
+const answers = ({ ports }: DaemonRecord): Promise<boolean> =>
+  fetch(`${endpointOf(ports)}/local/health`, { signal: AbortSignal.timeout(answerWithin) }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
+/**
+ * The daemon that serves this state folder, once it answers: one that was killed is there until the last of its
+ * threads has ended, and answers nobody.
+ */
+async function answeringDaemon(
+  state: string,
+  signal: AbortSignal,
+): Promise<DaemonRecord | undefined> {
+  for (const until = Date.now() + startWithin; ;) {
+    const running = runningDaemon(state);
+    if (running === undefined || (await answers(running))) return running;
+    if (Date.now() > until) {
+      throw new Trouble(
+        `the local Azure of ${state} is process ${running.pid}, which did not answer within ${startWithin / 1000} s: ` +
+          `kill it (kill -9 ${running.pid}) and run this again, which goes on from where it was`,
+      );
+    }
+    await sleep(look, undefined, { signal }).catch(() => {
+      throw new Interrupted();
+    });
   }
 }
 
@@ -44,7 +74,7 @@ export async function ensureDaemon(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Attachment> {
-  const running = runningDaemon(state);
+  const running = await answeringDaemon(state, signal);
   if (running) {
     if (port !== undefined && running.ports.resourceManager !== port) {
       throw new Trouble(

@@ -16,6 +16,7 @@ import type { Host, HostSettings } from "./qemu/host";
 import { availableMib } from "./qemu/memory";
 import { Namespaces } from "./qemu/namespaces";
 import { type Plug, plugOf } from "./qemu/network-view";
+import { LastingProcess } from "./qemu/process";
 import { checkFits } from "./qemu/sizes";
 import { Snapshots } from "./qemu/snapshots";
 
@@ -28,6 +29,16 @@ const stopWithin = 8_000;
 const socketsOf = (state: string): string =>
   join("/run", `zoned-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`);
 
+const guestsOf = (state: string): string => join(state, "machines", "guests");
+
+/** Memory that a state folder's machines have now, whether or not a local Azure serves them. */
+export function takenMib(state: string): number {
+  const guests = guestsOf(state);
+  return (existsSync(guests) ? readdirSync(guests) : [])
+    .map((name) => new LastingProcess(join(guests, name, "qemu")).residentMib)
+    .reduce((sum, each) => sum + each, 0);
+}
+
 /** What all parts of a state folder's machines share. */
 function hostOf(state: string, settings: HostSettings, log: (message: string) => void): Host {
   const sockets = socketsOf(state);
@@ -35,7 +46,7 @@ function hostOf(state: string, settings: HostSettings, log: (message: string) =>
     ...settings,
     namespaces: new Namespaces(state),
     snapshots: new Snapshots(settings, sockets, log),
-    machines: join(state, "machines", "guests"),
+    machines: guestsOf(state),
     sockets,
     cores: availableParallelism(),
     log,

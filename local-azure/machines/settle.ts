@@ -10,6 +10,7 @@ import type { Values } from "../stack-config";
 import { Trouble } from "../trouble";
 import { hostSettings, writeHostSettings } from "./kinds";
 import type { Accelerator } from "./qemu/hypervisor";
+import { takenMib } from "./qemu";
 import { availableMib } from "./qemu/memory";
 import { prepareMachines } from "./qemu/prepare";
 import { checkFits, crowd } from "./qemu/sizes";
@@ -62,11 +63,13 @@ export async function settleMachines(
   }
   if (scale === undefined) return rmSync(join(state, "qemu.json"), { force: true });
   const machines = plannedMachines(stack);
-  // Machines that run have their memory already. What they need with KVM they need in any case.
-  if (!runs) checkFits(machines, scale, "kvm", availableMib());
+  // Machines that run have their memory already, and outlive a local Azure that was killed.
+  const available = (): number => availableMib() + takenMib(state);
+  // What they need with KVM they need in any case.
+  if (!runs) checkFits(machines, scale, "kvm", available());
   const settings = await prepareMachines({ ...options, scale });
   if (runs) return;
-  checkFits(machines, scale, settings.accelerator, availableMib());
+  checkFits(machines, scale, settings.accelerator, available());
   const isCrowded = isCrowdedBy(stack, settings.accelerator, availableParallelism());
   writeHostSettings(state, { ...settings, isCrowded });
 }

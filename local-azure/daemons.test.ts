@@ -1,0 +1,51 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { lockFile, recordFile } from "./daemon-record";
+import { endDaemon, ensureDaemon } from "./daemons";
+import { identityOf } from "./machines/pids";
+import { Progress } from "./progress";
+
+let state: string;
+beforeEach(() => (state = mkdtempSync(join(tmpdir(), "zoned-daemons-"))));
+afterEach(async () => {
+  await endDaemon(state);
+  rmSync(state, { recursive: true });
+});
+
+/** A port that nobody listens on. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+const ensure = () =>
+  ensureDaemon(
+    { state, binaries: "" },
+    new Progress({ write: () => undefined }),
+    AbortSignal.timeout(60_000),
+  );
+
+test("a daemon that was killed, and has threads that have not ended, is followed by one that answers", async () => {
+  const ending = identityOf(spawn("sleep", ["1"], { stdio: "ignore" }).pid!);
+  const port = await freePort();
+  const ports = { resourceManager: port, azureNative: port, tls: port, kubernetes: port };
+  writeFileSync(recordFile(state), JSON.stringify({ ...ending, since: "", binaries: "", ports }));
+  writeFileSync(lockFile(state), JSON.stringify(ending));
+
+  const azure = await ensure();
+
+  expect(await azure.apiAddress("none")).toBeUndefined();
+});
+
+test("a daemon that answers is the one that serves", async () => {
+  const { ports } = await ensure();
+
+  expect((await ensure()).ports).toEqual(ports);
+});
