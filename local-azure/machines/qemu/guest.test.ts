@@ -17,6 +17,7 @@ import { Guest } from "./guest";
 import type { Host } from "./host";
 import type { Namespaces } from "./namespaces";
 import type { Plug } from "./network-view";
+import { niceness } from "./sizes";
 
 /**
  * Stands for QEMU: it writes down what it is told, its agent answers, and a script ends when its exit code lies
@@ -110,7 +111,7 @@ const own = [
   { driver: "virtio-blk-pci", drive: "seed", bus: "seed-port" },
   { driver: "virtio-net-pci", netdev: "nic", mac: plug.mac, bus: "nic-port" },
 ];
-const givesWay = (): boolean => getPriority(processOf()) > 0;
+const givesWay = (): boolean => getPriority(processOf()) === niceness.givingWay;
 const endScript = (exitCode: number): void =>
   writeFileSync(join(folder, "exit-code"), `${exitCode}`);
 
@@ -134,6 +135,16 @@ test("it gives way no longer as soon as its script begins", async () => {
   expect((await running).exitCode).toBe(7);
 });
 
+test.each([
+  { name: "one of two processors has its share", where: founder, share: 0 },
+  { name: "one of a single processor has half of that", where: plug, share: 3 },
+])("of the machines that are waited for, $name", async ({ where, share }) => {
+  await boot(where);
+  endScript(0);
+  await guest.runScript("true");
+  expect(getPriority(processOf())).toBe(share);
+});
+
 test("a machine that is switched on again does not give way", async () => {
   await boot(plug);
   await guest.cutPower();
@@ -143,7 +154,7 @@ test("a machine that is switched on again does not give way", async () => {
 
 test.each([
   { name: "a control plane has both processors", where: founder, isCrowded: false, cores: "2" },
-  { name: "one of too many has one", where: founder, isCrowded: true, cores: "1" },
+  { name: "one of too many has one", where: further, isCrowded: true, cores: "1" },
   { name: "a worker has one", where: plug, isCrowded: false, cores: "1" },
 ])("$name", async ({ where, isCrowded, cores }) => {
   await boot(where, isCrowded);

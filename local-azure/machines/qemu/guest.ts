@@ -12,8 +12,8 @@ import { Doing } from "./doing";
 import type { Host } from "./host";
 import { tellQemu } from "./lines";
 import type { Plug } from "./network-view";
-import { givingWay, LastingProcess } from "./process";
-import { mostCores, shapeOf } from "./sizes";
+import { atNiceness, LastingProcess } from "./process";
+import { mostCores, niceness, shapeOf } from "./sizes";
 import { asleep, bootWithin, wake } from "./snapshots";
 
 const powerDownWithin = 90_000;
@@ -33,6 +33,7 @@ export class Guest {
   readonly doing: Doing;
   private readonly process: LastingProcess;
   private isDeallocated = false;
+  private niceness = 0;
 
   private constructor(
     public vm: VirtualMachine,
@@ -87,7 +88,11 @@ export class Guest {
     }
     this.doing.at("booting");
     const isWaitedFor = accelerator === "kvm" || plug.isBalanced;
-    const shape = shapeOf(vm.size, host.scale, mostCores(cores, isWaitedFor, isCrowded));
+    const most = mostCores(cores, isWaitedFor, isCrowded);
+    const shape = shapeOf(vm.size, host.scale, most);
+    this.niceness = niceness.of(shape, accelerator);
+    // Everybody waits for the API, which answers too late when all new machines have their share.
+    const givesWay = isNew && accelerator === "tcg" && !plug.isFirst;
     const snapshot = isNew ? await host.snapshots.of(shape) : undefined;
     const disk = isNew ? `${files.disk}.new` : files.disk;
     const base = snapshot?.disk ?? ({ path: image.disk, format: "raw" } as const);
@@ -98,8 +103,7 @@ export class Guest {
     const own = ownDevices(plug);
     this.process.start(
       host.namespaces.within(host.namespaces.of(plug.network), [
-        // Everybody waits for the API, which answers too late when all new machines have the same share.
-        ...(isNew && accelerator === "tcg" && !plug.isFirst ? givingWay : []),
+        ...atNiceness(givesWay ? niceness.givingWay : this.niceness),
         ...[...qemu.command, ...argumentsOf({ ...hardware, files: { ...files, disk } })],
         ...ownEnds(plug, files),
         ...(snapshot
@@ -130,7 +134,7 @@ export class Guest {
   /** From now on it is waited for, so it gives way no longer. */
   async runScript(script: string): Promise<ScriptResult> {
     await this.awaitAgent();
-    this.process.endGivingWay();
+    this.process.setNiceness(this.niceness);
     this.doing.at("script");
     try {
       const running = runCustomScript(this.agent, script, (step) => this.doing.at(step));

@@ -3,35 +3,35 @@ import { getPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { givingWay, LastingProcess } from "./process";
+import { atNiceness, LastingProcess } from "./process";
 
 let folder: string;
 beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-process-"))));
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test("a process that gives way does so within its session and as one of many", async () => {
+test("a process is nice within its session and as one of many", async () => {
   const process = new LastingProcess(join(folder, "one"));
   const tell = "nice; cat /proc/self/autogroup 2>/dev/null; true";
-  process.start([...givingWay, "sh", "-c", tell], {});
+  process.start([...atNiceness(10), "sh", "-c", tell], {});
   expect(await process.hasEndedWithin(10_000)).toBe(true);
 
   const [nice, group] = readFileSync(join(folder, "one.log"), "utf8").trim().split("\n");
-  expect(nice).toBe("5");
-  if (existsSync("/proc/self/autogroup")) expect(group).toMatch(/ nice 5$/);
+  expect(nice).toBe("10");
+  if (existsSync("/proc/self/autogroup")) expect(group).toMatch(/ nice 10$/);
 });
 
-test("a process that gives way has the share of others as soon as it is told", async () => {
+test("a process has another niceness as soon as it is told", async () => {
   const process = new LastingProcess(join(folder, "one"));
-  process.start([...givingWay, "sh", "-c", "echo ready; exec sleep 60"], {});
+  process.start([...atNiceness(10), "sh", "-c", "echo ready; exec sleep 60"], {});
   try {
     while (process.words !== "ready") await wait(20);
 
-    process.endGivingWay();
+    process.setNiceness(3);
 
     const { pid } = JSON.parse(readFileSync(join(folder, "one.pid"), "utf8")) as { pid: number };
-    expect(getPriority(pid)).toBe(0);
+    expect(getPriority(pid)).toBe(3);
     const group = `/proc/${pid}/autogroup`;
-    if (existsSync(group)) expect(readFileSync(group, "utf8")).toMatch(/ nice 0$/m);
+    if (existsSync(group)) expect(readFileSync(group, "utf8")).toMatch(/ nice 3$/m);
   } finally {
     await process.kill();
   }

@@ -16,12 +16,13 @@ import { end, identityOf, isAlive, type ProcessIdentity, readPidFile } from "../
 const look = 250;
 
 /**
- * Put before a lasting process's command, has it give way to others until it need not any more. It is
- * a session of its own, and between sessions Linux may know no niceness but their group's.
+ * Put before a lasting process's command, as nice is. It is a session of its own, and between sessions Linux
+ * may know no niceness but their group's.
  */
-export const givingWay = [
-  ...["sh", "-c", 'echo 5 2>/dev/null >/proc/self/autogroup; exec nice -n 5 "$@"', "sh"],
-] as const;
+export const atNiceness = (niceness: number): readonly string[] => [
+  ...["sh", "-c", 'echo "$0" 2>/dev/null >/proc/self/autogroup; exec nice -n "$0" "$@"'],
+  String(niceness),
+];
 
 /** A process that outlives whoever started it, and is found again by whoever follows. */
 export class LastingProcess {
@@ -86,18 +87,17 @@ export class LastingProcess {
     return true;
   }
 
-  /** Gives it the share that others have. */
-  endGivingWay(): void {
+  setNiceness(niceness: number): void {
     if (!this.isAlive) return;
     const folder = `/proc/${this.identity!.pid}`;
     try {
-      writeFileSync(`${folder}/autogroup`, "0");
+      writeFileSync(`${folder}/autogroup`, String(niceness));
     } catch {
       // This kernel has no such groups.
     }
     for (const thread of readdirSync(`${folder}/task`)) {
       try {
-        setPriority(Number(thread), 0);
+        setPriority(Number(thread), niceness);
       } catch {
         // It has ended by now.
       }

@@ -46,6 +46,16 @@ export const crowd = (
 export const mostCores = (hostCores: number, isWaitedFor: boolean, isCrowded: boolean): number =>
   isWaitedFor && !isCrowded ? Math.max(fewestCores, hostCores) : 1;
 
+/**
+ * Linux gives a fifth less for each step of it. A played machine of one processor gets half of what one of two
+ * gets, which would have as much as it otherwise; one that gives way, a fifth.
+ */
+export const niceness = {
+  givingWay: 7,
+  of: ({ cores }: Shape, accelerator: Accelerator): number =>
+    accelerator === "tcg" && cores === 1 ? 3 : 0,
+} as const;
+
 /** A size as memory, scaled, and as cores, of which there are so many at most. */
 export function shapeOf(size: string, scale: number, most: number): Shape {
   const found = findSize(size);
