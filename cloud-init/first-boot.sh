@@ -105,6 +105,15 @@ switch_on() {
   done
 }
 
+# bring_up start|restart UNIT: where that fails, systemctl says no more than where to look, and whoever
+# reads Azure's message cannot look there.
+bring_up() {
+  systemctl "$1" "$2" || {
+    journalctl --unit "$2" --lines 20 --no-pager --output cat
+    return 1
+  }
+}
+
 # hold PROGRAM...: keeps the packages that these programs came in as they are. In one go, since each
 # look into apt's lists takes a slow processor a second.
 hold() {
@@ -247,7 +256,7 @@ ExecStart=/usr/sbin/nft -f /etc/zoned/firewall.nft
 WantedBy=multi-user.target
 END
   switch_on zoned-firewall.service
-  systemctl restart zoned-firewall.service
+  bring_up restart zoned-firewall.service
 }
 
 # Written before the package is there, since the package starts the daemon, and the daemon would set
@@ -341,7 +350,6 @@ $sandbox
 [plugins.'$runtime'.containerd.runtimes.runc.options]
   SystemdCgroup = true
 END
-  containerd --config "$root/etc/containerd/config.toml" config dump >/dev/null
   if [[ -n $MIRROR ]]; then
     write /etc/containerd/certs.d/_default/hosts.toml <<END
 [host."$(mirror_origin)"]
@@ -349,9 +357,9 @@ END
 END
   fi
   switch_on containerd.service
-  systemctl restart containerd.service
+  bring_up restart containerd.service
   # Not before, where its package has not started it: it would start containerd without these settings.
-  [[ $CONTAINER_RUNTIME == containerd ]] || systemctl start docker.service
+  [[ $CONTAINER_RUNTIME == containerd ]] || bring_up start docker.service
 }
 
 # Upstream publishes no checksum beside its archive, so that one is as safe as its https address;
@@ -399,7 +407,7 @@ TasksMax=infinity
 WantedBy=multi-user.target
 END
   switch_on cri-dockerd.service
-  systemctl restart cri-dockerd.service
+  bring_up restart cri-dockerd.service
 }
 
 pull_images() {

@@ -615,6 +615,21 @@ it.each([
   },
 );
 
+it.each([
+  { unit: "zoned-firewall.service", step: "firewall for pods" },
+  { unit: "containerd.service", step: "containerd settings" },
+  { unit: "docker.service", step: "containerd settings" },
+])("repeats what $unit said of why it did not start", async ({ unit, step }) => {
+  const broken = machine();
+  broken.program("systemctl", `[[ $1 != is-enabled && $* != *"start ${unit}" ]]`);
+  broken.program("journalctl", `[[ $* == *"--unit ${unit}"* ]] && echo "its own words"`);
+
+  expect((await boot(broken)).code).toBe(1);
+
+  expect(broken.read(failure)).toBe(`${step}, exit code 1\n`);
+  expect(broken.read("/var/log/zoned.log")).toContain("its own words");
+});
+
 it("asks the mirror's host for every image first", async () => {
   const sound = machine({ MIRROR: `${mirror}/below` });
   shelf.set("/below/apt/Release.key", "key");
