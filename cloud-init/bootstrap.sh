@@ -416,16 +416,23 @@ control_plane_is_well() {
 
 await_control_plane() { watch control_plane_is_well; }
 
-kubectl_own() {
-  kubectl --kubeconfig "$root/etc/kubernetes/kubelet.conf" --request-timeout 20s "$@"
+# Not by kubectl, which takes seconds of a slow processor from the kubelet that it asks about.
+ask_as_kubelet() {
+  curl --silent --show-error --fail --max-time 20 --noproxy '*' --cacert "$pki/ca.crt" \
+    --cert "$root/var/lib/kubelet/pki/kubelet-client-current.pem" "https://$api_name:$api_port$1"
 }
 
-# Each kubectl takes seconds of a slow processor from the kubelet it looks at: this one stays, and is told.
+has_pod_network() { compgen -G "$root/etc/cni/net.d/*.conf*" >/dev/null; }
+
 node_is_ready() {
   local ready
-  local condition='{range .status.conditions[?(@.type=="Ready")]}{.status} {.reason} {.message}{end}'
-  kubectl_own wait node "$machine" --for=condition=Ready --timeout 300s >/dev/null 2>&1 && return
-  ready=$(kubectl_own get node "$machine" --output "jsonpath=$condition") || return
+  local condition='.status.conditions[]? | select(.type == "Ready") | "\(.status) \(.reason) \(.message)"'
+  has_pod_network || {
+    echo "node $machine: no pod network yet, /etc/cni/net.d has no configuration"
+    return 1
+  }
+  ready=$(ask_as_kubelet "/api/v1/nodes/$machine" | jq --raw-output "$condition") || return
+  [[ $ready == True* ]] && return
   echo "node $machine: Ready is $ready"
   return 1
 }
@@ -433,13 +440,12 @@ node_is_ready() {
 # The lease says that this kubelet is alive now: after a reboot the condition is what it was before. A
 # Node that came with this run's join has none from before.
 node_is_well() {
-  local renewed
+  local renewed lease=/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/$machine
   if [[ -n $awaits_ready ]]; then
     node_is_ready || return
     [[ -e $run/joined ]] && return
   fi
-  renewed=$(kubectl_own get lease "$machine" --namespace kube-node-lease \
-    --output jsonpath='{.spec.renewTime}') || return
+  renewed=$(ask_as_kubelet "$lease" | jq --raw-output .spec.renewTime) || return
   (($(date --date "$renewed" +%s) >= begun)) && return
   echo "the kubelet last reported at $renewed"
   return 1
@@ -503,7 +509,7 @@ fi
 
 [[ $role == worker ]] || step "control plane" 900 0 await_control_plane
 # Before there is a pod network, the founder cannot be Ready.
-if [[ $(<"$state/joined") == joined ]] || compgen -G "$root/etc/cni/net.d/*.conf*" >/dev/null; then
+if [[ $(<"$state/joined") == joined ]] || has_pod_network; then
   step "node" 1500 0 await_node
 fi
 step "secrets" 60 0 forget_secrets

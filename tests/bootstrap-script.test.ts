@@ -99,6 +99,9 @@ const programs = {
     *member/list*) ${fails("member-list")}; cat "$root/members" ;;
     *member/remove*) jq -c --arg call "$*" '.members |= map(select(.ID as $id | $call | contains($id) | not))' \\
       "$root/members" >"$root/members.new" && mv "$root/members.new" "$root/members" ;;
+    *"/api/v1/nodes/"*) jq --raw-input 'split(" ") | {status: {conditions: [{type: "DiskPressure", status: "False"},
+      {type: "Ready", status: .[0], reason: .[1], message: (.[2:] | join(" "))}]}}' "$root/ready" ;;
+    *"/leases/"*) { cat "$root/lease" 2>/dev/null || date --utc +%FT%TZ; } | jq --raw-input '{spec: {renewTime: .}}' ;;
     *readyz*) case $(cat "$root/api") in answers) ;; foreign) exit 60 ;; *) exit 28 ;; esac ;;
   esac`,
   kubectl: `case $* in
@@ -107,9 +110,6 @@ const programs = {
       [[ ! -e $root/node ]] || echo node/it ;;
     *"delete node"*) rm "$root/node" ;;
     *"get pods"*) echo '${JSON.stringify(pods)}' ;;
-    *"get lease"*) cat "$root/lease" 2>/dev/null || date --utc +%FT%TZ ;;
-    *"wait node"*) [[ $(cat "$root/ready") == True* ]] || { echo "error: timed out" >&2; exit 1; } ;;
-    *"get node"*) cat "$root/ready" ;;
   esac`,
   kubeadm: `made() { mkdir -p "$root/etc/kubernetes/manifests" "$root/var/lib/etcd/member"
       touch "$root/etc/kubernetes/kubelet.conf" "$root/etc/kubernetes/manifests/kube-apiserver.yaml"; }
@@ -119,7 +119,8 @@ const programs = {
     "kubeconfig user"*) echo "minted ${token}" ;;
     init*) cp "$root/etc/hosts" "$root/hosts-at-init"; made; ${fails("init")} ;;
     join*) cp "$root/etc/hosts" "$root/hosts-at-join";
-      made; ${fails("join")} ;;
+      made; ${fails("join")}
+      mkdir -p "$root/etc/cni/net.d"; touch "$root/etc/cni/net.d/10-it.conflist" ;;
     reset*) rm -rf "$root/etc/kubernetes" "$root/var/lib/etcd" ;;
   esac`,
 };
@@ -467,7 +468,7 @@ describe("a worker", () => {
     expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
 
     expect(deeds(machine)).toEqual(["join"]);
-    expect(machine.callsOf("curl")).toEqual([]);
+    expect(machine.callsOf("curl").join()).not.toMatch(/169\.254|:2379/);
   });
 
   it("looks once for the API and its predecessor, and waits once for its own node", async () => {
@@ -476,7 +477,9 @@ describe("a worker", () => {
 
     expect(machine.callsOf("kubectl")).toEqual([
       expect.stringContaining("get node zoned-test-workers-1 --ignore-not-found"),
-      expect.stringContaining("wait node zoned-test-workers-1"),
+    ]);
+    expect(machine.callsOf("curl")).toEqual([
+      expect.stringContaining("/api/v1/nodes/zoned-test-workers-1"),
     ]);
   });
 
@@ -580,15 +583,24 @@ describe.each([
     ]);
   });
 
-  it("is told once it is Ready, by one kubectl that waits for it", async () => {
+  it("is looked at until it is Ready", async () => {
     const machine = await member({ ready: "False KubeletNotReady" });
-    const turnsReady = 'echo "True KubeletReady" >"$root/ready";';
-    machine.program("kubectl", programs.kubectl.replace('"wait node"*) ', `$&${turnsReady} `));
+    machine.program("sleep", 'echo "True KubeletReady" >"$root/ready"');
 
     expect((await bootstrap(machine)).code).toBe(0);
 
-    const words = machine.callsOf("kubectl").filter((call) => / node /.test(call));
-    expect(words).toEqual([expect.stringContaining("wait node")]);
+    const looks = machine.callsOf("curl").filter((call) => call.includes("/api/v1/nodes/"));
+    expect(looks).toHaveLength(2);
+  });
+
+  it("asks nobody whether it is Ready while it has no pod network, without which it cannot be", async () => {
+    const machine = await member();
+    machine.removeFile("/etc/cni/net.d/10-it.conflist");
+
+    const outcome = await bootstrap(machine, { LIMIT: "2" });
+
+    expect(outcome.stderr).toContain(`node ${payload.machine}: no pod network yet`);
+    expect(machine.callsOf("curl").filter((call) => call.includes("/nodes/"))).toEqual([]);
   });
 
   it("is well only if its kubelet has reported since, whatever the node's condition still says", async () => {
