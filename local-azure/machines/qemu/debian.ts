@@ -39,8 +39,11 @@ TTYReset=no
 TTYVTDisallocate=no
 `;
 
-/** On from the start, as its package leaves it: to switch it on takes a played processor eight seconds. */
+/** Docker is on from the start, as its package leaves it: to switch it on takes a played processor eight seconds. */
 const withSettings = "[Unit]\nConditionPathExists=/etc/docker/daemon.json\n";
+
+/** Docker asks for it at boot, where it would only stand in cloud-init's way until first-boot.sh starts it anew. */
+const behindFirewall = "[Unit]\nConditionPathExists=/etc/zoned/firewall.nft\n";
 
 /**
  * runc copies itself into memory before each container that it makes and each command in one, so that
@@ -116,7 +119,10 @@ export const late: readonly ImageFile[] = [
   { path: "/etc/cloud/cloud.cfg.d/90_zoned.cfg", text: cloudInit },
   { path: "/etc/systemd/system/serial-getty@hvc0.service.d/zoned.conf", text: rootConsole },
   { path: "/etc/systemd/system/docker.service.d/zoned.conf", text: withSettings },
-  { path: "/etc/systemd/system/containerd.service.d/zoned.conf", text: runc.settings },
+  {
+    path: "/etc/systemd/system/containerd.service.d/zoned.conf",
+    text: `${behindFirewall}\n${runc.settings}`,
+  },
   { path: "/etc/systemd/system/zoned-snapshot.service", text: snapshotUnit },
   { path: "/usr/local/lib/zoned/become-itself", text: becomeItself },
 ];
