@@ -55,6 +55,7 @@ function hostOf(state: string, settings: HostSettings, log: (message: string) =>
 
 /** Real virtual machines: they boot the customData and run the extension, and nothing in them is played. */
 export class QemuMachines implements Machines {
+  private readonly state: string;
   private readonly host: Host;
   private readonly fabric: Fabric;
   private readonly cloudProvider: PlayedCloudProvider;
@@ -67,6 +68,7 @@ export class QemuMachines implements Machines {
     readonly log: (message: string) => void;
   }) {
     const { state, settings, log } = options;
+    this.state = state;
     this.host = hostOf(state, settings, log);
     mkdirSync(this.host.machines, { recursive: true, mode: 0o700 });
     this.fabric = new Fabric(this.host, join(state, "machines", "networks"));
@@ -103,12 +105,11 @@ export class QemuMachines implements Machines {
     this.guests.set(vm.id, guest);
     // What runs already has taken a part of its memory, and will want the rest.
     const all = [...this.guests.values()].filter(({ power }) => power !== "deallocated");
-    const taken = all.reduce((sum, { residentMib }) => sum + residentMib, 0);
     checkFits(
       all.map((one) => one.vm),
       this.host.scale,
       this.host.accelerator,
-      availableMib() + taken,
+      availableMib() + takenMib(this.state),
     );
     await guest.boot(this.plug(vm));
     await guest.awaitAgent();

@@ -145,6 +145,14 @@ test.each([
   expect(getPriority(processOf())).toBe(share);
 });
 
+test("one that another local Azure takes over has the share that it had", async () => {
+  await boot(plug);
+  await boot(plug);
+  endScript(0);
+  await guest.runScript("true");
+  expect(getPriority(processOf())).toBe(3);
+});
+
 test("a machine that is switched on again does not give way", async () => {
   await boot(plug);
   await guest.cutPower();

@@ -69,10 +69,6 @@ export class Guest {
     return isStopped ? "stopped" : "died";
   }
 
-  get residentMib(): number {
-    return this.process.residentMib;
-  }
-
   /** Switches it on; one that runs is left as it is. */
   async boot(plug: Plug): Promise<void> {
     this.isDeallocated = false;
@@ -80,6 +76,9 @@ export class Guest {
     await this.host.namespaces.plug(plug);
     const { vm, files, host } = this;
     const { qemu, image, accelerator, cores, isCrowded } = host;
+    const isWaitedFor = accelerator === "kvm" || plug.isBalanced;
+    const shape = shapeOf(vm.size, host.scale, mostCores(cores, isWaitedFor, isCrowded));
+    this.niceness = niceness.of(shape, accelerator);
     const isNew = !existsSync(files.disk);
     if (this.process.isAlive) {
       if (!isNew) return;
@@ -87,10 +86,6 @@ export class Guest {
       await this.cutPower();
     }
     this.doing.at("booting");
-    const isWaitedFor = accelerator === "kvm" || plug.isBalanced;
-    const most = mostCores(cores, isWaitedFor, isCrowded);
-    const shape = shapeOf(vm.size, host.scale, most);
-    this.niceness = niceness.of(shape, accelerator);
     // Everybody waits for the API, which answers too late when all new machines have their share.
     const givesWay = isNew && accelerator === "tcg" && !plug.isFirst;
     const snapshot = isNew ? await host.snapshots.of(shape) : undefined;
