@@ -16,6 +16,12 @@ it("stops what is under way when one thing fails, and says what failed", async (
   expect(stopped).toHaveBeenCalled();
 });
 
+it("gives what each of them gave, in their order", async () => {
+  const slow = async () => (await sleep(20), "slow");
+
+  expect(await together(new AbortController().signal, [slow, async () => 2])).toEqual(["slow", 2]);
+});
+
 it("ends as interrupted when the user says so", async () => {
   const user = new AbortController();
   const going = together(user.signal, [never]);

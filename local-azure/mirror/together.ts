@@ -1,22 +1,29 @@
 import { Interrupted } from "../trouble";
 
-type Work = (signal: AbortSignal) => Promise<void>;
+type Works<T extends readonly unknown[]> = {
+  readonly [K in keyof T]: (signal: AbortSignal) => Promise<T[K]>;
+};
 
 /** Does these things side by side; when one fails the others are told to stop, and awaited. */
-export async function together(signal: AbortSignal, works: readonly Work[]): Promise<void> {
+export async function together<T extends readonly unknown[]>(
+  signal: AbortSignal,
+  works: readonly [...Works<T>],
+): Promise<T> {
   const all = new AbortController();
   const either = AbortSignal.any([signal, all.signal]);
   const failures: unknown[] = [];
-  await Promise.all(
+  const results = await Promise.all(
     works.map(async (work) => {
       try {
-        await work(either);
+        return await work(either);
       } catch (error) {
         failures.push(error);
         all.abort();
+        return undefined;
       }
     }),
   );
   if (signal.aborted) throw new Interrupted();
   if (failures.length > 0) throw failures.find((one) => !(one instanceof Interrupted));
+  return results as readonly unknown[] as T;
 }

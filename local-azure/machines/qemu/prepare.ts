@@ -2,13 +2,13 @@ import { availableParallelism } from "node:os";
 
 import { debianPackages, forMachines } from "../../debian";
 import type { InstallOptions } from "../../installs";
-import { type Mirror, prepareMirror } from "../../mirror/mirror";
+import { prepareMirror } from "../../mirror/mirror";
 import { forMirror } from "../../mirror/programs";
 import { together } from "../../mirror/together";
 import { Trouble } from "../../trouble";
 import { prepareBaseImage, prepareSystem } from "./base-image";
 import type { HostSettings } from "./host";
-import { kvmProblem, type Qemu } from "./hypervisor";
+import { kvmProblem } from "./hypervisor";
 import { prepareQemu } from "./qemu-package";
 
 /** Makes sure that real machines can be made here at all, before anything is built for them. */
@@ -27,15 +27,11 @@ export async function prepareMachines(
   options: InstallOptions & { readonly scale: number },
 ): Promise<Omit<HostSettings, "isCrowded">> {
   const { progress, scale } = options;
-  let qemu!: Qemu;
-  let system!: string;
-  let mirror!: Mirror;
   // What waits for a network goes beside what compiles.
-  await together(options.signal, [
-    async (signal) => void (qemu = await prepareQemu({ ...options, signal })),
-    async (signal) => void (system = await prepareSystem({ ...options, signal })),
-    async (signal) =>
-      void (mirror = await prepareMirror({ ...options, signal, system: "debian-13" })),
+  const [qemu, system, mirror] = await together(options.signal, [
+    (signal) => prepareQemu({ ...options, signal }),
+    (signal) => prepareSystem({ ...options, signal }),
+    (signal) => prepareMirror({ ...options, signal, system: "debian-13" }),
   ]);
   const image = await prepareBaseImage(system, mirror.folder, options);
   const problem = await kvmProblem(qemu, image.kernel);
