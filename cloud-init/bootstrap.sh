@@ -182,11 +182,16 @@ own_id() {
     'http://169.254.169.254/metadata/instance/compute/vmId?api-version=2021-02-01&format=text'
 }
 
+# ask_api PATH [CURL'S OPTION...]
+ask_api() {
+  curl --silent --show-error --noproxy '*' --cacert "$pki/ca.crt" "${@:2}" \
+    "https://$api_name:$api_port$1"
+}
+
 # Whatever it says, a server that proves itself by this cluster's CA is this cluster.
 api_answers() {
   local code=0
-  curl --silent --show-error --output /dev/null --max-time 5 --noproxy '*' --cacert "$pki/ca.crt" \
-    "https://$api_name:$api_port/readyz" || code=$?
+  ask_api /readyz --output /dev/null --max-time 5 || code=$?
   ((code == 0)) && return
   if ((code == 51 || code == 60)); then
     reason "at https://$api_name:$api_port somebody else's cluster answers, one with another CA:" \
@@ -409,8 +414,7 @@ watch() {
 await_api() { watch find_node; }
 
 control_plane_is_well() {
-  curl --silent --show-error --fail --max-time 10 --noproxy '*' --cacert "$pki/ca.crt" \
-    --resolve "$api_name:$api_port:127.0.0.1" "https://$api_name:$api_port/readyz" &&
+  ask_api /readyz --fail --max-time 10 --resolve "$api_name:$api_port:127.0.0.1" &&
     curl --silent --show-error --fail --max-time 10 --noproxy '*' http://127.0.0.1:2381/health
 }
 
@@ -418,8 +422,8 @@ await_control_plane() { watch control_plane_is_well; }
 
 # Not by kubectl, which takes seconds of a slow processor from the kubelet that it asks about.
 ask_as_kubelet() {
-  curl --silent --show-error --fail --max-time 20 --noproxy '*' --cacert "$pki/ca.crt" \
-    --cert "$root/var/lib/kubelet/pki/kubelet-client-current.pem" "https://$api_name:$api_port$1"
+  ask_api "$1" --fail --max-time 20 \
+    --cert "$root/var/lib/kubelet/pki/kubelet-client-current.pem"
 }
 
 has_pod_network() { compgen -G "$root/etc/cni/net.d/*.conf*" >/dev/null; }
