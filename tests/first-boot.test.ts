@@ -6,6 +6,7 @@ import { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { late } from "../local-azure/machines/qemu/debian";
 import { FakeMachine } from "./fake-machine";
 import { installed, Outcome, output } from "./tools";
 
@@ -629,6 +630,25 @@ it.each([
   expect(broken.read(failure)).toBe(`${step}, exit code 1\n`);
   expect(broken.read("/var/log/zoned.log")).toContain("its own words");
 });
+
+it.each(
+  late.flatMap(({ path, text }) => {
+    const unit = /system\/(.+)\.d\//.exec(path)?.[1];
+    const file = /^ConditionPathExists=(.+)$/m.exec(text)?.[1];
+    return unit && file ? [{ unit, file }] : [];
+  }),
+)(
+  "has written $file when it starts $unit, which the played base image has wait for that",
+  async ({ unit, file }) => {
+    const sound = machine();
+    sound.program("systemctl", `[[ $* != *"start ${unit}" || -e $root${file} ]]`);
+    sound.program("journalctl", "");
+
+    expect((await boot(sound)).code).toBe(0);
+
+    expect(sound.callsOf("systemctl").join()).toContain(`start ${unit}`);
+  },
+);
 
 it("asks the mirror's host for every image first", async () => {
   const sound = machine({ MIRROR: `${mirror}/below` });
