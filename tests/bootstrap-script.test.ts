@@ -170,6 +170,19 @@ const asFounder = { vmId: controlPlane.founder! };
 const hostsEntry = `127.0.0.1 ${controlPlane.apiName} # zoned`;
 const lastLine = ({ stderr }: Outcome) => stderr.trim().split("\n").at(-1);
 
+it("trusts nobody who speaks for the API but this cluster's CA, and goes past every proxy", async () => {
+  const machine = machineIn();
+
+  expect((await bootstrap(machine)).code).toBe(0);
+
+  const asked = machine.callsOf("curl").filter((call) => call.includes(controlPlane.apiName!));
+  expect(asked.join()).toMatch(/\/readyz.*--resolve.*\/api\/v1\/nodes\//);
+  for (const call of asked) {
+    expect(call).toContain("--cacert /etc/kubernetes/pki/ca.crt");
+    expect(call).toContain("--noproxy *");
+  }
+});
+
 describe("a control plane", () => {
   it.each([
     {
