@@ -32,6 +32,12 @@ type Body = Record<string, any>;
 
 const timeoutMs = 10_000;
 
+/**
+ * A connection kept over a restart of the API server would fail the next request. A session is resumed, which spares a
+ * server without KVM a signature per request, and is made anew where the server does not know it any more.
+ */
+const agent = new https.Agent({ keepAlive: false });
+
 export const mergePatch = "application/merge-patch+json";
 export const strategicPatch = "application/strategic-merge-patch+json";
 
@@ -85,8 +91,7 @@ export class Api {
           ca,
           cert,
           key,
-          // A connection kept over a restart of the API server would fail the next request.
-          agent: false,
+          agent,
           timeout: timeoutMs,
           headers: {
             accept: "application/json",

@@ -1,4 +1,4 @@
-import { request } from "node:https";
+import { Agent, request } from "node:https";
 import { get } from "node:http";
 import { connect } from "node:net";
 
@@ -13,6 +13,9 @@ interface Standing {
 
 /** Azure waits for an answer as long as until the next probe is due, and never longer than this. */
 const longestWait = 30_000;
+
+/** Each probe is a connection of its own that resumes the last one's session: without KVM a signature takes long. */
+const agent = new Agent();
 
 /** What one result makes of a machine's standing: it turns when enough in a row contradict it. */
 export function judged(standing: Standing, isWell: boolean, threshold: number): Standing {
@@ -35,10 +38,7 @@ export function probe(backend: string, rule: Balanced, timeout: number): Promise
     const isWell = ({ statusCode }: { statusCode?: number }) => done(statusCode === 200);
     const ask =
       protocol.toLowerCase() === "https"
-        ? request(
-            { ...where, path: requestPath, agent: false, rejectUnauthorized: false },
-            isWell,
-          ).end()
+        ? request({ ...where, path: requestPath, agent, rejectUnauthorized: false }, isWell).end()
         : protocol.toLowerCase() === "http"
           ? get({ ...where, path: requestPath, agent: false }, isWell)
           : connect(where, () => done(true));
