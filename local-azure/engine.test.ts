@@ -1,8 +1,17 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
-import { isNewEnough, onPath, ownEngine } from "./engine";
+import { installedBinaries, isNewEnough, onPath, ownEngine } from "./engine";
+import { clusterTools, engineTool, kubectlTools } from "./tools";
 
 const folder = mkdtempSync(join(tmpdir(), "zoned-engine-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -58,4 +67,17 @@ it("looks along PATH in order, and only for what can be run", () => {
 
   expect(onPath("it", [first, "", second].join(delimiter))).toBe(join(second, "it"));
   expect(onPath("nothing", second)).toBeUndefined();
+});
+
+it("ends real machines with nothing in the cache that only played ones run", async () => {
+  const cache = programs("cache", {});
+  for (const { name, version, binaries } of [engineTool, ...kubectlTools]) {
+    programs(
+      join("cache", `${name}-${version}`),
+      Object.fromEntries(binaries.map((one) => [one, ""])),
+    );
+  }
+
+  expect(existsSync(join((await installedBinaries(kubectlTools, cache))!, "kubectl"))).toBe(true);
+  expect(await installedBinaries(clusterTools, cache)).toBeUndefined();
 });

@@ -56,30 +56,29 @@ export async function ownEngine(
   }
 }
 
-/**
- * A folder with the engine, its language host, and all that a simulated control plane runs; `also`
- * is what the caller needs besides, such as `nodeTool` for kubelet and kube-proxy.
- */
+/** A folder with the engine, its language host, and `tools`: by default all that a simulated control plane runs. */
 export async function prepareBinaries(
   options: InstallOptions,
-  also: readonly Tool[] = [],
+  tools: readonly Tool[] = clusterTools,
 ): Promise<string> {
-  const { own, needed: always } = await whatIsNeeded();
-  const needed = [...always, ...also];
+  const { own, needed } = await withEngine(tools);
   await install(needed, options);
   return folderWith(needed, own, options.cache);
 }
 
 /** The same folder when nothing of it has to be installed first, else undefined. */
-export async function installedBinaries(cache?: string): Promise<string | undefined> {
-  const { own, needed } = await whatIsNeeded();
+export async function installedBinaries(
+  tools: readonly Tool[] = clusterTools,
+  cache?: string,
+): Promise<string | undefined> {
+  const { own, needed } = await withEngine(tools);
   const present = needed.every((tool) => isInstalled(tool, cache));
   return present ? folderWith(needed, own, cache) : undefined;
 }
 
-async function whatIsNeeded() {
+async function withEngine(tools: readonly Tool[]) {
   const own = await ownEngine();
-  return { own, needed: own ? clusterTools : [engineTool, ...clusterTools] };
+  return { own, needed: own ? tools : [engineTool, ...tools] };
 }
 
 const folderWith = (tools: readonly Tool[], own?: Record<string, string>, cache?: string): string =>

@@ -20,6 +20,7 @@ import { settleMachines } from "./machines/settle";
 import { type Progress, spoken } from "./progress";
 import { checkout, Rehearsal } from "./rehearsal";
 import { stackSettings } from "./stack-config";
+import { clusterTools, kubectlTools } from "./tools";
 import { Trouble } from "./trouble";
 
 export interface StartOptions {
@@ -58,7 +59,8 @@ export async function start(
   const release = hold(state);
   try {
     if (qemu) await prepareHost({ progress, signal });
-    const binaries = await prepareBinaries({ progress, signal });
+    const tools = qemu ? kubectlTools : clusterTools;
+    const binaries = await prepareBinaries({ progress, signal }, tools);
     const settings = stackSettings(checkout, stack);
     await settleMachines(state, settings, { progress, signal, scale: qemu?.scale });
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);

@@ -47,6 +47,7 @@ it("says that there is nothing to stop", async () => {
 
 it.each([
   ["the resource manager's", "cloud.json"],
+  ["the machines'", "qemu.json"],
   ["the engine's", "backend/.pulumi/stacks/zoned/dev.json"],
 ])("removes what %s damaged state keeps from being destroyed, and says so", async (_, damaged) => {
   const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": "{}", [damaged]: '{"half' });

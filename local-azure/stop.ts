@@ -3,9 +3,11 @@ import { join } from "node:path";
 
 import { endDaemon, ensureDaemon } from "./daemons";
 import { installedBinaries } from "./engine";
+import { hostSettings } from "./machines/kinds";
 import type { Progress } from "./progress";
 import { Rehearsal } from "./rehearsal";
 import { hold } from "./start";
+import { clusterTools, kubectlTools } from "./tools";
 import { Interrupted, messageOf, Trouble } from "./trouble";
 
 export interface StopOptions {
@@ -50,11 +52,12 @@ async function destroyAll(
 ): Promise<string | undefined> {
   const stacks = stacksIn(state);
   if (stacks.length === 0) return undefined;
-  const damaged = [join(state, "cloud.json"), ...stacks.map(({ checkpoint }) => checkpoint)].find(
+  const own = [join(state, "cloud.json"), join(state, "qemu.json")];
+  const damaged = [...own, ...stacks.map(({ checkpoint }) => checkpoint)].find(
     (file) => existsSync(file) && !isJson(file),
   );
   if (damaged !== undefined) return `${damaged} is damaged`;
-  const binaries = await installedBinaries();
+  const binaries = await installedBinaries(hostSettings(state) ? kubectlTools : clusterTools);
   if (binaries === undefined) return "the engine is no longer in the cache";
   const azure = await ensureDaemon({ state, binaries }, progress, signal).catch(
     (error: unknown) => {

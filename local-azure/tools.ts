@@ -177,8 +177,11 @@ function kwok(): Tool {
 /** The engine apart, since the user's own will do when it is new enough. */
 export const engineTool = pulumi();
 
-/** What a rehearsal runs besides the engine; the longest build first. */
+/** What a rehearsal with played machines runs besides the engine; the longest build first. */
 export const clusterTools: readonly Tool[] = [kubernetesTool, etcdTool, kwok()];
+
+/** Where machines are real they bring their control plane themselves, and only kubectl is run here. */
+export const kubectlTools: readonly Tool[] = [kubernetesTool];
 
 /** What runs on every real node, and no simulated one. */
 export const nodeTool = ofKubernetes("kubernetes-node", ["kubelet", "kube-proxy"], "3 min");

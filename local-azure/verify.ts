@@ -7,7 +7,7 @@ import { debianPackages } from "./debian";
 import { prepareBinaries } from "./engine";
 import type { Progress } from "./progress";
 import { checkout } from "./rehearsal";
-import { nodeTool } from "./tools";
+import { clusterTools, nodeTool } from "./tools";
 import { Interrupted } from "./trouble";
 
 interface JestResult {
@@ -25,7 +25,7 @@ export async function verify(
 ): Promise<number> {
   await debianPackages(progress, signal);
   // Packets are sent through a real kube-proxy's rules.
-  const binaries = await prepareBinaries({ progress, signal }, [nodeTool]);
+  const binaries = await prepareBinaries({ progress, signal }, [...clusterTools, nodeTool]);
   const environment = {
     ...process.env,
     PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),

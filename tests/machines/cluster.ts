@@ -22,6 +22,7 @@ import type { Progress } from "../../local-azure/progress";
 import { checkout, Rehearsal, type Run } from "../../local-azure/rehearsal";
 import { subscriptionPath } from "../../local-azure/resource-manager/ids";
 import { stackSettings } from "../../local-azure/stack-config";
+import { kubectlTools } from "../../local-azure/tools";
 import { runUpstreamTest } from "./upstream-test";
 
 const stack = "machines";
@@ -59,7 +60,7 @@ export class RealCluster {
     const options = { progress, signal };
     mkdirSync(state, { recursive: true, mode: 0o700 });
     await prepareHost(options);
-    const binaries = await prepareBinaries(options);
+    const binaries = await prepareBinaries(options, kubectlTools);
     const asked = stackSettings(checkout, stack, settings);
     await settleMachines(state, asked, { ...options, scale: defaultScale });
     if (!runningDaemon(state)) ownMirror(state);
