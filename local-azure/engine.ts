@@ -68,7 +68,7 @@ export async function prepareBinaries(
 
 /** The same folder when nothing of it has to be installed first, else undefined. */
 export async function installedBinaries(
-  tools: readonly Tool[] = clusterTools,
+  tools: readonly Tool[],
   cache?: string,
 ): Promise<string | undefined> {
   const { own, needed } = await withEngine(tools);

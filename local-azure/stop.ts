@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { endDaemon, ensureDaemon } from "./daemons";
 import { installedBinaries } from "./engine";
-import { hostSettings } from "./machines/kinds";
+import { hostSettings, settingsFile } from "./machines/kinds";
 import type { Progress } from "./progress";
 import { Rehearsal } from "./rehearsal";
 import { hold } from "./start";
@@ -52,7 +52,7 @@ async function destroyAll(
 ): Promise<string | undefined> {
   const stacks = stacksIn(state);
   if (stacks.length === 0) return undefined;
-  const own = [join(state, "cloud.json"), join(state, "qemu.json")];
+  const own = [join(state, "cloud.json"), settingsFile(state)];
   const damaged = [...own, ...stacks.map(({ checkpoint }) => checkpoint)].find(
     (file) => existsSync(file) && !isJson(file),
   );

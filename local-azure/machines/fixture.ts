@@ -1,6 +1,9 @@
 import "reflect-metadata";
 
 import { generateKeyPairSync, webcrypto } from "node:crypto";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { TLSSocket } from "node:tls";
 
 import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
@@ -54,6 +57,18 @@ export async function newFixture(apiName: string): Promise<Fixture> {
   pki["sa.pub"] = `${publicKey.export({ type: "spki", format: "pem" })}`;
   pki["sa.key"] = `${privateKey.export({ type: "pkcs8", format: "pem" })}`;
   return { apiName, pki };
+}
+
+/** Who serves HTTPS by a certificate of its own, and remembers of each connection whether it resumed a session. */
+export async function httpsServer() {
+  const serverName = "api.example";
+  const [ca, key] = await authority(serverName);
+  const isResumed: boolean[] = [];
+  const server = createServer({ cert: ca, key }, (_, response) => response.end("{}"));
+  server.on("secureConnection", (socket: TLSSocket) => isResumed.push(socket.isSessionReused()));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return { host: "127.0.0.1", port, serverName, ca, isResumed, close: () => server.close() };
 }
 
 let machinesMade = 0;

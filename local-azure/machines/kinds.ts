@@ -30,7 +30,7 @@ export interface LocalMachines extends Machines {
 }
 
 /** Written by the start that chose real machines; without it they are played. */
-const settingsFile = (state: string): string => join(state, "qemu.json");
+export const settingsFile = (state: string): string => join(state, "qemu.json");
 
 export const writeHostSettings = (state: string, settings: HostSettings): void =>
   writeWhole(settingsFile(state), JSON.stringify(settings, undefined, 2));

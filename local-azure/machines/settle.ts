@@ -1,6 +1,5 @@
 import { rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
 
 import type { Settings } from "../../components/settings";
 import { machinesOf } from "../../components/topology";
@@ -8,7 +7,7 @@ import type { InstallOptions } from "../installs";
 import { runningDaemon } from "../daemons";
 import type { Values } from "../stack-config";
 import { Trouble } from "../trouble";
-import { hostSettings, writeHostSettings } from "./kinds";
+import { hostSettings, settingsFile, writeHostSettings } from "./kinds";
 import type { Accelerator } from "./qemu/hypervisor";
 import { takenMib } from "./qemu";
 import { availableMib } from "./qemu/memory";
@@ -61,7 +60,7 @@ export async function settleMachines(
         `run npm stop first, ${settled ? "or add --machines qemu" : "or leave --machines out"}`,
     );
   }
-  if (scale === undefined) return rmSync(join(state, "qemu.json"), { force: true });
+  if (scale === undefined) return rmSync(settingsFile(state), { force: true });
   const machines = plannedMachines(stack);
   // Machines that run have their memory already, and outlive a local Azure that was killed.
   const available = (): number => availableMib() + takenMib(state);
