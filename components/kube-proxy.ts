@@ -1,18 +1,28 @@
 import type { Settings } from "./settings";
 
-type ProxySettings = Pick<Settings, "podCidr" | "proxyMode" | "proxyScheduler">;
+type ProxySettings = Pick<Settings, "podCidr" | "proxyMode" | "proxyScheduler" | "proxySyncPeriod">;
 
 /** Folder in kube-proxy's pod where its ConfigMap is, as kubeadm lays it out. */
 const folder = "/var/lib/kube-proxy";
 
 /** How kube-proxy forwards; kubeadm gets the same for its own ConfigMap when the cluster is founded. */
-export const kubeProxyConfiguration = ({ podCidr, proxyMode, proxyScheduler }: ProxySettings) => ({
+export const kubeProxyConfiguration = ({
+  podCidr,
+  proxyMode,
+  proxyScheduler,
+  proxySyncPeriod,
+}: ProxySettings) => ({
   apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
   kind: "KubeProxyConfiguration",
   clientConnection: { kubeconfig: `${folder}/kubeconfig.conf` },
   mode: proxyMode,
   clusterCIDR: podCidr,
-  ...(proxyMode === "ipvs" && { ipvs: { scheduler: proxyScheduler } }),
+  ...(proxyMode === "ipvs" && {
+    ipvs: {
+      scheduler: proxyScheduler,
+      ...(proxySyncPeriod !== "" && { syncPeriod: proxySyncPeriod }),
+    },
+  }),
 });
 
 /** As whom kube-proxy speaks to the API: its pod's service account. */
@@ -41,7 +51,10 @@ export const kubeProxyKubeconfig = (server: string) => ({
 });
 
 /** Kernel modules without which kube-proxy gives up in this mode. */
-export const proxyModules = ({ proxyMode, proxyScheduler }: ProxySettings): string[] =>
+export const proxyModules = ({
+  proxyMode,
+  proxyScheduler,
+}: Pick<Settings, "proxyMode" | "proxyScheduler">): string[] =>
   ({
     ipvs: ["ip_vs", `ip_vs_${proxyScheduler}`, "nf_conntrack"],
     nftables: ["nf_tables", "nf_conntrack"],

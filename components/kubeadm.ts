@@ -32,6 +32,7 @@ export type KubeadmSettings = Pick<
   | "containerRuntime"
   | "proxyMode"
   | "proxyScheduler"
+  | "proxySyncPeriod"
   | "kubeadm"
 >;
 

@@ -66,6 +66,8 @@ export interface Settings {
   readonly containerRuntime: "docker" | "cri-dockerd" | "containerd";
   readonly proxyMode: "ipvs" | "nftables" | "iptables";
   readonly proxyScheduler: string;
+  /** Empty for Kubernetes' own. */
+  readonly proxySyncPeriod: string;
   readonly cni: "canal" | "flannel" | "none";
   readonly cloudProvider: boolean;
   readonly diskDriver: boolean;
@@ -126,6 +128,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     containerRuntime: choice("containerRuntime"),
     proxyMode: choice("proxyMode"),
     proxyScheduler: text("proxyScheduler"),
+    proxySyncPeriod: text("proxySyncPeriod"),
     cni: choice("cni"),
     cloudProvider: yes("cloudProvider"),
     diskDriver: yes("diskDriver"),

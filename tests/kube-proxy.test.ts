@@ -40,7 +40,11 @@ async function build({ proxyModeBefore, ...change }: Change = {}) {
 const podOf = async (change: Change) => (await build(change)).daemonSet.inputs.spec.template.spec;
 
 it("gives kube-proxy all that it is started with", async () => {
-  const { configMap } = await build({ proxyMode: "ipvs", proxyScheduler: "wlc" });
+  const { configMap } = await build({
+    proxyMode: "ipvs",
+    proxyScheduler: "wlc",
+    proxySyncPeriod: "15m",
+  });
 
   expect(parse(configMap.inputs.data["config.conf"])).toEqual({
     apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
@@ -48,10 +52,16 @@ it("gives kube-proxy all that it is started with", async () => {
     clientConnection: { kubeconfig: "/var/lib/kube-proxy/kubeconfig.conf" },
     mode: "ipvs",
     clusterCIDR: sound.podCidr,
-    ipvs: { scheduler: "wlc" },
+    ipvs: { scheduler: "wlc", syncPeriod: "15m" },
   });
   const kubeconfig = parse(configMap.inputs.data["kubeconfig.conf"]);
   expect(kubeconfig.clusters[0].cluster.server).toBe("https://api.example:6443");
+});
+
+it("leaves the time between two looks at all rules to kube-proxy unless it is set", async () => {
+  const { configMap } = await build({ proxyMode: "ipvs", proxySyncPeriod: "" });
+
+  expect(parse(configMap.inputs.data["config.conf"]).ipvs).toEqual({ scheduler: "rr" });
 });
 
 it("never changes a configuration that is mounted, since kube-proxy would end on all nodes at once", async () => {

@@ -38,6 +38,7 @@ export const sound: Settings = {
   containerRuntime: "docker",
   proxyMode: "ipvs",
   proxyScheduler: "rr",
+  proxySyncPeriod: "",
   cni: "canal",
   cloudProvider: true,
   diskDriver: true,

@@ -77,6 +77,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     containerRuntime: "containerd",
     proxyMode: "nftables",
     proxyScheduler: "sh",
+    proxySyncPeriod: "1h30m",
     cni: "flannel",
     cloudProvider: false,
     diskDriver: false,

@@ -36,7 +36,7 @@ export interface KubeProxyArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<
     Settings,
-    "podCidr" | "proxyMode" | "proxyScheduler" | "kubernetesVersion"
+    "podCidr" | "proxyMode" | "proxyScheduler" | "proxySyncPeriod" | "kubernetesVersion"
   >;
   readonly apiServer: ApiServer;
   /** The mode before this one; undefined while there was none. */

@@ -1,6 +1,7 @@
 import { parseAllDocuments } from "yaml";
 
 import type { KubeadmExtras } from "../settings";
+import { isDuration } from "./duration";
 import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
 
 /** Fields of v1beta4's Timeouts. */
@@ -27,8 +28,6 @@ const patchTargets = [
 const patchName = new RegExp(
   `^(${patchTargets.join("|")})[A-Za-z0-9_-]*(\\+(strategic|merge|json))?\\.(yaml|json)$`,
 );
-
-const duration = /^(\d+(\.\d+)?(h|m|s|ms))+$/;
 
 function argumentProblems(key: string, extra: Readonly<Record<string, string>>): Problem[] {
   return Object.keys(extra)
@@ -90,7 +89,7 @@ export const kubeadmProblems = (kubeadm: KubeadmExtras): Problem[] => [
   ).flatMap((name) => argumentProblems(`kubeadm.${name}`, kubeadm[name])),
   ...unknownNames("kubeadm.timeouts", Object.keys(kubeadm.timeouts), timeoutNames),
   ...Object.entries(kubeadm.timeouts)
-    .filter(([name, text]) => timeoutNames.includes(name) && !duration.test(text))
+    .filter(([name, text]) => timeoutNames.includes(name) && !isDuration(text))
     .map(([name, text]) =>
       wants(`kubeadm.timeouts.${name}`, text, "a duration such as 10m0s or 90s", "10m0s"),
     ),

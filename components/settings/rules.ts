@@ -1,6 +1,7 @@
 import type { Settings } from "../settings";
 import { kubernetesMinor, versions } from "../versions";
 import { accessProblems } from "./access";
+import { isDuration } from "./duration";
 import { kubeadmProblems } from "./kubeadm";
 import { nameProblems } from "./names";
 import { poolProblems } from "./pools";
@@ -78,6 +79,15 @@ const single = (settings: Settings): Rule[] => [
     holds: settings.proxyMode !== "ipvs" || !(minorOf(settings.kubernetesVersion) >= 40),
     expected: "nftables or iptables, since kube-proxy of this Kubernetes ends at once in IPVS mode",
     better: "nftables",
+  },
+  {
+    key: "proxySyncPeriod",
+    // In place of 0 kube-proxy takes its default.
+    holds:
+      settings.proxySyncPeriod === "" ||
+      (isDuration(settings.proxySyncPeriod) && /[1-9]/.test(settings.proxySyncPeriod)),
+    expected: "empty, or a duration of more than nothing, such as 30s or 15m",
+    better: "30s",
   },
 ];
 

@@ -86,6 +86,16 @@ export const clusterCases: Cases = {
     },
     { flaw: "an unknown scheduler", values: { proxyScheduler: "random" }, says: "one of rr, wrr" },
     {
+      flaw: "a time that is no duration",
+      values: { proxySyncPeriod: "1 hour" },
+      says: 'proxySyncPeriod is "1 hour"',
+    },
+    {
+      flaw: "no time, for which kube-proxy would take its default",
+      values: { proxySyncPeriod: "0s" },
+      says: "more than nothing",
+    },
+    {
       flaw: "an unknown pod network",
       values: { cni: "cilium" },
       says: "one of canal, flannel, none",
@@ -166,5 +176,6 @@ export const clusterCases: Cases = {
       values: { resourceManagerEndpoint: "http://127.0.0.1:1234" },
     },
     { merit: "every proxy mode", values: { proxyMode: "nftables", proxyScheduler: "mh" } },
+    { merit: "a time in hours and minutes", values: { proxySyncPeriod: "1h30m" } },
   ],
 };
