@@ -39,10 +39,13 @@ export interface Hardware {
 
 const always = "root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet";
 
-/** What a processor that is played needs: no clock that is asked all the time, no work for safety's sake, and time. */
+/**
+ * What a processor that is played needs: no clock that is asked all the time, no work for safety's sake, and time.
+ * Where there is IPv6, kube-proxy writes all its sets and rules a second time, also in a cluster of IPv4 alone.
+ */
 const unhurried =
   "mitigations=off audit=0 lsm=capability tsc=reliable clocksource=tsc no5lvl nowatchdog highres=off " +
-  "init_on_alloc=0 transparent_hugepage=never preempt=none " +
+  "init_on_alloc=0 transparent_hugepage=never preempt=none ipv6.disable=1 " +
   "systemd.default_device_timeout_sec=900 systemd.default_timeout_start_sec=900 " +
   "systemd.mask=serial-getty@ttyS0.service";
 
