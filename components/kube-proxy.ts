@@ -51,10 +51,7 @@ export const kubeProxyKubeconfig = (server: string) => ({
 });
 
 /** Kernel modules without which kube-proxy gives up in this mode. */
-export const proxyModules = ({
-  proxyMode,
-  proxyScheduler,
-}: Pick<Settings, "proxyMode" | "proxyScheduler">): string[] =>
+export const proxyModules = ({ proxyMode, proxyScheduler }: ProxySettings): string[] =>
   ({
     ipvs: ["ip_vs", `ip_vs_${proxyScheduler}`, "nf_conntrack"],
     nftables: ["nf_tables", "nf_conntrack"],
