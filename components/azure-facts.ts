@@ -1,6 +1,6 @@
 import * as authorization from "@pulumi/azure-native/authorization";
-import * as pulumi from "@pulumi/pulumi";
 
+import { ResourceManager } from "./resource-manager";
 import { Settings } from "./settings";
 import { Sku } from "./size-offers";
 
@@ -64,17 +64,26 @@ export async function askAzure(settings: Settings): Promise<AzureFacts> {
 
   const [groupState, entries, skus] = await Promise.all([
     arm
-      .get<{ properties: { provisioningState: string } }>(group, { "api-version": "2024-03-01" })
+      .get<{ properties: { provisioningState: string } }>(
+        group,
+        { "api-version": "2024-03-01" },
+        { properties: { provisioningState: "" } },
+      )
       .then((found) => found?.properties.provisioningState),
-    arm.list<ResourceEntry>(`${group}/resources`, {
-      $filter: `resourceType eq '${virtualMachineType}' or resourceType eq '${extensionType}'`,
-      $expand: "provisioningState",
-      "api-version": "2024-03-01",
-    }),
-    arm.list<Sku>(`/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`, {
-      $filter: `location eq '${settings.location}'`,
-      "api-version": "2021-07-01",
-    }),
+    arm.list<ResourceEntry>(
+      `${group}/resources`,
+      {
+        $filter: `resourceType eq '${virtualMachineType}' or resourceType eq '${extensionType}'`,
+        $expand: "provisioningState",
+        "api-version": "2024-03-01",
+      },
+      { name: "", type: "" },
+    ),
+    arm.list<Sku>(
+      `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`,
+      { $filter: `location eq '${settings.location}'`, "api-version": "2021-07-01" },
+      { name: "", resourceType: "" },
+    ),
   ]);
   return { subscriptionId, tenantId, groupState, machines: machinesIn(entries), skus };
 }
@@ -105,64 +114,4 @@ function machinesIn(entries: readonly ResourceEntry[]): Map<string, MachineFacts
       },
     ]),
   );
-}
-
-/** Azure answers most throttled or failed reads when asked again after a moment. */
-const attempts = 4;
-const secondsPerAttempt = 30;
-
-class ResourceManager {
-  constructor(
-    private readonly endpoint: string,
-    private readonly token: string,
-  ) {}
-
-  /** The answer, or undefined when the resource group does not exist. */
-  async get<T>(path: string, query: Record<string, string>): Promise<T | undefined> {
-    return this.fetch<T>(this.url(path, query));
-  }
-
-  /** All pages of a list; empty when the resource group does not exist. */
-  async list<T>(path: string, query: Record<string, string>): Promise<T[]> {
-    const values: T[] = [];
-    let next: string | undefined = this.url(path, query);
-    while (next !== undefined) {
-      const page: { value: T[]; nextLink?: string } | undefined = await this.fetch(next);
-      values.push(...(page?.value ?? []));
-      next = page?.nextLink;
-    }
-    return values;
-  }
-
-  private url(path: string, query: Record<string, string>): string {
-    // Not every Azure service reads a plus as a space.
-    const text = new URLSearchParams(query).toString().replaceAll("+", "%20");
-    return `${this.endpoint}${path}?${text}`;
-  }
-
-  private async fetch<T>(url: string): Promise<T | undefined> {
-    let trouble = "";
-    for (let attempt = 1; attempt <= attempts; attempt++) {
-      if (attempt > 1) await new Promise((resolve) => setTimeout(resolve, 1000 * 2 ** attempt));
-      try {
-        const response = await fetch(url, {
-          headers: { authorization: `Bearer ${this.token}` },
-          signal: AbortSignal.timeout(secondsPerAttempt * 1000),
-        });
-        const text = await response.text();
-        // Any other 404, such as a subscription's, says that the question was wrong.
-        if (response.status === 404 && text.includes("ResourceGroupNotFound")) return undefined;
-        if (response.ok) return JSON.parse(text) as T;
-        trouble = `${response.status} ${text.slice(0, 500)}`;
-        if (response.status !== 429 && response.status < 500) break;
-      } catch (error) {
-        const { message, cause } = error as Error;
-        trouble = cause instanceof Error ? `${message}: ${cause.message}` : message;
-      }
-    }
-    throw new pulumi.RunError(
-      `Azure Resource Manager did not answer GET ${url}: ${trouble}\n` +
-        "  Expected a 200. Check the network, `az account show`, and the setting resourceManagerEndpoint, then run again.",
-    );
-  }
 }
