@@ -5,6 +5,8 @@ export interface Ports {
   readonly azureNative: number;
   readonly tls: number;
   readonly kubernetes: number;
+  /** The way to the clusters' APIs, for clients that take a proxy. */
+  readonly proxy: number;
 }
 
 export interface Address {
@@ -34,3 +36,6 @@ export const debugProviders = ({ azureNative, tls, kubernetes }: Ports): string 
 /** The address that the setting `resourceManagerEndpoint` gets. */
 export const endpointOf = ({ resourceManager }: Ports): string =>
   `http://127.0.0.1:${resourceManager}`;
+
+/** What the setting HTTPS_PROXY gets, so that the program reaches the clusters' APIs by their names. */
+export const proxyOf = ({ proxy }: Ports): string => `http://127.0.0.1:${proxy}`;

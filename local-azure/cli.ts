@@ -53,9 +53,9 @@ async function perform(work: Work): Promise<void> {
 
 function port(text: string): number {
   const value = Number(text);
-  if (Number.isInteger(value) && value >= 1024 && value <= 65_532) return value;
+  if (Number.isInteger(value) && value >= 1024 && value <= 65_531) return value;
   throw new InvalidArgumentError(
-    "Expected a port from 1024 to 65532; the three after it are used too.",
+    "Expected a port from 1024 to 65531; the four after it are used too.",
   );
 }
 
@@ -103,7 +103,7 @@ program
   )
   .option(
     "--port <number>",
-    "first of four ports in a row for the local Azure (default: any free ones)",
+    "first of five ports in a row for the local Azure (default: any free ones)",
     port,
   )
   .option(...stateOption)

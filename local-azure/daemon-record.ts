@@ -14,7 +14,7 @@ export interface DaemonRecord {
 export interface DaemonArguments {
   readonly state: string;
   readonly binaries: string;
-  /** The first of four ports in a row, when they were asked for. */
+  /** The first of five ports in a row, when they were asked for. */
   readonly port?: number;
 }
 

@@ -19,6 +19,7 @@ function wantedPorts(state: string, first?: number): Partial<Ports> {
       azureNative: first + 1,
       tls: first + 2,
       kubernetes: first + 3,
+      proxy: first + 4,
     };
   }
   try {

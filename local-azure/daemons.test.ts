@@ -35,7 +35,9 @@ const ensure = () =>
 test("a daemon that was killed, and has threads that have not ended, is followed by one that answers", async () => {
   const ending = identityOf(spawn("sleep", ["1"], { stdio: "ignore" }).pid!);
   const port = await freePort();
-  const ports = { resourceManager: port, azureNative: port, tls: port, kubernetes: port };
+  const ports = {
+    ...{ resourceManager: port, azureNative: port, tls: port, kubernetes: port, proxy: port },
+  };
   writeFileSync(recordFile(state), JSON.stringify({ ...ending, since: "", binaries: "", ports }));
   writeFileSync(lockFile(state), JSON.stringify(ending));
 

@@ -33,7 +33,7 @@ const start = async (options: Partial<LocalAzureOptions> = {}) =>
 it("tells the engine and the program where it listens", async () => {
   const { ports } = await start();
 
-  expect(new Set(Object.values(ports)).size).toBe(4);
+  expect(new Set(Object.values(ports)).size).toBe(5);
   expect(debugProviders(ports)).toBe(
     `azure-native:${ports.azureNative},tls:${ports.tls},kubernetes:${ports.kubernetes}`,
   );

@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
+import { serveApiProxy } from "./api-proxy";
 import type { Address, Attachment, Ports } from "./attachment";
 import { type LocalMachines, machinesIn } from "./machines/kinds";
 import type { Machines } from "./machines/machines";
@@ -75,6 +76,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       azureNative: await serve("azureNative", (port) => serveAzureNative(cloud, port)),
       tls: await serve("tls", serveTls),
       kubernetes: await serve("kubernetes", (port) => serveKubernetes({ port, resolve: redirect })),
+      proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
     };
     return { cloud, machines, ports, stop, apiAddress: async (name) => machines.apiAddress(name) };
   } catch (error) {

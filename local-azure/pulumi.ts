@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 
-import { type Attachment, debugProviders } from "./attachment";
+import { type Attachment, debugProviders, proxyOf } from "./attachment";
 import { Events, type Outcome } from "./events";
 import type { Progress } from "./progress";
 import { Tail } from "./tail";
@@ -33,7 +33,19 @@ export interface Ended {
 }
 
 /** What would lead a rehearsal to somebody's real cloud, backend or cluster. */
-const foreign = /^(PULUMI_|ARM_|AZURE_|KUBECONFIG$)/;
+const foreign = /^(PULUMI_|ARM_|AZURE_|KUBECONFIG$|(no_)?grpc_proxy$)/;
+
+/**
+ * How the program reaches an API by a name that exists only on Azure, and everything of this host without a proxy.
+ * Clients differ in which spelling they read: grpc-js, between engine and program, reads small letters only.
+ */
+function proxies(own: string): Record<string, string> {
+  const given = `${process.env.no_proxy ?? ""},${process.env.NO_PROXY ?? ""}`.split(/[\s,]+/);
+  // What the user reaches directly may be all of Azure, and the rehearsal's part of it is not there.
+  const kept = given.filter((name) => name !== "" && !/^\*$|azure\.com$/i.test(name));
+  const direct = [...new Set([...kept, "127.0.0.1", "localhost", "::1"])].join(",");
+  return { HTTPS_PROXY: own, https_proxy: own, NO_PROXY: direct, no_proxy: direct };
+}
 
 /** The engine's environment: its own state and settings, and nothing of the user's accounts. */
 export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
@@ -50,7 +62,10 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     // Without it the engine does not know the option --event-log.
     PULUMI_DEBUG_COMMANDS: "true",
-    ...(azure && { PULUMI_DEBUG_PROVIDERS: debugProviders(azure.ports) }),
+    ...(azure && {
+      PULUMI_DEBUG_PROVIDERS: debugProviders(azure.ports),
+      ...proxies(proxyOf(azure.ports)),
+    }),
   };
 }
 

@@ -26,7 +26,7 @@ import { Trouble } from "./trouble";
 export interface StartOptions {
   readonly state: string;
   readonly stack: string;
-  /** The first of four ports in a row. */
+  /** The first of five ports in a row. */
   readonly port?: number;
   /** Real machines, with this much of their sizes' memory; without it they are played. */
   readonly qemu?: { readonly scale: number };
