@@ -18,7 +18,7 @@ export function setState(resource: Resource, state: string): void {
   else resource.body["provisioningState"] = state;
 }
 
-export const resourceNotFound = (id: ArmId): AzureError =>
+const resourceNotFound = (id: ArmId): AzureError =>
   new AzureError(
     404,
     "ResourceNotFound",
@@ -26,7 +26,7 @@ export const resourceNotFound = (id: ArmId): AzureError =>
       "For more details please go to https://aka.ms/ARMResourceNotFoundFix",
   );
 
-export const groupNotFound = (group: string): AzureError =>
+const groupNotFound = (group: string): AzureError =>
   new AzureError(404, "ResourceGroupNotFound", `Resource group '${group}' could not be found.`);
 
 const pathOf = ({ type, names }: ArmId): string =>
@@ -84,17 +84,26 @@ function checkPlace(id: ArmId, view: View): void {
       `The subscription '${id.subscription}' could not be found.`,
     );
   }
-  if (id.group !== undefined && id.type !== groupType) {
-    const group = view.find(`/subscriptions/${id.subscription}/resourceGroups/${id.group}`);
-    if (group === undefined) throw groupNotFound(id.group);
-    if (stateOf(group.body) === "Deleting") throw groupLeaving(id.group);
-  }
+  const missing = missingPlace(id, view);
+  if (missing) throw missing;
+  const group = groupOf(id, view);
+  if (group && stateOf(group.body) === "Deleting") throw groupLeaving(id.group ?? "");
+}
+
+const groupOf = (id: ArmId, view: View): Resource | undefined =>
+  id.group === undefined || id.type === groupType
+    ? undefined
+    : view.find(`/subscriptions/${id.subscription}/resourceGroups/${id.group}`);
+
+/** What Azure says where that is missing which a resource lies in. */
+function missingPlace(id: ArmId, view: View): AzureError | undefined {
+  if (id.type === groupType) return undefined;
+  if (id.group !== undefined && groupOf(id, view) === undefined) return groupNotFound(id.group);
   const parent = parseId(id.parent);
-  if (parent === undefined || parent.type === "Microsoft.Resources/subscriptions") return;
-  const found = view.find(parent.id);
-  if (found !== undefined) return;
+  if (parent === undefined || parent.type === "Microsoft.Resources/subscriptions") return undefined;
+  if (view.find(parent.id) !== undefined) return undefined;
   const isCompute = parent.type.toLowerCase().startsWith("microsoft.compute/");
-  throw isCompute
+  return isCompute
     ? new AzureError(
         404,
         "ParentResourceNotFound",
@@ -102,6 +111,12 @@ function checkPlace(id: ArmId, view: View): void {
       )
     : resourceNotFound(parent);
 }
+
+/** What Azure says of a resource that is not there. */
+export const notFound = (id: ArmId, view: View): AzureError =>
+  id.type === groupType
+    ? groupNotFound(id.name)
+    : (missingPlace(id, view) ?? resourceNotFound(id));
 
 export const groupLeaving = (group: string): AzureError =>
   conflict(

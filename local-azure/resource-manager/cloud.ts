@@ -3,9 +3,8 @@ import {
   admit,
   checkReferences,
   groupLeaving,
-  groupNotFound,
   isInFlight,
-  resourceNotFound,
+  notFound,
   setState,
   stateOf,
 } from "./admission";
@@ -14,7 +13,7 @@ import { Clock, wallClock } from "./clock";
 import { Durations } from "./durations";
 import { errorOf, Fault, Faults } from "./faults";
 import { Holds, inProgress } from "./holds";
-import { ArmId, groupType } from "./ids";
+import { ArmId } from "./ids";
 import { Inventory } from "./inventory";
 import { withoutReadOnly } from "./read-only";
 import { RequestLog } from "./request-log";
@@ -93,7 +92,7 @@ export class Cloud {
     return this.requests.answer("GET", id, async (armId) => {
       const body = this.peek(armId.id);
       if (body !== undefined) return { status: 200, body };
-      throw armId.type === groupType ? groupNotFound(armId.name) : resourceNotFound(armId);
+      throw notFound(armId, this.inventory);
     });
   }
 

@@ -61,6 +61,62 @@ it("lists machines and bootstrap steps with state and time of change", () =>
     expect(Date.parse(body.value[0].changedTime)).not.toBeNaN();
   }));
 
+it("lists the machines of a group with all that Azure shows of each", () =>
+  withServer(async (ask, { cloud }) => {
+    const { status, body } = await ask("GET", `${compute("virtualmachines")}?${query({})}`);
+
+    expect(status).toBe(200);
+    expect(body.value).toEqual([
+      {
+        id: sound.machine[0],
+        name: "cp-1",
+        type: "Microsoft.Compute/virtualMachines",
+        location: "westeurope",
+        zones: ["1"],
+        properties: expect.objectContaining({
+          hardwareProfile: { vmSize: "Standard_D2s_v5" },
+          vmId: cloud.peek(sound.machine[0])!["vmId"],
+          provisioningState: "Succeeded",
+        }),
+      },
+    ]);
+    expect(JSON.stringify(body)).not.toContain(sound.machine[1].osProfile.customData);
+  }));
+
+it("lists nothing where there is none of a kind, and says 404 to a group that is not there", () =>
+  withServer(async (ask) => {
+    const elsewhere = network("publicIPAddresses").replace("zoned", "none");
+    await ask("DELETE", sound.machine[0]);
+
+    expect(await ask("GET", compute("virtualMachines"))).toEqual({ status: 200, body: { value: [] } });
+    expect(await ask("GET", elsewhere)).toMatchObject({
+      status: 404,
+      body: { error: { code: "ResourceGroupNotFound" } },
+    });
+  }));
+
+it("tells a bootstrap step's state and tags, and of one that is not there what is missing", () =>
+  withServer(async (ask) => {
+    const { location, ...properties } = sound.extension[1];
+    const tags = { "zoned-run": "2026-11-23" };
+    await ask("PUT", sound.extension[0], { location, tags, properties });
+    const missing = async (path: string) => {
+      const { status, body } = await ask("GET", path);
+      return [status, body.error.code];
+    };
+
+    const { body } = await ask("GET", `${sound.extension[0]}?${query({})}`);
+
+    expect(body).toMatchObject({ tags, properties: { provisioningState: "Succeeded" } });
+    expect(JSON.stringify(body)).not.toMatch(/protectedSettings|script"/);
+    await ask("DELETE", sound.extension[0]);
+    expect(await missing(sound.extension[0])).toEqual([404, "ResourceNotFound"]);
+    await ask("DELETE", sound.machine[0]);
+    expect(await missing(sound.extension[0])).toEqual([404, "ParentResourceNotFound"]);
+    await ask("DELETE", group);
+    expect(await missing(sound.extension[0])).toEqual([404, "ResourceGroupNotFound"]);
+  }));
+
 it("says 404 to a group that is not there, also when it is asked what lies in it", () =>
   withServer(async (ask) => {
     const nowhere = group.replace("zoned", "none");

@@ -11,6 +11,7 @@ import { Body, Resource } from "./resource-type";
 import { control, Hooks } from "./rest-control";
 import { fromArm, toArm } from "./rest-shape";
 import { skusIn } from "./skus";
+import { typeOf } from "./types";
 
 export interface Served {
   readonly port: number;
@@ -87,6 +88,12 @@ async function answer(cloud: Cloud, hooks: Hooks, request: IncomingMessage): Pro
     await hooks.power?.(machine, named(action));
     return { status: 200 };
   }
+  const [, group, type = ""] =
+    /^(.+\/resourceGroups\/[^/]+)\/providers\/([^/]+\/[^/]+)$/i.exec(path) ?? [];
+  if (method === "GET" && group !== undefined && typeOf(type)) {
+    await cloud.get(group);
+    return { status: 200, body: { value: cloud.list(group, [type]).map(whole(cloud)) } };
+  }
   const id = parseId(path);
   if (id === undefined) {
     throw new AzureError(404, "InvalidResourceType", `The local Azure has nothing at ${path}.`);
@@ -148,6 +155,13 @@ function quoted(filter: string, property: string): string[] {
   });
 }
 
+/** A resource as a list of its type shows it, which is as it is shown by itself. */
+const whole =
+  (cloud: Cloud) =>
+  ({ id }: Resource): Body =>
+    toArm(parseId(id)!, cloud.peek(id) ?? {});
+
+/** A resource as the list of all that lies in a group shows it. */
 function entry({ id, type, body, changed }: Resource, expand: string): Body {
   const { names } = parseId(id)!;
   return {
