@@ -70,6 +70,8 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
     const hooks = {
       facts: () => ({ apis: apisOf(machines), machines: machines.machines?.() ?? [] }),
       power: machines.power?.bind(machines),
+      sicken: machines.sicken?.bind(machines),
+      cure: machines.cure?.bind(machines),
     };
     const ports: Ports = {
       resourceManager: await serve("resourceManager", (port) => serveRest(cloud, port, hooks)),

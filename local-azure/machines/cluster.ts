@@ -1,12 +1,14 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 
 import { writeWhole } from "../files";
 import type { Api } from "./api";
 import { playOnce } from "./cloud-provider";
 import { type Binaries, ControlPlane } from "./control-plane";
+import { playKubelets } from "./kubelets";
 import type { VirtualMachine } from "./machines";
-import { type Member, Members } from "./members";
+import { isSick, type Member, Members, type Part } from "./members";
 import { freePorts, type Ports } from "./ports";
 import { Rounds } from "./rounds";
 import type { ProcessStatus } from "./supervisor";
@@ -34,6 +36,8 @@ export interface Surroundings {
 }
 
 const recordFile = "cluster.json";
+const shownWithinMs = 30_000;
+const pollMs = 200;
 
 /**
  * One cluster: the processes that are its control plane, and the machines that count as its members.
@@ -46,7 +50,7 @@ export class Cluster {
   private members: Members;
   private readonly controlPlane: ControlPlane;
   private turn: Promise<unknown> = Promise.resolve();
-  private losses: Promise<unknown> = Promise.resolve();
+  private changes: Promise<unknown> = Promise.resolve();
   private readonly rounds: Rounds;
 
   private constructor(
@@ -61,7 +65,10 @@ export class Cluster {
     this.controlPlane = new ControlPlane(folder, record.apiName, record.ports, binaries, log);
     const { vmOf, kubeletOf } = surroundings;
     this.rounds = new Rounds(
-      (say) => playOnce({ api: this.superAdmin(), vmOf, kubeletOf, log: say }),
+      async (say) => {
+        const isDue = await playOnce({ api: this.superAdmin(), vmOf, kubeletOf, log: say });
+        return (await this.playKubelets()) || isDue;
+      },
       (message) => log(`${record.apiName}: ${message}`),
     );
   }
@@ -143,10 +150,59 @@ export class Cluster {
   /** A machine of Azure's is gone. With the last living member, so is the cluster. */
   lose(vm: VirtualMachine): Promise<"gone" | "lives"> {
     this.members = this.members.losing(vm);
-    // Of machines that go together, one's end must not stop the API that another's waits for.
-    const result = this.losses.then(() => this.outlive());
-    this.losses = result.catch(() => undefined);
+    return this.afterOthers(() => this.outlive());
+  }
+
+  /** Makes a part of a member sick; done when the API shows it, if there is one then. */
+  sicken = (machine: string, part: Part): Promise<void> =>
+    this.afterOthers(() => this.become(this.members.sickening(machine, part)));
+
+  /** Makes all of a member well. */
+  cure = (machine: string): Promise<void> =>
+    this.afterOthers(() => this.become(this.members.curing(machine)));
+
+  private async become(members: Members): Promise<void> {
+    this.members = members;
+    this.save();
+    await this.obeyQuorum();
+    if (!this.hasQuorum()) return;
+    for (const until = Date.now() + shownWithinMs; Date.now() < until; await wait(pollMs)) {
+      const isDue = await this.playKubelets().catch(() => !this.isFull);
+      if (!isDue) return;
+    }
+  }
+
+  /** Of changes that come together, the end of one must not stop the API that another waits for. */
+  private afterOthers<T>(change: () => Promise<T>): Promise<T> {
+    const result = this.changes.then(change);
+    this.changes = result.catch(() => undefined);
     return result;
+  }
+
+  /** What the bootstrap script sees amiss with a machine's own etcd and API server. */
+  amissAt(vm: VirtualMachine): string | undefined {
+    const member = this.members.list.find(({ vmId }) => vmId === vm.vmId);
+    if (member && isSick(member, "etcd")) return "etcd does not answer at 127.0.0.1:2381";
+    if (member && isSick(member, "kube-apiserver")) {
+      return "the API server does not answer at 127.0.0.1:6443";
+    }
+    return this.isFull ? "etcd is not healthy: alarm NOSPACE" : undefined;
+  }
+
+  /** Whether a member has raised the alarm that it has no space, at which etcd takes no writes anywhere. */
+  private get isFull(): boolean {
+    return this.members.living.some((member) => isSick(member, "etcd-space"));
+  }
+
+  private playKubelets(): Promise<boolean> {
+    const { vmOf, kubeletOf } = this.surroundings;
+    return playKubelets({
+      api: this.superAdmin(),
+      members: this.members.list,
+      vmOf,
+      kubeletOf,
+      manifestOf: (component, vm) => this.controlPlane.manifestOf(component, vm),
+    });
   }
 
   private async outlive(): Promise<"gone" | "lives"> {
@@ -164,6 +220,7 @@ export class Cluster {
   async obeyQuorum(): Promise<void> {
     if (this.hasQuorum()) {
       await this.controlPlane.start();
+      await this.controlPlane.limitSpace(this.isFull);
       this.play();
     } else if (this.controlPlane.isUp()) {
       this.surroundings.log(`${this.apiName}: etcd has lost its majority, and the API is gone`);

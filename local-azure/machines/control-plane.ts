@@ -7,6 +7,8 @@ import { Api, type ApiServer, kubeconfigOf, unlessStatus } from "./api";
 import { endpointOf, Kubeadm } from "./kubeadm";
 import { kwokCommand, kwokConfiguration } from "./kwok";
 import type { Ports } from "./ports";
+import { EtcdAlarm } from "./etcd-alarm";
+import type { VirtualMachine } from "./machines";
 import { type Component, processOf } from "./static-pods";
 import { type ProcessStatus, Supervisor } from "./supervisor";
 
@@ -117,6 +119,22 @@ export class ControlPlane {
   superAdmin(): Api {
     const { ca, user } = kubeconfigOf(fs.readFileSync(this.adminKubeconfig, "utf8"));
     return new Api(this.server(ca), user);
+  }
+
+  /** The manifest of a component as it lies on this machine's disk: like the initial control plane's, by another name. */
+  manifestOf(component: Component, { name, privateAddress }: VirtualMachine): string {
+    const [, initialName = "", initialAddress = ""] =
+      /--initial-cluster=([^=\s]+)=https:\/\/(.+):2380/.exec(this.kubeadm.manifest("etcd")) ?? [];
+    return this.kubeadm
+      .manifest(component)
+      .replaceAll(this.root, "")
+      .replaceAll(initialAddress, privateAddress)
+      .replaceAll(initialName, name);
+  }
+
+  /** Makes etcd take writes no more, as when it has used up its space, or take them again. */
+  async limitSpace(isFull: boolean): Promise<void> {
+    await new EtcdAlarm(this.root, this.ports.etcdClient).raise(isFull);
   }
 
   /** The certificate that kubeadm made for the kubelet of the founder. */

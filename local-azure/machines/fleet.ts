@@ -38,6 +38,14 @@ export class Fleet {
   /** The cluster that a machine has joined, while it lives. */
   clusterOf = (guest: Guest): Cluster | undefined => this.clusters.get(guest.joined?.apiName ?? "");
 
+  /** The cluster of a control plane of this name, as whoever makes it sick needs it. */
+  clusterOfMember(name: string): Cluster {
+    const guest = this.named(name);
+    const cluster = guest && this.clusterOf(guest);
+    if (guest && cluster?.isMember(guest.vm)) return cluster;
+    throw new Error(`${name} is no control plane that is a member of a cluster`);
+  }
+
   clusterFolder = (apiName: string): string => path.join(this.clustersFolder, apiName);
 
   /** The API as this machine's kubelet reaches it. */

@@ -23,6 +23,9 @@ export interface MachineReport {
 export interface LocalMachines extends Machines {
   apiAddress(apiName: string): Address | undefined;
   status(): readonly { readonly apiName: string; readonly api: Address }[];
+  /** Where machines are simulated: makes a part of a control plane sick, and all of it well. */
+  sicken?(machine: string, part: string): Promise<void>;
+  cure?(machine: string): Promise<void>;
   /** Where machines are real: each, and what it is at. */
   machines?(): readonly MachineReport[];
   /** Where machines are real: what Azure's own requests of these names do. */

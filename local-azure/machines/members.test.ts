@@ -13,6 +13,22 @@ it.each([
   { what: "one of three", members: all.losing(one).losing(two), haveQuorum: false },
   { what: "one of two", members: Members.of(one).with(two).losing(two), haveQuorum: false },
   { what: "one of one", members: Members.of(one), haveQuorum: true },
+  { what: "two well of three", members: all.sickening(one.name, "etcd"), haveQuorum: true },
+  {
+    what: "one well of two that live of three",
+    members: all.sickening(one.name, "etcd").losing(two),
+    haveQuorum: false,
+  },
+  {
+    what: "two of three, with another part sick",
+    members: all.sickening(one.name, "kube-apiserver").losing(two),
+    haveQuorum: true,
+  },
+  {
+    what: "two of three, one well again",
+    members: all.sickening(one.name, "etcd").curing(one.name).losing(two),
+    haveQuorum: true,
+  },
 ])("$what is a quorum: $haveQuorum", ({ members, haveQuorum }) => {
   expect(members.haveQuorum).toBe(haveQuorum);
 });
@@ -25,6 +41,15 @@ it("keeps a dead member in the list until it is removed by name", () => {
   expect(lost.list).toHaveLength(3);
   expect(lost.without(successor).with(successor).has(successor)).toBe(true);
   expect(lost.without(successor).list).toHaveLength(2);
+});
+
+it("forgets what was sick of a machine with the machine", () => {
+  const successor = vmOf(two.name, "2", two.privateAddress);
+  const sick = all.sickening(two.name, "etcd");
+
+  expect(sick.losing(two).list[1]).not.toHaveProperty("sick");
+  expect(sick.losing(two).sickening(two.name, "etcd").list[1]).not.toHaveProperty("sick");
+  expect(sick.without(successor).with(successor).list.at(-1)).not.toHaveProperty("sick");
 });
 
 it("knows when the last is gone", () => {

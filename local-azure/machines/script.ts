@@ -131,7 +131,9 @@ export class ScriptPlayer {
 
   private awaitControlPlane = (guest: Guest): Promise<void> =>
     this.untilWell(guest, this.limits.api, async () =>
-      (await this.kubeletOf(guest).isReady()) ? undefined : "the API does not answer",
+      (await this.kubeletOf(guest).isReady())
+        ? this.fleet.clusterOf(guest)?.amissAt(guest.vm)
+        : "the API does not answer",
     );
 
   private awaitNode = (guest: Guest, awaitsReady: boolean): Promise<void> =>

@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 
 import { Api, kubeconfigOf } from "./api";
 import type { Binaries } from "./control-plane";
@@ -315,6 +316,143 @@ const limits = { api: 20_000, ready: 20_000 };
       ]),
     );
     Object.assign(cp, { 1: successor });
+  });
+
+  describe("control planes that turn sick", () => {
+    const podsPath = "/api/v1/namespaces/kube-system/pods";
+    const staticPods = async () => {
+      const { items } = await admin().get(`${podsPath}?labelSelector=tier%3Dcontrol-plane`);
+      return Object.fromEntries(
+        items.map(({ metadata, status }: any) => [
+          metadata.name,
+          status.conditions?.find(({ type }: any) => type === "Ready")?.status,
+        ]),
+      );
+    };
+    const readyCondition = async (name: string) =>
+      (await node(name))!.status.conditions.find(({ type }: any) => type === "Ready").status;
+    const renewed = async (name: string) =>
+      (
+        await admin().get(
+          `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${name}`,
+        )
+      ).spec.renewTime;
+    const allReady = () =>
+      Object.fromEntries(
+        [1, 2, 3].flatMap((index) =>
+          ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"].map((one) => [
+            `${one}-demo-cp-${index}`,
+            "True",
+          ]),
+        ),
+      );
+
+    it("have four static pods each, which their kubelets show as kubeadm wrote them", async () => {
+      await eventually("static pods", async () =>
+        isDeepStrictEqual(await staticPods(), allReady()),
+      );
+
+      const { metadata, spec } = await admin().get(`${podsPath}/etcd-demo-cp-2`);
+
+      expect(metadata).toMatchObject({
+        labels: { component: "etcd", tier: "control-plane" },
+        annotations: {
+          "kubernetes.io/config.source": "file",
+          "kubernetes.io/config.mirror": expect.any(String),
+          "kubeadm.kubernetes.io/etcd.advertise-client-urls": "https://172.16.2.4:2379",
+        },
+        ownerReferences: [{ kind: "Node", name: "demo-cp-2" }],
+      });
+      expect(spec).toMatchObject({ nodeName: "demo-cp-2", hostNetwork: true });
+      expect(JSON.stringify(spec)).not.toContain(stateDir);
+    });
+
+    it.each(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])(
+      "show a sick %s by its pod, which is not ready, until they are well",
+      async (component) => {
+        await machines.sicken("demo-cp-2", component);
+        const sick = await staticPods();
+        await machines.cure("demo-cp-2");
+
+        expect(sick).toEqual({ ...allReady(), [`${component}-demo-cp-2`]: "False" });
+        expect(await staticPods()).toEqual(allReady());
+      },
+    );
+
+    it("are not Ready while their kubelet is sick, and it renews no lease", async () => {
+      await machines.sicken("demo-cp-2", "kubelet");
+      const sick = await readyCondition("demo-cp-2");
+      const before = { sick: await renewed("demo-cp-2"), well: await renewed("demo-cp-3") };
+      await eventually("a lease", async () => (await renewed("demo-cp-3")) !== before.well);
+      const after = await renewed("demo-cp-2");
+      await machines.cure("demo-cp-2");
+
+      expect({ sick, after }).toEqual({ sick: "Unknown", after: before.sick });
+      expect(await readyCondition("demo-cp-2")).toBe("True");
+      await eventually("its lease", async () => (await renewed("demo-cp-2")) !== before.sick);
+    });
+
+    it("fail the step of their own script where it looks at them", async () => {
+      const { api } = limits;
+      limits.api = 1_000;
+      await machines.sicken("demo-cp-2", "etcd");
+
+      const { stderr } = await run(cp[1]);
+
+      limits.api = api;
+      await machines.cure("demo-cp-2");
+      expect(stderr).toMatch(/etcd does not answer[^]*step "control plane" failed/);
+      expect(await run(cp[1])).toMatchObject({ exitCode: 0 });
+    });
+
+    it("take no writes while etcd of one has no space, and answer reads", async () => {
+      const namespace = "/api/v1/namespaces/default";
+      const write = () => admin().patch(namespace, { metadata: { labels: { a: `${Date.now()}` } } });
+
+      await machines.sicken("demo-cp-3", "etcd-space");
+
+      await expect(write()).rejects.toThrow(/database space exceeded/);
+      expect(await admin().isReady()).toBe(true);
+      expect(await staticPods()).toEqual(allReady());
+      await machines.cure("demo-cp-3");
+      await write();
+    });
+
+    it("know of no other sickness, and of no other machine", async () => {
+      await expect(machines.sicken("demo-cp-2", "dns")).rejects.toThrow(/component is dns, expected/);
+      await expect(machines.sicken("demo-workers-1", "etcd")).rejects.toThrow(/no control plane/);
+    });
+
+    it("are no majority with one sick of two that are left, after a restart too, until it is well", async () => {
+      await machines.sicken("demo-cp-1", "etcd");
+      await machines.remove(cp[1]);
+      const isUp = await admin().isReady();
+      await machines.stop();
+      await machines.resume([cp[0], cp[2], ...workers]);
+      const isUpAfterRestart = await admin().isReady();
+
+      await machines.cure("demo-cp-1");
+
+      expect({ isUp, isUpAfterRestart }).toEqual({ isUp: false, isUpAfterRestart: false });
+      expect(await admin().isReady()).toBe(true);
+    });
+
+    it("take their static pods with them, and a successor shows its own", async () => {
+      await admin().delete("/api/v1/nodes/demo-cp-2");
+      await eventually("its pods to go", async () =>
+        Object.keys(await staticPods()).every((name) => !name.endsWith("demo-cp-2")),
+      );
+      const successor = controlPlane(2);
+      await machines.create(successor);
+
+      const { exitCode, stderr } = await run(successor);
+
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+      await eventually("its pods", async () => (await staticPods())["etcd-demo-cp-2"] === "True");
+      const { metadata } = await admin().get(`${podsPath}/etcd-demo-cp-2`);
+      expect(metadata.ownerReferences[0].uid).toBe((await node("demo-cp-2"))!.metadata.uid);
+      Object.assign(cp, { 1: successor });
+    });
   });
 
   it("has no API when fewer than half of its members live, and nothing at all after the last", async () => {

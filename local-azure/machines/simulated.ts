@@ -2,6 +2,7 @@ import type { ClusterStatus } from "./cluster";
 import type { Binaries } from "./control-plane";
 import { Fleet } from "./fleet";
 import type { Machines, ScriptResult, VirtualMachine } from "./machines";
+import { parts } from "./members";
 import { checkFirstBoot } from "./payload";
 import { type Limits, ScriptPlayer } from "./script";
 import { Steps } from "./steps";
@@ -38,6 +39,19 @@ export class SimulatedMachines implements Machines {
   /** Where the API of this name listens on this host; the name itself resolves to nothing here. */
   apiAddress(apiName: string): { readonly host: string; readonly port: number } | undefined {
     return this.fleet.clusters.get(apiName)?.status().api;
+  }
+
+  /** Makes a part of a control plane sick. It stays so until it is made well, or its machine is gone. */
+  async sicken(machine: string, part: string): Promise<void> {
+    const known = parts.find((one) => one === part);
+    if (known === undefined) {
+      throw new Error(`component is ${part}, expected one of ${parts.join(", ")}`);
+    }
+    await this.fleet.clusterOfMember(machine).sicken(machine, known);
+  }
+
+  async cure(machine: string): Promise<void> {
+    await this.fleet.clusterOfMember(machine).cure(machine);
   }
 
   status(): readonly ClusterStatus[] {

@@ -12,6 +12,9 @@ export interface Hooks {
   readonly facts?: () => Body;
   /** Switches a machine off and on, where machines are real. */
   readonly power?: (id: string, action: PowerAction) => Promise<void>;
+  /** Makes a part of a control plane sick, and all of it well, where machines are simulated. */
+  readonly sicken?: (machine: string, part: string) => Promise<void>;
+  readonly cure?: (machine: string) => Promise<void>;
   /** Ends the process; called after the answer to /local/shutdown is on its way. */
   readonly shutdown?: () => void;
 }
@@ -29,6 +32,8 @@ export async function control(
   path: string,
   body: Body,
 ): Promise<Answer> {
+  const [, machine] = /^\/local\/machines\/([^/]+)\/sick$/.exec(path) ?? [];
+  if (machine !== undefined) return health(hooks, method, machine, body);
   switch (`${method} ${path}`) {
     case "GET /local/health":
       return {
@@ -43,13 +48,13 @@ export async function control(
     case "GET /local/requests":
       return { status: 200, body: cloud.log.read() };
     case "POST /local/faults":
-      tell(() => cloud.faults.add(body as unknown as Fault));
+      await tell(() => cloud.faults.add(body as unknown as Fault));
       return { status: 204 };
     case "DELETE /local/faults":
       cloud.faults.clear();
       return { status: 204 };
     case "PUT /local/durations":
-      tell(() => cloud.durations.set(body as unknown as Pace));
+      await tell(() => cloud.durations.set(body as unknown as Pace));
       return { status: 204 };
     case "POST /local/shutdown":
       if (hooks.shutdown === undefined)
@@ -60,14 +65,30 @@ export async function control(
       throw new AzureError(
         404,
         "NotFound",
-        `${method} ${path} is nothing here; there are GET health, GET requests, POST and DELETE faults, PUT durations, POST shutdown.`,
+        `${method} ${path} is nothing here; there are GET health, GET requests, POST and DELETE faults, ` +
+          "PUT durations, POST and DELETE machines/NAME/sick, POST shutdown.",
       );
   }
 }
 
-function tell(change: () => void): void {
+/** A control plane's health: `{"component": "etcd"}` makes that sick, and DELETE all of it well. */
+async function health(
+  { sicken, cure }: Hooks,
+  method: string,
+  machine: string,
+  { component }: Body,
+): Promise<Answer> {
+  if (sicken === undefined || cure === undefined)
+    throw new AzureError(404, "NotFound", "Real machines are made sick by what runs in them.");
+  if (method === "POST") await tell(() => sicken(machine, String(component)));
+  else if (method === "DELETE") await tell(() => cure(machine));
+  else throw new AzureError(405, "MethodNotAllowed", "Expected POST or DELETE.");
+  return { status: 204 };
+}
+
+async function tell(change: () => void | Promise<void>): Promise<void> {
   try {
-    change();
+    await change();
   } catch (error) {
     throw new AzureError(400, "BadRequest", (error as Error).message);
   }

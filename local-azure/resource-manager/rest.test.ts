@@ -16,7 +16,16 @@ async function withServer<T>(
 ): Promise<T> {
   const built = newCloud();
   await build(built.cloud);
-  const server = await serveRest(built.cloud, 0, { version: "test" });
+  const sick: string[] = [];
+  const server = await serveRest(built.cloud, 0, {
+    version: "test",
+    facts: () => ({ sick }),
+    sicken: async (machine, part) => {
+      if (part !== "etcd") throw new Error(`component is ${part}, expected etcd`);
+      sick.push(`${machine}: ${part}`);
+    },
+    cure: async (machine) => void sick.push(`${machine}: well`),
+  });
   try {
     return await use(async (method, path, body, token = "anything") => {
       const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
@@ -237,4 +246,20 @@ it("is steered under /local", () =>
     const { body } = await ask("GET", "/local/requests");
     expect(body.at(-1)).toMatchObject({ method: "PUT", id: sound.routeTable[0], code: "Boom" });
     expect(await ask("POST", "/local/shutdown")).toMatchObject({ status: 404 });
+  }));
+
+it("makes a part of a machine sick, and all of it well", () =>
+  withServer(async (ask) => {
+    const at = "/local/machines/cp-1/sick";
+
+    expect(await ask("POST", at, { component: "etcd" })).toMatchObject({ status: 204 });
+    expect(await ask("POST", at, { component: "dns" })).toMatchObject({
+      status: 400,
+      body: { error: { message: "component is dns, expected etcd" } },
+    });
+    expect(await ask("DELETE", at)).toMatchObject({ status: 204 });
+    expect(await ask("PUT", at)).toMatchObject({ status: 405 });
+    expect(await ask("GET", "/local/health")).toMatchObject({
+      body: { sick: ["cp-1: etcd", "cp-1: well"] },
+    });
   }));

@@ -55,6 +55,16 @@ export class LocalCloud {
     await this.ask("DELETE", "/local/faults");
   }
 
+  /** Makes a part of a control plane sick: etcd, kube-apiserver …, kubelet, or etcd-space, when it takes no writes. */
+  async sick(machine: string, component: string): Promise<void> {
+    await this.ask("POST", `/local/machines/${machine}/sick`, { component });
+  }
+
+  /** Makes all of a control plane well. */
+  async well(machine: string): Promise<void> {
+    await this.ask("DELETE", `/local/machines/${machine}/sick`);
+  }
+
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
   inGroup(method: string, path: string, body?: unknown): Promise<unknown> {
     const group = `${subscriptionPath}/resourceGroups/${this.clusterName}`;
