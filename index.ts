@@ -1,5 +1,4 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
-import { Provider } from "@pulumi/kubernetes/provider";
 
 import { AddOns } from "./components/add-ons/add-ons";
 import { NodeAddOns } from "./components/add-ons/node-add-ons";
@@ -7,7 +6,8 @@ import { ApiBalancer } from "./components/api-balancer";
 import { Certificates } from "./components/certificates";
 import { ControlPlane } from "./components/control-plane";
 import { Identity } from "./components/identity";
-import { kubeconfigOnce } from "./components/kubeconfig";
+import { clusterProvider } from "./components/cluster-provider";
+import { kubeconfigOf } from "./components/kubeconfig";
 import { Network } from "./components/network";
 import { outputsOf } from "./components/outputs";
 import { makePlan } from "./components/plan";
@@ -31,12 +31,8 @@ export = async () => {
 
   const parts = { resourceGroup, plan, network, certificates };
   const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity });
-  const kubeconfig = kubeconfigOnce(controlPlane.founded, plan, certificates);
-  const cluster = new Provider("kubernetes", {
-    kubeconfig,
-    clusterIdentifier: plan.apiServer.name,
-    deleteUnreachable: true,
-  });
+  const kubeconfig = kubeconfigOf(controlPlane.initialized, plan, certificates);
+  const cluster = clusterProvider(kubeconfig, plan, controlPlane);
 
   const nodeAddOns = new NodeAddOns("node-add-ons", shared, { provider: cluster });
   controlPlane.join(nodeAddOns);
@@ -55,5 +51,5 @@ export = async () => {
     { provider: cluster },
   );
 
-  return outputsOf(plan, resourceGroup, kubeconfig, joins);
+  return outputsOf(plan, resourceGroup, kubeconfig, controlPlane.initialControlPlane, joins);
 };

@@ -327,8 +327,7 @@ decide() {
     else
       reason "no API answers at https://$api_name:$api_port, and this machine (vmId $own) is not" \
         "the one that may found the cluster (vmId $founder). Bring a control plane machine back and" \
-        "run \`pulumi up\` again; if all are lost and a new, empty cluster is wanted:" \
-        "pulumi config set zoned:refound true"
+        "run \`pulumi up\` again; if all are lost, it says how a new, empty cluster takes their place"
       sleep 15
     fi
   done

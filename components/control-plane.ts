@@ -11,6 +11,7 @@ import { proxyModules } from "./kube-proxy";
 import { Machine } from "./machine";
 import { Network } from "./network";
 import { Plan } from "./plan";
+import { Machine as MachinePlan } from "./topology";
 
 export interface ControlPlaneArgs {
   readonly resourceGroup: ResourceGroup;
@@ -22,35 +23,49 @@ export interface ControlPlaneArgs {
 }
 
 /**
- * The machines that run etcd and the API. The first one founds the cluster; the others join one after
+ * The machines that run etcd and the API. The first one initializes the cluster; the others join one after
  * another, since etcd admits one learner at a time.
  *
- * On the first `up` all machines are made side by side. In a founded cluster each waits until the one
- * before it is a healthy member again, so that never two are gone together.
+ * On the first `up` all machines are made side by side. In a living cluster each waits until the one
+ * before it is a healthy member again, so that never two are gone together; one that is not well comes first.
  */
 export class ControlPlane extends pulumi.ComponentResource {
   readonly machines: Machine[] = [];
   /** Bootstrap steps in the order in which they run. */
   readonly steps: compute.VirtualMachineExtension[] = [];
   private readonly args: ControlPlaneArgs;
-  private readonly founder: pulumi.Output<string>;
+  private readonly initial: pulumi.Output<string>;
+  /** Those that join after the API answers. */
+  private readonly others: Plan["controlPlanes"];
 
   constructor(name: string, args: ControlPlaneArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ControlPlane", name, {}, opts);
     this.args = args;
-    const { founding } = args.plan;
+    const { initialization, firstControlPlane, controlPlanes } = args.plan;
 
-    const first = this.machine(0);
-    this.founder = founding.founded ? pulumi.output(founding.founder ?? "nobody") : first.vm.vmId;
-    this.step(first, [args.api, args.network]);
+    const [first, ...others] = [...controlPlanes].sort(
+      (a, b) => Number(b.name === firstControlPlane) - Number(a.name === firstControlPlane),
+    );
+    this.others = others;
+    const machine = this.machine(first!);
+    this.initial = initialization.exists
+      ? pulumi.output(initialization.initialControlPlane ?? "nobody")
+      : machine.vm.vmId;
+    this.step(machine, [args.api, args.network]);
     this.registerOutputs();
   }
 
-  /** Ends when the API answers; from then on there is a cluster to apply things to. */
-  get founded(): pulumi.Output<string> {
-    const step = this.steps[0]!;
-    // A step that failed has an id all the same; its state is unknown until it has run again.
-    return this.args.plan.founding.founded ? step.id : step.provisioningState;
+  /** vmId of the machine that runs, or has run, `kubeadm init`. */
+  get initialControlPlane(): pulumi.Output<string> {
+    return this.initial;
+  }
+
+  /**
+   * What tells that the API answers, so that there is a cluster to apply things to. The state of a step that
+   * has failed is unknown until it has run again.
+   */
+  get initialized(): pulumi.Output<string> {
+    return this.steps[0]!.provisioningState;
   }
 
   /**
@@ -59,16 +74,15 @@ export class ControlPlane extends pulumi.ComponentResource {
    * @param nodeAddOns what makes nodes Ready, since a step ends when its node is
    */
   join(nodeAddOns: pulumi.Resource): void {
-    const { plan } = this.args;
-    for (let index = 1; index < plan.controlPlanes.length; index++) {
-      this.step(this.machine(index), [nodeAddOns, ...this.steps.slice(-1)]);
+    for (const plan of this.others) {
+      this.step(this.machine(plan), [nodeAddOns, ...this.steps.slice(-1)]);
     }
   }
 
-  private machine(index: number): Machine {
+  private machine(machinePlan: MachinePlan): Machine {
     const { plan, resourceGroup, network, api, identity } = this.args;
-    const machinePlan = plan.controlPlanes[index]!;
-    const replaces = plan.founding.founded && plan.azure.machines.has(machinePlan.name);
+    const { initialization } = plan;
+    const isLiving = initialization.exists && plan.azure.machines.has(machinePlan.name);
     const machine = new Machine(
       {
         resourceGroup,
@@ -78,7 +92,9 @@ export class ControlPlane extends pulumi.ComponentResource {
         poolId: api.poolId,
         identityId: identity.resourceId,
         customData: plan.customData,
-        after: replaces ? this.steps.slice(-1) : [],
+        initialization: initialization.id,
+        order: plan.orders.get(machinePlan.name)!,
+        after: isLiving ? this.steps.slice(-1) : [],
       },
       { parent: this },
     );
@@ -88,7 +104,7 @@ export class ControlPlane extends pulumi.ComponentResource {
 
   private step(machine: Machine, after: readonly pulumi.Resource[]): void {
     const { plan, certificates } = this.args;
-    const script = pulumi.all([this.founder, pkiFiles(certificates)]).apply(([founder, pki]) =>
+    const script = pulumi.all([this.initial, pkiFiles(certificates)]).apply(([founder, pki]) =>
       bootstrapScript({
         machine: machine.plan.name,
         role: "control-plane",
@@ -104,9 +120,7 @@ export class ControlPlane extends pulumi.ComponentResource {
     );
     this.steps.push(
       machine.bootstrap({
-        facts: plan.azure.machines.get(machine.plan.name),
-        now: plan.now,
-        founder: this.founder,
+        founder: this.initial,
         script,
         after,
       }),

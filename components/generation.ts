@@ -3,9 +3,6 @@ import { createHash } from "node:crypto";
 import type { Settings } from "./settings";
 import type { Machine } from "./topology";
 
-/** Where a VM tells its taints: they are what a node registers with, and no kubelet may change them afterwards. */
-export const taintsTag = "zoned-taints";
-
 /** Azure refuses a change of these on a living VM, and azure-native would try it as an update. */
 export const replacing: readonly string[] = [
   "zones",
@@ -17,7 +14,6 @@ export const replacing: readonly string[] = [
   "storageProfile.imageReference",
   "storageProfile.osDisk.diskSizeGB",
   "storageProfile.osDisk.managedDisk.storageAccountType",
-  `tags["${taintsTag}"]`,
 ];
 
 /** A machine's taints as one text, as the kubelet would take them. */

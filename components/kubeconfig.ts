@@ -49,19 +49,20 @@ export function renderKubeconfig(access: Access): string {
 }
 
 /**
- * The kubeconfig, secret, and known only once `founding` is.
+ * The kubeconfig, secret.
  *
  * All its parts exist before the first machine boots. Handed out that early, it would make the Kubernetes
- * provider call a server that is not there, and fail even a preview.
+ * provider call a server that is not there, and fail even a preview. So it is known only once the API answers,
+ * on the first `up`; and always from then on, for a preview fails where what machines depend on is unknown.
  */
-export const kubeconfigOnce = (
-  founding: pulumi.Output<unknown>,
-  { settings, apiServer }: Pick<Plan, "settings" | "apiServer">,
+export const kubeconfigOf = (
+  initialized: pulumi.Output<unknown>,
+  { settings, apiServer, initialization }: Pick<Plan, "settings" | "apiServer" | "initialization">,
   { cluster, admin }: Pick<Certificates, "cluster" | "admin">,
 ): pulumi.Output<string> =>
   pulumi.secret(
     pulumi
-      .all([cluster.cert, admin.cert, admin.key, founding])
+      .all([cluster.cert, admin.cert, admin.key, initialization.exists ? "" : initialized])
       .apply(([caCert, clientCert, clientKey]) =>
         renderKubeconfig({
           clusterName: settings.clusterName,

@@ -3,8 +3,9 @@ import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { BootstrapFacts, MachineFacts, tag } from "./azure-facts";
-import { generationOf, replacing, taintsTag, taintsText } from "./generation";
+import { BootstrapFacts, tag } from "./azure-state";
+import { replacing, taintsText } from "./generation";
+import { MachineMemory } from "./machine-changes";
 import { Settings } from "./settings";
 import { Machine as Plan } from "./topology";
 
@@ -19,15 +20,15 @@ export interface MachineArgs {
   readonly identityId?: pulumi.Input<string>;
   /** base64; a changed byte replaces the machine. */
   readonly customData: string;
+  /** The initialization of the cluster that it is made for. */
+  readonly initialization: string;
+  readonly order: MachineMemory;
   /** What must have ended before the VM may be made, changed or replaced. */
   readonly after: readonly pulumi.Resource[];
 }
 
 export interface BootstrapArgs {
-  readonly facts: MachineFacts | undefined;
-  /** When this program started, for a run of the step that has to be ordered anew. */
-  readonly now: string;
-  /** vmId of the machine that founded or may found the cluster; control planes only. */
+  /** vmId of the machine that ran or may run `kubeadm init`; control planes only. */
   readonly founder?: pulumi.Input<string>;
   /** What runs as root; it may hold keys. */
   readonly script: pulumi.Output<string>;
@@ -128,15 +129,19 @@ export class Machine extends pulumi.ComponentResource {
         },
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
         tags: {
-          [tag.generation]: generationOf(plan, settings, args.customData),
+          [tag.generation]: args.order.generation,
+          [tag.initialization]: args.initialization,
+          [tag.made]: args.order.made,
           [tag.kubernetes]: settings.kubernetesVersion,
-          [taintsTag]: taintsText(plan),
         },
       },
       {
         ...child,
         dependsOn: [...args.after],
         replaceOnChanges: [...replacing],
+        // Kept in Pulumi's state and not in a tag, which anybody may take away. No kubelet may change the taints
+        // that its node has registered with.
+        replacementTrigger: [args.initialization, args.order.made, taintsText(plan)],
         // Its interface and its name can belong to one VM only.
         deleteBeforeReplace: true,
       },
@@ -148,15 +153,9 @@ export class Machine extends pulumi.ComponentResource {
    * The step that founds or joins, and ends when that is done. Azure runs it again when its settings, the
    * script or the tag below change; on a machine that is a healthy member it only verifies.
    */
-  bootstrap({
-    facts,
-    now,
-    founder,
-    script,
-    after,
-  }: BootstrapArgs): compute.VirtualMachineExtension {
-    const { resourceGroup } = this.args;
-    const run = runOf(facts?.bootstrap, now);
+  bootstrap({ founder, script, after }: BootstrapArgs): compute.VirtualMachineExtension {
+    const { resourceGroup, order } = this.args;
+    const { run } = order;
     return new compute.VirtualMachineExtension(
       `${this.plan.name}-bootstrap`,
       {
@@ -187,10 +186,15 @@ export class Machine extends pulumi.ComponentResource {
 }
 
 /**
- * Which run of the bootstrap step this is, named by the time when it was ordered. The same as long as the
- * step is well; another one when Azure shows it as failed, since Azure repeats no equal request.
+ * Which run of the bootstrap step this is, named by the time when it was ordered. The same as long as Azure
+ * shows the step as succeeded; else another one, since Azure repeats no equal request, and since nobody has
+ * waited for a run whose `up` was killed.
+ *
+ * @param remembered the run by the stack's outputs, for a step whose tag somebody took away
  */
-export const runOf = (bootstrap: BootstrapFacts | undefined, now: string): string =>
-  bootstrap?.run === undefined || ["Failed", "Canceled"].includes(bootstrap.state)
-    ? now
-    : bootstrap.run;
+export const runOf = (
+  bootstrap: BootstrapFacts | undefined,
+  remembered: string | undefined,
+  now: string,
+): string =>
+  (bootstrap?.state === "Succeeded" ? (bootstrap.run ?? remembered) : undefined) ?? now;

@@ -1,8 +1,8 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { Memory } from "./founding";
 import { serverOf } from "./kubeconfig";
+import { Memory } from "./machine-changes";
 import { Plan } from "./plan";
 
 /** What a stack tells, grouped by who needs it. */
@@ -10,14 +10,16 @@ export function outputsOf(
   plan: Plan,
   resourceGroup: ResourceGroup,
   kubeconfig: pulumi.Output<string>,
+  initialControlPlane: pulumi.Output<string>,
   steps: readonly pulumi.CustomResource[],
 ) {
   const memory: Memory = {
-    founded: true,
+    initialization: plan.initialization.id,
     kubernetesVersion: plan.settings.kubernetesVersion,
     controlPlanes: plan.controlPlanes.length,
     proxyMode: plan.settings.proxyMode,
     ...(plan.proxyModeBefore !== undefined && { proxyModeBefore: plan.proxyModeBefore }),
+    machines: Object.fromEntries(plan.orders),
   };
   return {
     // for whoever uses the cluster
@@ -31,7 +33,9 @@ export function outputsOf(
       address,
     })),
     resourceGroup: resourceGroup.name,
-    // for the next `pulumi up` of this stack, and only when all machines have joined; see founding.ts
-    cluster: pulumi.all(steps.map(({ id }) => id)).apply(() => memory),
+    // for the next `pulumi up` of this stack, and only when all machines have joined; see plan.ts
+    cluster: pulumi
+      .all([initialControlPlane, ...steps.map(({ id }) => id)])
+      .apply(([id]): Memory => ({ ...memory, initialControlPlane: id })),
   };
 }

@@ -4,11 +4,14 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ApiServer } from "./add-ons/api-server";
 import { apiName } from "./api-balancer";
-import { askAzure, AzureFacts } from "./azure-facts";
+import { askAzure, AzureState } from "./azure-state";
 import { customData } from "./boot";
-import { decideFounding, Founding, Memory } from "./founding";
+import { askGate } from "./gate";
 import { generationOf } from "./generation";
+import { decideInitialization, Initialization } from "./initialization";
 import { apiPort } from "./kubeadm";
+import { machineChanges, MachineMemory, Memory, memoryOf } from "./machine-changes";
+import { runOf } from "./machine";
 import { findManifests, manifestsFor } from "./manifests";
 import { Settings } from "./settings";
 import { sizeProblems } from "./size-offers";
@@ -19,8 +22,12 @@ export interface Plan {
   readonly settings: Settings;
   readonly subscriptionId: string;
   readonly tenantId: string;
-  readonly azure: AzureFacts;
-  readonly founding: Founding;
+  readonly azure: AzureState;
+  readonly initialization: Initialization;
+  /** The control plane that is made well before any other machine is touched. */
+  readonly firstControlPlane?: string;
+  /** What this `up` orders of each machine, by its name. */
+  readonly orders: ReadonlyMap<string, MachineMemory>;
   /** kube-proxy's mode before the one that the settings name; undefined while there was none. */
   readonly proxyModeBefore?: Settings["proxyMode"];
   readonly controlPlanes: readonly Machine[];
@@ -30,8 +37,6 @@ export interface Plan {
   readonly apiServer: ApiServer;
   /** Upstream's manifests by path. */
   readonly texts: ReadonlyMap<string, string>;
-  /** When this program started. */
-  readonly now: string;
 }
 
 /**
@@ -41,7 +46,8 @@ export interface Plan {
  * @throws RunError with all problems
  */
 export async function makePlan(settings: Settings): Promise<Plan> {
-  const [azure, memory, texts] = await Promise.all([
+  const now = new Date().toISOString();
+  const [azure, { memory, kubeconfig }, texts] = await Promise.all([
     askAzure(settings),
     remember(),
     findManifests(manifestsFor(settings), settings),
@@ -50,40 +56,71 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
   const data = customData(settings);
+  const wanted = machines.map((plan) => ({ plan, generation: generationOf(plan, settings, data) }));
 
-  const founding = decideFounding(
+  const initialization = decideInitialization(
     settings,
-    controlPlanes.map((plan) => ({ plan, generation: generationOf(plan, settings, data) })),
+    wanted.filter(({ plan }) => plan.role === "control-plane"),
     azure,
     memory,
+    now,
   );
+  const current = memoryOf(initialization.id, memory);
+  const isSafe = initialization.exists && initialization.problems.length === 0;
+  const changes = isSafe ? machineChanges(initialization.id, wanted, azure, current) : [];
+  const gate = await askGate({
+    settings,
+    initialization,
+    changes,
+    controlPlanes,
+    azure,
+    memory: current,
+    kubeconfig,
+    now,
+  });
   const problems = [
     ...sizeProblems(machines, azure.skus, {
       location: settings.location,
       osDiskSku: settings.osDiskSku,
       command: (machine) => sizeCommand(settings, machine),
     }),
-    ...founding.problems,
+    ...initialization.problems,
+    ...gate.problems,
   ];
   if (problems.length > 0) {
     throw new pulumi.RunError(
       `stack ${pulumi.getStack()} cannot be deployed:\n  - ${problems.join("\n  - ")}`,
     );
   }
+  for (const warning of initialization.warnings) void pulumi.log.warn(warning);
+  const orders = wanted.map(({ plan: { name }, generation }): [string, MachineMemory] => {
+    const machine = azure.machines.get(name);
+    const remembered = current?.machines[name];
+    return [
+      name,
+      {
+        generation,
+        // A machine that somebody deleted is ordered anew, whether or not Pulumi's state knows that it is gone.
+        made: (machine === undefined ? undefined : (machine.made ?? remembered?.made)) ?? now,
+        run: runOf(machine?.bootstrap, remembered?.run, now),
+      },
+    ];
+  });
   const { subscriptionId, tenantId } = azure;
   return {
     settings,
     subscriptionId,
     tenantId,
     azure,
-    founding,
+    initialization,
+    firstControlPlane: gate.first,
+    orders: new Map(orders),
     proxyModeBefore: modeBefore(settings, memory),
     controlPlanes,
     workers,
     customData: data,
     apiServer: { name: apiName(settings, subscriptionId), port: apiPort },
     texts,
-    now: new Date().toISOString(),
   };
 }
 
@@ -100,11 +137,13 @@ const pauseMilliseconds = 300;
  *
  * Asked as a function, not as a StackReference: that would copy all outputs into the state, and could not be tried again.
  */
-async function remember(attempt = 1): Promise<Memory | undefined> {
+async function remember(
+  attempt = 1,
+): Promise<{ readonly memory?: Memory; readonly kubeconfig?: string }> {
   const name = `${pulumi.getOrganization()}/${pulumi.getProject()}/${pulumi.getStack()}`;
   try {
-    const answer = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", { name });
-    return answer.outputs?.cluster as Memory | undefined;
+    const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", { name });
+    return { memory: outputs?.cluster as Memory | undefined, kubeconfig: outputs?.kubeconfig };
   } catch (error) {
     if (attempt === attempts) throw error;
     await pause(pauseMilliseconds);

@@ -82,8 +82,10 @@ export interface Settings {
   readonly mirror: string;
   readonly resourceManagerEndpoint: string;
   readonly protect: boolean;
-  readonly acceptDataLoss: boolean;
-  readonly refound: boolean;
+  /** The initialization whose cluster may be lost; empty for none. */
+  readonly reinitialize: string;
+  /** As in compact-time.ts; empty for never. */
+  readonly skipHealthCheckUntil: string;
 }
 
 /** What a worker pool that names no size gets. */
@@ -138,8 +140,8 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     mirror: text("mirror"),
     resourceManagerEndpoint: text("resourceManagerEndpoint").replace(/\/+$/, ""),
     protect: yes("protect"),
-    acceptDataLoss: yes("acceptDataLoss"),
-    refound: yes("refound"),
+    reinitialize: text("reinitialize"),
+    skipHealthCheckUntil: text("skipHealthCheckUntil"),
   };
   const own = `${config.name}:`;
   const given = Object.keys(pulumi.runtime.allConfig())

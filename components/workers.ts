@@ -10,7 +10,7 @@ import { ControlPlane } from "./control-plane";
 import { JoinToken } from "./join-token";
 import { proxyModules } from "./kube-proxy";
 import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm";
-import { Machine, runOf } from "./machine";
+import { Machine } from "./machine";
 import { Network } from "./network";
 import { Plan } from "./plan";
 
@@ -21,17 +21,17 @@ export interface WorkersArgs {
   readonly certificates: Certificates;
   /** What makes nodes Ready: a join ends when its node is. */
   readonly nodeAddOns: pulumi.Resource;
-  /** Machines of a founded cluster are replaced after its own. */
+  /** Machines of a living cluster are replaced after its own. */
   readonly controlPlane: ControlPlane;
   /**
    * Not a provider of this component: Pulumi would hold back all of it, machines too, until the provider's
-   * kubeconfig is known, which is when the cluster is founded.
+   * kubeconfig is known, which is when the cluster is initialized.
    */
   readonly cluster: Provider;
 }
 
 /**
- * The worker pools. All machines are made and join side by side, but in a founded cluster the existing ones
+ * The worker pools. All machines are made and join side by side, but in a living cluster the existing ones
  * of a pool change one at a time, each after the one before it is a Ready node again.
  */
 export class Workers extends pulumi.ComponentResource {
@@ -47,8 +47,8 @@ export class Workers extends pulumi.ComponentResource {
 
     const lastOfPool = new Map<string, pulumi.Resource>();
     for (const worker of plan.workers) {
-      const facts = azure.machines.get(worker.name);
-      const replaces = plan.founding.founded && facts !== undefined;
+      const isLiving = plan.initialization.exists && azure.machines.has(worker.name);
+      const order = plan.orders.get(worker.name)!;
       const before = [lastOfPool.get(worker.pool!) ?? []].flat();
       const machine = new Machine(
         {
@@ -57,7 +57,9 @@ export class Workers extends pulumi.ComponentResource {
           plan: worker,
           subnetId: network.subnetIds.get(worker.zone)!,
           customData: plan.customData,
-          after: replaces ? [...controlPlane.steps, ...before] : [],
+          initialization: plan.initialization.id,
+          order,
+          after: isLiving ? [...controlPlane.steps, ...before] : [],
         },
         child,
       );
@@ -69,7 +71,7 @@ export class Workers extends pulumi.ComponentResource {
           machine: worker.name,
           vmId: machine.vm.vmId,
           timeCreated: machine.vm.timeCreated,
-          run: runOf(facts?.bootstrap, plan.now),
+          run: order.run,
           joinSecret: certificates.joinSecret,
         },
         inCluster,
@@ -95,8 +97,6 @@ export class Workers extends pulumi.ComponentResource {
         }),
       );
       const step = machine.bootstrap({
-        facts,
-        now: plan.now,
         script,
         after: [nodeAddOns, network, ...resources],
       });

@@ -49,7 +49,7 @@ async function build(given: Change) {
       tenantId: "tenant",
       subscriptionId,
       credential: { clientId: pulumi.output("client") },
-      founding: { founded: given.founded ?? false },
+      initialization: { exists: given.founded ?? false },
       proxyModeBefore: given.proxyModeBefore,
       nodeAddOns,
       controlPlaneJoins: [controlPlaneJoin, second, third],

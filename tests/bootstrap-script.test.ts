@@ -257,7 +257,7 @@ describe("a control plane", () => {
     expect(deeds(machine)).toEqual([]);
     expect(outcome.stderr).toContain(`vmId ${someoneElse}`);
     expect(outcome.stderr).toContain(`vmId ${controlPlane.founder}`);
-    expect(outcome.stderr).toContain("pulumi config set zoned:refound true");
+    expect(outcome.stderr).toContain("says how a new, empty cluster takes their place");
   });
 
   it.each([{ vmId: someoneElse }, asFounder])(

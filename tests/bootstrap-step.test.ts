@@ -2,14 +2,17 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { BootstrapArgs, Machine, runOf } from "../components/machine";
-import { awaitedBy } from "./machines";
+import { awaitedBy, order } from "./machines";
 import { Recorder } from "./record";
 import { machine as plan, sound } from "./sample";
 
 const now = "2026-03-01T10:00:00.000Z";
 const script = "#!/bin/sh\n# keys follow\n";
 
-const build = async (change: Partial<BootstrapArgs> = {}, size = plan.size) => {
+const build = async (
+  change: Partial<BootstrapArgs> = {},
+  { size = plan.size, run = "then" } = {},
+) => {
   const recorder = await Recorder.start({
     filledIn: { "azure-native:compute:VirtualMachine": ({ inputs }) => ({ name: inputs.vmName }) },
   });
@@ -22,13 +25,13 @@ const build = async (change: Partial<BootstrapArgs> = {}, size = plan.size) => {
       plan: { ...plan, size },
       subnetId: "the-subnet",
       customData: "",
+      initialization: "1",
+      order: { ...order, run },
       after: [],
     },
     { transformations: [recorder.watch] },
   );
   machine.bootstrap({
-    facts: undefined,
-    now,
     script: pulumi.output(script),
     after: [earlier],
     ...change,
@@ -36,9 +39,6 @@ const build = async (change: Partial<BootstrapArgs> = {}, size = plan.size) => {
   const step = await recorder.only("azure-native:compute:VirtualMachineExtension");
   return { ...step, machine };
 };
-
-const succeeded = { bootstrap: { state: "Succeeded", run: "then" } };
-const failed = { bootstrap: { state: "Failed", run: "then" } };
 
 it("is the machine's one custom script", async () => {
   const { inputs } = await build();
@@ -75,39 +75,47 @@ it("goes with its VM, and waits for what it is told to wait for", async () => {
   expect(await awaitedBy(step)).toEqual(["something-earlier"]);
 });
 
-it("is the same request in the next up if it went well, and another one if it failed", async () => {
-  const tagOf = async (facts: BootstrapArgs["facts"]) =>
-    (await build({ facts })).inputs.forceUpdateTag as string;
+it("is the same request as long as the same run is ordered, and another one after that", async () => {
+  const tagOf = async (run: string) => (await build({}, { run })).inputs.forceUpdateTag as string;
 
-  const well = await tagOf(succeeded);
-
-  expect(await tagOf(succeeded)).toBe(well);
-  expect(well).toContain("then");
-  expect(await tagOf(failed)).toContain(now);
+  expect(await tagOf("then")).toBe(await tagOf("then"));
+  expect(await tagOf("now")).not.toBe(await tagOf("then"));
 });
 
 it("runs again after a resize, since that is a reboot and the next machine has to wait for its end", async () => {
-  const before = await build({ facts: succeeded });
-  const after = await build({ facts: succeeded }, "Standard_D4s_v5");
+  const before = await build();
+  const after = await build({}, { size: "Standard_D4s_v5" });
 
   expect(after.inputs.forceUpdateTag).not.toBe(before.inputs.forceUpdateTag);
 });
 
-it("tells the next up its run and its founder", async () => {
-  expect((await build({ facts: succeeded, founder: "the-founder" })).inputs.tags).toEqual({
+it("tells the next up its run and the initial control plane", async () => {
+  expect((await build({ founder: "the-founder" })).inputs.tags).toEqual({
     "zoned-run": "then",
     "zoned-founder": "the-founder",
   });
-  expect((await build()).inputs.tags).toEqual({ "zoned-run": now });
+  expect((await build()).inputs.tags).toEqual({ "zoned-run": "then" });
 });
 
 it.each([
   { step: "is new", bootstrap: undefined, run: now },
   { step: "bears no run", bootstrap: { state: "Succeeded" }, run: now },
-  { step: "failed", bootstrap: failed.bootstrap, run: now },
+  { step: "failed", bootstrap: { state: "Failed", run: "then" }, run: now },
   { step: "was canceled", bootstrap: { state: "Canceled", run: "then" }, run: now },
-  { step: "succeeded", bootstrap: succeeded.bootstrap, run: "then" },
-  { step: "is running", bootstrap: { state: "Updating", run: "then" }, run: "then" },
-])("orders run $run of a step that $step", ({ bootstrap, run }) => {
-  expect(runOf(bootstrap, now)).toBe(run);
+  { step: "succeeded", bootstrap: { state: "Succeeded", run: "then" }, run: "then" },
+  { step: "nobody saw the end of", bootstrap: { state: "Updating", run: "then" }, run: now },
+  {
+    step: "has lost its tag",
+    bootstrap: { state: "Succeeded" },
+    remembered: "remembered",
+    run: "remembered",
+  },
+  {
+    step: "failed, whatever is remembered",
+    bootstrap: { state: "Failed" },
+    remembered: "remembered",
+    run: now,
+  },
+])("orders run $run of a step that $step", ({ bootstrap, remembered, run }) => {
+  expect(runOf(bootstrap, remembered, now)).toBe(run);
 });

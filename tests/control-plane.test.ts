@@ -1,9 +1,16 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { awaitedBy, buildMachines, payloadOf, stepType, vmType, waits } from "./machines";
+import {
+  awaitedBy,
+  buildMachines,
+  existing,
+  payloadOf,
+  stepType,
+  vmType,
+  waits,
+} from "./machines";
 
 const names = ["zoned-test-cp-1", "zoned-test-cp-2", "zoned-test-cp-3"];
-const founded = { founded: true, founder: "the-founder", problems: [] };
 const settings = { workerPools: [] };
 
 const isKnown = (output: pulumi.Output<unknown>): Promise<boolean> =>
@@ -16,7 +23,7 @@ let living: Built;
 
 beforeAll(async () => {
   firstUp = await buildMachines({ settings });
-  living = await buildMachines({ settings, founding: founded, existing: names });
+  living = await buildMachines({ settings, initialization: existing, existing: names });
 });
 
 it("makes all VMs side by side on the first up, and lets them join one after another", async () => {
@@ -30,7 +37,7 @@ it("makes all VMs side by side on the first up, and lets them join one after ano
   });
 });
 
-it("touches no VM of a founded cluster before the one before it is a member again", async () => {
+it("touches no VM of a living cluster before the one before it is a member again", async () => {
   const { recorder } = living;
 
   expect(await waits(recorder, vmType)).toEqual({
@@ -40,17 +47,37 @@ it("touches no VM of a founded cluster before the one before it is a member agai
   });
 });
 
-it("makes machines that a founded cluster does not have yet side by side", async () => {
+it("begins with the machine that is not well, and touches the others only after it", async () => {
   const { recorder } = await buildMachines({
     settings,
-    founding: founded,
+    initialization: existing,
+    existing: names,
+    firstControlPlane: names[1],
+  });
+
+  expect(await waits(recorder, vmType)).toEqual({
+    "cp-2": [],
+    "cp-1": ["cp-2"],
+    "cp-3": ["cp-1"],
+  });
+  expect(await waits(recorder, stepType)).toEqual({
+    "cp-2": [],
+    "cp-1": ["cp-2"],
+    "cp-3": ["cp-1"],
+  });
+});
+
+it("makes machines that a living cluster does not have yet side by side", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
     existing: names.slice(0, 1),
   });
 
   expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
 });
 
-it("makes machines side by side when it founds anew, whatever exists", async () => {
+it("makes machines side by side when it initializes anew, whatever exists", async () => {
   const { recorder } = await buildMachines({ settings, existing: names });
 
   expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
@@ -81,10 +108,12 @@ it("lets the first machine found, and nobody else", async () => {
 });
 
 it.each([
-  { memory: "names a founder", founding: founded, founder: "the-founder" },
-  { memory: "names none", founding: { founded: true, problems: [] }, founder: "nobody" },
-])("lets none found anew once Azure's memory $memory", async ({ founding, founder }) => {
-  const { recorder } = await buildMachines({ settings, founding, existing: names });
+  { memory: "is there", initialControlPlane: "the-founder", founder: "the-founder" },
+  { memory: "is lost", initialControlPlane: undefined, founder: "nobody" },
+])("lets none initialize a living cluster when the memory of who did $memory", async (scene) => {
+  const { initialControlPlane, founder } = scene;
+  const initialization = { ...existing, initialControlPlane };
+  const { recorder } = await buildMachines({ settings, initialization, existing: names });
 
   for (const name of names) expect(await payloadOf(recorder, name)).toMatchObject({ founder });
 });
@@ -152,22 +181,11 @@ it("puts every machine into its zone, behind the balancer, with the identity", a
 });
 
 it("tells that the API answers only when the founder's step has ended", async () => {
-  const known = ({ controlPlane }: Built) => isKnown(controlPlane.founded);
+  const known = ({ controlPlane }: Built) => isKnown(controlPlane.initialized);
   const previewed = await buildMachines({ settings, preview: true });
 
   // A step that failed has an id all the same, and a preview knows it.
   expect(await isKnown(previewed.controlPlane.steps[0]!.id)).toBe(true);
   expect(await known(previewed)).toBe(false);
   expect(await known(firstUp)).toBe(true);
-});
-
-it("takes the API of a founded cluster for one that answers, also in a preview", async () => {
-  const previewed = await buildMachines({
-    settings,
-    founding: founded,
-    existing: names,
-    preview: true,
-  });
-
-  expect(await isKnown(previewed.controlPlane.founded)).toBe(true);
 });

@@ -1,10 +1,15 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { kubeconfigOnce, renderKubeconfig } from "../components/kubeconfig";
+import { kubeconfigOf, renderKubeconfig } from "../components/kubeconfig";
 import { Recorder, valueOf } from "./record";
 import { sound } from "./sample";
 
-const plan = { settings: sound, apiServer: { name: "api.example.com", port: 6443 } };
+const plan = {
+  settings: sound,
+  apiServer: { name: "api.example.com", port: 6443 },
+  initialization: { id: "1", exists: false, problems: [], warnings: [] },
+};
+const living = { ...plan, initialization: { ...plan.initialization, exists: true } };
 
 const pair = (name: string) => ({
   cert: pulumi.output(`cert of ${name}`),
@@ -12,7 +17,7 @@ const pair = (name: string) => ({
 });
 const certificates = { cluster: pair("the authority"), admin: pair("the administrator") };
 
-/** Something that Azure fills in when the founder's step has ended. */
+/** Something that Azure fills in when the initial control plane's step has ended. */
 class Step extends pulumi.CustomResource {
   declare readonly state: pulumi.Output<string>;
   constructor() {
@@ -52,16 +57,22 @@ it("speaks to the API by its name, as the administrator, trusting the cluster's 
   expect(rest).toEqual({ apiVersion: "v1", kind: "Config", "current-context": "zoned-test" });
 });
 
-it("is unknown until the founder's step has ended", async () => {
+it("is unknown until the first step has ended", async () => {
   await start(true);
-  const kubeconfig = kubeconfigOnce(new Step().state, plan, certificates);
+  const kubeconfig = kubeconfigOf(new Step().state, plan, certificates);
 
   expect(await isKnown(kubeconfig)).toBe(false);
 });
 
-it("is known once the founder's step has ended, and is made of the cluster's own certificates", async () => {
+it("is known in every preview of a living cluster, since machines depend on what it is made for", async () => {
+  await start(true);
+
+  expect(await isKnown(kubeconfigOf(new Step().state, living, certificates))).toBe(true);
+});
+
+it("is known once the first step has ended, and is made of the cluster's own certificates", async () => {
   await start(false);
-  const kubeconfig = kubeconfigOnce(new Step().state, plan, certificates);
+  const kubeconfig = kubeconfigOf(new Step().state, plan, certificates);
 
   expect(await isKnown(kubeconfig)).toBe(true);
   expect(await valueOf(kubeconfig)).toBe(
@@ -78,5 +89,5 @@ it("is known once the founder's step has ended, and is made of the cluster's own
 it("is a secret, even if none of its parts were", async () => {
   await start(false);
 
-  expect(await pulumi.isSecret(kubeconfigOnce(new Step().state, plan, certificates))).toBe(true);
+  expect(await pulumi.isSecret(kubeconfigOf(new Step().state, plan, certificates))).toBe(true);
 });

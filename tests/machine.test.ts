@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { generationOf } from "../components/generation";
 import { Machine, MachineArgs } from "../components/machine";
 import { Machine as Plan } from "../components/topology";
-import { awaitedBy, vmType } from "./machines";
+import { awaitedBy, order, vmType } from "./machines";
 import { Recorder } from "./record";
 import { machine as plan, sound } from "./sample";
 
@@ -21,6 +21,8 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       plan,
       subnetId: "the-subnet",
       customData: "ZGF0YQ==",
+      initialization: "1-then",
+      order,
       after: [],
       ...change,
     },
@@ -125,7 +127,7 @@ it("acts as the identity it is given, and as nobody otherwise", async () => {
 it("is made anew, the old VM first, where Azure refuses a change", async () => {
   const { recorder } = await build();
 
-  const { opts, inputs } = await recorder.only(vmType);
+  const { opts } = await recorder.only(vmType);
 
   expect(opts).toMatchObject({ deleteBeforeReplace: true });
   expect([...(opts as pulumi.CustomResourceOptions).replaceOnChanges!].sort()).toEqual([
@@ -137,15 +139,36 @@ it("is made anew, the old VM first, where Azure refuses a change", async () => {
     "storageProfile.imageReference",
     "storageProfile.osDisk.diskSizeGB",
     "storageProfile.osDisk.managedDisk.storageAccountType",
-    `tags["zoned-taints"]`,
     "zones",
   ]);
-  expect(inputs.tags).toHaveProperty("zoned-taints");
 });
 
-it("tells the next up its generation and its Kubernetes", async () => {
-  expect((await vmInputs()).tags).toMatchObject({
-    "zoned-generation": generationOf(plan, sound, "ZGF0YQ=="),
+const triggerOf = async (change?: Partial<MachineArgs>) => {
+  const { recorder } = await build(change);
+  const { opts } = await recorder.only(vmType);
+  return JSON.stringify((opts as pulumi.CustomResourceOptions).replacementTrigger);
+};
+const taints = [{ key: "gpu", effect: "NoSchedule" } as const];
+
+it.each<[string, Partial<MachineArgs>]>([
+  ["of another initialization of the cluster", { initialization: "2-now" }],
+  ["that is ordered anew", { order: { ...order, made: "now" } }],
+  ["with other taints", { plan: { ...plan, taints } }],
+])("is made anew by what only Pulumi's state keeps: a machine %s", async (_, change) => {
+  expect(await triggerOf(change)).not.toBe(await triggerOf());
+});
+
+it("stays the same machine whatever becomes of its step and its tags", async () => {
+  expect(await triggerOf({ order: { ...order, run: "now", generation: "other" } })).toBe(
+    await triggerOf(),
+  );
+});
+
+it("tells the next up what it was made for, and its Kubernetes", async () => {
+  expect((await vmInputs()).tags).toEqual({
+    "zoned-generation": order.generation,
+    "zoned-initialization": "1-then",
+    "zoned-made": order.made,
     "zoned-kubernetes": sound.kubernetesVersion,
   });
 });

@@ -3,12 +3,13 @@ import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer, apiName } from "../components/api-balancer";
-import { MachineFacts } from "../components/azure-facts";
+import { MachineFacts } from "../components/azure-state";
 import { parsePayload, Payload } from "../components/bootstrap";
 import { Certificates } from "../components/certificates";
 import { ControlPlane } from "../components/control-plane";
-import { Founding } from "../components/founding";
 import { Identity } from "../components/identity";
+import { Initialization } from "../components/initialization";
+import { MachineMemory } from "../components/machine-changes";
 import { Network } from "../components/network";
 import { Settings } from "../components/settings";
 import { machinesOf } from "../components/topology";
@@ -21,7 +22,9 @@ export const stepType = "azure-native:compute:VirtualMachineExtension";
 
 export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly settings?: Partial<Settings>;
-  readonly founding?: Founding;
+  readonly initialization?: Initialization;
+  /** The control plane that comes first, since it is not well. */
+  readonly firstControlPlane?: string;
   /** Names of the machines that exist. */
   readonly existing?: readonly string[];
 }
@@ -35,7 +38,21 @@ const filledIn: RecorderOptions["filledIn"] = {
   [stepType]: { provisioningState: "Succeeded" },
 };
 
+export const order: MachineMemory = { generation: "now", made: "2026-02-01T00:00:00.000Z", run: "2026-02-01T00:00:00.000Z" };
+
+/** When an `up` orders what does not exist. */
+export const now = "2026-03-01T10:00:00.000Z";
+
+/** A cluster that does not exist yet, and one that does. */
+export const fresh: Initialization = { id: "1-then", exists: false, problems: [], warnings: [] };
+export const existing: Initialization = {
+  ...fresh,
+  exists: true,
+  initialControlPlane: "the-founder",
+};
+
 const facts: MachineFacts = {
+  size: "Standard_D2s_v5",
   generation: "now",
   kubernetesVersion: sound.kubernetesVersion,
   bootstrap: { state: "Succeeded", run: "2026-02-01T00:00:00.000Z", founder: "the-founder" },
@@ -51,7 +68,7 @@ const pair = (name: string) => ({
 });
 
 /** All machines of a cluster, as index.ts makes them. */
-export async function buildMachines({ preview, existing = [], ...scene }: Scene) {
+export async function buildMachines({ preview, existing: names = [], ...scene }: Scene) {
   const recorder = await Recorder.start({ preview, filledIn: preview ? {} : filledIn });
   const settings = { ...sound, ...scene.settings };
   const machines = machinesOf(settings);
@@ -62,16 +79,22 @@ export async function buildMachines({ preview, existing = [], ...scene }: Scene)
     azure: {
       subscriptionId,
       tenantId: "the-tenant",
-      machines: new Map(existing.map((name) => [name, facts])),
+      machines: new Map(names.map((name) => [name, facts])),
       skus: [],
     },
-    founding: scene.founding ?? { founded: false, problems: [] },
+    initialization: scene.initialization ?? fresh,
+    firstControlPlane: scene.firstControlPlane,
+    orders: new Map(
+      machines.map(({ name }) => [
+        name,
+        names.includes(name) ? order : { ...order, made: now, run: now },
+      ]),
+    ),
     controlPlanes: machines.filter(({ role }) => role === "control-plane"),
     workers: machines.filter(({ role }) => role === "worker"),
     customData: "ZGF0YQ==",
     apiServer: { name: apiName(settings, subscriptionId), port: 6443 },
     texts: new Map<string, string>(),
-    now: "2026-03-01T10:00:00.000Z",
   };
 
   const watched = { transformations: [recorder.watch] };

@@ -56,8 +56,8 @@ export const sound: Settings = {
   mirror: "",
   resourceManagerEndpoint: "https://management.azure.com",
   protect: false,
-  acceptDataLoss: false,
-  refound: false,
+  reinitialize: "",
+  skipHealthCheckUntil: "",
 };
 
 /** The first control plane machine of the sound stack. */

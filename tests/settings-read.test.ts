@@ -95,8 +95,8 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     mirror: "https://mirror.example",
     resourceManagerEndpoint: "https://management.example",
     protect: true,
-    acceptDataLoss: true,
-    refound: true,
+    reinitialize: "1-20261123T174128Z",
+    skipHealthCheckUntil: "20261123T180000Z",
   };
   expect(settingsWith(given)).toEqual({ ...given, servicePrincipal: undefined });
   const principal = ["servicePrincipalClientId", "servicePrincipalClientSecret"];

@@ -41,12 +41,6 @@ it.each([
     change: { kubernetesVersion: "1.37.0" },
     says: "gone in 1.43",
   },
-  {
-    what: "a licence to lose data",
-    change: { acceptDataLoss: true },
-    says: "config rm acceptDataLoss",
-  },
-  { what: "a licence to found again", change: { refound: true }, says: "config rm refound" },
 ])("warns of $what", ({ change, says }) => {
   expect(warnings({ ...sound, ...change })).toEqual([expect.stringContaining(says)]);
 });
@@ -65,9 +59,9 @@ it.each([
 
 it("reaches the engine's log, and stops nothing", () => {
   const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
-  const settings = settingsWith({ location: "westeurope", ...access, refound: true });
-  expect(settings.refound).toBe(true);
-  expect(warn).toHaveBeenCalledWith(expect.stringContaining("refound is on"));
+  const settings = settingsWith({ location: "westeurope", ...access, apiAccessCidrs: ["0.0.0.0/0"] });
+  expect(settings.apiAccessCidrs).toEqual(["0.0.0.0/0"]);
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining("whole internet"));
 });
 
 it("refuses IPVS where kube-proxy ends at once", () => {

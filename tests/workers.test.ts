@@ -1,10 +1,9 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import { deriveToken } from "../components/join-token";
-import { awaitedBy, buildMachines, payloadOf, Scene, stepType, vmType, waits } from "./machines";
+import { awaitedBy, buildMachines, existing, now, payloadOf, Scene, stepType, vmType, waits } from "./machines";
 import { pool } from "./sample";
 
-const founded = { founded: true, founder: "the-founder", problems: [] };
 const settings = {
   controlPlaneCount: 1,
   workerPools: [
@@ -22,7 +21,7 @@ let living: Built;
 
 beforeAll(async () => {
   firstUp = await build();
-  living = await build({ founding: founded, existing: all });
+  living = await build({ initialization: existing, existing: all });
 });
 
 const without = (waiting: Record<string, string[]>, prefix: string) =>
@@ -36,7 +35,7 @@ it("makes all workers side by side on the first up, and lets them join side by s
   expect(without(await waits(recorder, stepType), "cp-")).toEqual(free);
 });
 
-it("changes one worker of a pool at a time in a founded cluster, after the control plane", async () => {
+it("changes one worker of a pool at a time in a living cluster, after the control plane", async () => {
   const { recorder } = living;
 
   expect(without(await waits(recorder, vmType), "cp-")).toEqual({
@@ -50,16 +49,16 @@ it("changes one worker of a pool at a time in a founded cluster, after the contr
 it("waits for every control plane machine, not only the last", async () => {
   const { recorder } = await build({
     settings: { ...settings, controlPlaneCount: 3 },
-    founding: founded,
+    initialization: existing,
     existing: ["zoned-test-web-1"],
   });
 
   expect((await waits(recorder, vmType))["web-1"]).toEqual(["cp-1", "cp-2", "cp-3"]);
 });
 
-it("adds workers to a founded cluster side by side", async () => {
+it("adds workers to a living cluster side by side", async () => {
   const { recorder } = await build({
-    founding: founded,
+    initialization: existing,
     existing: ["zoned-test-cp-1", "zoned-test-web-1"],
   });
 
@@ -82,12 +81,12 @@ it("joins when nodes can become ready and its token and its right exist", async 
 });
 
 it("joins with a token of its own, and holds no key of the cluster's", async () => {
-  const { recorder, plan } = firstUp;
+  const { recorder } = firstUp;
 
   const payload = await payloadOf(recorder, "zoned-test-web-1");
   const { id, secret } = deriveToken(
     "private join secret",
-    `zoned-test-web-1/id of zoned-test-web-1-vm/${plan.now}`,
+    `zoned-test-web-1/id of zoned-test-web-1-vm/${now}`,
   );
   const discovery = payload.files.find(({ path }) => path === "/etc/zoned/discovery.conf");
 
@@ -173,10 +172,10 @@ it("patches no node of a pool without labels", async () => {
 });
 
 it("registers no token in clear", async () => {
-  const { recorder, plan } = firstUp;
+  const { recorder } = firstUp;
   const { secret } = deriveToken(
     "private join secret",
-    `zoned-test-web-1/id of zoned-test-web-1-vm/${plan.now}`,
+    `zoned-test-web-1/id of zoned-test-web-1-vm/${now}`,
   );
 
   const marked = (value: unknown): boolean =>

@@ -1,8 +1,8 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Founding } from "../founding";
 import { CloudCredential } from "../identity";
+import type { Initialization } from "../initialization";
 import type { Settings } from "../settings";
 import { ApiServer } from "./api-server";
 import { CloudConfig } from "./cloud-config";
@@ -22,8 +22,8 @@ export interface AddOnsArgs {
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;
-  /** From then on a change waits until all machines are what they shall be. */
-  readonly founding: Pick<Founding, "founded">;
+  /** In a living cluster a change waits until all machines are what they shall be. */
+  readonly initialization: Pick<Initialization, "exists">;
   readonly proxyModeBefore?: Settings["proxyMode"];
   readonly nodeAddOns: NodeAddOns;
   /** What needs the identity runs on control planes, and its second replica on the second of them. */
@@ -39,18 +39,18 @@ export class AddOns extends pulumi.ComponentResource {
   constructor(name: string, args: AddOnsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:AddOns", name, {}, opts);
     const { resourceGroup, settings, nodeAddOns, controlPlaneJoins, joins, machineIds } = args;
-    const { founded } = args.founding;
+    const { exists } = args.initialization;
     const atOnce = { parent: this, dependsOn: opts?.dependsOn };
-    const [founder, ...others] = controlPlaneJoins;
-    const twoControlPlanes = [founder!, ...others.slice(0, 1)];
+    const [initial, ...others] = controlPlaneJoins;
+    const twoControlPlanes = [initial!, ...others.slice(0, 1)];
     const onControlPlanes = {
       parent: this,
-      dependsOn: [nodeAddOns, ...(founded ? controlPlaneJoins : twoControlPlanes)],
+      dependsOn: [nodeAddOns, ...(exists ? controlPlaneJoins : twoControlPlanes)],
     };
     // Its modules must be seen on every machine before the mode of a living cluster changes.
     const kubeProxy = new KubeProxy("kube-proxy", args, {
       parent: this,
-      dependsOn: founded ? [...joins] : [founder!],
+      dependsOn: exists ? [...joins] : [initial!],
     });
     const awaited: (NodeAddOns | KubeProxy | DiskDriver)[] = [nodeAddOns, kubeProxy];
 

@@ -1,5 +1,6 @@
 import type { Settings } from "../settings";
 import { kubernetesMinor, versions } from "../versions";
+import { compactTime, parseCompactTime } from "../compact-time";
 import { accessProblems } from "./access";
 import { isDuration } from "./duration";
 import { kubeadmProblems } from "./kubeadm";
@@ -31,6 +32,8 @@ const choices: Readonly<Record<Choice, readonly string[]>> = {
 };
 
 const minorOf = (version: string): number => Number(version.split(".")[1]);
+
+const oneDay = 24 * 3_600_000;
 
 const ubuntu = versions.ubuntuImage.split(".").slice(0, 2).join(".");
 
@@ -88,6 +91,22 @@ const single = (settings: Settings): Rule[] => [
       (isDuration(settings.proxySyncPeriod) && /[1-9]/.test(settings.proxySyncPeriod)),
     expected: "empty, or a duration of more than nothing, such as 30s or 15m",
     better: "30s",
+  },
+  {
+    key: "skipHealthCheckUntil",
+    holds:
+      settings.skipHealthCheckUntil === "" ||
+      parseCompactTime(settings.skipHealthCheckUntil) < Date.now() + oneDay,
+    expected:
+      "empty, or a time in UTC within the next day, such as 20261123T180000Z, since a cluster that is never asked is lost one day",
+    better: compactTime(Date.now() + oneDay / 24),
+  },
+  {
+    key: "reinitialize",
+    holds: /^$|^\d+-\d{8}T\d{6}Z$/.test(settings.reinitialize),
+    expected:
+      "empty, or the id of the initialization that may be lost, as the message that asks for it prints it",
+    better: "",
   },
 ];
 

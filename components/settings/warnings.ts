@@ -54,18 +54,6 @@ export const warnings = (settings: Settings): string[] =>
         "proxyMode ipvs is on its way out: off by default from Kubernetes 1.40, gone in 1.43. " +
         "Move to nftables before (pulumi config set proxyMode nftables).",
     },
-    {
-      holds: settings.acceptDataLoss,
-      says:
-        "acceptDataLoss is on: replacing the only control plane loses the cluster's " +
-        "state. Take it back afterwards (pulumi config rm acceptDataLoss).",
-    },
-    {
-      holds: settings.refound,
-      says:
-        "refound is on: a new cluster is founded where one was before. Take it back " +
-        "afterwards (pulumi config rm refound).",
-    },
   ]
     .filter(({ holds }) => holds)
     .map(({ says }) => says);

@@ -221,7 +221,7 @@ describe("the recipe's cluster on the local Azure", () => {
     });
 
     expect(refused(await cloud.stack.up())).toMatch(
-      /zoned-local-cp-1 is the only control plane machine .* acceptDataLoss/s,
+      /zoned-local-cp-1 is the only control plane machine .* pulumi config set reinitialize 1-\d{8}T\d{6}Z, then pulumi up/s,
     );
 
     const later = (await cloud.requests()).slice(before);

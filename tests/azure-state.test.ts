@@ -1,12 +1,13 @@
 import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
 import { AddressInfo } from "node:net";
 
-import { askAzure } from "../components/azure-facts";
+import { askAzure } from "../components/azure-state";
 import { Recorder } from "./record";
 import { sound, subscriptionId } from "./sample";
 
 const token = "the-token-that-nobody-sees";
 const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
+const vms = `${group}/providers/Microsoft.Compute/virtualMachines`;
 const skus = `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`;
 
 interface Answer {
@@ -26,7 +27,7 @@ const list = (...value: unknown[]) => ({ body: { value } });
 
 const sound200: Answers = {
   [group]: [{ body: { properties: { provisioningState: "Succeeded" } } }],
-  [`${group}/resources`]: [list()],
+  [vms]: [list()],
   [skus]: [list()],
 };
 
@@ -85,24 +86,14 @@ afterEach(async () => {
 
 const machine = (name: string, tags?: Record<string, string>) => ({
   name,
-  type: "Microsoft.Compute/virtualMachines",
   tags,
-  provisioningState: "Succeeded",
+  properties: { hardwareProfile: { vmSize: "Standard_D2s_v5" }, provisioningState: "Succeeded" },
 });
-const bootstrap = (name: string, provisioningState: string, tags?: Record<string, string>) => ({
-  name: `${name}/bootstrap`,
-  type: "Microsoft.Compute/virtualMachines/extensions",
-  tags,
-  provisioningState,
+const bootstrap = (provisioningState: string, tags?: Record<string, string>) => ({
+  body: { tags, properties: { provisioningState } },
 });
-
-it("asks three questions, whatever the number of machines", async () => {
-  const many = Array.from({ length: 300 }, (_, index) => machine(`machine-${index}`));
-  const { machines } = await ask({ [`${group}/resources`]: [list(...many)] });
-
-  expect(machines.size).toBe(300);
-  expect(requests).toHaveLength(3);
-});
+const stepOf = (name: string) => `${vms}/${name}/extensions/bootstrap`;
+const noStep = [error(404, "ResourceNotFound")];
 
 it("asks as Azure Resource Manager wants to be asked", async () => {
   const { tenantId, groupState } = await ask();
@@ -110,13 +101,7 @@ it("asks as Azure Resource Manager wants to be asked", async () => {
   const query = (path: string) =>
     requests.find(({ url }) => url.pathname === path)?.url.searchParams;
   expect(query(group)?.get("api-version")).toBe("2024-03-01");
-  expect(Object.fromEntries(query(`${group}/resources`)!)).toEqual({
-    $filter:
-      "resourceType eq 'Microsoft.Compute/virtualMachines' or " +
-      "resourceType eq 'Microsoft.Compute/virtualMachines/extensions'",
-    $expand: "provisioningState",
-    "api-version": "2024-03-01",
-  });
+  expect(Object.fromEntries(query(vms)!)).toEqual({ "api-version": "2024-11-01" });
   expect(Object.fromEntries(query(skus)!)).toEqual({
     $filter: "location eq 'westeurope'",
     "api-version": "2021-07-01",
@@ -128,37 +113,44 @@ it("asks as Azure Resource Manager wants to be asked", async () => {
   expect([tenantId, groupState]).toEqual(["the-tenant", "Succeeded"]);
 });
 
-it("reads what the last up wrote on machines and on their steps", async () => {
+it("asks Compute itself for machines and steps, and reads what the last up wrote on them", async () => {
+  const tags = {
+    "zoned-generation": "abc",
+    "zoned-initialization": "1-then",
+    "zoned-made": "then",
+    "zoned-kubernetes": sound.kubernetesVersion,
+  };
   const { machines } = await ask({
-    [`${group}/resources`]: [
-      list(
-        machine("cp-1", { "zoned-generation": "abc", "zoned-kubernetes": sound.kubernetesVersion }),
-        bootstrap("cp-1", "Succeeded", { "zoned-run": "then", "zoned-founder": "the-founder" }),
-        { ...machine("cp-2"), type: "MICROSOFT.COMPUTE/VIRTUALMACHINES" },
-        { ...bootstrap("cp-2", "Failed"), name: "cp-2/monitoring" },
-        bootstrap("cp-3", "Failed"),
-      ),
+    [vms]: [list(machine("cp-1", tags), machine("cp-2"))],
+    [stepOf("cp-1")]: [
+      bootstrap("Succeeded", { "zoned-run": "then", "zoned-founder": "the-founder" }),
     ],
+    [stepOf("cp-2")]: noStep,
   });
 
   expect(Object.fromEntries(machines)).toEqual({
     "cp-1": {
+      size: "Standard_D2s_v5",
       generation: "abc",
+      initialization: "1-then",
+      made: "then",
       kubernetesVersion: sound.kubernetesVersion,
       bootstrap: { state: "Succeeded", run: "then", founder: "the-founder" },
     },
-    "cp-2": {},
+    "cp-2": { size: "Standard_D2s_v5" },
   });
 });
 
 it("reads all pages of a list", async () => {
   const first = (endpoint: string) => ({
     value: [machine("cp-1")],
-    nextLink: `${endpoint}${group}/resources?page=2`,
+    nextLink: `${endpoint}${vms}?page=2`,
   });
   const { machines } = await ask({
-    [`${group}/resources`]: [{ body: first }],
-    [`${group}/resources?page`]: [list(machine("cp-2"))],
+    [vms]: [{ body: first }],
+    [`${vms}?page`]: [list(machine("cp-2"))],
+    [stepOf("cp-1")]: noStep,
+    [stepOf("cp-2")]: noStep,
   });
 
   expect([...machines.keys()]).toEqual(["cp-1", "cp-2"]);
@@ -166,7 +158,7 @@ it("reads all pages of a list", async () => {
 
 it("knows nothing of a group that does not exist, and asks for that once", async () => {
   const missing = [error(404, "ResourceGroupNotFound")];
-  const facts = await ask({ [group]: missing, [`${group}/resources`]: missing });
+  const facts = await ask({ [group]: missing, [vms]: missing });
 
   expect(facts).toMatchObject({ groupState: undefined, machines: new Map() });
   expect(requests).toHaveLength(3);

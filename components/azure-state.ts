@@ -1,0 +1,129 @@
+import * as authorization from "@pulumi/azure-native/authorization";
+
+import { ResourceManager } from "./resource-manager";
+import { Settings } from "./settings";
+import { Sku } from "./size-offers";
+
+/** How the bootstrap step of a machine stands, as Azure tells it. */
+export interface BootstrapFacts {
+  /** Azure's provisioning state: Succeeded, Failed, Creating … */
+  readonly state: string;
+  /** When this run of the step was ordered; see `runOf` in machine.ts. */
+  readonly run?: string;
+  /** vmId of the machine that ran, or may run, `kubeadm init`. */
+  readonly founder?: string;
+}
+
+/** A VM as Azure has it. A tag that is missing says nothing: somebody may have taken it away. */
+export interface MachineFacts {
+  readonly size: string;
+  /** Hash of what a change of would replace the machine. */
+  readonly generation?: string;
+  /** The initialization of the cluster that it was made for; see initialization.ts. */
+  readonly initialization?: string;
+  /** When an `up` ordered it. */
+  readonly made?: string;
+  readonly kubernetesVersion?: string;
+  readonly bootstrap?: BootstrapFacts;
+}
+
+/** What Azure has when this program starts. */
+export interface AzureState {
+  readonly subscriptionId: string;
+  readonly tenantId: string;
+  /** Provisioning state of the resource group, undefined when there is none. */
+  readonly groupState?: string;
+  /** By name of the VM. */
+  readonly machines: ReadonlyMap<string, MachineFacts>;
+  readonly skus: readonly Sku[];
+}
+
+/** Tags by which one `up` tells the next what it did. */
+export const tag = {
+  generation: "zoned-generation",
+  initialization: "zoned-initialization",
+  made: "zoned-made",
+  kubernetes: "zoned-kubernetes",
+  run: "zoned-run",
+  founder: "zoned-founder",
+} as const;
+
+const computeVersion = { "api-version": "2024-11-01" };
+
+interface VirtualMachine {
+  readonly name: string;
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly properties: { readonly hardwareProfile: { readonly vmSize: string } };
+}
+
+interface Extension {
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly properties: { readonly provisioningState: string };
+}
+
+/**
+ * Asks Azure Resource Manager what azure-native has no function for: which sizes are offered where, and
+ * which machines and bootstrap steps of this cluster exist.
+ *
+ * Compute itself is asked for machines and steps: Resource Manager's own index of a group's resources
+ * follows with a delay, and an old failure in it would run a step again for nothing.
+ */
+export async function askAzure(settings: Settings): Promise<AzureState> {
+  const [{ subscriptionId, tenantId }, { token }] = await Promise.all([
+    authorization.getClientConfig(),
+    authorization.getClientToken(),
+  ]);
+  const arm = new ResourceManager(settings.resourceManagerEndpoint, token);
+  const group = `/subscriptions/${subscriptionId}/resourceGroups/${settings.clusterName}`;
+
+  const [groupState, machines, skus] = await Promise.all([
+    arm
+      .get<{ properties: { provisioningState: string } }>(
+        group,
+        { "api-version": "2024-03-01" },
+        { properties: { provisioningState: "" } },
+      )
+      .then((found) => found?.properties.provisioningState),
+    machinesIn(arm, group),
+    arm.list<Sku>(
+      `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`,
+      { $filter: `location eq '${settings.location}'`, "api-version": "2021-07-01" },
+      { name: "", resourceType: "" },
+    ),
+  ]);
+  return { subscriptionId, tenantId, groupState, machines, skus };
+}
+
+async function machinesIn(arm: ResourceManager, group: string): Promise<Map<string, MachineFacts>> {
+  const path = `${group}/providers/Microsoft.Compute/virtualMachines`;
+  const vms = await arm.list<VirtualMachine>(path, computeVersion, {
+    name: "",
+    properties: { hardwareProfile: { vmSize: "" } },
+  });
+  return new Map(
+    await Promise.all(
+      vms.map(async ({ name, tags, properties }): Promise<[string, MachineFacts]> => {
+        const step = await arm.get<Extension>(
+          `${path}/${name}/extensions/bootstrap`,
+          computeVersion,
+          { properties: { provisioningState: "" } },
+        );
+        return [
+          name,
+          {
+            size: properties.hardwareProfile.vmSize,
+            generation: tags?.[tag.generation],
+            initialization: tags?.[tag.initialization],
+            made: tags?.[tag.made],
+            kubernetesVersion: tags?.[tag.kubernetes],
+            bootstrap: step && {
+              state: step.properties.provisioningState,
+              run: step.tags?.[tag.run],
+              founder: step.tags?.[tag.founder],
+            },
+          },
+        ];
+      }),
+    ),
+  );
+}
