@@ -54,11 +54,35 @@ it("keeps errors and warnings, without their colours", () => {
   expect(events.outcome.diagnostics).toEqual(["no"]);
 });
 
+it.each(["shorter", "longer"])("begins anew when the update writes over its preview, %s", (how) => {
+  const events = new Events(path);
+  const noise = { diagnosticEvent: { severity: "warning", message: "a warning" } };
+  const stage = (time: number, op: string, ...more: object[]) => {
+    rmSync(path, { force: true });
+    write(
+      { sequence: 0, timestamp: time, preludeEvent: { config: {} } },
+      { resourcePreEvent: metadata("one", op) },
+      { summaryEvent: { resourceChanges: { [op]: 1 } } },
+      ...more,
+    );
+    events.read();
+  };
+  stage(1, "create", ...(how === "shorter" ? [noise, noise] : []));
+  stage(2, "update", ...(how === "longer" ? [noise, noise] : []));
+
+  expect(events.outcome).toMatchObject({
+    changes: { update: 1 },
+    planned: ["create one"],
+    steps: ["update one"],
+  });
+  expect(events.outcome.diagnostics).toHaveLength(how === "longer" ? 2 : 0);
+});
+
 it("finds nothing while there is no log", () => {
   const events = new Events(path);
   events.read();
 
-  expect(events.outcome).toEqual({ changes: {}, diagnostics: [] });
+  expect(events.outcome).toEqual({ changes: {}, diagnostics: [], steps: [], planned: [] });
 });
 
 it.each([
@@ -68,5 +92,5 @@ it.each([
   [{ delete: 1 }, true],
   [{ same: 1, create: 0 }, false],
 ])("of %j something changed: %s", (changes, changed) => {
-  expect(changedAnything({ changes, diagnostics: [] })).toBe(changed);
+  expect(changedAnything({ changes, diagnostics: [], steps: [], planned: [] })).toBe(changed);
 });

@@ -6,9 +6,15 @@ export interface Outcome {
   readonly changes: Readonly<Record<string, number>>;
   /** Errors and warnings, as text. */
   readonly diagnostics: readonly string[];
+  /** What was begun with which resource, such as `update zoned-dev-nsg`, in order; unchanged ones are left out. */
+  readonly steps: readonly string[];
+  /** The same of the preview that came before, where one did. */
+  readonly planned: readonly string[];
 }
 
 interface EngineEvent {
+  /** The first of a preview, and of an update. */
+  readonly preludeEvent?: object;
   readonly resourcePreEvent?: { readonly metadata: Metadata };
   readonly resOutputsEvent?: { readonly metadata: Metadata };
   readonly resOpFailedEvent?: { readonly metadata: Metadata };
@@ -33,7 +39,9 @@ const noChange = new Set(["same", "read"]);
 export class Events {
   readonly #log: Tail;
   readonly #underWay = new Map<string, string>();
-  readonly #diagnostics: string[] = [];
+  #diagnostics: string[] = [];
+  #steps: string[] = [];
+  #planned: string[] = [];
   #changes: Record<string, number> = {};
 
   constructor(path: string) {
@@ -41,7 +49,12 @@ export class Events {
   }
 
   get outcome(): Outcome {
-    return { changes: this.#changes, diagnostics: this.#diagnostics };
+    return {
+      changes: this.#changes,
+      diagnostics: this.#diagnostics,
+      steps: this.#steps,
+      planned: this.#planned,
+    };
   }
 
   /** What the engine waits for now: names of resources, with what is being done to them. */
@@ -60,6 +73,12 @@ export class Events {
   #take(event: EngineEvent): void {
     const { resourcePreEvent, diagnosticEvent, summaryEvent } = event;
     const ended = event.resOutputsEvent ?? event.resOpFailedEvent;
+    if (event.preludeEvent) {
+      this.#planned = this.#steps;
+      this.#steps = [];
+      this.#diagnostics = [];
+      this.#changes = {};
+    }
     if (resourcePreEvent) this.#began(resourcePreEvent.metadata);
     if (ended) this.#underWay.delete(ended.metadata.urn);
     if (diagnosticEvent && /^(error|warning)$/.test(diagnosticEvent.severity)) {
@@ -70,7 +89,9 @@ export class Events {
 
   #began({ op, urn, new: after, old: before }: Metadata): void {
     const isCustom = (after ?? before)?.custom === true;
-    if (isCustom && !noChange.has(op)) this.#underWay.set(urn, op);
+    if (!isCustom || noChange.has(op)) return;
+    this.#underWay.set(urn, op);
+    this.#steps.push(`${op} ${urn.split("::").at(-1)}`);
   }
 }
 

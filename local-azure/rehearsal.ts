@@ -85,9 +85,9 @@ export class Rehearsal {
     }
   }
 
-  /** `pulumi up` without the preview before it. */
+  /** `pulumi up` as a person runs it: its preview first. */
   up(...flags: string[]): Promise<Run> {
-    return this.#operate("up", "--yes", "--skip-preview", ...flags);
+    return this.#operate("up", "--yes", ...flags);
   }
 
   preview(...flags: string[]): Promise<Run> {
@@ -95,11 +95,11 @@ export class Rehearsal {
   }
 
   refresh(...flags: string[]): Promise<Run> {
-    return this.#operate("refresh", "--yes", "--skip-preview", ...flags);
+    return this.#operate("refresh", "--yes", ...flags);
   }
 
   destroy(...flags: string[]): Promise<Run> {
-    return this.#operate("destroy", "--yes", "--skip-preview", ...flags);
+    return this.#operate("destroy", "--yes", ...flags);
   }
 
   /** Takes the stack's protection away, so that a rehearsal of production can be destroyed. */

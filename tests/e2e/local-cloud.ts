@@ -57,12 +57,12 @@ export class LocalCloud {
 
   /** Makes a part of a control plane sick: etcd, kube-apiserver …, kubelet, or etcd-space, when it takes no writes. */
   async sick(machine: string, component: string): Promise<void> {
-    await this.ask("POST", `/local/machines/${machine}/sick`, { component });
+    await this.ask("POST", `/local/machines/${this.clusterName}-${machine}/sick`, { component });
   }
 
   /** Makes all of a control plane well. */
   async well(machine: string): Promise<void> {
-    await this.ask("DELETE", `/local/machines/${machine}/sick`);
+    await this.ask("DELETE", `/local/machines/${this.clusterName}-${machine}/sick`);
   }
 
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
@@ -115,10 +115,22 @@ function binaries(): string {
   return folder;
 }
 
-/** Fails with what the engine said when a run did not end well. */
+/** A machine that changes may get another id, as far as a preview knows, and these follow its id. */
+const maybe = /^update (roll-out-.*|.*-labels)$/;
+
+/** Fails with what the engine said when a run did not end well, or did otherwise than its preview said. */
 export function well(run: Run): Run {
   if (run.code !== 0)
     throw new Error(`pulumi ended with ${run.code}:\n${run.stdout}\n${run.stderr}`);
+  const only = (these: readonly string[], those: readonly string[]) =>
+    these.filter((step) => !those.includes(step));
+  const unplanned = only(run.steps, run.planned);
+  const undone = only(run.planned, run.steps).filter((step) => !maybe.test(step));
+  if (run.planned.length + unplanned.length > 0 && unplanned.length + undone.length > 0) {
+    throw new Error(
+      `the preview and the update differ: planned and not done ${undone.join(", ")}; done and not planned ${unplanned.join(", ")}`,
+    );
+  }
   return run;
 }
 

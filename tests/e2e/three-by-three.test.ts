@@ -28,6 +28,7 @@ function story(requests: readonly LoggedRequest[]): string[] {
 describe("three control planes and three workers", () => {
   let cloud: LocalCloud;
   let told = 0;
+  let reinitialize = "";
   const news = async () => {
     const requests = await cloud.requests();
     const fresh = requests.slice(told);
@@ -39,7 +40,7 @@ describe("three control planes and three workers", () => {
   });
   afterAll(() => cloud?.stop());
 
-  it("stops with the step's name when founding fails, and runs that step again after mending", async () => {
+  it("stops with the step's name when kubeadm init fails, and runs that step again after mending", async () => {
     await cloud.fault({
       method: "SCRIPT",
       id: "zoned-prod-cp-1/extensions/bootstrap",
@@ -52,7 +53,7 @@ describe("three control planes and three workers", () => {
     const first = await news();
     expect(first.filter((event) => /^(failed|joined)/.test(event))).toEqual(["failed cp-1"]);
 
-    // Founding goes well now, and the join after it does not.
+    // kubeadm init goes well now, and the join after it does not.
     await cloud.mend();
     await cloud.fault({
       method: "SCRIPT",
@@ -67,12 +68,14 @@ describe("three control planes and three workers", () => {
     expect(second).toEqual(["joined cp-1", "failed cp-2"]);
   });
 
-  it("never founds twice, nor loses two at once, when the image changes after half a first up", async () => {
+  it("never initializes twice, nor loses two at once, when the image changes after half a first up", async () => {
     await cloud.mend();
     await cloud.stack.configure(otherImage);
 
-    // The founder is the only member, and replacing it would lose everything.
-    expect(refused(await cloud.stack.up())).toMatch(/zoned-prod-cp-3 is not known to be a member/);
+    // The initial control plane is the only member, and replacing it would lose everything.
+    const said = refused(await cloud.stack.up());
+    expect(said).toMatch(/zoned-prod-cp-2: its bootstrap step is Failed/);
+    expect(said).toMatch(/zoned-prod-cp-3: it has not joined yet/);
     expect(await news()).toEqual([]);
 
     await cloud.stack.configure(small);
@@ -154,16 +157,127 @@ describe("three control planes and three workers", () => {
     );
   });
 
-  it("says what to do when a destroy was interrupted and somebody runs up", async () => {
-    await cloud.stack.configure({ ...small, controlPlaneSize: "Standard_D4s_v5" });
-    for (const machine of ["cp-2", "cp-3"]) {
-      await cloud.inGroup(
-        "DELETE",
-        `/providers/Microsoft.Compute/virtualMachines/zoned-prod-${machine}`,
-      );
-    }
+  const resized = { ...small, controlPlaneSize: "Standard_D4s_v5" };
+  const resizedOtherImage = { ...resized, imageVersion: "24.04.202608110" };
+  const vmPath = (machine: string) =>
+    `/providers/Microsoft.Compute/virtualMachines/zoned-prod-${machine}`;
 
-    expect(refused(await cloud.stack.up())).toMatch(/Azure has 1 of them left.*pulumi destroy/s);
+  it.each([
+    ["etcd", "its etcd is not ready"],
+    ["kube-apiserver", "its kube-apiserver is not ready"],
+    ["kube-scheduler", "its kube-scheduler is not ready"],
+    ["kubelet", "its Node is not Ready"],
+  ] as const)("refuses to resize anything while a %s is sick, in the preview too", async (component, says) => {
+    await cloud.stack.configure({ ...resized, controlPlaneSize: "Standard_D8s_v5" });
+    await cloud.sick("cp-2", component);
+    try {
+      for (const run of [await cloud.stack.preview(), await cloud.stack.up()]) {
+        const said = refused(run);
+        expect(said).toContain(says);
+        expect(said).toMatch(
+          /would resize zoned-prod-cp-1, zoned-prod-cp-2, zoned-prod-cp-3, .*zoned-prod-cp-2: /s,
+        );
+      }
+      expect(await news()).toEqual([]);
+    } finally {
+      await cloud.well("cp-2");
+    }
+  });
+
+  it("changes what touches no machine while a member is sick", async () => {
+    await cloud.sick("cp-2", "etcd");
+    await cloud.stack.configure({ ...resized, proxyMode: "nftables", apiAccessCidrs: ["198.51.100.0/24"] });
+
+    // Its own step looks whether its machine is well, and fails; nothing is gone by that.
+    refused(await cloud.stack.up());
+    expect((await news()).filter((event) => /^(gone|made)/.test(event))).toEqual([]);
+
+    await cloud.well("cp-2");
+    await cloud.stack.configure(resized);
+    well(await cloud.stack.up());
+    await news();
+  });
+
+  it("replaces the sick one first, and the others once it is well", async () => {
+    await cloud.sick("cp-3", "etcd");
+    await cloud.stack.configure(resizedOtherImage);
+
+    well(await cloud.stack.up());
+
+    expect((await news()).filter((event) => /^(gone|joined) cp/.test(event))).toEqual(
+      ["cp-3", "cp-1", "cp-2"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
+    );
+    unchanged(await cloud.stack.up());
+    await news();
+  });
+
+  it("makes a machine anew that was deleted behind its back, by a plain up", async () => {
+    for (const machine of ["cp-2", "workers-3"]) await cloud.inGroup("DELETE", vmPath(machine));
+    await news();
+
+    well(await cloud.stack.up());
+
+    expect((await news()).filter((event) => /^joined/.test(event)).sort()).toEqual([
+      "joined cp-2",
+      "joined workers-3",
+    ]);
+    unchanged(await cloud.stack.up());
+  });
+
+  it("loses nothing when somebody takes every machine's tags away", async () => {
+    for (const machine of ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"]) {
+      const { tags: _, ...vm } = (await cloud.inGroup("GET", vmPath(machine))) as { tags: object };
+      await cloud.inGroup("PUT", vmPath(machine), { ...vm, tags: {} });
+    }
+    well(await cloud.stack.refresh());
+    await news();
+
+    well(await cloud.stack.up());
+
+    expect((await news()).filter((event) => /^gone/.test(event))).toEqual([]);
+    unchanged(await cloud.stack.up());
+    await news();
+  });
+
+  it("says what to do when two of three are lost, also while one still stands", async () => {
+    for (const machine of ["cp-2", "cp-3"]) await cloud.inGroup("DELETE", vmPath(machine));
+
+    const said = refused(await cloud.stack.up());
+
+    expect(said).toMatch(/Azure has 1 of them left.*pulumi destroy/s);
+    const [, id] = /pulumi config set reinitialize (1-\w+), then pulumi up/.exec(said) ?? [];
+    expect(id).toBeDefined();
+    reinitialize = id!;
+    await news();
+  });
+
+  it("initializes a whole new cluster by one up, when that very cluster may be lost", async () => {
+    await cloud.stack.configure({ ...resizedOtherImage, reinitialize });
+
+    well(await cloud.stack.up());
+
+    const events = await news();
+    const machines = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
+    expect(events.filter((event) => /^made/.test(event)).sort()).toEqual(
+      machines.map((name) => `made ${name}`),
+    );
+    expect(events.filter((event) => /^joined/.test(event)).sort()).toEqual(
+      machines.map((name) => `joined ${name}`),
+    );
+    const nodes = await cloud.get<{ metadata: { name: string } }>("nodes");
+    expect(nodes).toHaveLength(6);
+    await cloud.kubectl("get", "daemonset", "kube-flannel-ds", "-n", "kube-flannel");
+  });
+
+  it("does nothing with a setting that is spent, whatever changes after that", async () => {
+    await cloud.stack.configure({ ...resized, reinitialize });
+
+    well(await cloud.stack.up());
+
+    expect((await news()).filter((event) => /^(gone|joined) cp/.test(event))).toEqual(
+      ["cp-1", "cp-2", "cp-3"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
+    );
+    unchanged(await cloud.stack.up());
   });
 
   it("is protected against destroy, and goes once that is taken away", async () => {

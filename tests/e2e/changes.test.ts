@@ -1,0 +1,96 @@
+import { LoggedRequest } from "../../local-azure/resource-manager/request-log";
+import { LocalCloud, refused, unchanged, well } from "./local-cloud";
+
+jest.setTimeout(600_000);
+
+const small = {
+  cni: "flannel",
+  cloudProvider: false,
+  diskDriver: false,
+  storageClasses: false,
+  apiAccessCidrs: ["203.0.113.0/24"],
+  sshPublicKey:
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
+};
+const pool = { name: "workers", count: 2, size: "Standard_B2s" };
+const taints = [{ key: "gpu", value: "yes", effect: "NoSchedule" }];
+
+/** What was asked of Azure but reads, as `PUT virtualMachines/workers-1`. */
+const writes = (requests: readonly LoggedRequest[]) =>
+  requests
+    .filter(({ method }) => method === "PUT" || method === "DELETE")
+    .map(({ method, id }) => {
+      const [, path = ""] = /\/providers\/Microsoft\.[A-Za-z]+\/(.*)$/.exec(id) ?? [];
+      return `${method} ${path.replaceAll("zoned-dev-", "")}`;
+    });
+
+/** Every kind of change to a living cluster, each previewed, and done as the preview has it (`well` compares). */
+describe("a living cluster", () => {
+  let cloud: LocalCloud;
+  const change = async (settings: Record<string, unknown>) => {
+    const before = (await cloud.requests()).length;
+    await cloud.stack.configure({ ...small, ...settings });
+    well(await cloud.stack.up());
+    return writes((await cloud.requests()).slice(before));
+  };
+  const machines = (requests: readonly string[]) =>
+    requests.filter((request) => /virtualMachines\/[^/]+$/.test(request));
+
+  beforeAll(async () => {
+    cloud = await LocalCloud.start("dev", small);
+    well(await cloud.stack.up());
+  });
+  afterAll(() => cloud?.stop());
+
+  it("labels nodes and touches no machine", async () => {
+    const requests = await change({ workerPools: [{ ...pool, labels: { tier: "web" } }] });
+
+    expect(requests).toEqual([]);
+    const nodes = await cloud.get<{ metadata: { name: string } }>("nodes", "-l", "tier=web");
+    expect(nodes).toHaveLength(2);
+  });
+
+  it("replaces only the workers whose taints change, one after another", async () => {
+    expect(machines(await change({ workerPools: [{ ...pool, taints }] }))).toEqual([
+      "DELETE virtualMachines/workers-1",
+      "PUT virtualMachines/workers-1",
+      "DELETE virtualMachines/workers-2",
+      "PUT virtualMachines/workers-2",
+    ]);
+  });
+
+  it("grows and shrinks a pool and touches no other machine", async () => {
+    const grown = await change({ workerPools: [{ ...pool, taints, count: 3 }] });
+    const shrunk = await change({ workerPools: [{ ...pool, taints, count: 1 }] });
+
+    expect(machines(grown)).toEqual(["PUT virtualMachines/workers-3"]);
+    expect(machines(shrunk).sort()).toEqual([
+      "DELETE virtualMachines/workers-2",
+      "DELETE virtualMachines/workers-3",
+    ]);
+  });
+
+  it("changes the egress, who has access and the identity, and replaces no machine", async () => {
+    const workerPools = [{ ...pool, taints, count: 1 }];
+
+    for (const settings of [
+      { egress: "zonal" },
+      { egress: "zonal", apiAccessCidrs: ["198.51.100.0/24", "203.0.113.0/24"] },
+    ]) {
+      const requests = await change({ workerPools, ...settings });
+      expect(requests).not.toEqual([]);
+      expect(requests.filter((request) => /virtualMachines/.test(request))).toEqual([]);
+    }
+    unchanged(await cloud.stack.up());
+  });
+
+  it("refuses another Kubernetes and asks Azure for nothing", async () => {
+    const before = (await cloud.requests()).length;
+    await cloud.stack.configure({ ...small, kubernetesVersion: "1.36.4" });
+
+    for (const run of [await cloud.stack.preview(), await cloud.stack.up()]) {
+      expect(refused(run)).toMatch(/kubernetesVersion is 1\.36\.4 and the cluster runs 1\.36\.3/);
+    }
+    expect(writes((await cloud.requests()).slice(before))).toEqual([]);
+  });
+});
