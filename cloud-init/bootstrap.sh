@@ -261,16 +261,20 @@ etcd_endpoints() {
   cat "$known"
 }
 
+# ask_etcd URL [CURL'S OPTION...], by the certificate that kubeadm makes for such questions
+ask_etcd() {
+  curl --silent --show-error --connect-timeout 5 --max-time 30 --noproxy '*' \
+    --cacert "$pki/etcd/ca.crt" --cert "$pki/etcd/healthcheck-client.crt" \
+    --key "$pki/etcd/healthcheck-client.key" "$@"
+}
+
 # etcd's own HTTP interface at the other control planes needs neither their kubelets nor an image.
 etcd_members() {
   local verb=$1 data=$2 endpoint endpoints
   endpoints=$(etcd_endpoints)
   for endpoint in $endpoints; do
     [[ $endpoint == "https://$address:"* ]] && continue
-    curl --silent --show-error --fail --connect-timeout 5 --max-time 30 --noproxy '*' \
-      --cacert "$pki/etcd/ca.crt" \
-      --cert "$pki/etcd/healthcheck-client.crt" --key "$pki/etcd/healthcheck-client.key" \
-      --data "$data" "$endpoint/v3/cluster/member/$verb" && return
+    ask_etcd "$endpoint/v3/cluster/member/$verb" --fail --data "$data" && return
   done
   say "no etcd member of another machine does '$verb'; asked: ${endpoints:-nobody}"
   return 1
@@ -393,6 +397,7 @@ join() {
     "$BASH" "$0" undo_join || say "the join could not be undone yet; the next try begins with that"
     return "$code"
   fi
+  touch "$state/touched"
   echo joined | tee "$run/joined" >"$state/joined"
   if [[ $role == control-plane ]]; then name_is_here; fi
 }
@@ -460,10 +465,106 @@ await_node() {
   watch node_is_well
 }
 
+boot_id() { cat "$root/proc/sys/kernel/random/boot_id"; }
+
+# This machine has joined or was rebooted, and no run has seen the cluster whole since.
+is_touched() {
+  [[ -e $state/touched ]] || { [[ -e $state/boot ]] && [[ $(boot_id) != $(<"$state/boot") ]]; }
+}
+
+settle() {
+  boot_id >"$state/boot.new"
+  mv "$state/boot.new" "$state/boot"
+  rm -f "$state/touched"
+}
+
+# Members as etcd lists them: those that have begun, each with its name and the address of its clients.
+etcd_peers() {
+  jq --raw-output --arg own "$machine" '.members[]
+    | select(.name and .name != "" and .name != $own and (.isLearner | not))
+    | "\(.name) \(.clientURLs[0])"' <<<"$1"
+}
+
+unfinished_members() {
+  jq --raw-output '.members[]
+    | if (.name // "") == "" then "etcd member at \(.peerURLs[0]) has not begun"
+      elif .isLearner then "etcd member \(.name) is still a learner" else empty end' <<<"$1"
+}
+
+etcd_alarms() {
+  jq --raw-output --argjson list "$1" '.alarms[]? | .memberID as $id
+    | "etcd member \(first($list.members[] | select(.ID == $id) | .name) // $id): alarm \(.alarm)"' <<<"$2"
+}
+
+# A Node that is not Ready, and a static pod that is not, of every control plane but this one.
+unready_peers() {
+  jq --raw-output --arg own "$machine" --arg awaits "$awaits_ready" '
+    def ready: first(.status.conditions[]? | select(.type == "Ready")) // {status: "Unknown"};
+    .items as $items | $items[]
+    | select(.kind == "Node" and .metadata.name != $own)
+    | select(.metadata.labels | has("node-role.kubernetes.io/control-plane"))
+    | .metadata.name as $node
+    | (select($awaits != "") | ready | select(.status != "True")
+        | "node \($node): Ready is \(.status) \(.reason) \(.message)"),
+      (("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+        | "\(.)-\($node)" as $pod
+        | (first($items[] | select(.kind == "Pod" and .metadata.name == $pod)) // {})
+        | select((ready | .status) != "True")
+        | "static pod \($pod) is not Ready")' <<<"$1"
+}
+
+# A line for each thing amiss with the other control planes.
+peers_amiss() {
+  local own=https://127.0.0.1:2379 members alarms objects name url health voters
+  local -A silent=()
+  members=$(ask_etcd "$own/v3/cluster/member/list" --fail --data '{}' 2>&1) ||
+    { echo "etcd of $machine lists no members: $members" && return; }
+  alarms=$(ask_etcd "$own/v3/maintenance/alarm" --fail --data '{"action": "GET"}' 2>&1) ||
+    { echo "etcd of $machine lists no alarms: $alarms" && return; }
+  unfinished_members "$members"
+  etcd_alarms "$members" "$alarms"
+  while read -r name url; do
+    health=$(ask_etcd "$url/health" 2>&1) || true
+    [[ $health == *'"health":"true"'* ]] || silent[$name]=$health
+  done < <(etcd_peers "$members")
+  objects=$(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s \
+    get nodes,pods --namespace kube-system --output json 2>&1) ||
+    { echo "the API: $objects" && return; }
+  voters=$(jq '.members | length' <<<"$members")
+  for name in "${!silent[@]}"; do
+    # One whose machine is gone may be what is made next. It counts only where etcd could spare no other.
+    if ((voters - ${#silent[@]} - 1 <= voters / 2)) || has_node "$name" "$objects"; then
+      echo "etcd member $name is not healthy: ${silent[$name]}"
+    fi
+  done
+  unready_peers "$objects"
+}
+
+has_node() {
+  jq --exit-status --arg name "$1" \
+    'any(.items[]; .kind == "Node" and .metadata.name == $name)' <<<"$2" >/dev/null
+}
+
+peers_are_well() {
+  local amiss
+  amiss=$(peers_amiss 2>&1)
+  [[ -z $amiss ]] && return
+  echo "another control plane is not well, so no other machine was touched; make it well and run" \
+    "\`pulumi up\` again, which goes on from here: ${amiss//$'\n'/; }"
+  return 1
+}
+
+await_peers() { watch peers_are_well; }
+
 forget_secrets() {
   rm -f "$discovery" "$init_config" "$join_config" "$root/etc/zoned/kubeadm-reset.yaml"
   # A new file in its place: what runs goes on with the one that it has open.
   sed --in-place '/^#--- payload ---$/q' "$0"
+}
+
+finish() {
+  settle
+  forget_secrets
 }
 
 # shellcheck source=/dev/null
@@ -515,7 +616,11 @@ fi
 if [[ $(<"$state/joined") == joined ]] || has_pod_network; then
   step "node" 1500 0 await_node
 fi
-step "secrets" 60 0 forget_secrets
+# The next machine begins when this step ends. A change that touches no machine waits for nobody.
+if [[ $role == control-plane ]] && is_touched; then
+  step "other control planes" 600 0 await_peers
+fi
+step "secrets" 60 0 finish
 note "$machine is a member of the cluster"
 exit
 #--- payload ---
