@@ -9,6 +9,7 @@ import { type Binaries, ControlPlane } from "./control-plane";
 import { playKubelets } from "./kubelets";
 import type { VirtualMachine } from "./machines";
 import { isSick, type Member, Members, type Part } from "./members";
+import { peersAmiss } from "./peers";
 import { freePorts, type Ports } from "./ports";
 import { Rounds } from "./rounds";
 import type { ProcessStatus } from "./supervisor";
@@ -187,6 +188,17 @@ export class Cluster {
       return "the API server does not answer at 127.0.0.1:6443";
     }
     return this.isFull ? "etcd is not healthy: alarm NOSPACE" : undefined;
+  }
+
+  /** What it sees amiss with the other control planes. */
+  async amissElsewhere({ name }: VirtualMachine, awaitsReady: boolean): Promise<string[]> {
+    const api = this.superAdmin();
+    const [nodes, pods] = await Promise.all([
+      api.get("/api/v1/nodes"),
+      api.get("/api/v1/namespaces/kube-system/pods"),
+    ]);
+    const seen = { own: name, nodes: nodes.items, pods: pods.items, awaitsReady };
+    return peersAmiss({ ...seen, members: this.members.list });
   }
 
   /** Whether a member has raised the alarm that it has no space, at which etcd takes no writes anywhere. */

@@ -18,6 +18,7 @@ export interface Joined {
 interface GuestRecord {
   readonly vm: VirtualMachine;
   readonly joined?: Joined;
+  readonly touched?: boolean;
 }
 
 const recordFile = "guest.json";
@@ -68,6 +69,16 @@ export class Guest {
 
   join(joined: Joined): void {
     this.record = { ...this.record, joined };
+    this.save();
+  }
+
+  /** Whether it has joined or was rebooted, and no run of its script has seen the cluster whole since. */
+  get touched(): boolean {
+    return this.record.touched ?? false;
+  }
+
+  touch(touched = true): void {
+    this.record = { ...this.record, touched };
     this.save();
   }
 

@@ -105,6 +105,7 @@ export async function join(joining: Joining, { cluster, api, ca }: Found): Promi
       await mark(api, name, registration);
       cluster.addMember(guest.vm);
     }
+    guest.touch();
     guest.join(joined);
   };
   await (isControlPlane ? cluster.inTurn(admit) : admit());

@@ -17,6 +17,7 @@ import type { Steps } from "./steps";
 export interface Limits {
   readonly api: number;
   readonly ready: number;
+  readonly peers: number;
 }
 
 const pollMs = 250;
@@ -54,7 +55,15 @@ export class ScriptPlayer {
     if (awaitsNode) {
       await steps.step("node", () => this.awaitNode(guest, payload.awaitsReady ?? true));
     }
-    await steps.step("secrets", () => guest.forgetSecrets());
+    if (payload.role === "control-plane" && guest.touched) {
+      await steps.step("other control planes", () =>
+        this.awaitPeers(guest, payload.awaitsReady ?? true),
+      );
+    }
+    await steps.step("secrets", () => {
+      guest.touch(false);
+      guest.forgetSecrets();
+    });
     steps.note(`${guest.vm.name} is a member of the cluster`);
   }
 
@@ -145,6 +154,16 @@ export class ScriptPlayer {
       return isReady(node) || !awaitsReady
         ? undefined
         : `node ${guest.vm.name}: Ready is ${readyMessage(node)}`;
+    });
+
+  /** The next machine begins when this one's step ends. */
+  private awaitPeers = (guest: Guest, awaitsReady: boolean): Promise<void> =>
+    this.untilWell(guest, this.limits.peers, async () => {
+      const amiss = (await this.fleet.clusterOf(guest)?.amissElsewhere(guest.vm, awaitsReady)) ?? [];
+      return amiss.length === 0
+        ? undefined
+        : "another control plane is not well, so no other machine was touched; make it well and run " +
+            `\`pulumi up\` again, which goes on from here: ${amiss.join("; ")}`;
     });
 
   private kubeletOf(guest: Guest): Api {

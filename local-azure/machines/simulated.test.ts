@@ -35,7 +35,7 @@ const binaries = Object.fromEntries(
 
 const apiName = "demo.westeurope.cloudapp.azure.com";
 const minutes = 60_000;
-const limits = { api: 20_000, ready: 20_000 };
+const limits = { api: 20_000, ready: 20_000, peers: 20_000 };
 
 (folder ? describe : describe.skip)("simulated machines on real components", () => {
   jest.setTimeout(3 * minutes);
@@ -416,6 +416,27 @@ const limits = { api: 20_000, ready: 20_000 };
       expect(await staticPods()).toEqual(allReady());
       await machines.cure("demo-cp-3");
       await write();
+    });
+
+    it("hold up the end of a reboot of another until they are well, and no run that touches nothing", async () => {
+      const { peers } = limits;
+      limits.peers = 1_000;
+      await machines.sicken("demo-cp-3", "kube-scheduler");
+
+      const untouched = await run(cp[0]);
+      await machines.restart(cp[0]);
+      const rebooted = await run(cp[0]);
+      const again = await run(cp[0]);
+
+      limits.peers = peers;
+      await machines.cure("demo-cp-3");
+      expect(untouched).toMatchObject({ exitCode: 0 });
+      for (const { stderr } of [rebooted, again]) {
+        expect(stderr).toMatch(
+          /no other machine was touched.*kube-scheduler-demo-cp-3 is not Ready[^]*step "other control planes" failed/,
+        );
+      }
+      expect(await run(cp[0])).toMatchObject({ exitCode: 0 });
     });
 
     it("know of no other sickness, and of no other machine", async () => {

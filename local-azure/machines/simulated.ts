@@ -8,7 +8,7 @@ import { type Limits, ScriptPlayer } from "./script";
 import { Steps } from "./steps";
 
 const minute = 60_000;
-const defaultLimits: Limits = { api: 5 * minute, ready: 5 * minute };
+const defaultLimits: Limits = { api: 5 * minute, ready: 5 * minute, peers: 2 * minute };
 
 /**
  * Machines that are played: a real control plane as processes of this host, and a Node for each machine.
@@ -83,6 +83,7 @@ export class SimulatedMachines implements Machines {
     const guest = this.fleet.find(vm);
     if (guest !== undefined) {
       guest.update(vm);
+      if (guest.joined) guest.touch();
       await this.fleet.clusterOf(guest)?.bounce(vm);
     }
   }
