@@ -3,12 +3,13 @@ import { join } from "node:path";
 
 import { type Address, type Attachment, endpointOf } from "./attachment";
 import { decide } from "./decisions";
+import { endEarlierRun } from "./earlier-run";
 import type { Outcome } from "./events";
 import { writeWhole } from "./files";
 import { passphraseOf } from "./passphrase";
 import type { Progress } from "./progress";
 import { type Ended, operate, pulumi, type PulumiOptions } from "./pulumi";
-import { endEarlierRun, settlePending } from "./recovery";
+import { settlePending } from "./recovery";
 import { projectOf, writeConfig } from "./stack-config";
 import { Trouble } from "./trouble";
 
