@@ -4,18 +4,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { endEarlierRun } from "./earlier-run";
+import { environmentOfRun } from "./run-processes";
 
 let folder: string;
 beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-earlier-"))));
 afterEach(() => rmSync(folder, { recursive: true }));
 
+const ending = () =>
+  endEarlierRun(
+    { binaries: "", state: folder, program: folder, passphrase: "" },
+    { stack: "dev", project: "zoned", checkpoint: "", config: "" },
+  );
+
 describe("an engine's lock that was left", () => {
   const locks = () => join(folder, "backend", ".pulumi", "locks", "organization", "zoned", "dev");
-  const ending = () =>
-    endEarlierRun(
-      { binaries: "", state: folder, program: folder, passphrase: "" },
-      { stack: "dev", project: "zoned", checkpoint: "", config: "" },
-    );
   /** A process under this name that holds the stack; tells by which signal it ended. */
   function holder(name: string) {
     const child = spawn("sleep", ["60"], { argv0: name, stdio: "ignore" });
@@ -40,6 +42,44 @@ describe("an engine's lock that was left", () => {
     await ending();
 
     expect(existsSync(locks())).toBe(false);
+    expect(child.exitCode ?? child.signalCode).toBeNull();
+    child.kill();
+  });
+});
+
+describe("what an engine that was killed has left, its lock being gone", () => {
+  /** A process with this in its environment; tells by which signal it ended. */
+  function left(env: Record<string, string>, argv0 = "sleep") {
+    const child = spawn("sleep", ["60"], { argv0, stdio: "ignore", env: { ...process.env, ...env } });
+    const ended = new Promise((resolve) => child.on("exit", (_, signal) => resolve(signal)));
+    return { child, ended };
+  }
+
+  it("ends, be it a language host, a program or a plugin", async () => {
+    const { ended } = left(environmentOfRun(join(folder, "up-1-1")));
+
+    await ending();
+
+    expect(await ended).toBe("SIGTERM");
+  });
+
+  it("ends orderly where it is the engine itself", async () => {
+    const { ended } = left(environmentOfRun(join(folder, "up-1-1")), "/cache/bin/pulumi");
+
+    await ending();
+
+    expect(await ended).toBe("SIGINT");
+  });
+
+  it.each([
+    ["another rehearsal's", () => environmentOfRun(`${folder}-2/up-1-1`)],
+    ["that of a rehearsal in a folder of this one", () => environmentOfRun(`${folder}/one/up-1-1`)],
+    ["somebody's who uses its state", () => ({ PULUMI_HOME: join(folder, "pulumi-home") })],
+  ])("stays when it is %s", async (_, env) => {
+    const { child } = left(env());
+
+    await ending();
+
     expect(child.exitCode ?? child.signalCode).toBeNull();
     child.kill();
   });

@@ -5,6 +5,7 @@ import { delimiter, dirname, join } from "node:path";
 import { type Attachment, debugProviders, proxyOf } from "./attachment";
 import { Events, type Outcome } from "./events";
 import type { Progress } from "./progress";
+import { environmentOfRun, following } from "./run-processes";
 import { Tail } from "./tail";
 import { Interrupted } from "./trouble";
 
@@ -47,6 +48,8 @@ function proxies(own: string): Record<string, string> {
   return { HTTPS_PROXY: own, https_proxy: own, NO_PROXY: direct, no_proxy: direct };
 }
 
+const endWithEngine = join(__dirname, "end-with-engine.cjs");
+
 /** The engine's environment: its own state and settings, and nothing of the user's accounts. */
 export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
   const { binaries, state, passphrase, azure } = options;
@@ -55,6 +58,7 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
     ...Object.fromEntries(kept),
     // The language host runs the `node` it finds first.
     PATH: [binaries, dirname(process.execPath), process.env.PATH].join(delimiter),
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --require ${JSON.stringify(endWithEngine)}`,
     PULUMI_BACKEND_URL: `file://${join(state, "backend")}`,
     PULUMI_HOME: join(state, "pulumi-home"),
     PULUMI_CONFIG_PASSPHRASE: passphrase,
@@ -82,7 +86,7 @@ export async function operate(
   options: PulumiOptions,
   progress?: Progress,
 ): Promise<Ended & Outcome> {
-  const stem = join(options.state, `${args[0]}-${process.pid}-${Date.now()}`);
+  const stem = runOf(args, options);
   const events = new Events(`${stem}.events`);
   const output = new Tail(`${stem}.log`);
   const step = progress?.step(`pulumi ${args[0]}`);
@@ -104,7 +108,7 @@ export async function operate(
       ...[...args, "--event-log", `${stem}.events`, "--non-interactive", "--suppress-progress"],
       ...["--color", progress?.isLiving ? "always" : "never"],
     ];
-    const code = await start(words, options, log).finally(() => {
+    const code = await following(stem, () => start(words, options, log, stem)).finally(() => {
       closeSync(log);
       follow();
     });
@@ -119,14 +123,21 @@ export async function operate(
 /** Runs a short command of the engine and captures what it prints. */
 export async function pulumi(args: readonly string[], options: PulumiOptions): Promise<Ended> {
   const texts = { stdout: "", stderr: "" };
-  const code = await start([...args, "--non-interactive", "--color", "never"], options, texts);
+  const words = [...args, "--non-interactive", "--color", "never"];
+  const run = runOf(args, options);
+  const code = await following(run, () => start(words, options, texts, run));
   return { code, ...texts };
 }
+
+/** The name of a run of the engine, as a path in the state folder. */
+const runOf = ([command]: readonly string[], { state }: PulumiOptions): string =>
+  join(state, `${command}-${process.pid}-${process.hrtime.bigint()}`);
 
 function start(
   args: readonly string[],
   options: PulumiOptions,
   output: number | { stdout: string; stderr: string },
+  run: string,
 ): Promise<number> {
   const { binaries, program, state, signal } = options;
   if (signal?.aborted) return Promise.reject(new Interrupted());
@@ -135,7 +146,7 @@ function start(
     const into = typeof output === "number" ? output : "pipe";
     const child = spawn(join(binaries, "pulumi"), args, {
       cwd: program,
-      env: environmentOf(options),
+      env: { ...environmentOf(options), ...environmentOfRun(run) },
       stdio: ["ignore", into, into],
       // Out of the terminal's group: the engine stops orderly on one Ctrl-C and at once on a
       // second,

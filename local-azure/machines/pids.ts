@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -20,8 +21,18 @@ export function startOf(pid: number): string | undefined {
     const hasEnded = fields[0] === "Z" && Number(fields[17]) <= 1;
     return hasEnded ? undefined : `${boot}/${fields[19]}`;
   } catch {
-    return undefined;
+    return fs.existsSync("/proc/self/stat") ? undefined : startByPs(pid);
   }
+}
+
+/** The same where there is no /proc, as on macOS; to the second. */
+export function startByPs(pid: number): string | undefined {
+  const { stdout } = spawnSync("ps", ["-o", "stat=", "-o", "lstart=", "-p", `${pid}`], {
+    encoding: "utf8",
+    env: { ...process.env, LC_ALL: "C" },
+  });
+  const [state = "Z", ...start] = (stdout ?? "").trim().split(/\s+/);
+  return state === "" || state.startsWith("Z") ? undefined : start.join(" ");
 }
 
 export const identityOf = (pid: number): ProcessIdentity => ({
