@@ -36,13 +36,22 @@ function interruptible(): AbortSignal {
   return controller.signal;
 }
 
+/** A file that cannot be read or written, a full disk: what the system says of it names the file. */
+const isOfTheSystem = (error: unknown): boolean => {
+  const { code, syscall, path } = error as NodeJS.ErrnoException;
+  return code !== undefined && syscall !== undefined && path !== undefined;
+};
+
 async function perform(work: Work): Promise<void> {
   const signal = interruptible();
   try {
     process.exitCode = (await work(new Progress(), signal)) ?? 0;
   } catch (error) {
     const interrupted = signal.aborted || error instanceof Interrupted;
-    const isForTheUser = error instanceof Trouble || (error as Error).name === "UnreadableState";
+    const isForTheUser =
+      error instanceof Trouble ||
+      (error as Error).name === "UnreadableState" ||
+      isOfTheSystem(error);
     if (!interrupted) {
       const text = isForTheUser ? messageOf(error) : ((error as Error).stack ?? messageOf(error));
       process.stderr.write(`\nzoned: ${text}\n`);

@@ -1,9 +1,9 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { obtainable } from "../components/manifests";
 import { manifests } from "../components/versions";
-import { writeWhole } from "./files";
+import { readJson, writeWhole } from "./files";
 import type { Progress } from "./progress";
 import { documentationRange, somePublicKey, stackSettings } from "./stack-config";
 
@@ -32,7 +32,7 @@ export async function decide(question: Question): Promise<Values> {
   const { state, stack, progress } = question;
   const file = join(state, `${stack}.decisions.json`);
   const kept = existsSync(file)
-    ? (JSON.parse(readFileSync(file, "utf8")) as Decision[])
+    ? (readJson(file) as Decision[])
     : undefined;
   const decisions = kept ?? (await answers(question));
   if (!kept) writeWhole(file, JSON.stringify(decisions, undefined, 2));

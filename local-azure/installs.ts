@@ -1,11 +1,21 @@
 import { createHash, randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { build, goProblem } from "./builds";
 import { download, NoAnswer } from "./downloads";
+import { makeFolder, reasonOf } from "./files";
 import { holderOf, tryLock } from "./lock";
 import type { Progress } from "./progress";
 import { cacheFolder, type Tool } from "./tools";
@@ -38,7 +48,7 @@ export async function install(tools: readonly Tool[], options: InstallOptions): 
   const { cache = cacheFolder(), signal } = options;
   const missing = tools.filter((tool) => !isInstalled(tool, cache));
   if (missing.length === 0) return;
-  mkdirSync(cache, { recursive: true });
+  openCache(cache);
   const waiting = [...missing];
   const slots = Math.max(
     1,
@@ -64,6 +74,18 @@ export async function install(tools: readonly Tool[], options: InstallOptions): 
   if (signal.aborted) throw new Interrupted();
   if (failures.length > 0) throw failures.find((one) => !(one instanceof Interrupted));
   if (unavailable.length > 0) throw nothingLeft(unavailable);
+}
+
+function openCache(cache: string): void {
+  try {
+    makeFolder(cache, 0o755);
+    accessSync(cache, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new Trouble(
+      `the cache of programs, ${cache}, cannot be used: ${reasonOf(error)}; ` +
+        "make it writable, or name another folder for it by XDG_CACHE_HOME",
+    );
+  }
 }
 
 function nothingLeft(unavailable: readonly string[]): Trouble {
@@ -159,8 +181,9 @@ export function gather(binaries: Readonly<Record<string, string>>, cache = cache
   const hash = createHash("sha256").update(JSON.stringify(binaries)).digest("hex").slice(0, 12);
   const folder = join(cache, `bin-${hash}`);
   if (Object.keys(binaries).every((name) => existsSync(join(folder, name)))) return folder;
+  openCache(cache);
   const draft = join(cache, `.bin-${hash}.${randomUUID()}`);
-  mkdirSync(draft, { recursive: true });
+  mkdirSync(draft);
   for (const [name, path] of Object.entries(binaries)) symlinkSync(path, join(draft, name));
   rmSync(folder, { recursive: true, force: true });
   try {

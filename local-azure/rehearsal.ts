@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { type Address, type Attachment, endpointOf } from "./attachment";
+import { damageOf } from "./checkpoint";
 import { decide } from "./decisions";
 import { endEarlierRun } from "./earlier-run";
 import type { Outcome } from "./events";
@@ -143,15 +144,12 @@ export class Rehearsal {
   async #init(): Promise<void> {
     const { checkpoint, project } = this.place;
     if (existsSync(checkpoint)) {
-      try {
-        JSON.parse(readFileSync(checkpoint, "utf8"));
-        return;
-      } catch {
-        throw new Trouble(
-          `the state of stack ${this.options.stack}, ${checkpoint}, is damaged: it is no JSON.\n` +
-            "  It was left as it is. Put back a good copy, or give the rehearsal up: npm stop removes it, and npm start begins anew.",
-        );
-      }
+      const damage = damageOf(checkpoint);
+      if (damage === undefined) return;
+      throw new Trouble(
+        `the state of stack ${this.options.stack}, ${checkpoint}, is damaged: ${damage}.\n` +
+          "  It was left as it is. Put back a good copy, or give the rehearsal up: npm stop removes it, and npm start begins anew.",
+      );
     }
     // From a folder of its own: `stack init` writes into the stack's file beside Pulumi.yaml.
     const program = join(this.options.state, "project");

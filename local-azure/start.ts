@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import {
@@ -19,6 +19,7 @@ import { prepareHost } from "./machines/qemu/prepare";
 import { settleMachines } from "./machines/settle";
 import { type Progress, spoken } from "./progress";
 import { checkout, Rehearsal } from "./rehearsal";
+import { commandLockIn, takeFolder } from "./state-folder";
 import { stackSettings } from "./stack-config";
 import { clusterTools, kubectlTools } from "./tools";
 import { Trouble } from "./trouble";
@@ -34,8 +35,7 @@ export interface StartOptions {
 
 /** Holds a state folder for one command at a time. */
 export function hold(state: string): () => void {
-  mkdirSync(state, { recursive: true, mode: 0o700 });
-  const path = join(state, "command.lock");
+  const path = commandLockIn(state);
   const release = tryLock(path);
   if (release) return release;
   throw new Trouble(
@@ -45,7 +45,7 @@ export function hold(state: string): () => void {
 
 /** Everything from nothing to a rehearsed cluster; from a rehearsed cluster, only what differs. */
 export async function start(
-  { state, stack, port, qemu }: StartOptions,
+  { state: folder, stack, port, qemu }: StartOptions,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
@@ -56,6 +56,7 @@ export async function start(
     );
   }
   const since = Date.now();
+  const state = takeFolder(folder);
   const release = hold(state);
   try {
     if (qemu) await prepareHost({ progress, signal });

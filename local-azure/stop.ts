@@ -1,12 +1,15 @@
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { damageOf } from "./checkpoint";
 import { endDaemon, ensureDaemon } from "./daemons";
 import { installedBinaries } from "./engine";
 import { hostSettings, settingsFile } from "./machines/kinds";
 import type { Progress } from "./progress";
 import { Rehearsal } from "./rehearsal";
+import { endRunsIn } from "./run-processes";
 import { hold } from "./start";
+import { clearFolder, rehearsalFolder } from "./state-folder";
 import { clusterTools, kubectlTools } from "./tools";
 import { Interrupted, messageOf, Trouble } from "./trouble";
 
@@ -18,24 +21,32 @@ export interface StopOptions {
 
 /** Destroys every stack of the rehearsal, and leaves no process, port or file of it. */
 export async function stop(
-  { state, discard }: StopOptions,
+  { state: folder, discard }: StopOptions,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!existsSync(state)) {
+  const state = rehearsalFolder(folder);
+  if (state === undefined) {
     progress.line("nothing to stop: there is no rehearsal");
     return;
   }
   const release = hold(state);
   try {
     const obstacle = discard ? "--discard was given" : await destroyAll(state, progress, signal);
-    await progress.during("stopping the local Azure", () => endDaemon(state));
-    rmSync(state, { recursive: true, force: true });
+    await progress.during("stopping the local Azure", async () => {
+      await endRunsIn(state);
+      await endDaemon(state);
+    });
+    const others = clearFolder(folder);
+    const isLeft = existsSync(state);
     progress.line(
       obstacle === undefined
-        ? `everything is gone, ${state} too`
-        : `removed without pulumi destroy (${obstacle}): the local Azure with its control plane processes, and ${state} with the stacks' state, kubeconfigs and logs`,
+        ? `everything is gone${isLeft ? "" : `, ${state} too`}`
+        : `removed without pulumi destroy (${obstacle}): the local Azure with its control plane processes, and ${isLeft ? "" : `${state} with `}the stacks' state, kubeconfigs and logs`,
     );
+    if (others.length > 0) {
+      progress.line(`left in ${state}, since they are no rehearsal's: ${others.join(", ")}`);
+    }
   } finally {
     release();
   }
@@ -52,10 +63,10 @@ async function destroyAll(
 ): Promise<string | undefined> {
   const stacks = stacksIn(state);
   if (stacks.length === 0) return undefined;
-  const own = [join(state, "cloud.json"), settingsFile(state)];
-  const damaged = [...own, ...stacks.map(({ checkpoint }) => checkpoint)].find(
-    (file) => existsSync(file) && !isJson(file),
-  );
+  const own = [join(state, "cloud.json"), settingsFile(state), ...decisionsIn(state)];
+  const damaged =
+    own.find((file) => existsSync(file) && !isJson(file)) ??
+    stacks.map(({ checkpoint }) => checkpoint).find((file) => damageOf(file) !== undefined);
   if (damaged !== undefined) return `${damaged} is damaged`;
   const binaries = await installedBinaries(hostSettings(state) ? kubectlTools : clusterTools);
   if (binaries === undefined) return "the engine is no longer in the cache";
@@ -92,6 +103,11 @@ function stacksIn(state: string): { stack: string; checkpoint: string }[] {
       })),
   );
 }
+
+const decisionsIn = (state: string): string[] =>
+  readdirSync(state)
+    .filter((name) => name.endsWith(".decisions.json"))
+    .map((name) => join(state, name));
 
 function isJson(file: string): boolean {
   try {

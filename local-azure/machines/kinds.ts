@@ -1,8 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Address } from "../attachment";
-import { writeWhole } from "../files";
+import { readJson, writeWhole } from "../files";
 import type { Machines } from "./machines";
 import { type PowerAction, QemuMachines } from "./qemu";
 import type { HostSettings } from "./qemu/host";
@@ -40,7 +40,7 @@ export const writeHostSettings = (state: string, settings: HostSettings): void =
 
 export const hostSettings = (state: string): HostSettings | undefined =>
   existsSync(settingsFile(state))
-    ? (JSON.parse(readFileSync(settingsFile(state), "utf8")) as HostSettings)
+    ? (readJson(settingsFile(state)) as HostSettings)
     : undefined;
 
 /** The machines of a state folder, real or played. */

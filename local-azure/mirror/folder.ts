@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 
+import { makeFolder, reasonOf } from "../files";
 import { holderOf, tryLock } from "../lock";
 import { Trouble } from "../trouble";
 
@@ -32,7 +33,11 @@ export function openFolder(folder: string): MirrorFolder {
         "name an empty or a new folder (--folder)",
     );
   }
-  mkdirSync(join(folder, notes), { recursive: true });
+  try {
+    makeFolder(join(folder, notes), 0o755);
+  } catch (error) {
+    throw new Trouble(`${folder} cannot be a mirror: ${reasonOf(error)}; name another (--folder)`);
+  }
   const lock = join(folder, notes, "lock");
   const release = tryLock(lock);
   if (!release) {

@@ -21,6 +21,7 @@ import { settleMachines } from "../../local-azure/machines/settle";
 import type { Progress } from "../../local-azure/progress";
 import { checkout, Rehearsal, type Run } from "../../local-azure/rehearsal";
 import { subscriptionPath } from "../../local-azure/resource-manager/ids";
+import { takeFolder } from "../../local-azure/state-folder";
 import { stackSettings } from "../../local-azure/stack-config";
 import { kubectlTools } from "../../local-azure/tools";
 import { runUpstreamTest } from "./upstream-test";
@@ -56,9 +57,9 @@ export class RealCluster {
 
   /** Makes everything ready but the machines; takes up what an interrupted run left. */
   static async open(surroundings: Surroundings): Promise<RealCluster> {
-    const { state, settings, progress, signal } = surroundings;
+    const { settings, progress, signal } = surroundings;
     const options = { progress, signal };
-    mkdirSync(state, { recursive: true, mode: 0o700 });
+    const state = takeFolder(surroundings.state);
     await prepareHost(options);
     const binaries = await prepareBinaries(options, kubectlTools);
     const asked = stackSettings(checkout, stack, settings);
@@ -67,7 +68,7 @@ export class RealCluster {
     const azure = await ensureDaemon({ state, binaries }, progress, signal);
     const base = { state, stack, binaries, azure, progress, signal };
     return new RealCluster(
-      surroundings,
+      { ...surroundings, state },
       binaries,
       azure,
       await Rehearsal.open({ ...base, settings }),

@@ -1,7 +1,9 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
+import { makeFolder, reasonOf } from "../../local-azure/files";
 import { hold } from "../../local-azure/start";
+import { rehearsalFolder } from "../../local-azure/state-folder";
 import { type Progress, spoken } from "../../local-azure/progress";
 import { stop } from "../../local-azure/stop";
 import { Interrupted, messageOf, Trouble } from "../../local-azure/trouble";
@@ -26,13 +28,13 @@ export async function testMachines(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<number> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  openFolder(folder);
   const release = hold(folder);
   const record = new Findings(folder);
   try {
     for (const chapter of chaptersOf(only)) {
       const state = join(folder, chapter.key);
-      if (!existsSync(state)) {
+      if (rehearsalFolder(state) === undefined) {
         if (record.isWell(chapter)) continue;
         // Of machines that are gone nothing more can be found out.
         record.forget(chapter);
@@ -53,6 +55,17 @@ export async function testMachines(
     return results.some(({ outcome }) => outcome === "failed" || outcome === "not run") ? 1 : 0;
   } finally {
     release();
+  }
+}
+
+function openFolder(folder: string): void {
+  try {
+    makeFolder(folder);
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new Trouble(
+      `${folder} cannot be the folder of the report: ${reasonOf(error)}; name another (--folder)`,
+    );
   }
 }
 
