@@ -1,9 +1,12 @@
+import { regionProblems } from "./region-offers";
 import { Machine } from "./topology";
 
 /** One entry of Azure's Microsoft.Compute/skus, as far as it is read here. */
 export interface Sku {
   readonly resourceType: string;
   readonly name: string;
+  /** Name of the vCPU quota that it counts against. */
+  readonly family?: string;
   readonly locationInfo?: readonly {
     readonly location: string;
     readonly zones?: readonly string[];
@@ -34,17 +37,16 @@ export function sizeProblems(
   skus: readonly Sku[],
   { location, osDiskSku, command }: Wanted,
 ): string[] {
-  const sizes = new Map(
-    skus
-      .filter(({ resourceType }) => resourceType === "virtualMachines")
-      .map((sku) => [sku.name.toLowerCase(), sku]),
-  );
+  const region = regionProblems(location, skus);
+  if (region.length > 0) return region;
+  const sizes = sizesIn(skus);
   return machines.flatMap((machine) => {
-    const { name, size, zone } = machine;
+    const { name, size, zone, role } = machine;
     const mend = () => {
       const fitting = [...sizes.values()].filter(
         (other) =>
-          usableZones(other, location).includes(zone) && misfits(other, osDiskSku).length === 0,
+          usableZones(other, location).includes(zone) &&
+          misfits(other, role, osDiskSku).length === 0,
       );
       return `(${command(machine)} ${closest(size, fitting) ?? "SIZE"})`;
     };
@@ -65,22 +67,60 @@ export function sizeProblems(
           ` ${mend()}`,
       ];
     }
-    return misfits(sku, osDiskSku).map((misfit) => `${name}: size ${size} ${misfit} ${mend()}`);
+    return misfits(sku, role, osDiskSku).map((misfit) => `${name}: size ${size} ${misfit} ${mend()}`);
   });
 }
 
+/** Sizes by their name in lower case, which is how Azure compares them. */
+export const sizesIn = (skus: readonly Sku[]): Map<string, Sku> =>
+  new Map(
+    skus
+      .filter(({ resourceType }) => resourceType === "virtualMachines")
+      .map((sku) => [sku.name.toLowerCase(), sku]),
+  );
+
+/** What Azure says of a size under this name, in lower case. */
+export const capability = ({ capabilities }: Sku, key: string): string | undefined =>
+  capabilities?.find(({ name }) => name === key)?.value.toLowerCase();
+
+/** Processors that a machine of this size has and its quota is charged with, 0 where Azure does not say. */
+export const processors = (sku: Sku | undefined): number =>
+  Number((sku && capability(sku, "vCPUs")) ?? 0);
+
+/** kubeadm wants 1700 MB of a control plane; kubelet, runtime and add-ons leave a worker of 1 GB nothing. */
+const leastMemoryGb = 2;
+const leastProcessors = { "control-plane": 2, worker: 1 } as const;
+
 /** What keeps machines of this program from running on a size, wherever it is offered. */
-function misfits({ capabilities }: Sku, osDiskSku: string): string[] {
-  const capability = (key: string) =>
-    capabilities?.find((one) => one.name === key)?.value.toLowerCase();
-  const problems: string[] = [];
-  if (capability("CpuArchitectureType") === "arm64") {
-    problems.push("is an Arm size, and the machine image is for x64");
-  }
-  if (osDiskSku.startsWith("Premium") && capability("PremiumIO") === "false") {
-    problems.push(`takes no Premium disks, and osDiskSku is ${osDiskSku}`);
-  }
-  return problems;
+function misfits(sku: Sku, role: Machine["role"], osDiskSku: string): string[] {
+  const memory = Number(capability(sku, "MemoryGB") ?? leastMemoryGb);
+  const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
+  const least = leastProcessors[role];
+  const isGeneration1 = capability(sku, "HyperVGenerations")?.includes("v2") === false;
+  const flaws: [boolean, string][] = [
+    [
+      capability(sku, "CpuArchitectureType") === "arm64",
+      "is an Arm size, and the machine image is for x64",
+    ],
+    [isGeneration1, "boots no image of generation 2, which the machine image is"],
+    [
+      capability(sku, "TrustedLaunchDisabled") === "true" && !isGeneration1,
+      "has no Trusted Launch, with which the machines are made",
+    ],
+    [
+      osDiskSku.startsWith("Premium") && capability(sku, "PremiumIO") === "false",
+      `takes no Premium disks, and osDiskSku is ${osDiskSku}`,
+    ],
+    [
+      memory < leastMemoryGb,
+      `has ${memory} GB of memory, and a ${role === "worker" ? "worker" : "control plane"} needs ${leastMemoryGb}`,
+    ],
+    [
+      available !== undefined && Number(available) < least,
+      `has ${available} processor, and kubeadm wants ${least} of a control plane`,
+    ],
+  ];
+  return flaws.filter(([holds]) => holds).map(([, flaw]) => flaw);
 }
 
 /** Zone numbers where the size can be had; a restriction of type Location closes the whole region. */

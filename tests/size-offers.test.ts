@@ -66,7 +66,9 @@ it("names machine, size, region and the command for a size that Azure does not o
 });
 
 it("does not take a disk for a machine of the same name", () => {
-  expect(check([{ ...good, resourceType: "disks" }])).toHaveLength(1);
+  expect(check([{ ...good, resourceType: "disks" }, sibling])).toEqual([
+    expect.stringContaining("size Standard_D2s_v5 is not offered"),
+  ]);
 });
 
 it("names the zones that are left, and the command, for a size that is barred from the machine's zone", () => {
@@ -104,7 +106,74 @@ it.each([
     says: "in no zone",
   },
 ])("refuses a size that is barred $sku", ({ change, says }) => {
-  expect(check([{ ...good, ...change }])).toEqual([expect.stringContaining(says)]);
+  expect(check([{ ...good, ...change }, sibling])).toEqual([expect.stringContaining(says)]);
+});
+
+it.each([
+  ["does not exist", [], "where Azure offers this subscription no machines at all"],
+  [
+    "has disks only",
+    [{ ...good, resourceType: "disks" }],
+    "where Azure offers this subscription no machines at all",
+  ],
+  [
+    "has no zones",
+    [{ ...good, locationInfo: [{ location: "westeurope", zones: [] }] }],
+    "which has no availability zones",
+  ],
+  ["tells no zones", [{ ...good, locationInfo: undefined }], "which has no availability zones"],
+])("tells a region that %s as what it is, once, and not as a matter of size", (_, skus, says) => {
+  const machines = ["1", "2", "3"].map((zone) => ({ ...machine, zone, name: `machine-${zone}` }));
+
+  const [problem, ...more] = sizeProblems(machines, skus, {
+    location: "westeurope",
+    osDiskSku: "Premium_LRS",
+    command: () => "",
+  });
+
+  expect(more).toEqual([]);
+  expect(problem).toContain(`location is "westeurope", ${says}, expected`);
+  expect(problem).toContain("az rest --method get");
+  expect(problem).toMatch(/\(pulumi config set location REGION\)$/);
+});
+
+it.each([
+  ["of generation 1", "HyperVGenerations", "V1", "generation 2"],
+  ["without Trusted Launch", "TrustedLaunchDisabled", "True", "Trusted Launch"],
+  ["of 1 GB", "MemoryGB", "1", "has 1 GB of memory, and a control plane needs 2"],
+  ["of 1 processor", "vCPUs", "1", "has 1 processor"],
+  ["with 1 usable processor", "vCPUsAvailable", "1", "has 1 processor"],
+])("refuses a size %s, and does not propose it", (_, name, value, says) => {
+  const flawed = { ...good, capabilities: capabilities(name, value) };
+  const alike = { ...flawed, name: "Standard_D2s_v5x" };
+
+  const [problem, ...more] = check([flawed, alike, sibling]);
+
+  expect(more).toEqual([]);
+  expect(problem).toContain(says);
+  expect(problem).toMatch(/Standard_D2s_v6\)$/);
+});
+
+it("says once of a size of generation 1 that it will not do", () => {
+  const old = [
+    ...capabilities("HyperVGenerations", "V1"),
+    { name: "TrustedLaunchDisabled", value: "True" },
+  ];
+
+  expect(check([{ ...good, capabilities: old }, sibling])).toHaveLength(1);
+});
+
+it("lets a worker have one processor, and not one gigabyte", () => {
+  const worker = { ...machine, role: "worker" as const };
+  const offers = (name: string, value: string) =>
+    sizeProblems([worker], [{ ...good, capabilities: capabilities(name, value) }], {
+      location: "westeurope",
+      osDiskSku: "Premium_LRS",
+      command: () => "",
+    });
+
+  expect(offers("vCPUs", "1")).toEqual([]);
+  expect(offers("MemoryGB", "1")).toEqual([expect.stringContaining("a worker needs 2")]);
 });
 
 it("refuses an Arm size, since the image is for x64", () => {
