@@ -16,6 +16,11 @@ const unregistered = ["MissingSubscriptionRegistration", "SubscriptionNotRegiste
 /** What an answer must have at least, as an example: `{ name: "" }` asks for a name that is text. */
 export type Example<T> = { readonly [K in keyof T]?: T[K] extends object ? Example<T[K]> : T[K] };
 
+interface Page {
+  readonly value?: unknown;
+  readonly nextLink?: unknown;
+}
+
 /** How Azure refused, as far as it can be read. */
 interface Refusal {
   readonly status: number;
@@ -49,8 +54,10 @@ export class ResourceManager {
     const values: T[] = [];
     for (let next: string | undefined = this.url(path, query); next; ) {
       const url: string = next;
-      const page = (await this.ask(url)) as { value?: unknown; nextLink?: unknown } | undefined;
-      if (page === undefined) break;
+      const answer = await this.ask(url);
+      if (answer === undefined) break;
+      // Compute lists the versions of an image without an envelope.
+      const page = (Array.isArray(answer) ? { value: answer } : answer) as Page | null;
       if (!Array.isArray(page?.value)) throw this.misshapen(url, page, "a list called value");
       values.push(...page.value.map((one) => this.checked<T>(url, one, example)));
       next = typeof page.nextLink === "string" ? page.nextLink : undefined;

@@ -15,6 +15,7 @@ import { errorOf, Fault, Faults } from "./faults";
 import { Holds, inProgress } from "./holds";
 import { ArmId } from "./ids";
 import { Inventory } from "./inventory";
+import { Quotas } from "./quotas";
 import { withoutReadOnly } from "./read-only";
 import { RequestLog } from "./request-log";
 import { Outcome, Requests } from "./requests";
@@ -39,6 +40,7 @@ export interface CloudArgs {
 export class Cloud {
   readonly durations: Durations;
   readonly faults: Faults;
+  readonly quotas = new Quotas();
   readonly log: RequestLog;
   readonly clock: Clock;
   private readonly machines: Machines;
@@ -88,6 +90,11 @@ export class Cloud {
     return resource && this.inventory.shown(resource);
   }
 
+  /** What is used of each quota in a region. */
+  usagesIn(location: string): object[] {
+    return this.quotas.usagesIn(location, this.inventory);
+  }
+
   get(id: string): Promise<Outcome> {
     return this.requests.answer("GET", id, async (armId) => {
       const body = this.peek(armId.id);
@@ -114,6 +121,7 @@ export class Cloud {
   private async apply(id: ArmId, type: ResourceType, sent: Body, fault?: Fault): Promise<Outcome> {
     const old = this.inventory.find(id.id);
     const body = admit(type, id, withoutReadOnly(type, sent), old, this.inventory);
+    this.quotas.check(id, body, this.inventory);
     if (old && isInFlight(old)) throw inProgress(old.id);
     const milliseconds = this.durations.milliseconds(type.type, old ? "update" : "create");
     const release = this.holds.take(type, id, milliseconds);

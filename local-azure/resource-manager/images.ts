@@ -32,15 +32,21 @@ const images: readonly Image[] = [
 export const imageName = ({ id, publisher, offer, sku, version }: ImageReference): string =>
   id ?? [publisher, offer, sku, version].join(":");
 
+/** Versions that are listed as the marketplace lists them, oldest first. */
+const published = ["24.04.202604160", versions.ubuntuImage, "24.04.202608110"];
+
+/** Versions of an image under a publisher's offer; undefined where there is no such image. */
+export const versionsOf = (urn: string): readonly string[] | undefined =>
+  images.some((one) => one.urn.toLowerCase() === urn.toLowerCase()) ? published : undefined;
+
 /** The image, and which version `latest` stands for; refuses what Azure's marketplace lacks. */
 export function findImage(reference: ImageReference): Image & { readonly exactVersion: string } {
   const { publisher, offer, sku, version = "" } = reference;
   const urn = [publisher, offer, sku].join(":").toLowerCase();
   const image = images.find((one) => one.urn.toLowerCase() === urn);
-  // Any dated version is taken for one that was published.
-  const isDated = /^\d+\.\d+\.\d{9,12}$/.test(version);
-  if (image !== undefined && (version === "latest" || isDated)) {
-    return { ...image, exactVersion: isDated ? version : versions.ubuntuImage };
+  const isLatest = version === "latest";
+  if (image !== undefined && (isLatest || published.includes(version))) {
+    return { ...image, exactVersion: isLatest ? published.at(-1)! : version };
   }
   throw new AzureError(
     404,

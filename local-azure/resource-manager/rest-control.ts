@@ -56,6 +56,9 @@ export async function control(
     case "PUT /local/durations":
       await tell(() => cloud.durations.set(body as unknown as Pace));
       return { status: 204 };
+    case "PUT /local/quotas":
+      await tell(() => cloud.quotas.set(body as Record<string, number>));
+      return { status: 204 };
     case "POST /local/shutdown":
       if (hooks.shutdown === undefined)
         throw new AzureError(404, "NotFound", "This local Azure cannot be shut down by request.");
@@ -66,7 +69,7 @@ export async function control(
         404,
         "NotFound",
         `${method} ${path} is nothing here; there are GET health, GET requests, POST and DELETE faults, ` +
-          "PUT durations, POST and DELETE machines/NAME/sick, POST shutdown.",
+          "PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, POST shutdown.",
       );
   }
 }

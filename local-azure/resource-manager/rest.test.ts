@@ -263,3 +263,58 @@ it("makes a part of a machine sick, and all of it well", () =>
       body: { sick: ["cp-1: etcd", "cp-1: well"] },
     });
   }));
+
+it("tells what of each quota is used, and refuses what exceeds one, as Azure does", () =>
+  withServer(async (ask, { cloud }) => {
+    const usages = `${subscriptionPath}/providers/Microsoft.Compute/locations/westeurope/usages`;
+    const usage = async (name: string) =>
+      (await ask("GET", usages)).body.value.find((one: any) => one.name.value === name);
+    const { body: machine } = await ask("GET", sound.machine[0]);
+    const resized = (vmSize: string) => ({
+      ...machine,
+      properties: { ...machine.properties, hardwareProfile: { vmSize } },
+    });
+
+    await ask("PUT", "/local/quotas", { cores: 6, standardDSv5Family: 2 });
+
+    expect(await usage("cores")).toMatchObject({ currentValue: 2, limit: 6, unit: "Count" });
+    expect(await usage("standardDSv5Family")).toMatchObject({ currentValue: 2, limit: 2 });
+    expect(await usage("standardBSFamily")).toMatchObject({ currentValue: 0, limit: 5000 });
+    expect((await ask("PUT", sound.machine[0], resized("Standard_D2s_v5"))).status).toBe(200);
+    expect(await ask("PUT", sound.machine[0], resized("Standard_D4s_v5"))).toMatchObject({
+      status: 409,
+      body: {
+        error: {
+          code: "OperationNotAllowed",
+          message: expect.stringMatching(/Current Limit: 2, .* New Limit Required: 4/),
+        },
+      },
+    });
+    expect(await ask("PUT", sound.machine[0], resized("Standard_D8s_v5"))).toMatchObject({
+      body: { error: { message: expect.stringContaining("Total Regional vCPUs") } },
+    });
+    expect(await ask("PUT", "/local/quotas", { processors: 1 })).toMatchObject({ status: 400 });
+    await cloud.delete(sound.machine[0]);
+    expect(await usage("cores")).toMatchObject({ currentValue: 0 });
+  }));
+
+it("tells which versions of an image there are, as a bare list, and 404 to any other", () =>
+  withServer(async (ask) => {
+    const versions = (sku: string) =>
+      `${subscriptionPath}/providers/Microsoft.Compute/locations/westeurope/publishers/Canonical` +
+      `/artifacttypes/vmimage/offers/ubuntu-24_04-lts/skus/${sku}/versions`;
+
+    const { body } = await ask("GET", versions("server"));
+
+    expect(body.map(({ name }: { name: string }) => name)).toContain("24.04.202608110");
+    expect(await ask("GET", `${versions("server")}/24.04.202608110`)).toMatchObject({
+      status: 200,
+      body: { name: "24.04.202608110", location: "westeurope" },
+    });
+    for (const path of [`${versions("server")}/24.04.200001010`, versions("desktop")]) {
+      expect(await ask("GET", path)).toMatchObject({
+        status: 404,
+        body: { error: { code: "NotFound" } },
+      });
+    }
+  }));

@@ -6,7 +6,8 @@ import { stateOf } from "./admission";
 import { AzureError } from "./azure-error";
 import { Cloud } from "./cloud";
 import { account, ArmId, parseId, subscriptionPath } from "./ids";
-import { normalLocation } from "./regions";
+import { versionsOf } from "./images";
+import { checkedLocation, normalLocation } from "./regions";
 import { Body, Resource } from "./resource-type";
 import { control, Hooks } from "./rest-control";
 import { fromArm, toArm } from "./rest-shape";
@@ -71,6 +72,11 @@ async function answer(cloud: Cloud, hooks: Hooks, request: IncomingMessage): Pro
       body: { value: skusIn(normalLocation(quoted(filter, "location")[0] ?? "")) },
     };
   }
+  const local = new RegExp(`^${subscriptionPath}/providers/Microsoft.Compute/locations/([^/]+)/(.+)$`, "i");
+  const [, location = "", below] = local.exec(path) ?? [];
+  if (method === "GET" && below !== undefined) {
+    return { status: 200, body: offered(cloud, normalLocation(location), below) };
+  }
   if (method === "GET" && /\/resources$/i.test(path)) {
     const group = path.replace(/\/resources$/i, "");
     await cloud.get(group);
@@ -99,6 +105,24 @@ async function answer(cloud: Cloud, hooks: Hooks, request: IncomingMessage): Pro
     throw new AzureError(404, "InvalidResourceType", `The local Azure has nothing at ${path}.`);
   }
   return serve(cloud, method, id, request);
+}
+
+/** What Compute tells of a region. */
+function offered(cloud: Cloud, location: string, path: string): unknown {
+  checkedLocation(location, "locations");
+  if (path.toLowerCase() === "usages") return { value: cloud.usagesIn(location) };
+  const [, publisher, offer, sku, version] =
+    /^publishers\/([^/]+)\/artifacttypes\/vmimage\/offers\/([^/]+)\/skus\/([^/]+)\/versions(?:\/([^/]+))?$/i.exec(
+      path,
+    ) ?? [];
+  const known = versionsOf([publisher, offer, sku].join(":"));
+  if (known === undefined || (version !== undefined && !known.includes(version))) {
+    throw new AzureError(404, "NotFound", "Artifact: VMImage was not found.");
+  }
+  const id = `${subscriptionPath}/Providers/Microsoft.Compute/Locations/${location}/Publishers/${publisher}/ArtifactTypes/VMImage/Offers/${offer}/Skus/${sku}/Versions`;
+  const described = (name: string) => ({ location, name, id: `${id}/${name}` });
+  // A bare list, unlike everything else.
+  return version === undefined ? known.map(described) : { ...described(version), properties: {} };
 }
 
 /** Azure compares names of actions without regard to case. */

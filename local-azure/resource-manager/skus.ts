@@ -65,6 +65,9 @@ const sizes: readonly Size[] = [
   size("Standard_F4s_v2", "standardFSv2Family", 4, 8),
 ];
 
+/** Names of the quotas that sizes count against. */
+export const families = [...new Set(sizes.map(({ family }) => family))];
+
 interface Bar {
   readonly size: string;
   readonly location: string;
