@@ -1,8 +1,6 @@
-import * as authorization from "@pulumi/azure-native/authorization";
-
+import { AzureConnection } from "./azure-connection";
 import { ResourceManager } from "./resource-manager";
 import { Settings } from "./settings";
-import { Sku } from "./size-offers";
 
 /** How the bootstrap step of a machine stands, as Azure tells it. */
 export interface BootstrapFacts {
@@ -29,13 +27,10 @@ export interface MachineFacts {
 
 /** What Azure has when this program starts. */
 export interface AzureState {
-  readonly subscriptionId: string;
-  readonly tenantId: string;
   /** Provisioning state of the resource group, undefined when there is none. */
   readonly groupState?: string;
   /** By name of the VM. */
   readonly machines: ReadonlyMap<string, MachineFacts>;
-  readonly skus: readonly Sku[];
 }
 
 /** Tags by which one `up` tells the next what it did. */
@@ -62,36 +57,26 @@ interface Extension {
 }
 
 /**
- * Asks Azure Resource Manager what azure-native has no function for: which sizes are offered where, and
- * which machines and bootstrap steps of this cluster exist.
+ * Asks Azure Resource Manager what azure-native has no function for: which machines and bootstrap steps of
+ * this cluster exist.
  *
  * Compute itself is asked for machines and steps: Resource Manager's own index of a group's resources
  * follows with a delay, and an old failure in it would run a step again for nothing.
  */
-export async function askAzure(settings: Settings): Promise<AzureState> {
-  const [{ subscriptionId, tenantId }, { token }] = await Promise.all([
-    authorization.getClientConfig(),
-    authorization.getClientToken(),
-  ]);
-  const arm = new ResourceManager(settings.resourceManagerEndpoint, token);
-  const group = `/subscriptions/${subscriptionId}/resourceGroups/${settings.clusterName}`;
-
-  const [groupState, machines, skus] = await Promise.all([
-    arm
-      .get<{ properties: { provisioningState: string } }>(
-        group,
-        { "api-version": "2024-03-01" },
-        { properties: { provisioningState: "" } },
-      )
-      .then((found) => found?.properties.provisioningState),
-    machinesIn(arm, group),
-    arm.list<Sku>(
-      `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`,
-      { $filter: `location eq '${settings.location}'`, "api-version": "2021-07-01" },
-      { name: "", resourceType: "" },
+export async function askAzure(
+  { clusterName }: Settings,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<AzureState> {
+  const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
+  const [found, machines] = await Promise.all([
+    arm.get<{ properties: { provisioningState: string } }>(
+      group,
+      { "api-version": "2024-03-01" },
+      { properties: { provisioningState: "" } },
     ),
+    machinesIn(arm, group),
   ]);
-  return { subscriptionId, tenantId, groupState, machines, skus };
+  return { groupState: found?.properties.provisioningState, machines };
 }
 
 async function machinesIn(arm: ResourceManager, group: string): Promise<Map<string, MachineFacts>> {

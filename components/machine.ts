@@ -6,6 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { BootstrapFacts, tag } from "./azure-state";
 import { replacing, taintsText } from "./generation";
 import { MachineMemory } from "./machine-changes";
+import { image } from "./image-offers";
 import { Settings } from "./settings";
 import { Machine as Plan } from "./topology";
 
@@ -109,9 +110,7 @@ export class Machine extends pulumi.ComponentResource {
         },
         storageProfile: {
           imageReference: {
-            publisher: "Canonical",
-            offer: "ubuntu-24_04-lts",
-            sku: "server",
+            ...image,
             version: settings.imageVersion,
           },
           osDisk: {

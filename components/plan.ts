@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ApiServer } from "./add-ons/api-server";
 import { apiName } from "./api-balancer";
+import { connect } from "./azure-connection";
 import { askAzure, AzureState } from "./azure-state";
 import { customData } from "./boot";
 import { askGate } from "./gate";
@@ -13,8 +14,8 @@ import { apiPort } from "./kubeadm";
 import { machineChanges, MachineMemory, Memory, memoryOf } from "./machine-changes";
 import { runOf } from "./machine";
 import { findManifests, manifestsFor } from "./manifests";
+import { askOffers, offerProblems } from "./offers";
 import { Settings } from "./settings";
-import { sizeProblems } from "./size-offers";
 import { Machine, machinesOf } from "./topology";
 
 /** All that is known before the first resource is registered. */
@@ -47,8 +48,10 @@ export interface Plan {
  */
 export async function makePlan(settings: Settings): Promise<Plan> {
   const now = new Date().toISOString();
-  const [azure, { memory, kubeconfig }, texts] = await Promise.all([
-    askAzure(settings),
+  const connection = await connect(settings);
+  const [azure, offers, { memory, kubeconfig }, texts] = await Promise.all([
+    askAzure(settings, connection),
+    askOffers(settings, connection),
     remember(),
     findManifests(manifestsFor(settings), settings),
   ]);
@@ -79,11 +82,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     now,
   });
   const problems = [
-    ...sizeProblems(machines, azure.skus, {
-      location: settings.location,
-      osDiskSku: settings.osDiskSku,
-      command: (machine) => sizeCommand(settings, machine),
-    }),
+    ...offerProblems(wanted, azure.machines, offers, settings, connection),
     ...initialization.problems,
     ...gate.problems,
   ];
@@ -106,7 +105,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
       },
     ];
   });
-  const { subscriptionId, tenantId } = azure;
+  const { subscriptionId, tenantId } = connection;
   return {
     settings,
     subscriptionId,
@@ -150,8 +149,3 @@ async function remember(
     return remember(attempt + 1);
   }
 }
-
-const sizeCommand = ({ workerPools }: Settings, { pool }: Machine): string =>
-  pool === undefined
-    ? "pulumi config set controlPlaneSize"
-    : `pulumi config set --path 'workerPools[${workerPools.findIndex(({ name }) => name === pool)}].size'`;

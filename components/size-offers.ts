@@ -1,4 +1,5 @@
 import { regionProblems } from "./region-offers";
+import type { Settings } from "./settings";
 import { Machine } from "./topology";
 
 /** One entry of Azure's Microsoft.Compute/skus, as far as it is read here. */
@@ -143,3 +144,9 @@ function closest(size: string, skus: readonly Sku[]): string | undefined {
   return [...skus].sort((a, b) => likeness(b) - likeness(a) || a.name.localeCompare(b.name))[0]
     ?.name;
 }
+
+/** What changes a machine's size, without the value. */
+export const sizeCommand = ({ workerPools }: Settings, { pool }: Machine): string =>
+  pool === undefined
+    ? "pulumi config set controlPlaneSize"
+    : `pulumi config set --path 'workerPools[${workerPools.findIndex(({ name }) => name === pool)}].size'`;

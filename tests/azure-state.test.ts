@@ -1,6 +1,7 @@
 import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
 import { AddressInfo } from "node:net";
 
+import { connect } from "../components/azure-connection";
 import { askAzure } from "../components/azure-state";
 import { Recorder } from "./record";
 import { sound, subscriptionId } from "./sample";
@@ -8,7 +9,6 @@ import { sound, subscriptionId } from "./sample";
 const token = "the-token-that-nobody-sees";
 const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
 const vms = `${group}/providers/Microsoft.Compute/virtualMachines`;
-const skus = `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`;
 
 interface Answer {
   readonly status?: number;
@@ -28,7 +28,6 @@ const list = (...value: unknown[]) => ({ body: { value } });
 const sound200: Answers = {
   [group]: [{ body: { properties: { provisioningState: "Succeeded" } } }],
   [vms]: [list()],
-  [skus]: [list()],
 };
 
 let server: Server | undefined;
@@ -65,7 +64,8 @@ const ask = async (answers: Answers = {}) => {
       "azure-native:authorization:getClientToken": () => ({ token }),
     },
   });
-  return askAzure({ ...sound, resourceManagerEndpoint: endpoint() });
+  const settings = { ...sound, resourceManagerEndpoint: endpoint() };
+  return askAzure(settings, await connect(settings));
 };
 
 const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
@@ -96,21 +96,17 @@ const stepOf = (name: string) => `${vms}/${name}/extensions/bootstrap`;
 const noStep = [error(404, "ResourceNotFound")];
 
 it("asks as Azure Resource Manager wants to be asked", async () => {
-  const { tenantId, groupState } = await ask();
+  const { groupState } = await ask();
 
   const query = (path: string) =>
     requests.find(({ url }) => url.pathname === path)?.url.searchParams;
   expect(query(group)?.get("api-version")).toBe("2024-03-01");
   expect(Object.fromEntries(query(vms)!)).toEqual({ "api-version": "2024-11-01" });
-  expect(Object.fromEntries(query(skus)!)).toEqual({
-    $filter: "location eq 'westeurope'",
-    "api-version": "2021-07-01",
-  });
   for (const { raw, headers } of requests) {
     expect(headers.authorization).toBe(`Bearer ${token}`);
     expect(raw).not.toContain("+");
   }
-  expect([tenantId, groupState]).toEqual(["the-tenant", "Succeeded"]);
+  expect(groupState).toBe("Succeeded");
 });
 
 it("asks Compute itself for machines and steps, and reads what the last up wrote on them", async () => {
@@ -161,23 +157,25 @@ it("knows nothing of a group that does not exist, and asks for that once", async
   const facts = await ask({ [group]: missing, [vms]: missing });
 
   expect(facts).toMatchObject({ groupState: undefined, machines: new Map() });
-  expect(requests).toHaveLength(3);
+  expect(requests).toHaveLength(2);
 });
 
 it.each([429, 500, 503])("asks again when Azure answers %d", async (status) => {
-  const size = { resourceType: "virtualMachines", name: "Standard_D2s_v5" };
-  const facts = await ask({ [skus]: [error(status, "Busy"), error(status, "Busy"), list(size)] });
+  const { machines } = await ask({
+    [vms]: [error(status, "Busy"), error(status, "Busy"), list(machine("cp-1"))],
+    [stepOf("cp-1")]: noStep,
+  });
 
-  expect(facts.skus).toEqual([size]);
-  expect(times(skus)).toBe(3);
+  expect([...machines.keys()]).toEqual(["cp-1"]);
+  expect(times(vms)).toBe(3);
 });
 
 it.each`
   trouble                         | path     | answer                                | says      | asked
-  ${"is busy for good"}           | ${skus}  | ${error(503, "Busy")}                 | ${"503"}  | ${4}
+  ${"is busy for good"}           | ${vms}  | ${error(503, "Busy")}                 | ${"503"}  | ${4}
   ${"lets nobody in"}             | ${group} | ${error(403, "AuthorizationFailed")}  | ${"403"}  | ${1}
-  ${"knows no such subscription"} | ${skus}  | ${error(404, "SubscriptionNotFound")} | ${"404"}  | ${1}
-  ${"is no Azure"}                | ${skus}  | ${{ body: "<html>" }}                 | ${"JSON"} | ${1}
+  ${"knows no such subscription"} | ${vms}  | ${error(404, "SubscriptionNotFound")} | ${"404"}  | ${1}
+  ${"is no Azure"}                | ${vms}  | ${{ body: "<html>" }}                 | ${"JSON"} | ${1}
 `("says what to do when Azure $trouble, never the token", async ({ path, answer, says, asked }) => {
   const message = await ask({ [path]: [answer] }).then(
     () => "no error",
