@@ -25,6 +25,11 @@ it.each([
     change: { sshAccessCidrs: ["0.0.0.0/0"] },
     says: "sshAccessCidrs opens",
   },
+  ...(["networkCidr", "podCidr", "serviceCidr"] as const).map((key) => ({
+    what: `a public ${key}`,
+    change: { [key]: "20.0.0.0/16" },
+    says: `${key} 20.0.0.0/16 is not private`,
+  })),
   { what: "a stack without pools", change: { workerPools: [] }, says: "no backend" },
   {
     what: "pools without machines",
@@ -47,6 +52,14 @@ it.each([
 
 it.each([
   { what: "a large owner's network", change: { apiAccessCidrs: ["17.0.0.0/8"] } },
+  {
+    what: "ranges of every private kind",
+    change: {
+      networkCidr: "192.168.0.0/16",
+      podCidr: "100.64.0.0/10",
+      serviceCidr: "198.18.0.0/15",
+    },
+  },
   { what: "one control plane in one zone", change: { controlPlaneCount: 1, zones: ["1"] } },
   { what: "five control planes in three zones", change: { controlPlaneCount: 5 } },
   {

@@ -2,6 +2,7 @@ import { parseAllDocuments } from "yaml";
 
 import type { KubeadmExtras } from "../settings";
 import { isDuration } from "./duration";
+import { closedToProbe, Component, ownedArguments } from "./owned-arguments";
 import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
 
 /** Fields of v1beta4's Timeouts. */
@@ -29,15 +30,30 @@ const patchName = new RegExp(
   `^(${patchTargets.join("|")})[A-Za-z0-9_-]*(\\+(strategic|merge|json))?\\.(yaml|json)$`,
 );
 
-function argumentProblems(key: string, extra: Readonly<Record<string, string>>): Problem[] {
-  return Object.keys(extra)
-    .filter((name) => !/^[a-z0-9][a-z0-9.-]*$/.test(name))
-    .map((name) => ({
-      key: entry(key, name),
-      is: "is not the name of an argument",
-      expected: "lower-case letters, digits and -, without the dashes in front",
-      mend: toRemove(entry(key, name)),
-    }));
+function argumentProblems(component: Component, extra: Readonly<Record<string, string>>): Problem[] {
+  return Object.entries(extra).flatMap(([name, value]) => {
+    const key = entry(`kubeadm.${component}`, name);
+    const refused = (is: string, expected: string): Problem[] => [
+      { key, is, expected, mend: toRemove(key) },
+    ];
+    if (!/^[a-z0-9][a-z0-9.-]*$/.test(name)) {
+      return refused(
+        "is not the name of an argument",
+        "lower-case letters, digits and -, without the dashes in front",
+      );
+    }
+    const owner = ownedArguments[component][name];
+    if (owner !== undefined) {
+      return refused("is not yours to set", `it left out, since all parts of a cluster have to agree on it: ${owner}`);
+    }
+    if (component === "apiServerExtraArgs" && closedToProbe[name]?.test(value)) {
+      return refused(
+        found(value),
+        "another value, since the balancer's probe is anonymous and speaks TLS 1.2, and would find no API",
+      );
+    }
+    return [];
+  });
 }
 
 function patchProblems(file: string, text: string): Problem[] {
@@ -86,7 +102,7 @@ export const kubeadmProblems = (kubeadm: KubeadmExtras): Problem[] => [
       "etcdExtraArgs",
       "kubeletExtraArgs",
     ] as const
-  ).flatMap((name) => argumentProblems(`kubeadm.${name}`, kubeadm[name])),
+  ).flatMap((name) => argumentProblems(name, kubeadm[name])),
   ...unknownNames("kubeadm.timeouts", Object.keys(kubeadm.timeouts), timeoutNames),
   ...Object.entries(kubeadm.timeouts)
     .filter(([name, text]) => timeoutNames.includes(name) && !isDuration(text))

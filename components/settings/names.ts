@@ -1,4 +1,5 @@
 import type { Settings } from "../settings";
+import { parseRange } from "./cidr";
 import { found, Problem, toRemove, wants } from "./problem";
 
 /**
@@ -100,8 +101,11 @@ function loginProblems({ adminUsername }: Settings): Problem[] {
 function sanProblems({ apiExtraSans }: Settings): Problem[] {
   const label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
   const name = new RegExp(`^(?=.{1,253}$)(\\*\\.)?${label}(\\.${label})*$`);
+  // No domain of the highest level is a number: what ends in one is meant for an address.
+  const isSound = (san: string) =>
+    /(^|\.)\d+$/.test(san) ? parseRange(`${san}/32`) !== undefined : name.test(san);
   return apiExtraSans.flatMap((san, index) =>
-    name.test(san)
+    isSound(san)
       ? []
       : {
           key: `apiExtraSans[${index}]`,

@@ -31,6 +31,9 @@ const choices: Readonly<Record<Choice, readonly string[]>> = {
   cni: ["canal", "flannel", "none"],
 };
 
+/** No minor of Kubernetes has had so many in its life. */
+const mostPatches = 25;
+
 const minorOf = (version: string): number => Number(version.split(".")[1]);
 
 const oneDay = 24 * 3_600_000;
@@ -62,11 +65,12 @@ const single = (settings: Settings): Rule[] => [
   {
     key: "kubernetesVersion",
     holds:
-      /^\d+\.\d+\.\d+$/.test(settings.kubernetesVersion) &&
-      settings.kubernetesVersion.startsWith(`${kubernetesMinor}.`),
+      /^\d+\.\d+\.(0|[1-9]\d*)$/.test(settings.kubernetesVersion) &&
+      settings.kubernetesVersion.startsWith(`${kubernetesMinor}.`) &&
+      Number(settings.kubernetesVersion.split(".")[2]) <= mostPatches,
     expected:
-      `a version ${kubernetesMinor}.z, the minor that everything else in this release ` +
-      "was chosen for",
+      `a version ${kubernetesMinor}.z that was published, with a z up to ${mostPatches}, ` +
+      "since everything else in this release was chosen for that minor",
     better: versions.kubernetes,
   },
   {

@@ -6,6 +6,9 @@ import { found, Problem, toSet, wants } from "./problem";
 
 const url = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined);
 
+/** What apt, curl and containerd read alike, and what a shell leaves alone. */
+const written = /^https?:\/\/[\w.~:[\]-]+(\/[\w.~%+@:=/-]*)?$/i;
+
 const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
@@ -23,15 +26,14 @@ function mirrorProblems({ mirror }: Settings): Problem[] {
       },
     ];
   }
-  if (address !== undefined && /^https?:$/.test(address.protocol) && !/[?#]/.test(mirror))
-    return [];
+  if (address !== undefined && written.test(mirror)) return [];
   if (isAbsolute(mirror) && isFolder(mirror)) return [];
   return [
     {
       key: "mirror",
       is: found(mirror),
       expected:
-        "an address with http:// or https://, an absolute path of a folder that exists, or nothing",
+        "an address with http:// or https:// and no spaces or signs that need quoting, an absolute path of a folder that exists, or nothing",
       mend,
     },
   ];

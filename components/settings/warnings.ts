@@ -1,9 +1,24 @@
+import { Address4 } from "ip-address";
+
 import type { Settings } from "../settings";
 import { machinesOf } from "../topology";
+import { toRemove } from "./problem";
 
 /** Whether a range is wider than any network of one owner. */
 const isOpen = (ranges: readonly string[]): boolean =>
   ranges.some((range) => Number(range.split("/")[1]) < 8);
+
+/** What nobody has in the internet: RFC 1918, 6598 and 2544. */
+const privateRanges = [
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "100.64.0.0/10",
+  "198.18.0.0/15",
+].map((range) => new Address4(range));
+
+const isPrivate = (range: string): boolean =>
+  privateRanges.some((whole) => new Address4(range).isInSubnet(whole));
 
 /** How many control planes the fullest zone has. */
 function fullest(settings: Settings): number {
@@ -31,6 +46,12 @@ export const warnings = (settings: Settings): string[] =>
         "sshAccessCidrs opens SSH to the whole internet; nodes have no public address, " +
         "but whatever forwards to them is open.",
     },
+    ...(["networkCidr", "podCidr", "serviceCidr"] as const).map((key) => ({
+      holds: !isPrivate(settings[key]),
+      says:
+        `${key} ${settings[key]} is not private: nothing in the cluster can reach those addresses ` +
+        `in the internet. Unless they are your own: ${toRemove(key)}.`,
+    })),
     {
       holds: settings.workerPools.every(({ count }) => count === 0),
       says:

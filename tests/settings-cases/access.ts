@@ -18,8 +18,28 @@ const [type = "", base64 = ""] = String(access.sshPublicKey).split(" ");
 const reused = (name: string): string => `${name} ${base64} operator@example`;
 const id = "5f0b7d9e-8c1a-4a53-9d0e-2f6c3b1a7e88";
 
+const ranges = (count: number, first: number) =>
+  Array.from({ length: count }, (_, index) => `${first}.${index >> 8}.${index & 255}.0/24`);
+
 export const accessCases: Cases = {
   refused: [
+    {
+      flaw: "more ranges than a security group takes",
+      values: { apiAccessCidrs: ranges(3901, 20) },
+      says: "apiAccessCidrs has 3901 of the 3901 ranges",
+    },
+    {
+      flaw: "more ranges than a security group takes, most of them for SSH",
+      values: { apiAccessCidrs: ranges(900, 20), sshAccessCidrs: ranges(3001, 20) },
+      says: "sshAccessCidrs has 3001 of the 3901 ranges",
+    },
+    ...["300.1.1.1", "1.2.3", "10.1.2.3.4", "010.1.2.3", "api.example.1", "*.1.2.3.4", "7"].map(
+      (san) => ({
+        flaw: `${san} for an address or a name`,
+        values: { apiExtraSans: [san] },
+        says: "expected a DNS name or an IPv4 address",
+      }),
+    ),
     {
       flaw: "an API that nobody was let in to",
       values: { apiAccessCidrs: [] },
@@ -132,6 +152,10 @@ export const accessCases: Cases = {
     },
   ],
   accepted: [
+    {
+      merit: "as many ranges as there is room for",
+      values: { apiAccessCidrs: ranges(2000, 20), sshAccessCidrs: ranges(1900, 20) },
+    },
     { merit: "an API that somebody opened to everyone", values: { apiAccessCidrs: ["0.0.0.0/0"] } },
     {
       merit: "ranges side by side",
@@ -140,7 +164,7 @@ export const accessCases: Cases = {
     { merit: "the same range for both", values: { sshAccessCidrs: ["203.0.113.0/24"] } },
     {
       merit: "more names of the API",
-      values: { apiExtraSans: ["api.example", "*.k8s.example", "10.1.2.3"] },
+      values: { apiExtraSans: ["api.example", "*.k8s.example", "10.1.2.3", "1.2.3.4.example", "api-2"] },
     },
     { merit: "a strong RSA key", values: { sshPublicKey: rsaKey(2048) } },
     {

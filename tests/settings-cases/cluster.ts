@@ -105,6 +105,16 @@ export const clusterCases: Cases = {
       values: { kubernetesVersion: "v1.36.0" },
       says: 'kubernetesVersion is "v1.36.0"',
     },
+    {
+      flaw: "a patch that no minor ever had",
+      values: { kubernetesVersion: "1.36.999" },
+      says: "with a z up to 25",
+    },
+    {
+      flaw: "a patch with a zero before it",
+      values: { kubernetesVersion: "1.36.03" },
+      says: 'kubernetesVersion is "1.36.03"',
+    },
     { flaw: "another minor", values: { kubernetesVersion: "1.35.9" }, says: "a version 1.36.z" },
     { flaw: "half a version", values: { kubernetesVersion: "1.36" }, says: "a version 1.36.z" },
     {
@@ -135,6 +145,13 @@ export const clusterCases: Cases = {
       values: { mirror: "ftp://mirror.example" },
       says: "http:// or https://",
     },
+    ...["https://mirror.example/a b", "https://mirror .example", "https://mirror.example/$HOME", "https://"].map(
+      (mirror) => ({
+        flaw: `the mirror ${mirror}`,
+        values: { mirror },
+        says: "no spaces or signs that need quoting",
+      }),
+    ),
     {
       flaw: "a mirror with a query",
       values: { mirror: "https://mirror.example?a=b" },
@@ -170,6 +187,8 @@ export const clusterCases: Cases = {
     { merit: "another patch of the minor", values: { kubernetesVersion: "1.36.0" } },
     { merit: "an older image", values: { imageVersion: "24.04.202501010" } },
     { merit: "a mirror", values: { mirror: "http://mirror.example:8080/base" } },
+    { merit: "a mirror by its address", values: { mirror: "https://[fd00::1]:8443/k8s/~a%20b/" } },
+    { merit: "a patch to come", values: { kubernetesVersion: "1.36.17" } },
     { merit: "a folder of manifests", values: { mirror: __dirname } },
     {
       merit: "this machine's own Resource Manager",

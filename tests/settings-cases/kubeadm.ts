@@ -3,8 +3,34 @@ import type { Cases } from "./case";
 
 const kubeadm = (name: string, value: unknown): Values => ({ kubeadm: { [name]: value } });
 
+const owned: readonly [string, string, string, string][] = [
+  ["apiServer", "service-cluster-ip-range", "10.0.0.0/16", "set serviceCidr"],
+  ["apiServer", "advertise-address", "10.0.0.1", "kubeadm sets it"],
+  ["apiServer", "tls-cert-file", "/my.crt", "kubeadm sets it"],
+  ["controllerManager", "cluster-cidr", "10.0.0.0/16", "set podCidr"],
+  ["controllerManager", "cloud-provider", "azure", "kubeadm sets it"],
+  ["scheduler", "kubeconfig", "/my.conf", "kubeadm sets it"],
+  ["etcd", "initial-cluster", "a=https://10.0.0.1:2380", "kubeadm sets it"],
+  ["kubelet", "node-ip", "10.0.0.1", "kubeadm sets it"],
+  ["kubelet", "register-with-taints", "a=b:NoSchedule", "set taints of a pool"],
+];
+
 export const kubeadmCases: Cases = {
   refused: [
+    ...owned.map(([component, name, value, says]) => ({
+      flaw: `${name} of ${component}, on which all parts agree`,
+      values: kubeadm(`${component}ExtraArgs`, { [name]: value }),
+      says: `kubeadm.${component}ExtraArgs.${name} is not yours to set, expected it left out, since all parts of a cluster have to agree on it: ${says}`,
+    })),
+    ...[
+      ["anonymous-auth", false],
+      ["anonymous-auth", "False"],
+      ["tls-min-version", "VersionTLS13"],
+    ].map(([name, value]) => ({
+      flaw: `${name} ${value}, with which the balancer finds no API`,
+      values: kubeadm("apiServerExtraArgs", { [String(name)]: value }),
+      says: "the balancer's probe is anonymous and speaks TLS 1.2",
+    })),
     {
       flaw: "an unknown part",
       values: kubeadm("apiserverExtraArgs", { v: "2" }),
@@ -90,6 +116,17 @@ export const kubeadmCases: Cases = {
     {
       merit: "arguments",
       values: kubeadm("apiServerExtraArgs", { "max-requests-inflight": 800, profiling: false }),
+    },
+    {
+      merit: "what the balancer's probe can live with",
+      values: kubeadm("apiServerExtraArgs", {
+        "anonymous-auth": true,
+        "tls-min-version": "VersionTLS12",
+      }),
+    },
+    {
+      merit: "another component's TLS 1.3",
+      values: kubeadm("schedulerExtraArgs", { "tls-min-version": "VersionTLS13" }),
     },
     {
       merit: "every time-out in use",
