@@ -31,9 +31,11 @@ const leasePath = (name: string): string =>
 const forEver = 2 ** 31 - 1;
 
 /**
- * What kubelets do besides what KWOK does for them. Those of control planes show their static pods, each by its own
- * credential, and say which of them are not ready; a sick one says nothing. One that is heard again says of its pods that
- * they are ready, of which the node controller has said otherwise meanwhile. Returns whether anything is still due.
+ * What kubelets do besides what KWOK does for them. Returns whether anything is still due.
+ *
+ * Those of control planes show their static pods, each by its own credential, and say which of them are not
+ * ready; a sick one says nothing. One that is heard again says of its pods that they are ready, where the
+ * node controller has said otherwise meanwhile.
  */
 export async function playKubelets(kubelets: Kubelets): Promise<boolean> {
   const { api, members, vmOf } = kubelets;

@@ -6,7 +6,8 @@ type Body = Record<string, any>;
 
 const mirror = "kubernetes.io/config.mirror";
 
-export const isMirror = ({ metadata }: Body): boolean => metadata.annotations?.[mirror] !== undefined;
+export const isMirror = ({ metadata }: Body): boolean =>
+  metadata.annotations?.[mirror] !== undefined;
 
 /** A static pod as its kubelet shows it in the API: what it has made of a manifest on its disk. */
 export function mirrorPodOf(manifest: string, node: Body): Body {

@@ -31,7 +31,8 @@ function seen(count: number): Seen & { readonly members: Members["list"] } {
 }
 
 const three = seen(3);
-const of = (change: (members: Members) => Members, all = three) => change(new Members(all.members)).list;
+const of = (change: (members: Members) => Members, all = three) =>
+  change(new Members(all.members)).list;
 const without = (name: string, all: Seen) =>
   all.nodes.filter(({ metadata }) => metadata.name !== name);
 
