@@ -5,7 +5,7 @@ import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 
-import { Api, kubeconfigOf } from "./api";
+import { Api, kubeconfigOf, strategicPatch } from "./api";
 import type { Binaries } from "./control-plane";
 import { type Fixture, type Knobs, newFixture, scriptOf, vmOf } from "./fixture";
 import type { VirtualMachine } from "./machines";
@@ -256,6 +256,20 @@ const limits = { api: 20_000, ready: 20_000, peers: 20_000 };
     );
 
     expect(zones.sort()).toEqual(["westeurope-1", "westeurope-2", "westeurope-3"]);
+  });
+
+  it("has pods ready again that the node controller took for not ready while their node was silent", async () => {
+    const at = "/api/v1/namespaces/default/pods";
+    const notReady = { status: { conditions: [{ type: "Ready", status: "False" }] } };
+    const pods = (await admin().get(`${at}?labelSelector=app=web`)).items;
+    for (const { metadata } of pods) {
+      await admin().patch(`${at}/${metadata.name}/status`, notReady, strategicPatch);
+    }
+
+    await eventually("three ready replicas", async () => {
+      const deployment = await admin().get("/apis/apps/v1/namespaces/default/deployments/web");
+      return deployment.status?.readyReplicas === 3;
+    });
   });
 
   it("changes nothing on a member that runs its script again", async () => {
