@@ -7,8 +7,7 @@ import { testMachines } from "../tests/machines/suite";
 import { defaultScale } from "./machines/qemu/sizes";
 import { mirrorCommand } from "./mirror/command";
 import { Progress } from "./progress";
-import { checkout } from "./rehearsal";
-import { start } from "./start";
+import { defaultState, start } from "./start";
 import { stop } from "./stop";
 import { cacheFolder } from "./tools";
 import { Interrupted, messageOf, Trouble } from "./trouble";
@@ -89,7 +88,7 @@ const program = new Command("zoned")
 const stateOption = [
   "--state <folder>",
   "where the rehearsal keeps everything",
-  resolve(checkout, ".local-azure"),
+  defaultState,
 ] as const;
 
 program

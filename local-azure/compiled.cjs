@@ -20,7 +20,7 @@ const hash = (text) => createHash("sha256").update(text).digest("hex");
 
 function compiled(file) {
   const source = fs.readFileSync(file, "utf8");
-  const kept = path.join(folder, `${hash(file).slice(0, 32)}.js`);
+  const kept = folder && path.join(folder, `${hash(file).slice(0, 32)}.js`);
   const mark = `/*${hash(`${version}\n${JSON.stringify(options)}\n${source}`)}*/`;
   const before = read(kept);
   if (before.startsWith(mark)) return before;
@@ -44,7 +44,7 @@ function read(file) {
 function keep(file, text) {
   const draft = `${file}.${randomUUID()}`;
   try {
-    fs.mkdirSync(folder, { recursive: true });
+    if (!fs.existsSync(folder)) fs.mkdirSync(folder);
     fs.writeFileSync(draft, text);
     fs.renameSync(draft, file);
   } catch {

@@ -49,6 +49,12 @@ it("runs also where nothing can be kept", () => {
   expect(run("console.log(3 as number);").stdout).toBe("3\n");
 });
 
+it("runs also where the system takes no folders", () => {
+  kept = "/proc/x/y/compiled";
+
+  expect(run("console.log(4 as number);").stdout).toBe("4\n");
+});
+
 it("names lines of the source when a program fails", () => {
   const { stderr } = run(
     'interface Gone {\n  a: string;\n}\n\nthrow new Error("on the fifth line");\n',

@@ -214,3 +214,15 @@ it("gathers binaries from several places into one folder, the same for the same 
   expect(gather({ first: one }, cache)).toBe(at);
   expect(gather({ second: one }, cache)).not.toBe(at);
 });
+
+it.each([
+  ["below a file", () => join(folder, "file", "cache"), "a part of its path is a file"],
+  ["where the system takes no folders", () => "/proc/x/y", "no folder can be made there"],
+])("says what is wrong with a cache %s, and how to have another", async (_, place, reason) => {
+  writeFileSync(join(folder, "file"), "");
+  cache = place();
+  const words = `the cache of programs, ${cache}, cannot be used: ${reason}; make it writable, or name another folder for it by XDG_CACHE_HOME`;
+
+  await expect(install([tool()], options())).rejects.toThrow(words);
+  expect(() => gather({ etcd: "/bin/true" }, cache)).toThrow(words);
+});

@@ -17,7 +17,37 @@ const wait = "typically 30 s to 2 min";
 /** Commands that read what they are given, and need nothing but packages. */
 const readers = ["trace", "compare"];
 
-const cache = path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "zoned");
+/** The folder of built programs; undefined for a user who has no home. */
+function cacheFolder() {
+  try {
+    return path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "zoned");
+  } catch {
+    return undefined;
+  }
+}
+
+const cache = cacheFolder();
+
+/** Makes a folder and those above it; Node's own recursive way never returns below /proc. */
+function makeFolder(folder) {
+  if (fs.existsSync(folder)) return;
+  if (!fs.existsSync(path.dirname(folder))) makeFolder(path.dirname(folder));
+  fs.mkdirSync(folder);
+}
+
+/** What is wrong with the folder of built programs; undefined when nothing is. */
+function cacheProblem() {
+  const remedy = "set XDG_CACHE_HOME to a folder that can be written to";
+  if (cache === undefined) return `this user has no home folder, and HOME is not set: ${remedy}`;
+  try {
+    makeFolder(cache);
+    if (fs.statSync(cache).isDirectory()) return undefined;
+    return `${cache} is a file, and should be the folder of built programs: move it away, or ${remedy}`;
+  } catch (error) {
+    if (error.code === "EEXIST" && fs.existsSync(cache)) return undefined;
+    return `the folder of built programs, ${cache}, cannot be made (${error.code}): ${remedy}`;
+  }
+}
 
 const major = (version) => Number(/^v?(\d+)\./.exec(version)?.[1] ?? 0);
 
@@ -41,7 +71,7 @@ const has = (name) =>
     });
 
 function cachedTools() {
-  const names = fs.existsSync(cache) ? fs.readdirSync(cache) : [];
+  const names = cacheProblem() === undefined ? fs.readdirSync(cache) : [];
   return ["kubernetes-", "etcd-", "kwok-"].every((stem) =>
     names.some((name) => name.startsWith(stem) && !name.endsWith(".lock")),
   );
@@ -70,7 +100,9 @@ async function missing(command) {
       "npm is missing: it comes with Node from https://nodejs.org, or apt-get install npm",
     );
   }
+  const unusable = cacheProblem();
   if (readers.includes(command)) return problems;
+  if (unusable !== undefined) problems.push(unusable);
   if (!has("tar")) problems.push("tar is missing: apt-get install tar");
   if (command !== "stop" && !cachedTools() && !has("go") && !(await reachesDownloads())) {
     problems.push(
@@ -166,7 +198,8 @@ function findNode() {
 function handOver(node, args) {
   const cli = readers.includes(args[0]) ? "kube-proxy/cli.ts" : "local-azure/cli.ts";
   const words = ["-r", "./local-azure/compiled.cjs", cli, ...args];
-  const env = { ...process.env, ZONED_COMPILED: path.join(cache, "compiled") };
+  const compiled = cache === undefined ? {} : { ZONED_COMPILED: path.join(cache, "compiled") };
+  const env = { ...process.env, ...compiled };
   const child = spawn(node, words, { cwd: root, env, stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => child.kill(signal));

@@ -177,3 +177,43 @@ it("says which Node to install when none is new enough", () => {
 
   expect(run(["start"], old).stderr).toMatch(/no Node 99 .*install Node 99 or later/);
 });
+
+it.each([
+  ["lies below a file", () => `${root}/package-lock.json/cache`, /cannot be made \(E\w+\)/],
+  ["lies where the system takes no folders", () => "/proc/x/y", /cannot be made \(E\w+\)/],
+  [
+    "is a file",
+    () => {
+      mkdirSync(join(root, "other"));
+      writeFileSync(join(root, "other", "zoned"), "");
+      return join(root, "other");
+    },
+    /is a file/,
+  ],
+])("says how to go on when the cache %s, and reads all the same", (_, given, words) => {
+  installed();
+  const XDG_CACHE_HOME = given();
+
+  const { status, stderr } = run(["start"], path({}), { XDG_CACHE_HOME });
+
+  expect(status).toBe(1);
+  expect(stderr).toMatch(words);
+  expect(stderr).toContain("set XDG_CACHE_HOME to a folder that can be written to");
+  expect(run(["trace"], path({}), { XDG_CACHE_HOME }).stdout).toContain("runs ");
+});
+
+const asRoot = process.getuid?.() === 0 ? it : it.skip;
+
+asRoot("says how to go on without a home folder", () => {
+  installed();
+  chmodSync(root, 0o755);
+  const { HOME: _, ...env } = process.env;
+  const { stderr } = spawnSync(process.execPath, ["local-azure/run.cjs", "start"], {
+    cwd: root,
+    encoding: "utf8",
+    uid: 54_321,
+    env: { ...env, PATH: path({}), XDG_CACHE_HOME: "" },
+  });
+
+  expect(stderr).toContain("this user has no home folder, and HOME is not set: set XDG_CACHE_HOME");
+});

@@ -33,6 +33,13 @@ export interface StartOptions {
   readonly qemu?: { readonly scale: number };
 }
 
+/** Where a rehearsal is that was given no other folder. */
+export const defaultState = join(checkout, ".local-azure");
+
+/** A path as a shell's own word. */
+export const forShell = (path: string): string =>
+  /^[\w./:@%+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+
 /** Holds a state folder for one command at a time. */
 export function hold(state: string): () => void {
   const path = commandLockIn(state);
@@ -107,9 +114,9 @@ async function show(
       hostSettings(state) === undefined
         ? "The cluster's API is real, its machines are played. To use it:"
         : "The cluster and its machines are real, and Azure is played. To use it:",
-      `  export KUBECONFIG=${file}`,
-      `  ${join(binaries, "kubectl")} get nodes -L topology.kubernetes.io/zone`,
-      "To take everything away: npm stop",
+      `  export KUBECONFIG=${forShell(file)}`,
+      `  ${forShell(join(binaries, "kubectl"))} get nodes -L topology.kubernetes.io/zone`,
+      `To take everything away: npm stop${state === defaultState ? "" : ` -- --state ${forShell(state)}`}`,
     ].join("\n"),
   );
 }

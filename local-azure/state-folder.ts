@@ -144,14 +144,24 @@ function realPathOf(path: string): string {
   );
 }
 
+/** Of a user without one, Node says so by an error. */
+function homeFolder(): string | undefined {
+  try {
+    return process.env.HOME || homedir();
+  } catch {
+    return undefined;
+  }
+}
+
 /** Folders that are never a rehearsal's alone, whatever is in them. */
 function refuseShared(state: string): void {
   const shared = {
     "this checkout": join(__dirname, ".."),
-    "your home folder": process.env.HOME || homedir(),
+    "your home folder": homeFolder(),
     "the cache of built programs": cacheFolder(),
   };
   for (const [what, folder] of Object.entries(shared)) {
+    if (folder === undefined) continue;
     const real = existsSync(folder) ? realpathSync(folder) : resolve(folder);
     const within = relative(state, real);
     if (within !== "" && (within.startsWith("..") || resolve(within) === within)) continue;
