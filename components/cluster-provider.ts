@@ -29,6 +29,9 @@ export function clusterProvider(
     {
       kubeconfig,
       clusterIdentifier: `${apiServer.name}/${id}`,
+      // What was made and not recorded is taken up again; all these objects are the program's alone.
+      upsertExistingObjects: true,
+      enablePatchForce: true,
     },
     { dependsOn: exists ? controlPlane.steps.slice(0, 1) : [] },
   );

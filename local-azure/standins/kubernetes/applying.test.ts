@@ -53,19 +53,25 @@ const updating = (state: Properties, news: Properties, preview = false) => ({
 
 const applied = () => api.seen.filter(({ method }) => method === "PATCH");
 
-it("applies a new object under a field manager of its own, and remembers which", async () => {
+const upserting = () => ({
+  ...context,
+  settings: settingsFrom({ upsertExistingObjects: "true" }, {}),
+});
+
+it("makes a new object by POST, and remembers a field manager of its own for what comes after", async () => {
   const inputs = configMap({ data: { a: "1" } });
 
   const { id, state } = await created(context, creating("kubernetes:core/v1:ConfigMap", inputs));
 
   expect(id).toBe("here/it");
-  expect(applied()).toEqual([
+  expect(api.seen.filter(({ method }) => method === "POST")).toEqual([
     expect.objectContaining({
-      path,
+      path: "/api/v1/namespaces/here/configmaps",
       body: inputs,
-      query: { fieldManager: state.__fieldManager, force: "false" },
+      query: { fieldManager: "pulumi-kubernetes" },
     }),
   ]);
+  expect(applied()).toEqual([]);
   expect(state.__fieldManager).toMatch(/^pulumi-kubernetes-[0-9a-f]{8}$/);
 });
 
@@ -78,13 +84,42 @@ it("refuses to take over an object that is there", async () => {
   expect(applied()).toEqual([]);
 });
 
-it("takes an object over where the provider says so", async () => {
+it("takes an object over where the provider says so, each time as another field manager", async () => {
   api.objects.set(path, configMap());
-  const settings = settingsFrom({ upsertExistingObjects: "true" }, {});
+  const again = () =>
+    created(upserting(), creating("kubernetes:core/v1:ConfigMap", configMap({ data: { a: "1" } })));
+
+  const made = [await again(), await again()];
+
+  const managers = made.map(({ state }) => state.__fieldManager);
+  expect(new Set(managers).size).toBe(2);
+  expect(applied().map(({ query }) => query)).toEqual(
+    managers.map((fieldManager) => ({ fieldManager, force: "false" })),
+  );
+});
+
+it("takes fields over by force where the provider says so", async () => {
+  const settings = settingsFrom({ upsertExistingObjects: "true", enablePatchForce: "true" }, {});
 
   await created({ ...context, settings }, creating("kubernetes:core/v1:ConfigMap", configMap()));
 
-  expect(applied()).toHaveLength(1);
+  expect(applied()[0]?.query.force).toBe("true");
+});
+
+it("owns on the first update what it set when it made the object", async () => {
+  const other = { manager: "kubelet", operation: "Update", subresource: "status" };
+  const made = { manager: "pulumi-kubernetes", operation: "Update", fieldsV1: {} };
+  const metadata = { name: "it", namespace: "here", managedFields: [made, other] };
+  api.objects.set(path, configMap({ metadata: { ...metadata, resourceVersion: "7" } }));
+  const state = configMap({ __fieldManager: "pulumi-kubernetes-mine" });
+
+  await updated(context, updating(state, configMap({ data: { a: "2" } })));
+
+  const own = { ...made, manager: "pulumi-kubernetes-mine", operation: "Apply" };
+  expect(applied()[0]?.body).toEqual([
+    { op: "replace", path: "/metadata/managedFields", value: [own, other] },
+    { op: "replace", path: "/metadata/resourceVersion", value: "7" },
+  ]);
 });
 
 const node = (annotations: Record<string, string> = {}): Properties => ({
@@ -135,13 +170,14 @@ it("changes nothing in a preview", async () => {
     creating("kubernetes:core/v1:Secret", { ...configMap(), kind: "Secret" }),
   );
 
-  expect(applied().map(({ query }) => query.dryRun)).toEqual(["All", "All"]);
+  const writes = api.seen.filter(({ method }) => method !== "GET");
+  expect(writes.map(({ query }) => query.dryRun)).toEqual(["All", "All"]);
 });
 
 it("keeps an object that does not get ready, with the reasons", async () => {
   const pod = { ...configMap({ status: { phase: "Pending" } }), kind: "Pod" };
   api.answer = ({ method, path: asked }) =>
-    method === "PATCH" ? (api.objects.set(asked, pod), [201, pod]) : undefined;
+    method === "POST" ? (api.objects.set(`${asked}/it`, pod), [201, pod]) : undefined;
 
   const creation = created(context, {
     ...creating("kubernetes:core/v1:Pod", { ...configMap(), kind: "Pod" }),

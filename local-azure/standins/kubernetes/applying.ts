@@ -6,9 +6,19 @@ import { Cluster } from "./cluster";
 import { Settings } from "./config";
 import { diagnosis } from "./diagnosis";
 import { managerOf } from "./naming";
-import { annotation, bodyOf, idOf, kindOfType, marked, stateOf, titleOf } from "./objects";
+import {
+  annotation,
+  at,
+  bodyOf,
+  idOf,
+  items,
+  kindOfType,
+  marked,
+  stateOf,
+  titleOf,
+} from "./objects";
 import { judgeOf } from "./readiness";
-import { alreadyThere, explained, notThere } from "./refusals";
+import { explained, notThere } from "./refusals";
 import { awaited, timeoutOf } from "./waiting";
 
 export interface Context {
@@ -30,18 +40,16 @@ export async function created(context: Context, request: CreateRequest): Promise
   const { urn, type, inputs, signal } = request;
   const { isPatch } = kindOfType(type);
   const body = bodyOf(inputs, isPatch);
-  const manager = managerOf(urn, inputs, {});
+  const manager = managerOf(inputs, {});
   const live = await cluster
     .onceItCan(
       async () => {
-        const existing = await cluster.find(body, signal);
-        if (existing && !isPatch && !settings.upsertExistingObjects) {
-          throw alreadyThere(existing);
-        }
-        if (!existing && isPatch) {
+        if (isPatch && !(await cluster.find(body, signal))) {
           throw notThere(body);
         }
-        return applied(context, body, inputs, manager, false);
+        return isPatch || settings.upsertExistingObjects
+          ? applied(context, body, inputs, manager, false)
+          : cluster.create(body, { manager: creator });
       },
       signal,
       (why) => connection.progress(urn, why),
@@ -58,15 +66,17 @@ export async function created(context: Context, request: CreateRequest): Promise
  */
 export async function updated(context: Context, request: UpdateRequest): Promise<Properties> {
   const { cluster } = context;
-  const { urn, type, state, news, preview, signal } = request;
+  const { type, state, news, preview, signal } = request;
   const body = bodyOf(news, kindOfType(type).isPatch);
-  const manager = managerOf(urn, news, state);
+  const manager = managerOf(news, state);
   try {
-    if (!(await cluster.find(body, signal))) {
+    const found = await cluster.find(body, signal);
+    if (!found) {
       throw new Error(
         `${titleOf(body)} is gone from the cluster; run "pulumi up --refresh" to make it again`,
       );
     }
+    if (!preview && !kindOfType(type).isPatch) await takeOver(cluster, found, manager);
     const live = await applied(context, body, news, manager, preview);
     return preview
       ? stateOf(live, manager)
@@ -79,12 +89,12 @@ export async function updated(context: Context, request: UpdateRequest): Promise
 /** Tells in a preview what the server would refuse, as far as it can know already. */
 export async function rehearsed(
   context: Context,
-  { urn, type, inputs, signal }: CreateRequest,
+  { type, inputs, signal }: CreateRequest,
 ): Promise<void> {
   const body = bodyOf(inputs, kindOfType(type).isPatch);
   try {
     if (!(await context.cluster.find(body, signal))) {
-      await applied(context, body, inputs, managerOf(urn, inputs, {}), true);
+      await context.cluster.create(body, { manager: creator, dryRun: true });
     }
   } catch (error) {
     const refusal = explained(error, body, "created");
@@ -93,6 +103,22 @@ export async function rehearsed(
       throw refusal;
     }
   }
+}
+
+/** Under which name the official plugin makes objects that must not be there yet. */
+const creator = "pulumi-kubernetes";
+
+/** Gives the fields that were set when the object was made to the name under which they are applied from now on. */
+async function takeOver(cluster: Cluster, live: Properties, manager: string): Promise<void> {
+  const fields = items(at(live, "metadata", "managedFields") ?? []);
+  const isMade = (one: Properties): boolean =>
+    one.manager === creator && one.operation === "Update" && !one.subresource;
+  const isApplied = fields.some((one) => one.manager === manager && one.operation === "Apply");
+  if (isApplied || !fields.some(isMade)) return;
+  await cluster.setManagers(
+    live,
+    fields.map((one) => (isMade(one) ? { ...one, manager, operation: "Apply" } : one)),
+  );
 }
 
 const applied = (

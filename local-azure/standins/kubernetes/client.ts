@@ -46,10 +46,12 @@ export class Unreachable extends Error {
 }
 
 export interface Request {
-  readonly method: "GET" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
-  readonly body?: Properties;
+  readonly body?: unknown;
+  /** @default server-side apply for PATCH, an object for POST */
+  readonly contentType?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -57,7 +59,7 @@ const attempts = 4;
 /** The server itself gives up on a request after 60 s, and says so; a busy one must be let come to that. */
 const silenceLimit = 75_000;
 
-/** Plain requests to one API server; every one of them may be sent twice. */
+/** Plain requests to one API server; every one of them but a POST may be sent twice. */
 export class Client {
   private readonly agent: https.Agent;
 
@@ -80,7 +82,7 @@ export class Client {
         return await this.once(request);
       } catch (error) {
         const again =
-          (error instanceof Unreachable && error.isPassing) ||
+          (error instanceof Unreachable && error.isPassing && request.method !== "POST") ||
           (error instanceof Refused && [429, 503, 504].includes(error.code));
         if (!again || request.signal?.aborted || attempt === attempts) {
           throw error;
@@ -97,7 +99,14 @@ export class Client {
     this.agent.destroy();
   }
 
-  private once({ method, path, query = {}, body, signal }: Request): Promise<Properties> {
+  private once({
+    method,
+    path,
+    query = {},
+    body,
+    contentType = method === "PATCH" ? "application/apply-patch+yaml" : "application/json",
+    signal,
+  }: Request): Promise<Properties> {
     const { server, headers } = this.access;
     const url = new URL(server.pathname.replace(/\/$/, "") + path, server);
     for (const [key, value] of Object.entries(query)) {
@@ -105,7 +114,7 @@ export class Client {
         url.searchParams.set(key, value);
       }
     }
-    const payload = body && JSON.stringify(body);
+    const payload = body === undefined ? undefined : JSON.stringify(body);
     return new Promise((resolve, reject) => {
       const request = https.request(url, {
         method,
@@ -116,7 +125,7 @@ export class Client {
           ...headers,
           accept: "application/json",
           ...(payload && {
-            "content-type": "application/apply-patch+yaml",
+            "content-type": contentType,
             "content-length": Buffer.byteLength(payload),
           }),
         },

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { Properties } from "../protocol/values";
+import { Properties, Value } from "../protocol/values";
 import { Access, Client, Refused, Unreachable } from "./client";
 import { Discovery, UnknownKind } from "./discovery";
-import { nameOf, namespaceOf, text } from "./objects";
+import { at, nameOf, namespaceOf, text } from "./objects";
 import { Resolve } from "./redirect";
 
 /** How an object is applied. */
@@ -30,7 +30,12 @@ export class Cluster {
     this.discovery = new Discovery(client);
   }
 
-  /** @throws Unreachable when nothing answers there */
+  /**
+   * As the official plugin, takes an API for unreachable whose OpenAPI documents it does not get, for whatever
+   * reason: also one that refuses the credentials or is not ready.
+   *
+   * @throws Unreachable
+   */
   static async reached(
     access: Access,
     namespace: string,
@@ -38,13 +43,14 @@ export class Cluster {
   ): Promise<Cluster> {
     const client = new Client(access, resolve);
     try {
-      await client.get("/version");
+      await client.get("/openapi/v3");
     } catch (error) {
-      // Whoever refuses is there, and says at the first object what it does not like.
-      if (!(error instanceof Refused)) {
-        client.close();
-        throw error;
-      }
+      client.close();
+      if (!(error instanceof Refused)) throw error;
+      throw new Unreachable(
+        `the Kubernetes API at ${access.server.origin} cannot be used: ${error.message} (${error.code})`,
+        { cause: error },
+      );
     }
     return new Cluster(client, namespace);
   }
@@ -72,6 +78,31 @@ export class Cluster {
         dryRun: dryRun ? "All" : undefined,
       },
       body: object,
+    });
+  }
+
+  /** Makes an object that must not be there yet. */
+  async create(object: Properties, { manager, dryRun }: Omit<Applying, "force">): Promise<Properties> {
+    const path = await this.pathOf(object);
+    return this.client.request({
+      method: "POST",
+      path: path.slice(0, path.lastIndexOf("/")),
+      query: { fieldManager: manager, dryRun: dryRun ? "All" : undefined },
+      body: object,
+    });
+  }
+
+  /** Replaces the record of who manages which fields, unless the object has changed since it was read. */
+  async setManagers(live: Properties, managedFields: Value): Promise<Properties> {
+    const resourceVersion = at(live, "metadata", "resourceVersion");
+    return this.client.request({
+      method: "PATCH",
+      path: await this.pathOf(live),
+      contentType: "application/json-patch+json",
+      body: [
+        { op: "replace", path: "/metadata/managedFields", value: managedFields },
+        { op: "replace", path: "/metadata/resourceVersion", value: resourceVersion },
+      ],
     });
   }
 

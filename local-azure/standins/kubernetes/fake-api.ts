@@ -91,7 +91,7 @@ export class FakeApi {
   }
 
   private stored({ method, path, query, body }: Seen): readonly [number, Properties] {
-    if (path === "/version") {
+    if (path === "/version" || path === "/openapi/v3") {
       return [200, {}];
     }
     if (path === "/api/v1") {
@@ -108,7 +108,20 @@ export class FakeApi {
         },
       ];
     }
+    if (method === "POST") {
+      const place = `${path}/${String((body?.metadata as Properties).name)}`;
+      if (this.objects.has(place)) {
+        return [409, { reason: "AlreadyExists", message: `${place} already exists` }];
+      }
+      if (query.dryRun === undefined) {
+        this.objects.set(place, body!);
+      }
+      return [201, body!];
+    }
     const found = this.objects.get(path);
+    if (method === "PATCH" && Array.isArray(body)) {
+      return [200, found!];
+    }
     if (method === "PATCH") {
       const made = { ...found, ...body, status: found?.status };
       if (query.dryRun === undefined) {

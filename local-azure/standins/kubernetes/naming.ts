@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { CheckRequest } from "../protocol";
 import { isProperties, isUnknown, Properties } from "../protocol/values";
 import { annotation, managerKey, nameOf, text } from "./objects";
@@ -7,13 +7,13 @@ const digest = (of: string | Uint8Array): string =>
   createHash("sha256").update(of).digest("hex").slice(0, 8);
 
 /**
- * Under which name a resource's fields are applied: its own, so that no two resources undo each
- * other's.
+ * Under which name a resource's fields are applied. As with the official plugin, it is another one whenever the
+ * state knows none: whoever makes an object again meets the fields of whoever made it before.
  */
-export const managerOf = (urn: string, inputs: Properties, state: Properties): string =>
+export const managerOf = (inputs: Properties, state: Properties): string =>
   annotation(inputs, "patchFieldManager") ||
   text(state[managerKey]) ||
-  `pulumi-kubernetes-${digest(urn)}`;
+  `pulumi-kubernetes-${randomBytes(4).toString("hex")}`;
 
 const autonamed = "pulumi.com/autonamed";
 

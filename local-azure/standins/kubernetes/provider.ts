@@ -19,6 +19,7 @@ import { checkConfig, diffConfig, Settings, settingsFrom } from "./config";
 import { deleted, relinquished } from "./deletion";
 import { diagnosis } from "./diagnosis";
 import { difference } from "./diff";
+import { accessFrom } from "./kubeconfig";
 import { managerOf } from "./naming";
 import { kindOfType, marked, normalised, partsOfId, stateOf, titleOf } from "./objects";
 import { judgeOf } from "./readiness";
@@ -36,6 +37,7 @@ export class KubernetesProvider implements ResourceProvider {
   constructor(
     private readonly connection: Connection,
     private readonly resolve: Resolve | undefined,
+    private readonly accessOf = accessFrom,
   ) {}
 
   checkConfig = ({ news }: CheckRequest): CheckResult => checkConfig(news);
@@ -44,10 +46,14 @@ export class KubernetesProvider implements ResourceProvider {
 
   async configure(config: Properties): Promise<void> {
     this.settings = settingsFrom(config);
-    this.reach = new Reach(this.settings, this.resolve);
+    this.reach = new Reach(this.settings, this.resolve, this.accessOf);
+    await this.reach.tried();
   }
 
   async check(request: CheckRequest): Promise<CheckResult> {
+    if (this.settings.skipUpdateUnreachable && !(await this.reach.clusterIfThere())) {
+      return { inputs: request.olds };
+    }
     return checked(request, {
       namespace: () => this.reach.namespace(),
       discovery: async () => (await this.reach.cluster()).discovery,
@@ -82,7 +88,7 @@ export class KubernetesProvider implements ResourceProvider {
     if (!live) {
       return undefined;
     }
-    const manager = managerOf(urn, inputs, state);
+    const manager = managerOf(inputs, state);
     const now = stateOf(live, manager);
     if (Object.keys(inputs).length === 0) {
       const { status: _status, ...wanted } = normalised(live);
@@ -127,7 +133,7 @@ export class KubernetesProvider implements ResourceProvider {
     const object = { ...kind, ...inputs, metadata: { ...partsOfId(id) } };
     try {
       if (isPatch) {
-        await relinquished(cluster, object, managerOf(urn, inputs, state));
+        await relinquished(cluster, object, managerOf(inputs, state));
       } else {
         await deleted(cluster, object, inputs, {
           signal,

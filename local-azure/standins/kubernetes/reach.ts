@@ -1,4 +1,4 @@
-import { Access } from "./client";
+import { Access, Unreachable } from "./client";
 import { Cluster, isUnreachable } from "./cluster";
 import { Settings } from "./config";
 import { accessFrom } from "./kubeconfig";
@@ -18,14 +18,24 @@ export class Reach {
   constructor(
     private readonly settings: Settings,
     private readonly resolve: Resolve | undefined,
+    private readonly accessOf = accessFrom,
   ) {}
 
   /** Asked once: whether there is a cluster does not change in the midst of a run. */
   cluster(): Promise<Cluster> {
-    this.reached ??= this.namespace().then(async (namespace) =>
-      Cluster.reached(await this.credentials(), namespace, this.resolve),
-    );
+    this.reached ??= this.namespace()
+      .then(async (namespace) =>
+        Cluster.reached(await this.credentials(), namespace, this.resolve),
+      )
+      .catch((error: Error) => {
+        throw isUnreachable(error) ? error : new Unreachable(error.message, { cause: error });
+      });
     return this.reached;
+  }
+
+  /** Asks whether there is a cluster, before anything else is. */
+  async tried(): Promise<void> {
+    await this.clusterOrError();
   }
 
   /** For previews, which have to do without a cluster that is not there yet. */
@@ -51,8 +61,8 @@ export class Reach {
       return { verdict: "keep", why };
     }
     throw new Error(
-      `${message}. If the cluster was deleted, set deleteUnreachable on the provider, and its ` +
-        `objects leave the state`,
+      `${message}. Nothing was forgotten; run this again when the API answers. If the cluster was deleted, run it ` +
+        `with PULUMI_K8S_DELETE_UNREACHABLE=true, and its objects leave the state`,
     );
   }
 
@@ -62,7 +72,7 @@ export class Reach {
   }
 
   private credentials(): Promise<Access> {
-    this.access ??= accessFrom(this.settings.kubeconfig, this.settings);
+    this.access ??= this.accessOf(this.settings.kubeconfig, this.settings);
     return this.access;
   }
 

@@ -17,7 +17,7 @@ function withoutContents(message: string, object: Properties): string {
 }
 
 /** A create that would take over somebody else's object. */
-export const alreadyThere = (object: Properties): Error =>
+const alreadyThere = (object: Properties): Error =>
   new Error(
     `${titleOf(object)} exists already, and it is not of this resource. If Pulumi shall ` +
       `manage it, "pulumi import" it; to change some of its fields only, use its Patch resource; ` +
@@ -38,6 +38,7 @@ export function explained(error: unknown, object: Properties, verb: string): unk
     return error;
   }
   const title = titleOf(object);
+  if (error.reason === "AlreadyExists") return alreadyThere(object);
   if (error.code === 409 && error.causes.some(({ reason }) => reason === "FieldManagerConflict")) {
     const fields = error.causes.map(({ field, message }) => `${text(field)} (${text(message)})`);
     return new Error(
