@@ -1,5 +1,5 @@
 module.exports = {
-  testMatch: ["tests", "local-azure", "kube-proxy"].map((folder) => `<rootDir>/${folder}/**/*.test.ts`),
+  testMatch: ["tests", "local-azure", "kube-proxy", "recover"].map((folder) => `<rootDir>/${folder}/**/*.test.ts`),
   transform: { "\\.ts$": "<rootDir>/tests/transpile.cjs" },
   modulePathIgnorePatterns: ["<rootDir>/.local-azure/"],
   // Jest would leave a core to others; but much of a test's time goes by in the processes that it awaits.

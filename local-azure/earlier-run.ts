@@ -2,10 +2,16 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import type { Progress } from "./progress";
 import type { PulumiOptions } from "./pulumi";
-import type { Stack } from "./recovery";
 import { endRunsIn, enginesLeftIn, isPulumi } from "./run-processes";
 import { Interrupted } from "./trouble";
+
+export interface Stack {
+  readonly stack: string;
+  readonly project: string;
+  readonly progress?: Progress;
+}
 
 const patience = 120_000;
 

@@ -1,6 +1,8 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 
+import { recover } from "../recover/recover";
+import { summaryOf } from "../recover/summary";
 import { type Address, type Attachment, endpointOf } from "./attachment";
 import { damageOf } from "./checkpoint";
 import { decide } from "./decisions";
@@ -10,7 +12,7 @@ import { writeWhole } from "./files";
 import { passphraseOf } from "./passphrase";
 import type { Progress } from "./progress";
 import { type Ended, operate, pulumi, type PulumiOptions } from "./pulumi";
-import { settlePending } from "./recovery";
+import { account } from "./resource-manager/ids";
 import { projectOf, writeConfig } from "./stack-config";
 import { Trouble } from "./trouble";
 
@@ -65,8 +67,24 @@ export class Rehearsal {
     await endEarlierRun(rehearsal.#engine, { ...rehearsal.place, stack, progress });
     await rehearsal.#init();
     await rehearsal.configure(settings);
-    await settlePending(rehearsal.#engine, { ...rehearsal.place, stack, progress });
+    await rehearsal.#recover();
     return rehearsal;
+  }
+
+  /** Takes up what an earlier run created and could not record, by the code of `npm run recover`. */
+  async #recover(): Promise<void> {
+    const { state, stack, progress, signal } = this.options;
+    const recovery = await recover({
+      stack,
+      pulumi: (args) => pulumi(args, this.#engine),
+      configFile: this.place.config,
+      copies: join(state, "recovered"),
+      subscription: async () => account.subscriptionId,
+      onlyAfterFailure: true,
+      progress,
+      signal,
+    });
+    for (const line of summaryOf(recovery)) progress?.line(line);
   }
 
   /** Changes the settings that are above those of the stack's file. */

@@ -14,8 +14,12 @@ const oldestNode = 20;
 const programNode = 22; // @pulumi/pulumi needs it.
 const wait = "typically 30 s to 2 min";
 
-/** Commands that read what they are given, and need nothing but packages. */
-const readers = ["trace", "compare"];
+/** Commands that need nothing but packages, and where they are. */
+const others = {
+  trace: "kube-proxy/cli.ts",
+  compare: "kube-proxy/cli.ts",
+  recover: "recover/cli.ts",
+};
 
 /** The folder of built programs; undefined for a user who has no home. */
 function cacheFolder() {
@@ -101,7 +105,7 @@ async function missing(command) {
     );
   }
   const unusable = cacheProblem();
-  if (readers.includes(command)) return problems;
+  if (command in others) return problems;
   if (unusable !== undefined) problems.push(unusable);
   if (!has("tar")) problems.push("tar is missing: apt-get install tar");
   if (command !== "stop" && !cachedTools() && !has("go") && !(await reachesDownloads())) {
@@ -196,7 +200,7 @@ function findNode() {
 
 /** Runs the commands proper, passing on signals and its verdict. */
 function handOver(node, args) {
-  const cli = readers.includes(args[0]) ? "kube-proxy/cli.ts" : "local-azure/cli.ts";
+  const cli = others[args[0]] ?? "local-azure/cli.ts";
   const words = ["-r", "./local-azure/compiled.cjs", cli, ...args];
   const compiled = cache === undefined ? {} : { ZONED_COMPILED: path.join(cache, "compiled") };
   const env = { ...process.env, ...compiled };

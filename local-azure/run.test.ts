@@ -85,15 +85,17 @@ it("hands over to the Node among the packages, with arguments and verdict", () =
   expect(status).toBe(7);
 });
 
-it.each(["trace", "compare"])("asks for nothing but packages when it only has to %s", (command) => {
+it.each([
+  ["trace", "kube-proxy/cli.ts"],
+  ["compare", "kube-proxy/cli.ts"],
+  ["recover", "recover/cli.ts"],
+])("asks for nothing but packages when it only has to %s", (command, file) => {
   rmSync(cache, { recursive: true });
   installed();
 
   const { status, stdout } = run([command, "--json", "dumps"], mkdtempSync(join(root, "empty-")));
 
-  expect(stdout).toBe(
-    `runs -r ./local-azure/compiled.cjs kube-proxy/cli.ts ${command} --json dumps\n`,
-  );
+  expect(stdout).toBe(`runs -r ./local-azure/compiled.cjs ${file} ${command} --json dumps\n`);
   expect(status).toBe(0);
 });
 

@@ -1,0 +1,218 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+import { type Attachment, endpointOf } from "../../local-azure/attachment";
+import { endDaemon, ensureDaemon, runningDaemon } from "../../local-azure/daemons";
+import { passphraseOf } from "../../local-azure/passphrase";
+import { Progress } from "../../local-azure/progress";
+import { environmentOf } from "../../local-azure/pulumi";
+import { checkout, Rehearsal, type Run } from "../../local-azure/rehearsal";
+import type { LoggedRequest } from "../../local-azure/resource-manager/request-log";
+import { unchanged, well } from "./local-cloud";
+
+jest.setTimeout(600_000);
+
+/** Nothing but Azure's resources is of interest here, so the add-ons are the smallest. */
+const small = { cni: "flannel", diskDriver: false, storageClasses: false };
+const machinesOnly = { ...small, cloudProvider: false };
+
+let state: string;
+let azure: Attachment;
+beforeEach(async () => {
+  state = mkdtempSync(join(tmpdir(), "zoned-recover-"));
+  await startAzure();
+});
+afterEach(async () => {
+  await endDaemon(state);
+  rmSync(state, { recursive: true, force: true, maxRetries: 5 });
+});
+
+const binaries = () => process.env["ZONED_BINARIES"]!;
+
+async function startAzure(): Promise<void> {
+  const signal = new AbortController().signal;
+  azure = await ensureDaemon({ state, binaries: binaries() }, new Progress(), signal);
+}
+
+/** As `npm start` opens a stack, with what it recovers. */
+const open = (stack: string, settings: Record<string, unknown>) =>
+  Rehearsal.open({ state, stack, settings, azure, binaries: binaries() });
+
+async function ask(method: string, path: string, body?: unknown): Promise<Response> {
+  return fetch(`${endpointOf(azure.ports)}${path}`, {
+    method,
+    headers: { authorization: "Bearer test", "content-type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+}
+
+/** Lets the creation of these types take so many seconds, and nothing else any time. */
+async function takingTime(seconds: Record<string, number>): Promise<void> {
+  const times = Object.entries(seconds).map(([type, create]) => [type, { create: create * 1e6 }]);
+  await ask("PUT", "/local/durations", { factor: 1e-6, seconds: Object.fromEntries(times) });
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await sleep(50);
+}
+
+const requests = async () =>
+  (await (await ask("GET", "/local/requests")).json()) as LoggedRequest[];
+
+const inCloud = (): { id: string; type: string; body: { provisioningState?: string } }[] => {
+  const { resources } = JSON.parse(readFileSync(join(state, "cloud.json"), "utf8"));
+  return resources;
+};
+
+const isBeingCreated = (pattern: RegExp) =>
+  inCloud().some(({ id, body }) => pattern.test(id) && body.provisioningState === "Creating");
+
+/** Kills a process and all that it started, as nothing but the kernel's out-of-memory killer does. */
+function killTree(pid: number): void {
+  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/status`, "utf8"))?.[1];
+      if (Number(parent) === pid) killTree(Number(name));
+    } catch {
+      // It has ended since.
+    }
+  }
+  process.kill(pid, "SIGKILL");
+}
+
+function killEngine(stack: string): void {
+  const locks = join(state, "backend", ".pulumi", "locks", "organization", "zoned", stack);
+  const [lock] = readdirSync(locks).filter((name) => name.endsWith(".json"));
+  killTree((JSON.parse(readFileSync(join(locks, lock!), "utf8")) as { pid: number }).pid);
+}
+
+async function killAzure(): Promise<void> {
+  process.kill(runningDaemon(state)!.pid, "SIGKILL");
+  await until(async () => runningDaemon(state) === undefined);
+}
+
+interface Exported {
+  deployment: {
+    resources: { id?: string; type: string; delete?: boolean }[];
+    pending_operations?: unknown[];
+  };
+}
+
+/** Ids by which the state knows something in Azure, and those that Azure has; both sorted. */
+async function ids(stack: Rehearsal): Promise<{ known: string[]; inAzure: string[] }> {
+  const { deployment } = (await stack.stackExport()) as Exported;
+  expect(deployment.pending_operations ?? []).toEqual([]);
+  const known = deployment.resources.filter(({ type }) => type.startsWith("azure-native:"));
+  return {
+    known: known.map(({ id }) => id!.toLowerCase()).sort(),
+    inAzure: inCloud()
+      // Disks come with their machines.
+      .filter(({ type }) => !/\/disks$/i.test(type))
+      .map(({ id }) => id.toLowerCase())
+      .sort(),
+  };
+}
+
+async function agrees(stack: Rehearsal): Promise<void> {
+  const { known, inAzure } = await ids(stack);
+  expect(known).toEqual(inAzure);
+}
+
+/** `npm run recover` as somebody runs it whose pulumi, backend and Azure are these. */
+async function recoverCommand(stack: Rehearsal, name: string, ...flags: string[]) {
+  const passphrase = passphraseOf(state);
+  const env = environmentOf({ state, binaries: binaries(), program: checkout, passphrase, azure });
+  const path = [binaries(), dirname(process.execPath), process.env["PATH"]].join(delimiter);
+  const words = ["-r", "ts-node/register/transpile-only", "recover/cli.ts", "recover"];
+  const options = ["--stack", name, "--config-file", stack.place.config];
+  const copies = ["--copies", join(state, "copies")];
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [...words, ...options, ...copies, ...flags],
+    { cwd: checkout, env: { ...env, PATH: path }, maxBuffer: 64e6 },
+  );
+  return stdout;
+}
+
+it("takes up what Azure accepted before the connection was lost, in the group and at the subscription", async () => {
+  const before = await open("dev", small);
+  await takingTime({
+    "Microsoft.Network/publicIPAddresses": 600,
+    "Microsoft.Authorization/roleDefinitions": 600,
+  });
+  const up = before.up();
+  const hasRole = () => inCloud().some(({ type }) => /roleDefinitions$/i.test(type));
+  await until(async () => isBeingCreated(/-api$/) && hasRole());
+  await killAzure();
+  expect((await up).code).not.toBe(0);
+  await startAzure();
+
+  const after = await open("dev", small);
+  well(await after.up());
+
+  await agrees(after);
+  unchanged(await after.up());
+  well(await after.destroy());
+  expect(inCloud()).toEqual([]);
+});
+
+/** A rolling replacement whose engine is killed while Azure makes the new VM of the first machine. */
+async function killedWhileReplacing(): Promise<Rehearsal> {
+  const stack = await open("prod", machinesOnly);
+  well(await stack.up());
+  await stack.configure({ ...machinesOnly, imageVersion: "24.04.202608110" });
+  await takingTime({ "Microsoft.Compute/virtualMachines": 10 });
+  const up: Promise<Run> = stack.up();
+  await until(async () => isBeingCreated(/\/virtualMachines\/zoned-prod-cp-1$/));
+  killEngine("prod");
+  expect((await up).code).not.toBe(0);
+  await takingTime({});
+  return stack;
+}
+
+const vms = (all: readonly LoggedRequest[]) =>
+  all
+    .filter(({ id, method }) => /\/virtualMachines\/[^/]+$/.test(id) && method !== "GET")
+    .map(({ method, id }) => `${method} ${id.split("/").at(-1)}`);
+
+const rolled = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"].flatMap((name) => [
+  `DELETE zoned-prod-${name}`,
+  `PUT zoned-prod-${name}`,
+]);
+
+it("goes on with a replacement whose engine was killed, by npm start", async () => {
+  await killedWhileReplacing();
+
+  const after = await open("prod", { ...machinesOnly, imageVersion: "24.04.202608110" });
+  well(await after.up());
+
+  await agrees(after);
+  expect(vms(await requests()).slice(6)).toEqual(rolled);
+  unchanged(await after.up());
+});
+
+it("goes on with a replacement whose engine was killed, by npm run recover and pulumi up", async () => {
+  const stack = await killedWhileReplacing();
+  rmSync(join(state, "backend", ".pulumi", "locks"), { recursive: true });
+  const asIs = await stack.stackExport();
+
+  const plan = await recoverCommand(stack, "prod", "--dry-run");
+  expect(plan).toContain("zoned-prod-cp-1-vm");
+  expect(await stack.stackExport()).toEqual(asIs);
+
+  const said = await recoverCommand(stack, "prod");
+  expect(said).toMatch(/in Azure, and now in the state: zoned-prod-cp-1-vm\n/);
+  const copy = /the state as it was: (.*)/.exec(said)![1]!;
+  expect(JSON.parse(readFileSync(copy, "utf8"))).toEqual(asIs);
+  expect(statSync(copy).mode & 0o777).toBe(0o600);
+  well(await stack.up());
+
+  await agrees(stack);
+  expect(vms(await requests()).slice(6)).toEqual(rolled);
+  unchanged(await stack.up());
+  expect(await recoverCommand(stack, "prod")).toContain("nothing to recover");
+});
