@@ -13,7 +13,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const ending = () =>
   endEarlierRun(
     { binaries: "", state: folder, program: folder, passphrase: "" },
-    { stack: "dev", project: "zoned", checkpoint: "", config: "" },
+    { stack: "dev", project: "zoned" },
   );
 
 describe("an engine's lock that was left", () => {
