@@ -151,19 +151,6 @@ const stages = [
     selector: { matchExpressions: [notDeleted, jq(".status.phase", "In", "Pending")] },
     ...statusPatch(podRunning),
   }),
-  // Of a node that is silent the node controller says so of its pods; a kubelet that is back says otherwise.
-  stage("pod-is-ready-again", "Pod", {
-    selector: {
-      matchExpressions: [
-        notDeleted,
-        jq(".status.phase", "In", "Running"),
-        jq(readyStatus, "NotIn", "True"),
-      ],
-    },
-    ...statusPatch(
-      ["conditions:", ...conditionsTemplate(["ContainersReady", "Ready"], "True")].join("\n"),
-    ),
-  }),
   stage("job-pod-ends", "Pod", {
     selector: {
       matchExpressions: [
