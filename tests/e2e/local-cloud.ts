@@ -65,6 +65,16 @@ export class LocalCloud {
     await this.ask("DELETE", `/local/machines/${this.clusterName}-${machine}/sick`);
   }
 
+  /** Runs the `pulumi config` command of this kind that a message names, word by word; returns it. */
+  async obey(message: string, kind: RegExp): Promise<string> {
+    const command = new RegExp(`pulumi (${kind.source})`).exec(message)?.[1];
+    if (command === undefined) throw new Error(`no command ${kind} in:\n${message}`);
+    const words = [...command.split(" "), "--config-file", this.stack.place.config];
+    const { code, stderr } = await this.stack.command(...words);
+    if (code !== 0) throw new Error(`pulumi ${command} ended with ${code}: ${stderr}`);
+    return command;
+  }
+
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
   inGroup(method: string, path: string, body?: unknown): Promise<unknown> {
     const group = `${subscriptionPath}/resourceGroups/${this.clusterName}`;
