@@ -1,3 +1,5 @@
+import { join } from "node:path";
+
 import { environmentOf } from "./pulumi";
 
 const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5 };
@@ -52,3 +54,16 @@ it("sets no proxy where no local Azure runs", () => {
 
   expect(environmentOf(options)).not.toHaveProperty("HTTPS_PROXY");
 });
+
+it.each(["/tmp/zoned ü x", "/tmp/100%20 #1?", "/tmp/it's"])(
+  "names the engine's state in %s by a URL that leads there",
+  (state) => {
+    const { PULUMI_BACKEND_URL = "" } = environmentOf({
+      ...{ binaries: "", program: "", passphrase: "" },
+      state,
+    });
+
+    expect(decodeURIComponent(new URL(PULUMI_BACKEND_URL).pathname)).toBe(join(state, "backend"));
+    expect(PULUMI_BACKEND_URL).not.toMatch(/[?#]/);
+  },
+);

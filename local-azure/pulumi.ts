@@ -59,7 +59,8 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
     // The language host runs the `node` it finds first.
     PATH: [binaries, dirname(process.execPath), process.env.PATH].join(delimiter),
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --require ${JSON.stringify(endWithEngine)}`,
-    PULUMI_BACKEND_URL: `file://${join(state, "backend")}`,
+    // What else a folder's name may have, the engine takes as it is.
+    PULUMI_BACKEND_URL: `file://${join(state, "backend").replaceAll(/[%?#]/g, encodeURIComponent)}`,
     PULUMI_HOME: join(state, "pulumi-home"),
     PULUMI_CONFIG_PASSPHRASE: passphrase,
     PULUMI_SKIP_UPDATE_CHECK: "true",
