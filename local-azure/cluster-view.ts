@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 import { parse, stringify } from "yaml";
@@ -50,7 +50,11 @@ export function reachableHere(kubeconfig: string, { host, port }: Address): stri
 export async function nodesOf(binaries: string, kubeconfig: string): Promise<readonly KubeNode[]> {
   const { stdout } = await promisify(execFile)(
     join(binaries, "kubectl"),
-    ["--kubeconfig", kubeconfig, "get", "nodes", "--output", "json", "--request-timeout", "20s"],
+    [
+      // By default it keeps what it learns of the API in the user's home, where npm stop leaves it.
+      ...["--cache-dir", join(dirname(kubeconfig), "kubectl-cache"), "--kubeconfig", kubeconfig],
+      ...["get", "nodes", "--output", "json", "--request-timeout", "20s"],
+    ],
     { maxBuffer: 64e6 },
   );
   return (JSON.parse(stdout) as { items: KubeNode[] }).items;

@@ -55,6 +55,7 @@ export function makeFolder(path: string, mode = 0o700): void {
 
 const reasons: Readonly<Record<string, string>> = {
   EACCES: "this user may not read and write there",
+  EEXIST: "it is a file",
   ELOOP: "its symbolic links lead in a circle",
   ENAMETOOLONG: "its name is too long",
   ENOENT: "no folder can be made there",

@@ -24,6 +24,12 @@ it("takes the user's own, also an empty one, and from a file", () => {
   expect(passphraseOf(state, { PULUMI_CONFIG_PASSPHRASE_FILE: file })).toBe("hunter2");
 });
 
+it("says of a file that cannot be read where it was named", () => {
+  expect(() => passphraseOf(state, { PULUMI_CONFIG_PASSPHRASE_FILE: "/nowhere/it" })).toThrow(
+    /^PULUMI_CONFIG_PASSPHRASE_FILE names \/nowhere\/it, which cannot be read \(ENOENT/,
+  );
+});
+
 it("refuses another than the first, and says how to go on", () => {
   passphraseOf(state, { PULUMI_CONFIG_PASSPHRASE: "right" });
 

@@ -9,7 +9,14 @@ import { Trouble } from "./trouble";
 function fromEnvironment(env: NodeJS.ProcessEnv): string | undefined {
   const { PULUMI_CONFIG_PASSPHRASE: text, PULUMI_CONFIG_PASSPHRASE_FILE: file } = env;
   if (text !== undefined) return text;
-  return file === undefined ? undefined : readFileSync(file, "utf8").trim();
+  try {
+    return file === undefined ? undefined : readFileSync(file, "utf8").trim();
+  } catch (error) {
+    throw new Trouble(
+      `PULUMI_CONFIG_PASSPHRASE_FILE names ${file}, which cannot be read (${(error as Error).message}): ` +
+        "name the file with the passphrase, or unset it for one that the rehearsal makes itself",
+    );
+  }
 }
 
 /**

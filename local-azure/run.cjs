@@ -75,7 +75,7 @@ const has = (name) =>
     });
 
 function cachedTools() {
-  const names = cacheProblem() === undefined ? fs.readdirSync(cache) : [];
+  const names = fs.readdirSync(cache);
   return ["kubernetes-", "etcd-", "kwok-"].every((stem) =>
     names.some((name) => name.startsWith(stem) && !name.endsWith(".lock")),
   );
@@ -106,9 +106,9 @@ async function missing(command) {
   }
   const unusable = cacheProblem();
   if (command in others) return problems;
-  if (unusable !== undefined) problems.push(unusable);
   if (!has("tar")) problems.push("tar is missing: apt-get install tar");
-  if (command !== "stop" && !cachedTools() && !has("go") && !(await reachesDownloads())) {
+  if (unusable !== undefined) problems.push(unusable);
+  else if (command !== "stop" && !cachedTools() && !has("go") && !(await reachesDownloads())) {
     problems.push(
       "the programs of a control plane can neither be downloaded (get.pulumi.com, dl.k8s.io and github.com do not all answer) " +
         "nor be built, since Go is missing: a network that reaches them, or Go with a module proxy (https://go.dev/dl, or apt-get install golang-go)",

@@ -160,7 +160,7 @@ asRoot("says that this user may not write there", () => {
 
 it("removes all that a rehearsal puts there, and the folder", () => {
   takeFolder(state);
-  hold("up-12-345.log", "Pulumi.dev.yaml", draft, "cloud.json.new", "command.lock");
+  hold("up-12-345.log", "Pulumi.dev.yaml", "kubectl-cache", draft, "cloud.json.new", "command.lock");
 
   expect(clearFolder(state)).toEqual([]);
   expect(existsSync(state)).toBe(false);

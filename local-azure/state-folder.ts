@@ -50,6 +50,7 @@ const own = pattern(
   "[^/]+\\.decisions\\.json",
   "adopted\\.json",
   "kubeconfig(-[^/]+)?",
+  "kubectl-cache",
   "[a-z]+-\\d+-\\d+\\.(events|log)",
 );
 
