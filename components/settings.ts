@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import { Problem, sentence, unknownNames } from "./settings/problem";
-import { readKubeadm, readPools, readTexts } from "./settings/read";
+import { readBoolean, readJson, readKubeadm, readNumber, readPools, readTexts } from "./settings/read";
 import { problems } from "./settings/rules";
 import { readServicePrincipal } from "./settings/service-principal";
 import { warnings } from "./settings/warnings";
@@ -100,9 +100,9 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
   };
   const text = (key: string): string => config.get(name(key))?.trim() ?? "";
   const choice = <T extends string>(key: string): T => text(key) as T;
-  const number = (key: string): number => config.requireNumber(name(key));
-  const yes = (key: string): boolean => config.requireBoolean(name(key));
-  const json = (key: string): unknown => config.getObject<unknown>(name(key)) ?? undefined;
+  const number = (key: string): number => readNumber(key, text(key), report);
+  const yes = (key: string): boolean => readBoolean(key, text(key), report);
+  const json = (key: string): unknown => readJson(text(key));
   const texts = (key: string): string[] => readTexts(key, json(key) ?? [], report);
 
   const zones = texts("zones");
@@ -152,8 +152,8 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
 }
 
 /**
- * This stack's settings. Pulumi.yaml has their types and defaults; what it cannot say is checked
- * here, all at once.
+ * This stack's settings. Pulumi.yaml has their defaults and explains them; what is wrong is found
+ * here, types included, and told all at once.
  */
 export function loadSettings(config = new pulumi.Config()): Settings {
   const unreadable: Problem[] = [];

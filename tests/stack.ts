@@ -9,7 +9,6 @@ import { loadSettings, Settings } from "../components/settings";
 export type Values = Record<string, unknown>;
 
 interface Declared {
-  readonly type: string;
   readonly default: unknown;
   readonly description: string;
   readonly secret?: boolean;

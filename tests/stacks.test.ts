@@ -1,7 +1,10 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
 import * as pulumi from "@pulumi/pulumi";
 
 import { machinesOf } from "../components/topology";
-import { access, complaints, declared, settingsWith, stackFile, stackValues } from "./stack";
+import { access, complaints, declared, root, settingsWith, stackFile, stackValues } from "./stack";
 
 beforeEach(() => {
   jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
@@ -20,13 +23,17 @@ const shapeOf = (stack: string) => {
 };
 
 describe("Pulumi.yaml", () => {
+  const text = readFileSync(join(root, "Pulumi.yaml"), "utf8");
+
   it.each(Object.entries(declared))(
-    "gives %s a type, a default of it and an explanation",
-    (_, setting) => {
-      const { type, default: value } = setting;
-      const types: Record<string, string> = { array: "object", integer: "number" };
-      expect(typeof value).toBe(types[type] ?? type);
-      expect(Array.isArray(value)).toBe(type === "array");
+    "gives %s a type in words, a default of it and an explanation",
+    (name, setting) => {
+      const value = setting.default;
+      const types: Record<string, string> = { number: "integer", object: "object" };
+      const type = Array.isArray(value) ? "array" : (types[typeof value] ?? typeof value);
+      expect(text).toMatch(new RegExp(`^  ${name}: # ${type}( of (string|object)s)?$`, "m"));
+      // The engine would stop at the first value of another type, and say neither value nor command.
+      expect(setting).not.toHaveProperty("type");
       expect(setting.description).toMatch(/^[A-Z0-9a-z].{40,}[.;]?/s);
       // The engine would ask every stack for an encrypted value of its own.
       expect(setting.secret).toBeUndefined();

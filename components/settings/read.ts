@@ -1,5 +1,5 @@
 import type { KubeadmExtras, Taint, WorkerPool } from "../settings";
-import { entry, found, Problem, toRemove, unknownNames, wants } from "./problem";
+import { entry, found, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
 
 /** Takes what is wrong with lists and maps, which Pulumi's schema does not type to the end. */
 type Report = Problem[];
@@ -7,10 +7,43 @@ type Report = Problem[];
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** A number; 1 in place of what is none, so that nothing else is said about it. */
+export function readNumber(key: string, text: string, problems: Report): number {
+  const number = text === "" ? NaN : Number(text);
+  if (Number.isFinite(number)) return number;
+  problems.push({ key, is: found(text), expected: "a number", mend: toRemove(key) });
+  return 1;
+}
+
+export function readBoolean(key: string, text: string, problems: Report): boolean {
+  if (text === "true" || text === "false") return text === "true";
+  const meant = !/^(no?|f|off|false|0)$/i.test(text);
+  problems.push(wants(key, text, "true or false", meant));
+  return meant;
+}
+
+/** What `pulumi config set --path` or a stack's file has put together; else the text as it is. */
+export function readJson(text: string): unknown {
+  if (text === "") return undefined;
+  try {
+    return JSON.parse(text) ?? undefined;
+  } catch {
+    return text;
+  }
+}
+
 /** A list of texts, such as zones. */
 export function readTexts(key: string, raw: unknown, problems: Report): string[] {
   if (!Array.isArray(raw)) {
-    problems.push({ key, is: found(raw), expected: "a list", mend: toRemove(key) });
+    const isSingle = ["string", "number", "boolean"].includes(typeof raw);
+    problems.push({
+      key,
+      is: found(raw),
+      expected: isSingle
+        ? `a list; take the value away, then add each entry: ${toSet(`${key}[0]`, String(raw))}`
+        : "a list",
+      mend: toRemove(key),
+    });
     return [];
   }
   raw.forEach((item, index) => {
@@ -117,6 +150,10 @@ export function readPools(
 
 /** What an operator adds to kubeadm's configuration. */
 export function readKubeadm(raw: unknown, problems: Report): KubeadmExtras {
+  if (raw !== undefined && !isRecord(raw)) {
+    const key = "kubeadm";
+    problems.push({ key, is: found(raw), expected: "values by name", mend: toRemove(key) });
+  }
   const given = isRecord(raw) ? raw : {};
   const read = (name: string): Record<string, string> =>
     readTextByName(`kubeadm.${name}`, given[name], problems);

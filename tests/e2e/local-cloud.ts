@@ -75,6 +75,11 @@ export class LocalCloud {
     return command;
   }
 
+  /** Limits of vCPU quotas by name; those that are not named have room for anything. */
+  async quotas(limits: Readonly<Record<string, number>>): Promise<void> {
+    await this.ask("PUT", "/local/quotas", limits);
+  }
+
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
   inGroup(method: string, path: string, body?: unknown): Promise<unknown> {
     const group = `${subscriptionPath}/resourceGroups/${this.clusterName}`;

@@ -235,12 +235,38 @@ describe("the recipe's cluster on the local Azure", () => {
     expect(await cloud.isEmpty()).toBe(true);
   });
 
-  it("says how to go on when a size is not to be had in a zone, before anything is created", async () => {
-    await cloud.stack.configure({ controlPlaneSize: "Standard_X9" });
+  it("says at once what cannot be had, and how to go on, before anything is created", async () => {
+    await cloud.quotas({ standardBSFamily: 2 });
+    await cloud.stack.configure({
+      controlPlaneSize: "Standard_X9",
+      imageVersion: "24.04.202001010",
+    });
 
-    expect(refused(await cloud.stack.up())).toMatch(
-      /zoned-local-cp-1: size Standard_X9 is not offered in southeastasia.*pulumi config set controlPlaneSize/s,
-    );
+    const message = refused(await cloud.stack.up());
+
+    for (const says of [
+      /zoned-local-cp-1: size Standard_X9 is not offered in southeastasia.*pulumi config set controlPlaneSize/,
+      /standardBSFamily.* has room for 2 more, .*needs 4 \(.*az quota update/,
+      /imageVersion is "24.04.202001010".*pulumi config set imageVersion 24.04.202608110/,
+    ]) {
+      expect(message).toMatch(says);
+    }
     expect(await cloud.isEmpty()).toBe(true);
+  });
+
+  it("says of values of a wrong type what they are, and the command for each", async () => {
+    await cloud.stack.configure({
+      controlPlaneCount: "three",
+      diskDriver: "yes",
+      apiExtraSans: "api.example",
+      kubeadm: ["v=2"],
+    });
+
+    const message = refused(await cloud.stack.preview());
+
+    expect(message).toContain('controlPlaneCount is "three", expected a number (pulumi config');
+    expect(message).toContain('diskDriver is "yes", expected true or false (pulumi config');
+    expect(message).toContain("config set --path 'apiExtraSans[0]' api.example");
+    expect(message).toContain('kubeadm is ["v=2"], expected values by name');
   });
 });

@@ -2,6 +2,25 @@ import type { Cases } from "./case";
 
 export const clusterCases: Cases = {
   refused: [
+    ...[
+      ["controlPlaneCount", "three", "expected a number"],
+      ["controlPlaneCount", "", "controlPlaneCount is not set, expected a number"],
+      ["osDiskSizeGb", "64 GB", "expected a number"],
+      ["osDiskSizeGb", [64], 'osDiskSizeGb is "[64]", expected a number'],
+      ["diskDriver", "yes", "expected true or false (pulumi config set diskDriver true)"],
+      ["cloudProvider", "off", "expected true or false (pulumi config set cloudProvider false)"],
+      ["protect", { on: true }, "expected true or false"],
+      ["storageClasses", "", "storageClasses is not set, expected true or false"],
+      ["zones", "2", "zones is 2, expected a list; take the value away"],
+      ["apiExtraSans", "api.example", "config set --path 'apiExtraSans[0]' api.example (pulumi"],
+      ["workerPools", "two", 'workerPools is "two", expected a list of pools'],
+      ["kubeadm", "--v=2", 'kubeadm is "--v=2", expected values by name'],
+      ["kubeadm", ["--v=2"], 'kubeadm is ["--v=2"], expected values by name'],
+    ].map(([key, value, says]) => ({
+      flaw: `${JSON.stringify(value)} for ${key}`,
+      values: { [String(key)]: value },
+      says: String(says),
+    })),
     { flaw: "no region", values: { location: "" }, says: "location is not set" },
     {
       flaw: "a region's long name",
