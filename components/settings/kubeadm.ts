@@ -2,6 +2,7 @@ import { parseAllDocuments } from "yaml";
 
 import type { KubeadmExtras } from "../settings";
 import { isDuration } from "./duration";
+import { knownArguments } from "./known-arguments";
 import { closedToProbe, Component, ownedArguments } from "./owned-arguments";
 import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
 
@@ -40,6 +41,13 @@ function argumentProblems(component: Component, extra: Readonly<Record<string, s
       return refused(
         "is not the name of an argument",
         "lower-case letters, digits and -, without the dashes in front",
+      );
+    }
+    const known = knownArguments(component);
+    if (known !== undefined && !known.includes(name)) {
+      return refused(
+        "is no argument of that component",
+        `one that its --help lists; did you mean ${nearest(name, known)}?`,
       );
     }
     const owner = ownedArguments[component][name];

@@ -23,6 +23,16 @@ export const kubeadmCases: Cases = {
       says: `kubeadm.${component}ExtraArgs.${name} is not yours to set, expected it left out, since all parts of a cluster have to agree on it: ${says}`,
     })),
     ...[
+      ["apiServer", "max-request-inflight", "did you mean max-requests-inflight?"],
+      ["controllerManager", "node-monitor-perio", "did you mean node-monitor-period?"],
+      ["scheduler", "profile", "is no argument of that component"],
+      ["etcd", "quota-backend-byte", "did you mean quota-backend-bytes?"],
+    ].map(([component, name, says]) => ({
+      flaw: `${name}, which ${component} does not have`,
+      values: kubeadm(`${component}ExtraArgs`, { [String(name)]: "1" }),
+      says: String(says),
+    })),
+    ...[
       ["anonymous-auth", false],
       ["anonymous-auth", "False"],
       ["tls-min-version", "VersionTLS13"],
