@@ -2,6 +2,7 @@ import { AzureConnection } from "./azure-connection";
 import { askImage, ImageOffer, imageProblems } from "./image-offers";
 import { askQuotas, Quota, quotaProblems } from "./quotas";
 import { regionProblems } from "./region-offers";
+import { resizeProblems } from "./resize-offers";
 import type { Settings } from "./settings";
 import { Sku, sizeCommand, sizeProblems } from "./size-offers";
 import { Machine } from "./topology";
@@ -63,6 +64,7 @@ export function offerProblems(
     .map(({ plan }) => plan);
   return [
     ...sizeProblems(plans, skus, { location, osDiskSku, command }),
+    ...resizeProblems(plans, { skus, sizesNow, command }),
     ...quotaProblems(plans, quotas, { subscriptionId, location, skus, sizesNow, command }),
     ...imageProblems(made, image, settings),
   ];

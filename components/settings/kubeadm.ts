@@ -52,7 +52,10 @@ function argumentProblems(component: Component, extra: Readonly<Record<string, s
     }
     const owner = ownedArguments[component][name];
     if (owner !== undefined) {
-      return refused("is not yours to set", `it left out, since all parts of a cluster have to agree on it: ${owner}`);
+      return refused(
+        "is not yours to set",
+        `it left out, since all parts of a cluster have to agree on it: ${owner}`,
+      );
     }
     if (component === "apiServerExtraArgs" && closedToProbe[name]?.test(value)) {
       return refused(

@@ -5,6 +5,9 @@ interface Size {
   readonly family: string;
   readonly cores: number;
   readonly memoryGb: number;
+  /** Of the temporary disk; none when left out. */
+  readonly temporaryGb?: number;
+  readonly diskControllers?: "NVMe";
   readonly architecture?: "Arm64";
   readonly premium?: false;
   readonly generations?: string;
@@ -26,43 +29,45 @@ const noPremium = { premium: false } as const;
 
 /** Real sizes with their real figures: what a cluster is likely to be made of, and what it stumbles over. */
 const sizes: readonly Size[] = [
-  size("Standard_B1s", "standardBSFamily", 1, 1, slowNetwork),
-  size("Standard_B2s", "standardBSFamily", 2, 4, slowNetwork),
-  size("Standard_B2ms", "standardBSFamily", 2, 8, slowNetwork),
-  size("Standard_B4ms", "standardBSFamily", 4, 16, slowNetwork),
+  size("Standard_B1s", "standardBSFamily", 1, 1, { temporaryGb: 4, ...slowNetwork }),
+  size("Standard_B2s", "standardBSFamily", 2, 4, { temporaryGb: 8, ...slowNetwork }),
+  size("Standard_B2ms", "standardBSFamily", 2, 8, { temporaryGb: 16, ...slowNetwork }),
+  size("Standard_B4ms", "standardBSFamily", 4, 16, { temporaryGb: 32, ...slowNetwork }),
   size("Standard_B2s_v2", "standardBsv2Family", 2, 8),
   size("Standard_B4s_v2", "standardBsv2Family", 4, 16),
   size("Standard_B2as_v2", "standardBasv2Family", 2, 8),
   size("Standard_A2_v2", "standardAv2Family", 2, 4, {
+    temporaryGb: 20,
     ...noPremium,
     ...slowNetwork,
     generations: "V1",
     trustedLaunch: false,
   }),
-  size("Standard_DS2_v2", "standardDSv2Family", 2, 7),
+  size("Standard_DS2_v2", "standardDSv2Family", 2, 7, { temporaryGb: 14 }),
   size("Standard_D2_v3", "standardDv3Family", 2, 8, {
+    temporaryGb: 50,
     ...noPremium,
     generations: "V1",
     trustedLaunch: false,
   }),
-  size("Standard_D2s_v3", "standardDSv3Family", 2, 8),
-  size("Standard_D4s_v3", "standardDSv3Family", 4, 16),
+  size("Standard_D2s_v3", "standardDSv3Family", 2, 8, { temporaryGb: 16 }),
+  size("Standard_D4s_v3", "standardDSv3Family", 4, 16, { temporaryGb: 32 }),
   size("Standard_D2s_v4", "standardDSv4Family", 2, 8),
   size("Standard_D2_v5", "standardDv5Family", 2, 8, noPremium),
   size("Standard_D2s_v5", "standardDSv5Family", 2, 8),
   size("Standard_D4s_v5", "standardDSv5Family", 4, 16),
   size("Standard_D8s_v5", "standardDSv5Family", 8, 32),
-  size("Standard_D2ds_v5", "standardDDSv5Family", 2, 8),
-  size("Standard_D4ds_v5", "standardDDSv5Family", 4, 16),
+  size("Standard_D2ds_v5", "standardDDSv5Family", 2, 8, { temporaryGb: 75 }),
+  size("Standard_D4ds_v5", "standardDDSv5Family", 4, 16, { temporaryGb: 150 }),
   size("Standard_D2as_v5", "standardDASv5Family", 2, 8),
   size("Standard_D4as_v5", "standardDASv5Family", 4, 16),
   size("Standard_D2ps_v5", "standardDPSv5Family", 2, 8, arm),
   size("Standard_D4ps_v5", "standardDPSv5Family", 4, 16, arm),
-  size("Standard_D2s_v6", "standardDSv6Family", 2, 8, { generations: "V2" }),
+  size("Standard_D2s_v6", "standardDSv6Family", 2, 8, { generations: "V2", diskControllers: "NVMe" }),
   size("Standard_E2s_v5", "standardESv5Family", 2, 16),
   size("Standard_E4s_v5", "standardESv5Family", 4, 32),
-  size("Standard_F2s_v2", "standardFSv2Family", 2, 4),
-  size("Standard_F4s_v2", "standardFSv2Family", 4, 8),
+  size("Standard_F2s_v2", "standardFSv2Family", 2, 4, { temporaryGb: 16 }),
+  size("Standard_F4s_v2", "standardFSv2Family", 4, 8, { temporaryGb: 32 }),
 ];
 
 /** Names of the quotas that sizes count against. */
@@ -123,6 +128,8 @@ export function skusIn(location: string): object[] {
       AcceleratedNetworkingEnabled: titled(one.acceleratedNetworking ?? true),
       HyperVGenerations: one.generations ?? "V1,V2",
       EncryptionAtHostSupported: "True",
+      MaxResourceVolumeMB: (one.temporaryGb ?? 0) * 1024,
+      DiskControllerTypes: one.diskControllers ?? "SCSI",
       MaxDataDiskCount: one.cores * 2,
       ...(one.trustedLaunch === false ? { TrustedLaunchDisabled: "True" } : {}),
     }).map(([name, value]) => ({ name, value: String(value) })),
