@@ -10,6 +10,7 @@ import { clusterProvider } from "./components/cluster-provider";
 import { kubeconfigOf } from "./components/kubeconfig";
 import { Network } from "./components/network";
 import { outputsOf } from "./components/outputs";
+import { explainRefusals } from "./components/machine-refusal";
 import { makePlan } from "./components/plan";
 import { loadSettings } from "./components/settings";
 import { Workers } from "./components/workers";
@@ -17,6 +18,7 @@ import { Workers } from "./components/workers";
 export = async () => {
   const settings = loadSettings();
   const plan = await makePlan(settings);
+  await explainRefusals(settings);
 
   const resourceGroup = new ResourceGroup(
     "cluster",

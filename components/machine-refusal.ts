@@ -26,15 +26,16 @@ const refusals: readonly Refusal[] = [
   {
     pattern: /\bSkuNotAvailable\b|\bNotAvailableForSubscription\b/,
     means: (machine, settings) =>
-      `this subscription cannot have size ${machine.size} in ${place(machine, settings)}, or it is sold out there.\n` +
+      `this subscription cannot have size ${machine.size} in ${place(machine, settings)}, ` +
+      "or it is sold out there.\n" +
       `  Take another size, then run pulumi up again: ${otherSize(machine, settings)}`,
   },
   {
     pattern: /\bQuotaExceeded\b|\bOperationNotAllowed\b.*\b(quota|cores)\b/is,
     means: (machine, settings) =>
-      `the vCPU quota of this subscription in ${settings.location} has no room for another ${machine.size} in zone ${machine.zone}.\n` +
-      `  See what is used: az vm list-usage -l ${settings.location} -o table. Ask for more in the Azure portal (Quotas, Compute), ` +
-      "which often takes minutes, then run pulumi up again. " +
+      `the vCPU quota of this subscription has no room for another ${machine.size} in ${place(machine, settings)}.\n` +
+      `  See what is used: az vm list-usage -l ${settings.location} -o table. Ask for more in the Azure portal ` +
+      "(Quotas, Compute), then run pulumi up again. " +
       `Or take a size of another family: ${otherSize(machine, settings)}`,
   },
 ];
@@ -49,21 +50,31 @@ export function explained(
   return refusal && `${machine.name}: ${refusal.means(machine, settings)}`;
 }
 
-let hook: pulumi.ErrorHook | undefined;
-
 /**
  * Says beside Azure's refusal of a VM what it means for this stack; nothing is tried again.
  *
- * One hook for all machines: the state keeps its name, and the engine looks for it again when it deletes a
- * machine that has left the program.
+ * One hook for all machines, since the engine looks for it by its name when it deletes a machine that has
+ * left the program.
  */
-export function explainRefusals(settings: Settings): pulumi.ErrorHook {
-  hook ??= new pulumi.ErrorHook("explain-refusal", ({ newInputs, errors }) => {
+export async function explainRefusals(settings: Settings): Promise<void> {
+  const hook = new pulumi.ErrorHook("explain-refusal", ({ newInputs, errors }) => {
     const machine = machinesOf(settings).find(({ name }) => name === newInputs?.["vmName"]);
     const text = machine && explained(machine, settings, errors);
-    // Not on the resource: its URN is known to this program only when it has been made.
+    // Not on the resource: this program learns its URN only when it has been made.
     if (text !== undefined) void pulumi.log.error(text);
     return false;
   });
-  return hook;
+  if (!(await isTaken(hook))) return;
+  pulumi.runtime.registerStackTransformation(({ type, props, opts }) =>
+    type === "azure-native:compute:VirtualMachine"
+      ? { props, opts: { ...opts, hooks: { onError: [hook] } } }
+      : undefined,
+  );
 }
+
+/** Language hosts that are older than their engine hand no hooks on, and a machine with one could not be made. */
+const isTaken = (hook: pulumi.ErrorHook): Promise<boolean> =>
+  (hook as unknown as { __registered: Promise<void> }).__registered.then(
+    () => true,
+    () => false,
+  );

@@ -39,7 +39,8 @@ it("names the pool's setting for a worker", () => {
 });
 
 it("takes OperationNotAllowed for a quota only where Azure speaks of one", () => {
-  const quota = "Operation could not be completed as it results in exceeding approved Total Regional Cores quota.";
+  const quota =
+    "Operation could not be completed as it results in exceeding approved Total Regional Cores quota.";
 
   expect(explained(controlPlane, sound, [atOnce("OperationNotAllowed", quota)])).toContain(
     "vCPU quota",

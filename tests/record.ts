@@ -1,5 +1,4 @@
 import * as pulumi from "@pulumi/pulumi";
-import { getStore } from "@pulumi/pulumi/runtime/state";
 
 /** One resource that a program asked for. */
 export interface Recorded {
@@ -35,6 +34,9 @@ const filledIn: Record<string, (request: MockRequest) => object> = {
     name: inputs["resourceGroupName"] ?? name,
   }),
 };
+
+/** The SDK's types leave it out. */
+const store = (): { callbacks: unknown } => require("@pulumi/pulumi/runtime/state").getStore();
 
 /** The one whose resources may still be on their way when the next test begins. */
 let previous: Recorder | undefined;
@@ -75,7 +77,7 @@ export class Recorder {
     );
     // The mock engine would never answer to a hook, nor call it.
     const answer = async () => undefined;
-    getStore().callbacks = { registerErrorHook: answer, awaitStackRegistrations: answer } as never;
+    store().callbacks = { registerErrorHook: answer, awaitStackRegistrations: answer };
     return recorder;
   }
 

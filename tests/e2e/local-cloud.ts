@@ -9,6 +9,7 @@ import { apiNameIn, reachableHere } from "../../local-azure/cluster-view";
 import { endDaemon, ensureDaemon } from "../../local-azure/daemons";
 import { changedAnything } from "../../local-azure/events";
 import { Progress } from "../../local-azure/progress";
+import { environmentOf } from "../../local-azure/pulumi";
 import { Rehearsal, Run } from "../../local-azure/rehearsal";
 import { Fault } from "../../local-azure/resource-manager/faults";
 import { subscriptionPath } from "../../local-azure/resource-manager/ids";
@@ -73,6 +74,15 @@ export class LocalCloud {
     const { code, stderr } = await this.stack.command(...words);
     if (code !== 0) throw new Error(`pulumi ${command} ended with ${code}: ${stderr}`);
     return command;
+  }
+
+  /** What leads an engine that a test starts by itself to this cloud. */
+  environment(): Record<string, string> {
+    const { state, azure } = this;
+    const all = environmentOf({ binaries: binaries(), state, azure, program: ".", passphrase: "test" });
+    return Object.fromEntries(
+      Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    );
   }
 
   /** Limits of vCPU quotas by name; those that are not named have room for anything. */

@@ -1,0 +1,64 @@
+import { VirtualMachine } from "@pulumi/azure-native/compute";
+import * as pulumi from "@pulumi/pulumi";
+import { LocalWorkspace } from "@pulumi/pulumi/automation";
+
+import { explainRefusals } from "../../components/machine-refusal";
+import { Fault } from "../../local-azure/resource-manager/faults";
+import { machine, sound } from "../sample";
+import { LocalCloud } from "./local-cloud";
+
+jest.setTimeout(300_000);
+
+let cloud: LocalCloud;
+beforeAll(async () => {
+  cloud = await LocalCloud.start("local");
+  process.env["PATH"] = cloud.environment()["PATH"];
+});
+afterEach(() => jest.restoreAllMocks());
+afterAll(() => cloud?.stop());
+
+/**
+ * What the program says when Azure refuses a machine. The program runs in this process: the language host that
+ * is built for rehearsals is too old to hand hooks on.
+ */
+async function saidOf(fault: Partial<Fault>): Promise<{ said: string; engine: string }> {
+  const said = jest.spyOn(pulumi.log, "error").mockImplementation(async () => undefined);
+  const stack = await LocalWorkspace.createOrSelectStack(
+    {
+      stackName: "refused",
+      projectName: "refused",
+      program: async () => {
+        await explainRefusals(sound);
+        new VirtualMachine("vm", {
+          resourceGroupName: sound.clusterName,
+          location: sound.location,
+          vmName: machine.name,
+        });
+      },
+    },
+    { envVars: cloud.environment() },
+  );
+  await cloud.fault({ method: "PUT", id: `virtualMachines/${machine.name}$`, ...fault });
+  const engine = await stack.up().then(
+    () => "it went on",
+    (error: Error) => error.message,
+  );
+  await cloud.mend();
+  return { said: said.mock.calls.map(([text]) => text).join("\n"), engine };
+}
+
+it("says beside Azure's own words which size and zone had no room, and what to set", async () => {
+  const { said, engine } = await saidOf({ code: "ZonalAllocationFailed", message: "No capacity." });
+
+  expect(engine).toContain("No capacity.");
+  expect(said).toContain("zoned-test-cp-1: Azure has no room for another Standard_D2s_v5");
+  expect(said).toContain("in zone 1 of westeurope");
+  expect(said).toContain("pulumi config set controlPlaneSize SIZE");
+});
+
+it("adds nothing to what it does not know", async () => {
+  const { said, engine } = await saidOf({ code: "Boom", message: "Something else." });
+
+  expect(engine).toContain("Something else.");
+  expect(said).toBe("");
+});
