@@ -50,12 +50,14 @@ async function run({ stack, configFile, copies, dryRun }: Words): Promise<number
     });
     const lines = summaryOf(recovery);
     for (const line of lines) progress.line(line);
+    const { looked, adopted, forgotten, failed, left, refusal } = recovery;
     if (dryRun) progress.line("nothing was changed, since --dry-run was given");
-    else if (recovery.copy === undefined && lines.length === 0) {
-      progress.line("nothing to recover: the state knows the end of everything that was begun");
+    else if ([...adopted, ...forgotten, ...failed, ...left].length > 0) {
+      progress.line(`go on with: pulumi up --stack ${stack}`);
+    } else if (refusal === undefined) {
+      progress.line("nothing to recover: the state knows all that Azure has of it");
     }
-    if (recovery.copy !== undefined) progress.line(`go on with: pulumi up --stack ${stack}`);
-    return recovery.refusal === undefined || recovery.copy !== undefined ? 0 : 1;
+    return refusal === undefined || looked.length > 0 || left.length > 0 ? 0 : 1;
   } catch (error) {
     if (signal.aborted || error instanceof Interrupted) {
       process.stderr.write("run the same command again; it goes on from here\n");

@@ -1,4 +1,4 @@
-import { idOfCreated, isInAzure, subscriptionIn, unknown } from "./azure";
+import { idOfCreated, isInAzure, unknown } from "./azure";
 import {
   type Created,
   currentOf,
@@ -17,24 +17,25 @@ export interface Preview {
 /** How a preview shows a value that it must not show. */
 const masked = "[secret]";
 
+/** What a preview would create in Azure. */
+export const plannedIn = ({ steps = [] }: Preview): Recorded[] =>
+  steps.flatMap(({ op, newState }) =>
+    newState !== undefined && isInAzure(newState) && /^create/.test(op) ? [newState] : [],
+  );
+
 /**
  * What a preview would create and what Azure may have already: a PUT was accepted, and the answer got lost.
  *
- * All that such a resource refers to is in the state, since it was not ordered before; so all that its id is made
- * of is known.
+ * All that such a resource refers to is in the state, since it was not ordered before; so all that its id is
+ * made of is known.
  */
-export function createdUnrecorded(
-  { steps = [] }: Preview,
+export function maybeCreated(
+  planned: readonly Recorded[],
   deployment: Deployment,
-  subscriptionId: string | undefined,
+  subscriptionId: string,
 ): Created[] {
-  const planned = steps.flatMap(({ op, newState }) =>
-    newState !== undefined && isInAzure(newState) && /^create/.test(op) ? [newState] : [],
-  );
-  const subscription = subscriptionId ?? subscriptionIn(planned);
-  if (subscription === undefined) return [];
   return planned.flatMap((one) => {
-    const id = idOfCreated(one, subscription);
+    const id = idOfCreated(one, subscriptionId);
     const current = currentOf(deployment, one.urn);
     const isThere = current && !current.pendingReplacement && isSameId(current.id, id ?? "");
     const stands = referencesOf(one).every((urn) => currentOf(deployment, urn) !== undefined);

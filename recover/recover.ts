@@ -25,7 +25,7 @@ import {
   withCreated,
 } from "./deployment";
 import { inputsOf } from "./inputs";
-import { createdUnrecorded, type Preview, refusalOf } from "./planned";
+import { maybeCreated, plannedIn, type Preview, refusalOf } from "./planned";
 
 export interface RecoverOptions {
   readonly stack: string;
@@ -46,6 +46,8 @@ export interface RecoverOptions {
 
 /** What became of resources, by name. */
 export interface Recovery {
+  /** All of which it had to be looked whether Azure has it. */
+  readonly looked: readonly string[];
   /** In Azure, and now in the state. */
   readonly adopted: readonly string[];
   /** Not in Azure, and no longer in the state. */
@@ -96,9 +98,10 @@ class Recover {
       .filter((one) => isInAzure(one) && currentOf(before.deployment, one.urn) !== undefined)
       .map(({ urn }) => urn);
     const looked = [...new Set([...candidates.map(({ urn }) => urn), ...doubtful])];
-    const nothing = { adopted: [], forgotten: [], failed: [], left, refusal };
+    const names = (urns: readonly string[]) => urns.map(nameOf);
+    const nothing = { looked: names(looked), adopted: [], forgotten: [], failed: [], left, refusal };
     if (looked.length === 0 && pending.length === 0) return nothing;
-    if (looked.length > 0) this.say(`looking what became of ${looked.map(nameOf).join(", ")}`);
+    if (looked.length > 0) this.say(`looking whether Azure has ${names(looked).join(", ")}`);
     if (this.options.dryRun) return nothing;
 
     const copy = this.keep(before);
@@ -108,10 +111,11 @@ class Recover {
     await this.finish(after, candidates);
 
     const found = (urn: string): Recorded | undefined => currentOf(after.deployment, urn);
-    const names = (urns: readonly string[]) => urns.map(nameOf);
+    const known = new Set([...resources, ...begun].map(({ urn }) => urn));
     return {
+      looked: names(looked),
       adopted: names(candidates.map(({ urn }) => urn).filter((urn) => found(urn) !== undefined)),
-      forgotten: names(targets.filter((urn) => found(urn) === undefined)),
+      forgotten: names(targets.filter((urn) => known.has(urn) && found(urn) === undefined)),
       failed: names(targets.filter((urn) => unfinished(found(urn)))),
       left,
       refusal,
@@ -133,15 +137,16 @@ class Recover {
     } catch {
       return { lost: [], refusal: stderr.trim() || stdout.trim() };
     }
-    const lost = createdUnrecorded(preview, deployment, subscriptionIn(deployment.resources));
-    return {
-      lost,
-      refusal: code === 0 ? undefined : refusalOf(preview) || stderr.trim(),
-    };
+    const refusal = code === 0 ? undefined : refusalOf(preview) || stderr.trim();
+    const planned = plannedIn(preview);
+    if (planned.length === 0) return { lost: [], refusal };
+    const subscription = await this.subscription([...deployment.resources, ...planned]);
+    return { lost: maybeCreated(planned, deployment, subscription), refusal };
   }
 
   private async lastUpFailed(): Promise<boolean> {
-    const text = await this.must("stack", "history", "--json", "--page-size", "20", ...this.named());
+    const words = ["stack", "history", "--json", "--page-size", "20"];
+    const text = await this.must(...words, ...this.named());
     const updates = JSON.parse(text) as { kind: string; result: string }[];
     const last = updates.find(({ kind }) => kind === "update" || kind === "destroy");
     return last !== undefined && last.result !== "succeeded";
@@ -153,14 +158,7 @@ class Recover {
     { resources = [] }: Deployment,
   ): Promise<Created[]> {
     if (begun.length === 0) return [];
-    const known = subscriptionIn([...resources, ...begun]);
-    const subscription = known ?? (await this.options.subscription?.());
-    if (subscription === undefined) {
-      throw new Trouble(
-        "which Azure subscription the stack is in cannot be told from its state: " +
-          "sign in by az login, or set ARM_SUBSCRIPTION_ID, then run this again",
-      );
-    }
+    const subscription = await this.subscription([...resources, ...begun]);
     return begun.map((one) => {
       const id = idOfCreated(one, subscription);
       if (id !== undefined) return { ...one, id, inputs: one.inputs ?? {} };
@@ -169,6 +167,15 @@ class Recover {
           "look in the portal whether it is there, delete it if it is, then pulumi refresh --clear-pending-creates",
       );
     });
+  }
+
+  private async subscription(resources: readonly Recorded[]): Promise<string> {
+    const id = subscriptionIn(resources) ?? (await this.options.subscription?.());
+    if (id !== undefined) return id;
+    throw new Trouble(
+      "which Azure subscription the stack is in cannot be told from its state: " +
+        "sign in by az login, or set ARM_SUBSCRIPTION_ID, then run this again",
+    );
   }
 
   /** Puts resources into the state as created, and leaves their operations pending. */

@@ -160,19 +160,22 @@ it("takes up what Azure accepted before the connection was lost, in the group an
   expect(inCloud()).toEqual([]);
 });
 
-/** A rolling replacement whose engine is killed while Azure makes the new VM of the first machine. */
-async function killedWhileReplacing(): Promise<Rehearsal> {
+const otherImage = { ...machinesOnly, imageVersion: "24.04.202608110" };
+
+/** A rolling replacement that is struck while Azure makes the new VM of the first machine. */
+async function struckWhileReplacing(strike: () => Promise<void>): Promise<Rehearsal> {
   const stack = await open("prod", machinesOnly);
   well(await stack.up());
-  await stack.configure({ ...machinesOnly, imageVersion: "24.04.202608110" });
+  await stack.configure(otherImage);
   await takingTime({ "Microsoft.Compute/virtualMachines": 10 });
   const up: Promise<Run> = stack.up();
   await until(async () => isBeingCreated(/\/virtualMachines\/zoned-prod-cp-1$/));
-  killEngine("prod");
+  await strike();
   expect((await up).code).not.toBe(0);
-  await takingTime({});
   return stack;
 }
+
+const killedWhileReplacing = () => struckWhileReplacing(async () => killEngine("prod"));
 
 const vms = (all: readonly LoggedRequest[]) =>
   all
@@ -186,8 +189,8 @@ const rolled = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"].f
 
 it("goes on with a replacement whose engine was killed, by npm start", async () => {
   await killedWhileReplacing();
-
-  const after = await open("prod", { ...machinesOnly, imageVersion: "24.04.202608110" });
+  await takingTime({});
+  const after = await open("prod", otherImage);
   well(await after.up());
 
   await agrees(after);
@@ -195,10 +198,28 @@ it("goes on with a replacement whose engine was killed, by npm start", async () 
   unchanged(await after.up());
 });
 
+it("goes on with a replacement whose connection to Azure was lost", async () => {
+  await struckWhileReplacing(killAzure);
+  await startAzure();
+
+  const after = await open("prod", otherImage);
+  well(await after.up());
+
+  await agrees(after);
+  // The answer to the first machine's PUT was never given, so nobody wrote it down.
+  expect(vms(await requests()).slice(6)).toEqual(
+    rolled.filter((event) => event !== "PUT zoned-prod-cp-1"),
+  );
+  unchanged(await after.up());
+});
+
 it("goes on with a replacement whose engine was killed, by npm run recover and pulumi up", async () => {
   const stack = await killedWhileReplacing();
-  rmSync(join(state, "backend", ".pulumi", "locks"), { recursive: true });
   const asIs = await stack.stackExport();
+  // The engine's lock is still there, and nobody but the user knows that nobody works on the stack.
+  await expect(recoverCommand(stack, "prod")).rejects.toThrow(/the stack is currently locked by 1 lock/);
+  expect(await stack.stackExport()).toEqual(asIs);
+  expect(await stack.command("cancel", "--yes")).toMatchObject({ code: 0 });
 
   const plan = await recoverCommand(stack, "prod", "--dry-run");
   expect(plan).toContain("zoned-prod-cp-1-vm");
@@ -209,6 +230,7 @@ it("goes on with a replacement whose engine was killed, by npm run recover and p
   const copy = /the state as it was: (.*)/.exec(said)![1]!;
   expect(JSON.parse(readFileSync(copy, "utf8"))).toEqual(asIs);
   expect(statSync(copy).mode & 0o777).toBe(0o600);
+  await takingTime({});
   well(await stack.up());
 
   await agrees(stack);
