@@ -47,7 +47,7 @@ it("leaves everything else as and where it was", () => {
 });
 
 it("gives it the place of an entry that was deleted before its replacement", () => {
-  const old = one("vm", { pendingReplacement: true, inputs: { image: "old" } });
+  const old = one("vm", { id: "/old", pendingReplacement: true, inputs: { image: "old" } });
   const vm = created("vm", { inputs: { image: "new" } });
 
   expect(after([old], [vm])).toEqual([vm]);
