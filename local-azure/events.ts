@@ -9,7 +9,7 @@ export interface Outcome {
   /** What was begun with which resource, such as `update zoned-dev-nsg`, in order; unchanged ones are left out. */
   readonly steps: readonly string[];
   /** The same of the preview that came before, where one did. */
-  readonly planned: readonly string[];
+  readonly planned?: readonly string[];
 }
 
 interface EngineEvent {
@@ -41,7 +41,8 @@ export class Events {
   readonly #underWay = new Map<string, string>();
   #diagnostics: string[] = [];
   #steps: string[] = [];
-  #planned: string[] = [];
+  #planned: string[] | undefined;
+  #hasBegun = false;
   #changes: Record<string, number> = {};
 
   constructor(path: string) {
@@ -53,7 +54,7 @@ export class Events {
       changes: this.#changes,
       diagnostics: this.#diagnostics,
       steps: this.#steps,
-      planned: this.#planned,
+      ...(this.#planned && { planned: this.#planned }),
     };
   }
 
@@ -74,7 +75,8 @@ export class Events {
     const { resourcePreEvent, diagnosticEvent, summaryEvent } = event;
     const ended = event.resOutputsEvent ?? event.resOpFailedEvent;
     if (event.preludeEvent) {
-      this.#planned = this.#steps;
+      if (this.#hasBegun) this.#planned = this.#steps;
+      this.#hasBegun = true;
       this.#steps = [];
       this.#diagnostics = [];
       this.#changes = {};
