@@ -1,4 +1,5 @@
-// Loaded into what the engine starts: a program whose engine was killed would stay, and take ever more memory.
+// Loaded into what the engine starts: a program whose engine was killed would stay, and take ever
+// more memory.
 "use strict";
 
 const { readFileSync } = require("node:fs");
@@ -6,7 +7,10 @@ const { isMainThread, Worker } = require("node:worker_threads");
 
 const lookEvery = 1000;
 
-/** The engine leads the session of all that it starts; a leader's number is not given to another before the last has ended. */
+/**
+ * The engine leads the session of all that it starts; a leader's number is given to no other
+ * process before the last of them has ended.
+ */
 function engine() {
   try {
     const stat = readFileSync("/proc/self/stat", "utf8");
