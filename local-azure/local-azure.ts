@@ -5,6 +5,7 @@ import { serveApiProxy } from "./api-proxy";
 import type { Address, Attachment, Ports } from "./attachment";
 import { type LocalMachines, machinesIn } from "./machines/kinds";
 import type { Machines } from "./machines/machines";
+import { operationsOf } from "./operation-log";
 import { serveAzureNative } from "./provider/azure-native";
 import { Cloud, type CloudArgs } from "./resource-manager/cloud";
 import { serveRest } from "./resource-manager/rest";
@@ -73,11 +74,14 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       sicken: machines.sicken?.bind(machines),
       cure: machines.cure?.bind(machines),
     };
+    const operations = operationsOf(state, cloud.breakpoints);
     const ports: Ports = {
       resourceManager: await serve("resourceManager", (port) => serveRest(cloud, port, hooks)),
       azureNative: await serve("azureNative", (port) => serveAzureNative(cloud, port)),
-      tls: await serve("tls", serveTls),
-      kubernetes: await serve("kubernetes", (port) => serveKubernetes({ port, resolve: redirect })),
+      tls: await serve("tls", (port) => serveTls(port, operations)),
+      kubernetes: await serve("kubernetes", (port) =>
+        serveKubernetes({ port, resolve: redirect, around: operations }),
+      ),
       proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
     };
     return { cloud, machines, ports, stop, apiAddress: async (name) => machines.apiAddress(name) };

@@ -32,7 +32,7 @@ function provider(cloud: Cloud): ResourceProvider {
     create: (request) => operations.create(typeFor(request.type), request),
     read: (request) => operations.read(typeFor(request.type), request),
     update: (request) => operations.update(typeFor(request.type), request),
-    delete: ({ id }) => operations.delete(id),
+    delete: ({ id, signal }) => operations.delete(id, signal),
     invoke: async (token) => {
       switch (token) {
         case "azure-native:authorization:getClientConfig":

@@ -60,9 +60,9 @@ export class AzureNative {
     return { id, state: outputs, inputs: read };
   }
 
-  async delete(id: string): Promise<void> {
+  async delete(id: string, signal?: AbortSignal): Promise<void> {
     try {
-      await retried(this.cloud, () => this.cloud.delete(id));
+      await retried(this.cloud, () => this.cloud.delete(id), signal);
     } catch (error) {
       if (error instanceof AzureError && error.status === 404) return;
       throw told(error);

@@ -47,3 +47,48 @@ it("waits at the pace of the cloud: 20 seconds, then 60, then 120", async () => 
 
   expect(clock.now().getTime() - before).toBe(100_000);
 });
+
+it.each([
+  ["before Azure had the request", "request"],
+  ["after Azure had done it", "answer"],
+] as const)("asks again when the connection was lost %s", async (_, lost) => {
+  const clock = new PlayedClock();
+  const faults = new Faults([{ method: "PUT", id: "virtualNetworks/vnet$", lost }]);
+  const { cloud } = newCloud({ clock, faults });
+  await build(cloud, "group");
+
+  await clock.until(retried(cloud, () => cloud.put(...sound.vnet)));
+
+  expect(puts(cloud)).toBe(lost === "request" ? 1 : 2);
+});
+
+it.each([
+  [7, 7_000],
+  [120, 120_000],
+  [121, 0],
+])("with Retry-After %i, asks again after %i milliseconds", async (retryAfter, milliseconds) => {
+  const clock = new PlayedClock();
+  const fault = { method: "PUT", id: "virtualNetworks/vnet$", status: 429, retryAfter } as const;
+  const { cloud } = newCloud({ clock, faults: new Faults([fault]) });
+  await build(cloud, "group");
+  cloud.durations.set({ factor: 1 });
+  cloud.durations.milliseconds = () => 0;
+  const before = clock.now().getTime();
+
+  await clock.until(refusedBy(retried(cloud, () => cloud.put(...sound.vnet))));
+
+  expect(clock.now().getTime() - before).toBe(milliseconds);
+  expect(puts(cloud)).toBe(milliseconds > 0 ? 2 : 1);
+});
+
+it("does not ask again for an engine that went away", async () => {
+  const clock = new PlayedClock();
+  const { cloud } = newCloud({ clock, faults: busy(1) });
+  await build(cloud, "group");
+
+  await clock.until(
+    refusedBy(retried(cloud, () => cloud.put(...sound.vnet), AbortSignal.abort())),
+  );
+
+  expect(puts(cloud)).toBe(1);
+});

@@ -8,8 +8,19 @@ export class AzureError extends Error {
     message: string,
     /** Path of the property that is to blame, where Azure names one. */
     readonly target?: string,
+    /** Seconds of the header Retry-After. */
+    readonly retryAfter?: number,
   ) {
     super(message);
+  }
+}
+
+/** No answer at all: whoever asked does not know what has become of the request. */
+export class ConnectionLost extends Error {
+  override readonly name = "ConnectionLost";
+
+  constructor() {
+    super("read ECONNRESET: the connection to Azure was lost");
   }
 }
 

@@ -9,6 +9,7 @@ import {
   stateOf,
 } from "./admission";
 import { AzureError, OperationFailed } from "./azure-error";
+import { Breakpoints } from "./breakpoints";
 import { Clock, wallClock } from "./clock";
 import { Durations } from "./durations";
 import { errorOf, Fault, Faults } from "./faults";
@@ -43,6 +44,7 @@ export class Cloud {
   readonly quotas = new Quotas();
   readonly log: RequestLog;
   readonly clock: Clock;
+  readonly breakpoints = new Breakpoints();
   private readonly machines: Machines;
   private readonly state: StateFile;
   private readonly inventory: Inventory;
@@ -56,7 +58,7 @@ export class Cloud {
     this.durations = durations ?? new Durations();
     this.faults = faults ?? new Faults();
     this.log = new RequestLog(requestLog);
-    this.requests = new Requests(this.log, this.faults, this.clock);
+    this.requests = new Requests(this.log, this.faults, this.breakpoints, this.clock);
     this.state = new StateFile(stateFile, () => this.inventory.all());
     this.inventory = new Inventory(this.state.load());
   }
@@ -142,6 +144,7 @@ export class Cloud {
       this.inventory.put(resource);
       if (isLong) await this.operate(type, resource, { old, sent: body, milliseconds, fault });
       await this.changed();
+      if (!isLong) await this.breakpoints.pass("accepted", "PUT", resource.id);
       return { status: old ? 200 : 201, body: this.inventory.shown(resource) };
     } finally {
       release();
@@ -156,6 +159,7 @@ export class Cloud {
     const { inventory: ledger, machines, requests } = this;
     try {
       await this.changed();
+      await this.breakpoints.pass("accepted", "PUT", resource.id);
       if (operation.milliseconds > 0) await this.clock.sleep(operation.milliseconds);
       if (operation.fault) throw errorOf(operation.fault);
       await type.run?.({ ...operation, resource, ledger, machines, script: requests.script });
@@ -190,6 +194,7 @@ export class Cloud {
         }
         await this.removeAll(resource.id);
         await this.changed();
+        await this.breakpoints.pass("accepted", "DELETE", resource.id);
         return { status: 200, body: {} };
       } finally {
         release();

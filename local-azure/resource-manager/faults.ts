@@ -25,6 +25,10 @@ export interface Fault {
   /** @default "InternalServerError" */
   readonly code?: string;
   readonly message?: string;
+  /** Seconds of the header Retry-After. */
+  readonly retryAfter?: number;
+  /** The connection goes in place of an answer: before Azure has got the request, or after it has done it. */
+  readonly lost?: "request" | "answer";
   /** True: Azure accepts the PUT, and its operation fails afterwards; the resource stays as Failed. */
   readonly accepted?: boolean;
   /** For scripts: ends with this code in place of being run, with these streams. */
@@ -71,7 +75,8 @@ export function errorOf({
   code = "InternalServerError",
   message,
   accepted,
+  retryAfter,
 }: Fault): AzureError {
   const text = message ?? `This request was ordered to fail with ${code}.`;
-  return accepted ? new OperationFailed(200, code, text) : new AzureError(status, code, text);
+  return accepted ? new OperationFailed(200, code, text) : new AzureError(status, code, text, undefined, retryAfter);
 }

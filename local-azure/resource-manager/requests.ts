@@ -1,4 +1,5 @@
-import { AzureError } from "./azure-error";
+import { AzureError, ConnectionLost } from "./azure-error";
+import { Breakpoints } from "./breakpoints";
 import { Clock } from "./clock";
 import { errorOf, Fault, Faults } from "./faults";
 import { ArmId, parseId } from "./ids";
@@ -14,16 +15,20 @@ export interface Outcome {
 
 type Answer = (id: ArmId, type: ResourceType, fault?: Fault) => Promise<Outcome>;
 
-/** What every request passes: the faults that were ordered for it, and the log. */
+/** What every request passes: the breakpoint, the faults that were ordered for it, and the log. */
 export class Requests {
   constructor(
     private readonly log: RequestLog,
     private readonly faults: Faults,
+    private readonly breakpoints: Breakpoints,
     private readonly clock: Clock,
   ) {}
 
   async answer(method: "PUT" | "GET" | "DELETE", path: string, answer: Answer): Promise<Outcome> {
+    const held = this.breakpoints.pass("arrived", method, path);
+    if (held) await held;
     const startedAt = this.clock.now().toISOString();
+    let lost: Fault["lost"];
     try {
       const id = parseId(path);
       const type = id && typeOf(id.type);
@@ -35,12 +40,17 @@ export class Requests {
         );
       }
       const fault = this.faults.meet(method, id.id);
+      lost = fault?.lost;
+      if (lost === "request") throw new ConnectionLost();
       const isLate = method === "PUT" && fault?.accepted;
-      if (fault && !isLate) throw errorOf(fault);
-      const outcome = await answer(id, type, fault);
+      if (fault && !isLate && lost === undefined) throw errorOf(fault);
+      const outcome = await answer(id, type, isLate ? fault : undefined);
       this.record({ method, id: path, status: outcome.status, startedAt });
+      if (lost === "answer") throw new ConnectionLost();
+      this.breakpoints.answered(method, path);
       return outcome;
     } catch (error) {
+      if (error instanceof ConnectionLost) throw error;
       const { status, code } =
         error instanceof AzureError ? error : { status: 500, code: "InternalServerError" };
       this.record({ method, id: path, status, code, startedAt });
@@ -53,7 +63,7 @@ export class Requests {
     const fault = this.faults.meet("SCRIPT", id);
     const result = fault
       ? { exitCode: 1, stdout: "", stderr: fault.message ?? "", ...fault.script }
-      : await run();
+      : await this.breakpoints.around("SCRIPT", id, run);
     this.record({ method: "SCRIPT", id, status: result.exitCode, startedAt });
     return result;
   };

@@ -1,5 +1,6 @@
 import type { PowerAction } from "../machines/qemu";
 import { AzureError } from "./azure-error";
+import { Breakpoint } from "./breakpoints";
 import { Cloud } from "./cloud";
 import { Pace } from "./durations";
 import { Fault } from "./faults";
@@ -53,6 +54,15 @@ export async function control(
     case "DELETE /local/faults":
       cloud.faults.clear();
       return { status: 204 };
+    case "PUT /local/breakpoint":
+      await tell(() => cloud.breakpoints.set(body as unknown as Breakpoint));
+      return { status: 204 };
+    case "GET /local/breakpoint":
+      await cloud.breakpoints.reached();
+      return { status: 204 };
+    case "DELETE /local/breakpoint":
+      cloud.breakpoints.clear();
+      return { status: 204 };
     case "PUT /local/durations":
       await tell(() => cloud.durations.set(body as unknown as Pace));
       return { status: 204 };
@@ -69,7 +79,8 @@ export async function control(
         404,
         "NotFound",
         `${method} ${path} is nothing here; there are GET health, GET requests, POST and DELETE faults, ` +
-          "PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, POST shutdown.",
+          "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, " +
+          "POST shutdown.",
       );
   }
 }

@@ -3,7 +3,7 @@ import { AddressInfo } from "node:net";
 
 import type { PowerAction } from "../machines/qemu";
 import { stateOf } from "./admission";
-import { AzureError } from "./azure-error";
+import { AzureError, ConnectionLost } from "./azure-error";
 import { Cloud } from "./cloud";
 import { account, ArmId, parseId, subscriptionPath } from "./ids";
 import { versionsOf } from "./images";
@@ -217,12 +217,14 @@ async function read(request: IncomingMessage): Promise<Body> {
 }
 
 function refuse(response: ServerResponse, error: unknown): void {
+  if (error instanceof ConnectionLost) return void response.destroy();
   if (!(error instanceof AzureError)) {
     return send(response, 500, {
       error: { code: "InternalServerError", message: (error as Error).message },
     });
   }
-  const { status, code, message, target } = error;
+  const { status, code, message, target, retryAfter } = error;
+  if (retryAfter !== undefined) response.setHeader("retry-after", retryAfter);
   // An operation that failed after it was accepted has no status of its own: the request was answered by then.
   send(response, status < 400 ? 409 : status, { error: { code, message, target, details: [] } });
 }

@@ -1,7 +1,7 @@
 import { KubernetesProvider } from "./kubernetes/provider";
 import { Resolve } from "./kubernetes/redirect";
 import { Served } from "./protocol";
-import { serve } from "./protocol/serve";
+import { type Around, serve } from "./protocol/serve";
 
 const { version } = require("@pulumi/kubernetes/package.json") as { version: string };
 
@@ -13,8 +13,13 @@ export interface KubernetesOptions {
    * still checked against the name.
    */
   readonly resolve?: Resolve;
+  readonly around?: Around;
 }
 
 /** Plays the `kubernetes` plugin where the official one cannot be installed. */
-export const serveKubernetes = ({ port, resolve }: KubernetesOptions): Promise<Served> =>
-  serve({ version, connect: (connection) => new KubernetesProvider(connection, resolve) }, port);
+export const serveKubernetes = ({ port, resolve, around }: KubernetesOptions): Promise<Served> =>
+  serve(
+    { version, connect: (connection) => new KubernetesProvider(connection, resolve) },
+    port,
+    around,
+  );

@@ -7,14 +7,15 @@ import {
   Served,
 } from "./protocol";
 import { changesBetween } from "./protocol/changes";
-import { serve } from "./protocol/serve";
+import { type Around, serve } from "./protocol/serve";
 import { hasUnknown, Properties, secret, unknown } from "./protocol/values";
 import { flawOf, Kind, kinds } from "./tls/kinds";
 
 const hour = 3_600_000;
 
 /** Plays the `tls` plugin where the official one cannot be installed. */
-export const serveTls = (port: number): Promise<Served> => serve(plugin, port);
+export const serveTls = (port: number, around?: Around): Promise<Served> =>
+  serve(plugin, port, around);
 
 const { version } = require("@pulumi/tls/package.json") as { version: string };
 

@@ -16,15 +16,22 @@ const { Empty } = ofPulumi(
   "google-protobuf/google/protobuf/empty_pb.js",
 ) as typeof import("google-protobuf/google/protobuf/empty_pb");
 
+/** Comes between a request that changes something and what does it. */
+export type Around = <T>(method: string, urn: string, act: () => Promise<T>) => Promise<T>;
+
 /** Serves a plugin on loopback, for `PULUMI_DEBUG_PROVIDERS`. Port 0 takes any that is free. */
-export async function serve(plugin: Plugin, port: number): Promise<Served> {
+export async function serve(
+  plugin: Plugin,
+  port: number,
+  around: Around = (_method, _urn, act) => act(),
+): Promise<Served> {
   // A manifest can be larger than the four megabytes that gRPC takes by default.
   const server = new Server({
     "grpc.max_receive_message_length": -1,
     "grpc.max_send_message_length": -1,
   });
   const connections = new Connections(plugin);
-  server.addService(ResourceProviderService, methods(plugin, connections));
+  server.addService(ResourceProviderService, methods(plugin, connections, around));
   const bound = await new Promise<number>((resolve, reject) =>
     server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, taken) =>
       error ? reject(error) : resolve(taken),
@@ -45,7 +52,11 @@ type Answer<Request, Response> = (
   signal: AbortSignal,
 ) => Response | Promise<Response>;
 
-function methods(plugin: Plugin, connections: Connections): Grpc.UntypedServiceImplementation {
+function methods(
+  plugin: Plugin,
+  connections: Connections,
+  around: Around,
+): Grpc.UntypedServiceImplementation {
   const unary =
     <Request, Response>(
       answer: Answer<Request, Response>,
@@ -62,6 +73,12 @@ function methods(plugin: Plugin, connections: Connections): Grpc.UntypedServiceI
           (error: unknown) => callback(statusOf(error)),
         );
     };
+
+  const changing = <T>(
+    method: string,
+    request: { getUrn(): string; getPreview?(): boolean },
+    act: () => Promise<T>,
+  ): Promise<T> => (request.getPreview?.() ? act() : around(method, request.getUrn(), act));
 
   return {
     attach: ((call, callback) => {
@@ -108,12 +125,14 @@ function methods(plugin: Plugin, connections: Connections): Grpc.UntypedServiceI
     ),
 
     create: unary(async ({ provider }, request: wire.CreateRequest, signal) => {
-      const { id, state } = await provider.create({
-        ...subject(request, signal),
-        inputs: decoded(request.getProperties()),
-        preview: request.getPreview(),
-        timeoutSeconds: request.getTimeout(),
-      });
+      const { id, state } = await changing("create", request, () =>
+        provider.create({
+          ...subject(request, signal),
+          inputs: decoded(request.getProperties()),
+          preview: request.getPreview(),
+          timeoutSeconds: request.getTimeout(),
+        }),
+      );
       const response = new wire.CreateResponse();
       response.setId(id);
       response.setProperties(encoded(state));
@@ -136,24 +155,28 @@ function methods(plugin: Plugin, connections: Connections): Grpc.UntypedServiceI
     }),
 
     update: unary(async ({ provider }, request: wire.UpdateRequest, signal) => {
-      const state = await provider.update({
-        ...diff(request, signal),
-        preview: request.getPreview(),
-        timeoutSeconds: request.getTimeout(),
-      });
+      const state = await changing("update", request, () =>
+        provider.update({
+          ...diff(request, signal),
+          preview: request.getPreview(),
+          timeoutSeconds: request.getTimeout(),
+        }),
+      );
       const response = new wire.UpdateResponse();
       response.setProperties(encoded(state));
       return response;
     }),
 
     delete: unary(async ({ provider }, request: wire.DeleteRequest, signal) => {
-      await provider.delete({
-        ...subject(request, signal),
-        id: request.getId(),
-        state: decoded(request.getProperties()),
-        inputs: decoded(request.getOldInputs()),
-        timeoutSeconds: request.getTimeout(),
-      });
+      await changing("delete", request, () =>
+        provider.delete({
+          ...subject(request, signal),
+          id: request.getId(),
+          state: decoded(request.getProperties()),
+          inputs: decoded(request.getOldInputs()),
+          timeoutSeconds: request.getTimeout(),
+        }),
+      );
       return new Empty();
     }),
 
