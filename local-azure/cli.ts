@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 
 import { bench } from "../bench/bench";
+import { type FaultsOptions, testFaults } from "../tests/faults/suite";
 import { testMachines } from "../tests/machines/suite";
 import { defaultScale } from "./machines/qemu/sizes";
 import { mirrorCommand } from "./mirror/command";
@@ -65,6 +66,12 @@ function port(text: string): number {
   throw new InvalidArgumentError(
     "Expected a port from 1024 to 65531; the four after it are used too.",
   );
+}
+
+function atLeastOne(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1) return value;
+  throw new InvalidArgumentError("Expected a whole number from 1.");
 }
 
 function scale(text: string): number {
@@ -160,6 +167,24 @@ program
   .action((only: string[], { keep, folder }: { keep: boolean; folder: string }) =>
     perform((progress, signal) =>
       testMachines({ folder: resolve(folder), only, keep }, progress, signal),
+    ),
+  );
+
+program
+  .command("test-faults")
+  .description(
+    "kills processes and lets Azure go wrong at every request of a first up, a rolling replacement, a resize and a destroy: " +
+      "a report of how each ended, and exit code 1 when one did not end well; goes on where an earlier run ended",
+  )
+  .option("--only <pattern>", "only cases whose name matches this regular expression")
+  .option("--sample <number>", "only so many, spread evenly over all that are left", atLeastOne)
+  .option("--jobs <number>", "how many at a time", atLeastOne, 2)
+  .option("--list", "name the cases and try none", false)
+  .option("--fresh", "try again what an earlier run has tried", false)
+  .option("--folder <folder>", "where the report is", join(cacheFolder(), "test-faults"))
+  .action((options: FaultsOptions) =>
+    perform((progress, signal) =>
+      testFaults({ ...options, folder: resolve(options.folder) }, progress, signal),
     ),
   );
 

@@ -1,0 +1,95 @@
+import type { Fault, Method } from "../../local-azure/resource-manager/faults";
+import type { Case } from "./cases";
+import type { Request } from "./requests";
+import type { Scenario } from "./scenarios";
+
+/** azure-native asks three times more; what lasts longer is seen by the engine. */
+const beyondRetries = 4;
+
+type Trouble = Omit<Fault, "method" | "id">;
+
+/** What azure-native meets by asking again, and what is lasting. */
+const passing: Readonly<Record<string, Trouble>> = {
+  "429": { status: 429, code: "TooManyRequests" },
+  "429 with Retry-After": { status: 429, code: "TooManyRequests", retryAfter: 30 },
+  "409 AnotherOperationInProgress": { status: 409, code: "AnotherOperationInProgress" },
+  "500": { status: 500, code: "InternalServerError" },
+  "503": { status: 503, code: "ServiceUnavailable" },
+  "connection lost before the request was accepted": { lost: "request" },
+  "connection lost after the request was accepted": { lost: "answer" },
+};
+
+const lasting: Readonly<Record<string, Trouble>> = {
+  ...Object.fromEntries(
+    Object.entries(passing).map(([name, trouble]) => [
+      `${name}, ${beyondRetries} times`,
+      { ...trouble, times: beyondRetries },
+    ]),
+  ),
+  "429 with a Retry-After beyond two minutes": {
+    ...{ status: 429, code: "TooManyRequests", retryAfter: 600 },
+  },
+  "409 Conflict": { status: 409, code: "Conflict" },
+};
+
+/** Of machines only: what a region or a subscription lacks. All of it has to be told by zone, size and way on. */
+const machineOnly: Readonly<Record<string, Trouble>> = {
+  AllocationFailed: {
+    ...{ accepted: true, code: "AllocationFailed" },
+    message:
+      "Allocation failed. We do not have sufficient capacity for the requested VM size in this region.",
+  },
+  ZonalAllocationFailed: {
+    ...{ accepted: true, code: "ZonalAllocationFailed" },
+    message:
+      "Allocation failed. We do not have sufficient capacity for the requested VM size in this zone.",
+  },
+  SkuNotAvailable: {
+    ...{ status: 409, code: "SkuNotAvailable" },
+    message:
+      "The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions' is currently not available in location 'southeastasia'.",
+  },
+  "quota exceeded": {
+    ...{ status: 409, code: "OperationNotAllowed" },
+    message:
+      "Operation could not be completed as it results in exceeding approved Total Regional Cores quota.",
+  },
+};
+const machineWords = [/zone/i, /Standard_/, /pulumi config set|npm start|pulumi up/];
+const machineType = "microsoft.compute/virtualmachines";
+
+/** Faults of every type and verb that a good run used, each at the first request of its kind. */
+export function azureFaults(
+  scenario: Scenario,
+  writes: readonly Request[],
+  reads: readonly Request[],
+): Case[] {
+  const ofAzure = writes.filter(({ method }) => method === "PUT" || method === "DELETE");
+  return [...ofAzure, ...reads]
+    .filter(
+      ({ method, type }, index, all) =>
+        all.findIndex((one) => one.method === method && one.type === type) === index,
+    )
+    .flatMap((request) => faultsAt(scenario, request));
+}
+
+function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request): Case[] {
+  const isMachine = method === "PUT" && type.toLowerCase() === machineType;
+  const at = (trouble: Trouble): Fault => ({ ...trouble, method: method as Method, id, nth });
+  const name = lastOf(id);
+  return [
+    ...Object.entries(passing).map(([kind, trouble]) => ({ kind, trouble, says: [] })),
+    ...Object.entries(lasting).map(([kind, trouble]) => ({ kind, trouble, says: [name] })),
+    ...(isMachine
+      ? Object.entries(machineOnly).map(([kind, trouble]) => ({
+          ...{ kind, trouble, says: [name, ...machineWords] },
+        }))
+      : []),
+  ].map(({ kind, trouble, says }) => ({
+    ...{ scenario, kind, title },
+    disturbance: { fault: at(trouble), says },
+  }));
+}
+
+/** A message has to name what it is about. */
+const lastOf = (pattern: string): RegExp => new RegExp(pattern.split("/").at(-1)!.replace("$", ""));

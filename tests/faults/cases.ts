@@ -1,0 +1,66 @@
+import type { Stage } from "../../local-azure/resource-manager/breakpoints";
+import { azureFaults } from "./azure-faults";
+import type { Disturbance } from "./disturbances";
+import type { Victim } from "./life";
+import type { Request } from "./requests";
+import type { Scenario } from "./scenarios";
+import { sickMembers } from "./sick-members";
+
+/** One thing that goes wrong in a scenario. */
+export interface Case {
+  readonly scenario: Scenario;
+  /** A row of the report. */
+  readonly kind: string;
+  readonly title: string;
+  readonly disturbance: Disturbance;
+}
+
+/** By which a case is chosen, and found again in a report. */
+export const nameOf = ({
+  scenario,
+  kind,
+  title,
+}: {
+  readonly scenario: Scenario | string;
+  readonly kind: string;
+  readonly title: string;
+}): string =>
+  `${typeof scenario === "string" ? scenario : scenario.key}: ${kind}: ${title}`;
+
+/** What a good run asked. */
+export interface Asked {
+  readonly writes: readonly Request[];
+  readonly reads: readonly Request[];
+}
+
+/** All that can go wrong in a scenario whose good run asked this. */
+export const casesOf = (scenario: Scenario, { writes, reads }: Asked): Case[] => [
+  ...writes.flatMap((request) => killPoints(scenario, request)),
+  ...azureFaults(scenario, writes, reads),
+  ...sickMembers.filter((one) => one.scenario.key === scenario.key),
+];
+
+const stages: readonly Stage[] = ["arrived", "accepted", "answered"];
+
+/** Where a process that only leads on to the engine is killed makes no difference to Azure. */
+const killed: readonly (readonly [Victim, readonly Stage[]])[] = [
+  ["engine", stages],
+  ["provider", stages],
+  ["language host", ["accepted"]],
+  ["program", ["accepted"]],
+];
+
+function killPoints(scenario: Scenario, { method, id, nth, title }: Request): Case[] {
+  return killed.flatMap(([victim, when]) =>
+    when.map((stage) => ({
+      scenario,
+      kind: `${victim} killed, request ${stage}`,
+      title,
+      disturbance: {
+        kill: victim,
+        // With the engine goes its plugin, and with that what was not at Azure yet.
+        at: { method, id, nth, stage, drop: victim === "engine" && stage === "arrived" },
+      },
+    })),
+  );
+}

@@ -1,0 +1,147 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { prepareBinaries } from "../../local-azure/engine";
+import { type Progress, spoken } from "../../local-azure/progress";
+import { hold } from "../../local-azure/start";
+import { clusterTools } from "../../local-azure/tools";
+import { Interrupted, Trouble } from "../../local-azure/trouble";
+import { type Case, casesOf, nameOf } from "./cases";
+import { askedOf, forgetGround, Ground, programStamp } from "./ground";
+import { Findings, summary } from "./report";
+import { scenarios } from "./scenarios";
+import { type Result, tryOut } from "./trial";
+
+export interface FaultsOptions {
+  /** Folder of the report, of ready clusters, and of what is under way. */
+  readonly folder: string;
+  /** Regular expression over `scenario: kind: title`. */
+  readonly only?: string;
+  /** Tries so many, spread evenly over all that are left. */
+  readonly sample?: number;
+  readonly jobs: number;
+  /** Forgets what an earlier run has found out about these cases. */
+  readonly fresh: boolean;
+  /** Names the cases, and tries none. */
+  readonly list: boolean;
+}
+
+const bad = ({ ending }: Result): boolean => ending === "flawed" || ending === "stuck";
+
+/** Tries what can go wrong, one case after another, writes the report, and returns the exit code. */
+export async function testFaults(
+  { folder, only = "", sample, jobs, fresh, list }: FaultsOptions,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<number> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const release = hold(folder);
+  try {
+    const binaries = await prepareBinaries({ progress, signal }, clusterTools);
+    const record = new Findings(folder, programStamp());
+    if (record.isNew || (fresh && only === "")) forgetGround(folder);
+    const grounds = Array.from(
+      { length: jobs },
+      (_, index) => new Ground(join(folder, `place-${index + 1}`), binaries, signal),
+    );
+    const all = await everyCase(folder, grounds[0]!, progress, signal);
+    record.count(countsOf(all));
+    const chosen = matching(all, only);
+    if (fresh) record.forget(new Set(chosen.map(nameOf)));
+    const open = chosen.filter((one) => !record.has(nameOf(one)));
+    const cases = sample === undefined ? open : spread(open, sample);
+    if (list) {
+      for (const one of cases) progress.line(nameOf(one));
+      progress.line(`${cases.length} cases to try, of ${all.length}`);
+      return 0;
+    }
+    progress.line(`${cases.length} cases to try, of ${all.length}, ${jobs} at a time`);
+    await tryAll(cases, grounds, { record, progress, signal });
+    const results = record.report.results;
+    progress.line(`\n${summary(results)}: ${join(folder, "report.md")}`);
+    return results.some(bad) ? 1 : 0;
+  } finally {
+    release();
+  }
+}
+
+/** What can go wrong in every scenario; what their good runs ask is asked once. */
+async function everyCase(
+  folder: string,
+  ground: Ground,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Case[]> {
+  const all: Case[] = [];
+  for (const scenario of scenarios) {
+    const asked = await askedOf(folder, scenario, () =>
+      progress.during(`a good run of ${scenario.name}`, () => ground.goodRun(scenario)),
+    ).catch((error: unknown) => {
+      throw signal.aborted ? new Interrupted() : error;
+    });
+    all.push(...casesOf(scenario, asked));
+  }
+  return all;
+}
+
+function countsOf(all: readonly Case[]): { [kind: string]: number } {
+  const counts: { [kind: string]: number } = {};
+  for (const { scenario, kind } of all) {
+    const row = `${scenario.key}: ${kind}`;
+    counts[row] = (counts[row] ?? 0) + 1;
+  }
+  return counts;
+}
+
+function matching(all: readonly Case[], only: string): Case[] {
+  let pattern: RegExp;
+  try {
+    pattern = new RegExp(only, "i");
+  } catch {
+    throw new Trouble(`--only is ${only}, which is no regular expression`, 2);
+  }
+  const chosen = all.filter((one) => pattern.test(nameOf(one)));
+  if (chosen.length > 0) return chosen;
+  throw new Trouble(`no case matches ${only}; npm run test:faults -- --list names them all`, 2);
+}
+
+/** So many of them, as far from each other as possible, and always the same. */
+export const spread = <T>(all: readonly T[], count: number): T[] =>
+  all.filter(
+    (_, index) =>
+      Math.floor((index * count) / all.length) !== Math.floor(((index - 1) * count) / all.length),
+  );
+
+/** Each place takes the next case until none is left. */
+async function tryAll(
+  cases: readonly Case[],
+  grounds: readonly Ground[],
+  {
+    record,
+    progress,
+    signal,
+  }: { readonly record: Findings; readonly progress: Progress; readonly signal: AbortSignal },
+): Promise<void> {
+  const left = [...cases];
+  const work = async (ground: Ground): Promise<void> => {
+    for (let one = left.shift(); one !== undefined; one = left.shift()) {
+      const { life, before } = await ground.prepare(one.scenario);
+      try {
+        const result = await tryOut(one, life, before);
+        record.add(result);
+        progress.line(lineOf(result, cases.length - left.length, cases.length));
+      } finally {
+        await life.remove();
+      }
+    }
+  };
+  const ended = await Promise.allSettled(grounds.map(work));
+  if (signal.aborted) throw new Interrupted();
+  for (const one of ended) if (one.status === "rejected") throw one.reason as Error;
+}
+
+function lineOf(result: Result, number: number, all: number): string {
+  const what = `${number}/${all} ${result.ending.toUpperCase()} ${nameOf(result)}`;
+  const flaws = result.flaws.map((flaw) => `\n    ${flaw.split("\n")[0]}`).join("");
+  return `${what} (${spoken(result.seconds * 1000)})${flaws}`;
+}
