@@ -21,10 +21,14 @@ export interface Wrong {
 /** The cluster is not as the state has it when the change comes. */
 export interface Sick {
   readonly setUp: (life: Life) => Promise<void>;
-  /** What a refusal has to say; without it, the change has to go well. */
-  readonly refused?: readonly RegExp[];
+  /** What a refusal has to say, which writes nothing to Azure. */
+  readonly says: readonly RegExp[];
+  /** Whether the change may go well in place of being refused. */
+  readonly mayGoOn: boolean;
+  /** Whether it must. */
+  readonly mustGoOn?: boolean;
   /** Makes an end of it, by what the message says. */
-  readonly heal?: (life: Life) => Promise<void>;
+  readonly heal: (life: Life, scenario: Scenario) => Promise<void>;
 }
 
 export type Disturbance = Kill | Wrong | Sick;
@@ -84,25 +88,25 @@ async function goWrong(
   return { happened: true, ...judged(ended, says) };
 }
 
-async function changeSick(
-  life: Life,
-  { operation, settings }: Scenario,
-  { setUp, refused, heal }: Sick,
-): Promise<Disturbed> {
-  await setUp(life);
+async function changeSick(life: Life, scenario: Scenario, sick: Sick): Promise<Disturbed> {
+  await sick.setUp(life);
   const before = life.requests().length;
-  const ended = await life.command(operation, settings);
-  const written = life.requests().slice(before).filter(({ method }) => writes.has(method));
-  const flaws =
-    refused === undefined
-      ? ended.isWell
-        ? []
-        : ["the change was refused, and should have gone well"]
-      : ended.isWell
-        ? ["the change went on, and should have been refused"]
-        : [...judged(ended, refused).flaws, ...written.map(({ method, id }) => `wrote: ${method} ${id}`)];
-  await heal?.(life);
-  return { happened: true, flaws, ...(!ended.isWell && { said: ended.text }) };
+  const ended = await life.command(scenario.operation, scenario.settings);
+  const written = life
+    .requests()
+    .slice(before)
+    .filter(({ method }) => writes.has(method));
+  await sick.heal(life, scenario);
+  if (ended.isWell) {
+    const wrong = sick.mayGoOn ? [] : ["the change went on, and should have been refused"];
+    return { happened: true, flaws: wrong };
+  }
+  const { flaws, said } = judged(ended, sick.says);
+  const wrong = [
+    ...(sick.mustGoOn ? ["the change was refused, and should have gone well"] : flaws),
+    ...written.map(({ method, id }) => `it was refused, and wrote ${method} ${id}`),
+  ];
+  return { happened: true, flaws: wrong, said };
 }
 
 function judged({ isWell, text }: Said, says: readonly RegExp[]): Omit<Disturbed, "happened"> {

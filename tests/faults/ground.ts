@@ -75,7 +75,11 @@ async function must(
   settings: Scenario["settings"],
 ): Promise<void> {
   const { isWell, text } = await life.command(operation, settings);
-  if (!isWell) throw new Trouble(`nothing was to go wrong yet, and this did:\n${text}`);
+  if (!isWell) {
+    throw new Trouble(
+      `nothing was to go wrong yet, and pulumi ${operation} failed:\n…${text.slice(-2000)}`,
+    );
+  }
 }
 
 /** What a report is about: another program, or another local Azure, ends it. */

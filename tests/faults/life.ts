@@ -46,15 +46,18 @@ export class Life {
     return Rehearsal.open({ state, stack, binaries, azure, settings, signal });
   }
 
-  /** `npm start` with these settings, or what `npm stop` does before it removes anything. */
+  /**
+   * `npm start` with these settings, what `npm stop` does before it removes anything, or
+   * `pulumi refresh`.
+   */
   async command(
-    operation: "up" | "destroy",
+    operation: "up" | "destroy" | "refresh",
     settings: Readonly<Record<string, unknown>>,
   ): Promise<Said> {
     try {
       const rehearsal = await this.open(settings);
       if (operation === "destroy") await rehearsal.unprotect();
-      const run = await (operation === "up" ? rehearsal.up() : rehearsal.destroy());
+      const run = await rehearsal[operation]();
       const text = [run.stdout, run.stderr, ...run.diagnostics].join("\n");
       return { isWell: run.code === 0, text, run };
     } catch (error) {

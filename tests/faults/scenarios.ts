@@ -44,6 +44,19 @@ export const scenarios: readonly Scenario[] = [
     settings: { ...small, controlPlaneSize: "Standard_D4s_v5" },
   },
   {
+    key: "labels",
+    name: "new labels of prod's workers",
+    stack: "prod",
+    before: small,
+    operation: "up",
+    settings: {
+      ...small,
+      workerPools: [
+        { name: "workers", count: 3, size: "Standard_D4s_v5", labels: { tier: "front" } },
+      ],
+    },
+  },
+  {
     key: "destroy",
     name: "a destroy of prod",
     stack: "prod",
@@ -52,3 +65,5 @@ export const scenarios: readonly Scenario[] = [
     settings: small,
   },
 ];
+
+export const scenarioOf = (key: string): Scenario => scenarios.find((one) => one.key === key)!;
