@@ -56,6 +56,18 @@ it("holds the request that was meant, not those before it", async () => {
   await cloud.breakpoints.reached();
 });
 
+it("holds whatever changes something when it is told no more than that", async () => {
+  const { cloud } = newCloud();
+  await build(cloud, "group");
+  cloud.breakpoints.set({ stage: "arrived" });
+  await cloud.get(sound.group[0]);
+
+  void cloud.put(...sound.vnet).catch(() => undefined);
+  await cloud.breakpoints.reached();
+
+  expect(cloud.peek(sound.vnet[0])).toBeUndefined();
+});
+
 it("says which pattern is no regular expression", () => {
   const { cloud } = newCloud();
 

@@ -10,10 +10,18 @@ export type Stage = "arrived" | "accepted" | "answered";
 
 /** A request that is to be held, once. */
 export interface Breakpoint {
-  /** PUT, GET, DELETE or SCRIPT of Azure; create, update or delete of another plugin. */
-  readonly method: string;
-  /** Regular expression over the resource id or, with another plugin, the URN, without regard to case. */
-  readonly id: string;
+  /**
+   * PUT, GET, DELETE or SCRIPT of Azure; create, update or delete of another plugin.
+   *
+   * @default any that changes something
+   */
+  readonly method?: string;
+  /**
+   * Regular expression over the resource id or, with another plugin, the URN, without regard to case.
+   *
+   * @default any
+   */
+  readonly id?: string;
   /**
    * Which of the matching requests, counted from 1.
    *
@@ -49,7 +57,7 @@ export class Breakpoints {
   set(breakpoint: Breakpoint): void {
     let pattern: RegExp;
     try {
-      pattern = new RegExp(breakpoint.id, "i");
+      pattern = new RegExp(breakpoint.id ?? "", "i");
     } catch {
       throw new Error(`a breakpoint has the id ${breakpoint.id}, which is no regular expression`);
     }
@@ -80,9 +88,8 @@ export class Breakpoints {
     const armed = this.#armed;
     if (armed === undefined) return undefined;
     const { breakpoint, pattern } = armed;
-    if (breakpoint.stage !== stage || breakpoint.method !== method || !pattern.test(id)) {
-      return undefined;
-    }
+    const isMethod = breakpoint.method === undefined ? method !== "GET" : breakpoint.method === method;
+    if (breakpoint.stage !== stage || !isMethod || !pattern.test(id)) return undefined;
     armed.met++;
     return armed.met === (breakpoint.nth ?? 1) ? hold(armed) : undefined;
   }

@@ -1,6 +1,6 @@
 import type { Stage } from "../../local-azure/resource-manager/breakpoints";
 import { azureFaults } from "./azure-faults";
-import type { Disturbance } from "./disturbances";
+import { type Disturbance, isLost } from "./disturbances";
 import type { Victim } from "./life";
 import type { Request } from "./requests";
 import type { Scenario } from "./scenarios";
@@ -36,9 +36,13 @@ export interface Asked {
 /** All that can go wrong in a scenario whose good run asked this. */
 export const casesOf = (scenario: Scenario, { writes, reads }: Asked): Case[] => [
   ...writes.flatMap((request) => killPoints(scenario, request)),
+  ...killed.flatMap(([victim]) => killedAgain(scenario, victim)),
   ...azureFaults(scenario, writes, reads),
   ...sickMembers.filter((one) => one.scenario.key === scenario.key),
 ];
+
+/** Of requests, in a row of killed commands. */
+const often = 4;
 
 const stages: readonly Stage[] = ["arrived", "accepted", "answered"];
 
@@ -50,6 +54,14 @@ const killed: readonly (readonly [Victim, readonly Stage[]])[] = [
   ["program", ["accepted"]],
 ];
 
+const killedAgain = (scenario: Scenario, victim: Victim): Case[] =>
+  (["arrived", "accepted"] as const).map((stage) => ({
+    scenario,
+    kind: `${victim} killed again and again`,
+    title: `every ${often}th request ${stage}`,
+    disturbance: { killAgain: victim, every: often, stage },
+  }));
+
 function killPoints(scenario: Scenario, { method, id, nth, title }: Request): Case[] {
   return killed.flatMap(([victim, when]) =>
     when.map((stage) => ({
@@ -58,8 +70,7 @@ function killPoints(scenario: Scenario, { method, id, nth, title }: Request): Ca
       title,
       disturbance: {
         kill: victim,
-        // With the engine goes its plugin, and with that what was not at Azure yet.
-        at: { method, id, nth, stage, drop: victim === "engine" && stage === "arrived" },
+        at: { method, id, nth, stage, drop: isLost(victim, stage) },
       },
     })),
   );

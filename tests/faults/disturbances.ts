@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import type { Breakpoint } from "../../local-azure/resource-manager/breakpoints";
+import type { Breakpoint, Stage } from "../../local-azure/resource-manager/breakpoints";
 import type { Fault } from "../../local-azure/resource-manager/faults";
 import type { Life, Said, Victim } from "./life";
 import type { Scenario } from "./scenarios";
@@ -9,6 +9,13 @@ import type { Scenario } from "./scenarios";
 export interface Kill {
   readonly kill: Victim;
   readonly at: Breakpoint;
+}
+
+/** A process is killed at the n-th request of one command after another, until one ends. */
+export interface KillAgain {
+  readonly killAgain: Victim;
+  readonly every: number;
+  readonly stage: Stage;
 }
 
 /** Azure goes wrong. */
@@ -31,17 +38,20 @@ export interface Sick {
   readonly heal: (life: Life, scenario: Scenario) => Promise<void>;
 }
 
-export type Disturbance = Kill | Wrong | Sick;
+export type Disturbance = Kill | KillAgain | Wrong | Sick;
 
 export interface Disturbed {
   /** Whether what was to go wrong did. */
   readonly happened: boolean;
+  /** How often, where it is more than once. */
+  readonly times?: number;
   readonly flaws: readonly string[];
   /** What the run said that did not end well. */
   readonly said?: string;
 }
 
 const endsWithin = 240_000;
+const mostKills = 100;
 const writes = new Set(["PUT", "DELETE", "SCRIPT"]);
 
 /** Runs a scenario's command while that goes wrong; afterwards nothing goes wrong any more. */
@@ -52,6 +62,7 @@ export async function disturb(
 ): Promise<Disturbed> {
   await life.begin();
   if ("kill" in disturbance) return kill(life, scenario, disturbance);
+  if ("killAgain" in disturbance) return killAgain(life, scenario, disturbance);
   if ("fault" in disturbance) return goWrong(life, scenario, disturbance);
   return changeSick(life, scenario, disturbance);
 }
@@ -75,6 +86,26 @@ async function kill(life: Life, scenario: Scenario, { kill, at }: Kill): Promise
   const { isWell, text } = ended ?? (await command);
   return { happened, flaws, ...(!isWell && { said: text }) };
 }
+
+async function killAgain(
+  life: Life,
+  scenario: Scenario,
+  { killAgain: victim, every, stage }: KillAgain,
+): Promise<Disturbed> {
+  const flaws: string[] = [];
+  const at = { nth: every, stage, drop: isLost(victim, stage) };
+  for (let times = 0; times < mostKills; times++) {
+    await life.begin();
+    const one = await kill(life, scenario, { kill: victim, at });
+    flaws.push(...one.flaws);
+    if (!one.happened) return { ...one, happened: times > 0, times, flaws };
+  }
+  return { happened: true, times: mostKills, flaws: [...flaws, `${mostKills} commands, and no end`] };
+}
+
+/** With the engine goes its plugin, and with that what was not at Azure yet. */
+export const isLost = (victim: Victim, stage: Stage): boolean =>
+  victim === "engine" && stage === "arrived";
 
 async function goWrong(
   life: Life,

@@ -92,7 +92,7 @@ export function markdown({ began, host, program, cases, results }: Report): stri
     ...scenarios.flatMap((scenario) => [
       `## ${scenario}`,
       table(
-        ["kind", "cases", "tried", ...endings, "commands", "time"],
+        ["kind", "cases", "injected", ...endings, "commands", "time"],
         kindsOf(scenario, cases, results),
       ),
     ]),
@@ -115,7 +115,7 @@ function kindsOf(
     return [
       kind,
       `${cases[`${scenario}: ${kind}`] ?? ""}`,
-      `${tried.length}`,
+      `${tried.reduce((sum, { times = 1 }) => sum + times, 0)}`,
       ...endings.map((ending) => `${tried.filter((one) => one.ending === ending).length || ""}`),
       `${Math.max(...tried.map(({ commands }) => commands))}`,
       `${spoken(median * 1000)}, at most ${spoken(times.at(-1)! * 1000)}`,

@@ -17,6 +17,8 @@ export interface Result {
   readonly ending: (typeof endings)[number];
   /** How many commands it took until one ended well, after the one in which it went wrong. */
   readonly commands: number;
+  /** How often it went wrong, where that is more than once. */
+  readonly times?: number;
   readonly seconds: number;
   readonly flaws: readonly string[];
   /** The end of what the engine said when it first did not end well. */
@@ -30,7 +32,7 @@ const keptWords = 2_000;
 export async function tryOut(one: Case, life: Life, before: Identity): Promise<Result> {
   const { scenario, kind, title, disturbance } = one;
   const since = Date.now();
-  const { happened, said, flaws } = await disturb(life, scenario, disturbance);
+  const { happened, times, said, flaws } = await disturb(life, scenario, disturbance);
   const after = await conclude(life, scenario, before);
   const all = [...flaws, ...after.flaws];
   const ending = after.isStuck
@@ -45,6 +47,7 @@ export async function tryOut(one: Case, life: Life, before: Identity): Promise<R
     commands: after.commands,
     seconds: Math.round((Date.now() - since) / 1000),
     flaws: all,
+    ...(times !== undefined && { times }),
     ...(said !== undefined && { said: said.slice(-keptWords) }),
   };
 }
