@@ -59,8 +59,10 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
     // The language host runs the `node` it finds first.
     PATH: [binaries, dirname(process.execPath), process.env.PATH].join(delimiter),
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --require ${JSON.stringify(endWithEngine)}`,
-    // What else a folder's name may have, the engine takes as it is.
-    PULUMI_BACKEND_URL: `file://${join(state, "backend").replaceAll(/[%?#]/g, encodeURIComponent)}`,
+    // What else a folder's name may have, the engine takes as it is. Without a file beside each
+    // checkpoint, which is not written whole: an engine killed meanwhile could not read its own
+    // state any more ("failed to load checkpoint: EOF").
+    PULUMI_BACKEND_URL: `file://${join(state, "backend").replaceAll(/[%?#]/g, encodeURIComponent)}?metadata=skip`,
     PULUMI_HOME: join(state, "pulumi-home"),
     PULUMI_CONFIG_PASSPHRASE: passphrase,
     PULUMI_SKIP_UPDATE_CHECK: "true",
