@@ -176,15 +176,16 @@ program
     "kills processes and lets Azure go wrong at every request of a first up, a rolling replacement, a resize and a destroy: " +
       "a report of how each ended, and exit code 1 when one did not end well; goes on where an earlier run ended",
   )
+  .argument("[scenario...]", "first-up, replacement, resize, labels, destroy (default: all)")
   .option("--only <pattern>", "only cases whose name matches this regular expression")
   .option("--sample <number>", "only so many, spread evenly over all that are left", atLeastOne)
   .option("--jobs <number>", "how many at a time", atLeastOne, 2)
   .option("--list", "name the cases and try none", false)
   .option("--fresh", "try again what an earlier run has tried", false)
   .option("--folder <folder>", "where the report is", join(cacheFolder(), "test-faults"))
-  .action((options: FaultsOptions) =>
+  .action((keys: string[], options: Omit<FaultsOptions, "keys">) =>
     perform((progress, signal) =>
-      testFaults({ ...options, folder: resolve(options.folder) }, progress, signal),
+      testFaults({ ...options, keys, folder: resolve(options.folder) }, progress, signal),
     ),
   );
 

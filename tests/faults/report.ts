@@ -52,7 +52,7 @@ export class Findings {
   }
 
   count(cases: Report["cases"]): void {
-    this.write({ ...this.report, cases });
+    this.write({ ...this.report, cases: { ...this.report.cases, ...cases } });
   }
 
   add(result: Result): void {

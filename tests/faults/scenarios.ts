@@ -15,7 +15,7 @@ export interface Scenario {
 const offline = { cni: "flannel", diskDriver: false };
 
 /** Nothing but the machines is of interest, so the add-ons are the smallest. */
-const small = { ...offline, cloudProvider: false, storageClasses: false };
+export const small = { ...offline, cloudProvider: false, storageClasses: false };
 
 export const firstUp: Scenario = {
   key: "first-up",

@@ -9,12 +9,14 @@ import { Interrupted, Trouble } from "../../local-azure/trouble";
 import { type Case, casesOf, nameOf } from "./cases";
 import { askedOf, forgetGround, Ground, programStamp } from "./ground";
 import { Findings, summary } from "./report";
-import { scenarios } from "./scenarios";
+import { type Scenario, scenarios } from "./scenarios";
 import { type Result, tryOut } from "./trial";
 
 export interface FaultsOptions {
   /** Folder of the report, of ready clusters, and of what is under way. */
   readonly folder: string;
+  /** Keys of the scenarios that are tried; without any, all. */
+  readonly keys: readonly string[];
   /** Regular expression over `scenario: kind: title`. */
   readonly only?: string;
   /** Tries so many, spread evenly over all that are left. */
@@ -30,7 +32,7 @@ const bad = ({ ending }: Result): boolean => ending === "flawed" || ending === "
 
 /** Tries what can go wrong, one case after another, writes the report, and returns the exit code. */
 export async function testFaults(
-  { folder, only = "", sample, jobs, fresh, list }: FaultsOptions,
+  { folder, keys, only = "", sample, jobs, fresh, list }: FaultsOptions,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<number> {
@@ -44,7 +46,7 @@ export async function testFaults(
       { length: jobs },
       (_, index) => new Ground(join(folder, `place-${index + 1}`), binaries, signal),
     );
-    const all = await everyCase(folder, grounds[0]!, progress, signal);
+    const all = await everyCase(chosenOf(keys), { folder, ground: grounds[0]!, progress, signal });
     record.count(countsOf(all));
     const chosen = matching(all, only);
     if (fresh) record.forget(new Set(chosen.map(nameOf)));
@@ -65,15 +67,32 @@ export async function testFaults(
   }
 }
 
-/** What can go wrong in every scenario; what their good runs ask is asked once. */
+function chosenOf(keys: readonly string[]): readonly Scenario[] {
+  const unknown = keys.find((key) => !scenarios.some((one) => one.key === key));
+  if (unknown !== undefined) {
+    const known = scenarios.map(({ key }) => key).join(", ");
+    throw new Trouble(`there is no scenario ${unknown}; there are ${known}`, 2);
+  }
+  return scenarios.filter(({ key }) => keys.length === 0 || keys.includes(key));
+}
+
+/** What can go wrong in these scenarios; what their good runs ask is asked once. */
 async function everyCase(
-  folder: string,
-  ground: Ground,
-  progress: Progress,
-  signal: AbortSignal,
+  chosen: readonly Scenario[],
+  {
+    folder,
+    ground,
+    progress,
+    signal,
+  }: {
+    readonly folder: string;
+    readonly ground: Ground;
+    readonly progress: Progress;
+    readonly signal: AbortSignal;
+  },
 ): Promise<Case[]> {
   const all: Case[] = [];
-  for (const scenario of scenarios) {
+  for (const scenario of chosen) {
     const asked = await askedOf(folder, scenario, () =>
       progress.during(`a good run of ${scenario.name}`, () => ground.goodRun(scenario)),
     ).catch((error: unknown) => {
