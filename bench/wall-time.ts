@@ -23,7 +23,7 @@ export const wallTime = (bench: Bench, stack: string): Promise<WallTime> =>
   onLocalAzure(bench, factor, async (azure, state) => {
     bench.say(`stack ${stack}: first up, at ${factor} of Azure's time`);
     const rehearsal = await stackOn(bench, azure, state, { stack });
-    const { seconds } = await timed(() => rehearsal.up("--parallel", parallel));
+    const { seconds } = await timed(() => rehearsal.up("--skip-preview", "--parallel", parallel));
     const played = covered(
       azure.cloud.log
         .read()
