@@ -62,7 +62,9 @@ export class JoinToken extends pulumi.ComponentResource {
           "auth-extra-groups": `system:bootstrappers:kubeadm:default-node-token,${group}`,
         },
       },
-      child,
+      // The cluster deletes it when it expires. With its machine it is replaced before the machine is, and
+      // then there may be no API that would delete it.
+      { ...child, retainOnDelete: true },
     );
     const role = new ClusterRole(
       `${name}-role`,

@@ -72,7 +72,6 @@ it.each(["shorter", "longer"])("begins anew when the update writes over its prev
 
   expect(events.outcome).toMatchObject({
     changes: { update: 1 },
-    planned: ["create one"],
     steps: ["update one"],
   });
   expect(events.outcome.diagnostics).toHaveLength(how === "longer" ? 2 : 0);

@@ -8,8 +8,6 @@ export interface Outcome {
   readonly diagnostics: readonly string[];
   /** What was begun with which resource, such as `update zoned-dev-nsg`, in order; unchanged ones are left out. */
   readonly steps: readonly string[];
-  /** The same of the preview that came before, where one did. */
-  readonly planned?: readonly string[];
 }
 
 interface EngineEvent {
@@ -41,8 +39,6 @@ export class Events {
   readonly #underWay = new Map<string, string>();
   #diagnostics: string[] = [];
   #steps: string[] = [];
-  #planned: string[] | undefined;
-  #hasBegun = false;
   #changes: Record<string, number> = {};
 
   constructor(path: string) {
@@ -54,7 +50,6 @@ export class Events {
       changes: this.#changes,
       diagnostics: this.#diagnostics,
       steps: this.#steps,
-      ...(this.#planned && { planned: this.#planned }),
     };
   }
 
@@ -75,8 +70,6 @@ export class Events {
     const { resourcePreEvent, diagnosticEvent, summaryEvent } = event;
     const ended = event.resOutputsEvent ?? event.resOpFailedEvent;
     if (event.preludeEvent) {
-      if (this.#hasBegun) this.#planned = this.#steps;
-      this.#hasBegun = true;
       this.#steps = [];
       this.#diagnostics = [];
       this.#changes = {};

@@ -10,6 +10,7 @@ import { endEarlierRun } from "./earlier-run";
 import type { Outcome } from "./events";
 import { writeWhole } from "./files";
 import { passphraseOf } from "./passphrase";
+import { plannedSteps } from "./planned-steps";
 import type { Progress } from "./progress";
 import { type Ended, operate, pulumi, type PulumiOptions } from "./pulumi";
 import { account } from "./resource-manager/ids";
@@ -41,7 +42,11 @@ export interface RehearsalOptions {
 }
 
 /** What a run of the engine came to. */
-export type Run = Ended & Outcome;
+export type Run = Ended &
+  Outcome & {
+    /** The steps that the preview before it announced, where there was one. */
+    readonly planned?: readonly string[];
+  };
 
 /** One stack of the program on the local Azure, with a backend, secrets and settings of its own. */
 export class Rehearsal {
@@ -181,7 +186,9 @@ export class Rehearsal {
   #of = (): string[] => [...this.#named(), "--config-file", this.place.config];
 
   #operate(command: string, ...flags: string[]): Promise<Run> {
-    return operate([command, ...this.#of(), ...flags], this.#engine, this.options.progress);
+    return operate([command, ...this.#of(), ...flags], this.#engine, this.options.progress).then(
+      (ended) => ({ ...ended, planned: plannedSteps(ended.stdout) }),
+    );
   }
 
   async #must(args: readonly string[], program = this.#engine.program): Promise<string> {

@@ -164,24 +164,19 @@ describe("three control planes and three workers", () => {
 
   it.each([
     ["etcd", "its etcd is not ready"],
-    ["kube-apiserver", "its kube-apiserver is not ready"],
-    ["kube-scheduler", "its kube-scheduler is not ready"],
     ["kubelet", "its Node is not Ready"],
-  ] as const)("refuses to resize anything while a %s is sick, in the preview too", async (component, says) => {
+  ] as const)("refuses to resize anything while a member's %s is sick", async (component, says) => {
     await cloud.stack.configure({ ...resized, controlPlaneSize: "Standard_D8s_v5" });
     await cloud.sick("cp-2", component);
-    try {
-      for (const run of [await cloud.stack.preview(), await cloud.stack.up()]) {
-        const said = refused(run);
-        expect(said).toContain(says);
-        expect(said).toMatch(
-          /would resize zoned-prod-cp-1, zoned-prod-cp-2, zoned-prod-cp-3, .*zoned-prod-cp-2: /s,
-        );
-      }
-      expect(await news()).toEqual([]);
-    } finally {
-      await cloud.well("cp-2");
-    }
+
+    const said = refused(await cloud.stack.up());
+
+    await cloud.well("cp-2");
+    expect(said).toContain(says);
+    expect(said).toMatch(
+      /would resize zoned-prod-cp-1, zoned-prod-cp-2, zoned-prod-cp-3, .*zoned-prod-cp-2: /s,
+    );
+    expect(await news()).toEqual([]);
   });
 
   it("refuses to touch a cluster whose API does not answer, unless told so for a while", async () => {
