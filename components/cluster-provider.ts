@@ -6,8 +6,8 @@ import { numberOf } from "./initialization";
 import { Plan } from "./plan";
 
 /**
- * What applies objects to the cluster. Another initialization is another cluster, with a provider of its own,
- * so that everything in it is made anew.
+ * What applies objects to the cluster. Another initialization is another cluster, with a provider of its own:
+ * everything in it is made anew, and what is gone with the old one is not asked to be deleted.
  *
  * In a living cluster objects are applied once its first control plane is as it shall be; if that one alone is
  * restarted, there is no API meanwhile.
@@ -17,14 +17,8 @@ export function clusterProvider(
   { apiServer, initialization: { id, exists } }: Plan,
   controlPlane: ControlPlane,
 ): Provider {
-  // What is made anew has the name of what it replaces, and in the new cluster there is nothing yet to delete.
-  pulumi.runtime.registerStackTransformation(({ type, props, opts }) =>
-    type.startsWith("kubernetes:")
-      ? { props, opts: { ...opts, deleteBeforeReplace: true } }
-      : undefined,
-  );
   const number = numberOf(id);
-  return new Provider(
+  const provider = new Provider(
     number === 1 ? "kubernetes" : `kubernetes-${number}`,
     {
       kubeconfig,
@@ -35,4 +29,10 @@ export function clusterProvider(
     },
     { dependsOn: exists ? controlPlane.steps.slice(0, 1) : [] },
   );
+  pulumi.runtime.registerStackTransformation(({ type, props, opts }) =>
+    type.startsWith("kubernetes:")
+      ? { props, opts: { ...opts, deletedWith: provider } }
+      : undefined,
+  );
+  return provider;
 }

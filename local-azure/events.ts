@@ -31,6 +31,9 @@ interface Metadata {
 /** The engine's own notation of colours. */
 const colour = /<\{%.*?%\}>/g;
 
+/** Providers that the program does not name are made by the engine, and no preview announces them. */
+const provider = /::pulumi:providers:/;
+
 const noChange = new Set(["same", "read"]);
 
 /** Follows the engine's event log while the engine writes it. */
@@ -86,7 +89,7 @@ export class Events {
     const isCustom = (after ?? before)?.custom === true;
     if (!isCustom || noChange.has(op)) return;
     this.#underWay.set(urn, op);
-    this.#steps.push(`${op} ${urn.split("::").at(-1)}`);
+    if (!provider.test(urn)) this.#steps.push(`${op} ${urn.split("::").at(-1)}`);
   }
 }
 

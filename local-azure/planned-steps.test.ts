@@ -22,7 +22,6 @@ it("reads the steps that a preview announced, and none of the operation", () => 
     "replace zoned-prod-cp-1-vm",
     "create-replacement zoned-prod-cp-1-vm",
     "update roll-out-kube-proxy",
-    "create kubernetes-2",
     "delete token",
   ]);
 });

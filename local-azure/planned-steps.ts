@@ -11,8 +11,8 @@ const operations: Readonly<Record<string, string>> = {
 
 const line = /^ *\S+ +(?<type>\S+:\S+) (?<name>\S+) (?<operation>[a-z]+(?: replacement| original)?) *(\[.*)?$/;
 
-/** Components come and go with what is in them. */
-const component = /^(zoned:|pulumi:pulumi:)/;
+/** Components come and go with what is in them, and providers with their resources. */
+const component = /^(zoned:|pulumi:)/;
 
 const colours = /\u001b\[[0-9;]*m/g;
 

@@ -1,5 +1,5 @@
 import { LoggedRequest } from "../../local-azure/resource-manager/request-log";
-import { LocalCloud, refused, unchanged, well } from "./local-cloud";
+import { asPlanned, LocalCloud, refused, unchanged } from "./local-cloud";
 
 jest.setTimeout(600_000);
 
@@ -24,13 +24,13 @@ const writes = (requests: readonly LoggedRequest[]) =>
       return `${method} ${path.replaceAll("zoned-dev-", "")}`;
     });
 
-/** Every kind of change to a living cluster, each previewed, and done as the preview has it (`well` compares). */
+/** Every kind of change to a living cluster, each previewed, and done as the preview has it (`asPlanned` compares). */
 describe("a living cluster", () => {
   let cloud: LocalCloud;
   const change = async (settings: Record<string, unknown>) => {
     const before = (await cloud.requests()).length;
     await cloud.stack.configure({ ...small, ...settings });
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
     return writes((await cloud.requests()).slice(before));
   };
   const machines = (requests: readonly string[]) =>
@@ -38,7 +38,7 @@ describe("a living cluster", () => {
 
   beforeAll(async () => {
     cloud = await LocalCloud.start("dev", small);
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
   });
   afterAll(() => cloud?.stop());
 

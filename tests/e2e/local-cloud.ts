@@ -140,13 +140,19 @@ function binaries(): string {
   return folder;
 }
 
-/** A machine that changes may get another id, as far as a preview knows, and these follow its id. */
-const maybe = /^update (roll-out-.*|.*-labels)$/;
-
-/** Fails with what the engine said when a run did not end well, or did otherwise than its preview said. */
+/** Fails with what the engine said when a run did not end well. */
 export function well(run: Run): Run {
   if (run.code !== 0)
     throw new Error(`pulumi ended with ${run.code}:\n${run.stdout}\n${run.stderr}`);
+  return run;
+}
+
+/** A machine that changes may get another id, as far as a preview knows, and these follow its id. */
+const maybe = /^update (roll-out-.*|.*-labels)$/;
+
+/** Fails when an `up` did not end well, or did otherwise than its preview had said. */
+export function asPlanned(run: Run): Run {
+  well(run);
   const only = (these: readonly string[], those: readonly string[]) =>
     these.filter((step) => !those.includes(step));
   const { steps, planned = steps } = run;

@@ -1,4 +1,4 @@
-import { hasManifests, LocalCloud, refused, unchanged, well } from "./local-cloud";
+import { asPlanned, hasManifests, LocalCloud, refused, unchanged, well } from "./local-cloud";
 
 interface Node {
   metadata: { name: string; labels: Record<string, string> };
@@ -35,7 +35,7 @@ describe("the recipe's cluster on the local Azure", () => {
   });
 
   it("comes up whole by one command", async () => {
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
   });
 
   it("has three nodes in three zones, all Ready, none of them closed to pods", async () => {
@@ -119,7 +119,7 @@ describe("the recipe's cluster on the local Azure", () => {
       proxyMode: "nftables",
     });
 
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     const later = (await cloud.requests()).slice(before).filter(({ method }) => method !== "GET");
     expect(later.filter(({ method }) => method === "DELETE")).toEqual([]);
@@ -164,7 +164,7 @@ describe("the recipe's cluster on the local Azure", () => {
     });
 
     well(await cloud.stack.refresh());
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     expect(await cloud.inGroup("GET", rule)).toBeDefined();
   });
@@ -191,7 +191,7 @@ describe("the recipe's cluster on the local Azure", () => {
       proxyMode: "nftables",
       workerPools: [{ name: "workers", count: 2, size: "Standard_B2ms" }],
     });
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     const resized = (await cloud.inGroup("GET", vm)) as {
       properties: { hardwareProfile: { vmSize: string }; storageProfile: { dataDisks: unknown[] } };

@@ -1,4 +1,4 @@
-import { LocalCloud, refused, unchanged, well } from "./local-cloud";
+import { asPlanned, LocalCloud, refused, unchanged, well } from "./local-cloud";
 import { LoggedRequest } from "../../local-azure/resource-manager/request-log";
 
 jest.setTimeout(900_000);
@@ -79,7 +79,7 @@ describe("three control planes and three workers", () => {
     expect(await news()).toEqual([]);
 
     await cloud.stack.configure(small);
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
     const events = await news();
     expect(events.filter((event) => /^(gone|made) cp/.test(event))).toEqual([]);
     expect(events.filter((event) => /^joined cp/.test(event))).toEqual([
@@ -93,7 +93,7 @@ describe("three control planes and three workers", () => {
   it("replaces control planes strictly one at a time, then workers one after another", async () => {
     await cloud.stack.configure(otherImage);
 
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     const machines = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
     expect(await news()).toEqual(
@@ -124,7 +124,7 @@ describe("three control planes and three workers", () => {
     ]);
 
     await cloud.mend();
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
     expect((await news()).filter((event) => /cp/.test(event))).toEqual([
       "joined cp-2",
       "gone cp-3",
@@ -138,7 +138,7 @@ describe("three control planes and three workers", () => {
     await news();
     await cloud.stack.configure({ ...small, controlPlaneSize: "Standard_D4s_v5" });
 
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     expect((await news()).filter((event) => /cp/.test(event))).toEqual(
       ["cp-1", "cp-2", "cp-3"].flatMap((name) => [`made ${name}`, `joined ${name}`]),
@@ -200,7 +200,7 @@ describe("three control planes and three workers", () => {
     await cloud.sick("cp-2", "kube-scheduler");
     await cloud.stack.configure({ ...resized, apiAccessCidrs: ["198.51.100.0/24"] });
 
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     expect(await news()).toEqual([]);
     await cloud.well("cp-2");
@@ -210,7 +210,7 @@ describe("three control planes and three workers", () => {
     await cloud.sick("cp-3", "etcd");
     await cloud.stack.configure(resizedOtherImage);
 
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     expect((await news()).filter((event) => /^(gone|joined) cp/.test(event))).toEqual(
       ["cp-3", "cp-1", "cp-2"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
@@ -223,7 +223,7 @@ describe("three control planes and three workers", () => {
     for (const machine of ["cp-2", "workers-3"]) await cloud.inGroup("DELETE", vmPath(machine));
     await news();
 
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     expect((await news()).filter((event) => /^joined/.test(event)).sort()).toEqual([
       "joined cp-2",
@@ -240,7 +240,7 @@ describe("three control planes and three workers", () => {
     well(await cloud.stack.refresh());
     await news();
 
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     expect((await news()).filter((event) => /^gone/.test(event))).toEqual([]);
     unchanged(await cloud.stack.up());
@@ -259,7 +259,7 @@ describe("three control planes and three workers", () => {
   });
 
   it("initializes a whole new cluster by one up, when that very cluster may be lost", async () => {
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     const events = await news();
     const machines = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
@@ -277,7 +277,7 @@ describe("three control planes and three workers", () => {
   it("does nothing with a setting that is spent, whatever changes after that", async () => {
     await cloud.stack.configure({ ...resized, reinitialize });
 
-    well(await cloud.stack.up());
+    asPlanned(await cloud.stack.up());
 
     expect((await news()).filter((event) => /^(gone|joined) cp/.test(event))).toEqual(
       ["cp-1", "cp-2", "cp-3"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
