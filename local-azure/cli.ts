@@ -173,8 +173,8 @@ program
 program
   .command("test-faults")
   .description(
-    "kills processes and lets Azure go wrong at every request of a first up, a rolling replacement, a resize and a destroy: " +
-      "a report of how each ended, and exit code 1 when one did not end well; goes on where an earlier run ended",
+    "kills processes and lets Azure go wrong at every request of an up and a destroy: a report of how each ended, " +
+      "and exit code 1 when one did not end well; goes on where an earlier run ended",
   )
   .argument("[scenario...]", "first-up, replacement, resize, labels, destroy (default: all)")
   .option("--only <pattern>", "only cases whose name matches this regular expression")

@@ -14,7 +14,7 @@ export interface Operation {
 
 const fileOf = (state: string): string => join(state, "operations.jsonl");
 
-/** Writes down what plugins without a log of their own are asked to change, and holds it at the breakpoint. */
+/** Writes down what plugins without a log of their own are asked to change, and holds it where it has to. */
 export const operationsOf =
   (state: string, breakpoints: Breakpoints): Around =>
   (method, id, act) => {

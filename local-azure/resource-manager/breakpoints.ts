@@ -2,10 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { ConnectionLost } from "./azure-error";
 
-/**
- * How far a request has come: nothing is done yet, it is done and on the disk but the answer is not on its way,
- * the answer is out.
- */
+/** How far a request has come: nothing is done, it is done but not answered, it is answered. */
 export type Stage = "arrived" | "accepted" | "answered";
 
 /** A request that is to be held, once. */
@@ -83,7 +80,7 @@ export class Breakpoints {
     await this.#armed?.reached.happened;
   }
 
-  /** What every request passes at every stage; undefined, and no turn of the event loop, where it is not held. */
+  /** What every request passes at every stage; undefined, without a turn, where it is not held. */
   pass(stage: Stage, method: string, id: string): Promise<void> | undefined {
     const armed = this.#armed;
     if (armed === undefined) return undefined;

@@ -53,6 +53,11 @@ export class Faults {
     this.faults.push({ fault, pattern, met: 0 });
   }
 
+  /** What was switched on, and how many requests have matched it. */
+  list(): { readonly fault: Fault; readonly met: number }[] {
+    return this.faults.map(({ fault, met }) => ({ fault, met }));
+  }
+
   clear(): void {
     this.faults = [];
   }

@@ -48,6 +48,8 @@ export async function control(
       };
     case "GET /local/requests":
       return { status: 200, body: cloud.log.read() };
+    case "GET /local/faults":
+      return { status: 200, body: cloud.faults.list() };
     case "POST /local/faults":
       await tell(() => cloud.faults.add(body as unknown as Fault));
       return { status: 204 };
@@ -78,7 +80,7 @@ export async function control(
       throw new AzureError(
         404,
         "NotFound",
-        `${method} ${path} is nothing here; there are GET health, GET requests, POST and DELETE faults, ` +
+        `${method} ${path} is nothing here; there are GET health, GET requests, GET, POST and DELETE faults, ` +
           "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, " +
           "POST shutdown.",
       );

@@ -32,7 +32,7 @@ const lasting: Readonly<Record<string, Trouble>> = {
   "409 Conflict": { status: 409, code: "Conflict" },
 };
 
-/** Of machines only: what a region or a subscription lacks. All of it has to be told by zone, size and way on. */
+/** What a region or a subscription lacks for machines: told by zone, size and way on. */
 const machineOnly: Readonly<Record<string, Trouble>> = {
   AllocationFailed: {
     ...{ accepted: true, code: "AllocationFailed" },
@@ -47,7 +47,8 @@ const machineOnly: Readonly<Record<string, Trouble>> = {
   SkuNotAvailable: {
     ...{ status: 409, code: "SkuNotAvailable" },
     message:
-      "The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions' is currently not available in location 'southeastasia'.",
+      "The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions' " +
+      "is currently not available in location 'southeastasia'.",
   },
   "quota exceeded": {
     ...{ status: 409, code: "OperationNotAllowed" },

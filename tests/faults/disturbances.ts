@@ -100,7 +100,8 @@ async function killAgain(
     flaws.push(...one.flaws);
     if (!one.happened) return { ...one, happened: times > 0, times, flaws };
   }
-  return { happened: true, times: mostKills, flaws: [...flaws, `${mostKills} commands, and no end`] };
+  flaws.push(`${mostKills} commands, and no end`);
+  return { happened: true, times: mostKills, flaws };
 }
 
 /** With the engine goes its plugin, and with that what was not at Azure yet. */
@@ -114,9 +115,9 @@ async function goWrong(
 ): Promise<Disturbed> {
   await life.fault(fault);
   const ended = await life.command(operation, settings);
-  await life.clearFaults();
+  const happened = await life.clearFaults();
   // What was asked again, and went well then, is what is hoped for.
-  return { happened: true, ...judged(ended, says) };
+  return { happened, ...judged(ended, says) };
 }
 
 async function changeSick(life: Life, scenario: Scenario, sick: Sick): Promise<Disturbed> {

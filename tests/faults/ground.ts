@@ -12,10 +12,11 @@ import { readsIn, writesIn } from "./requests";
 import type { Scenario } from "./scenarios";
 
 /**
- * A place where one case after another begins from the same: nothing, or a ready cluster that was made once.
+ * A place where one case after another begins from the same: nothing, or a ready cluster that was
+ * made once.
  *
- * Ports and paths of a state folder are among what its stack is made from, so that a ready cluster is put
- * back where it was made, and each place has its own.
+ * Ports and paths of a state folder are among what its stack is made from, so that a ready cluster
+ * is put back where it was made, and each place has its own.
  */
 export class Ground {
   readonly life: (stack: string) => Life;

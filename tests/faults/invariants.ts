@@ -15,7 +15,7 @@ export interface Identity {
   readonly cluster?: string;
 }
 
-/** Everything that is not as it has to be after a scenario was brought to its end; empty when all is well. */
+/** All that is not as it has to be after a scenario was brought to its end. */
 export async function flaws(life: Life, scenario: Scenario, before: Identity): Promise<string[]> {
   const left = await life.leftovers();
   const processes = left.map(({ pid, role }) => `left running: ${role} (process ${pid})`);

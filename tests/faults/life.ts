@@ -79,7 +79,13 @@ export class Life {
   breakpointReached = (): Promise<unknown> => this.ask("GET", "/local/breakpoint");
   clearBreakpoint = (): Promise<unknown> => this.ask("DELETE", "/local/breakpoint");
   fault = (fault: Fault): Promise<unknown> => this.ask("POST", "/local/faults", fault);
-  clearFaults = (): Promise<unknown> => this.ask("DELETE", "/local/faults");
+  /** Ends the faults; whether one of them came to pass. */
+  async clearFaults(): Promise<boolean> {
+    const faults = (await this.ask("GET", "/local/faults")) as { fault: Fault; met: number }[];
+    await this.ask("DELETE", "/local/faults");
+    return faults.some(({ fault, met }) => met >= (fault.nth ?? 1));
+  }
+
 
   /** Anything of Azure's REST side, behind Pulumi's back. */
   async ask(method: string, path: string, body?: unknown): Promise<unknown> {

@@ -17,7 +17,7 @@ export interface Report {
   readonly results: readonly Result[];
 }
 
-/** What was found out so far, written after each case, so that an interrupted run can be gone on with. */
+/** What was found out so far, written after each case: an interrupted run is gone on with. */
 export class Findings {
   report: Report;
   /** Whether nothing that is kept is about this program. */

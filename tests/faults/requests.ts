@@ -16,7 +16,7 @@ export interface Request {
 
 const reads = new Set(["GET"]);
 
-/** All that a run asked to be changed, of Azure and of other plugins, in the order in which it asked. */
+/** All that a run asked Azure and other plugins to change, in the order in which it asked. */
 export const writesIn = (
   azure: readonly LoggedRequest[],
   operations: readonly Operation[],

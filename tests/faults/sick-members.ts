@@ -5,29 +5,28 @@ import type { Life } from "./life";
 import { scenarioOf } from "./scenarios";
 
 const nameOf = (machine: string): string => `zoned-prod-${machine}`;
-const vm = (machine: string): string =>
-  `${subscriptionPath}/resourceGroups/zoned-prod/providers/Microsoft.Compute/virtualMachines/${nameOf(machine)}`;
+const machines = `${subscriptionPath}/resourceGroups/zoned-prod/providers/Microsoft.Compute/virtualMachines`;
 
 const sicken = (life: Life, machine: string, component: string): Promise<unknown> =>
   life.ask("POST", `/local/machines/${nameOf(machine)}/sick`, { component });
 
 /** Somebody sees to it on the machine, as a message that names the machine asks for. */
 const cure =
-  (...machines: readonly string[]) =>
+  (...names: readonly string[]) =>
   async (life: Life): Promise<void> => {
-    for (const machine of machines) {
+    for (const machine of names) {
       // One that was replaced meanwhile is well.
       await life.ask("DELETE", `/local/machines/${nameOf(machine)}/sick`).catch(() => undefined);
     }
   };
 
-/** A part of one control plane, where the change begins and where it comes later. */
+/** A part of one control plane. That machine may be replaced first; without space, etcd takes no writes. */
 const oneSick = (component: string, machine: string): readonly [string, Sick] => [
   `${component} of ${machine} is sick`,
   {
     setUp: async (life) => void (await sicken(life, machine, component)),
     says: [new RegExp(nameOf(machine))],
-    mayGoOn: false,
+    mayGoOn: component !== "etcd-space",
     heal: cure(machine),
   },
 ];
@@ -46,13 +45,13 @@ const majorityLost: readonly [string, Sick] = [
 ];
 
 /** Somebody deletes machines behind Pulumi's back; a refresh sees it. */
-const deleted = (...machines: readonly string[]): readonly [string, Sick] => [
-  `deleted behind Pulumi's back: ${machines.join(" and ")}`,
+const deleted = (...names: readonly string[]): readonly [string, Sick] => [
+  `deleted behind Pulumi's back: ${names.join(" and ")}`,
   {
     setUp: async (life) => {
-      for (const machine of machines) await life.ask("DELETE", vm(machine));
+      for (const name of names) await life.ask("DELETE", `${machines}/${nameOf(name)}`);
     },
-    says: [new RegExp(machines.map(nameOf).join("|")), /--refresh/],
+    says: [new RegExp(names.map(nameOf).join("|")), /--refresh/],
     mayGoOn: true,
     heal: async (life, scenario) => void (await life.command("refresh", scenario.settings)),
   },
@@ -80,7 +79,7 @@ const harmless: readonly (readonly [string, Sick])[] = [
   "kubelet",
 ].map((component) => {
   const [title, one] = oneSick(component, "cp-2");
-  return [title, { ...one, says: [], mayGoOn: true, mustGoOn: true }] as const;
+  return [title, { ...one, says: [], mustGoOn: true }] as const;
 });
 
 const casesIn = (key: string, ones: typeof sick): Case[] =>
@@ -88,7 +87,7 @@ const casesIn = (key: string, ones: typeof sick): Case[] =>
     ...{ scenario: scenarioOf(key), kind: "sick cluster", title, disturbance },
   }));
 
-/** A cluster that is not well when a change comes: how it came to that, and what has to become of the change. */
+/** Clusters that are not well when a change comes, and what has to become of the change. */
 export const sickMembers: readonly Case[] = [
   ...casesIn("replacement", sick),
   ...casesIn("resize", sick),
