@@ -77,7 +77,7 @@ export function azureFaults(
 function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request): Case[] {
   const isMachine = method === "PUT" && type.toLowerCase() === machineType;
   const at = (trouble: Trouble): Fault => ({ ...trouble, method: method as Method, id, nth });
-  const name = lastOf(id);
+  const name = wordOf(id, type);
   return [
     ...Object.entries(passing).map(([kind, trouble]) => ({ kind, trouble, says: [] })),
     ...Object.entries(lasting).map(([kind, trouble]) => ({ kind, trouble, says: [name] })),
@@ -92,5 +92,9 @@ function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request)
   }));
 }
 
-/** A message has to name what it is about. */
-const lastOf = (pattern: string): RegExp => new RegExp(pattern.split("/").at(-1)!.replace("$", ""));
+/** A message has to name what it is about; where Azure's name is made up, by its type. */
+function wordOf(pattern: string, type: string): RegExp {
+  const last = pattern.split("/").at(-1)!.replace("$", "");
+  const kind = type.split("/").at(-1)!.replace(/s$/, "");
+  return new RegExp(last.includes("[0-9a-f]") ? kind : last, "i");
+}
