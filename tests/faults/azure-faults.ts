@@ -77,13 +77,13 @@ export function azureFaults(
 function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request): Case[] {
   const isMachine = method === "PUT" && type.toLowerCase() === machineType;
   const at = (trouble: Trouble): Fault => ({ ...trouble, method: method as Method, id, nth });
-  const name = wordOf(id, type);
+  const words = wordsOf(method, type);
   return [
     ...Object.entries(passing).map(([kind, trouble]) => ({ kind, trouble, says: [] })),
-    ...Object.entries(lasting).map(([kind, trouble]) => ({ kind, trouble, says: [name] })),
+    ...Object.entries(lasting).map(([kind, trouble]) => ({ kind, trouble, says: words })),
     ...(isMachine
       ? Object.entries(machineOnly).map(([kind, trouble]) => ({
-          ...{ kind, trouble, says: [name, ...machineWords] },
+          ...{ kind, trouble, says: [...words, ...machineWords] },
         }))
       : []),
   ].map(({ kind, trouble, says }) => ({
@@ -92,9 +92,6 @@ function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request)
   }));
 }
 
-/** A message has to name what it is about; where Azure's name is made up, by its type. */
-function wordOf(pattern: string, type: string): RegExp {
-  const last = pattern.split("/").at(-1)!.replace("$", "");
-  const kind = type.split("/").at(-1)!.replace(/s$/, "");
-  return new RegExp(last.includes("[0-9a-f]") ? kind : last, "i");
-}
+/** The engine names what it failed at by type and by a name of the program's own. */
+const wordsOf = (method: string, type: string): RegExp[] =>
+  method === "GET" ? [] : [new RegExp(type.split("/").at(-1)!.replace(/(ies|es|s)$/, ""), "i")];
