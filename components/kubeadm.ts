@@ -155,8 +155,9 @@ const kubeletConfiguration = () => ({
   systemReserved: { memory: "256Mi" },
 });
 
+/** kubeadm reads YAML 1.1, in which yes and on without quotes are no text. */
 const documents = (...objects: object[]) =>
-  objects.map((object) => stringify(object, { lineWidth: 0 })).join("---\n");
+  objects.map((object) => stringify(object, { lineWidth: 0, version: "1.1" })).join("---\n");
 
 /**
  * The files that tell kubeadm and kube-proxy about one machine, for its bootstrap step.

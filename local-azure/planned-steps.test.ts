@@ -8,7 +8,7 @@ const preview = `Previewing update (prod):
  ~  kubernetes:apps/v1:DaemonSetPatch roll-out-kube-proxy update [diff: ~metadata]
  +  zoned:index:Machine zoned-prod-cp-2 create
  +  pulumi:providers:kubernetes kubernetes-2 create 
-\u001b[1m -  \u001b[0mkubernetes:core/v1:Secret token delete 
+\u001b[1m -  \u001b[0mkubernetes:core/v1:Secret token delete[retain] 
     pulumi:pulumi:Stack zoned-prod  
 Resources:
     ~ 1 to update

@@ -9,7 +9,7 @@ const operations: Readonly<Record<string, string>> = {
   refresh: "refresh",
 };
 
-const line = /^ *\S+ +(?<type>\S+:\S+) (?<name>\S+) (?<operation>[a-z]+(?: replacement| original)?) *(\[.*)?$/;
+const line = /^ *\S+ +(?<type>\S+:\S+) (?<name>\S+) (?<operation>[a-z]+(?: replacement| original)?)(\[retain\])? *(\[.*)?$/;
 
 /** Components come and go with what is in them, and providers with their resources. */
 const component = /^(zoned:|pulumi:)/;

@@ -19,7 +19,7 @@ const apiName = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
 
 const controlPlane = machinesOf(sound)[0]!;
 const worker = machinesOf(sound).find(({ role }) => role === "worker")!;
-const taint = { key: "dedicated", value: "batch", effect: "NoSchedule" as const };
+const taint = { key: "dedicated", value: "yes", effect: "NoSchedule" as const };
 
 const files = (settings: KubeadmSettings = sound, machine: KubeadmMachine = controlPlane) =>
   new Map(kubeadmFiles(settings, machine, apiName).map((file) => [file.path, file]));

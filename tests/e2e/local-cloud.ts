@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -19,6 +19,9 @@ export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);
 
 /** A local Azure of a test's own, with one stack on it. */
 export class LocalCloud {
+  /** The same for the stack's whole life, of however many clusters. */
+  #kubeconfig: string | undefined;
+
   private constructor(
     readonly state: string,
     readonly stack: Rehearsal,
@@ -103,11 +106,9 @@ export class LocalCloud {
 
   async kubectl(...args: string[]): Promise<string> {
     const file = join(this.state, "kubeconfig");
-    if (!existsSync(file)) {
-      const { kubeconfig } = (await this.stack.outputs()) as { kubeconfig: string };
-      const address = await this.azure.apiAddress(apiNameIn(kubeconfig));
-      writeFileSync(file, reachableHere(kubeconfig, address!), { mode: 0o600 });
-    }
+    this.#kubeconfig ??= ((await this.stack.outputs()) as { kubeconfig: string }).kubeconfig;
+    const address = await this.azure.apiAddress(apiNameIn(this.#kubeconfig));
+    writeFileSync(file, reachableHere(this.#kubeconfig, address!), { mode: 0o600 });
     const { stdout } = await promisify(execFile)(
       join(binaries(), "kubectl"),
       ["--kubeconfig", file, "--request-timeout", "30s", ...args],
@@ -148,7 +149,8 @@ export function well(run: Run): Run {
 }
 
 /** A machine that changes may get another id, as far as a preview knows, and these follow its id. */
-const maybe = /^update (roll-out-.*|.*-labels)$/;
+const maybe =
+  /^(update (roll-out-.*|.*-labels|.*-bootstrap)|(replace|create-replacement|delete-replaced) .*-join-token)$/;
 
 /** Fails when an `up` did not end well, or did otherwise than its preview had said. */
 export function asPlanned(run: Run): Run {
