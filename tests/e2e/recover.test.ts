@@ -195,8 +195,6 @@ async function struckWhileReplacing(strike: () => void, to = azure): Promise<Reh
   return stack;
 }
 
-const killedWhileReplacing = () => struckWhileReplacing(() => killEngine("prod"));
-
 const vms = (all: readonly LoggedRequest[]) =>
   all
     .filter(({ id, method }) => /\/virtualMachines\/[^/]+$/.test(id) && method !== "GET")
@@ -206,17 +204,6 @@ const rolled = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"].f
   `DELETE zoned-prod-${name}`,
   `PUT zoned-prod-${name}`,
 ]);
-
-it("goes on with a replacement whose engine was killed, by npm start", async () => {
-  await killedWhileReplacing();
-  await takingTime({});
-  const after = await open("prod", otherImage);
-  well(await after.up());
-
-  await agrees(after);
-  expect(vms(await requests()).slice(6)).toEqual(rolled);
-  unchanged(await after.up());
-});
 
 it("goes on with a replacement that Azure accepted before the connection was lost", async () => {
   const { far, cut } = await byCable();
@@ -232,7 +219,7 @@ it("goes on with a replacement that Azure accepted before the connection was los
 });
 
 it("goes on with a replacement whose engine was killed, by npm run recover and pulumi up", async () => {
-  const stack = await killedWhileReplacing();
+  const stack = await struckWhileReplacing(() => killEngine("prod"));
   const asIs = await stack.stackExport();
   // The engine's lock is still there, and nobody but the user knows that nobody works on the stack.
   await expect(recoverCommand(stack, "prod")).rejects.toThrow(/the stack is currently locked by 1 lock/);

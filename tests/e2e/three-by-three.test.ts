@@ -162,19 +162,15 @@ describe("three control planes and three workers", () => {
   const vmPath = (machine: string) =>
     `/providers/Microsoft.Compute/virtualMachines/zoned-prod-${machine}`;
 
-  it.each([
-    ["etcd", "its etcd is not ready"],
-    ["kubelet", "its Node is not Ready"],
-  ] as const)("refuses to resize anything while a member's %s is sick", async (component, says) => {
+  it("refuses to resize anything while a member's etcd is sick", async () => {
     await cloud.stack.configure({ ...resized, controlPlaneSize: "Standard_D8s_v5" });
-    await cloud.sick("cp-2", component);
+    await cloud.sick("cp-2", "etcd");
 
     const said = refused(await cloud.stack.up());
 
     await cloud.well("cp-2");
-    expect(said).toContain(says);
     expect(said).toMatch(
-      /would resize zoned-prod-cp-1, zoned-prod-cp-2, zoned-prod-cp-3, .*zoned-prod-cp-2: /s,
+      /would resize zoned-prod-cp-1, zoned-prod-cp-2, zoned-prod-cp-3, .*zoned-prod-cp-2: its etcd is not ready/s,
     );
     expect(await news()).toEqual([]);
   });
