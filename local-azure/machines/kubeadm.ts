@@ -6,6 +6,9 @@ import { parseAllDocuments, stringify } from "yaml";
 
 const run = promisify(execFile);
 
+/** As kubeadm reads it: yes and on without quotes are no text. */
+const yaml = { version: "1.1" } as const;
+
 export interface KubeadmArg {
   readonly name: string;
   readonly value: string;
@@ -20,7 +23,7 @@ export interface NodeRegistration {
 type Document = Record<string, any>;
 
 const documentsOf = (text: string): Document[] =>
-  parseAllDocuments(text)
+  parseAllDocuments(text, yaml)
     .map((document) => document.toJS() as Document | null)
     .filter((document): document is Document => document !== null);
 
@@ -56,7 +59,7 @@ export function belowRoot(text: string, root: string, extraSan?: string): string
         apiServer = {},
         kind,
       } = document;
-      return stringify({
+      const below = {
         ...document,
         ...(patches?.directory && { patches: { directory: `${root}${patches.directory}` } }),
         ...(discovery?.file && {
@@ -68,7 +71,8 @@ export function belowRoot(text: string, root: string, extraSan?: string): string
             apiServer: { ...apiServer, certSANs: [...(apiServer.certSANs ?? []), extraSan] },
           }),
         }),
-      });
+      };
+      return stringify(below, yaml);
     })
     .join("---\n");
 }

@@ -70,7 +70,7 @@ describe("a living cluster", () => {
     ]);
   });
 
-  it("changes the egress, who has access and the identity, and replaces no machine", async () => {
+  it("changes the egress and who has access, and touches no machine", async () => {
     const workerPools = [{ ...pool, taints, count: 1 }];
 
     for (const settings of [
@@ -88,9 +88,9 @@ describe("a living cluster", () => {
     const before = (await cloud.requests()).length;
     await cloud.stack.configure({ ...small, kubernetesVersion: "1.36.4" });
 
-    for (const run of [await cloud.stack.preview(), await cloud.stack.up()]) {
-      expect(refused(run)).toMatch(/kubernetesVersion is 1\.36\.4 and the cluster runs 1\.36\.3/);
-    }
+    expect(refused(await cloud.stack.up())).toMatch(
+      /kubernetesVersion is 1\.36\.4 and the cluster runs 1\.36\.3/,
+    );
     expect(writes((await cloud.requests()).slice(before))).toEqual([]);
   });
 });

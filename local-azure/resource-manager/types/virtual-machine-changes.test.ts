@@ -36,7 +36,7 @@ it.each<[flaw: string, kind: Kind, change: Body, code: string]>([
   [
     "another image",
     "machine",
-    { storageProfile: { imageReference: { version: "1.0.202501010" } } },
+    { storageProfile: { imageReference: { version: "24.04.202604160" } } },
     "PropertyChangeNotAllowed: .*'imageReference'",
   ],
   [
