@@ -187,6 +187,21 @@ export const clusterCases: Cases = {
       says: "the access token travels",
     },
     {
+      flaw: "a consent to lose any cluster",
+      values: { reinitialize: "true" },
+      says: "the id of the initialization that may be lost",
+    },
+    {
+      flaw: "a check that is skipped for years",
+      values: { skipHealthCheckUntil: "20990101T000000Z" },
+      says: "within the next day",
+    },
+    {
+      flaw: "a time that YAML reads as a date",
+      values: { skipHealthCheckUntil: "2026-11-23T18:00:00Z" },
+      says: "such as 20261123T180000Z",
+    },
+    {
       flaw: "an endpoint that is no address",
       values: { resourceManagerEndpoint: "azure" },
       says: "an https:// address",
@@ -212,6 +227,10 @@ export const clusterCases: Cases = {
     {
       merit: "this machine's own Resource Manager",
       values: { resourceManagerEndpoint: "http://127.0.0.1:1234" },
+    },
+    {
+      merit: "a consent, and a time that is over",
+      values: { reinitialize: "1-20261123T174128Z", skipHealthCheckUntil: "20261123T174128Z" },
     },
     { merit: "every proxy mode", values: { proxyMode: "nftables", proxyScheduler: "mh" } },
     { merit: "a time in hours and minutes", values: { proxySyncPeriod: "1h30m" } },
