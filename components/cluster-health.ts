@@ -32,8 +32,8 @@ interface KubernetesObject {
  * Asks the API how each control plane is: its Node, its kubelet's lease, and its static pods.
  *
  * kubeadm's etcd pod is ready by etcd's own /readyz: the member is no learner, has no corrupt data, and sees a
- * leader. That etcd also takes writes shows by the controller manager's lease, which nobody can renew while the
- * alarm NOSPACE is raised.
+ * leader. Whether etcd also takes writes, which it does not while the alarm NOSPACE is raised, is tried: a Lease
+ * of this program's own in kube-system is renewed.
  *
  * @param kubeconfig as kubeconfig.ts renders it
  * @param names the control planes' Nodes
@@ -45,6 +45,7 @@ export async function askCluster(
   const api = new KubernetesApi(kubeconfig);
   try {
     await api.get("/readyz");
+    await api.renewLease("zoned-health-check");
     const [nodes, pods, leases, manager] = await Promise.all([
       api.list("/api/v1/nodes"),
       api.list("/api/v1/namespaces/kube-system/pods?labelSelector=tier%3Dcontrol-plane"),
@@ -80,8 +81,7 @@ export async function askCluster(
         stale === undefined
           ? []
           : [
-              `kube-controller-manager ${stale}: nothing can be written to etcd (a full database, by etcd's alarm ` +
-                "NOSPACE, is the usual reason), or no controller manager runs",
+              `kube-controller-manager ${stale}: no controller manager runs, so that no Node or pod would be looked after`,
             ],
       sick: new Map(sick.filter(([, reasons]) => reasons.length > 0)),
     };
@@ -142,9 +142,25 @@ class KubernetesApi {
     return (JSON.parse(text) as { items: readonly KubernetesObject[] }).items;
   }
 
-  /** @throws Error that says what to do, since an answer that does not come says nothing of the cluster */
-  async get(path: string): Promise<string> {
-    const { status, date, text } = await this.ask(path).catch((error: Error) => {
+  /** Writes something to etcd that nobody depends on. */
+  async renewLease(name: string): Promise<void> {
+    const namespace = "kube-system";
+    const lease = {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { name, namespace },
+      spec: { holderIdentity: "zoned", renewTime: new Date().toISOString().replace("Z", "000Z") },
+    };
+    const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
+    await this.get(`${path}?fieldManager=zoned&force=true`, JSON.stringify(lease));
+  }
+
+  /**
+   * @param apply an object to apply in place of only asking
+   * @throws Error that says what to do, since an answer that does not come says nothing of the cluster
+   */
+  async get(path: string, apply?: string): Promise<string> {
+    const { status, date, text } = await this.ask(path, apply).catch((error: Error) => {
       const { code } = (error.cause ?? error) as NodeJS.ErrnoException;
       throw new Error(
         `the API at ${this.server} does not answer from here (${code ?? error.message}): the cluster is down, or this ` +
@@ -152,15 +168,21 @@ class KubernetesApi {
       );
     });
     if (date !== undefined) this.now = Date.parse(date);
-    if (status === 200) return text;
+    if (status === 200 || status === 201) return text;
     throw new Error(
-      `the API at ${this.server} answered ${status} to GET ${path.split("?")[0]}, expected 200: ${text.slice(0, 300).trim()}`,
+      `the API at ${this.server} answered ${status} to ${apply === undefined ? "GET" : "PATCH"} ${path.split("?")[0]}, ` +
+        `expected 200: ${text.slice(0, 300).trim()}`,
     );
   }
 
-  private async ask(path: string) {
+  private async ask(path: string, apply: string | undefined) {
     const { statusCode, headers, body } = await request(`${this.server}${path}`, {
       dispatcher: this.dispatcher,
+      ...(apply !== undefined && {
+        method: "PATCH",
+        headers: { "content-type": "application/apply-patch+yaml" },
+        body: apply,
+      }),
       signal: AbortSignal.timeout(secondsPerRequest * 1000),
     });
     const { date } = headers;

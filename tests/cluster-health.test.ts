@@ -43,7 +43,7 @@ const sound = (): Objects => ({
 let server: Server;
 let kubeconfig: string;
 let objects: Objects;
-let answer: ((path: string) => [number, string] | undefined) | undefined;
+let answer: ((path: string, method?: string) => [number, string] | undefined) | undefined;
 const asked: { path: string; client?: string }[] = [];
 
 beforeAll(async () => {
@@ -64,7 +64,7 @@ beforeAll(async () => {
     },
   );
   const tls = { key: privateKeyPem, cert: certPem, requestCert: true, rejectUnauthorized: false };
-  server = createServer(tls, ({ url = "", socket }, response) => {
+  server = createServer(tls, ({ url = "", method, socket }, response) => {
     asked.push({ path: url, client: (socket as TLSSocket).getPeerCertificate().subject?.CN as string });
     const { pathname, searchParams } = new URL(url, "https://localhost");
     const listed: Record<string, unknown> = {
@@ -78,8 +78,9 @@ beforeAll(async () => {
           : undefined,
     };
     const items = listed[pathname];
-    const [status, text] = answer?.(pathname) ?? [
-      pathname === "/readyz" || items !== undefined ? 200 : 404,
+    const isWrite = method === "PATCH" && pathname.endsWith("/kube-system/leases/zoned-health-check");
+    const [status, text] = answer?.(pathname, method) ?? [
+      pathname === "/readyz" || items !== undefined || isWrite ? 200 : 404,
       pathname === "/readyz" ? "ok" : JSON.stringify({ items }),
     ];
     response.writeHead(status, { date: new Date(now).toUTCString() }).end(text);
@@ -136,10 +137,19 @@ it("goes by the duration of a lease where kubelets have a longer one", async () 
   expect((await ask()).sick).toEqual({});
 });
 
-it("sees by the controller manager's lease that etcd takes no writes", async () => {
+it("sees that no controller manager runs", async () => {
   objects.manager = [lease("kube-controller-manager", 36, 15)];
 
-  expect((await ask()).problems).toEqual([expect.stringContaining("36 s ago: nothing can be written")]);
+  expect((await ask()).problems).toEqual([expect.stringContaining("36 s ago: no controller manager")]);
+});
+
+it("sees that etcd takes no writes by trying one", async () => {
+  answer = (_, method) =>
+    method === "PATCH" ? [500, "etcdserver: mvcc: database space exceeded"] : undefined;
+
+  expect((await ask()).problems).toEqual([
+    expect.stringMatching(/answered 500 to PATCH .*zoned-health-check.*database space exceeded/),
+  ]);
 });
 
 it.each<[string, typeof answer, string]>([

@@ -68,13 +68,13 @@ const limits = { api: 20_000, ready: 20_000, peers: 20_000 };
     machines.runScript(vm, scriptOf(fixture, vm, knobs));
   const node = (name: string) => admin().find(`/api/v1/nodes/${name}`);
   const eventually = async <T>(what: string, look: () => Promise<T | undefined | false>) => {
-    for (const until = Date.now() + 30_000; Date.now() < until; await wait(200)) {
+    for (const until = Date.now() + 120_000; Date.now() < until; await wait(200)) {
       const seen = await look();
       if (seen) {
         return seen;
       }
     }
-    throw new Error(`${what}: not within 30 s`);
+    throw new Error(`${what}: not within two minutes`);
   };
   const pids = () =>
     machines.status().flatMap(({ processes }) => processes.flatMap(({ pid }) => pid ?? []));
