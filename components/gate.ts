@@ -2,7 +2,7 @@ import { AzureState } from "./azure-state";
 import { askCluster, ClusterHealth } from "./cluster-health";
 import { compactTime, parseCompactTime } from "./compact-time";
 import { Initialization } from "./initialization";
-import { MachineChange, Memory } from "./machine-changes";
+import { isMadeFor, MachineChange, Memory } from "./machine-changes";
 import { Settings } from "./settings";
 import { Machine } from "./topology";
 
@@ -58,7 +58,7 @@ export async function askGate(args: GateArgs): Promise<Gate> {
 function controlPlanesOf({ initialization, controlPlanes, azure, memory }: GateArgs): string[] {
   const isOfThis = (name: string): boolean => {
     const machine = azure.machines.get(name);
-    return machine !== undefined && (machine.initialization ?? initialization.id) === initialization.id;
+    return machine !== undefined && isMadeFor(initialization.id, machine);
   };
   return controlPlanes
     .map(({ name }) => name)

@@ -1,6 +1,6 @@
 import { AzureState } from "./azure-state";
 import { compactTime } from "./compact-time";
-import { isReplaced, Memory, memoryOf } from "./machine-changes";
+import { isMadeFor, isReplaced, Memory, memoryOf } from "./machine-changes";
 import { Settings } from "./settings";
 import { Machine } from "./topology";
 
@@ -63,8 +63,7 @@ export function decideInitialization(
   const known = controlPlanes.map(({ plan: { name }, generation }) => {
     const machine = azure.machines.get(name);
     const remembered = current?.machines[name];
-    // A missing tag says nothing.
-    const isOfThis = machine !== undefined && (machine.initialization ?? id) === id;
+    const isOfThis = machine !== undefined && isMadeFor(id, machine);
     const hasJoined =
       remembered !== undefined && (machine?.made ?? remembered.made) === remembered.made;
     return {
@@ -81,8 +80,8 @@ export function decideInitialization(
     current !== undefined ||
     known.some(({ bootstrap }) => bootstrap?.state === "Succeeded") ||
     [...azure.machines].some(
-      ([name, { bootstrap, initialization = id }]) =>
-        bootstrap !== undefined && initialization === id && name !== first?.name,
+      ([name, machine]) =>
+        machine.bootstrap !== undefined && isMadeFor(id, machine) && name !== first?.name,
     );
   if (!exists) return { ...quiet, exists, warnings: unusedWarnings(settings, id) };
 

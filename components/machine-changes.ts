@@ -35,14 +35,18 @@ export interface MachineChange {
   readonly does: "replace" | "resize" | "remove";
 }
 
+/** Whether a machine was made for this initialization; a missing tag says nothing. */
+export const isMadeFor = (id: string, { initialization = id }: MachineFacts): boolean =>
+  initialization === id;
+
 /** Whether a machine would be replaced; what neither Azure nor the outputs know has not changed. */
 export const isReplaced = (
-  { initialization, generation }: MachineFacts,
+  machine: MachineFacts,
   memory: MachineMemory | undefined,
   wanted: { readonly id: string; readonly generation: string },
 ): boolean =>
-  (initialization ?? wanted.id) !== wanted.id ||
-  (generation ?? memory?.generation ?? wanted.generation) !== wanted.generation;
+  !isMadeFor(wanted.id, machine) ||
+  (machine.generation ?? memory?.generation ?? wanted.generation) !== wanted.generation;
 
 /**
  * Everything that this `up` would do to the cluster's machines, in their order; those to be removed come last.
@@ -55,7 +59,7 @@ export function machineChanges(
   memory: Memory | undefined,
 ): MachineChange[] {
   const machines = new Map(
-    [...azure.machines].filter(([, { initialization = id }]) => initialization === id),
+    [...azure.machines].filter(([, machine]) => isMadeFor(id, machine)),
   );
   const stays = new Set(wanted.map(({ plan }) => plan.name));
   return [

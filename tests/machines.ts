@@ -77,10 +77,7 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
     subscriptionId,
     tenantId: "the-tenant",
     azure: {
-      subscriptionId,
-      tenantId: "the-tenant",
       machines: new Map(names.map((name) => [name, facts])),
-      skus: [],
     },
     initialization: scene.initialization ?? fresh,
     firstControlPlane: scene.firstControlPlane,
