@@ -4,15 +4,15 @@ import { AddOns } from "./components/add-ons/add-ons";
 import { NodeAddOns } from "./components/add-ons/node-add-ons";
 import { ApiBalancer } from "./components/api-balancer";
 import { Certificates } from "./components/certificates";
+import { clusterProvider } from "./components/cluster-provider";
 import { ControlPlane } from "./components/control-plane";
 import { Identity } from "./components/identity";
-import { clusterProvider } from "./components/cluster-provider";
 import { kubeconfigOf } from "./components/kubeconfig";
+import { explainRefusals } from "./components/machine/machine-refusal";
 import { Network } from "./components/network";
 import { outputsOf } from "./components/outputs";
-import { explainRefusals } from "./components/machine-refusal";
-import { makePlan } from "./components/plan";
-import { loadSettings } from "./components/settings";
+import { makePlan } from "./components/plan/plan";
+import { loadSettings } from "./components/plan/settings/load";
 import { Workers } from "./components/workers";
 
 export = async () => {
@@ -48,7 +48,6 @@ export = async () => {
       nodeAddOns,
       controlPlaneJoins: controlPlane.steps,
       joins,
-      machineIds: [...controlPlane.machines, ...workers.machines].map(({ vm }) => vm.vmId),
     },
     { provider: cluster },
   );

@@ -1,8 +1,9 @@
 module.exports = {
-  testMatch: ["tests", "local-azure", "kube-proxy", "recover"].map((folder) => `<rootDir>/${folder}/**/*.test.ts`),
-  transform: { "\\.ts$": "<rootDir>/tests/transpile.cjs" },
+  testMatch: ["<rootDir>/tests/**/*.test.ts"],
+  transform: { "\\.ts$": "<rootDir>/shared/typescript.cjs" },
   modulePathIgnorePatterns: ["<rootDir>/.local-azure/"],
-  // Jest would leave a core to others; but much of a test's time goes by in the processes that it awaits.
+  // Jest would leave a core to others; but much of a test's time goes by in the processes that it
+  // awaits.
   maxWorkers: "100%",
   // No claim is about time; a busy machine needs longer than the five seconds that are usual.
   testTimeout: 120_000,

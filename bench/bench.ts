@@ -1,5 +1,5 @@
-import type { Progress } from "../local-azure/progress";
-import { prepareBinaries } from "../local-azure/engine";
+import { prepareBinaries } from "../programs/engine";
+import type { Progress } from "../shared/progress";
 import type { Bench } from "./cloud";
 import { growth } from "./growth";
 import { previews } from "./previews";
@@ -10,7 +10,7 @@ import { wallTime } from "./wall-time";
 export async function bench(progress: Progress, signal: AbortSignal): Promise<number> {
   const binaries = await prepareBinaries({ progress, signal });
   const step = progress.step("measuring", "15 min");
-  const shared: Bench = { binaries, signal, say: (line) => progress.line(line) };
+  const shared: Bench = { binaries, signal, log: (line) => progress.line(line) };
   const measure = async () => {
     const walls = [await wallTime(shared, "dev"), await wallTime(shared, "prod")];
     return report(walls, await previews(shared), await growth(shared));

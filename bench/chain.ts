@@ -1,4 +1,4 @@
-import { Durations } from "../local-azure/resource-manager/durations";
+import { Durations } from "../local-azure/arm/durations";
 import { assumed } from "./paced-machines";
 
 /** A resource as the stack's state has it. */
@@ -28,13 +28,13 @@ const azureTypes = {
 } as const;
 
 /**
- * The longest chain that Azure, kubeadm and etcd force on a first `up`, whatever the program says of
- * its order:
+ * The longest chain of operations in a first `up` that Azure, kubeadm and etcd require, independent
+ * of the order in the program:
  *
  * - a resource comes after its group, its parent and all that its inputs name;
  * - Azure changes one subnet of a network, and one rule of a security group, at a time;
  * - a machine boots when it is there, and its step needs the agent's handler and the first boot;
- * - nobody joins before the cluster is founded, and etcd admits one control plane at a time.
+ * - no machine joins before the cluster is initialized, and etcd admits one control plane at a time.
  */
 export function longestChain(state: readonly StateResource[]): readonly Link[] {
   const azure = state.filter(({ type, id }) => type.startsWith("azure-native:") && id);
@@ -77,13 +77,13 @@ export function longestChain(state: readonly StateResource[]): readonly Link[] {
     return add(`${step}: ${what}`, seconds, [installed, bootOf(step)]);
   };
   const [first = "", ...others] = steps.filter((step) => /-cp-\d+\//.test(step));
-  const founded = run(first, "kubeadm init", assumed.kubeadmInit, []);
-  let before = founded;
+  const initialized = run(first, "kubeadm init", assumed.kubeadmInit, []);
+  let before = initialized;
   for (const step of others) {
     before = run(step, "kubeadm join", assumed.controlPlaneJoin, [before]);
   }
   for (const step of steps.filter((one) => !/-cp-\d+\//.test(one))) {
-    run(step, "kubeadm join", assumed.workerJoin, [founded]);
+    run(step, "kubeadm join", assumed.workerJoin, [initialized]);
   }
   return longestPath(works);
 }

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { type LocalAzure, startLocalAzure } from "../local-azure/local-azure";
-import { Rehearsal, type RehearsalOptions, type Run } from "../local-azure/rehearsal";
-import { Durations } from "../local-azure/resource-manager/durations";
-import { Trouble } from "../local-azure/trouble";
+import { Durations } from "../local-azure/arm/durations";
+import { type LocalAzure, startLocalAzure } from "../local-azure/daemon/local-azure";
+import { Rehearsal, type RehearsalOptions, type Run } from "../local-azure/stack/rehearsal";
+import { UserError } from "../shared/user-error";
 import type { StateResource } from "./chain";
 import { PacedMachines } from "./paced-machines";
 
@@ -14,10 +14,10 @@ export interface Bench {
   /** Folder of the engine and the control plane's programs. */
   readonly binaries: string;
   readonly signal: AbortSignal;
-  readonly say: (line: string) => void;
+  readonly log: (line: string) => void;
 }
 
-/** A local Azure for one measurement, gone afterwards whatever happens. */
+/** A local Azure for one measurement, removed afterwards. */
 export async function onLocalAzure<T>(
   { binaries }: Bench,
   factor: number,
@@ -45,13 +45,13 @@ export const stackOn = (
   options: Pick<RehearsalOptions, "stack" | "program" | "settings">,
 ): Promise<Rehearsal> => Rehearsal.open({ ...options, binaries, signal, azure, state });
 
-/** The run and its seconds; one that failed ends the bench with what the engine said. */
+/** The run and its seconds. A failed run ends the bench with the output of the engine. */
 export async function timed(run: () => Promise<Run>): Promise<{ run: Run; seconds: number }> {
   const since = performance.now();
   const ended = await run();
   const seconds = (performance.now() - since) / 1000;
   if (ended.code === 0) return { run: ended, seconds };
-  throw new Trouble(
+  throw new UserError(
     `pulumi ended with ${ended.code}, so there is nothing to measure:\n${ended.stdout}`,
   );
 }

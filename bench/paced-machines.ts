@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { payloadOf } from "../local-azure/machines/payload";
 import type { Machines, ScriptResult, VirtualMachine } from "../local-azure/machines/machines";
+import { payloadOf } from "../local-azure/machines/simulated/bootstrap/payload";
 
-/** What happens on a machine, in seconds. Assumed: nobody here has measured it on Azure. */
+/** Seconds for the steps on a machine. Assumed, not measured on Azure. */
 export const assumed = {
   /** Packages, modules and images, from the moment the VM is there. */
   firstBoot: 150,
@@ -13,15 +13,17 @@ export const assumed = {
 } as const;
 
 /** Which of the assumed times a bootstrap script takes. */
-export function scriptSeconds(script: string, vmId: string): number {
-  const { role, founder } = payloadOf(script);
+function scriptSeconds(script: string, vmId: string): number {
+  const { role, initialControlPlane } = payloadOf(script);
   if (role === "worker") return assumed.workerJoin;
-  return founder?.toLowerCase() === vmId.toLowerCase()
+  return initialControlPlane?.toLowerCase() === vmId.toLowerCase()
     ? assumed.kubeadmInit
     : assumed.controlPlaneJoin;
 }
 
-/** Machines that take a share of the assumed times, or as long as they really need where that is more. */
+/**
+ * Machines that take a share of the assumed times, or their real time where that is longer.
+ */
 export class PacedMachines implements Machines {
   private readonly booted = new Map<string, Promise<void>>();
 

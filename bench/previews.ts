@@ -15,18 +15,19 @@ export interface Previews {
 }
 
 /**
- * The local stack's preview beside one of a program that only registers as many resources of the same
- * types, and its `up` without changes beside its preview; in turn, so that a busy minute meets both.
+ * The local stack's preview beside one of a program that only registers as many resources of the
+ * same types, and its `up` without changes beside its preview; in turn, so that a busy minute meets
+ * both.
  */
 export const previews = (bench: Bench): Promise<Previews> =>
   onLocalAzure(bench, 0, async (azure, state) => {
     const stack = await stackOn(bench, azure, state, { stack: "local" });
-    bench.say("local stack: up, to learn which resources it has");
+    bench.log("local stack: up, to learn which resources it has");
     await timed(() => stack.up());
     const all = await stateOf(stack);
     const resources = all.filter(({ type }) => !type.startsWith("pulumi:"));
     const provider = all.find(({ type }) => type === "pulumi:providers:kubernetes")!;
-    // Keys are among the inputs; the file goes with the folder.
+    // The inputs contain private keys; the file is removed with the folder.
     const file = join(state, "resources.json");
     const registered = resources.map(({ type, urn, inputs, id }) => ({
       type,
@@ -38,7 +39,7 @@ export const previews = (bench: Bench): Promise<Previews> =>
 
     const unchanged: [number[], number[]] = [[], []];
     for (let round = 1; round <= rounds; round += 1) {
-      bench.say(`local stack without changes: preview and up, ${round} of ${rounds}`);
+      bench.log(`local stack without changes: preview and up, ${round} of ${rounds}`);
       unchanged[0].push((await timed(() => stack.preview())).seconds);
       unchanged[1].push((await timed(() => stack.up("--skip-preview"))).seconds);
     }
@@ -50,7 +51,7 @@ export const previews = (bench: Bench): Promise<Previews> =>
     await onLocalAzure(bench, 0, async (empty, emptyState) => {
       const real = await stackOn(bench, empty, emptyState, { stack: "local" });
       for (let round = 1; round <= rounds; round += 1) {
-        bench.say(`fresh local stack and its bare twin: preview, ${round} of ${rounds}`);
+        bench.log(`fresh local stack and the bare program: preview, ${round} of ${rounds}`);
         fresh[0].push((await timed(() => real.preview())).seconds);
         fresh[1].push((await timed(() => bare.preview())).seconds);
       }

@@ -1,6 +1,6 @@
 import { cpus, totalmem } from "node:os";
 
-import { spoken } from "../local-azure/progress";
+import { spoken } from "../shared/progress";
 import type { Growth } from "./growth";
 import { assumed } from "./paced-machines";
 import type { Previews } from "./previews";
@@ -89,10 +89,10 @@ function linear(smaller: Growth, larger: Growth): Ratio[] {
   ];
 }
 
-function chainText({ stack, chain, forced, predicted, played, own }: WallTime): string {
+function chainText({ stack, chain, forced, predicted, simulated, own }: WallTime): string {
   const { firstBoot, kubeadmInit, controlPlaneJoin, workerJoin } = assumed;
   return [
-    `First \`up\` of ${stack}: ${played.toFixed(0)} s at half of Azure's time and ${own.toFixed(0)} s of this machine's own, ` +
+    `First \`up\` of ${stack}: ${simulated.toFixed(0)} s at half of Azure's time and ${own.toFixed(0)} s of this machine's own, ` +
       `so ${spoken(predicted * 1000)} predicted; Azure's longest chain is ${spoken(forced * 1000)}. ` +
       `Assumed: first boot ${firstBoot} s, kubeadm init ${kubeadmInit} s, join ${controlPlaneJoin} s (control plane) and ${workerJoin} s (worker).`,
     table(

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The second half of what happens on a machine: it founds the cluster or joins it, and ends when the
+# The second half of what happens on a machine: it initializes the cluster or joins it, and ends when the
 # node is well. Azure's custom script extension runs this file as root, and again after every change
-# of it. On a machine that is a member already it looks and ends.
+# of it. A member that has another version or another configuration it upgrades; else it looks and ends.
 #
-# What it is told is the JSON document below the marker in its own last line. On failure the
+# Its input is the JSON document below the marker in its own last line. On failure the
 # last lines are the end of the log, then the step and its exit code: Azure shows the last 4 KB.
 #
 # shellcheck disable=SC2317 # steps call functions by their names
@@ -20,10 +20,14 @@ pki=$root/etc/kubernetes/pki
 discovery=$root/etc/zoned/discovery.conf
 init_config=$root/etc/zoned/kubeadm-init.yaml
 join_config=$root/etc/zoned/kubeadm-join.yaml
+kubelet_config=$root/etc/zoned/kubeadm-kubelet.yaml
+upgrade_config=$root/etc/zoned/kubeadm-upgrade.yaml
 
 # What the payload says; its first step fills these in.
-machine='' role='' founder='' api_name='' api_port='' version='' address='' awaits_ready=''
+machine='' role='' initial_control_plane='' api_name='' api_port='' version='' address='' awaits_ready=''
+configuration='' cluster='' drain_minutes=''
 modules=()
+upgraded=''
 
 # Azure gives up after 90 minutes, and then nobody learns which step it was.
 export ZONED_DEADLINE=${ZONED_DEADLINE:-$(($(date +%s) + 85 * 60))}
@@ -34,7 +38,7 @@ say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
 note() { say "bootstrap: $*" | tee -a "$log" || true; }
 
 # What a step's process says of the command that ended it.
-tell() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
+report_failure() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
 
 # What the last line of the output is to say, besides the step's name.
 reason() {
@@ -83,6 +87,7 @@ step() {
 
 # payload facts: what the steps need to know, as shell assignments.
 # payload files: keys and configuration, each where it belongs.
+# payload settings: the same without the keys, which a member has.
 payload() {
   python3 - "$0" "$1" "$run/facts" "$root" <<'END'
 import json, os, shlex, sys
@@ -93,8 +98,10 @@ if not text.strip():
     sys.exit("the payload is gone, since this script has done its work: run `pulumi up` for more")
 payload = json.loads(text)
 if what == "facts":
-    names = {"machine": "machine", "role": "role", "founder": "founder", "api_name": "apiName",
-             "api_port": "apiPort", "version": "kubernetesVersion", "address": "nodeAddress"}
+    names = {"machine": "machine", "role": "role", "initial_control_plane": "initialControlPlane", "api_name": "apiName",
+             "api_port": "apiPort", "version": "kubernetesVersion",
+             "configuration": "configuration", "cluster": "clusterConfiguration",
+             "drain_minutes": "drainMinutes", "address": "nodeAddress"}
     with open(facts, "w") as file:
         for name, key in names.items():
             file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")
@@ -103,6 +110,8 @@ if what == "facts":
     sys.exit()
 for entry in payload["files"]:
     path = root + entry["path"]
+    if what == "settings" and entry["path"].startswith("/etc/kubernetes/"):
+        continue
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".new", "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), int(entry["mode"], 8))
@@ -113,7 +122,10 @@ END
 
 read_payload() {
   payload facts
-  [[ -e $state/joined ]] && return
+  if [[ -e $state/joined ]]; then
+    payload settings
+    return
+  fi
   # As first boot makes it: for everybody to look into, unlike the folders of what is secret.
   mkdir -p "$root/etc/kubernetes"
   payload files
@@ -127,16 +139,13 @@ first_boot_again() {
   }
 }
 
-has_first_boot_ended() { compgen -G "$state/first-boot.*" >/dev/null; }
-
 await_first_boot() {
-  local boot='' looks
+  local boot
   if [[ -e $state/first-boot.failed ]]; then
     first_boot_again "$(cat "$state/first-boot.failed")"
   fi
   while :; do
-    # To ask cloud-init takes seconds of a slow processor, which first boot could use.
-    has_first_boot_ended || boot=$(cloud-init status 2>/dev/null || true)
+    boot=$(cloud-init status 2>/dev/null || true)
     [[ -e $state/first-boot.done ]] && return
     if [[ -e $state/first-boot.failed ]]; then
       reason "first boot failed: $(cat "$state/first-boot.failed")"
@@ -145,12 +154,9 @@ await_first_boot() {
     # A reboot in its midst ends it for good.
     if [[ $boot =~ status:\ (done|error|degraded|disabled) ]]; then
       first_boot_again "interrupted"
-      continue
+    else
+      sleep 5
     fi
-    for ((looks = 0; looks < 60; looks++)); do
-      has_first_boot_ended && break
-      sleep 1
-    done
   done
 }
 
@@ -169,12 +175,12 @@ load_modules() {
   printf '%s\n' "${modules[@]}" >"$root/etc/modules-load.d/zoned-proxy.conf"
 }
 
-check_machine() {
-  [[ $(kubeadm version --output short) == "v$version" ]] || {
-    reason "kubeadm is $(kubeadm version --output short) here, and the cluster is to be v$version:" \
-      "replace this machine"
-    return 1
-  }
+# A machine that was made for another version and has not joined yet.
+match_version() {
+  [[ $(kubeadm version --output short) == "v$version" ]] && return
+  first_boot add_package_source
+  first_boot install_kubernetes
+  first_boot pull_images
 }
 
 own_id() {
@@ -212,31 +218,26 @@ name_is_elsewhere() { sed -i '/ # zoned$/d' "$root/etc/hosts"; }
 is_half_done() {
   [[ -e $state/joined ]] && return 1
   compgen -G "$root/etc/kubernetes/*.conf" || compgen -G "$root/etc/kubernetes/manifests/*.yaml" ||
-    compgen -G "$root/var/lib/etcd/member" || [[ -e $state/founding ]]
+    compgen -G "$root/var/lib/etcd/member" || [[ -e $state/initialization ]]
 } >/dev/null
 
 # Takes away kubeadm's files, keys among them, and gives back those that came with the payload.
 reset_machine() {
   kubeadm reset --config "$root/etc/zoned/kubeadm-reset.yaml"
-  rm -f "$state/founding"
+  rm -f "$state/initialization"
   payload files
 }
 
 kubectl_join() { kubectl --kubeconfig "$discovery" --request-timeout 30s "$@"; }
 
-find_node() {
-  kubectl_join get node "$machine" --ignore-not-found --output name >"$run/node.new" &&
-    mv "$run/node.new" "$run/node"
-}
+find_node() { kubectl_join get node "$machine" --ignore-not-found --output name; }
 
 forget_node() {
-  # A worker's search for the API has asked already.
-  [[ -e $run/node ]] || find_node
-  if [[ -s $run/node ]]; then
-    say "removing the node $machine that was here before"
-    kubectl_join delete node "$machine" --ignore-not-found --wait=false
-  fi
-  rm "$run/node"
+  local node
+  node=$(find_node)
+  [[ -n $node ]] || return 0
+  say "removing the node $machine that was here before"
+  kubectl_join delete node "$machine" --ignore-not-found --wait=false
 }
 
 # A control plane holds the CA, so it makes its own way in, and one that lasts for this step only.
@@ -313,24 +314,24 @@ undo_join() {
 
 decide() {
   local own tries=3
-  if is_half_done && [[ -e $state/founding ]]; then
-    say "an earlier run began to found the cluster here, and did not end"
+  if is_half_done && [[ -e $state/initialization ]]; then
+    say "an earlier run began to initialize the cluster here, and did not end"
     name_is_elsewhere
     reset_machine
   fi
   own=$(own_id)
-  say "this machine is $own, the founder is $founder"
+  say "this machine is $own, the initial control plane is $initial_control_plane"
   while :; do
     if api_answers; then
       echo join >"$run/decision"
       return
     fi
-    if [[ ${own,,} == "${founder,,}" ]]; then
+    if [[ ${own,,} == "${initial_control_plane,,}" ]]; then
       ((--tries > 0)) || break
       sleep 1
     else
       reason "no API answers at https://$api_name:$api_port, and this machine (vmId $own) is not" \
-        "the one that may found the cluster (vmId $founder). Bring a control plane machine back and" \
+        "the one that may initialize the cluster (vmId $initial_control_plane). Bring a control plane machine back and" \
         "run \`pulumi up\` again; if all are lost, it says how a new, empty cluster takes their place"
       sleep 15
     fi
@@ -340,28 +341,28 @@ decide() {
       "bring the other control plane machines back and run \`pulumi up\` again"
     return 1
   }
-  echo found >"$run/decision"
+  echo initialize >"$run/decision"
 }
 
-found() {
+# become initialized|joined: with what it was configured, else it would be upgraded at once.
+become() {
+  echo "$configuration" >"$state/configuration"
+  echo "$1" >"$state/joined"
+}
+
+initialize() {
   if is_half_done; then
     name_is_elsewhere
     reset_machine
   fi
-  # To hear nobody takes 5 s. What was heard half a minute ago is good enough.
-  if (($(date +%s) - $(date --reference "$run/decision" +%s) > 30)) && api_answers; then
-    reason "an API answers at https://$api_name:$api_port by now, so nothing is founded here;" \
-      "run \`pulumi up\` again"
-    return 1
-  fi
   name_is_here
-  touch "$state/founding"
+  touch "$state/initialization"
   kubeadm init --config "$init_config" --skip-token-print
-  echo founded >"$state/joined"
-  rm "$state/founding"
+  become initialized
+  rm "$state/initialization"
 }
 
-# Keeps what it says, which tells which of its phases failed.
+# Keeps its output, which names the phase that failed.
 run_kubeadm() { kubeadm "$@" 2>&1 | tee "$run/kubeadm-said"; }
 
 # etcd has two seconds for each answer, whatever kubeadm's timeouts say, and some questions are asked
@@ -398,20 +399,17 @@ join() {
     return "$code"
   fi
   touch "$state/touched"
-  echo joined | tee "$run/joined" >"$state/joined"
+  become joined
   if [[ $role == control-plane ]]; then name_is_here; fi
 }
 
-# One line per change, so that the end of the log tells what a step was waiting for.
+# One line per change, so that the end of the log says what a step was waiting for.
 watch() {
-  local now looked pause last=
-  until looked=$SECONDS && now=$("$@" 2>&1); do
+  local now last=
+  until now=$("$@" 2>&1); do
     [[ $now == "$last" ]] || reason "$now"
     last=$now
-    # Where a look takes seconds, looking must not take what it looks at its time. One that took long
-    # has waited for an answer, and not worked.
-    pause=$((4 * (SECONDS - looked)))
-    sleep $((pause < 3 ? 3 : pause > 15 ? 15 : pause))
+    sleep 5
   done
 }
 
@@ -424,10 +422,9 @@ control_plane_is_well() {
 
 await_control_plane() { watch control_plane_is_well; }
 
-# Not by kubectl, which takes seconds of a slow processor from the kubelet that it asks about.
 ask_as_kubelet() {
   ask_api "$1" --fail --max-time 20 \
-    --cert "$root/var/lib/kubelet/pki/kubelet-client-current.pem"
+    --cert "$root/var/lib/kubelet/pki/kubelet-client-current.pem" "${@:2}"
 }
 
 has_pod_network() { compgen -G "$root/etc/cni/net.d/*.conf*" >/dev/null; }
@@ -445,14 +442,10 @@ node_is_ready() {
   return 1
 }
 
-# The lease says that this kubelet is alive now: after a reboot the condition is what it was before. A
-# Node that came with this run's join has none from before.
+# The lease says that this kubelet is alive now: after a reboot the condition is what it was before.
 node_is_well() {
   local renewed lease=/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/$machine
-  if [[ -n $awaits_ready ]]; then
-    node_is_ready || return
-    [[ -e $run/joined ]] && return
-  fi
+  [[ -z $awaits_ready ]] || node_is_ready || return
   renewed=$(ask_as_kubelet "$lease" | jq --raw-output .spec.renewTime) || return
   (($(date --date "$renewed" +%s) >= begun)) && return
   echo "the kubelet last reported at $renewed"
@@ -472,7 +465,138 @@ is_touched() {
   [[ -e $state/touched ]] || { [[ -e $state/boot ]] && [[ $(boot_id) != $(<"$state/boot") ]]; }
 }
 
+# A member is what the last run that ended well made of it.
+is_outdated() { [[ $(cat "$state/configuration" 2>/dev/null) != "$configuration" ]]; }
+
+has_version() { [[ $(kubelet --version) == "Kubernetes v$version" ]]; }
+
+# first_boot FUNCTION: a part of the first boot, with the settings of now
+first_boot() { "$root/opt/zoned/first-boot.sh" "$1"; }
+
+upgrade_kubeadm() {
+  [[ $(kubeadm version --output short) == "v$version" ]] && return
+  first_boot add_package_source
+  first_boot install_kubeadm
+  first_boot pull_images
+}
+
+# A kubelet may evict the pods that run on its own node, and cordon that, by its own certificate
+# (Node authorization mode and the admission plugin NodeRestriction).
+node_path() { echo "/api/v1/nodes/$machine"; }
+
+set_cordon() {
+  ask_as_kubelet "$(node_path)" --output /dev/null --request PATCH \
+    --header 'Content-Type: application/merge-patch+json' --data "$1"
+}
+
+cordoned_by=zoned/cordoned-for-upgrade
+
+cordon() {
+  local node
+  node=$(ask_as_kubelet "$(node_path)")
+  # Somebody else's cordon stays theirs.
+  jq --exit-status '.spec.unschedulable == true' <<<"$node" >/dev/null && return
+  set_cordon "{\"metadata\": {\"annotations\": {\"$cordoned_by\": \"$version\"}},
+    \"spec\": {\"unschedulable\": true}}"
+}
+
+uncordon() {
+  local node
+  node=$(ask_as_kubelet "$(node_path)")
+  jq --exit-status --arg by "$cordoned_by" '.metadata.annotations[$by]' <<<"$node" >/dev/null || return 0
+  set_cordon "{\"metadata\": {\"annotations\": {\"$cordoned_by\": null}},
+    \"spec\": {\"unschedulable\": null}}"
+}
+
+# Pods that go elsewhere when this node is drained: not a DaemonSet's, not static, not finished.
+drainable_pods() {
+  ask_as_kubelet "/api/v1/pods?fieldSelector=spec.nodeName%3D$machine" |
+    jq --raw-output '.items[]
+      | select(.status.phase != "Succeeded" and .status.phase != "Failed")
+      | select(.metadata.annotations["kubernetes.io/config.mirror"] == null)
+      | select(any(.metadata.ownerReferences[]?; .kind == "DaemonSet") | not)
+      | "\(.metadata.namespace) \(.metadata.name) \(.metadata.deletionTimestamp // "")"'
+}
+
+# Says whether a pod goes, or why it cannot at the moment, which is a PodDisruptionBudget.
+evict() {
+  local answer code
+  answer=$(ask_api "/api/v1/namespaces/$1/pods/$2/eviction" --max-time 20 --write-out '\n%{http_code}' \
+    --cert "$root/var/lib/kubelet/pki/kubelet-client-current.pem" --header 'Content-Type: application/json' \
+    --data "{\"apiVersion\": \"policy/v1\", \"kind\": \"Eviction\",
+      \"metadata\": {\"namespace\": \"$1\", \"name\": \"$2\"}}")
+  code=${answer##*$'\n'}
+  if [[ $code == 2?? || $code == 404 ]]; then
+    echo "$1/$2 was told to end"
+    return
+  fi
+  echo "$1/$2: $(jq --raw-output '[.message, (.details.causes[]?.message)] | join(" ")' <<<"${answer%$'\n'*}")"
+}
+
+# What keeps pods on this node; those that may go are evicted.
+held_pods() {
+  local pods namespace name deleted
+  pods=$(drainable_pods) || return
+  while read -r namespace name deleted; do
+    [[ -n $namespace ]] || continue
+    if [[ -n $deleted ]]; then echo "$namespace/$name has not ended yet"; else evict "$namespace" "$name"; fi
+  done <<<"$pods" | paste --serial --delimiters ';'
+}
+
+drain() {
+  local held until=$((SECONDS + drain_minutes * 60))
+  cordon
+  while ! held=$(held_pods) || [[ -n $held ]]; do
+    reason "$held"
+    if ((SECONDS > until)); then
+      uncordon
+      reason "after $drain_minutes minutes pods are still on this machine, which was not touched and takes pods" \
+        "again: $held. Let them go, or give them longer (zoned:drainMinutes), and run \`pulumi up\` again"
+      return 1
+    fi
+    sleep 5
+  done
+}
+
+# The first control plane that has another configuration gives it to the cluster, where kubeadm reads it
+# when it upgrades; an annotation says to the others that this was done.
+cluster_settings() {
+  kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s --namespace kube-system \
+    "$1" configmap kubeadm-config "${@:2}"
+}
+
+upgrade_control_plane() {
+  # A certificate that has all names is left as it is, and the API server reads another one by itself.
+  kubeadm init phase certs apiserver --config "$init_config" || {
+    rm -f "$pki"/apiserver.{crt,key}
+    kubeadm init phase certs apiserver --config "$init_config"
+  }
+  if [[ $(cluster_settings get --output 'jsonpath={.metadata.annotations.zoned/configuration}') == "$cluster" ]]; then
+    kubeadm upgrade node --config "$upgrade_config"
+    return
+  fi
+  kubeadm init phase upload-config all --config "$init_config"
+  kubeadm upgrade apply --yes --config "$upgrade_config"
+  cluster_settings annotate --overwrite "zoned/configuration=$cluster"
+}
+
+upgrade_member() {
+  touch "$state/touched"
+  if [[ $role == control-plane ]]; then
+    upgrade_control_plane
+  else
+    kubeadm upgrade node --config "$upgrade_config"
+  fi
+}
+
+# Its flags and its configuration, which kubeadm writes for this machine, and a start with them.
+upgrade_kubelet() {
+  has_version || first_boot install_kubelet
+  kubeadm init phase kubelet-start --config "$kubelet_config"
+}
+
 settle() {
+  echo "$configuration" >"$state/configuration"
   boot_id >"$state/boot.new"
   mv "$state/boot.new" "$state/boot"
   rm -f "$state/touched"
@@ -557,7 +681,7 @@ peers_are_well() {
 await_peers() { watch peers_are_well; }
 
 forget_secrets() {
-  rm -f "$discovery" "$init_config" "$join_config" "$root/etc/zoned/kubeadm-reset.yaml"
+  rm -f "$discovery" "$init_config" "$join_config" "$kubelet_config" "$upgrade_config" "$root/etc/zoned/kubeadm-reset.yaml"
   # A new file in its place: what runs goes on with the one that it has open.
   sed --in-place '/^#--- payload ---$/q' "$0"
 }
@@ -571,7 +695,7 @@ finish() {
 if [[ -e $run/facts ]]; then . "$run/facts"; fi
 
 if (($# > 0)); then
-  trap 'tell $? "$BASH_COMMAND" $LINENO' ERR
+  trap 'report_failure $? "$BASH_COMMAND" $LINENO' ERR
   "$1"
   exit
 fi
@@ -588,20 +712,15 @@ head --bytes=64K /dev/zero >"$state/spare" || true
 step "payload" 60 0 read_payload
 # shellcheck source=/dev/null
 . "$run/facts"
-# Where nobody answers, it takes 18 s to find out. First boot goes on meanwhile, and some images have
-# curl only after it.
-if [[ $role == control-plane && ! -e $state/joined && -e $root/usr/bin/curl ]]; then
-  step "search for the API" 900 0 decide
-fi
 step "first boot" 3000 0 await_first_boot
 step "kernel modules" 60 1 load_modules
 
 if [[ ! -e $state/joined ]]; then
-  step "machine" 120 1 check_machine
+  step "packages" 1800 3 match_version
   if [[ $role == control-plane ]]; then
-    [[ -e $run/decision ]] || step "search for the API" 900 0 decide
-    if [[ $(<"$run/decision") == found ]]; then
-      step "kubeadm init" 1500 1 found
+    step "search for the API" 900 0 decide
+    if [[ $(<"$run/decision") == initialize ]]; then
+      step "kubeadm init" 1500 1 initialize
     else
       step "kubeadm join" 1500 3 join
     fi
@@ -609,13 +728,23 @@ if [[ ! -e $state/joined ]]; then
     step "search for the API" 1200 0 await_api
     step "kubeadm join" 1200 5 join
   fi
+elif is_outdated; then
+  upgraded=yes
+  # kubeadm is content with a majority of etcd, and would take the next member from it. One that an
+  # upgrade has left half done is put right whatever the others are.
+  [[ $role == worker ]] || ! control_plane_is_well >>"$log" 2>&1 || step "other control planes" 600 0 await_peers
+  step "packages" 1800 3 upgrade_kubeadm
+  has_version || step "drain" $((drain_minutes * 60 + 120)) 0 drain
+  step "kubeadm upgrade" 1800 1 upgrade_member
+  step "kubelet" 900 2 upgrade_kubelet
 fi
 
 [[ $role == worker ]] || step "control plane" 900 0 await_control_plane
-# Before there is a pod network, the founder cannot be Ready.
+# Before there is a pod network, the initial control plane cannot be Ready.
 if [[ $(<"$state/joined") == joined ]] || has_pod_network; then
   step "node" 1500 0 await_node
 fi
+if [[ -n $upgraded ]]; then step "uncordon" 120 5 uncordon; fi
 # The next machine begins when this step ends. A change that touches no machine waits for nobody.
 if [[ $role == control-plane ]] && is_touched; then
   step "other control planes" 600 0 await_peers

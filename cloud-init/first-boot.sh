@@ -30,7 +30,7 @@ export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
 say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
 
 # What a step's process says of the command that ended it.
-tell() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
+report_failure() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
 
 # To the log, and to the console, which is what Azure's boot diagnostics show. A full disk, which the
 # log cannot be written to, ends nothing here: what is at work would end without a word.
@@ -96,15 +96,6 @@ apt_install() {
   "${command[@]}" || { dpkg --configure --pending && "${command[@]}"; }
 }
 
-# A machine has dozens of units, and systemd reads all of them again each time that it is not told
-# not to. What is on already is left alone, since init scripts beside a unit cost as much again.
-switch_on() {
-  local unit
-  for unit; do
-    systemctl is-enabled --quiet "$unit" || systemctl enable --no-reload "$unit"
-  done
-}
-
 # bring_up start|restart UNIT: where that fails, systemctl says no more than where to look, and whoever
 # reads Azure's message cannot look there.
 bring_up() {
@@ -114,8 +105,7 @@ bring_up() {
   }
 }
 
-# hold PROGRAM...: keeps the packages that these programs came in as they are. In one go, since each
-# look into apt's lists takes a slow processor a second.
+# hold PROGRAM...: keeps the packages that these programs came in as they are.
 hold() {
   local program paths=() packages
   for program; do
@@ -136,7 +126,7 @@ at_least() {
   return 1
 }
 
-find_way_out() {
+check_egress() {
   local source host port sources=(https://pkgs.k8s.io https://registry.k8s.io)
   [[ $CONTAINER_RUNTIME == cri-dockerd ]] && sources+=(https://github.com)
   [[ -n $MIRROR ]] && sources=("$MIRROR")
@@ -209,7 +199,7 @@ END
 swap_off() {
   swapoff --all
   sed -i -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# \1/' "$root/etc/fstab"
-  systemctl mask --no-reload swap.target
+  systemctl mask swap.target
 }
 
 install_tools() {
@@ -255,7 +245,7 @@ ExecStart=/usr/sbin/nft -f /etc/zoned/firewall.nft
 [Install]
 WantedBy=multi-user.target
 END
-  switch_on zoned-firewall.service
+  systemctl enable zoned-firewall.service
   bring_up restart zoned-firewall.service
 }
 
@@ -296,7 +286,18 @@ install_runtime() {
   read -r _ _ version _ <<<"$(dockerd --version)"
   at_least Docker "$version" "$DOCKER_AT_LEAST"
   hold dockerd
-  switch_on docker.service
+  systemctl enable docker.service
+}
+
+# The two halves of an upgrade: kubeadm is the first to be of another version, the kubelet the last.
+install_kubeadm() {
+  apt_install kubeadm="$KUBERNETES_VERSION-*"
+  hold kubeadm
+}
+
+install_kubelet() {
+  apt_install {kubelet,kubectl}="$KUBERNETES_VERSION-*"
+  hold kubelet kubectl
 }
 
 install_kubernetes() {
@@ -304,7 +305,7 @@ install_kubernetes() {
   hold kubelet kubeadm kubectl
   # A worker's kubelet looks for it every second, and complains as often when it is not there.
   mkdir -p "$root/etc/kubernetes/manifests"
-  switch_on kubelet.service
+  systemctl enable kubelet.service
 }
 
 kubernetes_images() { kubeadm config images list --kubernetes-version "v$KUBERNETES_VERSION"; }
@@ -356,7 +357,7 @@ END
   capabilities = ["pull", "resolve"]
 END
   fi
-  switch_on containerd.service
+  systemctl enable containerd.service
   bring_up restart containerd.service
   # Not before, where its package has not started it: it would start containerd without these settings.
   [[ $CONTAINER_RUNTIME == containerd ]] || bring_up start docker.service
@@ -406,7 +407,7 @@ TasksMax=infinity
 [Install]
 WantedBy=multi-user.target
 END
-  switch_on cri-dockerd.service
+  systemctl enable cri-dockerd.service
   bring_up restart cri-dockerd.service
 }
 
@@ -427,7 +428,7 @@ pull_images() {
 }
 
 if (($# > 0)); then
-  trap 'tell $? "$BASH_COMMAND" $LINENO' ERR
+  trap 'report_failure $? "$BASH_COMMAND" $LINENO' ERR
   "$1"
   exit
 fi
@@ -442,7 +443,7 @@ rm -f "$state/first-boot.failed"
 # Room to say what went wrong where a step fills the disk.
 head --bytes=64K /dev/zero >"$state/spare" || true
 
-step "way out" 60 20 find_way_out
+step "egress" 60 20 check_egress
 step "package source" 900 8 add_package_source
 step "kernel modules" 900 1 load_modules
 step "kernel settings" 60 0 set_kernel

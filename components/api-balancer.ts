@@ -5,7 +5,13 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort } from "./kubeadm";
-import { Settings } from "./settings";
+import { Settings } from "./plan/settings/settings";
+
+/** Where the API answers. */
+export interface ApiServer {
+  readonly name: string;
+  readonly port: number;
+}
 
 export interface ApiBalancerArgs {
   readonly resourceGroup: ResourceGroup;
@@ -16,8 +22,8 @@ export interface ApiBalancerArgs {
 /**
  * The API's one name and address, in all zones.
  *
- * A control plane machine counts as healthy when its API server answers `/readyz`. The balancer gives
- * nobody a way out: that is the NAT gateways' part.
+ * A control plane machine counts as healthy when its API server answers `/readyz`. The balancer
+ * gives nobody egress: that is the NAT gateways' part.
  */
 export class ApiBalancer extends pulumi.ComponentResource {
   /** The pool that control plane machines join. Known once the balancer exists. */
@@ -94,8 +100,8 @@ export class ApiBalancer extends pulumi.ComponentResource {
 }
 
 /**
- * The DNS label of the API: unique in a region, since it carries a hash of subscription and cluster,
- * and the same for ever, since certificates and kubeconfigs carry it.
+ * The DNS label of the API: unique in a region, since it carries a hash of subscription and
+ * cluster, and the same for ever, since certificates and kubeconfigs carry it.
  */
 export const dnsLabel = (clusterName: string, subscriptionId: string): string => {
   // The same subscription is written in capitals by some tools.

@@ -64,7 +64,7 @@ export function azureJson(facts: AzureJsonFacts): string {
       // pool would silently be left out.
       loadBalancerBackendPoolConfigurationType: "nodeIP",
       excludeMasterFromStandardLB: true,
-      // The way out is the NAT gateways'.
+      // Egress is the NAT gateways' part.
       disableOutboundSNAT: true,
       maximumLoadBalancerRuleCount: 250,
 

@@ -13,9 +13,9 @@ export interface KeyPair {
 const validityPeriodHours = 87_600;
 
 /**
- * The keys that a cluster is born with. They come from here and not from `kubeadm init`, so that the
- * kubeconfig is an output, nobody needs SSH, and any control plane machine can be replaced at any time.
- * Changing one replaces no machine, but every machine's bootstrap step runs again.
+ * The keys that a cluster is born with. They come from here and not from `kubeadm init`, so that
+ * the kubeconfig is an output, nobody needs SSH, and any control plane machine can be replaced at
+ * any time. Changing one replaces no machine, but every machine's bootstrap step runs again.
  */
 export class Certificates extends pulumi.ComponentResource {
   readonly cluster: KeyPair;

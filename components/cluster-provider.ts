@@ -2,15 +2,16 @@ import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ControlPlane } from "./control-plane";
-import { numberOf } from "./initialization";
-import { Plan } from "./plan";
+import { numberOf } from "./plan/initialization";
+import { Plan } from "./plan/plan";
 
 /**
- * What applies objects to the cluster. Another initialization is another cluster, with a provider of its own:
- * everything in it is made anew, and what is gone with the old one is not asked to be deleted.
+ * What applies objects to the cluster. Another initialization is another cluster, with a provider
+ * of its own: everything in it is made anew, and what is gone with the old one is not asked to be
+ * deleted.
  *
- * In a living cluster objects are applied once its first control plane is as it shall be; if that one alone is
- * restarted, there is no API meanwhile.
+ * In a living cluster objects are applied once its first control plane is as it shall be; if that
+ * one alone is restarted, there is no API meanwhile.
  */
 export function clusterProvider(
   kubeconfig: pulumi.Output<string>,
@@ -23,7 +24,8 @@ export function clusterProvider(
     {
       kubeconfig,
       clusterIdentifier: `${apiServer.name}/${id}`,
-      // What was made and not recorded is taken up again; all these objects are the program's alone.
+      // What was made and not recorded is taken up again; all these objects are the program's
+      // alone.
       upsertExistingObjects: true,
       enablePatchForce: true,
     },

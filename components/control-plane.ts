@@ -3,15 +3,18 @@ import * as compute from "@pulumi/azure-native/compute";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "./api-balancer";
-import { bootstrapScript, PayloadFile } from "./bootstrap";
 import { Certificates } from "./certificates";
 import { Identity } from "./identity";
-import { kubeadmFiles } from "./kubeadm";
 import { proxyModules } from "./kube-proxy";
-import { Machine } from "./machine";
+import { clusterConfigurationOf, kubeadmFiles } from "./kubeadm";
+import { adminKubeconfig } from "./kubeconfig";
+import { firstBootFiles } from "./machine/boot";
+import { bootstrapScript, PayloadFile } from "./machine/bootstrap";
+import { Machine } from "./machine/machine";
+import { Membership } from "./machine/membership";
 import { Network } from "./network";
-import { Plan } from "./plan";
-import { Machine as MachinePlan } from "./topology";
+import { Plan } from "./plan/plan";
+import { Machine as MachinePlan } from "./plan/topology";
 
 export interface ControlPlaneArgs {
   readonly resourceGroup: ResourceGroup;
@@ -23,16 +26,19 @@ export interface ControlPlaneArgs {
 }
 
 /**
- * The machines that run etcd and the API. The first one initializes the cluster; the others join one after
- * another, since etcd admits one learner at a time.
+ * The machines that run etcd and the API. The first one initializes the cluster; the others join
+ * one after another, since etcd admits one learner at a time.
  *
- * On the first `up` all machines are made side by side. In a living cluster each waits until the one
- * before it is a healthy member again, so that never two are gone together; one that is not well comes first.
+ * On the first `up` all machines are made side by side. In a living cluster each waits until the
+ * one before it is a healthy member again, so that never two are gone together; one that is not
+ * well comes first.
  */
 export class ControlPlane extends pulumi.ComponentResource {
   readonly machines: Machine[] = [];
   /** Bootstrap steps in the order in which they run. */
   readonly steps: compute.VirtualMachineExtension[] = [];
+  /** Control planes leave one after another, the highest number first. */
+  private readonly memberships: Membership[] = [];
   private readonly args: ControlPlaneArgs;
   private readonly initial: pulumi.Output<string>;
   /** Those that join after the API answers. */
@@ -61,8 +67,8 @@ export class ControlPlane extends pulumi.ComponentResource {
   }
 
   /**
-   * What tells that the API answers, so that there is a cluster to apply things to. The state of a step that
-   * has failed is unknown until it has run again.
+   * What tells that the API answers, so that there is a cluster to apply things to. The state of a
+   * step that has failed is unknown until it has run again.
    */
   get initialized(): pulumi.Output<string> {
     return this.steps[0]!.provisioningState;
@@ -80,7 +86,7 @@ export class ControlPlane extends pulumi.ComponentResource {
   }
 
   private machine(machinePlan: MachinePlan): Machine {
-    const { plan, resourceGroup, network, api, identity } = this.args;
+    const { plan, resourceGroup, network, api, identity, certificates } = this.args;
     const { initialization } = plan;
     const isLiving = initialization.exists && plan.azure.machines.has(machinePlan.name);
     const machine = new Machine(
@@ -92,9 +98,11 @@ export class ControlPlane extends pulumi.ComponentResource {
         poolId: api.poolId,
         identityId: identity.resourceId,
         customData: plan.customData,
+        stays: plan.kept.has(machinePlan.name),
         initialization: initialization.id,
         order: plan.orders.get(machinePlan.name)!,
-        after: isLiving ? this.steps.slice(-1) : [],
+        kubeconfig: adminKubeconfig(plan, certificates),
+        after: isLiving ? [...this.steps.slice(-1), ...this.memberships.slice(-1)] : [],
       },
       { parent: this },
     );
@@ -104,27 +112,37 @@ export class ControlPlane extends pulumi.ComponentResource {
 
   private step(machine: Machine, after: readonly pulumi.Resource[]): void {
     const { plan, certificates } = this.args;
-    const script = pulumi.all([this.initial, pkiFiles(certificates)]).apply(([founder, pki]) =>
-      bootstrapScript({
-        machine: machine.plan.name,
-        role: "control-plane",
-        founder,
-        apiName: plan.apiServer.name,
-        apiPort: plan.apiServer.port,
-        kubernetesVersion: plan.settings.kubernetesVersion,
-        nodeAddress: machine.plan.address,
-        modules: proxyModules(plan.settings),
-        awaitsReady: plan.settings.cni !== "none",
-        files: [...pki, ...kubeadmFiles(plan.settings, machine.plan, plan.apiServer.name)],
-      }),
-    );
-    this.steps.push(
-      machine.bootstrap({
-        founder: this.initial,
-        script,
-        after,
-      }),
-    );
+    const script = pulumi
+      .all([this.initial, pkiFiles(certificates)])
+      .apply(([initialControlPlane, pki]) =>
+        bootstrapScript({
+          machine: machine.plan.name,
+          role: "control-plane",
+          initialControlPlane,
+          apiName: plan.apiServer.name,
+          apiPort: plan.apiServer.port,
+          kubernetesVersion: plan.settings.kubernetesVersion,
+          configuration: plan.orders.get(machine.plan.name)!.configuration,
+          clusterConfiguration: clusterConfigurationOf(plan.settings, plan.apiServer.name),
+          drainMinutes: plan.settings.drainMinutes,
+          nodeAddress: machine.plan.address,
+          modules: proxyModules(plan.settings),
+          awaitsReady: plan.settings.cni !== "none",
+          files: [
+            ...pki,
+            ...firstBootFiles(plan.settings),
+            ...kubeadmFiles(plan.settings, machine.plan, plan.apiServer.name),
+          ],
+        }),
+      );
+    const { step, membership } = machine.bootstrap({
+      initialControlPlane: this.initial,
+      script,
+      after,
+      outlives: this.memberships.slice(-1),
+    });
+    this.steps.push(step);
+    this.memberships.push(membership);
   }
 }
 

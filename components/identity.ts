@@ -5,7 +5,7 @@ import * as managedidentity from "@pulumi/azure-native/managedidentity";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { Settings } from "./settings";
+import { Settings } from "./plan/settings/settings";
 
 /** Azure's built-in roles by the ids that every tenant has. */
 const builtIn = {
@@ -30,10 +30,11 @@ export interface CloudCredential {
 }
 
 /**
- * A managed identity for the control plane machines, with no more rights than the cloud provider and the
- * disk driver use; or nothing at all, when the settings name a service principal.
+ * A managed identity for the control plane machines, with no more rights than the cloud provider
+ * and the disk driver use; or nothing at all, when the settings name a service principal.
  *
- * Azure honours a new assignment within seconds to minutes; what runs on the machines retries for so long.
+ * Azure honours a new assignment within seconds to minutes; what runs on the machines retries for
+ * so long.
  */
 export class Identity extends pulumi.ComponentResource {
   readonly credential: CloudCredential;
@@ -74,7 +75,8 @@ export class Identity extends pulumi.ComponentResource {
           roleDefinitionId,
           principalId: identity.principalId,
           principalType: "ServicePrincipal",
-          // Derived from all three: an assignment can never be moved to another principal, scope or role.
+          // Derived from all three: an assignment can never be moved to another principal, scope or
+          // role.
           roleAssignmentName: pulumi
             .all([identity.principalId, scope, roleDefinitionId])
             .apply((parts) => guid(parts.join(" "))),
@@ -89,8 +91,8 @@ export class Identity extends pulumi.ComponentResource {
     // Attaching a disk is a PUT of the whole VM, which names the identity.
     assign("itself", identity.id, role(builtIn.managedIdentityOperator), inGroup);
 
-    // The cloud provider asks at its start which zones the region has, and ends when it may not. The
-    // smallest built-in role that allows it reads everything, so this is one of our own.
+    // The cloud provider asks at its start which zones the region has, and ends when it may not.
+    // The smallest built-in role that allows it reads everything, so this is one of our own.
     const readsProviders = new authorization.RoleDefinition(
       `${name}-reads-providers`,
       {

@@ -1,27 +1,27 @@
-import type { Settings } from "./settings";
+import type { Settings } from "./plan/settings/settings";
 
-type ProxySettings = Pick<Settings, "podCidr" | "proxyMode" | "proxyScheduler" | "proxySyncPeriod">;
+type ProxySettings = Pick<Settings, "podCidr" | "proxyMode" | "proxyScheduler" | "kubeProxy">;
 
 /** Folder in kube-proxy's pod where its ConfigMap is, as kubeadm lays it out. */
 const folder = "/var/lib/kube-proxy";
 
-/** How kube-proxy forwards; kubeadm gets the same for its own ConfigMap when the cluster is founded. */
+/**
+ * How kube-proxy forwards; kubeadm gets the same for its own ConfigMap when the cluster is initialized.
+ */
 export const kubeProxyConfiguration = ({
   podCidr,
   proxyMode,
   proxyScheduler,
-  proxySyncPeriod,
+  kubeProxy,
 }: ProxySettings) => ({
   apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
   kind: "KubeProxyConfiguration",
   clientConnection: { kubeconfig: `${folder}/kubeconfig.conf` },
   mode: proxyMode,
   clusterCIDR: podCidr,
+  ...kubeProxy,
   ...(proxyMode === "ipvs" && {
-    ipvs: {
-      scheduler: proxyScheduler,
-      ...(proxySyncPeriod !== "" && { syncPeriod: proxySyncPeriod }),
-    },
+    ipvs: { scheduler: proxyScheduler, ...(kubeProxy["ipvs"] as object | undefined) },
   }),
 });
 
@@ -59,9 +59,10 @@ export const proxyModules = ({ proxyMode, proxyScheduler }: ProxySettings): stri
   })[proxyMode];
 
 /**
- * What tells, in kube-proxy's pod, that it works with its mode: of all that it writes into the node's kernel this
- * comes last, or at once with the rest (syncProxyRules in pkg/proxy/{ipvs,iptables,nftables}/proxier.go). Its own
- * /healthz says yes before it has written anything (pkg/proxy/healthcheck/proxy_health.go).
+ * What tells, in kube-proxy's pod, that it works with its mode: of all that it writes into the
+ * node's kernel this comes last, or at once with the rest (syncProxyRules in
+ * pkg/proxy/{ipvs,iptables,nftables}/proxier.go). Its own /healthz says yes before it has written
+ * anything (pkg/proxy/healthcheck/proxy_health.go).
  */
 const signs: Readonly<Record<Settings["proxyMode"], string>> = {
   ipvs: "iptables -t nat -S KUBE-SERVICES 2>&1 | grep -q KUBE-CLUSTER-IP",
@@ -69,33 +70,35 @@ const signs: Readonly<Record<Settings["proxyMode"], string>> = {
   nftables: "nft list chain ip kube-proxy services >/dev/null 2>&1",
 };
 
-/** Ends when kube-proxy works with its mode. It waits by itself, since the kubelet's way into a container is a long one. */
-export const untilItWorks = (mode: Settings["proxyMode"]): string =>
+/**
+ * Ends when kube-proxy works with its mode. It waits by itself, since the kubelet's way into a
+ * container is a long one.
+ */
+export const readinessScript = (mode: Settings["proxyMode"]): string =>
   `until ${signs[mode]}; do sleep 2; done`;
 
-/** What tells, in kube-proxy's pod, that a mode has left something in the node's kernel. */
-const trails = {
-  ipvs: "ipset list -n | grep -q ^KUBE-",
-  iptables: "iptables-save -t nat | grep -q ^:KUBE-SVC-",
-} as const;
+/**
+ * What shows, in kube-proxy's pod, that a mode which kube-proxy does not clean up after in this one
+ * has left something in the node's kernel.
+ *
+ * It deletes nftables' rules when it starts in another mode, and the others' when it starts in
+ * nftables, but for the sets that IPVS has for IPv6; between iptables and IPVS it deletes nothing
+ * (cmd/kube-proxy/app/server_linux.go, pkg/proxy/ipvs/cleanup.go; seen in a kernel with all three).
+ */
+const traces: Readonly<Record<Settings["proxyMode"], string>> = {
+  ipvs: "iptables-save -t nat | grep -q ^:KUBE-SVC-",
+  iptables: "ipset list -n | grep -q ^KUBE-",
+  nftables: "ipset list -n | grep -q ^KUBE-",
+};
 
 /**
- * Takes everything of kube-proxy out of a node's kernel before it starts in its new mode, with nothing but what
- * its image has; undefined where kube-proxy does so itself.
+ * Deletes everything of kube-proxy from a node's kernel where another mode has left something,
+ * before it starts in this one, with nothing but what its image has.
  *
- * It takes nftables' rules away when it starts in another mode, and the others' when it starts in nftables,
- * but for the sets that IPVS has for IPv6; between iptables and IPVS it takes away nothing
- * (cmd/kube-proxy/app/server_linux.go, pkg/proxy/ipvs/cleanup.go; seen in a kernel with all three). The first of
- * its own clean-ups fails where IPVS was: it removes chains that IPVS's rules still lead to, and those only then.
- * A later start finds no trail, and leaves the rules in force alone.
+ * The first of its own clean-ups fails where IPVS was: it removes chains that IPVS's rules still
+ * lead to, and those only then. Where only this mode has been, the rules in force stay.
  */
-export function takeOldRulesAway(
-  before: Settings["proxyMode"] | undefined,
-  now: Settings["proxyMode"],
-): string | undefined {
-  if (before === undefined || before === now || before === "nftables") return undefined;
-  if (before === "iptables" && now === "nftables") return undefined;
-  return `${trails[before]} || exit 0
+export const cleanupScript = (mode: Settings["proxyMode"]): string => `${traces[mode]} || exit 0
 tries=3
 until kube-proxy --cleanup; do
   tries=$((tries - 1))
@@ -104,4 +107,3 @@ done
 for set in $(ipset list -n | grep ^KUBE-); do
   ipset destroy "$set" || exit 1
 done`;
-}

@@ -1,9 +1,11 @@
+import { createHash } from "node:crypto";
+
 import { stringify } from "yaml";
 
-import type { PayloadFile } from "./bootstrap";
 import { kubeProxyConfiguration } from "./kube-proxy";
-import type { Settings } from "./settings";
-import type { Machine } from "./topology";
+import type { PayloadFile } from "./machine/bootstrap";
+import type { Settings } from "./plan/settings/settings";
+import type { Machine } from "./plan/topology";
 
 /** Port of the API, on the machines as on the balancer. */
 export const apiPort = 6443;
@@ -32,7 +34,7 @@ export type KubeadmSettings = Pick<
   | "containerRuntime"
   | "proxyMode"
   | "proxyScheduler"
-  | "proxySyncPeriod"
+  | "kubeProxy"
   | "kubeadm"
 >;
 
@@ -113,8 +115,58 @@ const resetConfiguration = (settings: KubeadmSettings) => ({
   force: true,
 });
 
+/**
+ * What a member is upgraded by. kubeadm's own add-on of kube-proxy would undo this program's patch of
+ * it; its check that a Job can run needs a node without taints within a minute.
+ */
+function upgradeConfiguration(settings: KubeadmSettings) {
+  const { ignorePreflightErrors, patches, timeouts } = settings.kubeadm;
+  const both = {
+    ignorePreflightErrors: ["CreateJob", ...ignorePreflightErrors].sort(),
+    skipPhases: ["addon/kube-proxy"],
+    ...(Object.keys(patches).length > 0 && { patches: { directory: patchesDirectory } }),
+  };
+  return {
+    apiVersion,
+    kind: "UpgradeConfiguration",
+    apply: { kubernetesVersion: `v${settings.kubernetesVersion}`, ...both },
+    node: both,
+    timeouts: sorted(timeouts),
+  };
+}
+
+/**
+ * A hash over everything that kubeadm configures a member with and that may change on a living one:
+ * the version, flags, names in certificates, the kubelet's configuration, patches.
+ */
+export const configurationOf = (
+  settings: KubeadmSettings,
+  machine: KubeadmMachine,
+  apiName: string,
+): string =>
+  digest([
+    // A kubelet takes its taints once, when its node registers.
+    nodeRegistration(settings, { ...machine, taints: [] }),
+    machine.role === "control-plane" ? clusterConfiguration(settings, apiName) : [],
+    settings.kubernetesVersion,
+    kubeletConfiguration(),
+    settings.kubeadm.patches,
+  ]);
+
+/** The part of it that the whole cluster shares, as `kubeadm init phase upload-config` uploads it. */
+export const clusterConfigurationOf = (settings: KubeadmSettings, apiName: string): string =>
+  digest([clusterConfiguration(settings, apiName), kubeletConfiguration()]);
+
+const digest = (parts: readonly unknown[]): string =>
+  createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
+
+const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
+  podSubnet: podCidr,
+  serviceSubnet: serviceCidr,
+});
+
 function clusterConfiguration(settings: KubeadmSettings, apiName: string) {
-  const { kubeadm, podCidr, serviceCidr } = settings;
+  const { kubeadm } = settings;
   const apiServer = {
     ...quiet,
     // Clients keep a connection for hours; now and then one goes, and a new server has its share.
@@ -129,7 +181,7 @@ function clusterConfiguration(settings: KubeadmSettings, apiName: string) {
     kubernetesVersion: `v${settings.kubernetesVersion}`,
     controlPlaneEndpoint: `${apiName}:${apiPort}`,
     encryptionAlgorithm: "ECDSA-P256",
-    networking: { podSubnet: podCidr, serviceSubnet: serviceCidr },
+    networking: networking(settings),
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],
       extraArgs: args(apiServer, kubeadm.apiServerExtraArgs),
@@ -159,11 +211,28 @@ const kubeletConfiguration = () => ({
 const documents = (...objects: object[]) =>
   objects.map((object) => stringify(object, { lineWidth: 0, version: "1.1" })).join("---\n");
 
+/** What `kubeadm init phase kubelet-start` writes a kubelet's flags and configuration from. */
+const kubeletFile = (settings: KubeadmSettings, machine: KubeadmMachine): string =>
+  documents(
+    {
+      apiVersion,
+      kind: "InitConfiguration",
+      localAPIEndpoint: localAPIEndpoint(machine),
+      ...shared(settings, machine),
+    },
+    {
+      apiVersion,
+      kind: "ClusterConfiguration",
+      kubernetesVersion: `v${settings.kubernetesVersion}`,
+      networking: networking(settings),
+    },
+    kubeletConfiguration(),
+  );
+
 /**
  * The files that tell kubeadm and kube-proxy about one machine, for its bootstrap step.
  *
- * They are read when the machine founds or joins. A later change of what is in them reaches a
- * living machine only when it is replaced or upgraded.
+ * They are read when the machine initializes or joins, and when what is in them has changed.
  */
 export function kubeadmFiles(
   settings: KubeadmSettings,
@@ -180,8 +249,10 @@ export function kubeadmFiles(
   const patches = Object.entries(settings.kubeadm.patches).sort();
   return [
     ...(machine.role === "control-plane" ? [file("/etc/zoned/kubeadm-init.yaml", init)] : []),
+    file("/etc/zoned/kubeadm-kubelet.yaml", kubeletFile(settings, machine)),
     file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),
     file("/etc/zoned/kubeadm-reset.yaml", documents(resetConfiguration(settings))),
+    file("/etc/zoned/kubeadm-upgrade.yaml", documents(upgradeConfiguration(settings))),
     ...patches.map(([name, text]) => file(`${patchesDirectory}/${name}`, text)),
   ];
 }

@@ -1,8 +1,8 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { ApiServer } from "./add-ons/api-server";
+import type { ApiServer } from "./api-balancer";
 import { Certificates } from "./certificates";
-import { Plan } from "./plan";
+import { Plan } from "./plan/plan";
 
 export interface Access {
   readonly clusterName: string;
@@ -48,28 +48,36 @@ export function renderKubeconfig(access: Access): string {
   });
 }
 
-/**
- * The kubeconfig, secret.
- *
- * All its parts exist before the first machine boots. Handed out that early, it would make the Kubernetes
- * provider call a server that is not there, and fail even a preview. So it is known only once the API answers,
- * on the first `up`; and always from then on, for a preview fails where what machines depend on is unknown.
- */
-export const kubeconfigOf = (
-  initialized: pulumi.Output<unknown>,
-  { settings, apiServer, initialization }: Pick<Plan, "settings" | "apiServer" | "initialization">,
+/** The administrator's kubeconfig, secret: known before anything answers to it. */
+export const adminKubeconfig = (
+  { settings, apiServer }: Pick<Plan, "settings" | "apiServer">,
   { cluster, admin }: Pick<Certificates, "cluster" | "admin">,
 ): pulumi.Output<string> =>
   pulumi.secret(
-    pulumi
-      .all([cluster.cert, admin.cert, admin.key, initialization.exists ? "" : initialized])
-      .apply(([caCert, clientCert, clientKey]) =>
-        renderKubeconfig({
-          clusterName: settings.clusterName,
-          server: serverOf(apiServer),
-          caCert,
-          clientCert,
-          clientKey,
-        }),
-      ),
+    pulumi.all([cluster.cert, admin.cert, admin.key]).apply(([caCert, clientCert, clientKey]) =>
+      renderKubeconfig({
+        clusterName: settings.clusterName,
+        server: serverOf(apiServer),
+        caCert,
+        clientCert,
+        clientKey,
+      }),
+    ),
   );
+
+/**
+ * The kubeconfig of the stack, secret.
+ *
+ * All its parts exist before the first machine boots. Handed out that early, it would make the
+ * Kubernetes provider call a server that is not there, and fail even a preview. So it is known only
+ * once the API answers, on the first `up`; and always from then on, for a preview fails where what
+ * machines depend on is unknown.
+ */
+export const kubeconfigOf = (
+  initialized: pulumi.Output<unknown>,
+  plan: Pick<Plan, "settings" | "apiServer" | "initialization">,
+  certificates: Pick<Certificates, "cluster" | "admin">,
+): pulumi.Output<string> =>
+  pulumi
+    .all([adminKubeconfig(plan, certificates), plan.initialization.exists ? "" : initialized])
+    .apply(([kubeconfig]) => kubeconfig);

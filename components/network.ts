@@ -3,8 +3,8 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort } from "./kubeadm";
-import { Settings } from "./settings";
-import { zoneCidr } from "./topology";
+import { Settings } from "./plan/settings/settings";
+import { zoneCidr } from "./plan/topology";
 
 export interface NetworkArgs {
   readonly resourceGroup: ResourceGroup;
@@ -12,8 +12,8 @@ export interface NetworkArgs {
 }
 
 /**
- * The network of the nodes: a subnet per zone, closed to everything that no rule admits, each with a
- * way out that survives the other zones.
+ * The network of the nodes: a subnet per zone, closed to everything that no rule admits, each with
+ * a way out that survives the other zones.
  *
  * A Standard NAT gateway lives in one zone, so with `egress: zonal` every zone has its own. With
  * `egress: single` one gateway without zone serves all subnets: cheaper, and down when its zone is.
@@ -39,7 +39,8 @@ export class Network extends pulumi.ComponentResource {
       },
       child,
     );
-    // Its rules are resources of their own: a list here would take away what the cloud provider adds.
+    // Its rules are resources of their own: a list here would take away what the cloud provider
+    // adds.
     const securityGroup = new network.NetworkSecurityGroup(
       `${name}-nsg`,
       { resourceGroupName, networkSecurityGroupName: this.names.securityGroup },
@@ -136,7 +137,8 @@ export class Network extends pulumi.ComponentResource {
       );
     };
     rule("operators-reach-the-api", 200, apiPort, [...settings.apiAccessCidrs]);
-    // A node's packet to the balancer's public address leaves by the NAT gateway and comes back as a stranger.
+    // A node's packet to the balancer's public address leaves by the NAT gateway and comes back as
+    // a stranger.
     rule(
       "nodes-reach-the-api-through-their-way-out",
       210,

@@ -2,10 +2,10 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { serverOf } from "./kubeconfig";
-import { Memory } from "./machine-changes";
-import { Plan } from "./plan";
+import { Memory } from "./plan/machine-changes";
+import { Plan } from "./plan/plan";
 
-/** What a stack tells, grouped by who needs it. */
+/** The outputs of a stack, grouped by who needs it. */
 export function outputsOf(
   plan: Plan,
   resourceGroup: ResourceGroup,
@@ -15,10 +15,7 @@ export function outputsOf(
 ) {
   const memory: Memory = {
     initialization: plan.initialization.id,
-    kubernetesVersion: plan.settings.kubernetesVersion,
     controlPlanes: plan.controlPlanes.length,
-    proxyMode: plan.settings.proxyMode,
-    ...(plan.proxyModeBefore !== undefined && { proxyModeBefore: plan.proxyModeBefore }),
     machines: Object.fromEntries(plan.orders),
   };
   return {

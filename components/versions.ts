@@ -1,26 +1,48 @@
-/** Every upstream version the cluster is built from, and every address it is fetched from. Bump here, nowhere else. */
+/**
+ * Every upstream version the cluster is built from, and every address it is fetched from. Bump
+ * here, nowhere else.
+ */
 export const versions = {
-  /** Kubernetes and kubeadm. One minor at a time, since kubeadm skips none; the cloud provider must have the same minor. */
+  /** Kubernetes and kubeadm, for clusters that name no version. */
   kubernetes: "1.36.3",
   /** What kubeadm of this minor asks for; the first boot pulls it ahead. */
   etcd: "3.6.8-0",
-  /** Canonical:ubuntu-24_04-lts:server. Old versions are withdrawn from time to time: then take a newer one. */
+  /**
+   * Canonical:ubuntu-24_04-lts:server. Old versions are withdrawn from time to time: then take a
+   * newer one.
+   */
   ubuntuImage: "24.04.202607140",
-  /** A tag of kubernetes-sigs/cloud-provider-azure whose minor is that of Kubernetes. */
-  cloudProvider: "v1.36.5",
   /** kubernetes-sigs/azuredisk-csi-driver; its numbers do not follow Kubernetes. */
   diskDriver: "v1.34.5",
   calico: "v3.32.1",
   flannel: "v0.28.4",
-  /** Mirantis/cri-dockerd, for `containerRuntime: cri-dockerd`. Docker 29 refuses the API of anything before 0.4. */
+  /**
+   * Mirantis/cri-dockerd, for `containerRuntime: cri-dockerd`. Docker 29 refuses the API of
+   * anything before 0.4.
+   */
   criDockerd: "0.4.3",
   /** Lower bounds, since distributions drop old packages: what is newer is taken and held. */
   containerdAtLeast: "1.7.24",
   dockerAtLeast: "26.0.0",
 } as const;
 
-/** The minor that this program configures, as `1.36`. */
-export const kubernetesMinor = versions.kubernetes.split(".").slice(0, 2).join(".");
+/**
+ * The Kubernetes minors that a cluster of this release may run, newest first: the one before is a
+ * place to come from, since kubeadm upgrades by one minor at a time.
+ */
+export const minors = [
+  /** A tag of kubernetes-sigs/cloud-provider-azure, whose minor must be that of Kubernetes. */
+  { minor: "1.36", cloudProvider: "v1.36.5" },
+  { minor: "1.35", cloudProvider: "v1.35.8" },
+] as const;
+
+/** The minor of a version, such as `1.36`. */
+export const minorOf = (version: string): string => version.split(".").slice(0, 2).join(".");
+
+/** The cloud provider of a Kubernetes version; settings admit no other minor. */
+export const cloudProviderOf = (kubernetesVersion: string): string =>
+  minors.find(({ minor }) => minor === minorOf(kubernetesVersion))?.cloudProvider ??
+  minors[0].cloudProvider;
 
 export interface Manifest {
   /** Place below a mirror's `manifests/`. */

@@ -4,15 +4,17 @@ import { NodePatch } from "@pulumi/kubernetes/core/v1";
 import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
-import { bootstrapScript } from "./bootstrap";
 import { Certificates } from "./certificates";
 import { ControlPlane } from "./control-plane";
-import { JoinToken } from "./join-token";
 import { proxyModules } from "./kube-proxy";
 import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm";
-import { Machine } from "./machine";
+import { adminKubeconfig } from "./kubeconfig";
+import { firstBootFiles } from "./machine/boot";
+import { bootstrapScript } from "./machine/bootstrap";
+import { JoinToken } from "./machine/join-token";
+import { Machine } from "./machine/machine";
 import { Network } from "./network";
-import { Plan } from "./plan";
+import { Plan } from "./plan/plan";
 
 export interface WorkersArgs {
   readonly resourceGroup: ResourceGroup;
@@ -24,15 +26,15 @@ export interface WorkersArgs {
   /** Machines of a living cluster are replaced after its own. */
   readonly controlPlane: ControlPlane;
   /**
-   * Not a provider of this component: Pulumi would hold back all of it, machines too, until the provider's
-   * kubeconfig is known, which is when the cluster is initialized.
+   * Not a provider of this component: Pulumi would hold back all of it, machines too, until the
+   * provider's kubeconfig is known, which is when the cluster is initialized.
    */
   readonly cluster: Provider;
 }
 
 /**
- * The worker pools. All machines are made and join side by side, but in a living cluster the existing ones
- * of a pool change one at a time, each after the one before it is a Ready node again.
+ * The worker pools. All machines are made and join side by side, but in a living cluster the
+ * existing ones of a pool change one at a time (`maxUnavailable`), after the control plane, each when one before it is a Ready node again.
  */
 export class Workers extends pulumi.ComponentResource {
   readonly machines: Machine[] = [];
@@ -45,11 +47,17 @@ export class Workers extends pulumi.ComponentResource {
     const child = { parent: this };
     const inCluster = { ...child, provider: args.cluster };
 
-    const lastOfPool = new Map<string, pulumi.Resource>();
+    const stepsOfPool = new Map<string, (readonly pulumi.Resource[])[]>();
     for (const worker of plan.workers) {
       const isLiving = plan.initialization.exists && azure.machines.has(worker.name);
       const order = plan.orders.get(worker.name)!;
-      const before = [lastOfPool.get(worker.pool!) ?? []].flat();
+      const pool = stepsOfPool.get(worker.pool!) ?? [];
+      const { maxUnavailable } = settings.workerPools.find(({ name }) => name === worker.pool)!;
+      // No kubelet may be newer than an API server, and no more of a pool's machines may change at
+      // a time than it can do without.
+      const inTurn = plan.initialization.exists
+        ? [...controlPlane.steps, ...((isLiving && pool.at(-maxUnavailable)) || [])]
+        : [];
       const machine = new Machine(
         {
           resourceGroup,
@@ -57,9 +65,11 @@ export class Workers extends pulumi.ComponentResource {
           plan: worker,
           subnetId: network.subnetIds.get(worker.zone)!,
           customData: plan.customData,
+          stays: plan.kept.has(worker.name),
           initialization: plan.initialization.id,
           order,
-          after: isLiving ? [...controlPlane.steps, ...before] : [],
+          kubeconfig: adminKubeconfig(plan, certificates),
+          after: isLiving ? inTurn : [],
         },
         child,
       );
@@ -67,10 +77,7 @@ export class Workers extends pulumi.ComponentResource {
 
       const { token, resources } = new JoinToken(
         {
-          resourceGroup,
           machine: worker.name,
-          vmId: machine.vm.vmId,
-          timeCreated: machine.vm.timeCreated,
           run: order.run,
           joinSecret: certificates.joinSecret,
         },
@@ -83,6 +90,8 @@ export class Workers extends pulumi.ComponentResource {
           apiName: plan.apiServer.name,
           apiPort: plan.apiServer.port,
           kubernetesVersion: settings.kubernetesVersion,
+          configuration: order.configuration,
+          drainMinutes: settings.drainMinutes,
           nodeAddress: worker.address,
           modules: proxyModules(settings),
           awaitsReady: settings.cni !== "none",
@@ -92,16 +101,17 @@ export class Workers extends pulumi.ComponentResource {
               mode: "0600",
               content: discoveryKubeconfig(plan.apiServer.name, caCert, bearer),
             },
+            ...firstBootFiles(settings),
             ...kubeadmFiles(settings, worker, plan.apiServer.name),
           ],
         }),
       );
-      const step = machine.bootstrap({
+      const { step, membership } = machine.bootstrap({
         script,
-        after: [nodeAddOns, network, ...resources],
+        after: [nodeAddOns, network, ...resources, ...inTurn],
       });
       this.steps.push(step);
-      lastOfPool.set(worker.pool!, step);
+      if (isLiving) stepsOfPool.set(worker.pool!, [...pool, [step, membership]]);
 
       if (Object.keys(worker.labels).length > 0) {
         // A kubelet may not give itself every label, and labels change on a living node.
@@ -115,7 +125,7 @@ export class Workers extends pulumi.ComponentResource {
               annotations: { "zoned/machine": machine.vm.vmId },
             },
           },
-          { ...inCluster, deletedWith: resourceGroup, dependsOn: [step] },
+          { ...inCluster, dependsOn: [step] },
         );
       }
     }

@@ -1,10 +1,10 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { ApiServer } from "../api-balancer";
 import { CloudCredential } from "../identity";
-import type { Initialization } from "../initialization";
-import type { Settings } from "../settings";
-import { ApiServer } from "./api-server";
+import type { Initialization } from "../plan/initialization";
+import type { Settings } from "../plan/settings/settings";
 import { CloudConfig } from "./cloud-config";
 import { CloudControllerManager } from "./cloud-controller-manager";
 import { DiskDriver } from "./disk-driver";
@@ -24,21 +24,22 @@ export interface AddOnsArgs {
   readonly texts: ReadonlyMap<string, string>;
   /** In a living cluster a change waits until all machines are what they shall be. */
   readonly initialization: Pick<Initialization, "exists">;
-  readonly proxyModeBefore?: Settings["proxyMode"];
   readonly nodeAddOns: NodeAddOns;
-  /** What needs the identity runs on control planes, and its second replica on the second of them. */
+  /**
+   * What needs the identity runs on control planes, and its second replica on the second of them.
+   */
   readonly controlPlaneJoins: readonly pulumi.Resource[];
   /** Ends of all joins. What runs on every machine is awaited after them. */
   readonly joins: readonly pulumi.Resource[];
-  /** Ids of all machines. */
-  readonly machineIds: readonly pulumi.Input<string>[];
+  /** What this `up` orders of each machine, by its name. */
+  readonly orders: ReadonlyMap<string, { readonly run: string }>;
 }
 
 /** What makes a cluster of ready nodes a useful one. Each part can be left out by a setting. */
 export class AddOns extends pulumi.ComponentResource {
   constructor(name: string, args: AddOnsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:AddOns", name, {}, opts);
-    const { resourceGroup, settings, nodeAddOns, controlPlaneJoins, joins, machineIds } = args;
+    const { settings, nodeAddOns, controlPlaneJoins, joins, orders } = args;
     const { exists } = args.initialization;
     const atOnce = { parent: this, dependsOn: opts?.dependsOn };
     const [initial, ...others] = controlPlaneJoins;
@@ -68,11 +69,14 @@ export class AddOns extends pulumi.ComponentResource {
       }
     }
     if (settings.storageClasses) {
-      new StorageClasses("storage-classes", { resourceGroup, settings }, atOnce);
+      new StorageClasses("storage-classes", { settings }, atOnce);
     }
     new RollOut(
       "roll-out",
-      { resourceGroup, targets: awaited.flatMap(({ targets }) => targets), machineIds },
+      {
+        targets: awaited.flatMap(({ targets }) => targets),
+        machines: [...orders].map(([machine, { run }]) => `${machine}/${run}`),
+      },
       { parent: this, dependsOn: [...awaited, ...joins] },
     );
     this.registerOutputs();

@@ -1,14 +1,12 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Settings } from "../settings";
+import type { Settings } from "../plan/settings/settings";
 import { manifests } from "../versions";
+import { netConf, podMtu } from "./flannel";
 import { applyObjects, objectIn, parseObjects, withoutWaiting, Workload } from "./objects";
-import { netConf, podMtu } from "./pod-network";
 import { RollOutTarget, targetOf } from "./roll-out";
 
 export interface CanalArgs {
-  readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<Settings, "podCidr" | "kubeadm">;
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;
@@ -26,7 +24,7 @@ export class Canal extends pulumi.ComponentResource {
 
   constructor(name: string, args: CanalArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Canal", name, {}, opts);
-    const { resourceGroup, settings, texts } = args;
+    const { settings, texts } = args;
 
     const objects = manifests.canal.flatMap(({ path }) =>
       parseObjects(path, texts.get(path) ?? ""),
@@ -51,11 +49,7 @@ export class Canal extends pulumi.ComponentResource {
 
     const running = objects.filter(({ kind }) => kind === "DaemonSet" || kind === "Deployment");
     running.forEach(withoutWaiting);
-    applyObjects(name, objects, {
-      parent: this,
-      deletedWith: resourceGroup,
-      dependsOn: opts?.dependsOn,
-    });
+    applyObjects(name, objects, { parent: this, dependsOn: opts?.dependsOn });
     this.targets = running.map(targetOf);
     this.registerOutputs();
   }

@@ -7,7 +7,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { azureJson } from "../azure-json";
 import { CloudCredential } from "../identity";
 import { networkNames } from "../network";
-import type { Settings } from "../settings";
+import type { Settings } from "../plan/settings/settings";
 
 /** Where the cloud provider and the disk driver look for azure.json. */
 export const cloudConfigSecret = {
@@ -69,7 +69,7 @@ export class CloudConfig extends pulumi.ComponentResource {
         type: "Opaque",
         data: { [key]: text.apply((content) => Buffer.from(content).toString("base64")) },
       },
-      { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn },
+      { parent: this, dependsOn: opts?.dependsOn },
     );
     this.registerOutputs();
   }

@@ -1,24 +1,25 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { Deployment } from "@pulumi/kubernetes/apps/v1";
 import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { ClusterRole, ClusterRoleBinding, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Settings } from "../settings";
-import { versions } from "../versions";
-import { ApiServer, apiServerEnv } from "./api-server";
+import type { ApiServer } from "../api-balancer";
+import type { Settings } from "../plan/settings/settings";
+import { cloudProviderOf } from "../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
-import { nodeSelector, replicas, strategy, tolerations } from "./on-control-planes";
+import { apiServerEnv, nodeSelector, replicas, strategy, tolerations } from "./pods";
 
 const name = "cloud-controller-manager";
 const namespace = "kube-system";
-const image = `mcr.microsoft.com/oss/v2/kubernetes/azure-cloud-controller-manager:${versions.cloudProvider}`;
+const repository = "mcr.microsoft.com/oss/v2/kubernetes/azure-cloud-controller-manager";
 const port = 10268;
 const rbac = "rbac.authorization.k8s.io";
 
 export interface CloudControllerManagerArgs {
-  readonly resourceGroup: ResourceGroup;
-  readonly settings: Pick<Settings, "clusterName" | "podCidr" | "controlPlaneCount">;
+  readonly settings: Pick<
+    Settings,
+    "clusterName" | "podCidr" | "controlPlaneCount" | "kubernetesVersion"
+  >;
   readonly apiServer: ApiServer;
   readonly cloudConfig: CloudConfig;
 }
@@ -35,8 +36,8 @@ export class CloudControllerManager extends pulumi.ComponentResource {
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("zoned:index:CloudControllerManager", resourceName, {}, opts);
-    const { resourceGroup, settings, apiServer, cloudConfig } = args;
-    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const { settings, apiServer, cloudConfig } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
     const subjects = [{ kind: "ServiceAccount", name, namespace }];
 
@@ -99,7 +100,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
               containers: [
                 {
                   name,
-                  image,
+                  image: `${repository}:${cloudProviderOf(settings.kubernetesVersion)}`,
                   command: [name],
                   args: [
                     "--cloud-provider=azure",

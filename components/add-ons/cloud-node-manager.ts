@@ -1,20 +1,21 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import { versions } from "../versions";
-import { ApiServer, apiServerEnv } from "./api-server";
+import type { ApiServer } from "../api-balancer";
+import type { Settings } from "../plan/settings/settings";
+import { cloudProviderOf } from "../versions";
 import { skipAwait } from "./objects";
+import { apiServerEnv } from "./pods";
 import { RollOutTarget } from "./roll-out";
 
 const name = "cloud-node-manager";
 const namespace = "kube-system";
-const image = `mcr.microsoft.com/oss/v2/kubernetes/azure-cloud-node-manager:${versions.cloudProvider}`;
+const repository = "mcr.microsoft.com/oss/v2/kubernetes/azure-cloud-node-manager";
 
 export interface CloudNodeManagerArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly settings: Pick<Settings, "kubernetesVersion">;
   readonly apiServer: ApiServer;
 }
 
@@ -35,8 +36,8 @@ export class CloudNodeManager extends pulumi.ComponentResource {
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("zoned:index:CloudNodeManager", resourceName, {}, opts);
-    const { resourceGroup, apiServer } = args;
-    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const { settings, apiServer } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
 
     const account = new ServiceAccount(
@@ -83,7 +84,7 @@ export class CloudNodeManager extends pulumi.ComponentResource {
           containers: [
             {
               name,
-              image,
+              image: `${repository}:${cloudProviderOf(settings.kubernetesVersion)}`,
               command: [name],
               args: [
                 "--node-name=$(NODE_NAME)",

@@ -1,14 +1,12 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Settings } from "../settings";
-import { type ApiServer } from "./api-server";
+import type { ApiServer } from "../api-balancer";
+import type { Settings } from "../plan/settings/settings";
 import { Canal } from "./canal";
 import { Flannel } from "./flannel";
 import { RollOutTarget } from "./roll-out";
 
 export interface CniArgs {
-  readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<Settings, "cni" | "podCidr" | "kubeadm">;
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */

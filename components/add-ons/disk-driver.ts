@@ -1,8 +1,7 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { CustomResource } from "@pulumi/kubernetes/apiextensions";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Settings } from "../settings";
+import type { Settings } from "../plan/settings/settings";
 import { manifests } from "../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import {
@@ -13,14 +12,13 @@ import {
   withoutWaiting,
   Workload,
 } from "./objects";
-import { nodeSelector, replicas, strategy, tolerations } from "./on-control-planes";
+import { nodeSelector, replicas, strategy, tolerations } from "./pods";
 import { RollOutTarget, targetOf } from "./roll-out";
 
 /** As whom the driver is known to Kubernetes. */
 export const driverName = "disk.csi.azure.com";
 
 export interface DiskDriverArgs {
-  readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<Settings, "controlPlaneCount">;
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;
@@ -37,8 +35,8 @@ export class DiskDriver extends pulumi.ComponentResource {
 
   constructor(name: string, args: DiskDriverArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:DiskDriver", name, {}, opts);
-    const { resourceGroup, settings, texts, cloudConfig } = args;
-    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const { settings, texts, cloudConfig } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
 
     const objects = manifests.diskDriver.flatMap(({ path }) =>
       parseObjects(path, texts.get(path) ?? ""),

@@ -1,21 +1,33 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ConfigMap, Namespace, ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Settings } from "../settings";
+import type { ApiServer } from "../api-balancer";
+import type { Settings } from "../plan/settings/settings";
 import { versions } from "../versions";
-import { type ApiServer, apiServerEnv } from "./api-server";
 import { skipAwait } from "./objects";
-import { netConf } from "./pod-network";
+import { apiServerEnv } from "./pods";
 import { RollOutTarget } from "./roll-out";
 
 const namespace = "kube-flannel";
 const image = `ghcr.io/flannel-io/flannel:${versions.flannel}`;
 
+/** What VXLAN puts around a pod's packet: Ethernet, IPv4, UDP and its own header. */
+const vxlanBytes = 50;
+
+/**
+ * The longest packet that a pod may send: Azure's network interfaces take 1500 bytes.
+ *
+ * @see https://learn.microsoft.com/azure/virtual-network/virtual-network-tcpip-performance-tuning
+ */
+export const podMtu = 1500 - vxlanBytes;
+
+/** flannel's net-conf.json. Its MTU it takes from the network interface, less VXLAN's share. */
+export const netConf = (podCidr: string): string =>
+  JSON.stringify({ Network: podCidr, Backend: { Type: "vxlan" } }, null, 2);
+
 export interface FlannelArgs {
-  readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<Settings, "podCidr">;
   readonly apiServer: ApiServer;
 }
@@ -30,8 +42,8 @@ export class Flannel extends pulumi.ComponentResource {
 
   constructor(name: string, args: FlannelArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Flannel", name, {}, opts);
-    const { resourceGroup, settings, apiServer } = args;
-    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const { settings, apiServer } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": "flannel" };
 
     const home = new Namespace(
@@ -45,7 +57,7 @@ export class Flannel extends pulumi.ComponentResource {
       },
       child,
     );
-    const within = { parent: this, deletedWith: resourceGroup, dependsOn: [home] };
+    const within = { parent: this, dependsOn: [home] };
     const account = new ServiceAccount(
       `${name}-account`,
       { metadata: { name: "flannel", namespace, labels } },
@@ -101,8 +113,8 @@ export class Flannel extends pulumi.ComponentResource {
 }
 
 /**
- * What flannel's own CNI plugin would hand to the bridge plugin for each pod. A node's subnet never changes, so
- * it is written once, and the plugins that come with the kubelet's package do.
+ * What flannel's own CNI plugin would hand to the bridge plugin for each pod. A node's subnet never
+ * changes, so it is written once, and the plugins that come with the kubelet's package do.
  */
 const cniConf = JSON.stringify(
   {
@@ -134,8 +146,9 @@ const fromField = (name: string, fieldPath: string) => ({
 });
 
 /**
- * A node is ready as soon as a CNI configuration is there, and gets pods; so it comes with flanneld's subnet. That
- * is told by the bridge's own address, which is the subnet's first, and host-local refuses any other than its zeroth.
+ * A node is ready as soon as a CNI configuration is there, and gets pods; so it comes with
+ * flanneld's subnet. That is told by the bridge's own address, which is the subnet's first, and
+ * host-local refuses any other than its zeroth.
  */
 const installCni = `
 until [ -e /run/flannel/subnet.env ]; do sleep 1; done
@@ -149,8 +162,9 @@ mv $conf.new $conf
 `;
 
 /**
- * How often flanneld looks whether its rules are still there, by some ten programs that it starts. Its own default of
- * 5 s is an eighth of a slow processor; nobody but who flushes all rules takes them away.
+ * How often flanneld looks whether its rules are still there, by some ten programs that it starts.
+ * Its own default of 5 s is an eighth of a slow processor; nobody but who flushes all rules takes
+ * them away.
  */
 const resyncSeconds = 30;
 

@@ -1,20 +1,19 @@
 import { createHash } from "node:crypto";
 
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { DaemonSetPatch } from "@pulumi/kubernetes/apps/v1";
 import { ConfigMap, ConfigMapPatch } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 import { stringify } from "yaml";
 
+import type { ApiServer } from "../api-balancer";
 import {
   kubeProxyConfiguration,
   kubeProxyKubeconfig,
-  takeOldRulesAway,
-  untilItWorks,
+  cleanupScript,
+  readinessScript,
 } from "../kube-proxy";
 import { serverOf } from "../kubeconfig";
-import type { Settings } from "../settings";
-import { ApiServer } from "./api-server";
+import type { Settings } from "../plan/settings/settings";
 import { RollOutTarget } from "./roll-out";
 
 const name = "kube-proxy";
@@ -23,32 +22,38 @@ const namespace = "kube-system";
 /** Long enough for hundreds of nodes, one after another. */
 const rollOutLimit = "4h";
 
-/** In a mode that stays, rules are there from before; a kube-proxy that cannot run ends within these seconds. */
+/**
+ * In a mode that stays, rules are there from before; a kube-proxy that cannot run ends within these
+ * seconds.
+ */
 const minReadySeconds = 5;
 
-/** Ten minutes for the first rules, of which those of 5,000 Services took nearly five in iptables mode. */
+/**
+ * Ten minutes for the first rules, of which those of 5,000 Services took nearly five in iptables
+ * mode.
+ */
 const patience = { timeoutSeconds: 60, failureThreshold: 10 };
 
-/** kubeadm asks for nothing, and so kube-proxy would come after all other pods on a busy node, and Services with it. */
+/**
+ * kubeadm asks for nothing, and so kube-proxy would come after all other pods on a busy node, and
+ * Services with it.
+ */
 const resources = { requests: { cpu: "100m" } };
 
 export interface KubeProxyArgs {
-  readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<
     Settings,
-    "podCidr" | "proxyMode" | "proxyScheduler" | "proxySyncPeriod" | "kubernetesVersion"
+    "podCidr" | "proxyMode" | "proxyScheduler" | "kubeProxy" | "kubernetesVersion"
   >;
   readonly apiServer: ApiServer;
-  /** The mode before this one; undefined while there was none. */
-  readonly proxyModeBefore?: Settings["proxyMode"];
 }
 
 /**
- * How kube-proxy is configured, from the founding on: a change is a rolling one, node by node.
+ * How kube-proxy is configured, from the initialization on: a change is a rolling one, node by node.
  *
- * Each configuration is a ConfigMap of its own, for kube-proxy ends as soon as the one that it has mounted
- * changes, on all nodes within a minute. kubeadm's own, which nothing mounts any more, follows at the end,
- * for `kubeadm upgrade` and whoever reads it.
+ * Each configuration is a ConfigMap of its own, for kube-proxy ends as soon as the one that it has
+ * mounted changes, on all nodes within a minute. kubeadm's own, which nothing mounts any more,
+ * follows at the end, for `kubeadm upgrade` and whoever reads it.
  */
 export class KubeProxy extends pulumi.ComponentResource {
   /** What to await once all machines have joined. */
@@ -56,8 +61,8 @@ export class KubeProxy extends pulumi.ComponentResource {
 
   constructor(resourceName: string, args: KubeProxyArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:KubeProxy", resourceName, {}, opts);
-    const { resourceGroup, settings, apiServer, proxyModeBefore } = args;
-    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const { settings, apiServer } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
     const annotations = { "pulumi.com/patchForce": "true" };
 
     const configuration = stringify(kubeProxyConfiguration(settings), { lineWidth: 0 });
@@ -75,7 +80,6 @@ export class KubeProxy extends pulumi.ComponentResource {
       },
       child,
     );
-    const script = takeOldRulesAway(proxyModeBefore, settings.proxyMode);
     const spec = {
       minReadySeconds,
       updateStrategy: {
@@ -88,16 +92,16 @@ export class KubeProxy extends pulumi.ComponentResource {
           containers: [
             {
               name,
+              // kubeadm's upgrade leaves kube-proxy alone: it would undo what is patched here.
+              image: imageOf(settings),
               resources,
               startupProbe: {
-                exec: { command: ["sh", "-c", untilItWorks(settings.proxyMode)] },
+                exec: { command: ["sh", "-c", readinessScript(settings.proxyMode)] },
                 ...patience,
               },
             },
           ],
-          ...(script !== undefined && {
-            initContainers: [cleanUp(script, settings.kubernetesVersion)],
-          }),
+          initContainers: [cleanUp(settings)],
         },
       },
     };
@@ -120,11 +124,14 @@ export class KubeProxy extends pulumi.ComponentResource {
   }
 }
 
-/** Runs on each node before kube-proxy starts there in its new mode. */
-const cleanUp = (script: string, kubernetesVersion: string) => ({
-  name: "take-old-rules-away",
-  image: `registry.k8s.io/kube-proxy:v${kubernetesVersion}`,
-  command: ["sh", "-c", script],
+const imageOf = ({ kubernetesVersion }: KubeProxyArgs["settings"]): string =>
+  `registry.k8s.io/kube-proxy:v${kubernetesVersion}`;
+
+/** Runs on each node before kube-proxy starts there. */
+const cleanUp = (settings: KubeProxyArgs["settings"]) => ({
+  name: "clean-up-other-modes",
+  image: imageOf(settings),
+  command: ["sh", "-c", cleanupScript(settings.proxyMode)],
   env: [{ name: "PATH", value: "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" }],
   securityContext: { privileged: true },
   volumeMounts: [

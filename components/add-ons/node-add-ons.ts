@@ -1,15 +1,16 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Settings } from "../settings";
-import { ApiServer } from "./api-server";
+import type { ApiServer } from "../api-balancer";
+import type { Settings } from "../plan/settings/settings";
 import { CloudNodeManager } from "./cloud-node-manager";
 import { Cni } from "./cni";
 import { RollOutTarget } from "./roll-out";
 
 export interface NodeAddOnsArgs {
-  readonly resourceGroup: ResourceGroup;
-  readonly settings: Pick<Settings, "cni" | "podCidr" | "kubeadm" | "cloudProvider">;
+  readonly settings: Pick<
+    Settings,
+    "cni" | "podCidr" | "kubeadm" | "cloudProvider" | "kubernetesVersion"
+  >;
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { DaemonSetPatch, DeploymentPatch } from "@pulumi/kubernetes/apps/v1";
 import * as pulumi from "@pulumi/pulumi";
 
@@ -23,10 +22,9 @@ export const targetOf = ({ kind, metadata, spec }: KubernetesObject): RollOutTar
 });
 
 export interface RollOutArgs {
-  readonly resourceGroup: ResourceGroup;
   readonly targets: readonly RollOutTarget[];
-  /** Ids of the machines it runs on. It is awaited again when one is new. */
-  readonly machineIds: readonly pulumi.Input<string>[];
+  /** The machines it runs on, each with the run of its step. It is awaited again for a new one. */
+  readonly machines: readonly string[];
 }
 
 /**
@@ -39,8 +37,8 @@ export interface RollOutArgs {
 export class RollOut extends pulumi.ComponentResource {
   constructor(name: string, args: RollOutArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:RollOut", name, {}, opts);
-    const { resourceGroup, targets, machineIds } = args;
-    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const { targets, machines } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
 
     for (const target of targets) {
       const Patch = target.kind === "DaemonSet" ? DaemonSetPatch : DeploymentPatch;
@@ -51,9 +49,7 @@ export class RollOut extends pulumi.ComponentResource {
             namespace: target.namespace,
             name: target.name,
             annotations: {
-              "zoned/awaited-for": pulumi
-                .all([...machineIds])
-                .apply((ids) => digest([target.spec, [...ids].sort()])),
+              "zoned/awaited-for": digest([target.spec, [...machines].sort()]),
             },
           },
         },

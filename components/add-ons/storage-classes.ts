@@ -1,12 +1,10 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { StorageClass } from "@pulumi/kubernetes/storage/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Settings } from "../settings";
+import type { Settings } from "../plan/settings/settings";
 import { driverName } from "./disk-driver";
 
 export interface StorageClassesArgs {
-  readonly resourceGroup: ResourceGroup;
   readonly settings: Pick<Settings, "location" | "zones">;
 }
 
@@ -47,8 +45,8 @@ export const diskClasses = (zones: readonly string[]): DiskClass[] =>
 export class StorageClasses extends pulumi.ComponentResource {
   constructor(name: string, args: StorageClassesArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:StorageClasses", name, {}, opts);
-    const { resourceGroup, settings } = args;
-    const child = { parent: this, deletedWith: resourceGroup, dependsOn: opts?.dependsOn };
+    const { settings } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
 
     for (const { name: className, skuName, zone, isDefault } of diskClasses(settings.zones)) {
       new StorageClass(

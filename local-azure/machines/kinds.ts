@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Address } from "../attachment";
-import { readJson, writeWhole } from "../files";
+import { readJson, writeWhole } from "../../shared/files";
+import type { Address } from "../daemon/attachment";
 import type { Machines } from "./machines";
-import { type PowerAction, QemuMachines } from "./qemu";
 import type { HostSettings } from "./qemu/host";
-import { SimulatedMachines } from "./simulated";
+import { type PowerAction, QemuMachines } from "./qemu/qemu";
+import { SimulatedMachines } from "./simulated/simulated";
 
-/** A machine as its own host tells of it. */
+/** A machine as its host reports it. */
 export interface MachineReport {
   readonly name: string;
   readonly power: string;
@@ -32,18 +32,16 @@ export interface LocalMachines extends Machines {
   power?(id: string, action: PowerAction): Promise<void>;
 }
 
-/** Written by the start that chose real machines; without it they are played. */
+/** Written by the start that chose real machines; without it they are simulated. */
 export const settingsFile = (state: string): string => join(state, "qemu.json");
 
 export const writeHostSettings = (state: string, settings: HostSettings): void =>
   writeWhole(settingsFile(state), JSON.stringify(settings, undefined, 2));
 
 export const hostSettings = (state: string): HostSettings | undefined =>
-  existsSync(settingsFile(state))
-    ? (readJson(settingsFile(state)) as HostSettings)
-    : undefined;
+  existsSync(settingsFile(state)) ? (readJson(settingsFile(state)) as HostSettings) : undefined;
 
-/** The machines of a state folder, real or played. */
+/** The machines of a state folder, real or simulated. */
 export function machinesIn(
   state: string,
   binaries: string,

@@ -1,6 +1,6 @@
-import type { View } from "../resource-manager/resource-type";
+import type { View } from "../arm/resource";
 
-/** What the resource manager tells about a virtual machine to whatever plays or boots it. */
+/** What the resource manager gives about a virtual machine to what simulates or boots it. */
 export interface VirtualMachine {
   readonly id: string;
   readonly name: string;
@@ -23,14 +23,17 @@ export interface ScriptResult {
   readonly stderr: string;
 }
 
-/** What a VM does. The resource manager decides whether it may exist; this decides what happens in it. */
+/**
+ * What a VM does. The resource manager decides whether it may exist; this decides what happens in
+ * it.
+ */
 export interface Machines {
   create(vm: VirtualMachine): Promise<void>;
   /** Runs a custom script as Azure's agent does; settles when the script has ended. */
   runScript(vm: VirtualMachine, script: string): Promise<ScriptResult>;
   restart(vm: VirtualMachine): Promise<void>;
   remove(vm: VirtualMachine): Promise<void>;
-  /** Told of every change, before its request is answered; what may be read there stays current. */
+  /** Called after every change, before its request is answered; what may be read there stays current. */
   networkChanged?(view: View): Promise<void>;
   /** After the daemon was restarted: brings back what these machines ran. */
   resume(vms: readonly VirtualMachine[]): Promise<void>;

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 
-import { end, identityOf, isAlive, readPidFile } from "./pids";
+import { end, identityOf, isAlive, readPidFile } from "../../shared/pids";
 
 /** A command that is to run until it is stopped. */
 export interface Program {
@@ -38,10 +38,11 @@ const steadyAfterMs = 60_000;
 const endOfLogBytes = 4_000;
 
 /**
- * Keeps processes running as a kubelet keeps static pods: what dies is started again, ever more slowly.
+ * Keeps processes running as a kubelet keeps static pods: what dies is started again, ever more
+ * slowly.
  *
- * Each has `<name>.pid` and `<name>.log` in the folder, so that a daemon that was killed can be followed
- * by one that finds and ends what is left.
+ * Each has `<name>.pid` and `<name>.log` in the folder, so that a daemon that was killed can be
+ * followed by one that finds and ends what is left.
  */
 export class Supervisor {
   private readonly running = new Map<string, Running>();

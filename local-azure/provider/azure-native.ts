@@ -1,20 +1,19 @@
 import { readFileSync } from "node:fs";
 
-import { Cloud } from "../resource-manager/cloud";
-import { account } from "../resource-manager/ids";
-import { ResourceType } from "../resource-manager/resource-type";
-import { typeOfToken } from "../resource-manager/types";
-import type { Plugin, ResourceProvider, Served } from "../standins/protocol";
-import { serve } from "../standins/protocol/serve";
-import { check } from "./check";
-import { diff } from "./diff";
+import { Cloud } from "../arm/cloud";
+import { account } from "../arm/ids";
+import { ResourceType } from "../arm/resource-type";
+import { typeOfToken } from "../arm/types";
+import type { Plugin, ResourceProvider, Served } from "../plugins/protocol/protocol";
+import { serve } from "../plugins/protocol/serve";
+import { check, diff } from "./check";
 import { AzureNative } from "./operations";
 
 const { version } = JSON.parse(
   readFileSync(require.resolve("@pulumi/azure-native/package.json"), "utf8"),
 ) as { version: string };
 
-/** Plays azure-native over a cloud, for `PULUMI_DEBUG_PROVIDERS`. Port 0 takes any that is free. */
+/** Serves the azure-native provider for `PULUMI_DEBUG_PROVIDERS`. Port 0 takes any free one. */
 export const serveAzureNative = (cloud: Cloud, port: number): Promise<Served> =>
   serve(plugin(cloud), port);
 
@@ -41,7 +40,7 @@ function provider(cloud: Cloud): ResourceProvider {
           return { token: "local-azure" };
         default:
           throw new Error(
-            `the local Azure does not play the function ${token}; it has getClientConfig and getClientToken of authorization`,
+            `the local Azure does not support the function ${token}; it supports getClientConfig and getClientToken of authorization`,
           );
       }
     },
@@ -52,6 +51,6 @@ function typeFor(token: string): ResourceType {
   const type = typeOfToken(token);
   if (type !== undefined) return type;
   throw new Error(
-    `the local Azure does not play ${token}; add its type under local-azure/resource-manager/types`,
+    `the local Azure does not support ${token}; add its type under local-azure/arm/types`,
   );
 }

@@ -1,44 +1,49 @@
 import { createHash } from "node:crypto";
 
-import { Cloud } from "../resource-manager/cloud";
-import { subscriptionPath } from "../resource-manager/ids";
-import { ResourceType } from "../resource-manager/resource-type";
-import type { CheckRequest, CheckResult } from "../standins/protocol";
-import { isProperties, isUnknown, Properties, unknown, Value } from "../standins/protocol/values";
+import { Cloud } from "../arm/cloud";
+import { subscriptionPath } from "../arm/ids";
+import { ResourceType } from "../arm/resource-type";
+import { normalLocation } from "../arm/subscription/regions";
+import { changesBetween } from "../plugins/protocol/changes";
+import type { CheckRequest, CheckResult, DiffResult } from "../plugins/protocol/protocol";
+import { isProperties, isUnknown, Properties, unknown, Value } from "../plugins/protocol/values";
 import { nameParameter, pathParameters } from "./paths";
 
-/** With it in the inputs, a replacement is created before the old one is deleted: a random name allows that. */
-export const createBeforeDelete = "__createBeforeDelete";
+/**
+ * With this input, a replacement is created before the old resource is deleted, which a generated
+ * name allows.
+ */
+const createBeforeDelete = "__createBeforeDelete";
 
-interface Surroundings {
+interface CheckContext {
   readonly cloud: Cloud;
   /** Of the provider's configuration. */
   readonly location?: string;
 }
 
-/** Fills in name, location and API version, and tells what is missing. */
+/** Adds name, location and API version, and reports missing required properties. */
 export function check(
   type: ResourceType,
   { olds, news, name, seed }: CheckRequest,
-  surroundings: Surroundings,
+  context: CheckContext,
 ): CheckResult {
   const inputs: Properties = { ...news };
   const own = nameParameter(type);
-  if (absent(inputs[own])) {
-    if (!absent(olds[own])) {
+  if (isAbsent(inputs[own])) {
+    if (!isAbsent(olds[own])) {
       inputs[own] = olds[own];
       if (olds[createBeforeDelete] === true) inputs[createBeforeDelete] = true;
     } else {
-      inputs[own] = inventedName(type, name, seed);
+      inputs[own] = generatedName(type, name, seed);
       if (type.autoName !== "copy") inputs[createBeforeDelete] = true;
     }
   }
   const isLocated = type.inputs.includes("location");
-  if (isLocated && absent(inputs["location"])) {
-    const location = defaultLocation(olds, inputs, surroundings);
+  if (isLocated && isAbsent(inputs["location"])) {
+    const location = defaultLocation(olds, inputs, context);
     if (location !== undefined) inputs["location"] = location;
   }
-  if (absent(inputs["azureApiVersion"])) inputs["azureApiVersion"] = type.apiVersion;
+  if (isAbsent(inputs["azureApiVersion"])) inputs["azureApiVersion"] = type.apiVersion;
 
   const required = [...pathParameters(type), ...type.required, ...(isLocated ? ["location"] : [])];
   const failures = [...new Set(required)]
@@ -47,7 +52,7 @@ export function check(
   return { inputs, failures };
 }
 
-const absent = (value: Value): boolean => value === undefined || value === null;
+const isAbsent = (value: Value): boolean => value === undefined || value === null;
 
 const missing = (path: string): string =>
   path === "location"
@@ -55,13 +60,13 @@ const missing = (path: string): string =>
     : `missing required property '${path}'`;
 
 function isMissing(within: Value, [key, ...rest]: readonly string[]): boolean {
-  if (key === undefined) return absent(within);
-  // What is not known yet may hold it; what was left out altogether is told by its own path.
+  if (key === undefined) return isAbsent(within);
+  // An unknown value may contain it.
   if (isUnknown(within)) return false;
   return !isProperties(within) || isMissing(within[key], rest);
 }
 
-function inventedName(type: ResourceType, name: string, seed: Uint8Array): string {
+function generatedName(type: ResourceType, name: string, seed: Uint8Array): string {
   if (type.autoName === "copy") return name;
   const digits = createHash("sha256").update(seed).update(name).digest("hex");
   if (type.autoName === "random") return `${name}${digits.slice(0, 8)}`;
@@ -77,9 +82,9 @@ function inventedName(type: ResourceType, name: string, seed: Uint8Array): strin
 function defaultLocation(
   olds: Properties,
   inputs: Properties,
-  { cloud, location }: Surroundings,
+  { cloud, location }: CheckContext,
 ): Value {
-  if (!absent(olds["location"])) return olds["location"];
+  if (!isAbsent(olds["location"])) return olds["location"];
   if (location !== undefined) return location;
   const group = inputs["resourceGroupName"];
   if (isUnknown(group)) return unknown;
@@ -87,3 +92,24 @@ function defaultLocation(
   return cloud.peek(`${subscriptionPath}/resourceGroups/${group}`)?.["location"] as
     string | undefined;
 }
+
+/**
+ * Compares the old inputs of a program with the new ones.
+ *
+ * A changed name, parent or `forceNew` property replaces. Everything else is an update, also what
+ * Azure does not allow to change: the program has to set `replaceOnChanges` itself.
+ */
+export function diff(type: ResourceType, olds: Properties, news: Properties): DiffResult {
+  const replacing = new Set([...pathParameters(type), ...(type.forceNew ?? [])]);
+  const changes = changesBetween(sameLocation(olds), sameLocation(news), (path) =>
+    replacing.has(path.split(/[.[]/)[0] ?? path),
+  );
+  const replaces = changes.some((change) => change.replaces);
+  return { changes, deleteBeforeReplace: replaces && olds[createBeforeDelete] !== true };
+}
+
+/** Azure takes `West Europe` for `westeurope`. */
+const sameLocation = (inputs: Properties): Properties =>
+  typeof inputs["location"] === "string"
+    ? { ...inputs, location: normalLocation(inputs["location"]) }
+    : inputs;

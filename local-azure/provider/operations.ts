@@ -1,32 +1,35 @@
-import { AzureError, OperationFailed } from "../resource-manager/azure-error";
-import { Cloud } from "../resource-manager/cloud";
-import { Body, ResourceType } from "../resource-manager/resource-type";
-import type { CreateRequest, ReadRequest, UpdateRequest } from "../standins/protocol";
-import { Unready } from "../standins/protocol/failures";
-import { Properties, unknown } from "../standins/protocol/values";
+import { AzureError, ConnectionLost, OperationFailed } from "../arm/azure-error";
+import { Cloud } from "../arm/cloud";
+import { Body } from "../arm/resource";
+import { ResourceType } from "../arm/resource-type";
+import { Unready } from "../plugins/protocol/failures";
+import type { CreateRequest, ReadRequest, UpdateRequest } from "../plugins/protocol/protocol";
+import { Properties, unknown } from "../plugins/protocol/values";
 import { idOf, parametersOf } from "./paths";
-import { projected, refreshedInputs } from "./refresh";
-import { retried } from "./retry";
+import { inputsIn, refreshedInputs } from "./refresh";
 
-interface Order {
+interface PutOptions {
   readonly id: string;
   readonly inputs: Properties;
   readonly signal: AbortSignal;
 }
 
-/** Creates, reads, updates and deletes as azure-native does: by PUT, GET and DELETE of whole resources. */
+/**
+ * Creates, reads, updates and deletes as azure-native does: by PUT, GET and DELETE of whole
+ * resources.
+ */
 export class AzureNative {
   constructor(private readonly cloud: Cloud) {}
 
   async create(type: ResourceType, { inputs, preview, signal }: CreateRequest) {
-    if (preview) return { id: "", state: previewed(type, inputs) };
+    if (preview) return { id: "", state: previewOutputs(type, inputs) };
     const id = idOf(type, inputs);
     if (this.cloud.peek(id) !== undefined) {
       throw new Error(`cannot create already existing resource '${id}'`);
     }
     const body = bodyOf(type, inputs);
-    for (const list of type.maintained ?? []) body[list] ??= [];
-    await this.ordered(type, { id, inputs, signal }, body);
+    for (const list of type.maintainIfUnset ?? []) body[list] ??= [];
+    await this.putAndWait(type, { id, inputs, signal }, body);
     return { id, state: this.outputs(type, id) };
   }
 
@@ -36,12 +39,12 @@ export class AzureNative {
   ): Promise<Properties> {
     if (preview) {
       const { name, location } = state;
-      return { ...previewed(type, news), name, ...(location !== undefined && { location }) };
+      return { ...previewOutputs(type, news), name, ...(location !== undefined && { location }) };
     }
     const body = bodyOf(type, news);
-    const found = this.cloud.peek(id);
-    for (const list of type.maintained ?? []) body[list] ??= found?.[list] ?? [];
-    await this.ordered(type, { id, inputs: news, signal }, body);
+    const current = this.cloud.peek(id);
+    for (const list of type.maintainIfUnset ?? []) body[list] ??= current?.[list] ?? [];
+    await this.putAndWait(type, { id, inputs: news, signal }, body);
     return this.outputs(type, id);
   }
 
@@ -50,46 +53,49 @@ export class AzureNative {
       await this.cloud.get(id);
     } catch (error) {
       if (error instanceof AzureError && error.status === 404) return undefined;
-      throw told(error);
+      throw providerError(error);
     }
     const outputs = this.outputs(type, id);
     const isImport = Object.keys(inputs).length === 0;
     const read = isImport
-      ? { ...projected(type, outputs), ...parametersOf(type, id), azureApiVersion: type.apiVersion }
+      ? { ...inputsIn(type, outputs), ...parametersOf(type, id), azureApiVersion: type.apiVersion }
       : refreshedInputs(type, inputs, state, outputs);
     return { id, state: outputs, inputs: read };
   }
 
   async delete(id: string, signal?: AbortSignal): Promise<void> {
     try {
-      await retried(this.cloud, () => this.cloud.delete(id), signal);
+      await withRetries(this.cloud, () => this.cloud.delete(id), signal);
     } catch (error) {
       if (error instanceof AzureError && error.status === 404) return;
-      throw told(error);
+      throw providerError(error);
     }
   }
 
-  /** A PUT that was accepted and failed, or was not waited for, leaves a resource that the next update goes on with. */
-  private async ordered(
+  /**
+   * A PUT whose operation failed or was interrupted leaves a resource that the next update continues
+   * with.
+   */
+  private async putAndWait(
     type: ResourceType,
-    { id, inputs, signal }: Order,
+    { id, inputs, signal }: PutOptions,
     body: Body,
   ): Promise<void> {
     const interruption = new AbortController();
     const interrupted = new Promise<never>((_, reject) => {
-      const leave = () => reject(new Interrupted());
-      signal.addEventListener("abort", leave, { signal: interruption.signal });
-      if (signal.aborted) leave();
+      const interrupt = () => reject(new Interrupted());
+      signal.addEventListener("abort", interrupt, { signal: interruption.signal });
+      if (signal.aborted) interrupt();
     });
     try {
       await Promise.race([
-        retried(this.cloud, () => this.cloud.put(id, body), signal),
+        withRetries(this.cloud, () => this.cloud.put(id, body), signal),
         interrupted,
       ]);
     } catch (error) {
       const isKept = error instanceof OperationFailed || error instanceof Interrupted;
-      if (!isKept || this.cloud.peek(id) === undefined) throw told(error);
-      throw new Unready(id, this.outputs(type, id), inputs, [told(error).message]);
+      if (!isKept || this.cloud.peek(id) === undefined) throw providerError(error);
+      throw new Unready(id, this.outputs(type, id), inputs, [providerError(error).message]);
     } finally {
       interruption.abort();
     }
@@ -106,12 +112,12 @@ export class AzureNative {
 
 class Interrupted extends Error {
   constructor() {
-    super("the operation was not waited for to its end; Azure goes on with it");
+    super("interrupted before the operation was complete; Azure continues it");
   }
 }
 
-/** An error of Azure in azure-native's words. */
-function told(error: unknown): Error {
+/** An error of Azure as azure-native reports it. */
+function providerError(error: unknown): Error {
   if (!(error instanceof AzureError)) return error as Error;
   return new Error(`Status=${error.status} Code="${error.code}" Message="${error.message}"`);
 }
@@ -121,8 +127,10 @@ const bodyOf = (type: ResourceType, inputs: Properties): Body =>
     Object.entries(inputs).filter(([key, value]) => type.inputs.includes(key) && value != null),
   );
 
-/** What is known before the resource is: what was asked for. The ids of its parts are Azure's to give. */
-function previewed(type: ResourceType, inputs: Properties): Properties {
+/**
+ * The outputs of a preview: the inputs, with unknown ids of sub-resources.
+ */
+function previewOutputs(type: ResourceType, inputs: Properties): Properties {
   const body = bodyOf(type, inputs) as Properties;
   for (const list of type.parts ?? []) {
     const parts = body[list];
@@ -132,4 +140,42 @@ function previewed(type: ResourceType, inputs: Properties): Properties {
     );
   }
   return body;
+}
+
+/** Seconds between the attempts of azure-native. */
+const retryDelays = [20, 60, 120];
+
+/** With a longer Retry-After, azure-native does not retry. */
+const maxRetryAfter = 120;
+
+const statuses = new Set([408, 429, 500, 502, 503, 504]);
+
+const isTransient = (error: unknown): boolean =>
+  error instanceof ConnectionLost ||
+  (error instanceof AzureError &&
+    !(error instanceof OperationFailed) &&
+    (statuses.has(error.status) || error.code === "AnotherOperationInProgress"));
+
+const retryAfterOf = (error: unknown): number =>
+  error instanceof AzureError ? (error.retryAfter ?? 0) : 0;
+
+/** Retries as azure-native does; the waits are scaled like the durations of the cloud. */
+export async function withRetries<T>(
+  cloud: Cloud,
+  request: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  for (const seconds of retryDelays) {
+    let wait: number;
+    try {
+      return await request();
+    } catch (error) {
+      if (!isTransient(error) || signal?.aborted || retryAfterOf(error) > maxRetryAfter)
+        throw error;
+      wait = retryAfterOf(error) || seconds;
+    }
+    await cloud.clock.sleep(wait * 1000 * cloud.durations.factor);
+    signal?.throwIfAborted();
+  }
+  return request();
 }

@@ -1,8 +1,8 @@
-import { account } from "../resource-manager/ids";
-import { ResourceType } from "../resource-manager/resource-type";
-import type { Properties } from "../standins/protocol/values";
+import { account } from "../arm/ids";
+import { ResourceType } from "../arm/resource-type";
+import type { Properties } from "../plugins/protocol/values";
 
-/** Names in a path that a program gives: all but the subscription. */
+/** The parameters of a path that a program sets: all but the subscription. */
 export const pathParameters = ({ path }: ResourceType): string[] =>
   [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) =>
     name === undefined || name === "subscriptionId" ? [] : [name],
@@ -20,14 +20,14 @@ export function idOf(type: ResourceType, inputs: Properties): string {
   return filled.replace(/^\/+/, "/");
 }
 
-/** The parameters that lead to an id, for a resource that is imported. */
+/** The path parameters in an id, for an import. */
 export function parametersOf(type: ResourceType, id: string): Properties {
   const pattern = type.path.replace(/\/?\{(\w+)\}/g, (_, name: string) =>
     name === "scope" ? "(?<scope>/.+)" : `/(?<${name}>[^/]+)`,
   );
   const groups = new RegExp(`^${pattern}$`, "i").exec(id)?.groups;
   if (groups === undefined) {
-    throw new Error(`${id} is no id of a ${type.token}; expected the form ${type.path}`);
+    throw new Error(`${id} is not an id of ${type.token}; expected the form ${type.path}`);
   }
   const { subscriptionId: _, ...parameters } = groups;
   return { ...parameters };

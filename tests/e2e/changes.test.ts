@@ -1,4 +1,4 @@
-import { LoggedRequest } from "../../local-azure/resource-manager/request-log";
+import { LoggedRequest } from "../../local-azure/arm/requests";
 import { asPlanned, LocalCloud, refused, unchanged } from "./local-cloud";
 
 jest.setTimeout(600_000);
@@ -24,7 +24,10 @@ const writes = (requests: readonly LoggedRequest[]) =>
       return `${method} ${path.replaceAll("zoned-dev-", "")}`;
     });
 
-/** Every kind of change to a living cluster, each previewed, and done as the preview has it (`asPlanned` compares). */
+/**
+ * Every kind of change to a living cluster, each previewed, and done as the preview has it
+ * (`asPlanned` compares).
+ */
 describe("a living cluster", () => {
   let cloud: LocalCloud;
   const change = async (settings: Record<string, unknown>) => {
@@ -84,13 +87,47 @@ describe("a living cluster", () => {
     unchanged(await cloud.stack.up());
   });
 
-  it("refuses another Kubernetes and asks Azure for nothing", async () => {
-    const before = (await cloud.requests()).length;
-    await cloud.stack.configure({ ...small, kubernetesVersion: "1.36.4" });
+  it("upgrades Kubernetes in place, the control plane first, then one worker at a time", async () => {
+    const settings = { workerPools: [{ ...pool, taints }], egress: "zonal" };
+    await change(settings);
 
-    expect(refused(await cloud.stack.up())).toMatch(
-      /kubernetesVersion is 1\.36\.4 and the cluster runs 1\.36\.3/,
+    const requests = await change({ ...settings, kubernetesVersion: "1.36.4" });
+    expect(requests).toEqual([
+      "PUT virtualMachines/cp-1/extensions/bootstrap",
+      "PUT virtualMachines/workers-1/extensions/bootstrap",
+      "PUT virtualMachines/workers-2/extensions/bootstrap",
+    ]);
+    const nodes = await cloud.get<{
+      spec: { unschedulable?: boolean };
+      status: { nodeInfo: { kubeletVersion: string } };
+    }>("nodes");
+    expect(nodes.map(({ status }) => status.nodeInfo.kubeletVersion)).toEqual(
+      Array(3).fill("v1.36.4"),
     );
+    expect(nodes.some(({ spec }) => spec.unschedulable)).toBe(false);
+    unchanged(await cloud.stack.up());
+  });
+
+  it("gives living machines another flag of the API server", async () => {
+    const settings = { workerPools: [{ ...pool, taints }], egress: "zonal" };
+    const kubeadm = { apiServerExtraArgs: { "event-ttl": "2h" } };
+
+    const requests = await change({ ...settings, kubernetesVersion: "1.36.4", kubeadm });
+    expect(requests).toContain("PUT virtualMachines/cp-1/extensions/bootstrap");
+    const pods = await cloud.get<{ spec: { containers: { command: string[] }[] } }>(
+      ...["pods", "--namespace", "kube-system", "-l", "component=kube-apiserver"],
+    );
+    expect(pods[0]?.spec.containers[0]?.command).toContain("--event-ttl=2h");
+  });
+
+  it.each([
+    ["an older Kubernetes", "1.36.3", /cannot go back to an older version/],
+    ["one that this release does not know", "1.37.0", /a published version 1\.36\.z or 1\.35\.z/],
+  ])("refuses %s and asks Azure for nothing", async (_, kubernetesVersion, says) => {
+    const before = (await cloud.requests()).length;
+    await cloud.stack.configure({ ...small, kubernetesVersion });
+
+    expect(refused(await cloud.stack.up())).toMatch(says);
     expect(writes((await cloud.requests()).slice(before))).toEqual([]);
   });
 });

@@ -1,21 +1,31 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 
-import { Attachment, endpointOf } from "../../local-azure/attachment";
-import { apiNameIn, reachableHere } from "../../local-azure/cluster-view";
-import { endDaemon, ensureDaemon } from "../../local-azure/daemons";
-import { changedAnything } from "../../local-azure/events";
-import { Progress } from "../../local-azure/progress";
-import { environmentOf } from "../../local-azure/pulumi";
-import { Rehearsal, Run } from "../../local-azure/rehearsal";
-import { Fault } from "../../local-azure/resource-manager/faults";
-import { subscriptionPath } from "../../local-azure/resource-manager/ids";
-import { LoggedRequest } from "../../local-azure/resource-manager/request-log";
+import { Fault } from "../../local-azure/arm/faults/faults";
+import { subscriptionPath } from "../../local-azure/arm/ids";
+import { LoggedRequest } from "../../local-azure/arm/requests";
+import { attachedEnvironment, Attachment, endpointOf } from "../../local-azure/daemon/attachment";
+import { endDaemon, ensureDaemon } from "../../local-azure/daemon/daemon-client";
+import { apiNameIn, reachableHere } from "../../local-azure/stack/cluster-view";
+import { Rehearsal, Run } from "../../local-azure/stack/rehearsal";
+import { checkout } from "../../shared/checkout";
+import { Progress } from "../../shared/progress";
+import { changedAnything } from "../../stack/events";
+import { environmentOf } from "../../stack/pulumi";
 
 export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);
+
+export interface WatchEvent {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly object: {
+    readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+    readonly spec: { readonly nodeName?: string; readonly unschedulable?: boolean };
+  };
+}
 
 /** A local Azure of a test's own, with one stack on it. */
 export class LocalCloud {
@@ -26,8 +36,12 @@ export class LocalCloud {
     readonly state: string,
     readonly stack: Rehearsal,
     private readonly azure: Attachment,
-    private readonly clusterName: string,
+    private readonly stackName: string,
   ) {}
+
+  private get clusterName(): string {
+    return `zoned-${this.stackName}`;
+  }
 
   static async start(stack: string, settings: Record<string, unknown> = {}): Promise<LocalCloud> {
     const state = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
@@ -37,7 +51,7 @@ export class LocalCloud {
       new AbortController().signal,
     );
     const rehearsal = await Rehearsal.open({ state, stack, binaries: binaries(), azure, settings });
-    return new LocalCloud(state, rehearsal, azure, `zoned-${stack}`);
+    return new LocalCloud(state, rehearsal, azure, stack);
   }
 
   /** Ends every process and removes every file. */
@@ -59,7 +73,10 @@ export class LocalCloud {
     await this.ask("DELETE", "/local/faults");
   }
 
-  /** Makes a part of a control plane sick: etcd, kube-apiserver …, kubelet, or etcd-space, when it takes no writes. */
+  /**
+   * Makes a part of a control plane sick: etcd, kube-apiserver …, kubelet, or etcd-space, when it
+   * takes no writes.
+   */
   async sick(machine: string, component: string): Promise<void> {
     await this.ask("POST", `/local/machines/${this.clusterName}-${machine}/sick`, { component });
   }
@@ -69,7 +86,9 @@ export class LocalCloud {
     await this.ask("DELETE", `/local/machines/${this.clusterName}-${machine}/sick`);
   }
 
-  /** Runs the `pulumi config` command of this kind that a message names, word by word; returns it. */
+  /**
+   * Runs the `pulumi config` command of this kind that a message names, word by word; returns it.
+   */
   async obey(message: string, kind: RegExp): Promise<string> {
     const command = new RegExp(`pulumi (${kind.source})`).exec(message)?.[1];
     if (command === undefined) throw new Error(`no command ${kind} in:\n${message}`);
@@ -81,8 +100,15 @@ export class LocalCloud {
 
   /** What leads an engine that a test starts by itself to this cloud. */
   environment(): Record<string, string> {
-    const { state, azure } = this;
-    const all = environmentOf({ binaries: binaries(), state, azure, program: ".", passphrase: "test" });
+    const { state } = this;
+    const environment = attachedEnvironment(this.azure);
+    const all = environmentOf({
+      binaries: binaries(),
+      state,
+      environment,
+      program: ".",
+      passphrase: "test",
+    });
     return Object.fromEntries(
       Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
@@ -117,6 +143,32 @@ export class LocalCloud {
     return stdout;
   }
 
+  /** What the API says of the objects at a path from now on, until it is ended. */
+  async watch(path: string, see: (event: WatchEvent) => void): Promise<{ end: () => void }> {
+    await this.kubectl("get", "--raw", "/readyz");
+    const file = join(this.state, "kubeconfig");
+    const kubectl = spawn(join(binaries(), "kubectl"), [
+      ...["--kubeconfig", file, "get", "--raw", `${path}?watch=1`],
+    ]);
+    createInterface({ input: kubectl.stdout }).on("line", (line) =>
+      see(JSON.parse(line) as WatchEvent),
+    );
+    return { end: () => void kubectl.kill() };
+  }
+
+  /** Runs `npm run doctor` on this stack. */
+  async doctor(...args: string[]): Promise<{ code: number; stdout: string }> {
+    const words = ["cli/zoned.cjs", "doctor", "--stack", this.stackName, "--state", this.state];
+    const child = promisify(execFile)(process.execPath, [...words, ...args], { cwd: checkout });
+    return child.then(
+      ({ stdout }) => ({ code: 0, stdout }),
+      ({ code, stdout, stderr }) => {
+        if (code !== 1) throw new Error(`npm run doctor ended with ${code}: ${stdout}${stderr}`);
+        return { code, stdout };
+      },
+    );
+  }
+
   async get<T>(...args: string[]): Promise<T[]> {
     return (JSON.parse(await this.kubectl("get", ...args, "--output", "json")) as { items: T[] })
       .items;
@@ -148,9 +200,11 @@ export function well(run: Run): Run {
   return run;
 }
 
-/** A machine that changes may get another id, as far as a preview knows, and these follow its id. */
+/**
+ * A machine that changes may get another id, as far as a preview knows, and these follow its id.
+ */
 const maybe =
-  /^(update (roll-out-.*|.*-labels|.*-bootstrap)|(replace|create-replacement|delete-replaced) .*-join-token)$/;
+  /^(update (roll-out-.*|.*-labels|.*-bootstrap|.*-membership)|(replace|create-replacement|delete-replaced) .*-(join-token|membership))$/;
 
 /** Fails when an `up` did not end well, or did otherwise than its preview had said. */
 export function asPlanned(run: Run): Run {
@@ -158,7 +212,9 @@ export function asPlanned(run: Run): Run {
   const only = (these: readonly string[], those: readonly string[]) =>
     these.filter((step) => !those.includes(step));
   const { steps, planned = steps } = run;
-  const unplanned = only(steps, planned);
+  // While the id is unknown, a preview takes the machine's membership for replaced.
+  const announced = planned.map((step) => step.replace(/^replace (.*-membership)$/, "update $1"));
+  const unplanned = only(steps, [...planned, ...announced]);
   const undone = only(planned, steps).filter((step) => !maybe.test(step));
   if (unplanned.length + undone.length > 0) {
     throw new Error(

@@ -68,6 +68,39 @@ describe("the recipe's cluster on the local Azure", () => {
     unchanged(await cloud.stack.up());
   });
 
+  it("is healthy by npm run doctor, and not while a member is sick", async () => {
+    // CoreDNS starts while the initial control plane is the only Node.
+    await cloud.kubectl("-n", "kube-system", "rollout", "restart", "deployment", "coredns");
+
+    const { code, stdout } = await cloud.doctor("--wait", "2m");
+    expect(stdout).not.toMatch(/^[✗-]/m);
+    expect(stdout).toMatch(/^✓ etcd takes writes.*^stack local: healthy$/ms);
+    expect(code).toBe(0);
+
+    await cloud.sick("cp-1", "kube-scheduler");
+    const sick = await cloud.doctor("--json");
+    await cloud.well("cp-1");
+
+    const { checks, zones } = JSON.parse(sick.stdout);
+    const failed = checks.filter((check: { passed: boolean | null }) => check.passed !== true);
+    expect(failed).toEqual([
+      expect.objectContaining({
+        name: "control planes",
+        problems: [
+          expect.objectContaining({
+            machine: "zoned-local-cp-1",
+            saw: expect.stringContaining("its kube-scheduler is not ready"),
+          }),
+        ],
+      }),
+    ]);
+    expect(zones["southeastasia-1"]).toEqual([
+      { name: "zoned-local-cp-1", role: "control-plane", passed: false },
+    ]);
+    expect(sick.code).toBe(1);
+    expect(await cloud.doctor("--wait", "2m")).toMatchObject({ code: 0 });
+  });
+
   it("has a class of disks for every zone, and one default", async () => {
     const classes = await cloud.get<StorageClass>("storageclasses");
 

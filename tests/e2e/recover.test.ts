@@ -6,13 +6,18 @@ import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import { type Attachment, endpointOf } from "../../local-azure/attachment";
-import { endDaemon, ensureDaemon, runningDaemon } from "../../local-azure/daemons";
-import { passphraseOf } from "../../local-azure/passphrase";
-import { Progress } from "../../local-azure/progress";
-import { environmentOf } from "../../local-azure/pulumi";
-import { checkout, Rehearsal, type Run } from "../../local-azure/rehearsal";
-import type { LoggedRequest } from "../../local-azure/resource-manager/request-log";
+import type { LoggedRequest } from "../../local-azure/arm/requests";
+import {
+  attachedEnvironment,
+  type Attachment,
+  endpointOf,
+} from "../../local-azure/daemon/attachment";
+import { endDaemon, ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
+import { passphraseOf } from "../../local-azure/stack/passphrase";
+import { Rehearsal, type Run } from "../../local-azure/stack/rehearsal";
+import { checkout, loadTypeScript } from "../../shared/checkout";
+import { Progress } from "../../shared/progress";
+import { environmentOf } from "../../stack/pulumi";
 import { unchanged, well } from "./local-cloud";
 
 jest.setTimeout(600_000);
@@ -91,7 +96,9 @@ const inCloud = (): { id: string; type: string; body: { provisioningState?: stri
 const isBeingCreated = (pattern: RegExp) =>
   inCloud().some(({ id, body }) => pattern.test(id) && body.provisioningState === "Creating");
 
-/** Kills a process and all that it started, as nothing but the kernel's out-of-memory killer does. */
+/**
+ * Kills a process and all that it started, as nothing but the kernel's out-of-memory killer does.
+ */
 function killTree(pid: number): void {
   for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
     try {
@@ -145,9 +152,15 @@ async function agrees(stack: Rehearsal): Promise<void> {
 /** `npm run recover` as somebody runs it whose pulumi, backend and Azure are these. */
 async function recoverCommand(stack: Rehearsal, name: string, ...flags: string[]) {
   const passphrase = passphraseOf(state);
-  const env = environmentOf({ state, binaries: binaries(), program: checkout, passphrase, azure });
+  const env = environmentOf({
+    state,
+    binaries: binaries(),
+    program: checkout,
+    passphrase,
+    environment: attachedEnvironment(azure),
+  });
   const path = [binaries(), dirname(process.execPath), process.env["PATH"]].join(delimiter);
-  const words = ["-r", "ts-node/register/transpile-only", "recover/cli.ts", "recover"];
+  const words = [...loadTypeScript, "cli/recover.ts", "recover"];
   const options = ["--stack", name, "--config-file", stack.place.config];
   const copies = ["--copies", join(state, "copies")];
   const { stdout } = await promisify(execFile)(
@@ -222,7 +235,9 @@ it("goes on with a replacement whose engine was killed, by npm run recover and p
   const stack = await struckWhileReplacing(() => killEngine("prod"));
   const asIs = await stack.stackExport();
   // The engine's lock is still there, and nobody but the user knows that nobody works on the stack.
-  await expect(recoverCommand(stack, "prod")).rejects.toThrow(/the stack is currently locked by 1 lock/);
+  await expect(recoverCommand(stack, "prod")).rejects.toThrow(
+    /the stack is currently locked by 1 lock/,
+  );
   expect(await stack.stackExport()).toEqual(asIs);
   expect(await stack.command("cancel", "--yes")).toMatchObject({ code: 0 });
 

@@ -2,9 +2,9 @@ import { VirtualMachine } from "@pulumi/azure-native/compute";
 import * as pulumi from "@pulumi/pulumi";
 import { LocalWorkspace } from "@pulumi/pulumi/automation";
 
-import { explainRefusals } from "../../components/machine-refusal";
-import { Fault } from "../../local-azure/resource-manager/faults";
-import { machine, sound } from "../sample";
+import { explainRefusals } from "../../components/machine/machine-refusal";
+import { Fault } from "../../local-azure/arm/faults/faults";
+import { machine, sound } from "../support/sample";
 import { LocalCloud } from "./local-cloud";
 
 jest.setTimeout(300_000);
@@ -18,8 +18,8 @@ afterEach(() => jest.restoreAllMocks());
 afterAll(() => cloud?.stop());
 
 /**
- * What the program says when Azure refuses a machine. The program runs in this process: the language host that
- * is built for rehearsals is too old to hand hooks on.
+ * What the program says when Azure refuses a machine. The program runs in this process: the
+ * language host that is built for rehearsals is too old to hand hooks on.
  */
 async function saidOf(fault: Partial<Fault>): Promise<{ said: string; engine: string }> {
   const said = jest.spyOn(pulumi.log, "error").mockImplementation(async () => undefined);

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { apiNameIn } from "../../local-azure/cluster-view";
+import { apiNameIn } from "../../local-azure/stack/cluster-view";
 import { LocalCloud, refused, unchanged, well } from "./local-cloud";
 
 jest.setTimeout(600_000);
@@ -86,7 +86,9 @@ it("forgets nothing when it cannot reach the API, and changes nothing once that 
   const before = (await inCluster()).map(({ urn }) => urn).sort();
   const silence = await silenceApi();
   try {
-    expect(refused(await cloud.stack.refresh())).toMatch(/cannot be reached.*Nothing was forgotten/s);
+    expect(refused(await cloud.stack.refresh())).toMatch(
+      /cannot be reached.*Nothing was forgotten/s,
+    );
   } finally {
     silence.close();
   }

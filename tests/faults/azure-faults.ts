@@ -1,4 +1,4 @@
-import type { Fault, Method } from "../../local-azure/resource-manager/faults";
+import type { Fault, Method } from "../../local-azure/arm/faults/faults";
 import type { Case } from "./cases";
 import type { Request } from "./requests";
 import type { Scenario } from "./scenarios";
@@ -6,10 +6,10 @@ import type { Scenario } from "./scenarios";
 /** azure-native asks three times more; what lasts longer is seen by the engine. */
 const beyondRetries = 4;
 
-type Trouble = Omit<Fault, "method" | "id">;
+type UserError = Omit<Fault, "method" | "id">;
 
 /** What azure-native meets by asking again, and what is lasting. */
-const passing: Readonly<Record<string, Trouble>> = {
+const passing: Readonly<Record<string, UserError>> = {
   "429": { status: 429, code: "TooManyRequests" },
   "429 with Retry-After": { status: 429, code: "TooManyRequests", retryAfter: 30 },
   "409 AnotherOperationInProgress": { status: 409, code: "AnotherOperationInProgress" },
@@ -19,7 +19,7 @@ const passing: Readonly<Record<string, Trouble>> = {
   "connection lost after the request was accepted": { lost: "answer" },
 };
 
-const lasting: Readonly<Record<string, Trouble>> = {
+const lasting: Readonly<Record<string, UserError>> = {
   ...Object.fromEntries(
     Object.entries(passing).map(([name, trouble]) => [
       `${name}, ${beyondRetries} times`,
@@ -33,7 +33,7 @@ const lasting: Readonly<Record<string, Trouble>> = {
 };
 
 /** What a region or a subscription lacks for machines: told by zone, size and way on. */
-const machineOnly: Readonly<Record<string, Trouble>> = {
+const machineOnly: Readonly<Record<string, UserError>> = {
   AllocationFailed: {
     ...{ accepted: true, code: "AllocationFailed" },
     message:
@@ -76,7 +76,7 @@ export function azureFaults(
 
 function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request): Case[] {
   const isMachine = method === "PUT" && type.toLowerCase() === machineType;
-  const at = (trouble: Trouble): Fault => ({ ...trouble, method: method as Method, id, nth });
+  const at = (trouble: UserError): Fault => ({ ...trouble, method: method as Method, id, nth });
   const words = wordsOf(method, type);
   return [
     ...Object.entries(passing).map(([kind, trouble]) => ({ kind, trouble, says: [] })),
@@ -94,4 +94,14 @@ function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request)
 
 /** The engine names what it failed at by type and by a name of the program's own. */
 const wordsOf = (method: string, type: string): RegExp[] =>
-  method === "GET" ? [] : [new RegExp(type.split("/").at(-1)!.replace(/(ies|es|s)$/, ""), "i")];
+  method === "GET"
+    ? []
+    : [
+        new RegExp(
+          type
+            .split("/")
+            .at(-1)!
+            .replace(/(ies|es|s)$/, ""),
+          "i",
+        ),
+      ];

@@ -1,4 +1,4 @@
-import type { Stage } from "../../local-azure/resource-manager/breakpoints";
+import type { Stage } from "../../local-azure/arm/faults/breakpoints";
 import { azureFaults } from "./azure-faults";
 import { type Disturbance, isLost } from "./disturbances";
 import type { Victim } from "./life";
@@ -24,8 +24,7 @@ export const nameOf = ({
   readonly scenario: Scenario | string;
   readonly kind: string;
   readonly title: string;
-}): string =>
-  `${typeof scenario === "string" ? scenario : scenario.key}: ${kind}: ${title}`;
+}): string => `${typeof scenario === "string" ? scenario : scenario.key}: ${kind}: ${title}`;
 
 /** What a good run asked. */
 export interface Asked {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import type { Breakpoint, Stage } from "../../local-azure/resource-manager/breakpoints";
-import type { Fault } from "../../local-azure/resource-manager/faults";
+import type { Breakpoint, Stage } from "../../local-azure/arm/faults/breakpoints";
+import type { Fault } from "../../local-azure/arm/faults/faults";
 import type { Life, Said, Victim } from "./life";
 import type { Scenario } from "./scenarios";
 

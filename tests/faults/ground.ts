@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-import { writeWhole } from "../../local-azure/files";
-import { checkout } from "../../local-azure/rehearsal";
-import { Trouble } from "../../local-azure/trouble";
+import { checkout } from "../../shared/checkout";
+import { writeWhole } from "../../shared/files";
+import { UserError } from "../../shared/user-error";
 import type { Asked } from "./cases";
 import { flaws, type Identity, identityOf } from "./invariants";
 import { copyFolder, Life } from "./life";
@@ -64,7 +64,7 @@ export class Ground {
     const wrong = await flaws(life, scenario, before);
     await life.remove();
     if (wrong.length === 0) return asked;
-    throw new Trouble(
+    throw new UserError(
       `${scenario.name} is not well even when nothing goes wrong:\n${wrong.join("\n")}`,
     );
   }
@@ -77,7 +77,7 @@ async function must(
 ): Promise<void> {
   const { isWell, text } = await life.command(operation, settings);
   if (!isWell) {
-    throw new Trouble(
+    throw new UserError(
       `nothing was to go wrong yet, and pulumi ${operation} failed:\n…${text.slice(-2000)}`,
     );
   }
@@ -86,7 +86,14 @@ async function must(
 /** What a report is about: another program, or another local Azure, ends it. */
 export function programStamp(): string {
   const hash = createHash("sha256");
-  const parts = ["components", "cloud-init", "local-azure", "index.ts", "package-lock.json"];
+  const parts = [
+    "components",
+    "cloud-init",
+    "local-azure",
+    "index.ts",
+    "main.cjs",
+    "package-lock.json",
+  ];
   for (const part of parts) {
     for (const file of filesIn(join(checkout, part))) hash.update(readFileSync(file));
   }

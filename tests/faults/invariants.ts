@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { changedAnything } from "../../local-azure/events";
-import { keyOf } from "../../local-azure/resource-manager/ids";
+import { keyOf } from "../../local-azure/arm/ids";
+import { changedAnything } from "../../stack/events";
 import type { Life, Recorded, StackState } from "./life";
 import type { Scenario } from "./scenarios";
 

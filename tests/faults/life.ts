@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import { endpointOf } from "../../local-azure/attachment";
-import { apiNameIn, reachableHere } from "../../local-azure/cluster-view";
-import { endDaemon, ensureDaemon, runningDaemon } from "../../local-azure/daemons";
-import { type Operation, readOperations } from "../../local-azure/operation-log";
-import { Progress } from "../../local-azure/progress";
-import { Rehearsal, type Run } from "../../local-azure/rehearsal";
-import type { Breakpoint } from "../../local-azure/resource-manager/breakpoints";
-import type { Fault } from "../../local-azure/resource-manager/faults";
-import { type LoggedRequest, RequestLog } from "../../local-azure/resource-manager/request-log";
-import type { Resource } from "../../local-azure/resource-manager/resource-type";
-import { messageOf } from "../../local-azure/trouble";
+import type { Breakpoint } from "../../local-azure/arm/faults/breakpoints";
+import type { Fault } from "../../local-azure/arm/faults/faults";
+import { type LoggedRequest, RequestLog } from "../../local-azure/arm/requests";
+import type { Resource } from "../../local-azure/arm/resource";
+import { endpointOf } from "../../local-azure/daemon/attachment";
+import { endDaemon, ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
+import { type Operation, readOperations } from "../../local-azure/daemon/operation-log";
+import { apiNameIn, reachableHere } from "../../local-azure/stack/cluster-view";
+import { Rehearsal, type Run } from "../../local-azure/stack/rehearsal";
+import { Progress } from "../../shared/progress";
+import { messageOf } from "../../shared/user-error";
 import { type EngineProcess, processesOf } from "./processes";
 
 /** How a command ended, and all that it said. */
@@ -47,8 +47,8 @@ export class Life {
   }
 
   /**
-   * `npm start` with these settings, what `npm stop` does before it removes anything, or
-   * `pulumi refresh`.
+   * `npm start` with these settings, what `npm stop` does before it removes anything, or `pulumi
+   * refresh`.
    */
   async command(
     operation: "up" | "destroy" | "refresh",
@@ -81,11 +81,10 @@ export class Life {
   fault = (fault: Fault): Promise<unknown> => this.ask("POST", "/local/faults", fault);
   /** Ends the faults; whether one of them came to pass. */
   async clearFaults(): Promise<boolean> {
-    const faults = (await this.ask("GET", "/local/faults")) as { fault: Fault; met: number }[];
+    const faults = (await this.ask("GET", "/local/faults")) as { fault: Fault; matches: number }[];
     await this.ask("DELETE", "/local/faults");
-    return faults.some(({ fault, met }) => met >= (fault.nth ?? 1));
+    return faults.some(({ fault, matches }) => matches >= (fault.nth ?? 1));
   }
-
 
   /** Anything of Azure's REST side, behind Pulumi's back. */
   async ask(method: string, path: string, body?: unknown): Promise<unknown> {

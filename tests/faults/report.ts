@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 
-import { writeWhole } from "../../local-azure/files";
-import { spoken } from "../../local-azure/progress";
+import { writeWhole } from "../../shared/files";
+import { spoken } from "../../shared/progress";
 import { nameOf } from "./cases";
 import { endings, type Result } from "./trial";
 
@@ -28,9 +28,7 @@ export class Findings {
     program: string,
   ) {
     const file = join(folder, "report.json");
-    const kept = existsSync(file)
-      ? (JSON.parse(readFileSync(file, "utf8")) as Report)
-      : undefined;
+    const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Report) : undefined;
     this.isNew = kept?.program !== program;
     this.report =
       kept !== undefined && !this.isNew

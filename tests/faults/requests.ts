@@ -1,5 +1,5 @@
-import type { Operation } from "../../local-azure/operation-log";
-import type { LoggedRequest } from "../../local-azure/resource-manager/request-log";
+import type { LoggedRequest } from "../../local-azure/arm/requests";
+import type { Operation } from "../../local-azure/daemon/operation-log";
 
 /** A request of a good run, findable in another run of the same. */
 export interface Request {
@@ -60,7 +60,5 @@ const patternOf = (id: string): string =>
 function shortOf(id: string): string {
   if (id.startsWith("urn:")) return `${typeOfUrn(id)} ${id.split("::").at(-1)}`;
   const [, own = id] = /\/providers\/[^/]+\/((?:(?!\/providers\/).)+)$/i.exec(id) ?? [];
-  return own
-    .replace(/^\/subscriptions\/[^/]+\//i, "")
-    .replaceAll(new RegExp(guid, "gi"), "…");
+  return own.replace(/^\/subscriptions\/[^/]+\//i, "").replaceAll(new RegExp(guid, "gi"), "…");
 }

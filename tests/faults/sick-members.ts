@@ -1,4 +1,4 @@
-import { subscriptionPath } from "../../local-azure/resource-manager/ids";
+import { subscriptionPath } from "../../local-azure/arm/ids";
 import type { Case } from "./cases";
 import type { Sick } from "./disturbances";
 import type { Life } from "./life";
@@ -20,7 +20,10 @@ const cure =
     }
   };
 
-/** A part of one control plane. That machine may be replaced first; without space, etcd takes no writes. */
+/**
+ * A part of one control plane. That machine may be replaced first; without space, etcd takes no
+ * writes.
+ */
 const oneSick = (component: string, machine: string): readonly [string, Sick] => [
   `${component} of ${machine} is sick`,
   {

@@ -1,11 +1,11 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { prepareBinaries } from "../../local-azure/engine";
-import { type Progress, spoken } from "../../local-azure/progress";
-import { hold } from "../../local-azure/start";
-import { clusterTools } from "../../local-azure/tools";
-import { Interrupted, Trouble } from "../../local-azure/trouble";
+import { hold } from "../../cli/start";
+import { prepareBinaries } from "../../programs/engine";
+import { clusterTools } from "../../programs/tools";
+import { type Progress, spoken } from "../../shared/progress";
+import { Interrupted, UserError } from "../../shared/user-error";
 import { type Case, casesOf, nameOf } from "./cases";
 import { askedOf, forgetGround, Ground, programStamp } from "./ground";
 import { Findings, summary } from "./report";
@@ -30,7 +30,9 @@ export interface FaultsOptions {
 
 const bad = ({ ending }: Result): boolean => ending === "flawed" || ending === "stuck";
 
-/** Tries what can go wrong, one case after another, writes the report, and returns the exit code. */
+/**
+ * Tries what can go wrong, one case after another, writes the report, and returns the exit code.
+ */
 export async function testFaults(
   { folder, keys, only = "", sample, jobs, fresh, list }: FaultsOptions,
   progress: Progress,
@@ -71,7 +73,7 @@ function chosenOf(keys: readonly string[]): readonly Scenario[] {
   const unknown = keys.find((key) => !scenarios.some((one) => one.key === key));
   if (unknown !== undefined) {
     const known = scenarios.map(({ key }) => key).join(", ");
-    throw new Trouble(`there is no scenario ${unknown}; there are ${known}`, 2);
+    throw new UserError(`there is no scenario ${unknown}; there are ${known}`, 2);
   }
   return scenarios.filter(({ key }) => keys.length === 0 || keys.includes(key));
 }
@@ -117,11 +119,11 @@ function matching(all: readonly Case[], only: string): Case[] {
   try {
     pattern = new RegExp(only, "i");
   } catch {
-    throw new Trouble(`--only is ${only}, which is no regular expression`, 2);
+    throw new UserError(`--only is ${only}, which is no regular expression`, 2);
   }
   const chosen = all.filter((one) => pattern.test(nameOf(one)));
   if (chosen.length > 0) return chosen;
-  throw new Trouble(`no case matches ${only}; npm run test:faults -- --list names them all`, 2);
+  throw new UserError(`no case matches ${only}; npm run test:faults -- --list names them all`, 2);
 }
 
 /** So many of them, as far from each other as possible, and always the same. */

@@ -28,7 +28,9 @@ export interface Result {
 const mostCommands = 3;
 const keptWords = 2_000;
 
-/** Lets one thing go wrong, brings it to its end by the documented commands, and looks at all of it. */
+/**
+ * Lets one thing go wrong, brings it to its end by the documented commands, and looks at all of it.
+ */
 export async function tryOut(one: Case, life: Life, before: Identity): Promise<Result> {
   const { scenario, kind, title, disturbance } = one;
   const since = Date.now();
@@ -52,7 +54,9 @@ export async function tryOut(one: Case, life: Life, before: Identity): Promise<R
   };
 }
 
-/** Converges by `npm start` or `npm stop` alone, then looks whether everything is as it has to be. */
+/**
+ * Converges by `npm start` or `npm stop` alone, then looks whether everything is as it has to be.
+ */
 export async function conclude(
   life: Life,
   scenario: Scenario,

@@ -1,6 +1,6 @@
 import type { Chapter } from "./claim";
 import { closedClaims } from "./claims/closed";
-import { foundingClaims } from "./claims/founding";
+import { initializationClaims } from "./claims/initialization";
 import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { comesUp, nodeClaims } from "./claims/nodes";
@@ -32,7 +32,7 @@ export const chapters: readonly Chapter[] = [
     key: "alone",
     name: "one control plane alone",
     settings: { workerPools: [] },
-    claims: [comesUp, ...foundingClaims],
+    claims: [comesUp, ...initializationClaims],
   },
   {
     key: "three",

@@ -1,11 +1,13 @@
-import type { RealCluster } from "./cluster";
+import { setTimeout as wait } from "node:timers/promises";
 
-/** A sentence about a cluster of real machines, and how it is found true or not. */
+import type { RealCluster } from "./real-cluster";
+
+/** A sentence about a cluster of real machines, and how it is checked. */
 export interface Claim {
   readonly sentence: string;
   /** Throws what was got and what was expected; a text that it returns goes into the report. */
   check(cluster: RealCluster): Promise<string | void>;
-  /** When it is not true, what comes after it in its chapter cannot be found out. */
+  /** When it is not true, what comes after it in its chapter cannot be checked. */
   readonly isGround?: true;
 }
 
@@ -47,4 +49,22 @@ export function expectSaid(said: string, words: readonly string[]): void {
   const missing = words.filter((word) => !said.includes(word));
   if (missing.length === 0) return;
   throw new Error(`nothing was said of ${missing.join(", ")}, but:\n${said.slice(-3000)}`);
+}
+
+const pauseMs = 2_000;
+
+/** Tries until it does not throw; when the time is over, throws what the last try threw. */
+export async function eventually<T>(
+  seconds: number,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  for (const until = Date.now() + seconds * 1000; ;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (Date.now() > until || signal.aborted) throw error;
+      await wait(pauseMs, undefined, { signal });
+    }
+  }
 }

@@ -4,10 +4,13 @@ import { join } from "node:path";
 
 import { notCovered } from "./chapters";
 import type { Chapter, Claim, Result } from "./claim";
-import type { RealCluster } from "./cluster";
+import type { RealCluster } from "./real-cluster";
 import { type Report, stepsIn, writeReport } from "./report";
 
-/** What was found out so far; an interrupted run is gone on with, and asks again only what was not true. */
+/**
+ * The results so far; an interrupted run is gone on with, and asks again only what was not
+ * true.
+ */
 export class Findings {
   report: Report;
   private readonly file: string;
@@ -41,7 +44,7 @@ export class Findings {
     };
   }
 
-  /** One that is found out again stays in its place. */
+  /** A result that replaces another takes its place. */
   add(result: Result): void {
     const isIt = ({ chapter, sentence }: Result): boolean =>
       chapter === result.chapter && sentence === result.sentence;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 
-import { writeWhole } from "../../local-azure/files";
-import { spoken } from "../../local-azure/progress";
+import { writeWhole } from "../../shared/files";
+import { spoken } from "../../shared/progress";
 import type { Result } from "./claim";
 
 export interface MachineStep {

@@ -1,15 +1,15 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
-import { makeFolder, reasonOf } from "../../local-azure/files";
-import { hold } from "../../local-azure/start";
-import { rehearsalFolder } from "../../local-azure/state-folder";
-import { type Progress, spoken } from "../../local-azure/progress";
-import { stop } from "../../local-azure/stop";
-import { Interrupted, messageOf, Trouble } from "../../local-azure/trouble";
+import { hold } from "../../cli/start";
+import { stop } from "../../cli/stop";
+import { rehearsalFolder } from "../../local-azure/stack/state-folder";
+import { makeFolder, reasonOf } from "../../shared/files";
+import { type Progress, spoken } from "../../shared/progress";
+import { Interrupted, messageOf, UserError } from "../../shared/user-error";
 import { chapters } from "./chapters";
 import type { Chapter, Claim, Result } from "./claim";
-import { RealCluster } from "./cluster";
+import { RealCluster } from "./real-cluster";
 import { Findings } from "./findings";
 import { summary } from "./report";
 
@@ -36,10 +36,10 @@ export async function testMachines(
       const state = join(folder, chapter.key);
       if (rehearsalFolder(state) === undefined) {
         if (record.isWell(chapter)) continue;
-        // Of machines that are gone nothing more can be found out.
+        // Of machines that are gone nothing more can be asked.
         record.forget(chapter);
       }
-      const isWell = await tell(chapter, state, record, progress, signal);
+      const isWell = await runChapter(chapter, state, record, progress, signal);
       if (!isWell && keep) {
         progress.line(
           `the machines are left as they are; to end them: npm stop -- --state ${state}`,
@@ -63,7 +63,7 @@ function openFolder(folder: string): void {
     makeFolder(folder);
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new Trouble(
+    throw new UserError(
       `${folder} cannot be the folder of the report: ${reasonOf(error)}; name another (--folder)`,
     );
   }
@@ -72,7 +72,7 @@ function openFolder(folder: string): void {
 function chaptersOf(only: readonly string[]): readonly Chapter[] {
   const unknown = only.find((key) => !chapters.some((chapter) => chapter.key === key));
   if (unknown !== undefined) {
-    throw new Trouble(
+    throw new UserError(
       `there is no chapter ${unknown}; there are ${chapters.map(({ key }) => key).join(", ")}`,
       2,
     );
@@ -81,7 +81,7 @@ function chaptersOf(only: readonly string[]): readonly Chapter[] {
 }
 
 /** Runs a chapter's claims, and returns whether all of them are true. */
-async function tell(
+async function runChapter(
   chapter: Chapter,
   state: string,
   record: Findings,

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { parse, stringify } from "yaml";
 
 import { versions } from "../../components/versions";
-import type { Address } from "../../local-azure/attachment";
-import { apiNameIn } from "../../local-azure/cluster-view";
-import { writeWhole } from "../../local-azure/files";
-import { install, placesOf } from "../../local-azure/installs";
+import type { Address } from "../../local-azure/daemon/attachment";
 import { run } from "../../local-azure/machines/qemu/command";
-import { ofOurOwn } from "../../local-azure/mirror/tools";
-import type { Progress } from "../../local-azure/progress";
-import { Interrupted } from "../../local-azure/trouble";
+import { apiNameIn } from "../../local-azure/stack/cluster-view";
+import { ofOurOwn } from "../../mirror/tools";
+import { install, placesOf } from "../../programs/installs";
+import { writeWhole } from "../../shared/files";
+import type { Progress } from "../../shared/progress";
+import { Interrupted } from "../../shared/user-error";
 
 const archive = `https://dl.k8s.io/release/v${versions.kubernetes}/kubernetes-test-linux-amd64.tar.gz`;
 
@@ -43,7 +43,7 @@ interface Spec {
 
 export interface UpstreamTestOptions {
   readonly kubectl: string;
-  /** As the stack tells it. */
+  /** As the stack's outputs have it. */
   readonly kubeconfig: string;
   /** Where its API answers on this host. */
   readonly address: Address;
@@ -84,8 +84,8 @@ export function expectPassed(specs: readonly Spec[]): void {
 }
 
 /**
- * The API under its own name, and where that name leads to it: upstream's tests pass over a kubeconfig's
- * tls-server-name, and its certificate is for no address of this host.
+ * The API under its own name, and where that name leads to it: upstream's tests pass over a
+ * kubeconfig's tls-server-name, and its certificate is for no address of this host.
  */
 export function byName({
   kubeconfig,

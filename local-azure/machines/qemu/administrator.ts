@@ -4,14 +4,14 @@ import { createPrivateKey, webcrypto } from "node:crypto";
 
 import * as x509 from "@peculiar/x509";
 
-import type { ApiUser } from "../api";
-import type { Payload } from "../../../components/bootstrap";
+import type { Payload } from "../../../components/machine/bootstrap";
+import type { ApiUser } from "../simulated/api";
 
 const elliptic = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 const rsa = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
 const lifetimeMs = 365 * 24 * 3_600_000;
 
-/** What the local Azure needs to play the cloud provider in a cluster. */
+/** What the local Azure needs to simulate the cloud provider in a cluster. */
 export interface Administrator {
   readonly apiName: string;
   readonly ca: string;
@@ -22,8 +22,8 @@ const contentOf = ({ files }: Payload, path: string): string | undefined =>
   files.find((file) => file.path === path)?.content;
 
 /**
- * A certificate of the cloud provider's part, signed by the CA that a control plane is handed. Undefined for
- * a worker, which has none.
+ * A certificate of the cloud provider's part, signed by the CA that a control plane is handed.
+ * Undefined for a worker, which has none.
  */
 export async function administratorOf(payload: Payload): Promise<Administrator | undefined> {
   const ca = contentOf(payload, "/etc/kubernetes/pki/ca.crt");

@@ -1,20 +1,20 @@
 import { spawn } from "node:child_process";
 
-import { Interrupted } from "../../trouble";
+import { Interrupted } from "../../../shared/user-error";
 
 export interface CommandOptions {
   readonly input?: string;
   readonly signal?: AbortSignal;
   readonly env?: NodeJS.ProcessEnv;
-  /** Told of every line that the command writes. */
-  readonly said?: (line: string) => void;
+  /** Called with every line that the command writes. */
+  readonly onLine?: (line: string) => void;
 }
 
 const lastLines = 12;
 
 /** Runs a command to its end; an error has the end of what it wrote. */
 export function run(command: readonly string[], options: CommandOptions = {}): Promise<string> {
-  const { input, signal, env, said } = options;
+  const { input, signal, env, onLine } = options;
   const [file = "", ...args] = command;
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(new Interrupted());
@@ -26,15 +26,15 @@ export function run(command: readonly string[], options: CommandOptions = {}): P
     signal?.addEventListener("abort", stop, { once: true });
     let stdout = "";
     let stderr = "";
-    const hear = (text: string): void =>
-      text.split("\n").forEach((line) => line.trim() && said?.(line.trim()));
+    const readLines = (text: string): void =>
+      text.split("\n").forEach((line) => line.trim() && onLine?.(line.trim()));
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       stdout += text;
-      hear(text);
+      readLines(text);
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       stderr += text;
-      hear(text);
+      readLines(text);
     });
     child.stdin.on("error", () => undefined);
     child.stdin.end(input);

@@ -1,13 +1,7 @@
+import type { BaseImage } from "./image/base-image";
 import type { Accelerator, Qemu } from "./hypervisor";
-import type { Namespaces } from "./namespaces";
-import type { Snapshots } from "./snapshots";
-
-/** What machines boot from. */
-export interface BaseImage {
-  readonly disk: string;
-  readonly kernel: string;
-  readonly initrd: string;
-}
+import type { Namespaces } from "./network/namespaces";
+import type { Snapshots } from "./guest/snapshots";
 
 /** What a start of the rehearsal has settled, for the process that runs machines. */
 export interface HostSettings {
@@ -19,7 +13,7 @@ export interface HostSettings {
   /** How much of a size's memory its machine gets. */
   readonly scale: number;
   /** Whether not even control planes have two processors here, though kubeadm wants them to. */
-  readonly isCrowded: boolean;
+  readonly oneVcpuEach: boolean;
 }
 
 /** What all machines of a state folder share. */

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 
-/** A QEMU that can be started: the command before its own arguments, and what it finds its parts by. */
+/**
+ * A QEMU that can be started: the command before its own arguments, and what it finds its parts by.
+ */
 export interface Qemu {
   readonly version: string;
   readonly command: readonly string[];
@@ -19,8 +21,9 @@ const kvmWithin = 30_000;
 const proof = "Linux version";
 
 /**
- * Why KVM is out of the question here, or undefined when this kernel was seen to run on it. A device that
- * opens may hang as soon as a processor is to run, or know only some of its instructions.
+ * Why KVM is out of the question here, or undefined when this kernel was seen to run on it. A
+ * device that opens may hang as soon as a processor is to run, or know only some of its
+ * instructions.
  */
 export async function kvmProblem(
   qemu: Qemu,

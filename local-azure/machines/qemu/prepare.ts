@@ -1,20 +1,20 @@
 import { availableParallelism } from "node:os";
 
-import { debianPackages, forMachines } from "../../debian";
-import type { InstallOptions } from "../../installs";
-import { prepareMirror } from "../../mirror/mirror";
-import { forMirror } from "../../mirror/programs";
-import { together } from "../../mirror/together";
-import { Trouble } from "../../trouble";
-import { prepareBaseImage, prepareSystem } from "./base-image";
+import { prepareMirror } from "../../../mirror/mirror";
+import { forMirror } from "../../../mirror/programs";
+import { together } from "../../../mirror/together";
+import { debianPackages, forMachines } from "../../../programs/debian";
+import type { InstallOptions } from "../../../programs/installs";
+import { UserError } from "../../../shared/user-error";
+import { prepareBaseImage, prepareSystem } from "./image/base-image";
 import type { HostSettings } from "./host";
 import { kvmProblem } from "./hypervisor";
-import { prepareQemu } from "./qemu-package";
+import { prepareQemu } from "./image/qemu-package";
 
 /** Makes sure that real machines can be made here at all, before anything is built for them. */
 export async function prepareHost({ progress, signal }: InstallOptions): Promise<void> {
   if (process.platform !== "linux" || process.arch !== "x64" || process.getuid?.() !== 0) {
-    throw new Trouble(
+    throw new UserError(
       "real machines need root on a Linux x64 host: their networks are namespaces, and their image is made " +
         "with another system's own tools. Run it as root, or leave --machines out.",
     );
@@ -25,7 +25,7 @@ export async function prepareHost({ progress, signal }: InstallOptions): Promise
 /** Everything that real machines need, from nothing; what is cached is taken from there. */
 export async function prepareMachines(
   options: InstallOptions & { readonly scale: number },
-): Promise<Omit<HostSettings, "isCrowded">> {
+): Promise<Omit<HostSettings, "oneVcpuEach">> {
   const { progress, scale } = options;
   // What waits for a network goes beside what compiles.
   const [qemu, system, mirror] = await together(options.signal, [
@@ -39,7 +39,7 @@ export async function prepareMachines(
   progress.line(
     problem === undefined
       ? `machines run on KVM, with QEMU ${qemu.version}`
-      : `machines run without KVM (${problem}), so QEMU ${qemu.version} plays their processors: they are 10 to 20 ` +
+      : `machines run without KVM (${problem}), so QEMU ${qemu.version} emulates their processors, which are 10 to 20 ` +
           `times slower than this host's ${availableParallelism()} cores; on two, one control plane with two workers took 6 to 15 min`,
   );
   progress.line(`each machine has ${scale * 100} % of the memory of its size on Azure (--scale)`);

@@ -1,5 +1,7 @@
-import { Trouble } from "../../trouble";
-import { findSize } from "../../resource-manager/skus";
+import { readFileSync } from "node:fs";
+
+import { UserError } from "../../../shared/user-error";
+import { findSize } from "../../arm/subscription/skus";
 import type { Accelerator } from "./hypervisor";
 
 /** What a machine gets of this host. */
@@ -20,8 +22,8 @@ export const defaultScale = 0.75;
 const smallestScale = 0.4;
 
 /**
- * For translated code, the most that QEMU takes. Once it is full, a played processor forgets all of it and
- * begins anew: with half of it that happens amid kubeadm init.
+ * For translated code, the most that QEMU takes. Once it is full, an emulated processor forgets all of
+ * it and begins anew: with half of it that happens amid kubeadm init.
  */
 export const translatedMib = 2048;
 
@@ -32,23 +34,26 @@ const overheadMib = (accelerator: Accelerator): number =>
 /** kubeadm wants two processors of a control plane. */
 const fewestCores = 2;
 
-/** Whether control planes outnumber the host's processors, and kubeadm lets them have but one each. */
-export const crowd = (
+/**
+ * Whether control planes outnumber the host's processors, and kubeadm lets them have but one each.
+ */
+export const outnumberHostCores = (
   controlPlanes: number,
   hostCores: number,
   ignoredChecks: readonly string[],
 ): boolean => controlPlanes > hostCores && ignoredChecks.includes("NumCPU");
 
 /**
- * How many processors a machine has here at most. Those that are played and share one of the host's wait for
- * each other, so a machine has one then, unless it is a control plane that is not one of too many.
+ * How many processors a machine has here at most. Those that are emulated and share one of the host's
+ * wait for each other, so a machine has one then, unless it is a control plane that is not one of
+ * too many.
  */
-export const mostCores = (hostCores: number, isWaitedFor: boolean, isCrowded: boolean): number =>
-  isWaitedFor && !isCrowded ? Math.max(fewestCores, hostCores) : 1;
+export const mostCores = (hostCores: number, isWaitedFor: boolean, oneVcpuEach: boolean): number =>
+  isWaitedFor && !oneVcpuEach ? Math.max(fewestCores, hostCores) : 1;
 
 /**
- * Linux gives a fifth less for each step of it. A played machine of one processor gets half of what one of two
- * gets, which would have as much as it otherwise; one that gives way, a fifth.
+ * Linux gives a fifth less for each step of it. An emulated machine of one processor gets half of what
+ * one of two gets, which would have as much as it otherwise; one that gives way, a fifth.
  */
 export const niceness = {
   givingWay: 7,
@@ -60,7 +65,7 @@ export const niceness = {
 export function shapeOf(size: string, scale: number, most: number): Shape {
   const found = findSize(size);
   if (found === undefined) {
-    throw new Trouble(
+    throw new UserError(
       `size ${size} is none that the local Azure knows, so its machine has no shape`,
     );
   }
@@ -101,8 +106,17 @@ export function checkFits(
     possible >= smallestScale
       ? `--scale ${Math.floor(possible * 20) / 20} may do, smaller sizes or fewer machines will`
       : "take smaller sizes or fewer machines";
-  throw new Trouble(
+  throw new UserError(
     `these machines need ${gib(needed)} of memory: ${terms.join(", ")} (at --scale ${scale}), and ` +
       `${gib(overhead)} for each one's QEMU; this host has ${gib(availableMib)} to give: ${advice}`,
   );
+}
+
+/** What the host keeps for itself and for the engine. */
+const keptMib = 1024;
+
+/** How much memory new processes may take: free, or held by caches that give way. */
+export function availableMib(): number {
+  const kib = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
+  return Math.floor(Number(kib) / 1024) - keptMib;
 }

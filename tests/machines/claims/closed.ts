@@ -1,6 +1,5 @@
-import { type Claim, expectAll, expectSame } from "../claim";
-import { eventually } from "../eventually";
 import { unchanged, well } from "../../e2e/local-cloud";
+import { type Claim, eventually, expectAll, expectSame } from "../claim";
 import { echoes, inPod, namespace } from "./pods";
 
 const metadata = "169.254.169.254";
@@ -31,7 +30,10 @@ const detour = [
 const opens = (host: string, port: number): string =>
   `nc -w 10 ${host} ${port} </dev/null >/dev/null 2>&1 && echo open || echo closed`;
 
-/** What a key looks like, and a bootstrap token; a question for it, which is logged, looks otherwise. */
+/**
+ * What a key looks like, and a bootstrap token; a question for it, which is logged, looks
+ * otherwise.
+ */
 const secret = "PRIVATE[ ]KEY|(^|[^a-z0-9])[a-z0-9]{6}[.][a-z0-9]{16}([^a-z0-9]|$)";
 
 export const closedClaims: readonly Claim[] = [

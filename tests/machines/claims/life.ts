@@ -1,7 +1,6 @@
-import { type Claim, expectAll, expectSaid, expectSame } from "../claim";
-import type { RealCluster } from "../cluster";
-import { eventually } from "../eventually";
 import { refused, unchanged, well } from "../../e2e/local-cloud";
+import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
 import { allReady, hasModules } from "./nodes";
 
 /** A scheduler whose module the test takes away; nothing else uses it. */

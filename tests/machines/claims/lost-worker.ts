@@ -1,11 +1,10 @@
 import { renameSync } from "node:fs";
 import { join } from "node:path";
 
-import { type Claim, expectSaid, expectSame } from "../claim";
-import type { RealCluster } from "../cluster";
-import { eventually } from "../eventually";
-import type { Run } from "../../../local-azure/rehearsal";
+import type { Run } from "../../../local-azure/stack/rehearsal";
 import { refused, unchanged, well } from "../../e2e/local-cloud";
+import { type Claim, eventually, expectSaid, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
 import { apiRule } from "./closed";
 import { allReady } from "./nodes";
 
@@ -15,7 +14,10 @@ const lost = async (cluster: RealCluster): Promise<string> =>
 /** What an error quotes of the machine's own log. */
 const logged = "--- end of /var/log/zoned.log on";
 
-/** Does something to the cluster, has `pulumi up` fail on it, and mends it; returns what the engine said. */
+/**
+ * Does something to the cluster, has `pulumi up` fail on it, and repairs it; returns what the engine
+ * said.
+ */
 async function brokenBy(
   doing: () => Promise<unknown> | void,
   undoing: () => Promise<unknown> | void,
@@ -43,7 +45,10 @@ const without = (
   );
 };
 
-/** With a program of the machine's replaced by a script, which may call the real one as `<path>.real`. */
+/**
+ * With a program of the machine's replaced by a script, which may call the real one as
+ * `<path>.real`.
+ */
 const withImpostor = (
   cluster: RealCluster,
   machine: string,
@@ -61,7 +66,10 @@ const withImpostor = (
     () => cluster.up(...flags),
   );
 
-/** Leaves too little for an image that is not there any more; the last twentieth of a disk is root's. */
+/**
+ * Leaves too little for an image that is not there any more; the last twentieth of a disk is
+ * root's.
+ */
 const fillDisk = `
 image=$(ctr --namespace k8s.io images list | awk '/kube-proxy:/ { print $3; exit }')
 ctr --namespace k8s.io images list | awk -v image="$image" '$3 == image { print $1 }' |
@@ -84,7 +92,10 @@ const impatient = `#!/bin/bash
 exec /usr/bin/timeout.real "$@"
 `;
 
-/** One worker is lost; the one that takes its place meets one failure after the other, and joins in the end. */
+/**
+ * One worker is lost; the one that takes its place meets one failure after the other, and joins in
+ * the end.
+ */
 export const lostWorkerClaims: readonly Claim[] = [
   {
     sentence: "with the package source gone, the machine that replaces a deleted worker names it",

@@ -1,9 +1,8 @@
 import { versions } from "../../../components/versions";
-import { isReady } from "../../../local-azure/machines/node";
-import { type Claim, expectAll, expectSame } from "../claim";
-import type { RealCluster } from "../cluster";
-import { eventually } from "../eventually";
+import { isReady } from "../../../local-azure/machines/simulated/nodes/node";
 import { well } from "../../e2e/local-cloud";
+import { type Claim, eventually, expectAll, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
 
 interface Node {
   readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
@@ -16,7 +15,10 @@ interface Node {
   };
 }
 
-/** What first-boot.sh loads, and what it loads where the kernel has it; Debian's and Ubuntu's have all. */
+/**
+ * What first-boot.sh loads, and what it loads where the kernel has it; Debian's and Ubuntu's have
+ * all.
+ */
 const modules = [
   ...["overlay", "br_netfilter", "nf_conntrack", "ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh"],
   ...["lc", "wlc", "fo", "ovf", "lblc", "lblcr", "dh", "sed", "nq", "mh"].map(

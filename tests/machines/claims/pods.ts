@@ -1,7 +1,6 @@
-import { testImage } from "../../../local-azure/mirror/wanted-images";
-import { type Claim, expectSame } from "../claim";
-import type { RealCluster } from "../cluster";
-import { eventually } from "../eventually";
+import { testImage } from "../../../mirror/wanted-images";
+import { type Claim, eventually, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
 
 export const namespace = "zoned-suite";
 export const port = 8080;
@@ -13,7 +12,7 @@ const server = `httpd -f -p ${port}`;
 /** By a machine's shell, the process whose namespaces are those of its pod. */
 const inItsNamespaces = `--target $(pgrep -of '${server}')`;
 
-/** A web server on every node that tells its pod's name, and has something large. */
+/** A web server on every node that answers with its pod's name, and has something large. */
 const serve =
   `mkdir -p /tmp/www && hostname >/tmp/www/index.html && dd if=/dev/zero of=/tmp/www/large bs=1M count=${megabytes} && ` +
   `exec ${server} -h /tmp/www`;
@@ -55,8 +54,8 @@ export const echoes = async (cluster: RealCluster): Promise<Pod[]> =>
   );
 
 /**
- * Runs a script where a pod's web server runs, and returns what it wrote. Past the API, whose exec takes a
- * minute where the control plane's processors are played.
+ * Runs a script where a pod's web server runs, and returns what it wrote. Past the API, whose exec
+ * takes a minute where the control plane's processors are emulated.
  */
 export const inPod = (cluster: RealCluster, { spec }: Pod, script: string): Promise<string> =>
   cluster.inMachine(

@@ -1,6 +1,5 @@
-import { type Claim, expectAll, expectSame } from "../claim";
-import type { RealCluster } from "../cluster";
-import { eventually } from "../eventually";
+import { type Claim, eventually, expectAll, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
 import { everywhere } from "./nodes";
 
 interface Service {
@@ -137,7 +136,7 @@ export const serviceClaims: readonly Claim[] = [
   },
 ];
 
-/** Apart from the others, and last: a played control plane takes Services away at six a minute. */
+/** Apart from the others, and last: an emulated control plane takes Services away at six a minute. */
 export const manyServicesClaims: readonly Claim[] = [
   {
     sentence: "with 200 Services iptables has as many rules as with 10",

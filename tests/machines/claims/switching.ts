@@ -1,10 +1,10 @@
 import { join } from "node:path";
 
 import { run } from "../../../local-azure/machines/qemu/command";
-import { type Claim, expectSame } from "../claim";
-import type { RealCluster } from "../cluster";
-import { eventually } from "../eventually";
+import { checkout } from "../../../shared/checkout";
 import { unchanged, well } from "../../e2e/local-cloud";
+import { type Claim, eventually, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
 import { everywhere } from "./nodes";
 import { echoes, inPod, namespace, port } from "./pods";
 import { expectMode } from "./services";
@@ -15,10 +15,12 @@ interface Traced {
   readonly endpoints: readonly { readonly address: string; readonly probability: number }[];
 }
 
-const commands = join(__dirname, "..", "..", "..", "local-azure", "run.cjs");
+const commands = join(checkout, "cli", "zoned.cjs");
 const service = `${namespace}/echo`;
 
-/** Where a pod's packet to the Service goes by the rules of its own node, as `npm run trace` says. */
+/**
+ * Where a pod's packet to the Service goes by the rules of its own node, as `npm run trace` says.
+ */
 async function traced(cluster: RealCluster): Promise<string> {
   const [pod] = await echoes(cluster);
   const { nodeName } = pod!.spec;
@@ -39,7 +41,9 @@ async function traced(cluster: RealCluster): Promise<string> {
   return mode;
 }
 
-/** What of one mode is in a machine's kernel, one word for each thing of which there is something. */
+/**
+ * What of one mode is in a machine's kernel, one word for each thing of which there is something.
+ */
 const left = {
   ipvs: `
 ip link show kube-ipvs0 >/dev/null 2>&1 && echo kube-ipvs0
@@ -62,7 +66,9 @@ const inKernels = (
     expectSame(`${mode} in the kernel of ${name}`, words, expected);
   });
 
-/** The mode is another after one `pulumi up`, on the same machines, and the Service still answers. */
+/**
+ * The mode is another after one `pulumi up`, on the same machines, and the Service still answers.
+ */
 async function switchTo(
   cluster: RealCluster,
   mode: keyof typeof left,

@@ -1,7 +1,6 @@
-import { type Claim, expectSaid, expectSame } from "../claim";
-import type { RealCluster } from "../cluster";
-import { eventually } from "../eventually";
 import { unchanged, well } from "../../e2e/local-cloud";
+import { type Claim, eventually, expectSaid, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
 import { allReady } from "./nodes";
 
 const askEtcd =
@@ -48,7 +47,10 @@ async function answersFor(cluster: RealCluster, seconds: number): Promise<void> 
 
 const patience = 40 * 60;
 
-/** Kills kubeadm on a machine that joins, once etcd counts it among those that vote; gives up by the signal. */
+/**
+ * Kills kubeadm on a machine that joins, once etcd counts it among those that vote; gives up by the
+ * signal.
+ */
 async function breakJoin(
   cluster: RealCluster,
   joining: string,
@@ -83,11 +85,11 @@ export const threeClaims: readonly Claim[] = [
   },
   {
     sentence:
-      "when the founder's zone loses power the API answers through the balancer again within a minute, and keeps answering",
+      "when the initial control plane's zone loses power the API answers through the balancer again within a minute, and keeps answering",
     isGround: true,
     check: async (cluster) => {
-      const [founder = ""] = await cluster.names();
-      await cluster.ask("POST", founder, "powerOff");
+      const [initialControlPlane = ""] = await cluster.names();
+      await cluster.ask("POST", initialControlPlane, "powerOff");
       const since = Date.now();
       await eventually(180, cluster.signal, () => cluster.kubectl(["get", "--raw", "/healthz"]));
       const seconds = Math.round((Date.now() - since) / 1000);
@@ -97,9 +99,9 @@ export const threeClaims: readonly Claim[] = [
   },
   {
     sentence:
-      "the founder, deleted for good, is replaced by `pulumi up`: the new one joins, nothing is founded twice, and no member or Node is left over",
+      "the initial control plane, deleted for good, is replaced by `pulumi up`: the new one joins, nothing is initialized twice, and no member or Node is left over",
     check: async (cluster) => {
-      const [founder = "", second = ""] = await cluster.names();
+      const [initialControlPlane = "", second = ""] = await cluster.names();
       const idOf = () =>
         cluster.kubectl([
           "get",
@@ -109,11 +111,16 @@ export const threeClaims: readonly Claim[] = [
           "jsonpath={.metadata.uid}",
         ]);
       const [cluster1, before] = [await idOf(), await cluster.generations()];
-      await cluster.ask("DELETE", founder);
+      await cluster.ask("DELETE", initialControlPlane);
       well(await cluster.up("--refresh"));
       const after = await cluster.generations();
-      if (after[founder] === before[founder]) throw new Error(`${founder} was not replaced`);
-      expectSame("the others", { ...after, [founder]: "" }, { ...before, [founder]: "" });
+      if (after[initialControlPlane] === before[initialControlPlane])
+        throw new Error(`${initialControlPlane} was not replaced`);
+      expectSame(
+        "the others",
+        { ...after, [initialControlPlane]: "" },
+        { ...before, [initialControlPlane]: "" },
+      );
       expectSame("the cluster's own id", await idOf(), cluster1);
       await expectMembers(cluster, second);
       await eventually(120, cluster.signal, () => allReady(cluster, Object.keys(after).length));

@@ -1,0 +1,218 @@
+import { join, resolve } from "node:path";
+
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+
+import { bench } from "../bench/bench";
+import { defaultScale } from "../local-azure/machines/qemu/sizes";
+import { cacheFolder } from "../programs/tools";
+import { Progress } from "../shared/progress";
+import { Interrupted, messageOf, UserError } from "../shared/user-error";
+import { type FaultsOptions, testFaults } from "../tests/faults/suite";
+import { testMachines } from "../tests/machines/suite";
+import { lint, test } from "./check";
+import { mirrorCommand } from "./mirror";
+import { defaultState, start } from "./start";
+import { stop } from "./stop";
+
+/** One Ctrl-C may arrive twice: from the terminal, and passed on by npm. */
+const echo = 500;
+
+type Work = (progress: Progress, signal: AbortSignal) => Promise<number | void>;
+
+function interruptible(): AbortSignal {
+  const controller = new AbortController();
+  let last = 0;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      const now = Date.now();
+      if (now - last < echo) return;
+      last = now;
+      if (controller.signal.aborted)
+        process.stderr.write("ending; a moment, so that nothing is left half done\n");
+      else process.stderr.write("\ninterrupted: waiting for what is under way to end orderly\n");
+      controller.abort();
+    });
+  }
+  return controller.signal;
+}
+
+/**
+ * A file that cannot be read or written, a full disk: what the system says of it names the file.
+ */
+const isOfTheSystem = (error: unknown): boolean => {
+  const { code, syscall, path } = error as NodeJS.ErrnoException;
+  return code !== undefined && syscall !== undefined && path !== undefined;
+};
+
+async function perform(work: Work): Promise<void> {
+  const signal = interruptible();
+  try {
+    process.exitCode = (await work(new Progress(), signal)) ?? 0;
+  } catch (error) {
+    const interrupted = signal.aborted || error instanceof Interrupted;
+    const isForTheUser =
+      error instanceof UserError ||
+      (error as Error).name === "UnreadableState" ||
+      isOfTheSystem(error);
+    if (!interrupted) {
+      const text = isForTheUser ? messageOf(error) : ((error as Error).stack ?? messageOf(error));
+      process.stderr.write(`\nzoned: ${text}\n`);
+    }
+    process.exitCode = interrupted ? 130 : error instanceof UserError ? error.exitCode : 1;
+  }
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1024 && value <= 65_531) return value;
+  throw new InvalidArgumentError(
+    "Expected a port from 1024 to 65531; the four after it are used too.",
+  );
+}
+
+function atLeastOne(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1) return value;
+  throw new InvalidArgumentError("Expected a whole number from 1.");
+}
+
+function scale(text: string): number {
+  const value = Number(text);
+  if (value >= 0.1 && value <= 1) return value;
+  throw new InvalidArgumentError("Expected a factor from 0.1 to 1.");
+}
+
+interface StartWords {
+  readonly stack?: string;
+  readonly port?: number;
+  readonly state: string;
+  readonly machines: "simulated" | "qemu";
+  readonly scale: number;
+}
+
+const program = new Command("zoned")
+  .description("Rehearses this Pulumi program on a local Azure: npm start, npm stop, npm test")
+  .exitOverride();
+
+const stateOption = [
+  "--state <folder>",
+  "where the rehearsal keeps everything",
+  defaultState,
+] as const;
+
+program
+  .command("start")
+  .description("set everything up and run pulumi up, then say how to use the cluster")
+  .option(
+    "--stack <name>",
+    "whose settings to rehearse: local, dev, prod or machines (default: local, or machines with real ones)",
+  )
+  .addOption(
+    new Option("--machines <kind>", "what machines are")
+      .choices(["simulated", "qemu"])
+      .default("simulated"),
+  )
+  .option(
+    "--scale <factor>",
+    "how much of its size's memory a real machine gets",
+    scale,
+    defaultScale,
+  )
+  .option(
+    "--port <number>",
+    "first of five ports in a row for the local Azure (default: any free ones)",
+    port,
+  )
+  .option(...stateOption)
+  .action(({ machines, scale: qemuScale, ...options }: StartWords) =>
+    perform(async (progress, signal) => {
+      const qemu = machines === "qemu" ? { scale: qemuScale } : undefined;
+      const stack = options.stack ?? (qemu ? "machines" : "local");
+      await start({ ...options, stack, qemu, state: resolve(options.state) }, progress, signal);
+    }),
+  );
+
+program
+  .command("stop")
+  .description("run pulumi destroy, end every process and remove every file of the rehearsal")
+  .option("--discard", "remove everything without pulumi destroy", false)
+  .option(...stateOption)
+  .action((options: { discard: boolean; state: string }) =>
+    perform(async (progress, signal) => {
+      await stop({ ...options, state: resolve(options.state) }, progress, signal);
+    }),
+  );
+
+program
+  .command("lint")
+  .description("eslint and prettier over the whole checkout")
+  .action(() => perform(lint));
+
+program
+  .command("test")
+  .description(
+    "eslint, prettier, type check, shellcheck and every test, with the real engine and control plane",
+  )
+  .argument("[jest...]", "what to pass to jest, such as the path of one test file")
+  .allowUnknownOption()
+  .action((jest: string[]) => perform((progress, signal) => test(jest, progress, signal)));
+
+program
+  .command("test-machines")
+  .description(
+    "what real machines show: a report of what is true of them, and exit code 1 when something is not",
+  )
+  .argument("[chapter...]", "one or three, for one or three control planes (default: both)")
+  .option("--keep", "leave the machines when something is not true, to look into them", false)
+  .option(
+    "--folder <folder>",
+    "where machines and report are",
+    join(cacheFolder(), "test-machines"),
+  )
+  .action((only: string[], { keep, folder }: { keep: boolean; folder: string }) =>
+    perform((progress, signal) =>
+      testMachines({ folder: resolve(folder), only, keep }, progress, signal),
+    ),
+  );
+
+program
+  .command("test-faults")
+  .description(
+    "kills processes and lets Azure go wrong at every request of an up and a destroy: a report of how each ended, " +
+      "and exit code 1 when one did not end well; goes on where an earlier run ended",
+  )
+  .argument("[scenario...]", "first-up, replacement, resize, labels, destroy (default: all)")
+  .option("--only <pattern>", "only cases whose name matches this regular expression")
+  .option("--sample <number>", "only so many, spread evenly over all that are left", atLeastOne)
+  .option("--jobs <number>", "how many at a time", atLeastOne, 2)
+  .option("--list", "name the cases and try none", false)
+  .option("--fresh", "try again what an earlier run has tried", false)
+  .option("--folder <folder>", "where the report is", join(cacheFolder(), "test-faults"))
+  .action((keys: string[], options: Omit<FaultsOptions, "keys">) =>
+    perform((progress, signal) =>
+      testFaults({ ...options, keys, folder: resolve(options.folder) }, progress, signal),
+    ),
+  );
+
+program
+  .command("bench")
+  .description(
+    "the figures of docs/performance.md, as ratios within one run; exit code 1 when one is too high",
+  )
+  .action(() => perform(bench));
+
+program
+  .command("mirror")
+  .description("fill a folder with what machines without internet fetch, and serve it")
+  .option("--folder <folder>", "where the mirror is (default: one in the cache)")
+  .option("--system <name>", "what the machines run: ubuntu-24.04 or debian-13")
+  .option("--serve <address:port>", "serve it there until Ctrl-C")
+  .action((options: { folder?: string; system?: string; serve?: string }) =>
+    perform((progress, signal) => mirrorCommand(options, progress, signal)),
+  );
+
+program.parseAsync().catch((error: unknown) => {
+  // Commander has said what is wrong; a call for help is no mistake.
+  process.exitCode = error instanceof CommanderError && error.exitCode === 0 ? 0 : 2;
+  if (!(error instanceof CommanderError)) throw error;
+});

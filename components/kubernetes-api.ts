@@ -1,0 +1,203 @@
+import { checkServerIdentity, PeerCertificate } from "node:tls";
+
+import { EnvHttpProxyAgent, request } from "undici";
+
+const secondsPerRequest = 20;
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly message?: string;
+}
+
+interface ContainerStatus {
+  readonly state?: {
+    readonly terminated?: { readonly exitCode: number; readonly message?: string };
+  };
+}
+
+/** What this program reads of the objects that it asks for. */
+export interface KubernetesObject {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly creationTimestamp?: string;
+    readonly deletionTimestamp?: string;
+    readonly generation?: number;
+    readonly ownerReferences?: readonly { readonly kind: string; readonly controller?: boolean }[];
+  };
+  readonly spec?: {
+    readonly nodeName?: string;
+    readonly unschedulable?: boolean;
+    readonly providerID?: string;
+    readonly containers?: readonly {
+      readonly image: string;
+      readonly command?: readonly string[];
+    }[];
+    readonly renewTime?: string;
+    readonly leaseDurationSeconds?: number;
+  };
+  readonly status?: {
+    readonly conditions?: readonly Condition[];
+    readonly phase?: string;
+    readonly nodeInfo?: { readonly systemUUID: string; readonly kubeletVersion?: string };
+    readonly message?: string;
+    readonly initContainerStatuses?: readonly ContainerStatus[];
+    readonly containerStatuses?: readonly ContainerStatus[];
+  };
+}
+
+export const readyCondition = ({ status }: KubernetesObject): Condition | undefined =>
+  status?.conditions?.find(({ type }) => type === "Ready");
+
+export const isReady = (object: KubernetesObject): boolean =>
+  readyCondition(object)?.status === "True";
+
+/** The API did not answer at all, which says nothing of the cluster. */
+export class NoAnswer extends Error {
+  constructor(
+    message: string,
+    /** As the system names it, such as ECONNREFUSED; where it does not, what it says. */
+    readonly code: string,
+  ) {
+    super(message);
+  }
+}
+
+/** An answer of the API that is no success. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly text: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The API of the cluster that a kubeconfig names. */
+export class KubernetesApi {
+  readonly server: string;
+  /** PEM, of whoever the kubeconfig is for. */
+  readonly clientCertificate: string;
+  /** The API server's own time, for operators' clocks may be off. */
+  now = Date.now();
+  /** That of the API server that answered; undefined before its first answer. */
+  servingCertificate: PeerCertificate | undefined;
+  private readonly dispatcher: EnvHttpProxyAgent;
+
+  /**
+   * @param kubeconfig as kubeconfig.ts renders it
+   * @param proxy for every request; without it, HTTPS_PROXY and NO_PROXY are honoured
+   */
+  constructor(kubeconfig: string, proxy?: string) {
+    const { clusters, users } = JSON.parse(kubeconfig) as {
+      clusters: [{ cluster: Record<string, string> }];
+      users: [{ user: Record<string, string> }];
+    };
+    const [{ cluster }] = clusters;
+    const [{ user }] = users;
+    const decoded = (text = "") => Buffer.from(text, "base64");
+    this.server = cluster["server"]!;
+    const cert = decoded(user["client-certificate-data"]);
+    this.clientCertificate = cert.toString();
+    const tls = {
+      ca: decoded(cluster["certificate-authority-data"]),
+      cert,
+      key: decoded(user["client-key-data"]),
+      checkServerIdentity: (host: string, certificate: PeerCertificate) => {
+        this.servingCertificate = certificate;
+        return checkServerIdentity(host, certificate);
+      },
+    };
+    this.dispatcher = new EnvHttpProxyAgent({
+      ...{ connect: tls, requestTls: tls },
+      ...(proxy !== undefined && { httpsProxy: proxy, noProxy: "" }),
+    });
+  }
+
+  close = (): Promise<void> => this.dispatcher.close();
+
+  get = (path: string): Promise<string> => this.send("GET", path);
+
+  async list<T = KubernetesObject>(path: string): Promise<readonly T[]> {
+    return (JSON.parse(await this.get(path)) as { items: readonly T[] }).items;
+  }
+
+  /** The object, or nothing if there is none. */
+  async find(path: string): Promise<KubernetesObject | undefined> {
+    const text = await this.get(path).catch(unlessStatus(404));
+    return text === undefined ? undefined : (JSON.parse(text) as KubernetesObject);
+  }
+
+  create = (path: string, object: object): Promise<string> =>
+    this.send("POST", path, "application/json", object);
+
+  merge = (path: string, patch: object): Promise<string> =>
+    this.send("PATCH", path, "application/merge-patch+json", patch);
+
+  apply = (path: string, object: object): Promise<string> =>
+    this.send(
+      "PATCH",
+      `${path}?fieldManager=zoned&force=true`,
+      "application/apply-patch+yaml",
+      object,
+    );
+
+  /** Deletes the object, if there is one. */
+  async delete(path: string): Promise<void> {
+    await this.send("DELETE", path).catch(unlessStatus(404));
+  }
+
+  /**
+   * @throws NoAnswer or ApiError that says what to do
+   */
+  private async send(method: string, path: string, type?: string, body?: object): Promise<string> {
+    const { statusCode, headers, text } = await this.ask(method, path, type, body).catch(
+      (error: Error) => {
+        const { code = error.message } = (error.cause ?? error) as NodeJS.ErrnoException;
+        throw new NoAnswer(
+          `the API at ${this.server} does not answer from here (${code}): the cluster is down, or this ` +
+            "network may not reach it (apiAccessCidrs; a proxy is taken from HTTPS_PROXY)",
+          `${code}`,
+        );
+      },
+    );
+    if (headers["date"] !== undefined) this.now = Date.parse(headers["date"] as string);
+    if (statusCode >= 200 && statusCode < 300) return text;
+    throw new ApiError(
+      `the API at ${this.server} answered ${statusCode} to ${method} ${path.split("?")[0]}, ` +
+        `expected 200: ${text.slice(0, 300).trim()}`,
+      statusCode,
+      text,
+    );
+  }
+
+  private async ask(method: string, path: string, type?: string, body?: object) {
+    const {
+      statusCode,
+      headers,
+      body: answer,
+    } = await request(`${this.server}${path}`, {
+      dispatcher: this.dispatcher,
+      method,
+      ...(body !== undefined && {
+        headers: { "content-type": type! },
+        body: JSON.stringify(body),
+      }),
+      signal: AbortSignal.timeout(secondsPerRequest * 1000),
+    });
+    return { statusCode, headers, text: await answer.text() };
+  }
+}
+
+/** Turns an answer of this status into nothing. */
+const unlessStatus =
+  (status: number) =>
+  (error: unknown): undefined => {
+    if (!(error instanceof ApiError && error.status === status)) throw error;
+    return undefined;
+  };

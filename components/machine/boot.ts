@@ -1,0 +1,73 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Settings } from "../plan/settings/settings";
+import { versions } from "../versions";
+import type { PayloadFile } from "./bootstrap";
+
+/** Azure's ceiling on a machine's custom data, counted before base64. */
+const maxCustomDataBytes = 65_535;
+
+/** The settings that a first boot depends on. A change of any of them replaces machines. */
+export type BootSettings = Pick<Settings, "kubernetesVersion" | "containerRuntime" | "mirror">;
+
+/** Single quotes keep a POSIX shell from reading anything into a value. */
+const quoted = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
+
+/** A folder given as mirror serves manifests to this program alone; machines need an address. */
+const machineMirror = (mirror: string) =>
+  /^https?:\/\//.test(mirror) ? mirror.replace(/\/+$/, "") : "";
+
+/** What first-boot.sh is told, as shell assignments. */
+const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettings) =>
+  Object.entries({
+    KUBERNETES_VERSION: kubernetesVersion,
+    CONTAINER_RUNTIME: containerRuntime,
+    CONTAINERD_AT_LEAST: versions.containerdAtLeast,
+    DOCKER_AT_LEAST: versions.dockerAtLeast,
+    CRI_DOCKERD_VERSION: versions.criDockerd,
+    MIRROR: machineMirror(mirror),
+  })
+    .map(([name, value]) => `${name}=${quoted(value)}\n`)
+    .join("");
+
+const firstBootScript = (): string =>
+  readFileSync(join(__dirname, "../../cloud-init", "first-boot.sh"), "utf8");
+
+/** What a first boot is made of, for a living machine that installs another version by it. */
+export const firstBootFiles = (settings: BootSettings): PayloadFile[] => [
+  { path: "/opt/zoned/first-boot.sh", mode: "0700", content: firstBootScript() },
+  { path: "/etc/zoned/first-boot.env", mode: "0600", content: environment(settings) },
+];
+
+/**
+ * First-boot instructions, encoded the way Azure wants them, the same for all machines of a
+ * cluster.
+ *
+ * The same settings always give the same bytes, since a changed byte replaces the machine. That is
+ * why nothing here is compressed (gzip output differs between Node releases), why there is no
+ * secret in it (Azure keeps it readable on the machine's disk), and why nothing is in it that may
+ * change on a living cluster.
+ */
+export function customData(settings: BootSettings): string {
+  const [script, settingsFile] = firstBootFiles(settings);
+  const document = {
+    // Debian's images rewrite /etc/hosts at every boot otherwise, and the API's own name is lost.
+    manage_etc_hosts: "localhost",
+    write_files: [script!, settingsFile!].map(({ path, mode, content }) => ({
+      path,
+      permissions: mode,
+      content,
+    })),
+    runcmd: [["/opt/zoned/first-boot.sh"]],
+  };
+  // cloud-init reads YAML, and JSON is YAML that needs no escaping rules of our own.
+  const bytes = Buffer.from(`#cloud-config\n${JSON.stringify(document, null, 1)}\n`);
+  if (bytes.length > maxCustomDataBytes) {
+    throw new Error(
+      `custom data is ${bytes.length} bytes, and Azure takes at most ${maxCustomDataBytes}; ` +
+        `cloud-init/first-boot.sh alone is ${Buffer.byteLength(script!.content)}: shorten it`,
+    );
+  }
+  return bytes.toString("base64");
+}

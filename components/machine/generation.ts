@@ -1,0 +1,49 @@
+import { createHash } from "node:crypto";
+
+import type { Settings } from "../plan/settings/settings";
+import type { Machine } from "../plan/topology";
+
+/** What a machine that stays keeps, whatever this release would make a new one with. */
+export const kept: readonly string[] = ["osProfile.customData", "storageProfile.imageReference"];
+
+/** Azure refuses a change of these on a living VM, and azure-native would try it as an update. */
+export const replacing: readonly string[] = [
+  "zones",
+  "osProfile.adminUsername",
+  "osProfile.computerName",
+  "osProfile.customData",
+  "osProfile.linuxConfiguration.ssh.publicKeys",
+  "securityProfile.securityType",
+  "storageProfile.imageReference",
+  "storageProfile.osDisk.diskSizeGB",
+  "storageProfile.osDisk.managedDisk.storageAccountType",
+];
+
+/** A machine's taints as one text, as the kubelet would take them. */
+export const taintsText = ({ taints }: Machine): string =>
+  taints.map(({ key, value, effect }) => `${key}=${value ?? ""}:${effect}`).join(",");
+
+/**
+ * Everything of which a change replaces the machine, by the names of the settings.
+ *
+ * What only a first boot reads is left out: the scripts, the Kubernetes version and the mirror
+ * change with a release of this program or on a living cluster, and no machine is replaced for
+ * them. One that is made later gets what is current. The image is compared by itself, with the one
+ * that Azure says the machine was made of.
+ */
+export const madeWith = (plan: Machine, settings: Settings): Readonly<Record<string, string>> => ({
+  zone: plan.zone,
+  taints: taintsText(plan),
+  adminUsername: settings.adminUsername,
+  sshPublicKey: digest(settings.sshPublicKey),
+  osDiskSku: settings.osDiskSku,
+  osDiskSizeGb: String(settings.osDiskSizeGb),
+  containerRuntime: settings.containerRuntime,
+});
+
+/** A hash over it; the same in every release of this program. */
+export const generationOf = (plan: Machine, settings: Settings): string =>
+  digest(JSON.stringify([plan.name, Object.values(madeWith(plan, settings))]));
+
+const digest = (text: string): string =>
+  createHash("sha256").update(text).digest("hex").slice(0, 16);

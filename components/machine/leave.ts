@@ -1,0 +1,130 @@
+import { isReady, KubernetesApi, KubernetesObject } from "../kubernetes-api";
+import { askCluster } from "../plan/cluster-health";
+import { drain, insist, nodePath, uncordon } from "./drain";
+import { EtcdMember, listMembers, removeMember } from "./etcd-member";
+
+/** A machine, and how to reach the cluster that it is a member of. */
+export interface Member {
+  /** Name of the machine and its Node. */
+  readonly machine: string;
+  readonly role: "control-plane" | "worker";
+  readonly kubeconfig: string;
+}
+
+export interface Limits {
+  readonly drainMinutes: number;
+  /** The cluster may be lost, by the setting `reinitialize`. */
+  readonly isGivenUp: boolean;
+  /** Machines go though nobody can ask the cluster, by the setting `skipHealthCheckUntil`. */
+  readonly goesUnasked: boolean;
+}
+
+const mark = "node-role.kubernetes.io/control-plane";
+
+/**
+ * Takes a machine out of its cluster, so that its VM may go: its pods are evicted, its etcd member
+ * and its Node removed.
+ *
+ * @throws Error that says what holds the machine; it is a member as before then
+ */
+export async function leave(
+  member: Member & { readonly vmId: string },
+  limits: Limits,
+): Promise<void> {
+  const { machine, role, vmId } = member;
+  await withApi(member, limits, async (api) => {
+    const node = await insist(() => api.find(nodePath(machine)));
+    // A machine that was made anew, unknown to Pulumi's state, has joined in its predecessor's place.
+    if (node !== undefined && !isOf(node, vmId)) return;
+    const controlPlanes = await insist(() => api.list(`/api/v1/nodes?labelSelector=${mark}`));
+    const others = controlPlanes.filter(({ metadata }) => metadata.name !== machine);
+    // With the last control plane the cluster goes, and there is nothing that pods could move to.
+    if (role === "control-plane" && others.length === 0) return;
+    if (role === "control-plane") await checkOthers(member, api, others);
+    await drain({ api, node: machine, minutes: limits.drainMinutes });
+    if (role === "control-plane") await removeMember(api, machine, helper(others));
+    await insist(() => api.delete(nodePath(machine)));
+  });
+}
+
+/** Azure shows the id of a VM to its firmware, in generation 1 with three groups of bytes swapped. */
+function isOf({ status }: KubernetesObject, vmId: string): boolean {
+  const uuid = (status?.nodeInfo?.systemUUID ?? "").toLowerCase();
+  const [first = "", second = "", third = "", ...rest] = vmId.toLowerCase().split("-");
+  const swapped = (text: string): string => (text.match(/../g) ?? []).reverse().join("");
+  return [
+    [first, second, third, ...rest].join("-"),
+    [swapped(first), swapped(second), swapped(third), ...rest].join("-"),
+  ].includes(uuid);
+}
+
+/** Empties a machine that is about to be restarted. */
+export const drainForRestart = (member: Member, limits: Limits): Promise<void> =>
+  withApi(member, limits, (api) =>
+    drain({ api, node: member.machine, minutes: limits.drainMinutes }),
+  );
+
+/** Lets pods on a machine again that was restarted. */
+export const admitPods = (member: Member, limits: Limits): Promise<void> =>
+  withApi(member, limits, (api) => insist(() => uncordon(api, member.machine)));
+
+/** Does something over the API, unless the cluster is given up or nobody is to wait for it. */
+async function withApi(
+  { machine, kubeconfig }: Member,
+  { isGivenUp, goesUnasked }: Limits,
+  action: (api: KubernetesApi) => Promise<void>,
+): Promise<void> {
+  if (isGivenUp) return;
+  const api = new KubernetesApi(kubeconfig);
+  try {
+    await api.get("/readyz");
+  } catch (error) {
+    await api.close();
+    if (goesUnasked) return;
+    throw new Error(
+      `${machine} was not drained, and nothing was changed: ${(error as Error).message}.\n` +
+        "Run pulumi up where the API can be reached. If nobody can reach it, and what runs on the machine may end without notice: " +
+        "pulumi config set skipHealthCheckUntil with a time of the next hours, such as 20261123T180000Z",
+      { cause: error },
+    );
+  }
+  try {
+    await action(api);
+  } finally {
+    await api.close();
+  }
+}
+
+const helper = (others: readonly KubernetesObject[]): string =>
+  others.find(isReady)?.metadata.name ?? others[0]!.metadata.name;
+
+/** Without this machine, etcd needs all that are left. */
+async function checkOthers(
+  { machine, kubeconfig }: Member,
+  api: KubernetesApi,
+  others: readonly KubernetesObject[],
+): Promise<void> {
+  const names = others.map(({ metadata }) => metadata.name);
+  const { problems, sick } = await askCluster(kubeconfig, names);
+  const wrong = [
+    ...problems,
+    ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`),
+  ];
+  if (wrong.length === 0) {
+    const members = await listMembers(api, helper(others));
+    wrong.push(...members.filter(({ name }) => name !== machine).flatMap(unfinished));
+  }
+  if (wrong.length === 0) return;
+  throw new Error(
+    `${machine} cannot leave etcd, since without it all others have to be well, and are not known to be:` +
+      `${wrong.map((line) => `\n  - ${line}`).join("")}\n` +
+      "Nothing was deleted. Bring what is named back to health, then run pulumi up again",
+  );
+}
+
+const unfinished = ({ id, name, hasStarted, isLearner }: EtcdMember): string[] =>
+  !hasStarted
+    ? [`etcd member ${id} has not started`]
+    : isLearner
+      ? [`etcd member ${name} is still a learner`]
+      : [];

@@ -1,0 +1,85 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { sizeCommand } from "../plan/azure/size-offers";
+import { Settings } from "../plan/settings/settings";
+import { Machine, machinesOf } from "../plan/topology";
+
+interface Refusal {
+  /** Azure's codes for it, wherever they stand in the provider's text. */
+  readonly pattern: RegExp;
+  readonly means: (machine: Machine, settings: Settings) => string;
+}
+
+const place = ({ zone }: Machine, { location }: Settings) => `zone ${zone} of ${location}`;
+
+const otherSize = (machine: Machine, settings: Settings) =>
+  `${sizeCommand(settings, machine)} SIZE (az vm list-skus -l ${settings.location} --zone -o table)`;
+
+const refusals: readonly Refusal[] = [
+  {
+    pattern: /\b(Zonal)?AllocationFailed\b|\bOverconstrained(Zonal)?AllocationRequest\b/,
+    means: (machine, settings) =>
+      `Azure has no room for another ${machine.size} in ${place(machine, settings)} at the moment.\n` +
+      "  Wait and run pulumi up again: it goes on where it stopped. " +
+      `If it stays so, take another size: ${otherSize(machine, settings)}`,
+  },
+  {
+    pattern: /\bSkuNotAvailable\b|\bNotAvailableForSubscription\b/,
+    means: (machine, settings) =>
+      `this subscription cannot have size ${machine.size} in ${place(machine, settings)}, ` +
+      "or it is sold out there.\n" +
+      `  Take another size, then run pulumi up again: ${otherSize(machine, settings)}`,
+  },
+  {
+    pattern: /\bQuotaExceeded\b|\bOperationNotAllowed\b.*\b(quota|cores)\b/is,
+    means: (machine, settings) =>
+      `the vCPU quota of this subscription has no room for another ${machine.size} in ${place(machine, settings)}.\n` +
+      `  See what is used: az vm list-usage -l ${settings.location} -o table. Ask for more in the Azure portal ` +
+      "(Quotas, Compute), then run pulumi up again. " +
+      `Or take a size of another family: ${otherSize(machine, settings)}`,
+  },
+];
+
+/**
+ * What a machine's refusal means and how to go on; undefined where Azure's own words have to do.
+ */
+export function explained(
+  machine: Machine,
+  settings: Settings,
+  errors: readonly string[],
+): string | undefined {
+  const refusal = refusals.find(({ pattern }) => errors.some((error) => pattern.test(error)));
+  return refusal && `${machine.name}: ${refusal.means(machine, settings)}`;
+}
+
+/**
+ * Says beside Azure's refusal of a VM what it means for this stack; nothing is tried again.
+ *
+ * One hook for all machines, since the engine looks for it by its name when it deletes a machine
+ * that has left the program.
+ */
+export async function explainRefusals(settings: Settings): Promise<void> {
+  const hook = new pulumi.ErrorHook("explain-refusal", ({ newInputs, errors }) => {
+    const machine = machinesOf(settings).find(({ name }) => name === newInputs?.["vmName"]);
+    const text = machine && explained(machine, settings, errors);
+    // Not on the resource: this program learns its URN only when it has been made.
+    if (text !== undefined) void pulumi.log.error(text);
+    return false;
+  });
+  if (!(await isTaken(hook))) return;
+  pulumi.runtime.registerStackTransformation(({ type, props, opts }) =>
+    type === "azure-native:compute:VirtualMachine"
+      ? { props, opts: { ...opts, hooks: { onError: [hook] } } }
+      : undefined,
+  );
+}
+
+/**
+ * Language hosts that are older than their engine hand no hooks on, and a machine with one could
+ * not be made.
+ */
+const isTaken = (hook: pulumi.ErrorHook): Promise<boolean> =>
+  (hook as unknown as { __registered: Promise<void> }).__registered.then(
+    () => true,
+    () => false,
+  );

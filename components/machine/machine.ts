@@ -1,0 +1,234 @@
+import * as compute from "@pulumi/azure-native/compute";
+import * as network from "@pulumi/azure-native/network";
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { image, imageVersionOf } from "../plan/azure/image-offers";
+import { BootstrapFacts, tag } from "../plan/azure/state";
+import { MachineMemory } from "../plan/machine-changes";
+import { Settings } from "../plan/settings/settings";
+import { Machine as Plan } from "../plan/topology";
+import { kept, replacing, taintsText } from "./generation";
+import { Membership, Restart } from "./membership";
+
+export interface MachineArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Settings;
+  readonly plan: Plan;
+  readonly subnetId: pulumi.Input<string>;
+  /** Pool of the API balancer; control planes only. */
+  readonly poolId?: pulumi.Input<string>;
+  /** Managed identity; control planes only. */
+  readonly identityId?: pulumi.Input<string>;
+  /** base64; read by a first boot, so that a machine that stays keeps its own. */
+  readonly customData: string;
+  /** Whether the machine exists and stays. */
+  readonly stays: boolean;
+  /** The initialization of the cluster that it is made for. */
+  readonly initialization: string;
+  readonly order: MachineMemory;
+  /** Secret, and known before there is an API: not the stack's output. */
+  readonly kubeconfig: pulumi.Input<string>;
+  /** What must have ended before the VM may be made, changed or replaced. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+export interface BootstrapArgs {
+  /** vmId of the machine that ran or may run `kubeadm init`; control planes only. */
+  readonly initialControlPlane?: pulumi.Input<string>;
+  /** What runs as root; it may hold keys. */
+  readonly script: pulumi.Output<string>;
+  readonly after: readonly pulumi.Resource[];
+  /** Memberships that end after this one, when several machines go. */
+  readonly outlives?: readonly pulumi.Resource[];
+}
+
+export interface Bootstrapped {
+  readonly step: compute.VirtualMachineExtension;
+  readonly membership: Membership;
+}
+
+/**
+ * One network interface and one VM in one zone: what control plane and workers are made of. The
+ * bootstrap step and the membership in the cluster are added by `bootstrap` when what they wait for
+ * exists.
+ *
+ * The interface outlives the VM, so that a replaced machine keeps its address and its place in the
+ * balancer.
+ */
+export class Machine extends pulumi.ComponentResource {
+  readonly plan: Plan;
+  readonly vm: compute.VirtualMachine;
+  private readonly args: MachineArgs;
+  private readonly restart: Restart;
+
+  constructor(args: MachineArgs, opts?: pulumi.ComponentResourceOptions) {
+    const { plan, resourceGroup, settings } = args;
+    super("zoned:index:Machine", plan.name, {}, opts);
+    this.plan = plan;
+    this.args = args;
+    const { name, zone } = plan;
+    const resourceGroupName = resourceGroup.name;
+    const child = { parent: this, deletedWith: resourceGroup };
+
+    const nic = new network.NetworkInterface(
+      `${name}-nic`,
+      {
+        resourceGroupName,
+        networkInterfaceName: `${name}-nic`,
+        enableIPForwarding: true,
+        ipConfigurations: [
+          {
+            name: "node",
+            primary: true,
+            subnet: { id: args.subnetId },
+            privateIPAllocationMethod: "Static",
+            privateIPAddress: plan.address,
+            loadBalancerBackendAddressPools: args.poolId === undefined ? [] : [{ id: args.poolId }],
+          },
+        ],
+      },
+      child,
+    );
+
+    this.restart = new Restart(this.member, { ...child, dependsOn: [...args.after] });
+
+    // No list of data disks: the disk driver attaches them, and a list sent after a refresh would
+    // be stale.
+    this.vm = new compute.VirtualMachine(
+      `${name}-vm`,
+      {
+        resourceGroupName,
+        vmName: name,
+        zones: [zone],
+        hardwareProfile: { vmSize: plan.size },
+        identity:
+          args.identityId === undefined
+            ? undefined
+            : { type: "UserAssigned", userAssignedIdentities: [args.identityId] },
+        networkProfile: {
+          networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
+        },
+        osProfile: {
+          computerName: name,
+          adminUsername: settings.adminUsername,
+          customData: args.customData,
+          linuxConfiguration: {
+            disablePasswordAuthentication: true,
+            provisionVMAgent: true,
+            ssh: {
+              publicKeys: [
+                {
+                  path: `/home/${settings.adminUsername}/.ssh/authorized_keys`,
+                  keyData: settings.sshPublicKey,
+                },
+              ],
+            },
+          },
+        },
+        storageProfile: {
+          imageReference: {
+            ...image,
+            version: imageVersionOf(settings),
+          },
+          osDisk: {
+            createOption: "FromImage",
+            caching: "ReadWrite",
+            deleteOption: "Delete",
+            diskSizeGB: settings.osDiskSizeGb,
+            managedDisk: { storageAccountType: settings.osDiskSku },
+          },
+        },
+        // Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them.
+        securityProfile: {
+          securityType: "TrustedLaunch",
+          uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+        },
+        diagnosticsProfile: { bootDiagnostics: { enabled: true } },
+        tags: {
+          [tag.generation]: args.order.generation,
+          [tag.initialization]: args.initialization,
+          [tag.made]: args.order.made,
+        },
+      },
+      {
+        ...child,
+        dependsOn: [...args.after, this.restart],
+        ignoreChanges: args.stays ? [...kept] : [],
+        replaceOnChanges: [...replacing],
+        // Kept in Pulumi's state and not in a tag, which anybody may take away. No kubelet may
+        // change the taints that its node has registered with.
+        replacementTrigger: [args.initialization, args.order.made, taintsText(plan)],
+        // Its interface and its name can belong to one VM only.
+        deleteBeforeReplace: true,
+      },
+    );
+    this.registerOutputs();
+  }
+
+  /**
+   * The step that initializes or joins, and ends when that is done. Azure runs it again when its
+   * settings, the script or the tag below change; a machine that is a healthy member it makes what
+   * the settings say, and else only verifies.
+   */
+  bootstrap({ initialControlPlane, script, after, outlives = [] }: BootstrapArgs): Bootstrapped {
+    const { resourceGroup, settings, order } = this.args;
+    const { run } = order;
+    const step = new compute.VirtualMachineExtension(
+      `${this.plan.name}-bootstrap`,
+      {
+        resourceGroupName: resourceGroup.name,
+        vmName: this.vm.name,
+        vmExtensionName: "bootstrap",
+        publisher: "Microsoft.Azure.Extensions",
+        type: "CustomScript",
+        typeHandlerVersion: "2.1",
+        autoUpgradeMinorVersion: true,
+        // An equal PUT returns the old result, also an old failure. A resize reboots the machine:
+        // then the next machine has to wait until this one was seen healthy again.
+        forceUpdateTag: `${run}/${this.plan.size}`,
+        protectedSettings: pulumi.secret({
+          script: script.apply((text) => Buffer.from(text).toString("base64")),
+        }),
+        tags: {
+          [tag.run]: run,
+          [tag.kubernetes]: settings.kubernetesVersion,
+          [tag.configuration]: order.configuration,
+          ...(initialControlPlane === undefined
+            ? {}
+            : { [tag.initialControlPlane]: initialControlPlane }),
+        },
+      },
+      {
+        parent: this,
+        deletedWith: this.vm,
+        dependsOn: [...after],
+        // The agent gives a script 90 minutes.
+        customTimeouts: { create: "95m", update: "95m" },
+      },
+    );
+    const membership = new Membership(
+      { ...this.member, vmId: this.vm.vmId, drained: this.restart.drained },
+      { parent: this, deletedWith: resourceGroup, dependsOn: [step, ...outlives] },
+    );
+    return { step, membership };
+  }
+
+  private get member() {
+    const { plan, initialization, kubeconfig } = this.args;
+    return { machine: plan.name, role: plan.role, size: plan.size, initialization, kubeconfig };
+  }
+}
+
+/**
+ * Which run of the bootstrap step this is, named by the time when it was ordered. The same as long
+ * as Azure shows the step as succeeded; else another one, since Azure repeats no equal request, and
+ * since nobody has waited for a run whose `up` was killed.
+ *
+ * @param remembered the run by the stack's outputs, for a step whose tag somebody took away
+ */
+export const runOf = (
+  bootstrap: BootstrapFacts | undefined,
+  remembered: string | undefined,
+  now: string,
+): string => (bootstrap?.state === "Succeeded" ? (bootstrap.run ?? remembered) : undefined) ?? now;

@@ -1,0 +1,78 @@
+// What the engine runs for the resources of membership.ts, in a process of its own, also when their machine
+// has left the program. Pulumi's state names this file: it keeps its place and its two exports.
+"use strict";
+
+/** The stack's settings of this moment; what a resource was made with may be years old. */
+let settings = () => undefined;
+
+function limits({ initialization }) {
+  const { parseCompactTime } = program("../plan/settings/times");
+  return {
+    drainMinutes: Number(settings("drainMinutes") ?? 15),
+    isGivenUp: settings("reinitialize") === initialization,
+    goesUnasked: parseCompactTime(settings("skipHealthCheckUntil") ?? "") > Date.now(),
+  };
+}
+
+/** Loaded only where something changes. */
+function program(path) {
+  require("../../shared/typescript.cjs").register();
+  return require(path);
+}
+
+/** An error without a stack trace: it is the operator's to read. */
+async function forOperators(action) {
+  try {
+    return await action();
+  } catch ({ message }) {
+    throw Object.assign(new Error(message), { stack: "", name: "" });
+  }
+}
+
+const common = {
+  async configure({ config }) {
+    settings = (name) => config.get(name);
+  },
+  async create(inputs) {
+    return { id: inputs.machine, outs: inputs };
+  },
+};
+
+const differs = (olds, news) => Object.keys(news).some((key) => olds[key] !== news[key]);
+
+const membership = {
+  ...common,
+  async diff(_id, olds, news) {
+    return {
+      changes: differs(olds, news),
+      replaces: olds.vmId === news.vmId ? [] : ["vmId"],
+      deleteBeforeReplace: true,
+    };
+  },
+  update: (_id, olds, news) =>
+    forOperators(async () => {
+      if (olds.drained !== news.drained) {
+        await program("./leave").admitPods(news, limits(news));
+      }
+      return { outs: news };
+    }),
+  delete: (_id, props) => forOperators(() => program("./leave").leave(props, limits(props))),
+};
+
+const restart = {
+  ...common,
+  async create(inputs) {
+    return { id: inputs.machine, outs: { ...inputs, drained: "" } };
+  },
+  async diff(_id, olds, news) {
+    return { changes: differs(olds, news) };
+  },
+  update: (_id, olds, news) =>
+    forOperators(async () => {
+      if (olds.size === news.size) return { outs: { ...news, drained: olds.drained } };
+      await program("./leave").drainForRestart(news, limits(news));
+      return { outs: { ...news, drained: new Date().toISOString() } };
+    }),
+};
+
+module.exports = { membership, restart };

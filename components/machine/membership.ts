@@ -1,0 +1,51 @@
+import * as pulumi from "@pulumi/pulumi";
+
+/** A dynamic resource whose provider is code of this checkout, wherever that lies. */
+const providedBy = (name: "membership" | "restart"): string =>
+  `exports.handler = () => require(process.cwd() + "/components/machine/membership-provider.cjs").${name};`;
+
+interface MemberArgs {
+  readonly machine: string;
+  readonly role: "control-plane" | "worker";
+  /** Of the VM; another one restarts it. */
+  readonly size: string;
+  /** The initialization of the cluster that the machine was made for. */
+  readonly initialization: string;
+  /** Secret; known before there is an API. */
+  readonly kubeconfig: pulumi.Input<string>;
+}
+
+/**
+ * Drains a machine before it is restarted for another size: the VM is changed after it, and the
+ * machine's membership lets pods on it again.
+ */
+export class Restart extends pulumi.CustomResource {
+  /** When it was last drained. */
+  declare readonly drained: pulumi.Output<string>;
+
+  constructor(args: MemberArgs, opts: pulumi.CustomResourceOptions) {
+    const props = { ...args, drained: undefined, __provider: providedBy("restart") };
+    super("pulumi-nodejs:dynamic/zoned:Restart", `${args.machine}-restart`, props, opts);
+  }
+}
+
+/**
+ * That a machine is a member of the cluster. Its deletion takes the machine out: it is drained, its
+ * etcd member and its Node are removed.
+ *
+ * It has the id of the VM as an input, and not only as a dependency: the engine deletes what has to
+ * be replaced with a VM before that VM, and nothing else. Written without a closure, which would put
+ * a copy of the code into the state.
+ */
+export class Membership extends pulumi.CustomResource {
+  constructor(
+    args: MemberArgs & {
+      readonly vmId: pulumi.Input<string>;
+      readonly drained: pulumi.Input<string>;
+    },
+    opts: pulumi.CustomResourceOptions,
+  ) {
+    const props = { ...args, __provider: providedBy("membership") };
+    super("pulumi-nodejs:dynamic/zoned:Membership", `${args.machine}-membership`, props, opts);
+  }
+}

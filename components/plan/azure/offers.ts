@@ -1,0 +1,64 @@
+import type { Settings } from "../settings/settings";
+import { Machine } from "../topology";
+import { AzureConnection } from "./connection";
+import { askImage, ImageOffer, imageProblems } from "./image-offers";
+import { askQuotas, Quota, quotaProblems } from "./quotas";
+import { regionProblems } from "./region-offers";
+import { resizeProblems } from "./resize-offers";
+import { Sku, sizeCommand, skuProblems } from "./size-offers";
+import { AzureState } from "./state";
+
+/** What a region has for this subscription. */
+export interface Offers {
+  readonly skus: readonly Sku[];
+  readonly quotas: readonly Quota[];
+  readonly image: ImageOffer;
+}
+
+/** Asks Azure for sizes, and in a region that is one for quotas and the image. */
+export async function askOffers(
+  settings: Settings,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<Offers> {
+  const { location } = settings;
+  const skus = await arm.list<Sku>(
+    `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`,
+    { $filter: `location eq '${location}'`, "api-version": "2021-07-01" },
+    { name: "", resourceType: "" },
+  );
+  // Of another region Azure would refuse to speak.
+  if (regionProblems(location, skus).length > 0) {
+    return { skus, quotas: [], image: { isDeployable: true } };
+  }
+  const [quotas, image] = await Promise.all([
+    askQuotas(arm, subscriptionId, location),
+    askImage(arm, subscriptionId, settings),
+  ]);
+  return { skus, quotas, image };
+}
+
+/**
+ * All that Azure would refuse of these machines, as far as it can be asked beforehand.
+ *
+ * @param created those of them that are created or replaced
+ */
+export function offerProblems(
+  machines: readonly Machine[],
+  created: readonly Machine[],
+  existing: AzureState["machines"],
+  { skus, quotas, image }: Offers,
+  settings: Settings,
+  { subscriptionId }: AzureConnection,
+): string[] {
+  const { location, osDiskSku } = settings;
+  const region = regionProblems(location, skus);
+  if (region.length > 0) return region;
+  const command = (machine: Machine) => sizeCommand(settings, machine);
+  const sizesNow = new Map([...existing].map(([name, { size }]) => [name, size]));
+  return [
+    ...skuProblems(machines, skus, { location, osDiskSku, command }),
+    ...resizeProblems(machines, { skus, sizesNow, command }),
+    ...quotaProblems(machines, quotas, { subscriptionId, location, skus, sizesNow, command }),
+    ...imageProblems(created, image, settings),
+  ];
+}

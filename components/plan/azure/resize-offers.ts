@@ -1,0 +1,50 @@
+import { Machine } from "../topology";
+import { capability, Sku, sizesIn } from "./size-offers";
+
+interface Wanted {
+  readonly skus: readonly Sku[];
+  /** Sizes of the machines that there are, by their name. */
+  readonly sizesNow: ReadonlyMap<string, string>;
+  /** What changes a machine's size, without the value. */
+  readonly command: (machine: Machine) => string;
+}
+
+/**
+ * Which machines Azure would not resize, though it makes new ones of that size: a temporary disk
+ * can neither come nor go, nor can the kind of the disk controller change.
+ */
+export function resizeProblems(
+  machines: readonly Machine[],
+  { skus, sizesNow, command }: Wanted,
+): string[] {
+  const sizes = sizesIn(skus);
+  return machines.flatMap((machine) => {
+    const { name, size } = machine;
+    const before = sizesNow.get(name) ?? size;
+    const [now, next] = [before, size].map((one) => sizes.get(one.toLowerCase()));
+    if (now === undefined || next === undefined || now === next) return [];
+    const fixed: [boolean, string][] = [
+      [
+        hasTemporaryDisk(now) !== hasTemporaryDisk(next),
+        `has ${hasTemporaryDisk(next) ? "a" : "no"} temporary disk and ${before} has ${hasTemporaryDisk(now) ? "one" : "none"}`,
+      ],
+      [
+        isNvmeOnly(next) && !isNvmeOnly(now),
+        `has NVMe disk controllers only, and the machine was made with SCSI`,
+      ],
+    ];
+    return fixed
+      .filter(([holds]) => holds)
+      .map(
+        ([, difference]) =>
+          `${name}: size ${size} ${difference}, which Azure changes on no machine; ` +
+          `take another size, or keep this one (${command(machine)} ${before})`,
+      );
+  });
+}
+
+/** False where Azure does not say, as of sizes with storage of their own. */
+const hasTemporaryDisk = (sku: Sku): boolean =>
+  Number(capability(sku, "MaxResourceVolumeMB") ?? 0) > 0;
+
+const isNvmeOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "nvme";

@@ -1,0 +1,215 @@
+import * as pulumi from "@pulumi/pulumi";
+
+/** Azure answers most throttled or failed reads when asked again after a moment. */
+const attempts = 4;
+/** The list of sizes can take more than half a minute. */
+const secondsPerAttempt = 120;
+/** Azure may ask for more, after which a person had better try again. */
+const longestPauseSeconds = 60;
+
+/** Codes of a 404 that say "not there". Any other one says that the question was wrong. */
+const absent = ["ResourceGroupNotFound", "ResourceNotFound", "ParentResourceNotFound", "NotFound"];
+
+/** Codes of the 409 that no waiting turns into an answer. */
+const unregistered = ["MissingSubscriptionRegistration", "SubscriptionNotRegistered"];
+
+/**
+ * What an answer must have at least, as an example: `{ name: "" }` asks for a name that is text.
+ */
+export type Example<T> = { readonly [K in keyof T]?: T[K] extends object ? Example<T[K]> : T[K] };
+
+interface Page {
+  readonly value?: unknown;
+  readonly nextLink?: unknown;
+}
+
+/** How Azure refused, as far as it can be read. */
+interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  /** For people. */
+  readonly says: string;
+}
+
+/** Reads by REST what azure-native has no function for. */
+export class ResourceManager {
+  constructor(
+    private readonly endpoint: string,
+    private readonly token: string,
+    private readonly pause = (milliseconds: number) =>
+      new Promise<void>((resolve) => setTimeout(resolve, milliseconds)),
+  ) {}
+
+  /** The answer, or undefined when the thing or its resource group does not exist. */
+  async get<T>(
+    path: string,
+    query: Record<string, string>,
+    example: Example<T>,
+  ): Promise<T | undefined> {
+    const url = this.url(path, query);
+    const answer = await this.ask(url);
+    return answer === undefined ? undefined : this.checked<T>(url, answer, example);
+  }
+
+  /** All pages of a list; empty when the resource group does not exist. */
+  async list<T>(path: string, query: Record<string, string>, example: Example<T>): Promise<T[]> {
+    const values: T[] = [];
+    for (let next: string | undefined = this.url(path, query); next;) {
+      const url: string = next;
+      const answer = await this.ask(url);
+      if (answer === undefined) break;
+      // Compute lists the versions of an image without an envelope.
+      const page = (Array.isArray(answer) ? { value: answer } : answer) as Page | null;
+      if (!Array.isArray(page?.value)) throw this.misshapen(url, page, "a list called value");
+      values.push(...page.value.map((one) => this.checked<T>(url, one, example)));
+      next = typeof page.nextLink === "string" ? page.nextLink : undefined;
+    }
+    return values;
+  }
+
+  private url(path: string, query: Record<string, string>): string {
+    // Not every Azure service reads a plus as a space.
+    const text = new URLSearchParams(query).toString().replaceAll("+", "%20");
+    return `${this.endpoint}${path}?${text}`;
+  }
+
+  /** What Azure answers; undefined when what was asked for is not there. */
+  private async ask(url: string): Promise<unknown> {
+    for (let attempt = 1; ; attempt++) {
+      const isLast = attempt === attempts;
+      const patience = 1000 * 2 ** (attempt + 1);
+      const answer = await this.request(url);
+      if (answer instanceof Error) {
+        if (isLast) throw this.problem(url, answer.message, reach);
+        await this.pause(patience);
+        continue;
+      }
+
+      const { response, text } = answer;
+      if (response.ok) {
+        try {
+          return JSON.parse(text) as unknown;
+        } catch {
+          throw this.misshapen(url, text, "JSON");
+        }
+      }
+      const refusal = readRefusal(response.status, text);
+      if (refusal.status === 404 && absent.includes(refusal.code)) return undefined;
+      if (isLast || !passes(refusal)) throw this.problem(url, refusal.says, wayOn(refusal));
+      await this.pause(wanted(response.headers.get("retry-after")) ?? patience);
+    }
+  }
+
+  private async request(url: string): Promise<{ response: Response; text: string } | Error> {
+    try {
+      const response = await fetch(url, {
+        headers: { authorization: `Bearer ${this.token}` },
+        signal: AbortSignal.timeout(secondsPerAttempt * 1000),
+      });
+      return { response, text: await response.text() };
+    } catch (error) {
+      const { message, cause } = error as Error;
+      return new Error(cause instanceof Error ? `${message}: ${cause.message}` : message);
+    }
+  }
+
+  private checked<T>(url: string, value: unknown, example: Example<T>): T {
+    const lacking = lackingIn(value, example);
+    if (lacking !== undefined) throw this.misshapen(url, value, lacking);
+    return value as T;
+  }
+
+  private misshapen(url: string, value: unknown, expected: string): pulumi.RunError {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return this.problem(url, `200 with ${shortened(text)}`, `Expected ${expected}. ${reach}`);
+  }
+
+  private problem(url: string, got: string, way: string): pulumi.RunError {
+    const text = `Azure Resource Manager did not answer GET ${url}: ${got}\n  ${way}`;
+    return new pulumi.RunError(text.replaceAll(this.token, "[token]"));
+  }
+}
+
+const reach =
+  "Check the network, `az account show`, and the setting resourceManagerEndpoint, then run again.";
+
+/** Whether the same question may be answered in a moment. */
+const passes = ({ status, code }: Refusal): boolean =>
+  status === 408 ||
+  (status === 409 && !unregistered.includes(code)) ||
+  status === 429 ||
+  status >= 500;
+
+function wayOn({ status, code }: Refusal): string {
+  if (unregistered.includes(code)) {
+    return (
+      "The subscription has never been used for this. Register what a cluster is made of, once, then run again:\n" +
+      ["Compute", "Network", "ManagedIdentity"]
+        .map((name) => `    az provider register -n Microsoft.${name} --wait`)
+        .join("\n")
+    );
+  }
+  if (status === 401) {
+    return (
+      "The login is missing, too old, or for another tenant: az login, then az account set -s SUBSCRIPTION, " +
+      "and run again. A service principal: check ARM_CLIENT_ID, ARM_CLIENT_SECRET and ARM_TENANT_ID."
+    );
+  }
+  if (status === 403) {
+    return (
+      "The login may not read this. See who it is and what it may: az account show; az role assignment list --all. " +
+      "This program needs Owner, or Contributor and User Access Administrator; ask the subscription's owner, " +
+      "az login anew, and run again."
+    );
+  }
+  return reach;
+}
+
+function readRefusal(status: number, text: string): Refusal {
+  let error: { code?: unknown; message?: unknown } | undefined;
+  try {
+    error = (JSON.parse(text) as { error?: typeof error } | null)?.error;
+  } catch {
+    error = undefined;
+  }
+  if (typeof error?.code !== "string") {
+    return { status, code: "", says: `${status} ${shortened(text)}` };
+  }
+  return {
+    status,
+    code: error.code,
+    says: `${status} ${error.code}: ${shortened(String(error.message))}`,
+  };
+}
+
+/** Milliseconds until Azure wants to be asked again: seconds or a date, as HTTP has both. */
+function wanted(retryAfter: string | null): number | undefined {
+  if (retryAfter === null) return undefined;
+  const milliseconds = /^\d+$/.test(retryAfter)
+    ? Number(retryAfter) * 1000
+    : Date.parse(retryAfter) - Date.now();
+  if (Number.isNaN(milliseconds)) return undefined;
+  return Math.min(Math.max(milliseconds, 0), longestPauseSeconds * 1000);
+}
+
+/** The first thing of the example that a value does not have, in words. */
+function lackingIn(value: unknown, example: object, place = ""): string | undefined {
+  if (typeof value !== "object" || value === null) return `an object${place && ` at ${place}`}`;
+  for (const [key, wantedValue] of Object.entries(example) as [string, unknown][]) {
+    const got = (value as Record<string, unknown>)[key];
+    const at = place === "" ? key : `${place}.${key}`;
+    if (typeof wantedValue === "object" && wantedValue !== null) {
+      const lacking = lackingIn(got, wantedValue, at);
+      if (lacking !== undefined) return lacking;
+    } else if (typeof got !== typeof wantedValue) {
+      return `a ${typeof wantedValue} at ${at}`;
+    }
+  }
+  return undefined;
+}
+
+/** One line that fits a screen. */
+const shortened = (text: string): string => {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  return line === "" ? "nothing" : line.length > 500 ? `${line.slice(0, 500)} …` : line;
+};

@@ -1,0 +1,124 @@
+import { Settings } from "../settings/settings";
+import { AzureConnection } from "./connection";
+import { ResourceManager } from "./resource-manager";
+
+/** How the bootstrap step of a machine stands, as Azure reports it. */
+export interface BootstrapFacts {
+  /** Azure's provisioning state: Succeeded, Failed, Creating … */
+  readonly state: string;
+  /** When this run of the step was ordered; see `runOf` in machine.ts. */
+  readonly run?: string;
+  /** vmId of the machine that ran, or may run, `kubeadm init`. */
+  readonly initialControlPlane?: string;
+  readonly kubernetesVersion?: string;
+  /** Hash over what the step configures. */
+  readonly configuration?: string;
+}
+
+/** A VM as Azure has it. A tag that is missing says nothing: somebody may have taken it away. */
+export interface MachineFacts {
+  readonly size: string;
+  /** Version of the image that it was made of. */
+  readonly image?: string;
+  /** Hash of what a change of would replace the machine. */
+  readonly generation?: string;
+  /** The initialization of the cluster that it was made for; see initialization.ts. */
+  readonly initialization?: string;
+  /** When an `up` ordered it. */
+  readonly made?: string;
+  readonly bootstrap?: BootstrapFacts;
+}
+
+/** What Azure has when this program starts. */
+export interface AzureState {
+  /** Provisioning state of the resource group, undefined when there is none. */
+  readonly groupState?: string;
+  /** By name of the VM. */
+  readonly machines: ReadonlyMap<string, MachineFacts>;
+}
+
+/** Tags by which one `up` tells the next what it did. */
+export const tag = {
+  generation: "zoned-generation",
+  initialization: "zoned-initialization",
+  made: "zoned-made",
+  run: "zoned-run",
+  kubernetes: "zoned-kubernetes",
+  configuration: "zoned-configuration",
+  initialControlPlane: "zoned-initial-control-plane",
+} as const;
+
+const computeVersion = { "api-version": "2024-11-01" };
+
+interface VirtualMachine {
+  readonly name: string;
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly properties: {
+    readonly hardwareProfile: { readonly vmSize: string };
+    readonly storageProfile?: { readonly imageReference?: { readonly version?: string } };
+  };
+}
+
+interface Extension {
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly properties: { readonly provisioningState: string };
+}
+
+/**
+ * Asks Azure Resource Manager what azure-native has no function for: which machines and bootstrap
+ * steps of this cluster exist.
+ *
+ * Compute itself is asked for machines and steps: Resource Manager's own index of a group's
+ * resources follows with a delay, and an old failure in it would run a step again for nothing.
+ */
+export async function askAzure(
+  { clusterName }: Settings,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<AzureState> {
+  const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
+  const [found, machines] = await Promise.all([
+    arm.get<{ properties: { provisioningState: string } }>(
+      group,
+      { "api-version": "2024-03-01" },
+      { properties: { provisioningState: "" } },
+    ),
+    machinesIn(arm, group),
+  ]);
+  return { groupState: found?.properties.provisioningState, machines };
+}
+
+async function machinesIn(arm: ResourceManager, group: string): Promise<Map<string, MachineFacts>> {
+  const path = `${group}/providers/Microsoft.Compute/virtualMachines`;
+  const vms = await arm.list<VirtualMachine>(path, computeVersion, {
+    name: "",
+    properties: { hardwareProfile: { vmSize: "" } },
+  });
+  return new Map(
+    await Promise.all(
+      vms.map(async ({ name, tags, properties }): Promise<[string, MachineFacts]> => {
+        const step = await arm.get<Extension>(
+          `${path}/${name}/extensions/bootstrap`,
+          computeVersion,
+          { properties: { provisioningState: "" } },
+        );
+        return [
+          name,
+          {
+            size: properties.hardwareProfile.vmSize,
+            image: properties.storageProfile?.imageReference?.version,
+            generation: tags?.[tag.generation],
+            initialization: tags?.[tag.initialization],
+            made: tags?.[tag.made],
+            bootstrap: step && {
+              state: step.properties.provisioningState,
+              run: step.tags?.[tag.run],
+              initialControlPlane: step.tags?.[tag.initialControlPlane],
+              kubernetesVersion: step.tags?.[tag.kubernetes],
+              configuration: step.tags?.[tag.configuration],
+            },
+          },
+        ];
+      }),
+    ),
+  );
+}

@@ -1,0 +1,142 @@
+import { KubernetesApi, KubernetesObject, readyCondition } from "../kubernetes-api";
+
+/** The four pods that the kubelet of a control plane runs from its own disk. */
+const staticPods = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+
+/** Beyond a lease's own duration: the answer may have been on its way for a while. */
+const graceSeconds = 20;
+
+/** How a cluster is at this moment. */
+export interface ClusterHealth {
+  /** Why nothing can be said, or nothing may be done, whatever the machines are like. */
+  readonly problems: readonly string[];
+  /** By control plane, what is wrong with it; one that is well is not listed. */
+  readonly sick: ReadonlyMap<string, readonly string[]>;
+}
+
+/** What the API says of machines. */
+export interface Machines {
+  readonly nodes: readonly KubernetesObject[];
+  /** Static pods of all control planes. */
+  readonly pods: readonly KubernetesObject[];
+  /** One per kubelet. */
+  readonly leases: readonly KubernetesObject[];
+  /** Of kube-controller-manager: one, or none. */
+  readonly manager: readonly KubernetesObject[];
+}
+
+export async function askMachines(api: KubernetesApi): Promise<Machines> {
+  const [nodes, pods, leases, manager] = await Promise.all([
+    api.list("/api/v1/nodes"),
+    api.list("/api/v1/namespaces/kube-system/pods?labelSelector=tier%3Dcontrol-plane"),
+    api.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
+    api.list(
+      "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?fieldSelector=metadata.name%3Dkube-controller-manager",
+    ),
+  ]);
+  return { nodes, pods, leases, manager };
+}
+
+/** What is wrong with a machine's Node and its kubelet, at the API server's time. */
+export function nodeProblems(
+  name: string,
+  { nodes, leases }: Pick<Machines, "nodes" | "leases">,
+  now: number,
+): string[] {
+  const node = named(nodes, name);
+  if (node === undefined) return ["it has no Node"];
+  const lease = staleness(named(leases, name), now);
+  return [
+    ...notReady(node).map((why) => `its Node is not Ready${why}`),
+    ...(lease === undefined
+      ? []
+      : [`its kubelet ${lease}, so that it has stopped or cannot reach the API`]),
+  ];
+}
+
+/** What is wrong with a control plane's static pods. */
+export const staticPodProblems = (name: string, { pods }: Pick<Machines, "pods">): string[] =>
+  staticPods.flatMap((component) => {
+    const pod = named(pods, `${component}-${name}`);
+    return pod === undefined
+      ? [`it runs no ${component}`]
+      : notReady(pod).map((why) => `its ${component} is not ready${why}`);
+  });
+
+export function managerProblems({ manager }: Pick<Machines, "manager">, now: number): string[] {
+  const stale = staleness(manager[0], now);
+  return stale === undefined
+    ? []
+    : [
+        `kube-controller-manager ${stale}: no controller manager runs, so that no Node or pod would be looked after`,
+      ];
+}
+
+/**
+ * Asks the API how each control plane is: its Node, its kubelet's lease, and its static pods.
+ *
+ * kubeadm's etcd pod is ready by etcd's own /readyz: the member is no learner, has no corrupt data,
+ * and sees a leader. Whether etcd also takes writes, which it does not while the alarm NOSPACE is
+ * raised, is tried: a Lease of this program's own in kube-system is renewed.
+ *
+ * @param kubeconfig as kubeconfig.ts renders it
+ * @param names the control planes' Nodes
+ */
+export async function askCluster(
+  kubeconfig: string,
+  names: readonly string[],
+): Promise<ClusterHealth> {
+  const api = new KubernetesApi(kubeconfig);
+  try {
+    await api.get("/readyz");
+    await tryWrite(api);
+    const machines = await askMachines(api);
+    const sick = names.map(
+      (name) =>
+        [
+          name,
+          [...nodeProblems(name, machines, api.now), ...staticPodProblems(name, machines)],
+        ] as const,
+    );
+    return {
+      problems: managerProblems(machines, api.now),
+      sick: new Map(sick.filter(([, reasons]) => reasons.length > 0)),
+    };
+  } catch (error) {
+    return { problems: [(error as Error).message], sick: new Map() };
+  } finally {
+    await api.close();
+  }
+}
+
+export const named = (objects: readonly KubernetesObject[], name: string) =>
+  objects.find(({ metadata }) => metadata.name === name);
+
+/** Writes something to etcd that nobody depends on. */
+export async function tryWrite(api: KubernetesApi): Promise<void> {
+  const name = "zoned-health-check";
+  const namespace = "kube-system";
+  await api.apply(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`, {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: { name, namespace },
+    spec: { holderIdentity: "zoned", renewTime: new Date().toISOString().replace("Z", "000Z") },
+  });
+}
+
+/** Nothing of what is Ready; else one reason, which may be empty. */
+export function notReady(object: KubernetesObject): string[] {
+  const ready = readyCondition(object);
+  if (ready?.status === "True") return [];
+  return [ready?.message ? `: ${ready.message}` : ""];
+}
+
+/** What is to be said of a lease that is not renewed any more. */
+function staleness(lease: KubernetesObject | undefined, now: number): string | undefined {
+  const { renewTime, leaseDurationSeconds = 40 } = lease?.spec ?? {};
+  if (renewTime === undefined) return "holds no lease";
+  const age = Math.round((now - Date.parse(renewTime)) / 1000);
+  return age <= leaseDurationSeconds + graceSeconds
+    ? undefined
+    : `last renewed its lease ${age} s ago`;
+}

@@ -1,0 +1,158 @@
+import { AzureState } from "./azure/state";
+import { askCluster, ClusterHealth } from "./cluster-health";
+import { compactTime, parseCompactTime } from "./settings/times";
+import { Initialization } from "./initialization";
+import { isMadeFor, MachineChange, Memory } from "./machine-changes";
+import { Settings } from "./settings/settings";
+import { isControlPlaneName, Machine } from "./topology";
+
+export interface Gate {
+  /** Why this `up` must not begin, one sentence each. */
+  readonly problems: readonly string[];
+  /**
+   * The control plane that comes before all others, since it is not well and this `up` makes it so.
+   */
+  readonly first?: string;
+}
+
+export interface GateArgs {
+  readonly settings: Pick<Settings, "clusterName" | "reinitialize" | "skipHealthCheckUntil">;
+  readonly initialization: Pick<Initialization, "id">;
+  readonly changes: readonly MachineChange[];
+  readonly controlPlanes: readonly Machine[];
+  readonly azure: Pick<AzureState, "machines">;
+  /** Of this initialization. */
+  readonly memory: Memory | undefined;
+  /** From the stack's outputs; undefined before an `up` ended well. */
+  readonly kubeconfig: string | undefined;
+  /** When this program started, as ISO 8601. */
+  readonly now: string;
+}
+
+const sentences = (reasons: readonly string[]) => reasons.join("; ");
+
+/**
+ * Decides whether existing machines may be touched: what Azure says of a step is how a member was,
+ * not how it is. One member that is not well and one machine that is down for a change cost three
+ * members their majority.
+ *
+ * The machine that is not well may itself be the one that is made anew; it then goes first, and its
+ * bootstrap step ends only when all others are well. An `up` that touches no machine is not held
+ * up, and asks nobody.
+ */
+export async function askGate(args: GateArgs): Promise<Gate> {
+  if (args.changes.length === 0) return { problems: [] };
+  const { settings, initialization, kubeconfig, now } = args;
+  const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
+  const unled = [
+    ...(settings.reinitialize === initialization.id ? [givenUpProblem(settings)] : []),
+    ...(isSkipped ? unaskedProblems(args) : []),
+  ];
+  if (unled.length > 0) return { problems: unled };
+  const names = controlPlanesOf(args).filter((name) => args.azure.machines.has(name));
+  const health: ClusterHealth = isSkipped
+    ? { problems: [], sick: new Map() }
+    : kubeconfig === undefined
+      ? {
+          problems: [
+            "this stack has no output kubeconfig yet, so that nobody can ask its cluster: take the change back, run pulumi up until it ends well, then make the change",
+          ],
+          sick: new Map(),
+        }
+      : await askCluster(kubeconfig, names);
+  return decideGate(args, health);
+}
+
+/** Whoever may be lost is not drained, and nobody has asked for that by this change. */
+const givenUpProblem = ({ reinitialize }: GateArgs["settings"]): string =>
+  `reinitialize is ${reinitialize}, which is this stack's cluster, and its control plane is not lost: this change would let machines ` +
+  "go without draining them. Take the setting back, then run pulumi up: pulumi config rm reinitialize";
+
+/** A member that nobody can remove would count in etcd for ever. */
+function unaskedProblems({ settings, changes }: GateArgs): string[] {
+  const leaving = changes
+    .filter(({ machine, does }) => does === "remove" && isControlPlaneName(settings, machine))
+    .map(({ machine }) => machine);
+  if (leaving.length === 0) return [];
+  return [
+    `this change would remove ${leaving.join(", ")}, whose etcd members can only be removed over the API, and skipHealthCheckUntil is ` +
+      `${settings.skipHealthCheckUntil}, so that nobody asks it: run pulumi up where the API can be reached, without the setting ` +
+      "(pulumi config rm skipHealthCheckUntil)",
+  ];
+}
+
+/** Control planes that exist or have existed; those that this `up` adds are no members yet. */
+function controlPlanesOf({ initialization, controlPlanes, azure, memory }: GateArgs): string[] {
+  const isOfThis = (name: string): boolean => {
+    const machine = azure.machines.get(name);
+    return machine !== undefined && isMadeFor(initialization.id, machine);
+  };
+  return controlPlanes
+    .map(({ name }) => name)
+    .filter((name) => isOfThis(name) || memory?.machines[name] !== undefined);
+}
+
+/** The decision, from what is known of Azure and of the cluster. */
+export function decideGate(args: GateArgs, health: ClusterHealth): Gate {
+  const { changes, azure } = args;
+  const sick = controlPlanesOf(args).flatMap((name) => {
+    const reasons = [...azureReasons(name, azure), ...(health.sick.get(name) ?? [])];
+    return reasons.length > 0 ? [{ name, reasons }] : [];
+  });
+  const [first, ...others] = sick;
+  const isMadeWell =
+    first !== undefined &&
+    (azure.machines.get(first.name)?.bootstrap?.state !== "Succeeded" ||
+      changes.some(({ machine, does }) => machine === first.name && does === "replace"));
+  if (health.problems.length === 0 && others.length === 0 && (first === undefined || isMadeWell)) {
+    return { problems: [], first: first?.name };
+  }
+  return { problems: [refusal(args, health, sick)] };
+}
+
+function azureReasons(name: string, { machines }: Pick<AzureState, "machines">): string[] {
+  const machine = machines.get(name);
+  if (machine === undefined) return ["Azure has no such VM"];
+  const state = machine.bootstrap?.state;
+  if (state === "Succeeded") return [];
+  return [
+    state === undefined ? "it has not joined yet" : `its bootstrap step is ${state}, not Succeeded`,
+  ];
+}
+
+function refusal(
+  { changes, settings: { clusterName }, now }: GateArgs,
+  { problems }: ClusterHealth,
+  sick: readonly { readonly name: string; readonly reasons: readonly string[] }[],
+): string {
+  const would = (["replace", "resize", "upgrade", "reconfigure", "remove"] as const).flatMap(
+    (does) => {
+      const machines = changes.filter((change) => change.does === does).map((one) => one.machine);
+      return machines.length > 0 ? [`${does} ${machines.join(", ")}`] : [];
+    },
+  );
+  const lines = [
+    ...problems,
+    ...sick.map(({ name, reasons }) => `${name}: ${sentences(reasons)}`),
+  ].map((line) => `\n      - ${line}`);
+  const ways = [
+    ...(sick.length > 0
+      ? [
+          "bring what is named back to health; a machine that cannot be repaired is made anew, alone, when its VM is gone " +
+            `(az vm delete --resource-group ${clusterName} --name ${sick[0]!.name} --yes), this change is taken back and pulumi up is run`,
+        ]
+      : []),
+    ...(problems.length > 0
+      ? [
+          "if you know by other means that every control plane is well: " +
+            `pulumi config set skipHealthCheckUntil ${inOneHour(now)}, and pulumi up before then`,
+        ]
+      : []),
+  ].map((line) => `\n      - ${line}`);
+  return (
+    `this change would ${would.join(", ")}, and the cluster is not known to be well, so that it may cost etcd its majority:` +
+    `${lines.join("")}\n    Nothing was changed. To go on:${ways.join("")}`
+  );
+}
+
+const inOneHour = (now: string): string => compactTime(Date.parse(now) + 3_600_000);

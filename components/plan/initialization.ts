@@ -1,0 +1,169 @@
+import { AzureState } from "./azure/state";
+import { isMadeFor, isReplaced, Memory, memoryOf, WantedMachine } from "./machine-changes";
+import { Settings } from "./settings/settings";
+import { compactTime } from "./settings/times";
+import { isControlPlaneName } from "./topology";
+
+/** Whether `kubeadm init` has made a cluster of this stack, or is to make one. */
+export interface Initialization {
+  /**
+   * Which initialization this stack's cluster is of: its number, and when an `up` decided on it,
+   * such as `1-20261123T174128Z`. Machines and everything in the cluster belong to one, and are
+   * made anew with the next.
+   */
+  readonly id: string;
+  /**
+   * True once there is a cluster to lose. From then on machines are replaced one at a time, and
+   * none but the initial control plane may run `kubeadm init`.
+   */
+  readonly exists: boolean;
+  /** vmId of the initial control plane; undefined until there is one. */
+  readonly initialControlPlane?: string;
+  /** Why this `up` must not go on, one sentence each. */
+  readonly problems: readonly string[];
+  /** What somebody should know about a setting that did nothing. */
+  readonly warnings: readonly string[];
+}
+
+type Wanted = Pick<Settings, "clusterName" | "controlPlaneCount" | "reinitialize">;
+
+/**
+ * Decides from what Azure and the stack's outputs remember whether the cluster exists, and refuses
+ * what would lose it.
+ *
+ * Both memories are needed: outputs are written only by an `up` that ended well, and Azure forgets
+ * a machine that somebody deleted.
+ *
+ * @param now when this program started, as ISO 8601
+ */
+export function decideInitialization(
+  settings: Wanted,
+  controlPlanes: readonly WantedMachine[],
+  azure: Pick<AzureState, "machines" | "groupState">,
+  memory: Memory | undefined,
+  now: string,
+): Initialization {
+  const { clusterName } = settings;
+  const id = latest(memory, azure) ?? idOf(1, now);
+  const quiet = { id, problems: [], warnings: [] };
+  const current = memoryOf(id, memory);
+  if (azure.groupState?.toLowerCase() === "deleting") {
+    return {
+      ...quiet,
+      exists: true,
+      problems: [
+        `resource group ${clusterName} is still being deleted; wait for it (az group wait --deleted -n ${clusterName}), ` +
+          "finish `pulumi destroy`, then run `pulumi up` again",
+      ],
+    };
+  }
+
+  // Members until they have left, which they do at the end of this `up`.
+  const leaving = [...azure.machines.keys()].filter(
+    (name) =>
+      isControlPlaneName(settings, name) && !controlPlanes.some(({ plan }) => plan.name === name),
+  );
+  const known = [
+    ...controlPlanes.map((wanted) => ({ name: wanted.plan.name, wanted })),
+    ...leaving.map((name) => ({ name, wanted: undefined })),
+  ].map(({ name, wanted }) => {
+    const machine = azure.machines.get(name);
+    const remembered = current?.machines[name];
+    const isOfThis = machine !== undefined && isMadeFor(id, machine);
+    const hasJoined =
+      remembered !== undefined && (machine?.made ?? remembered.made) === remembered.made;
+    return {
+      name,
+      bootstrap: isOfThis ? machine.bootstrap : undefined,
+      isMember: isOfThis && (machine.bootstrap !== undefined || hasJoined),
+      isReplaced:
+        machine !== undefined &&
+        wanted !== undefined &&
+        isReplaced(machine, remembered, id, wanted),
+    };
+  });
+  const [first] = known;
+  // Every step but the first is ordered only after the first one ended well, whatever became of
+  // that since.
+  const exists =
+    current !== undefined ||
+    known.some(({ bootstrap }) => bootstrap?.state === "Succeeded") ||
+    [...azure.machines].some(
+      ([name, machine]) =>
+        machine.bootstrap !== undefined && isMadeFor(id, machine) && name !== first?.name,
+    );
+  if (!exists) return { ...quiet, exists, warnings: unusedWarnings(settings, id) };
+
+  const members = known.filter(({ isMember }) => isMember);
+  const losesOnly = members.length === 1 && members[0]!.isReplaced;
+  const needed = Math.floor((current?.controlPlanes ?? 1) / 2) + 1;
+  const isLost = members.length < needed;
+  if ((losesOnly || isLost) && settings.reinitialize === id) {
+    return { ...quiet, id: idOf(numberOf(id) + 1, now), exists: false };
+  }
+  const initialControlPlane =
+    members.find(({ bootstrap }) => bootstrap?.initialControlPlane)?.bootstrap
+      ?.initialControlPlane ?? current?.initialControlPlane;
+  return {
+    id,
+    exists,
+    initialControlPlane,
+    problems: [
+      ...(isLost ? [lostProblem(settings, id, members.length, current)] : []),
+      ...(losesOnly ? [onlyMemberProblem(settings, id, members[0]!.name)] : []),
+    ],
+    warnings: isLost || losesOnly ? [] : unusedWarnings(settings, id),
+  };
+}
+
+const idOf = (number: number, now: string): string => `${number}-${compactTime(now)}`;
+
+/** How often the cluster of this stack was initialized, this time included. */
+export const numberOf = (id: string): number => Number(id.split("-")[0]);
+
+/** An initialization that was interrupted has machines of the one before beside its own. */
+function latest(
+  memory: Memory | undefined,
+  { machines }: Pick<AzureState, "machines">,
+): string | undefined {
+  const ids = [memory, ...machines.values()].flatMap((one) => one?.initialization ?? []);
+  return ids.sort((a, b) => numberOf(a) - numberOf(b) || (a < b ? -1 : 1)).at(-1);
+}
+
+const anew = (id: string): string =>
+  "if a new, empty cluster may take its place, with every machine and everything in it made anew: " +
+  `pulumi config set reinitialize ${id}, then pulumi up`;
+
+function lostProblem(
+  { clusterName }: Wanted,
+  id: string,
+  alive: number,
+  memory: Memory | undefined,
+): string {
+  const had = memory?.controlPlanes ?? 1;
+  const needed = Math.floor(had / 2) + 1;
+  return (
+    `cluster ${clusterName} had ${had} control plane machine(s), and Azure has ${alive} of them left, ` +
+    `fewer than the ${needed} that etcd needs, so that no machine can join it. ` +
+    "If a destroy was interrupted, finish it: pulumi destroy. " +
+    `If the machines are lost, all that etcd held is lost too; ${anew(id)}`
+  );
+}
+
+const onlyMemberProblem = ({ controlPlaneCount }: Wanted, id: string, name: string): string =>
+  `${name} is the only control plane machine and this change would replace it, with all that the cluster knows. ` +
+  (controlPlaneCount === 1
+    ? "Take the change back, or go to three control planes first (pulumi config set controlPlaneCount 3, pulumi up) and make the change then; "
+    : `Take the change back and run pulumi up until the other ${controlPlaneCount - 1} have joined, then make the change; `) +
+  anew(id);
+
+/** The setting names one initialization, so that one that is left behind does nothing. */
+function unusedWarnings({ reinitialize }: Wanted, id: string): string[] {
+  if (reinitialize === "") return [];
+  return [
+    (reinitialize === id
+      ? `reinitialize is ${id}, which is this stack's cluster, and its control plane is not lost: nothing is initialized anew. `
+      : `reinitialize is ${reinitialize}, and this stack's cluster is ${id}: the setting does nothing any more. `) +
+      "Take it back: pulumi config rm reinitialize",
+  ];
+}

@@ -1,0 +1,169 @@
+import { AzureState, MachineFacts } from "./azure/state";
+import { Machine } from "./topology";
+
+/**
+ * What an earlier `up` that ended well wrote into the stack's outputs, where nobody cleans up tags.
+ */
+export interface Memory {
+  readonly initialization: string;
+  /** vmId of the machine that ran `kubeadm init`. */
+  readonly initialControlPlane?: string;
+  readonly controlPlanes: number;
+  /** By name of the VM. */
+  readonly machines: Readonly<Record<string, MachineMemory>>;
+}
+
+/** The memory, unless it is that of an earlier initialization. */
+export const memoryOf = (id: string, memory: Memory | undefined): Memory | undefined =>
+  memory?.initialization === id ? memory : undefined;
+
+export interface MachineMemory {
+  /** Hash of what a change of would replace the machine. */
+  readonly generation: string;
+  /** What that hash is over, by the names of the settings. */
+  readonly madeWith?: Readonly<Record<string, string>>;
+  /** When an `up` ordered the machine. */
+  readonly made: string;
+  /** When an `up` ordered the run of its bootstrap step. */
+  readonly run: string;
+  readonly kubernetesVersion: string;
+  /** Hash over what that step configures kubeadm, kubelet and static pods with. */
+  readonly configuration: string;
+}
+
+/** What a machine's member of the cluster is configured with, by the step that ended well last. */
+export interface MemberState {
+  readonly kubernetesVersion?: string;
+  /** Hash over everything that the step configures kubeadm, kubelet and static pods with. */
+  readonly configuration?: string;
+}
+
+/** What Azure shows of a step that succeeded, else what the outputs remember. */
+export function memberState(
+  machine: MachineFacts | undefined,
+  memory: MachineMemory | undefined,
+): MemberState {
+  const step = machine?.bootstrap;
+  const shown = step?.state === "Succeeded" ? step : undefined;
+  return {
+    kubernetesVersion: shown?.kubernetesVersion ?? memory?.kubernetesVersion,
+    configuration: shown?.configuration ?? memory?.configuration,
+  };
+}
+
+/** A machine as the settings want it. */
+export interface WantedMachine {
+  readonly plan: Machine;
+  readonly generation: string;
+  readonly madeWith: Readonly<Record<string, string>>;
+  /** Empty where the settings name none. */
+  readonly imageVersion: string;
+  readonly kubernetesVersion: string;
+  readonly configuration: string;
+}
+
+/** What an `up` would do to a machine that exists: no pod on it goes on undisturbed. */
+export interface MachineChange {
+  readonly machine: string;
+  readonly does: "replace" | "resize" | "upgrade" | "reconfigure" | "remove";
+  /** What it is made with, and what it would be made with. */
+  readonly why: readonly string[];
+}
+
+/** Whether a machine was made for this initialization; a missing tag says nothing. */
+export const isMadeFor = (id: string, { initialization = id }: MachineFacts): boolean =>
+  initialization === id;
+
+/** Whether a machine would be replaced; what neither Azure nor the outputs know has not changed. */
+export const isReplaced = (
+  machine: MachineFacts,
+  memory: MachineMemory | undefined,
+  id: string,
+  wanted: Pick<WantedMachine, "generation" | "imageVersion">,
+): boolean =>
+  !isMadeFor(id, machine) ||
+  (machine.generation ?? memory?.generation ?? wanted.generation) !== wanted.generation ||
+  isOfOtherImage(machine, wanted);
+
+const isOfOtherImage = (
+  { image }: MachineFacts,
+  { imageVersion }: Pick<WantedMachine, "imageVersion">,
+): boolean => imageVersion !== "" && image !== undefined && image !== imageVersion;
+
+/** What a machine's step would do to the member that it is. */
+function memberChanges(before: MemberState, wanted: WantedMachine): MachineChange[] {
+  const machine = wanted.plan.name;
+  const { kubernetesVersion } = wanted;
+  if ((before.kubernetesVersion ?? kubernetesVersion) !== kubernetesVersion) {
+    const why = [`${before.kubernetesVersion} -> ${kubernetesVersion}`];
+    return [{ machine, does: "upgrade", why }];
+  }
+  return (before.configuration ?? wanted.configuration) === wanted.configuration
+    ? []
+    : [{ machine, does: "reconfigure", why: [] }];
+}
+
+/** Why it is replaced, as far as the outputs remember what it was made with. */
+function reasons(
+  machine: MachineFacts,
+  memory: MachineMemory | undefined,
+  wanted: WantedMachine,
+): string[] {
+  const before = memory?.madeWith ?? {};
+  const parts = Object.entries(wanted.madeWith).filter(
+    ([name, value]) => before[name] !== undefined && before[name] !== value,
+  );
+  return [
+    ...parts.map(([name, value]) => `${name} ${before[name]} -> ${value}`),
+    ...(isOfOtherImage(machine, wanted)
+      ? [`imageVersion ${machine.image} -> ${wanted.imageVersion}`]
+      : []),
+  ];
+}
+
+/** The machines that this `up` creates, in place of others or not. */
+export const createdMachines = (
+  id: string,
+  wanted: readonly WantedMachine[],
+  azure: Pick<AzureState, "machines">,
+  memory: Memory | undefined,
+): Machine[] =>
+  wanted
+    .filter((one) => {
+      const machine = azure.machines.get(one.plan.name);
+      const remembered = memory?.machines[one.plan.name];
+      return machine === undefined || isReplaced(machine, remembered, id, one);
+    })
+    .map(({ plan }) => plan);
+
+/**
+ * Everything that this `up` would do to the cluster's machines, in their order; those to be removed
+ * come last. What an earlier initialization has left is no part of the cluster.
+ */
+export function machineChanges(
+  id: string,
+  wanted: readonly WantedMachine[],
+  azure: Pick<AzureState, "machines">,
+  memory: Memory | undefined,
+): MachineChange[] {
+  const machines = new Map([...azure.machines].filter(([, machine]) => isMadeFor(id, machine)));
+  const stays = new Set(wanted.map(({ plan }) => plan.name));
+  return [
+    ...wanted.flatMap((one): MachineChange[] => {
+      const { plan } = one;
+      const machine = machines.get(plan.name);
+      if (machine === undefined) return [];
+      if (isReplaced(machine, memory?.machines[plan.name], id, one)) {
+        const why = reasons(machine, memory?.machines[plan.name], one);
+        return [{ machine: plan.name, does: "replace", why }];
+      }
+      if (machine.size.toLowerCase() !== plan.size.toLowerCase()) {
+        return [{ machine: plan.name, does: "resize", why: [`${machine.size} -> ${plan.size}`] }];
+      }
+      return memberChanges(memberState(machine, memory?.machines[plan.name]), one);
+    }),
+    ...[...machines.keys()]
+      .filter((name) => !stays.has(name))
+      .map((machine): MachineChange => ({ machine, does: "remove", why: [] })),
+  ];
+}

@@ -1,0 +1,180 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import * as pulumi from "@pulumi/pulumi";
+
+import { apiName, ApiServer } from "../api-balancer";
+import { apiPort, configurationOf } from "../kubeadm";
+import { customData } from "../machine/boot";
+import { generationOf, madeWith } from "../machine/generation";
+import { runOf } from "../machine/machine";
+import { connect } from "./azure/connection";
+import { askOffers, offerProblems } from "./azure/offers";
+import { askAzure, AzureState } from "./azure/state";
+import { askGate } from "./gate";
+import { decideInitialization, Initialization } from "./initialization";
+import {
+  createdMachines,
+  machineChanges,
+  MachineMemory,
+  Memory,
+  memoryOf,
+} from "./machine-changes";
+import { findManifests, manifestsFor } from "./manifests";
+import { Settings } from "./settings/settings";
+import { Machine, machinesOf } from "./topology";
+import { upgradeProblems } from "./upgrade";
+
+/** All that is known before the first resource is registered. */
+export interface Plan {
+  readonly settings: Settings;
+  readonly subscriptionId: string;
+  readonly tenantId: string;
+  readonly azure: AzureState;
+  readonly initialization: Initialization;
+  /** The control plane that is made well before any other machine is touched. */
+  readonly firstControlPlane?: string;
+  /** What this `up` orders of each machine, by its name. */
+  readonly orders: ReadonlyMap<string, MachineMemory>;
+  /** Names of the machines that exist and stay: what only a first boot reads is not theirs. */
+  readonly kept: ReadonlySet<string>;
+  readonly controlPlanes: readonly Machine[];
+  readonly workers: readonly Machine[];
+  /** First-boot data, the same for every machine. */
+  readonly customData: string;
+  readonly apiServer: ApiServer;
+  /** Upstream's manifests by path. */
+  readonly texts: ReadonlyMap<string, string>;
+}
+
+/**
+ * Lays the settings beside the Azure state, and refuses what Azure would refuse later or what
+ * would lose the cluster: everything wrong at once, before anything is created.
+ *
+ * @throws RunError with all problems
+ */
+export async function makePlan(settings: Settings): Promise<Plan> {
+  const now = new Date().toISOString();
+  const connection = await connect(settings);
+  const [azure, offers, { memory, kubeconfig }, texts] = await Promise.all([
+    askAzure(settings, connection),
+    askOffers(settings, connection),
+    remember(),
+    findManifests(manifestsFor(settings), settings),
+  ]);
+  const api = apiName(settings, connection.subscriptionId);
+  const machines = machinesOf(settings);
+  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
+  const workers = machines.filter(({ role }) => role === "worker");
+  const data = customData(settings);
+  const wanted = machines.map((plan) => ({
+    plan,
+    generation: generationOf(plan, settings),
+    madeWith: madeWith(plan, settings),
+    imageVersion: settings.imageVersion,
+    kubernetesVersion: settings.kubernetesVersion,
+    configuration: configurationOf(settings, plan, api),
+  }));
+
+  const initialization = decideInitialization(
+    settings,
+    wanted.filter(({ plan }) => plan.role === "control-plane"),
+    azure,
+    memory,
+    now,
+  );
+  const current = memoryOf(initialization.id, memory);
+  const isSafe = initialization.exists && initialization.problems.length === 0;
+  const changes = isSafe ? machineChanges(initialization.id, wanted, azure, current) : [];
+  const created = createdMachines(initialization.id, wanted, azure, current);
+  const remade = controlPlanes
+    .filter((machine) => current?.machines[machine.name] !== undefined && created.includes(machine))
+    .map(({ name }) => name);
+  const gate = await askGate({
+    settings,
+    initialization,
+    changes,
+    controlPlanes,
+    azure,
+    memory: current,
+    kubeconfig,
+    now,
+  });
+  const problems = [
+    ...offerProblems(machines, created, azure.machines, offers, settings, connection),
+    ...initialization.problems,
+    ...(initialization.exists ? upgradeProblems(settings, azure, current, remade) : []),
+    ...gate.problems,
+  ];
+  if (problems.length > 0) {
+    throw new pulumi.RunError(
+      `stack ${pulumi.getStack()} cannot be deployed:\n  - ${problems.join("\n  - ")}`,
+    );
+  }
+  for (const { machine, does, why } of changes) {
+    const reason = why.length > 0 ? `: ${why.join(", ")}` : "";
+    void pulumi.log.info(`this change would ${does} ${machine}${reason}`);
+  }
+  for (const warning of initialization.warnings) void pulumi.log.warn(warning);
+  const kept = new Set(
+    machines.filter((machine) => !created.includes(machine)).map(({ name }) => name),
+  );
+  const orders = wanted.map((one): [string, MachineMemory] => {
+    const { generation } = one;
+    const { name } = one.plan;
+    const machine = azure.machines.get(name);
+    const remembered = current?.machines[name];
+    return [
+      name,
+      {
+        generation,
+        madeWith: one.madeWith,
+        // A machine that somebody deleted is ordered anew, whether or not Pulumi's state knows that
+        // it is gone.
+        made: (machine === undefined ? undefined : (machine.made ?? remembered?.made)) ?? now,
+        kubernetesVersion: one.kubernetesVersion,
+        configuration: one.configuration,
+        run: kept.has(name) ? runOf(machine?.bootstrap, remembered?.run, now) : now,
+      },
+    ];
+  });
+  const { subscriptionId, tenantId } = connection;
+  return {
+    settings,
+    subscriptionId,
+    tenantId,
+    azure,
+    initialization,
+    firstControlPlane: gate.first,
+    orders: new Map(orders),
+    kept,
+    controlPlanes,
+    workers,
+    customData: data,
+    apiServer: { name: api, port: apiPort },
+    texts,
+  };
+}
+
+/** A backend in files is written anew with every step, and may be read while it is. */
+const attempts = 10;
+const pauseMilliseconds = 300;
+
+/**
+ * What the last `up` that ended well left in this very stack's outputs.
+ *
+ * Asked as a function, not as a StackReference: that would copy all outputs into the state, and
+ * could not be tried again.
+ */
+async function remember(
+  attempt = 1,
+): Promise<{ readonly memory?: Memory; readonly kubeconfig?: string }> {
+  const name = `${pulumi.getOrganization()}/${pulumi.getProject()}/${pulumi.getStack()}`;
+  try {
+    const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", { name });
+    return { memory: outputs?.cluster as Memory | undefined, kubeconfig: outputs?.kubeconfig };
+  } catch (error) {
+    if (attempt === attempts) throw error;
+    await pause(pauseMilliseconds);
+    return remember(attempt + 1);
+  }
+}

@@ -1,0 +1,185 @@
+import { entry, found, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
+import type { KubeadmExtras, Taint, WorkerPool } from "./settings";
+
+/** Takes what is wrong with lists and maps, which Pulumi's schema does not type to the end. */
+type Report = Problem[];
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A number; 1 in place of what is none, so that nothing else is said about it. */
+export function readNumber(key: string, text: string, problems: Report): number {
+  const number = text === "" ? NaN : Number(text);
+  if (Number.isFinite(number)) return number;
+  problems.push({ key, is: found(text), expected: "a number", fix: toRemove(key) });
+  return 1;
+}
+
+export function readBoolean(key: string, text: string, problems: Report): boolean {
+  if (text === "true" || text === "false") return text === "true";
+  const meant = !/^(no?|f|off|false|0)$/i.test(text);
+  problems.push(wants(key, text, "true or false", meant));
+  return meant;
+}
+
+/** What `pulumi config set --path` or a stack's file has put together; else the text as it is. */
+export function readJson(text: string): unknown {
+  if (text === "") return undefined;
+  try {
+    return JSON.parse(text) ?? undefined;
+  } catch {
+    return text;
+  }
+}
+
+/** A list of texts, such as zones. */
+export function readTexts(key: string, raw: unknown, problems: Report): string[] {
+  if (!Array.isArray(raw)) {
+    const isSingle = ["string", "number", "boolean"].includes(typeof raw);
+    problems.push({
+      key,
+      is: found(raw),
+      expected: isSingle
+        ? `a list; take the value away, then add each entry: ${toSet(`${key}[0]`, String(raw))}`
+        : "a list",
+      fix: toRemove(key),
+    });
+    return [];
+  }
+  raw.forEach((item, index) => {
+    if (typeof item === "string") return;
+    const at = `${key}[${index}]`;
+    problems.push(
+      typeof item === "number" || typeof item === "boolean"
+        ? wants(at, item, "text, which Pulumi keeps with --type string", String(item))
+        : { key: at, is: found(item), expected: "text", fix: toRemove(at) },
+    );
+  });
+  return raw.map((item) => String(item ?? ""));
+}
+
+/**
+ * Text by name. `pulumi config set --path` turns "true" and "1" into other types, which are meant
+ * as text here.
+ */
+function readTextByName(key: string, raw: unknown, problems: Report): Record<string, string> {
+  if (raw === undefined) return {};
+  if (!isRecord(raw)) {
+    problems.push({ key, is: found(raw), expected: "values by name", fix: toRemove(key) });
+    return {};
+  }
+  return Object.fromEntries(
+    Object.entries(raw).flatMap(([name, value]) => {
+      if (["string", "number", "boolean"].includes(typeof value)) return [[name, String(value)]];
+      const at = entry(key, name);
+      problems.push({ key: at, is: found(value), expected: "one value", fix: toRemove(at) });
+      return [];
+    }),
+  );
+}
+
+function readTaints(key: string, raw: unknown, problems: Report): Taint[] {
+  if (raw === undefined) return [];
+  if (!Array.isArray(raw)) {
+    problems.push({
+      key,
+      is: found(raw),
+      expected: "a list of key, value and effect",
+      fix: toRemove(key),
+    });
+    return [];
+  }
+  return raw.map((item: unknown, index): Taint => {
+    const at = `${key}[${index}]`;
+    problems.push(
+      ...unknownNames(at, Object.keys(isRecord(item) ? item : {}), ["key", "value", "effect"]),
+    );
+    const { key: name = "", value, effect = "" } = readTextByName(at, item, problems);
+    return {
+      key: name,
+      ...(value === undefined ? {} : { value }),
+      effect: effect as Taint["effect"],
+    };
+  });
+}
+
+/** The worker pools, with what a pool that says nothing gets. */
+export function readPools(
+  raw: unknown,
+  defaults: Pick<WorkerPool, "size" | "zones">,
+  problems: Report,
+): WorkerPool[] {
+  const key = "workerPools";
+  if (!Array.isArray(raw)) {
+    problems.push({ key, is: found(raw), expected: "a list of pools", fix: toRemove(key) });
+    return [];
+  }
+  return raw.map((pool: unknown, index): WorkerPool => {
+    const at = `${key}[${index}]`;
+    const given = isRecord(pool) ? pool : {};
+    const known = ["name", "count", "size", "zones", "labels", "taints", "maxUnavailable"];
+    problems.push(...unknownNames(at, Object.keys(given), known));
+    const name = given.name;
+    if (typeof name !== "string") {
+      const better = index === 0 ? "workers" : `pool-${index + 1}`;
+      problems.push(
+        wants(`${at}.name`, name, "a name, after which its machines are called", better),
+      );
+    }
+    const { count } = given;
+    if (typeof count !== "number") {
+      problems.push(wants(`${at}.count`, count, "how many machines the pool has", 2));
+    }
+    const size = given.size ?? defaults.size;
+    if (typeof size !== "string") {
+      problems.push(wants(`${at}.size`, size, "the name of a VM size", defaults.size));
+    }
+    return {
+      name: String(name),
+      count: Number(count),
+      size: String(size),
+      zones:
+        given.zones === undefined
+          ? defaults.zones
+          : readTexts(`${at}.zones`, given.zones, problems),
+      labels: readTextByName(`${at}.labels`, given.labels, problems),
+      taints: readTaints(`${at}.taints`, given.taints, problems),
+      maxUnavailable: given.maxUnavailable === undefined ? 1 : Number(given.maxUnavailable),
+    };
+  });
+}
+
+/** What an operator adds to kube-proxy's configuration. */
+export function readKubeProxy(raw: unknown = {}, problems: Report): Record<string, unknown> {
+  if (isRecord(raw)) return raw;
+  const key = "kubeProxy";
+  problems.push({ key, is: found(raw), expected: "values by name", fix: toRemove(key) });
+  return {};
+}
+
+/** What an operator adds to kubeadm's configuration. */
+export function readKubeadm(raw: unknown, problems: Report): KubeadmExtras {
+  if (raw !== undefined && !isRecord(raw)) {
+    const key = "kubeadm";
+    problems.push({ key, is: found(raw), expected: "values by name", fix: toRemove(key) });
+  }
+  const given = isRecord(raw) ? raw : {};
+  const read = (name: string): Record<string, string> =>
+    readTextByName(`kubeadm.${name}`, given[name], problems);
+  const extras: KubeadmExtras = {
+    apiServerExtraArgs: read("apiServerExtraArgs"),
+    controllerManagerExtraArgs: read("controllerManagerExtraArgs"),
+    schedulerExtraArgs: read("schedulerExtraArgs"),
+    etcdExtraArgs: read("etcdExtraArgs"),
+    kubeletExtraArgs: read("kubeletExtraArgs"),
+    ignorePreflightErrors: readTexts(
+      "kubeadm.ignorePreflightErrors",
+      given["ignorePreflightErrors"] ?? [],
+      problems,
+    ),
+    timeouts: read("timeouts"),
+    patches: read("patches"),
+  };
+  problems.push(...unknownNames("kubeadm", Object.keys(given), Object.keys(extras)));
+  return extras;
+}

@@ -1,0 +1,125 @@
+import { parseAllDocuments } from "yaml";
+
+import { isDuration } from "../times";
+import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "../problem";
+import { isRecord } from "../read";
+import type { KubeadmExtras } from "../settings";
+import { knownArguments } from "./known-arguments";
+import { closedToProbe, Component, ownedArguments } from "./owned-arguments";
+
+/** Fields of v1beta4's Timeouts. */
+const timeoutNames = [
+  "controlPlaneComponentHealthCheck",
+  "kubeletHealthCheck",
+  "kubernetesAPICall",
+  "etcdAPICall",
+  "tlsBootstrap",
+  "discovery",
+  "upgradeManifests",
+];
+
+const patchTargets = [
+  "etcd",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+  "kubeletconfiguration",
+  "corednsdeployment",
+];
+
+/** kubeadm only warns about a file of another name, and the patch would silently be missing. */
+const patchName = new RegExp(
+  `^(${patchTargets.join("|")})[A-Za-z0-9_-]*(\\+(strategic|merge|json))?\\.(yaml|json)$`,
+);
+
+function argumentProblems(
+  component: Component,
+  extra: Readonly<Record<string, string>>,
+): Problem[] {
+  return Object.entries(extra).flatMap(([name, value]) => {
+    const key = entry(`kubeadm.${component}`, name);
+    const refused = (is: string, expected: string): Problem[] => [
+      { key, is, expected, fix: toRemove(key) },
+    ];
+    if (!/^[a-z0-9][a-z0-9.-]*$/.test(name)) {
+      return refused(
+        "is not the name of an argument",
+        "lower-case letters, digits and -, without the dashes in front",
+      );
+    }
+    const known = knownArguments(component);
+    if (known !== undefined && !known.includes(name)) {
+      return refused(
+        "is no argument of that component",
+        `one that its --help lists; did you mean ${nearest(name, known)}?`,
+      );
+    }
+    const owner = ownedArguments[component][name];
+    if (owner !== undefined) {
+      return refused(
+        "is not yours to set",
+        `it left out, since all parts of a cluster have to agree on it: ${owner}`,
+      );
+    }
+    if (component === "apiServerExtraArgs" && closedToProbe[name]?.test(value)) {
+      return refused(
+        found(value),
+        "another value, since the balancer's probe is anonymous and speaks TLS 1.2, and would find no API",
+      );
+    }
+    return [];
+  });
+}
+
+function patchProblems(file: string, text: string): Problem[] {
+  const at = entry("kubeadm.patches", file);
+  if (!patchName.test(file)) {
+    return [
+      {
+        key: at,
+        is: "is not a name that kubeadm takes a patch from",
+        expected:
+          "target, suffix, +type and .yaml or .json, with one of the targets " +
+          `${patchTargets.join(", ")} (the nearest is ` +
+          `${nearest(file.split(/[+.]/)[0] ?? "", patchTargets)})`,
+        fix: toRemove(at),
+      },
+    ];
+  }
+  const documents = parseAllDocuments(text);
+  const contents = documents.map((document) => document.toJS() as unknown);
+  const isList = file.includes("+json.");
+  const isValid =
+    documents.every(({ errors }) => errors.length === 0) &&
+    contents.length > 0 &&
+    contents.every((content) => (isList ? Array.isArray(content) : isRecord(content)));
+  if (isValid) return [];
+  return [
+    {
+      key: at,
+      is: found(text),
+      expected: isList ? "a list of JSON patch operations" : "an object in YAML or JSON",
+      fix: toSet(at, isList ? "[]" : "{}"),
+    },
+  ];
+}
+
+/** What is wrong with what an operator adds to kubeadm's configuration. */
+export const kubeadmProblems = (kubeadm: KubeadmExtras): Problem[] => [
+  ...(
+    [
+      "apiServerExtraArgs",
+      "controllerManagerExtraArgs",
+      "schedulerExtraArgs",
+      "etcdExtraArgs",
+      "kubeletExtraArgs",
+    ] as const
+  ).flatMap((name) => argumentProblems(name, kubeadm[name])),
+  ...unknownNames("kubeadm.timeouts", Object.keys(kubeadm.timeouts), timeoutNames),
+  ...Object.entries(kubeadm.timeouts)
+    .filter(([name, text]) => timeoutNames.includes(name) && !isDuration(text))
+    .map(([name, text]) =>
+      wants(`kubeadm.timeouts.${name}`, text, "a duration such as 10m0s or 90s", "10m0s"),
+    ),
+  ...Object.entries(kubeadm.patches).flatMap(([file, text]) => patchProblems(file, text)),
+];

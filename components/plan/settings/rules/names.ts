@@ -1,0 +1,126 @@
+import { parseRange } from "./ranges";
+import { found, Problem, toRemove, wants } from "../problem";
+import type { Settings } from "../settings";
+
+/**
+ * Regions without availability zones, and a neighbour that has them. Others are asked for at deploy
+ * time.
+ */
+const zonelessRegions: Readonly<Record<string, string>> = {
+  australiacentral: "australiaeast",
+  australiacentral2: "australiaeast",
+  australiasoutheast: "australiaeast",
+  brazilsoutheast: "brazilsouth",
+  canadaeast: "canadacentral",
+  francesouth: "francecentral",
+  germanynorth: "germanywestcentral",
+  jioindiacentral: "centralindia",
+  jioindiawest: "centralindia",
+  koreasouth: "koreacentral",
+  norwaywest: "norwayeast",
+  southafricawest: "southafricanorth",
+  southindia: "centralindia",
+  switzerlandwest: "switzerlandnorth",
+  uaecentral: "uaenorth",
+  ukwest: "uksouth",
+  westindia: "centralindia",
+  westus: "westus2",
+};
+
+/** Azure refuses the first group, and Ubuntu has the second already. */
+const takenUserNames = new Set(
+  (
+    "1 123 a actuser adm admin admin1 admin2 administrator aspnet backup console david guest " +
+    "john owner root server sql support support_388945a0 sys test test1 test2 test3 user user1 user2 " +
+    "user3 user4 user5 " +
+    "_apt bin daemon games irc list lp mail man messagebus news nobody proxy sshd sync syslog " +
+    "uucp www-data"
+  ).split(" "),
+);
+
+/** Azure wants 3 characters of an identity; the cloud provider adopts a balancer `…-internal`. */
+function clusterNameProblems({ clusterName }: Settings): Problem[] {
+  const wrong = (expected: string): Problem[] => [
+    wants("clusterName", clusterName, expected, "zoned-dev"),
+  ];
+  if (!/^[a-z]([a-z0-9-]{1,38}[a-z0-9])$/.test(clusterName)) {
+    return wrong(
+      "3 to 40 lower-case letters, digits and -, from a letter to a letter or digit, " +
+        "since machines, nodes and a DNS name start with it",
+    );
+  }
+  if (clusterName.endsWith("-internal")) {
+    return wrong("another ending than -internal, which the cloud provider gives its own balancers");
+  }
+  if (/microsoft|windows|^login|^xbox/.test(clusterName)) {
+    return wrong("a name without microsoft, windows, login or xbox, which Azure keeps for itself");
+  }
+  return [];
+}
+
+function locationProblems({ location }: Settings): Problem[] {
+  if (!/^[a-z]+[a-z0-9]*$/.test(location)) {
+    const plain = location.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+    const better = /^[a-z]/.test(plain) ? plain : "westeurope";
+    return [wants("location", location, "the short name of an Azure region", better)];
+  }
+  const neighbour = zonelessRegions[location];
+  if (neighbour === undefined) return [];
+  return [wants("location", location, "a region with availability zones", neighbour)];
+}
+
+function zoneProblems({ zones }: Settings): Problem[] {
+  if (zones.length === 0) {
+    return [wants("zones[0]", undefined, "at least one availability zone", "1")];
+  }
+  return zones.flatMap((zone, index) => {
+    const at = `zones[${index}]`;
+    const free = ["1", "2", "3"].find((other) => !zones.includes(other));
+    if (!["1", "2", "3"].includes(zone)) {
+      return wants(at, zone, "1, 2 or 3, as Azure numbers a region's zones", free ?? "1");
+    }
+    if (zones.indexOf(zone) === index) return [];
+    return { key: at, is: found(zone), expected: "no zone twice", fix: toRemove(at) };
+  });
+}
+
+function loginProblems({ adminUsername }: Settings): Problem[] {
+  if (/^[a-z_][a-z0-9_-]{0,31}$/.test(adminUsername) && !takenUserNames.has(adminUsername))
+    return [];
+  return [
+    wants(
+      "adminUsername",
+      adminUsername,
+      "a name that Linux takes (32 lower-case letters, digits, _ and - at most) and " +
+        "that neither Azure nor Ubuntu has taken",
+      "azureuser",
+    ),
+  ];
+}
+
+function sanProblems({ apiExtraSans }: Settings): Problem[] {
+  const label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+  const name = new RegExp(`^(?=.{1,253}$)(\\*\\.)?${label}(\\.${label})*$`);
+  // No domain of the highest level is a number: what ends in one is meant for an address.
+  const isSound = (san: string) =>
+    /(^|\.)\d+$/.test(san) ? parseRange(`${san}/32`) !== undefined : name.test(san);
+  return apiExtraSans.flatMap((san, index) =>
+    isSound(san)
+      ? []
+      : {
+          key: `apiExtraSans[${index}]`,
+          is: found(san),
+          expected: "a DNS name or an IPv4 address, without scheme or port",
+          fix: toRemove(`apiExtraSans[${index}]`),
+        },
+  );
+}
+
+/** What is wrong with what Azure, Linux or DNS must know by its name. */
+export const nameProblems = (settings: Settings): Problem[] => [
+  ...clusterNameProblems(settings),
+  ...locationProblems(settings),
+  ...zoneProblems(settings),
+  ...loginProblems(settings),
+  ...sanProblems(settings),
+];

@@ -1,0 +1,61 @@
+import type { KubeadmExtras } from "../settings";
+
+export type Component = Extract<keyof KubeadmExtras, `${string}ExtraArgs`>;
+
+const kubeadm = "kubeadm sets it, by what this program tells it";
+
+/** Arguments that the cluster's parts agree on: who sets each of them in the operator's place. */
+export const ownedArguments: Readonly<Record<Component, Readonly<Record<string, string>>>> = {
+  apiServerExtraArgs: {
+    ...by(
+      kubeadm,
+      "advertise-address allow-privileged bind-address client-ca-file enable-bootstrap-token-auth etcd-cafile " +
+        "etcd-certfile etcd-keyfile etcd-servers kubelet-client-certificate kubelet-client-key proxy-client-cert-file " +
+        "proxy-client-key-file requestheader-client-ca-file secure-port service-account-key-file " +
+        "service-account-signing-key-file tls-cert-file tls-private-key-file",
+    ),
+    "service-cluster-ip-range": "set serviceCidr",
+  },
+  controllerManagerExtraArgs: {
+    ...by(
+      kubeadm,
+      "allocate-node-cidrs authentication-kubeconfig authorization-kubeconfig client-ca-file cloud-provider " +
+        "cluster-signing-cert-file cluster-signing-key-file kubeconfig leader-elect node-cidr-mask-size " +
+        "node-cidr-mask-size-ipv4 requestheader-client-ca-file root-ca-file service-account-private-key-file " +
+        "use-service-account-credentials",
+    ),
+    "cluster-cidr": "set podCidr",
+    "cluster-name": "set clusterName",
+    "service-cluster-ip-range": "set serviceCidr",
+  },
+  schedulerExtraArgs: by(
+    kubeadm,
+    "authentication-kubeconfig authorization-kubeconfig kubeconfig leader-elect",
+  ),
+  etcdExtraArgs: by(
+    kubeadm,
+    "advertise-client-urls cert-file client-cert-auth data-dir force-new-cluster initial-advertise-peer-urls " +
+      "initial-cluster initial-cluster-state initial-cluster-token key-file listen-client-urls listen-peer-urls name " +
+      "peer-cert-file peer-client-cert-auth peer-key-file peer-trusted-ca-file trusted-ca-file",
+  ),
+  kubeletExtraArgs: {
+    ...by(
+      kubeadm,
+      "bootstrap-kubeconfig cert-dir cloud-provider config container-runtime-endpoint hostname-override kubeconfig node-ip",
+    ),
+    "register-with-taints": "set taints of a pool in workerPools, or schedulableControlPlanes",
+  },
+};
+
+function by(who: string, names: string): Record<string, string> {
+  return Object.fromEntries(names.split(" ").map((name) => [name, who]));
+}
+
+/**
+ * Values that take the API out of its balancer, whose probe is anonymous and speaks TLS 1.2 at
+ * most.
+ */
+export const closedToProbe: Readonly<Record<string, RegExp>> = {
+  "anonymous-auth": /^(false|f|0)$/i,
+  "tls-min-version": /^VersionTLS13$/,
+};

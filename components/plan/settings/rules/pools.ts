@@ -1,0 +1,139 @@
+import { entry, found, Problem, toRemove, wants } from "../problem";
+import type { Settings, Taint } from "../settings";
+
+const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+const labelName = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+const labelPrefix =
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
+const labelValue = /^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/;
+
+const isQualified = (key: string): boolean => {
+  const [name = "", prefix, ...rest] = key.split("/").reverse();
+  return (
+    labelName.test(name) && rest.length === 0 && (prefix === undefined || labelPrefix.test(prefix))
+  );
+};
+
+/** Kubernetes keeps its own domains for itself, except where an operator is meant to write. */
+const isKept = (key: string): boolean => {
+  const prefix = key.includes("/") ? key.slice(0, key.indexOf("/")) : "";
+  return (
+    /(^|\.)(kubernetes|k8s)\.io$/.test(prefix) &&
+    !/(^|\.)(node-role|node-restriction)\.kubernetes\.io$/.test(prefix) &&
+    key !== "node.kubernetes.io/exclude-from-external-load-balancers"
+  );
+};
+
+function keyAndValue(at: string, key: string, value: string, remove: string): Problem[] {
+  const problem = (is: string, expected: string): Problem => ({
+    key: at,
+    is,
+    expected,
+    fix: toRemove(remove),
+  });
+  return [
+    ...(isQualified(key)
+      ? []
+      : [
+          problem(
+            `has the key ${JSON.stringify(key)}`,
+            "letters, digits, - _ and . (63 at most), perhaps with a domain and a slash before",
+          ),
+        ]),
+    ...(isKept(key)
+      ? [
+          problem(
+            `has the key ${key}`,
+            "a domain of your own, since Kubernetes keeps kubernetes.io and k8s.io " +
+              "(but node-role.kubernetes.io)",
+          ),
+        ]
+      : []),
+    ...(labelValue.test(value)
+      ? []
+      : [
+          problem(
+            `has the value ${JSON.stringify(value)}`,
+            "63 letters, digits, - _ and . at most, with a letter or digit at both ends",
+          ),
+        ]),
+  ];
+}
+
+function taintProblems(at: string, taints: readonly Taint[]): Problem[] {
+  return taints.flatMap(({ key, value, effect }, index) => {
+    const place = `${at}.taints[${index}]`;
+    const twice = taints.findIndex((other) => other.key === key && other.effect === effect) < index;
+    return [
+      ...keyAndValue(place, key, value ?? "", place),
+      ...(effects.includes(effect)
+        ? []
+        : [wants(`${place}.effect`, effect, `one of ${effects.join(", ")}`, "NoSchedule")]),
+      ...(twice
+        ? [
+            {
+              key: place,
+              is: `repeats ${key} with ${effect}`,
+              expected: "each key once per effect, as the kubelet registers them",
+              fix: toRemove(place),
+            },
+          ]
+        : []),
+    ];
+  });
+}
+
+/**
+ * What is wrong with the worker pools. Whether they fit their subnets is checked with the ranges.
+ */
+export function poolProblems({ workerPools, zones }: Settings): Problem[] {
+  return workerPools.flatMap((pool, index) => {
+    const at = `workerPools[${index}]`;
+    const rename = (expected: string): Problem =>
+      wants(`${at}.name`, pool.name, expected, `pool-${index + 1}`);
+    const known = new Set(pool.zones.filter((zone) => zones.includes(zone)));
+    const sameZones = String(pool.zones) === String(zones);
+    return [
+      ...(/^[a-z]([a-z0-9-]{0,14}[a-z0-9])?$/.test(pool.name)
+        ? []
+        : [
+            rename(
+              "up to 16 lower-case letters, digits and -, since machines and nodes " +
+                "are named after it",
+            ),
+          ]),
+      ...(pool.name === "cp" ? [rename("another name than cp, which control planes have")] : []),
+      ...(workerPools.findIndex(({ name }) => name === pool.name) < index
+        ? [rename("a name of its own")]
+        : []),
+      ...(Number.isInteger(pool.count) && pool.count >= 0
+        ? []
+        : [wants(`${at}.count`, pool.count, "a whole number of machines, 0 or more", 2)]),
+      ...(Number.isInteger(pool.maxUnavailable) && pool.maxUnavailable >= 1
+        ? []
+        : [
+            wants(
+              `${at}.maxUnavailable`,
+              pool.maxUnavailable,
+              "how many of the pool's machines may change at a time, 1 or more",
+              1,
+            ),
+          ]),
+      ...(sameZones || (known.size > 0 && known.size === pool.zones.length)
+        ? []
+        : [
+            {
+              key: `${at}.zones`,
+              is: found(pool.zones),
+              expected: `some of this cluster's zones ${zones.join(", ")}, none twice`,
+              fix: toRemove(`${at}.zones`),
+            },
+          ]),
+      ...Object.entries(pool.labels).flatMap(([key, value]) =>
+        keyAndValue(`${at}.labels`, key, value, entry(`${at}.labels`, key)),
+      ),
+      ...taintProblems(at, pool.taints),
+    ];
+  });
+}

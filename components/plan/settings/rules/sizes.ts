@@ -1,0 +1,68 @@
+import { Problem, wants } from "../problem";
+import type { Settings } from "../settings";
+
+/**
+ * What Azure's naming of sizes says: Standard_E4-2ds_v5 is family E, 4 processors of which 2 are
+ * used, features ds.
+ */
+const shape = /^Standard_([A-Z]+)(\d+)(?:-(\d+))?([a-z]*)((?:_[A-Za-z0-9]+)*)$/;
+
+const fallback = "Standard_D2s_v5";
+
+interface Need {
+  readonly key: string;
+  readonly size: string;
+  readonly controlPlane: boolean;
+}
+
+function problemsOf(
+  { key, size, controlPlane }: Need,
+  osDiskSku: Settings["osDiskSku"],
+): Problem[] {
+  const refused = (expected: string, better = fallback): Problem[] => [
+    wants(key, size, expected, better),
+  ];
+  const parts = shape.exec(size);
+  if (parts === null) {
+    return refused(
+      "the name of a VM size such as Standard_D2s_v5, as `az vm list-sizes` prints it",
+    );
+  }
+  const [, family = "", processors = "", used = processors, features = "", rest = ""] = parts;
+  const named = (better: string): string =>
+    size.slice(0, size.length - (features + rest).length) + better + rest;
+  if (features.includes("p")) {
+    return refused(
+      "a size with x64 processors, since the machines' image is x64 (a p after the " +
+        "number means Arm)",
+      named(features.replace("p", "")),
+    );
+  }
+  if (osDiskSku === "Premium_LRS" && !features.includes("s") && !family.endsWith("S")) {
+    return refused(
+      "a size that takes the Premium disks of osDiskSku (an s after the number), or " +
+        "osDiskSku StandardSSD_LRS",
+      /^[DEF]$/.test(family) ? named(`${features}s`) : fallback,
+    );
+  }
+  if (controlPlane && (Number(used) < 2 || features.includes("t"))) {
+    return refused(
+      "at least 2 processors and 1700 MB, without which kubeadm refuses a control plane",
+    );
+  }
+  return [];
+}
+
+/**
+ * What is wrong with the machines' sizes, as far as their names tell. Azure is asked the rest
+ * before anything is made.
+ */
+export const sizeProblems = (settings: Settings): Problem[] =>
+  [
+    { key: "controlPlaneSize", size: settings.controlPlaneSize, controlPlane: true },
+    ...settings.workerPools.map(({ size }, index) => ({
+      key: `workerPools[${index}].size`,
+      size,
+      controlPlane: false,
+    })),
+  ].flatMap((need) => problemsOf(need, settings.osDiskSku));

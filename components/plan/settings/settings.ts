@@ -1,0 +1,91 @@
+import type * as pulumi from "@pulumi/pulumi";
+
+/** A taint as the kubelet registers it. */
+export interface Taint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
+}
+
+/** Workers that are alike. */
+export interface WorkerPool {
+  /** Machines are called `<clusterName>-<name>-1` and so on. */
+  readonly name: string;
+  readonly count: number;
+  readonly size: string;
+  /** Dealt out in turn from the second, since control planes start at the first. */
+  readonly zones: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+  /**
+   * How many of the pool's living machines change at a time.
+   *
+   * @default 1
+   */
+  readonly maxUnavailable: number;
+}
+
+/** What an operator adds to kubeadm's configuration; all empty unless set. */
+export interface KubeadmExtras {
+  readonly apiServerExtraArgs: Readonly<Record<string, string>>;
+  readonly controllerManagerExtraArgs: Readonly<Record<string, string>>;
+  readonly schedulerExtraArgs: Readonly<Record<string, string>>;
+  readonly etcdExtraArgs: Readonly<Record<string, string>>;
+  readonly kubeletExtraArgs: Readonly<Record<string, string>>;
+  /** Names of kubeadm's checks that only warn then, such as `NumCPU`. */
+  readonly ignorePreflightErrors: readonly string[];
+  /** Fields of v1beta4's Timeouts, such as `controlPlaneComponentHealthCheck: 10m0s`. */
+  readonly timeouts: Readonly<Record<string, string>>;
+  /** Text of each patch by file name, which kubeadm reads as `target[suffix][+type].extension`. */
+  readonly patches: Readonly<Record<string, string>>;
+}
+
+/** This stack's settings. Pulumi.yaml explains each under the same name. */
+export interface Settings {
+  readonly clusterName: string;
+  readonly location: string;
+  readonly zones: readonly string[];
+  readonly networkCidr: string;
+  readonly podCidr: string;
+  readonly serviceCidr: string;
+  readonly egress: "zonal" | "single";
+  readonly apiAccessCidrs: readonly string[];
+  readonly sshAccessCidrs: readonly string[];
+  readonly apiExtraSans: readonly string[];
+  readonly adminUsername: string;
+  readonly sshPublicKey: string;
+  /** Empty for the default, which replaces no machine when it changes. */
+  readonly imageVersion: string;
+  readonly kubernetesVersion: string;
+  readonly controlPlaneCount: number;
+  readonly controlPlaneSize: string;
+  readonly schedulableControlPlanes: boolean;
+  readonly workerPools: readonly WorkerPool[];
+  readonly osDiskSku: "Premium_LRS" | "StandardSSD_LRS";
+  readonly osDiskSizeGb: number;
+  readonly containerRuntime: "docker" | "cri-dockerd" | "containerd";
+  readonly proxyMode: "ipvs" | "nftables" | "iptables";
+  readonly proxyScheduler: string;
+  /** Fields of KubeProxyConfiguration besides the program's own; empty unless set. */
+  readonly kubeProxy: Readonly<Record<string, unknown>>;
+  readonly cni: "canal" | "flannel" | "none";
+  readonly cloudProvider: boolean;
+  readonly diskDriver: boolean;
+  readonly storageClasses: boolean;
+  /** Given when there is no managed identity to use. */
+  readonly servicePrincipal?: {
+    readonly clientId: string;
+    readonly clientSecret: pulumi.Output<string>;
+  };
+  readonly kubeadm: KubeadmExtras;
+  /** Empty for the official sources. */
+  readonly mirror: string;
+  readonly resourceManagerEndpoint: string;
+  readonly protect: boolean;
+  /** Minutes that pods and their budgets may hold a machine that is to go. */
+  readonly drainMinutes: number;
+  /** The initialization whose cluster may be lost; empty for none. */
+  readonly reinitialize: string;
+  /** As in times.ts; empty for never. */
+  readonly skipHealthCheckUntil: string;
+}

@@ -1,0 +1,60 @@
+import { statSync } from "node:fs";
+import { isAbsolute } from "node:path";
+
+import { found, Problem, toSet, wants } from "./problem";
+import type { Settings } from "./settings";
+
+const url = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined);
+
+/** What apt, curl and containerd read alike, and what a shell leaves alone. */
+const written = /^https?:\/\/[\w.~:[\]-]+(\/[\w.~%+@:=/-]*)?$/i;
+
+const isFolder = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+function mirrorProblems({ mirror }: Settings): Problem[] {
+  if (mirror === "") return [];
+  const fix = toSet("mirror", "");
+  const address = url(mirror);
+  if (address?.username || address?.password) {
+    return [
+      {
+        key: "mirror",
+        is: "holds a user's name or password",
+        expected: "an address without one, since it is written on every machine",
+        fix,
+      },
+    ];
+  }
+  if (address !== undefined && written.test(mirror)) return [];
+  if (isAbsolute(mirror) && isFolder(mirror)) return [];
+  return [
+    {
+      key: "mirror",
+      is: found(mirror),
+      expected:
+        "an address with http:// or https:// and no spaces or signs that need quoting, an absolute path of a folder that exists, or nothing",
+      fix,
+    },
+  ];
+}
+
+function endpointProblems({ resourceManagerEndpoint }: Settings): Problem[] {
+  const address = url(resourceManagerEndpoint);
+  const loopback = ["localhost", "127.0.0.1", "[::1]"].includes(address?.hostname ?? "");
+  if (address?.protocol === "https:" || (address?.protocol === "http:" && loopback)) return [];
+  return [
+    wants(
+      "resourceManagerEndpoint",
+      resourceManagerEndpoint,
+      "an https:// address, since the access token travels there (http:// only on this machine)",
+      "https://management.azure.com",
+    ),
+  ];
+}
+
+/** What is wrong with the addresses that things are fetched from and asked at. */
+export const sourceProblems = (settings: Settings): Problem[] => [
+  ...mirrorProblems(settings),
+  ...endpointProblems(settings),
+];

@@ -1,0 +1,16 @@
+/** Whether Kubernetes reads this as a time, such as 90s or 1h30m. */
+export const isDuration = (text: string): boolean => /^(\d+(\.\d+)?(h|m|s|ms))+$/.test(text);
+
+/**
+ * An ISO 8601 time in its basic format and in UTC, such as 20261123T174128Z: YAML reads it as text
+ * and not as a date.
+ */
+export const compactTime = (time: string | number): string =>
+  new Date(time).toISOString().replace(/[-:]|\.\d+/g, "");
+
+/** Milliseconds since 1970; NaN for anything else. */
+export function parseCompactTime(text: string): number {
+  const [, year, month, day, hour, minute, second] =
+    /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text) ?? [];
+  return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+}

@@ -1,0 +1,31 @@
+/** What a stack's outputs say that its cluster has. */
+export interface Expected {
+  readonly machines: readonly {
+    readonly name: string;
+    readonly role: string;
+    /** Such as southeastasia-1. */
+    readonly zone: string;
+  }[];
+  /** Missing until an `up` has ended well. */
+  readonly kubernetesVersion?: string;
+}
+
+export interface Problem {
+  /** The machine that it is about, where it is about one. */
+  readonly machine?: string;
+  readonly saw: string;
+  readonly fix: string;
+}
+
+export interface Check {
+  readonly name: string;
+  /** What was seen. */
+  readonly saw: string;
+  /** None when the check has passed. */
+  readonly problems: readonly Problem[];
+  /** Why it could not be asked; it has neither passed nor failed then. */
+  readonly notAsked?: string;
+}
+
+export const controlPlanesOf = ({ machines }: Expected): string[] =>
+  machines.filter(({ role }) => role === "control-plane").map(({ name }) => name);

@@ -1,0 +1,70 @@
+import { KubernetesApi, KubernetesObject } from "../components/kubernetes-api";
+import { askMachines, Machines, tryWrite } from "../components/plan/cluster-health";
+
+/** A DaemonSet or Deployment. */
+export interface Workload extends Pick<KubernetesObject, "metadata"> {
+  readonly spec?: { readonly replicas?: number };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly desiredNumberScheduled?: number;
+    readonly updatedNumberScheduled?: number;
+    readonly numberReady?: number;
+    readonly updatedReplicas?: number;
+    readonly readyReplicas?: number;
+  };
+}
+
+/** All that the API says of a cluster, at one moment. */
+export interface Facts extends Machines {
+  /** The API server's time. */
+  readonly now: number;
+  /** Of the API server that answered, such as v1.36.3. */
+  readonly version: string;
+  /** Why etcd took no write; undefined when it took one. */
+  readonly writeError: string | undefined;
+  /** Size of etcd's database; undefined where the API server does not say it. */
+  readonly storageBytes: number | undefined;
+  readonly daemonSets: readonly Workload[];
+  readonly deployments: readonly Workload[];
+  readonly dnsPods: readonly KubernetesObject[];
+  /** Of every namespace. */
+  readonly pendingPods: readonly KubernetesObject[];
+}
+
+/** @throws Error, or NoAnswer, when the API is not ready or refuses to say something of this */
+export async function askFacts(api: KubernetesApi): Promise<Facts> {
+  await api.get("/readyz");
+  const writeError = await tryWrite(api).then(
+    () => undefined,
+    ({ message }: Error) => message,
+  );
+  const [machines, version, metrics, daemonSets, deployments, dnsPods, pendingPods] =
+    await Promise.all([
+      askMachines(api),
+      api.get("/version"),
+      api.get("/metrics"),
+      api.list<Workload>("/apis/apps/v1/daemonsets"),
+      api.list<Workload>("/apis/apps/v1/deployments"),
+      api.list("/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns"),
+      api.list("/api/v1/pods?fieldSelector=status.phase%3DPending"),
+    ]);
+  return {
+    ...machines,
+    now: api.now,
+    version: (JSON.parse(version) as { gitVersion: string }).gitVersion,
+    writeError,
+    storageBytes: storageBytesIn(metrics),
+    daemonSets,
+    deployments,
+    dnsPods,
+    pendingPods,
+  };
+}
+
+/** The largest, where events have an etcd of their own. */
+function storageBytesIn(metrics: string): number | undefined {
+  const sizes = [...metrics.matchAll(/^apiserver_storage_size_bytes\{.*\} (\S+)$/gm)].map(
+    ([, size]) => Number(size),
+  );
+  return sizes.length === 0 ? undefined : Math.max(...sizes);
+}

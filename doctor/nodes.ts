@@ -1,0 +1,148 @@
+import { upgradeCordon } from "../components/machine/bootstrap";
+import { drainMark } from "../components/machine/drain";
+import { named, nodeProblems } from "../components/plan/cluster-health";
+import { type Check, controlPlanesOf, type Expected } from "./check";
+import type { Facts } from "./facts";
+
+export function nodes(expected: Expected, facts: Facts): Check {
+  const names = expected.machines.map(({ name }) => name);
+  const strangers = facts.nodes.filter(({ metadata }) => !names.includes(metadata.name));
+  return {
+    name: "Nodes",
+    saw: `${names.length} machines, each with a Ready Node and a kubelet that renews its lease`,
+    problems: [
+      ...names.flatMap((machine) =>
+        nodeProblems(machine, facts, facts.now).map((saw) => ({
+          machine,
+          saw,
+          fix:
+            named(facts.nodes, machine) === undefined
+              ? `see if Azure still has the machine; pulumi up --refresh creates it again`
+              : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
+        })),
+      ),
+      ...strangers.map(({ metadata: { name } }) => ({
+        saw: `Node ${name} is no machine of this stack`,
+        fix: `kubectl delete node ${name}, if its machine is gone`,
+      })),
+    ],
+  };
+}
+
+type Version = readonly [major: number, minor: number, patch: number];
+
+function parseVersion(text: string | undefined): Version | undefined {
+  const [, ...parts] = /v(\d+)\.(\d+)\.(\d+)/.exec(text ?? "") ?? [];
+  return parts.length === 3 ? (parts.map(Number) as unknown as Version) : undefined;
+}
+
+const difference = (a: Version, b: Version): number => a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+const spoken = (version: Version): string => `v${version.join(".")}`;
+
+export function versions(expected: Expected, facts: Facts): Check {
+  const answering = parseVersion(facts.version);
+  const servers = controlPlanesOf(expected).flatMap((machine) => {
+    const pod = named(facts.pods, `kube-apiserver-${machine}`);
+    const version = parseVersion(pod?.spec?.containers?.[0]?.image) ?? answering;
+    return pod === undefined || version === undefined
+      ? []
+      : [{ machine, what: "kube-apiserver", version }];
+  });
+  const kubelets = facts.nodes.flatMap(({ metadata: { name: machine }, status }) => {
+    const version = parseVersion(status?.nodeInfo?.kubeletVersion);
+    return version === undefined ? [] : [{ machine, what: "kubelet", version }];
+  });
+  const all = [...servers, ...kubelets].sort((a, b) => difference(a.version, b.version));
+  const oldest = [...servers].sort((a, b) => difference(a.version, b.version))[0];
+  const newer = kubelets.filter(({ version }) => oldest && difference(version, oldest.version) > 0);
+  const byVersion = new Map<string, typeof all>();
+  for (const one of all) {
+    const version = spoken(one.version);
+    byVersion.set(version, [...(byVersion.get(version) ?? []), one]);
+  }
+  const said = [...byVersion]
+    .map(([version, ones]) =>
+      byVersion.size === 1
+        ? version
+        : `${version} (${ones.map(({ what, machine }) => `${what} of ${machine}`).join(", ")})`,
+    )
+    .join(", ");
+  const span = all.length === 0 ? 0 : all.at(-1)!.version[1] - all[0]!.version[1];
+  const planned = expected.kubernetesVersion && `v${expected.kubernetesVersion}`;
+  return {
+    name: "versions",
+    saw: `API servers and kubelets are ${said}`,
+    problems: [
+      ...newer.map(({ machine, version }) => ({
+        machine,
+        saw: `its kubelet, ${spoken(version)}, is newer than the API server ${spoken(oldest!.version)} of ${oldest!.machine}, which Kubernetes does not support`,
+        fix: "upgrade all control planes first: pulumi up",
+      })),
+      ...(span > 1
+        ? [
+            {
+              saw: `more than one minor version lies between the oldest and the newest: ${said}`,
+              fix: "replace the machines that are behind: pulumi up",
+            },
+          ]
+        : []),
+      ...(byVersion.size > 1
+        ? [
+            {
+              saw: `an upgrade has not finished: ${said}`,
+              fix: "pulumi up continues it",
+            },
+          ]
+        : []),
+      ...(byVersion.size === 1 && planned && !byVersion.has(planned)
+        ? [
+            {
+              saw: `the cluster runs ${said}, and the last pulumi up that ended well had ${planned}`,
+              fix: "pulumi up",
+            },
+          ]
+        : []),
+    ],
+  };
+}
+
+export function cordons({ nodes }: Facts): Check {
+  const cordoned = nodes.filter(({ spec }) => spec?.unschedulable);
+  return {
+    name: "cordons",
+    saw: "no Node is cordoned",
+    problems: cordoned.map(({ metadata: { name, annotations = {} } }) => {
+      const isOurs =
+        annotations[upgradeCordon] !== undefined ||
+        annotations[drainMark]?.split(" ").includes("unschedulable");
+      return !isOurs
+        ? {
+            machine: name,
+            saw: "its Node is cordoned, not by this program",
+            fix: `kubectl uncordon ${name}, when whoever did it is done`,
+          }
+        : {
+            machine: name,
+            saw: `its Node is cordoned by a pulumi up that has not finished draining it`,
+            fix: "pulumi up, which goes on",
+          };
+    }),
+  };
+}
+
+export function pressure({ nodes }: Facts): Check {
+  const kinds = ["MemoryPressure", "DiskPressure", "PIDPressure"];
+  return {
+    name: "pressure",
+    saw: "no Node is short of memory, disk or process ids",
+    problems: nodes.flatMap(({ metadata: { name }, status }) =>
+      (status?.conditions ?? [])
+        .filter((condition) => kinds.includes(condition.type) && condition.status === "True")
+        .map(({ type, message }) => ({
+          machine: name,
+          saw: `its Node has ${type}${message ? `: ${message}` : ""}`,
+          fix: `kubectl describe node ${name}: its pods are evicted until there is room; a larger size, or fewer pods`,
+        })),
+    ),
+  };
+}

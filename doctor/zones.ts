@@ -1,0 +1,84 @@
+import { named, notReady } from "../components/plan/cluster-health";
+import type { KubernetesObject } from "../components/kubernetes-api";
+import { type Check, controlPlanesOf, type Expected } from "./check";
+import type { Facts } from "./facts";
+
+const zoneLabel = "topology.kubernetes.io/zone";
+
+const zoneOf = (node: KubernetesObject | undefined) => node?.metadata.labels?.[zoneLabel];
+
+/** Why zones cannot be asked for: it is the cloud provider that labels Nodes. */
+const withoutZones = ({ nodes }: Facts): string | undefined =>
+  nodes.some((node) => zoneOf(node) !== undefined || node.spec?.providerID)
+    ? undefined
+    : "no Node has a zone label or a providerID, as without Azure's cloud provider";
+
+export function nodeZones({ machines }: Expected, facts: Facts): Check {
+  const zones = new Set(machines.map(({ zone }) => zone));
+  return {
+    name: "zones",
+    saw: `every Node in its machine's zone (${[...zones].sort().join(", ")})`,
+    notAsked: withoutZones(facts),
+    problems: machines.flatMap(({ name, zone }) => {
+      const node = named(facts.nodes, name);
+      const label = zoneOf(node);
+      if (node === undefined || label === zone) return [];
+      return {
+        machine: name,
+        saw: `its Node has the zone ${label ?? "(none)"}, expected ${zone}`,
+        fix: "kubectl -n kube-system logs -l k8s-app=cloud-node-manager: it labels Nodes; then pulumi up --refresh",
+      };
+    }),
+  };
+}
+
+const distinct = (zones: readonly (string | undefined)[]): string[] =>
+  [...new Set(zones.filter((zone) => zone !== undefined))].sort();
+
+export function controlPlaneSpread(expected: Expected, facts: Facts): Check {
+  const names = controlPlanesOf(expected);
+  const used = distinct(names.map((name) => zoneOf(named(facts.nodes, name))));
+  const wanted = Math.min(names.length, distinct(expected.machines.map(({ zone }) => zone)).length);
+  return {
+    name: "control planes over zones",
+    saw: `${names.length} in ${used.join(", ")}`,
+    notAsked: withoutZones(facts),
+    problems:
+      used.length < wanted
+        ? [
+            {
+              saw: `${names.length} in ${used.length} of ${wanted} zones (${used.join(", ")}): a zone that fails takes more of them than it should`,
+              fix: "see the zones of Nodes above; zones in the settings say where control planes are",
+            },
+          ]
+        : [],
+  };
+}
+
+export function dnsSpread(facts: Facts): Check {
+  const ready = facts.dnsPods.filter((pod) => notReady(pod).length === 0);
+  const zones = distinct(ready.map(({ spec }) => zoneOf(named(facts.nodes, spec?.nodeName ?? ""))));
+  const available = distinct(facts.nodes.map(zoneOf));
+  const wanted = Math.min(2, facts.dnsPods.length, available.length);
+  return {
+    name: "CoreDNS over zones",
+    saw: `${ready.length} pods in ${zones.join(", ")}`,
+    notAsked: withoutZones(facts),
+    problems:
+      ready.length === 0
+        ? [
+            {
+              saw: "no pod of CoreDNS is ready, so that no name resolves in the cluster",
+              fix: "kubectl -n kube-system describe deployment coredns",
+            },
+          ]
+        : zones.length < wanted
+          ? [
+              {
+                saw: `all ${ready.length} ready pods are in ${zones.join(", ")}: without that zone no name resolves`,
+                fix: "kubectl -n kube-system rollout restart deployment coredns",
+              },
+            ]
+          : [],
+  };
+}

@@ -1,0 +1,49 @@
+/** An error response of Azure: HTTP status, code and message. */
+export class AzureError extends Error {
+  override readonly name = "AzureError";
+
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    /** Path of the invalid property, where Azure names one. */
+    readonly target?: string,
+    /** Seconds, for the header Retry-After. */
+    readonly retryAfter?: number,
+  ) {
+    super(message);
+  }
+}
+
+/** No response: the client cannot know whether the request was processed. */
+export class ConnectionLost extends Error {
+  override readonly name = "ConnectionLost";
+
+  constructor() {
+    super("read ECONNRESET: the connection to Azure was lost");
+  }
+}
+
+/**
+ * A PUT that Azure accepted and whose operation then failed: the resource stays, in state Failed.
+ */
+export class OperationFailed extends AzureError {}
+
+export const refuse = (code: string, message: string, target?: string): AzureError =>
+  new AzureError(400, code, message, target);
+
+export const conflict = (code: string, message: string, target?: string): AzureError =>
+  new AzureError(409, code, message, target);
+
+export const invalidParameter = (message: string, target?: string): AzureError =>
+  refuse("InvalidParameter", message, target);
+
+export const propertyChangeNotAllowed = (path: string): AzureError =>
+  conflict("PropertyChangeNotAllowed", `Changing property '${path}' is not allowed.`, path);
+
+export const invalidReference = (target: string, from: string): AzureError =>
+  refuse(
+    "InvalidResourceReference",
+    `Resource ${target} referenced by resource ${from} was not found. ` +
+      "Please make sure that the referenced resource exists, and that both resources are in the same region.",
+  );

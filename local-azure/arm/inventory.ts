@@ -1,0 +1,122 @@
+import { keyOf, parseId } from "./ids";
+import { Body, Ledger, Reference, Resource } from "./resource";
+import { typeOf } from "./types";
+
+/**
+ * All resources, indexed by id, by parent, by type and by the resources that refer to them.
+ */
+export class Inventory implements Ledger {
+  private readonly resources = new Map<string, Resource>();
+  private readonly childKeys = new Map<string, Set<string>>();
+  private readonly keysByType = new Map<string, Set<string>>();
+  private readonly referencesTo = new Map<string, Reference[]>();
+  private readonly referencesFrom = new Map<string, Reference[]>();
+
+  constructor(resources: Iterable<Resource> = []) {
+    for (const resource of resources) this.put(resource);
+  }
+
+  all(): Iterable<Resource> {
+    return this.resources.values();
+  }
+
+  get size(): number {
+    return this.resources.size;
+  }
+
+  find(id: string): Resource | undefined {
+    return this.resources.get(keyOf(id));
+  }
+
+  exists(id: string): boolean {
+    if (this.resources.has(keyOf(id))) return true;
+    const parsed = parseId(id);
+    const owner = parsed && this.find(parsed.parent);
+    const list =
+      parsed &&
+      owner &&
+      typeOf(owner.type)?.parts?.find((name) =>
+        parsed.type.toLowerCase().endsWith(`/${name.toLowerCase()}`),
+      );
+    if (!list) return false;
+    const subResources = (owner.body[list] ?? []) as { name?: string }[];
+    return subResources.some(({ name }) => name?.toLowerCase() === parsed.name.toLowerCase());
+  }
+
+  children(id: string): Resource[] {
+    return this.resourcesOf(this.childKeys.get(keyOf(id)));
+  }
+
+  /** Everything below an id, outermost first. */
+  descendants(id: string): Resource[] {
+    return this.children(id).flatMap((child) => [child, ...this.descendants(child.id)]);
+  }
+
+  ofType(type: string): Resource[] {
+    return this.resourcesOf(this.keysByType.get(type.toLowerCase()));
+  }
+
+  referrers(id: string): readonly Reference[] {
+    return this.referencesTo.get(keyOf(id)) ?? [];
+  }
+
+  /** The resource as GET returns it. */
+  shown(resource: Resource): Body {
+    return {
+      ...resource.body,
+      ...typeOf(resource.type)?.shown?.(resource, this),
+      id: resource.id,
+      name: resource.id.split("/").at(-1),
+    };
+  }
+
+  put(resource: Resource): void {
+    const key = keyOf(resource.id);
+    const parsed = parseId(resource.id);
+    if (parsed === undefined) throw new Error(`${resource.id} is not a resource id`);
+    this.removeReferences(key);
+    this.resources.set(key, resource);
+    add(this.childKeys, keyOf(parsed.parent), key);
+    add(this.keysByType, resource.type.toLowerCase(), key);
+    const references = typeOf(resource.type)?.references?.(resource.body, resource.id) ?? [];
+    this.referencesFrom.set(key, references);
+    for (const reference of references) {
+      const target = keyOf(reference.to);
+      const list = this.referencesTo.get(target);
+      if (list) list.push(reference);
+      else this.referencesTo.set(target, [reference]);
+    }
+  }
+
+  remove(id: string): void {
+    const resource = this.find(id);
+    const parsed = parseId(id);
+    if (resource === undefined || parsed === undefined) return;
+    const key = keyOf(id);
+    this.removeReferences(key);
+    this.resources.delete(key);
+    this.childKeys.get(keyOf(parsed.parent))?.delete(key);
+    this.keysByType.get(resource.type.toLowerCase())?.delete(key);
+  }
+
+  private removeReferences(key: string): void {
+    for (const { to } of this.referencesFrom.get(key) ?? []) {
+      const left = (this.referencesTo.get(keyOf(to)) ?? []).filter(
+        ({ owner }) => keyOf(owner) !== key,
+      );
+      if (left.length > 0) this.referencesTo.set(keyOf(to), left);
+      else this.referencesTo.delete(keyOf(to));
+    }
+    this.referencesFrom.delete(key);
+  }
+
+  private resourcesOf(keys: Iterable<string> = []): Resource[] {
+    return [...keys].flatMap((key) => this.resources.get(key) ?? []);
+  }
+}
+
+function add(index: Map<string, Set<string>>, indexKey: string, key: string): void {
+  const set = index.get(indexKey);
+  if (set) set.add(key);
+  else index.set(indexKey, new Set([key]));
+}

@@ -1,0 +1,113 @@
+import { Machines } from "../machines/machines";
+import { ArmId } from "./ids";
+import { Body, Ledger, Reference, Resource, View } from "./resource";
+
+export interface Put<B extends Body = Body> {
+  readonly id: ArmId;
+  readonly body: B;
+  readonly old?: Resource<B>;
+  readonly now: Date;
+}
+
+export interface Accepted<B extends Body = Body> {
+  readonly body: B;
+  readonly hidden?: Body;
+}
+
+export interface Running<B extends Body = Body> {
+  readonly resource: Resource<B>;
+  readonly old?: Resource<B>;
+  /** The body as it was sent, with the secrets that are not kept. */
+  readonly sent: B;
+  readonly ledger: Ledger;
+  readonly machines: Machines;
+  /**
+   * Runs a script on a machine, applies faults and breakpoints, and writes it to the request
+   * log.
+   */
+  readonly script: (
+    id: string,
+    run: () => ReturnType<Machines["runScript"]>,
+  ) => ReturnType<Machines["runScript"]>;
+}
+
+/** An ARM type: its schema, its validation and what its operations do. */
+export interface ResourceType<B extends Body = Body> {
+  /** Pulumi's type token. */
+  readonly token: string;
+  readonly type: string;
+  /** What azure-native 3.28 uses by default. */
+  readonly apiVersion: string;
+  /** ARM's path with azure-native's parameter names; the last one is the resource's own name. */
+  readonly path: string;
+  /**
+   * How azure-native names it when the program does not: URN name and eight digits, URN name, or a
+   * UUID.
+   */
+  readonly autoName: "random" | "copy" | "uuid";
+  /** Properties that a program may set. */
+  readonly inputs: readonly string[];
+  readonly required: readonly string[];
+  /** Properties whose change azure-native answers by a replacement, besides those in the path. */
+  readonly forceNew?: readonly string[];
+  /**
+   * Lists whose elements can also be resources of their own. When the program leaves one out,
+   * azure-native sends the current list.
+   */
+  readonly maintainIfUnset?: readonly string[];
+  /** Read-only paths inside inputs, `[]` for each element. */
+  readonly readOnly?: readonly string[];
+  /** Lists whose elements have ids of their own. */
+  readonly parts?: readonly string[];
+  readonly zones?: { readonly most: number };
+  /** @default up to 260 characters without a slash */
+  readonly name?: RegExp;
+  /**
+   * The resource on which Azure allows one operation at a time: the network of a subnet, the
+   * security group of a rule.
+   */
+  lock?(id: ArmId): string;
+
+  references?(body: B, id: string): Reference[];
+  /** Validates the body and adds defaults. Changes nothing else. */
+  accept(put: Put<B>, view: View): Accepted<B>;
+  /** Changes to other resources. */
+  commit?(resource: Resource<B>, ledger: Ledger, now: Date, old?: Resource<B>): void;
+  /** The part of the operation that runs on machines. */
+  run?(running: Running<B>): Promise<void>;
+  /** After a creation that failed. */
+  failed?(resource: Resource<B>, ledger: Ledger, now: Date): void;
+  /**
+   * Sets the state of an operation that was in progress when the process ended.
+   *
+   * @default Succeeded
+   */
+  interrupted?(resource: Resource<B>): void;
+  /** Properties that GET adds to the body: back-references from other resources. */
+  shown?(resource: Resource<B>, view: View): Body;
+  /** The SDK's input shape of a body, where it differs from the output's. */
+  toInputs?(body: Body): Body;
+  mayDelete?(resource: Resource<B>, view: View, now: Date): void;
+  deleted?(resource: Resource<B>, ledger: Ledger): void;
+}
+
+/** A body without its read-only properties. */
+export function withoutReadOnly<B extends Body>({ readOnly = [] }: ResourceType, body: B): B {
+  return readOnly.reduce<unknown>((value, path) => without(value, path.split(".")), body) as B;
+}
+
+function without(value: unknown, [step, ...rest]: readonly string[]): unknown {
+  if (step === undefined || typeof value !== "object" || value === null) return value;
+  const key = step.replace(/\[\]$/, "");
+  const inner = (value as Body)[key];
+  if (inner === undefined) return value;
+  if (rest.length === 0) {
+    const { [key]: _, ...others } = value as Body;
+    return others;
+  }
+  const changed =
+    step.endsWith("[]") && Array.isArray(inner)
+      ? inner.map((element: unknown) => without(element, rest))
+      : without(inner, rest);
+  return { ...value, [key]: changed };
+}

@@ -1,0 +1,115 @@
+import type { PowerAction } from "../../machines/qemu/qemu";
+import { AzureError } from "../azure-error";
+import { Cloud } from "../cloud";
+import { Pace } from "../durations";
+import { Breakpoint } from "../faults/breakpoints";
+import { Fault } from "../faults/faults";
+import { Body } from "../resource";
+
+export interface Hooks {
+  /** Reported by /local/health, so that an older process is recognised. */
+  readonly version?: string;
+  /** Additional fields of /local/health. */
+  readonly facts?: () => Body;
+  /** Switches a machine off and on, where machines are real. */
+  readonly power?: (id: string, action: PowerAction) => Promise<void>;
+  /** Makes a component of a control plane unhealthy, and all of them healthy, on simulated machines. */
+  readonly sicken?: (machine: string, part: string) => Promise<void>;
+  readonly cure?: (machine: string) => Promise<void>;
+  /** Ends the process, after the answer to /local/shutdown. */
+  readonly shutdown?: () => void;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+}
+
+/** The API under /local that controls the local Azure: for the commands and for tests. */
+export async function control(
+  cloud: Cloud,
+  hooks: Hooks,
+  method: string,
+  path: string,
+  body: Body,
+): Promise<Answer> {
+  const [, machine] = /^\/local\/machines\/([^/]+)\/sick$/.exec(path) ?? [];
+  if (machine !== undefined) return health(hooks, method, machine, body);
+  switch (`${method} ${path}`) {
+    case "GET /local/health":
+      return {
+        status: 200,
+        body: {
+          pid: process.pid,
+          version: hooks.version,
+          empty: cloud.isEmpty,
+          ...hooks.facts?.(),
+        },
+      };
+    case "GET /local/requests":
+      return { status: 200, body: cloud.log.read() };
+    case "GET /local/faults":
+      return { status: 200, body: cloud.faults.list() };
+    case "POST /local/faults":
+      await asBadRequest(() => cloud.faults.add(body as unknown as Fault));
+      return { status: 204 };
+    case "DELETE /local/faults":
+      cloud.faults.clear();
+      return { status: 204 };
+    case "PUT /local/breakpoint":
+      await asBadRequest(() => cloud.breakpoints.set(body as unknown as Breakpoint));
+      return { status: 204 };
+    case "GET /local/breakpoint":
+      await cloud.breakpoints.reached();
+      return { status: 204 };
+    case "DELETE /local/breakpoint":
+      cloud.breakpoints.clear();
+      return { status: 204 };
+    case "PUT /local/durations":
+      await asBadRequest(() => cloud.durations.set(body as unknown as Pace));
+      return { status: 204 };
+    case "PUT /local/quotas":
+      await asBadRequest(() => cloud.quotas.set(body as Record<string, number>));
+      return { status: 204 };
+    case "POST /local/shutdown":
+      if (hooks.shutdown === undefined)
+        throw new AzureError(404, "NotFound", "This local Azure cannot be shut down by request.");
+      setImmediate(hooks.shutdown);
+      return { status: 202 };
+    default:
+      throw new AzureError(
+        404,
+        "NotFound",
+        `${method} ${path} does not exist; there are GET health, GET requests, GET, POST and DELETE faults, ` +
+          "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, " +
+          "POST shutdown.",
+      );
+  }
+}
+
+/** POST `{"component": "etcd"}` makes that component unhealthy; DELETE makes all healthy. */
+async function health(
+  { sicken, cure }: Hooks,
+  method: string,
+  machine: string,
+  { component }: Body,
+): Promise<Answer> {
+  if (sicken === undefined || cure === undefined)
+    throw new AzureError(
+      404,
+      "NotFound",
+      "Only simulated machines can be made unhealthy by request.",
+    );
+  if (method === "POST") await asBadRequest(() => sicken(machine, String(component)));
+  else if (method === "DELETE") await asBadRequest(() => cure(machine));
+  else throw new AzureError(405, "MethodNotAllowed", "Expected POST or DELETE.");
+  return { status: 204 };
+}
+
+async function asBadRequest(change: () => void | Promise<void>): Promise<void> {
+  try {
+    await change();
+  } catch (error) {
+    throw new AzureError(400, "BadRequest", (error as Error).message);
+  }
+}

@@ -1,0 +1,157 @@
+import { regions } from "./regions";
+
+interface Size {
+  readonly name: string;
+  readonly family: string;
+  readonly cores: number;
+  readonly memoryGb: number;
+  /** Size of the temporary disk. @default none */
+  readonly temporaryGb?: number;
+  readonly diskControllers?: "NVMe";
+  readonly architecture?: "Arm64";
+  readonly premium?: false;
+  readonly generations?: string;
+  readonly trustedLaunch?: false;
+  readonly acceleratedNetworking?: false;
+}
+
+const size = (
+  name: string,
+  family: string,
+  cores: number,
+  memoryGb: number,
+  more: Partial<Size> = {},
+): Size => ({ name, family, cores, memoryGb, ...more });
+
+const basicNetwork = { acceleratedNetworking: false } as const;
+const arm = { architecture: "Arm64", generations: "V2" } as const;
+const withoutPremium = { premium: false } as const;
+
+/**
+ * VM sizes with their real figures: those that clusters use, and some that cannot be used.
+ */
+const sizes: readonly Size[] = [
+  size("Standard_B1s", "standardBSFamily", 1, 1, { temporaryGb: 4, ...basicNetwork }),
+  size("Standard_B2s", "standardBSFamily", 2, 4, { temporaryGb: 8, ...basicNetwork }),
+  size("Standard_B2ms", "standardBSFamily", 2, 8, { temporaryGb: 16, ...basicNetwork }),
+  size("Standard_B4ms", "standardBSFamily", 4, 16, { temporaryGb: 32, ...basicNetwork }),
+  size("Standard_B2s_v2", "standardBsv2Family", 2, 8),
+  size("Standard_B4s_v2", "standardBsv2Family", 4, 16),
+  size("Standard_B2as_v2", "standardBasv2Family", 2, 8),
+  size("Standard_A2_v2", "standardAv2Family", 2, 4, {
+    temporaryGb: 20,
+    ...withoutPremium,
+    ...basicNetwork,
+    generations: "V1",
+    trustedLaunch: false,
+  }),
+  size("Standard_DS2_v2", "standardDSv2Family", 2, 7, { temporaryGb: 14 }),
+  size("Standard_D2_v3", "standardDv3Family", 2, 8, {
+    temporaryGb: 50,
+    ...withoutPremium,
+    generations: "V1",
+    trustedLaunch: false,
+  }),
+  size("Standard_D2s_v3", "standardDSv3Family", 2, 8, { temporaryGb: 16 }),
+  size("Standard_D4s_v3", "standardDSv3Family", 4, 16, { temporaryGb: 32 }),
+  size("Standard_D2s_v4", "standardDSv4Family", 2, 8),
+  size("Standard_D2_v5", "standardDv5Family", 2, 8, withoutPremium),
+  size("Standard_D2s_v5", "standardDSv5Family", 2, 8),
+  size("Standard_D4s_v5", "standardDSv5Family", 4, 16),
+  size("Standard_D8s_v5", "standardDSv5Family", 8, 32),
+  size("Standard_D2ds_v5", "standardDDSv5Family", 2, 8, { temporaryGb: 75 }),
+  size("Standard_D4ds_v5", "standardDDSv5Family", 4, 16, { temporaryGb: 150 }),
+  size("Standard_D2as_v5", "standardDASv5Family", 2, 8),
+  size("Standard_D4as_v5", "standardDASv5Family", 4, 16),
+  size("Standard_D2ps_v5", "standardDPSv5Family", 2, 8, arm),
+  size("Standard_D4ps_v5", "standardDPSv5Family", 4, 16, arm),
+  size("Standard_D2s_v6", "standardDSv6Family", 2, 8, {
+    generations: "V2",
+    diskControllers: "NVMe",
+  }),
+  size("Standard_E2s_v5", "standardESv5Family", 2, 16),
+  size("Standard_E4s_v5", "standardESv5Family", 4, 32),
+  size("Standard_F2s_v2", "standardFSv2Family", 2, 4, { temporaryGb: 16 }),
+  size("Standard_F4s_v2", "standardFSv2Family", 4, 8, { temporaryGb: 32 }),
+];
+
+/** Names of the quotas, one for each family of sizes. */
+export const families = [...new Set(sizes.map(({ family }) => family))];
+
+interface Restriction {
+  readonly size: string;
+  readonly location: string;
+  /** @default the whole region */
+  readonly zones?: readonly string[];
+}
+
+/** Sizes that are not available to this subscription, in each form that Azure reports. */
+const restrictions: readonly Restriction[] = [
+  { size: "Standard_B2s_v2", location: "westus2", zones: ["1", "2", "3"] },
+  { size: "Standard_D2s_v6", location: "northeurope", zones: ["1"] },
+  { size: "Standard_D2as_v5", location: "westeurope", zones: ["3"] },
+  { size: "Standard_B2s", location: "eastus" },
+  { size: "Standard_DS2_v2", location: "uksouth" },
+  { size: "Standard_DS2_v2", location: "uksouth", zones: ["1", "2", "3"] },
+  { size: "Standard_D2s_v4", location: "southeastasia", zones: ["2"] },
+];
+
+const equalsIgnoringCase = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+
+export const findSize = (name: string): Size | undefined =>
+  sizes.find((one) => equalsIgnoringCase(one.name, name));
+
+const restrictionsOf = (name: string, location: string) =>
+  restrictions.filter(
+    (restriction) =>
+      equalsIgnoringCase(restriction.size, name) && restriction.location === location,
+  );
+
+/** Whether the size is available in the zone or, without a zone, in the region. */
+export function isOffered(name: string, location: string, zone?: string): boolean {
+  return !restrictionsOf(name, location).some(
+    ({ zones }) => zones === undefined || (zone !== undefined && zones.includes(zone)),
+  );
+}
+
+/** The response of Microsoft.Compute/skus for one region, VM sizes only. */
+export function skusIn(location: string): object[] {
+  const zones = regions[location];
+  if (zones === undefined) return [];
+  return sizes.map((one) => ({
+    resourceType: "virtualMachines",
+    name: one.name,
+    tier: "Standard",
+    size: one.name.replace("Standard_", ""),
+    family: one.family,
+    locations: [location],
+    // Azure does not sort zones.
+    locationInfo: [{ location, zones: [...zones].reverse(), zoneDetails: [] }],
+    capabilities: Object.entries({
+      vCPUs: one.cores,
+      vCPUsAvailable: one.cores,
+      MemoryGB: one.memoryGb,
+      CpuArchitectureType: one.architecture ?? "x64",
+      PremiumIO: capitalized(one.premium ?? true),
+      AcceleratedNetworkingEnabled: capitalized(one.acceleratedNetworking ?? true),
+      HyperVGenerations: one.generations ?? "V1,V2",
+      EncryptionAtHostSupported: "True",
+      MaxResourceVolumeMB: (one.temporaryGb ?? 0) * 1024,
+      DiskControllerTypes: one.diskControllers ?? "SCSI",
+      MaxDataDiskCount: one.cores * 2,
+      ...(one.trustedLaunch === false ? { TrustedLaunchDisabled: "True" } : {}),
+    }).map(([name, value]) => ({ name, value: String(value) })),
+    restrictions: restrictionsOf(one.name, location).map((restriction) => ({
+      type: restriction.zones === undefined ? "Location" : "Zone",
+      // Also for restricted zones, which are in restrictionInfo.
+      values: [location],
+      restrictionInfo: {
+        locations: [location],
+        ...(restriction.zones && { zones: restriction.zones }),
+      },
+      reasonCode: "NotAvailableForSubscription",
+    })),
+  }));
+}
+
+const capitalized = (value: boolean) => (value ? "True" : "False");

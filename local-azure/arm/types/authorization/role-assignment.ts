@@ -1,0 +1,105 @@
+import { conflict, refuse } from "../../azure-error";
+import { account, keyOf } from "../../ids";
+import { Body, View } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+import { roleExists } from "./role-definition";
+
+type RoleAssignmentBody = {
+  principalId: string;
+  principalType?: string;
+  roleDefinitionId: string;
+  scope?: string;
+  createdOn?: string;
+};
+
+const type = "Microsoft.Authorization/roleAssignments";
+
+export const roleAssignment: ResourceType<RoleAssignmentBody> = {
+  token: "azure-native:authorization:RoleAssignment",
+  type,
+  apiVersion: "2022-04-01",
+  path: "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
+  autoName: "uuid",
+  inputs: [
+    "condition",
+    "conditionVersion",
+    "delegatedManagedIdentityResourceId",
+    "description",
+    "principalId",
+    "principalType",
+    "roleDefinitionId",
+  ],
+  required: ["principalId", "roleDefinitionId"],
+  forceNew: ["principalId"],
+  name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+
+  accept(
+    { id, body, old, now }: Put<RoleAssignmentBody>,
+    view: View,
+  ): Accepted<RoleAssignmentBody> {
+    const role = (one: RoleAssignmentBody) => one.roleDefinitionId.split("/").at(-1)!.toLowerCase();
+    if (old && (old.body.principalId !== body.principalId || role(old.body) !== role(body))) {
+      throw refuse(
+        "RoleAssignmentUpdateNotPermitted",
+        "Tenant ID, application ID, principal ID, and scope are not allowed to be updated.",
+      );
+    }
+    const actual = principalType(body.principalId, view);
+    if (actual === undefined) {
+      throw refuse(
+        "PrincipalNotFound",
+        `Principal ${body.principalId.replaceAll("-", "")} does not exist in the directory ${account.tenantId}. ` +
+          "Check that you have the correct principal ID. If you are creating this principal and then immediately assigning a role, " +
+          "this error might be related to a replication delay.",
+      );
+    }
+    const requested = body.principalType ?? actual;
+    if (requested !== actual) {
+      throw refuse(
+        "UnmatchedPrincipalType",
+        `The PrincipalId '${body.principalId.replaceAll("-", "")}' has type '${actual}' , which is different from specified PrinciaplType '${requested}'.`,
+      );
+    }
+    if (!roleExists(body.roleDefinitionId, view)) {
+      throw refuse(
+        "RoleDefinitionDoesNotExist",
+        `The specified role definition with ID '${role(body)}' does not exist.`,
+      );
+    }
+    const duplicate = view.ofType(type).find((other) => {
+      const theirs = other.body as RoleAssignmentBody;
+      return (
+        keyOf(other.id) !== id.key &&
+        keyOf(theirs.scope ?? "") === keyOf(id.parent) &&
+        theirs.principalId === body.principalId &&
+        role(theirs) === role(body)
+      );
+    });
+    if (duplicate) {
+      throw conflict(
+        "RoleAssignmentExists",
+        `The role assignment already exists. The ID of the conflicting role assignment is ${duplicate.id.split("/").at(-1)!.replaceAll("-", "")}.`,
+      );
+    }
+    const timestamp = now.toISOString();
+    const filled: Body = {
+      ...body,
+      scope: id.parent,
+      principalType: actual,
+      createdOn: old?.body.createdOn ?? timestamp,
+      updatedOn: timestamp,
+      createdBy: account.objectId,
+      updatedBy: account.objectId,
+    };
+    return { body: filled as RoleAssignmentBody };
+  },
+};
+
+/** Principals in the directory: the managed identities and the signed-in service principal. */
+function principalType(principalId: string, view: View): string | undefined {
+  if (principalId === account.objectId) return "ServicePrincipal";
+  const isIdentity = view
+    .ofType("Microsoft.ManagedIdentity/userAssignedIdentities")
+    .some(({ body }) => body["principalId"] === principalId);
+  return isIdentity ? "ServicePrincipal" : undefined;
+}

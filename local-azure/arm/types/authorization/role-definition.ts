@@ -1,0 +1,95 @@
+import { AzureError, refuse } from "../../azure-error";
+import { account, keyOf } from "../../ids";
+import { Resource, View } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+
+type RoleDefinitionBody = {
+  roleName?: string;
+  assignableScopes?: string[];
+  permissions?: { actions?: string[] }[];
+  roleType?: string;
+  createdOn?: string;
+};
+
+const roleDefinitionType = "Microsoft.Authorization/roleDefinitions";
+
+export const roleDefinition: ResourceType<RoleDefinitionBody> = {
+  token: "azure-native:authorization:RoleDefinition",
+  type: roleDefinitionType,
+  apiVersion: "2022-04-01",
+  path: "/{scope}/providers/Microsoft.Authorization/roleDefinitions/{roleDefinitionId}",
+  autoName: "uuid",
+  inputs: ["assignableScopes", "description", "permissions", "roleName", "roleType"],
+  required: [],
+  name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+
+  accept(
+    { id, body, old, now }: Put<RoleDefinitionBody>,
+    view: View,
+  ): Accepted<RoleDefinitionBody> {
+    if (!body.roleName || !body.assignableScopes?.length || !body.permissions?.length) {
+      throw refuse(
+        "InvalidRoleDefinition",
+        `Role definition ${id.name} must have a roleName, permissions and at least one of assignableScopes.`,
+      );
+    }
+    const duplicate = view
+      .ofType(roleDefinitionType)
+      .find((other) => keyOf(other.id) !== id.key && other.body["roleName"] === body.roleName);
+    if (duplicate) {
+      throw new AzureError(
+        409,
+        "RoleDefinitionWithSameNameExists",
+        `A custom role with the same name already exists in this directory. Use a different name. (${body.roleName})`,
+      );
+    }
+    const timestamp = now.toISOString();
+    return {
+      body: {
+        description: "",
+        ...body,
+        roleType: "CustomRole",
+        createdOn: old?.body.createdOn ?? timestamp,
+        updatedOn: timestamp,
+        createdBy: account.objectId,
+        updatedBy: account.objectId,
+      } as RoleDefinitionBody,
+    };
+  },
+
+  mayDelete({ id }: Resource<RoleDefinitionBody>, view: View): void {
+    const name = id.split("/").at(-1)!.toLowerCase();
+    const used = view
+      .ofType("Microsoft.Authorization/roleAssignments")
+      .some(({ body }) => String(body["roleDefinitionId"]).toLowerCase().endsWith(name));
+    if (used) {
+      throw refuse(
+        "RoleDefinitionHasAssignments",
+        "There are existing role assignments referencing role (code: RoleDefinitionHasAssignments).",
+      );
+    }
+  },
+};
+
+/** Built-in roles that a cluster may use. */
+const builtIn = new Set([
+  "8e3af657-a8ff-443c-a75c-2fe8c4bcb635", // Owner
+  "b24988ac-6180-42a0-ab88-20f7382dd24c", // Contributor
+  "acdd72a7-3385-48ef-bd42-f606fba81ae7", // Reader
+  "18d7d88d-d35e-4fb5-a5c3-7773c20a72d9", // User Access Administrator
+  "4d97b98b-1d4f-4787-a291-c67834d212e7", // Network Contributor
+  "9980e02c-c2be-4d73-94e8-173b1dc7cf3c", // Virtual Machine Contributor
+  "7efff54f-a5b4-42b5-a1c5-5411624893ce", // Disk Snapshot Contributor
+  "60fc6e62-5479-42d4-8bf4-67625fcc2840", // Disk Pool Operator
+  "f1a07417-d97a-45cb-824c-7a7467783830", // Managed Identity Operator
+  "e40ec5ca-96e0-45a2-b4ff-59039f2c2b59", // Managed Identity Contributor
+  "17d1049b-9a84-46fb-8f53-869881c3d3ab", // Storage Account Contributor
+]);
+
+export function roleExists(roleDefinitionId: string, view: View): boolean {
+  const name = roleDefinitionId.split("/").at(-1)!.toLowerCase();
+  return (
+    builtIn.has(name) ||
+    view.ofType(roleDefinitionType).some(({ id }) => id.toLowerCase().endsWith(`/${name}`))
+  );
+}

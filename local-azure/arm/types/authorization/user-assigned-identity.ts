@@ -1,0 +1,32 @@
+import { randomUUID } from "node:crypto";
+
+import { account } from "../../ids";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+
+type IdentityBody = {
+  location: string;
+  principalId?: string;
+  clientId?: string;
+  tenantId?: string;
+};
+
+export const userAssignedIdentity: ResourceType<IdentityBody> = {
+  token: "azure-native:managedidentity:UserAssignedIdentity",
+  type: "Microsoft.ManagedIdentity/userAssignedIdentities",
+  apiVersion: "2023-01-31",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}",
+  autoName: "random",
+  inputs: ["location", "tags"],
+  required: [],
+  forceNew: ["location"],
+  name: /^[A-Za-z0-9][A-Za-z0-9_-]{2,127}$/,
+
+  accept: ({ body, old }: Put<IdentityBody>): Accepted<IdentityBody> => ({
+    body: {
+      ...body,
+      tenantId: account.tenantId,
+      principalId: old?.body.principalId ?? randomUUID(),
+      clientId: old?.body.clientId ?? randomUUID(),
+    },
+  }),
+};

@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+
+import { conflict, invalidParameter, propertyChangeNotAllowed } from "../../azure-error";
+import { Body, Resource } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+
+export type DiskBody = {
+  location: string;
+  sku?: { name?: string; tier?: string };
+  zones?: string[];
+  creationData: { createOption?: string; sourceResourceId?: string };
+  diskSizeGB?: number;
+  diskState?: string;
+  managedBy?: string;
+  timeCreated?: string;
+  uniqueId?: string;
+};
+
+export const diskType = "Microsoft.Compute/disks";
+
+export const disk: ResourceType<DiskBody> = {
+  token: "azure-native:compute:Disk",
+  type: diskType,
+  apiVersion: "2024-03-02",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/disks/{diskName}",
+  autoName: "random",
+  inputs: [
+    "burstingEnabled",
+    "completionPercent",
+    "creationData",
+    "dataAccessAuthMode",
+    "diskAccessId",
+    "diskIOPSReadOnly",
+    "diskIOPSReadWrite",
+    "diskMBpsReadOnly",
+    "diskMBpsReadWrite",
+    "diskSizeGB",
+    "encryption",
+    "encryptionSettingsCollection",
+    "extendedLocation",
+    "hyperVGeneration",
+    "location",
+    "maxShares",
+    "networkAccessPolicy",
+    "optimizedForFrequentAttach",
+    "osType",
+    "publicNetworkAccess",
+    "purchasePlan",
+    "securityProfile",
+    "sku",
+    "supportedCapabilities",
+    "supportsHibernation",
+    "tags",
+    "tier",
+    "zones",
+  ],
+  required: ["creationData", "creationData.createOption"],
+  zones: { most: 1 },
+  name: /^[A-Za-z0-9_.-]{1,80}$/,
+
+  accept({ body, old, now }: Put<DiskBody>): Accepted<DiskBody> {
+    const size = body.diskSizeGB ?? old?.body.diskSizeGB;
+    if (body.creationData.createOption === "Empty" && !size) {
+      throw invalidParameter(
+        "Required parameter 'disk.diskSizeGB' is missing (null).",
+        "disk.diskSizeGB",
+      );
+    }
+    if (old) {
+      if (String(old.body.zones ?? []) !== String(body.zones ?? []))
+        throw propertyChangeNotAllowed("zones");
+      if (old.body.creationData.createOption !== body.creationData.createOption) {
+        throw propertyChangeNotAllowed("creationData.createOption");
+      }
+      if ((size ?? 0) < (old.body.diskSizeGB ?? 0)) {
+        throw conflict(
+          "OperationNotAllowed",
+          `Disk size can only be increased. Current size ${old.body.diskSizeGB} GB, requested ${size} GB.`,
+        );
+      }
+    }
+    const filled: Body = {
+      networkAccessPolicy: "AllowAll",
+      publicNetworkAccess: "Enabled",
+      ...body,
+      sku: {
+        tier: body.sku?.name?.split("_")[0] ?? "Standard",
+        ...body.sku,
+        name: body.sku?.name ?? "Standard_LRS",
+      },
+      diskSizeGB: size,
+      diskSizeBytes: (size ?? 0) * 1024 ** 3,
+      timeCreated: old?.body.timeCreated ?? now.toISOString(),
+      uniqueId: old?.body.uniqueId ?? randomUUID(),
+      diskState: old?.body.diskState ?? "Unattached",
+      managedBy: old?.body.managedBy,
+    };
+    return { body: filled as DiskBody };
+  },
+
+  mayDelete({ id, body }: Resource<DiskBody>): void {
+    if (body.managedBy === undefined) return;
+    throw conflict(
+      "OperationNotAllowed",
+      `Disk ${id.split("/").at(-1)} is attached to VM ${body.managedBy}.`,
+    );
+  },
+};
+
+export function attach(disk: Resource, machine: string): void {
+  disk.body = { ...disk.body, managedBy: machine, diskState: "Attached" };
+}
+
+export function detach(disk: Resource): void {
+  const { managedBy: _, ...body } = disk.body;
+  disk.body = { ...body, diskState: "Unattached" };
+}

@@ -1,0 +1,196 @@
+import { createHash } from "node:crypto";
+import { gunzipSync } from "node:zlib";
+
+import { ScriptResult } from "../../../machines/machines";
+import {
+  AzureError,
+  invalidParameter,
+  OperationFailed,
+  propertyChangeNotAllowed,
+  refuse,
+} from "../../azure-error";
+import { ArmId, keyOf, parseId } from "../../ids";
+import { Body, Resource, View } from "../../resource";
+import { Accepted, Put, ResourceType, Running } from "../../resource-type";
+import { machineOf } from "./virtual-machine";
+import { MachineBody } from "./virtual-machine-validation";
+
+type ExtensionBody = {
+  location: string;
+  publisher?: string;
+  type?: string;
+  typeHandlerVersion?: string;
+  autoUpgradeMinorVersion?: boolean;
+  settings?: Body;
+  protectedSettings?: Body;
+  forceUpdateTag?: string;
+  suppressFailures?: boolean;
+  provisioningState?: string;
+};
+
+/** The agent reports the last bytes of stdout and of stderr. */
+const maxOutputBytes = 4096;
+
+const maxScriptBytes = 256 * 1024;
+
+export const virtualMachineExtension: ResourceType<ExtensionBody> = {
+  token: "azure-native:compute:VirtualMachineExtension",
+  type: "Microsoft.Compute/virtualMachines/extensions",
+  apiVersion: "2024-11-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/virtualMachines/{vmName}/extensions/{vmExtensionName}",
+  autoName: "copy",
+  inputs: [
+    "autoUpgradeMinorVersion",
+    "enableAutomaticUpgrade",
+    "forceUpdateTag",
+    "location",
+    "protectedSettings",
+    "protectedSettingsFromKeyVault",
+    "provisionAfterExtensions",
+    "publisher",
+    "settings",
+    "suppressFailures",
+    "tags",
+    "type",
+    "typeHandlerVersion",
+  ],
+  required: [],
+
+  accept({ id, body, old }: Put<ExtensionBody>, view: View): Accepted<ExtensionBody> {
+    for (const property of ["publisher", "type", "typeHandlerVersion"] as const) {
+      if (!body[property])
+        throw invalidParameter(`Required parameter '${property}' is missing (null).`, property);
+      if (property !== "typeHandlerVersion" && old && old.body[property] !== body[property]) {
+        throw propertyChangeNotAllowed(property);
+      }
+    }
+    const handler = (body: Body) => `${String(body["publisher"])}.${String(body["type"])}`;
+    const duplicate = view
+      .children(id.parent)
+      .find((other) => keyOf(other.id) !== id.key && handler(other.body) === handler(body));
+    if (duplicate) {
+      throw refuse(
+        "BadRequest",
+        `Multiple VMExtensions per handler not supported for OS type 'Linux'. VMExtension '${id.name}' with handler '${handler(body)}' ` +
+          "already added or specified in input.",
+      );
+    }
+    if (isScript(body)) scriptOf(body, id);
+    const { protectedSettings, ...visible } = body;
+    return {
+      body: { autoUpgradeMinorVersion: false, settings: {}, ...visible },
+      // A digest recognises an equal PUT without storing secrets.
+      hidden: {
+        ...old?.hidden,
+        configuration: digest([
+          body.settings ?? {},
+          protectedSettings ?? {},
+          body.forceUpdateTag ?? "",
+        ]),
+      },
+    };
+  },
+
+  /**
+   * Runs once for each configuration. An equal PUT returns the previous result, also a failure.
+   */
+  async run({
+    resource,
+    old,
+    ledger,
+    machines,
+    script,
+    sent,
+  }: Running<ExtensionBody>): Promise<void> {
+    const isUnchanged =
+      old !== undefined && old.hidden["configuration"] === resource.hidden["configuration"];
+    if (isUnchanged) {
+      if (old.failure) {
+        const { status, code, message } = old.failure;
+        throw new OperationFailed(status, code, message);
+      }
+      return;
+    }
+    if (!isScript(resource.body)) return;
+    const id = parseId(resource.id)!;
+    const machine = ledger.find(id.parent);
+    if (machine === undefined) throw preempted(id);
+    const text = scriptOf(sent, id);
+    const result = await script(resource.id, () =>
+      machines.runScript(machineOf(machine as Resource<MachineBody>, ledger), text),
+    );
+    const isSameMachine = ledger.find(id.parent)?.body["vmId"] === machine.body["vmId"];
+    if (!isSameMachine) throw preempted(id);
+    if (result.exitCode !== 0 && !resource.body.suppressFailures) throw failure(result, resource);
+  },
+
+  interrupted(resource: Resource<ExtensionBody>): void {
+    resource.body.provisioningState = "Failed";
+    resource.failure = failure(
+      { exitCode: -1, stdout: "", stderr: "the local Azure was stopped while the script ran" },
+      resource,
+    );
+  },
+};
+
+const isScript = ({ publisher, type }: ExtensionBody): boolean =>
+  publisher === "Microsoft.Azure.Extensions" && type === "CustomScript";
+
+const preempted = (id: ArmId): AzureError =>
+  new OperationFailed(
+    200,
+    "OperationPreempted",
+    `The operation on ${id.id} was ended by the deletion of its virtual machine.`,
+  );
+
+const digest = (value: unknown): string =>
+  createHash("sha256").update(JSON.stringify(value)).digest("hex");
+
+/** The script that the agent runs. */
+function scriptOf({ settings = {}, protectedSettings = {} }: ExtensionBody, id: ArmId): string {
+  const setting = (property: string): string | undefined => {
+    const [open, secret] = [settings[property], protectedSettings[property]] as (
+      string | undefined
+    )[];
+    if (open !== undefined && secret !== undefined) {
+      throw refuse(
+        "VMExtensionHandlerSettingsInvalid",
+        `'${property}' of ${id.id} was specified both in public and protected settings; remove one of them.`,
+      );
+    }
+    return open ?? secret;
+  };
+  const command = setting("commandToExecute");
+  const encoded = setting("script");
+  if ((command === undefined) === (encoded === undefined)) {
+    throw refuse(
+      "VMExtensionHandlerSettingsInvalid",
+      `${id.id} needs exactly one of 'commandToExecute' and 'script'.`,
+    );
+  }
+  if (command !== undefined) return command;
+  if (encoded!.length > maxScriptBytes) {
+    throw refuse(
+      "VMExtensionHandlerSettingsInvalid",
+      `'script' of ${id.id} has ${encoded!.length} bytes; the maximum is ${maxScriptBytes}.`,
+    );
+  }
+  const bytes = Buffer.from(encoded!, "base64");
+  const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  return (isGzip ? gunzipSync(bytes) : bytes).toString("utf8");
+}
+
+function failure(
+  { exitCode, stdout, stderr }: ScriptResult,
+  { id, body }: Resource<ExtensionBody>,
+): OperationFailed {
+  const tail = (stream: string) => Buffer.from(stream).subarray(-maxOutputBytes).toString("utf8");
+  return new OperationFailed(
+    200,
+    "VMExtensionProvisioningError",
+    `VM has reported a failure when processing extension '${id.split("/").at(-1)}' (publisher '${body.publisher}' and type '${body.type}'). ` +
+      `Error message: 'Enable failed: failed to execute command: command terminated with exit status=${exitCode}\n` +
+      `[stdout]\n${tail(stdout)}\n[stderr]\n${tail(stderr)}'. ` +
+      "More information on troubleshooting is available at https://aka.ms/VMExtensionCSELinuxTroubleshoot.",
+  );
+}

@@ -1,0 +1,323 @@
+import { isDeepStrictEqual } from "node:util";
+
+import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "../../azure-error";
+import { ArmId, keyOf } from "../../ids";
+import { Resource, View } from "../../resource";
+import { findImage, ImageReference } from "../../subscription/images";
+import { findSize, isOffered } from "../../subscription/skus";
+import { NetworkInterfaceBody } from "../network/network-interface";
+import { PublicIpBody } from "../network/public-ip-address";
+import { DiskBody } from "./disk";
+
+interface MachineDisk {
+  readonly name?: string;
+  readonly lun?: number;
+  readonly caching?: string;
+  readonly createOption?: string;
+  readonly deleteOption?: string;
+  readonly diskSizeGB?: number;
+  readonly osType?: string;
+  readonly managedDisk?: { readonly id?: string; readonly storageAccountType?: string };
+}
+
+interface OsProfile {
+  readonly computerName?: string;
+  readonly adminUsername?: string;
+  readonly adminPassword?: string;
+  readonly customData?: string;
+  readonly linuxConfiguration?: {
+    readonly disablePasswordAuthentication?: boolean;
+    readonly ssh?: {
+      readonly publicKeys?: readonly { readonly path?: string; readonly keyData?: string }[];
+    };
+  };
+}
+
+export type MachineBody = {
+  location: string;
+  zones?: string[];
+  hardwareProfile?: { vmSize?: string };
+  storageProfile?: {
+    imageReference?: ImageReference;
+    osDisk?: MachineDisk;
+    dataDisks?: MachineDisk[];
+  };
+  osProfile?: OsProfile;
+  networkProfile?: {
+    networkInterfaces?: { id?: string; primary?: boolean; deleteOption?: string }[];
+  };
+  identity?: { type?: string; userAssignedIdentities?: string[] | Record<string, object> };
+  securityProfile?: { securityType?: string; encryptionAtHost?: boolean };
+  availabilitySet?: { id?: string };
+  priority?: string;
+  provisioningState?: string;
+  vmId?: string;
+  timeCreated?: string;
+};
+
+export const nicsOf = ({ networkProfile }: MachineBody) =>
+  (networkProfile?.networkInterfaces ?? []).flatMap(({ id, ...rest }) =>
+    id === undefined ? [] : [{ id, ...rest }],
+  );
+
+/** 64 KiB in base64. */
+const maxCustomData = 87_380;
+
+const missing = (parameter: string) =>
+  invalidParameter(`Required parameter '${parameter}' is missing (null).`, parameter);
+
+/**
+ * Validates the body of a new or changed machine. The size comes first, as on Azure.
+ */
+export function checkMachine(body: MachineBody, id: ArmId, isResized: boolean): void {
+  if (body.hardwareProfile?.vmSize === undefined) throw missing("hardwareProfile.vmSize");
+  if (isResized) checkSize(body.hardwareProfile.vmSize, body, id);
+  const { storageProfile, osProfile } = body;
+  if (storageProfile?.imageReference === undefined) throw missing("storageProfile.imageReference");
+  if (storageProfile.osDisk === undefined) throw missing("storageProfile.osDisk");
+  if (storageProfile.osDisk.createOption === undefined)
+    throw missing("storageProfile.osDisk.createOption");
+  if (nicsOf(body).length === 0) throw missing("networkProfile.networkInterfaces");
+  if (osProfile === undefined) throw missing("osProfile");
+  checkOsProfile(body, id);
+  checkImageFits(body);
+}
+
+function checkSize(size: string, { location, zones }: MachineBody, id: ArmId): void {
+  if (findSize(size) === undefined) {
+    throw invalidParameter(
+      `The value ${size} provided for the VM size is not valid. The valid sizes in the current region are listed by Microsoft.Compute/skus.`,
+      "vmSize",
+    );
+  }
+  const zone = zones?.[0];
+  if (isOffered(size, location, zone)) return;
+  throw conflict(
+    "SkuNotAvailable",
+    `The requested VM size for resource '${id.id}' is currently not available in location '${location}'` +
+      `${zone === undefined ? "" : ` zones '${zone}'`} for subscription '${id.subscription}'. ` +
+      "Please try another size or deploy to a different location or zones. See https://aka.ms/azureskunotavailable for details.",
+  );
+}
+
+function checkOsProfile({ osProfile = {} }: MachineBody, id: ArmId): void {
+  const {
+    customData,
+    adminUsername,
+    adminPassword,
+    linuxConfiguration,
+    computerName = id.name,
+  } = osProfile;
+  if (customData !== undefined) {
+    const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(customData) && customData.length % 4 === 0;
+    if (!isBase64 || customData.length > maxCustomData) {
+      throw invalidParameter(
+        `Custom data in OSProfile must be in Base64 encoding and with a maximum length of ${maxCustomData} characters.`,
+        "osProfile.customData",
+      );
+    }
+  }
+  if (!adminUsername) throw missing("osProfile.adminUsername");
+  if (
+    ["admin", "administrator", "root", "user", "test", "guest"].includes(
+      adminUsername.toLowerCase(),
+    )
+  ) {
+    throw invalidParameter(
+      "The Admin Username specified is not allowed. For more information about disallowed usernames, see https://aka.ms/vmosprofile",
+      "adminUsername",
+    );
+  }
+  const keys = linuxConfiguration?.ssh?.publicKeys ?? [];
+  if (
+    keys.length === 0 &&
+    (adminPassword === undefined || linuxConfiguration?.disablePasswordAuthentication)
+  ) {
+    throw invalidParameter(
+      "Authentication using either SSH or by user name and password must be enabled in Linux profile.",
+      "linuxConfiguration",
+    );
+  }
+  const authorizedKeys = `/home/${adminUsername}/.ssh/authorized_keys`;
+  for (const { path, keyData } of keys) {
+    if (path !== authorizedKeys) {
+      throw invalidParameter(
+        `Destination path for Ssh public keys is currently limited to its default value ${authorizedKeys} due to a known issue in Linux provisioning agent.`,
+        "linuxConfiguration.ssh.publicKeys.path",
+      );
+    }
+    if (!/^(ssh-rsa|ssh-ed25519) [A-Za-z0-9+/=]+/.test(keyData ?? "")) {
+      throw invalidParameter(
+        "The value of parameter linuxConfiguration.ssh.publicKeys.keyData is invalid.",
+        "linuxConfiguration.ssh.publicKeys.keyData",
+      );
+    }
+  }
+  if (computerName.length > 64 || !/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(computerName)) {
+    throw invalidParameter(
+      "Linux host name cannot exceed 64 characters in length or contain the following characters: " +
+        "` ~ ! @ # $ % ^ & * ( ) = + _ [ ] { } \\ | ; : ' \" , < > / ?.",
+      "osProfile.computerName",
+    );
+  }
+}
+
+function checkImageFits({ hardwareProfile, storageProfile, securityProfile }: MachineBody): void {
+  const size = findSize(hardwareProfile?.vmSize ?? "")!;
+  const image = findImage(storageProfile!.imageReference!);
+  const architecture = size.architecture ?? "x64";
+  if (image.architecture !== architecture) {
+    throw refuse(
+      "BadRequest",
+      `Cannot create a VM of size '${size.name}' because this VM size only supports a CPU Architecture of '${architecture}', ` +
+        `but an image or disk with CPU Architecture '${image.architecture}' was given. Please check that the CPU Architecture of the image ` +
+        "or disk is compatible with that of the VM size.",
+    );
+  }
+  if (!(size.generations ?? "V1,V2").includes(image.generation)) {
+    throw refuse(
+      "BadRequest",
+      `The selected VM size '${size.name}' cannot boot Hypervisor Generation '${image.generation.slice(1)}'. ` +
+        "If this was a Create operation please check that the Hypervisor Generation of the Image matches the Hypervisor Generation of the selected VM Size.",
+    );
+  }
+  const isTrustedLaunch = securityProfile?.securityType === "TrustedLaunch";
+  if (isTrustedLaunch && (image.generation !== "V2" || size.trustedLaunch === false)) {
+    throw refuse(
+      "BadRequest",
+      "Use of TrustedLaunch setting is not supported for the provided image or VM size. Please use Gen2 ones.",
+    );
+  }
+  if (securityProfile?.encryptionAtHost) {
+    throw invalidParameter(
+      "The property 'securityProfile.encryptionAtHost' is not valid because the 'Microsoft.Compute/EncryptionAtHost' feature is not enabled for this subscription.",
+      "securityProfile.encryptionAtHost",
+    );
+  }
+  const { managedDisk, name = "osDisk" } = storageProfile!.osDisk!;
+  if (managedDisk?.storageAccountType?.startsWith("Premium") && size.premium === false) {
+    throw invalidParameter(
+      `Requested operation cannot be performed because the VM size ${size.name} does not support the storage account type ` +
+        `${managedDisk.storageAccountType} of disk '${name}'. Consider updating the VM to a size that supports Premium storage.`,
+    );
+  }
+}
+
+export function checkNics(body: MachineBody, id: ArmId, view: View): void {
+  const nics = nicsOf(body);
+  if (nics.length > 1 && nics.filter(({ primary }) => primary).length !== 1) {
+    throw refuse(
+      "VirtualMachineMustHaveOneNetworkInterfaceAsPrimary",
+      `Virtual machine ${id.id} must have one network interface set as the primary.`,
+    );
+  }
+  for (const { id: nic } of nics) {
+    const other = view.referrers(nic).find(({ owner }) => keyOf(owner) !== id.key);
+    if (other) {
+      throw refuse(
+        "NicInUse",
+        `Network Interface ${nic} is used by existing resource ${other.owner}. In order to use the network interface, it must be dissociated from the resource.`,
+      );
+    }
+    const configurations =
+      (view.find(nic)?.body as NetworkInterfaceBody | undefined)?.ipConfigurations ?? [];
+    for (const { publicIPAddress } of configurations) {
+      if (publicIPAddress?.id === undefined || body.zones === undefined) continue;
+      const zones = (view.find(publicIPAddress.id)?.body as PublicIpBody | undefined)?.zones ?? [];
+      if (zones.includes(body.zones[0] ?? "")) continue;
+      throw refuse(
+        "ComputeResourceZoneConstraintDoesNotMatchPublicIPAddressZoneConstraint",
+        `Compute resource ${id.id} has a zone constraint ${body.zones[0]} but the PublicIPAddress ${publicIPAddress.id} used by the compute resource ` +
+          `via NetworkInterface or LoadBalancer has a different zone constraint ${zones.length > 0 ? zones.join(", ") : "Regional"}.`,
+      );
+    }
+  }
+}
+
+/** Throws when a PUT changes an immutable property. A property that is left out is unchanged. */
+export function checkMachineChange(
+  body: MachineBody,
+  { body: old, hidden }: Resource<MachineBody>,
+): void {
+  const image = (one: MachineBody) => {
+    const { id, publisher, offer, sku, version } = one.storageProfile?.imageReference ?? {};
+    return [id, publisher, offer, sku, version];
+  };
+  const keys = (one: MachineBody) => one.osProfile?.linuxConfiguration?.ssh?.publicKeys;
+  const wanted = body.osProfile ?? {};
+  const disk = body.storageProfile?.osDisk;
+  const oldDisk = old.storageProfile?.osDisk;
+  const immutable: [string, unknown, unknown][] = [
+    ["zones", body.zones ?? [], old.zones ?? []],
+    ["osProfile.customData", wanted.customData, hidden["customData"]],
+    ["osProfile.computerName", wanted.computerName, old.osProfile?.computerName],
+    ["osProfile.adminUsername", wanted.adminUsername, old.osProfile?.adminUsername],
+    ["linuxConfiguration.ssh.publicKeys", keys(body), keys(old)],
+    ["imageReference", image(body), image(old)],
+    ["osDisk.name", disk?.name, oldDisk?.name],
+    [
+      "osDisk.managedDisk.storageAccountType",
+      disk?.managedDisk?.storageAccountType,
+      oldDisk?.managedDisk?.storageAccountType,
+    ],
+    [
+      "securityProfile.securityType",
+      body.securityProfile?.securityType,
+      old.securityProfile?.securityType,
+    ],
+    ["availabilitySet", body.availabilitySet, old.availabilitySet],
+    ["priority", body.priority, old.priority],
+  ];
+  for (const [path, next, before] of immutable) {
+    if (next !== undefined && !isDeepStrictEqual(next, before))
+      throw propertyChangeNotAllowed(path);
+  }
+  if (disk?.diskSizeGB !== undefined && disk.diskSizeGB !== oldDisk?.diskSizeGB) {
+    throw conflict(
+      "OperationNotAllowed",
+      "Disk resizing is allowed only when creating a VM or when the VM is deallocated.",
+    );
+  }
+  const nics = (one: MachineBody) =>
+    nicsOf(one)
+      .map(({ id }) => keyOf(id))
+      .sort();
+  if (!isDeepStrictEqual(nics(body), nics(old))) {
+    throw conflict(
+      "AddingOrDeletingNetworkInterfacesOnARunningVirtualMachineNotSupported",
+      "Secondary network interfaces cannot be added or deleted from a running virtual machine.",
+    );
+  }
+}
+
+export function checkDataDisks(
+  disks: readonly MachineDisk[],
+  id: ArmId,
+  body: MachineBody,
+  view: View,
+): void {
+  const luns = disks.map(({ lun }) => lun);
+  const duplicate = luns.find((lun, position) => luns.indexOf(lun) !== position);
+  if (duplicate !== undefined) {
+    throw invalidParameter(`A disk at LUN ${duplicate} already exists.`, "dataDisk.lun");
+  }
+  for (const { managedDisk } of disks) {
+    const disk = managedDisk?.id === undefined ? undefined : view.find(managedDisk.id);
+    if (disk === undefined) continue;
+    const { managedBy, zones } = disk.body as DiskBody;
+    const name = disk.id.split("/").at(-1);
+    if (managedBy !== undefined && keyOf(managedBy) !== id.key) {
+      throw conflict(
+        "ConflictingUserInput",
+        `Disk '${name}' cannot be attached as the disk is already owned by VM '${managedBy}'.`,
+      );
+    }
+    const zone = body.zones?.[0];
+    if (zone !== undefined && zones !== undefined && !zones.includes(zone)) {
+      throw refuse(
+        "BadRequest",
+        `Disk ${name} cannot be attached to the VM because it is not in zone '${zone}'.`,
+      );
+    }
+  }
+}

@@ -1,0 +1,318 @@
+import { randomUUID } from "node:crypto";
+
+import { VirtualMachine } from "../../../machines/machines";
+import { AzureError, OperationFailed, refuse } from "../../azure-error";
+import { ArmId, keyOf, parseId } from "../../ids";
+import { Body, Ledger, Reference, Resource, View, withoutUndefined } from "../../resource";
+import { Accepted, Put, ResourceType, Running } from "../../resource-type";
+import { findImage, imageName } from "../../subscription/images";
+import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
+import { attach, detach, diskType } from "./disk";
+import {
+  checkDataDisks,
+  checkMachine,
+  checkMachineChange,
+  checkNics,
+  MachineBody,
+  nicsOf,
+} from "./virtual-machine-validation";
+
+const machineType = "Microsoft.Compute/virtualMachines";
+
+export const virtualMachine: ResourceType<MachineBody> = {
+  token: "azure-native:compute:VirtualMachine",
+  type: machineType,
+  apiVersion: "2024-11-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/virtualMachines/{vmName}",
+  autoName: "random",
+  inputs: [
+    "additionalCapabilities",
+    "applicationProfile",
+    "availabilitySet",
+    "billingProfile",
+    "capacityReservation",
+    "diagnosticsProfile",
+    "evictionPolicy",
+    "extendedLocation",
+    "extensionsTimeBudget",
+    "hardwareProfile",
+    "host",
+    "hostGroup",
+    "identity",
+    "licenseType",
+    "location",
+    "networkProfile",
+    "osProfile",
+    "placement",
+    "plan",
+    "platformFaultDomain",
+    "priority",
+    "proximityPlacementGroup",
+    "scheduledEventsPolicy",
+    "scheduledEventsProfile",
+    "securityProfile",
+    "storageProfile",
+    "tags",
+    "userData",
+    "virtualMachineScaleSet",
+    "zones",
+  ],
+  required: [],
+  readOnly: [
+    "storageProfile.imageReference.exactVersion",
+    "identity.principalId",
+    "identity.tenantId",
+  ],
+  zones: { most: 1 },
+  name: /^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?$/,
+
+  references(body, id): Reference[] {
+    const to = (target: string, missing: AzureError): Reference => ({
+      from: id,
+      owner: id,
+      to: target,
+      missing,
+    });
+    const notFound = (target: string) =>
+      new AzureError(404, "NotFound", `Resource ${target} not found.`);
+    return [
+      ...nicsOf(body).map((nic) => to(nic.id, notFound(nic.id))),
+      ...(body.storageProfile?.dataDisks ?? []).flatMap(({ managedDisk: { id: disk } = {} }) =>
+        disk === undefined ? [] : [to(disk, notFound(disk))],
+      ),
+      ...identitiesOf(body).map((identity) =>
+        to(
+          identity,
+          refuse(
+            "FailedIdentityOperation",
+            `Identity operation for resource '${id}' failed with error 'Failed to perform resource identity operation. ` +
+              `Status: 'BadRequest'. Response: 'Resource '${identity}' was not found.'.`,
+          ),
+        ),
+      ),
+    ];
+  },
+
+  accept(put: Put<MachineBody>, view: View): Accepted<MachineBody> {
+    const { id, body, old, now } = put;
+    checkMachine(body, id, sizeOf(old?.body) !== sizeOf(body));
+    checkNics(body, id, view);
+    if (old) checkMachineChange(body, old);
+    for (const nic of nicsOf(body)) {
+      checkNotReserved(view.find(nic.id)?.hidden ?? {}, id.id, now);
+    }
+    checkDataDisks(body.storageProfile?.dataDisks ?? [], id, body, view);
+    const diskName = body.storageProfile?.osDisk?.name;
+    if (!old && diskName !== undefined && view.find(diskId(id, diskName)) !== undefined) {
+      throw refuse(
+        "ConflictingUserInput",
+        `Disk ${diskName} already exists in resource group ${id.group?.toUpperCase()}. Only CreateOption.Attach is supported.`,
+      );
+    }
+    return completeMachine(put, view);
+  },
+
+  commit(
+    resource: Resource<MachineBody>,
+    ledger: Ledger,
+    now: Date,
+    old?: Resource<MachineBody>,
+  ): void {
+    if (old === undefined) createOsDisk(resource, ledger, now);
+    attachDataDisks(resource, old, ledger);
+  },
+
+  async run({ resource, old, ledger, machines }: Running<MachineBody>): Promise<void> {
+    const machine = machineOf(resource, ledger);
+    if (old !== undefined && old.body.provisioningState !== "Failed") {
+      if (sizeOf(old.body) !== sizeOf(resource.body)) await machines.restart(machine);
+      return;
+    }
+    try {
+      await machines.create(machine);
+    } catch (error) {
+      throw new OperationFailed(
+        200,
+        "OSProvisioningInternalError",
+        `OS Provisioning failed for VM '${machine.name}' due to an internal error: ${(error as Error).message}`,
+      );
+    }
+  },
+
+  failed(resource: Resource<MachineBody>, ledger: Ledger, now: Date): void {
+    for (const nic of nicsOf(resource.body).flatMap(({ id }) => ledger.find(id) ?? [])) {
+      reserve(nic, resource.id, now);
+    }
+  },
+
+  toInputs(body: Body): Body {
+    const { identity } = body as MachineBody;
+    if (identity?.userAssignedIdentities === undefined) return body;
+    const userAssignedIdentities = identitiesOf(body as MachineBody);
+    return { ...body, identity: { ...identity, userAssignedIdentities } };
+  },
+
+  deleted({ body }: Resource<MachineBody>, ledger: Ledger): void {
+    releaseDisks(body, ledger);
+    for (const { id, deleteOption } of nicsOf(body)) {
+      if (deleteOption === "Delete") ledger.remove(id);
+    }
+  },
+};
+
+const sizeOf = (body: MachineBody | undefined): string | undefined =>
+  body?.hardwareProfile?.vmSize?.toLowerCase();
+
+/** The VM as the implementation of machines gets it. */
+export function machineOf({ id, body, hidden }: Resource<MachineBody>, view: View): VirtualMachine {
+  const nics = nicsOf(body);
+  const primary = nics.find((nic) => nic.primary) ?? nics[0];
+  const nic = (primary && view.find(primary.id)?.body) as NetworkInterfaceBody | undefined;
+  const configurations = nic?.ipConfigurations ?? [];
+  const { name, group = "", subscription } = parseId(id)!;
+  return {
+    id,
+    name,
+    vmId: body.vmId!,
+    zone: body.zones?.[0],
+    location: body.location,
+    size: body.hardwareProfile?.vmSize ?? "",
+    resourceGroup: group,
+    subscriptionId: subscription,
+    customData: hidden["customData"] as string | undefined,
+    privateAddress:
+      (configurations.find((one) => one.primary) ?? configurations[0])?.privateIPAddress ?? "",
+    image: imageName(body.storageProfile?.imageReference ?? {}),
+  };
+}
+
+export const isMachine = (resource: Resource): resource is Resource<MachineBody> =>
+  resource.type === machineType;
+
+/** Azure's name for an OS disk that the request does not name. */
+const generatedDiskName = ({ name }: ArmId) =>
+  `${name}_OsDisk_1_${randomUUID().replaceAll("-", "")}`;
+
+/** The body with defaults, and the values that GET does not return. */
+function completeMachine(
+  { id, body, old, now }: Put<MachineBody>,
+  view: View,
+): Accepted<MachineBody> {
+  const storage = body.storageProfile!;
+  const before = old?.body.storageProfile;
+  const diskName = storage.osDisk?.name ?? before?.osDisk?.name ?? generatedDiskName(id);
+  // The password is not stored. customData is, since machines boot with it.
+  const { customData, adminPassword: _, ...osProfile } = body.osProfile ?? {};
+  const { exactVersion } = findImage(storage.imageReference!);
+  const filled: Body = withoutUndefined({
+    ...body,
+    vmId: old?.body.vmId ?? randomUUID(),
+    timeCreated: old?.body.timeCreated ?? now.toISOString(),
+    identity: body.identity && {
+      ...body.identity,
+      userAssignedIdentities: identityMap(body, view),
+    },
+    osProfile: {
+      allowExtensionOperations: true,
+      requireGuestProvisionSignal: true,
+      secrets: [],
+      computerName: id.name,
+      ...osProfile,
+      linuxConfiguration: {
+        provisionVMAgent: true,
+        patchSettings: { patchMode: "ImageDefault", assessmentMode: "ImageDefault" },
+        ...osProfile.linuxConfiguration,
+      },
+    },
+    storageProfile: {
+      ...storage,
+      imageReference: { ...storage.imageReference, exactVersion },
+      osDisk: {
+        caching: "ReadWrite",
+        diskSizeGB: before?.osDisk?.diskSizeGB ?? 30,
+        deleteOption: "Detach",
+        osType: "Linux",
+        ...storage.osDisk,
+        name: diskName,
+        managedDisk: {
+          storageAccountType: "Standard_LRS",
+          ...storage.osDisk?.managedDisk,
+          id: diskId(id, diskName),
+        },
+      },
+      // A PUT without dataDisks leaves them unchanged.
+      dataDisks: storage.dataDisks ?? before?.dataDisks ?? [],
+    },
+  });
+  return {
+    body: filled as MachineBody,
+    hidden: { ...old?.hidden, ...(customData !== undefined && { customData }) },
+  };
+}
+
+/** The SDK sends a list of ids; Azure returns a map from id to principal and client id. */
+function identitiesOf({ identity }: MachineBody): string[] {
+  const identities = identity?.userAssignedIdentities ?? [];
+  return Array.isArray(identities) ? identities : Object.keys(identities);
+}
+
+const identityMap = (body: MachineBody, view: View): Record<string, object> =>
+  Object.fromEntries(
+    identitiesOf(body).map((id) => {
+      const { principalId, clientId } = view.find(id)?.body ?? {};
+      return [id, { principalId, clientId }];
+    }),
+  );
+
+const diskId = ({ subscription, group }: ArmId, name: string): string =>
+  `/subscriptions/${subscription}/resourceGroups/${group}/providers/${diskType}/${name}`;
+
+/** Creates the OS disk resource of a new machine. */
+function createOsDisk({ id, body }: Resource<MachineBody>, ledger: Ledger, now: Date): void {
+  const { managedDisk, diskSizeGB, osType } = body.storageProfile!.osDisk!;
+  const sku = managedDisk!.storageAccountType!;
+  ledger.put({
+    id: managedDisk!.id!,
+    type: diskType,
+    hidden: {},
+    changed: now.toISOString(),
+    body: withoutUndefined({
+      location: body.location,
+      zones: body.zones,
+      sku: { name: sku, tier: sku.split("_")[0] },
+      creationData: { createOption: "FromImage" },
+      diskSizeGB,
+      osType,
+      timeCreated: now.toISOString(),
+      uniqueId: randomUUID(),
+      provisioningState: "Succeeded",
+      managedBy: id,
+      diskState: "Attached",
+    }),
+  });
+}
+
+function attachDataDisks(
+  { id, body }: Resource<MachineBody>,
+  old: Resource<MachineBody> | undefined,
+  ledger: Ledger,
+): void {
+  const idsOf = (one: MachineBody | undefined) =>
+    (one?.storageProfile?.dataDisks ?? []).flatMap(({ managedDisk }) => managedDisk?.id ?? []);
+  const wanted = idsOf(body).map(keyOf);
+  for (const disk of idsOf(old?.body).flatMap((one) => ledger.find(one) ?? [])) {
+    if (!wanted.includes(keyOf(disk.id))) detach(disk);
+  }
+  for (const disk of wanted.flatMap((one) => ledger.find(one) ?? [])) attach(disk, id);
+}
+
+/** Deletes or detaches the disks of a deleted machine. */
+function releaseDisks({ storageProfile }: MachineBody, ledger: Ledger): void {
+  const { osDisk, dataDisks = [] } = storageProfile ?? {};
+  for (const { managedDisk, deleteOption } of [...(osDisk ? [osDisk] : []), ...dataDisks]) {
+    const disk = managedDisk?.id === undefined ? undefined : ledger.find(managedDisk.id);
+    if (disk === undefined) continue;
+    if (deleteOption === "Delete") ledger.remove(disk.id);
+    else detach(disk);
+  }
+}

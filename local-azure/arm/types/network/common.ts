@@ -1,0 +1,42 @@
+import { randomUUID } from "node:crypto";
+
+import { keyOf } from "../../ids";
+import { Body, View } from "../../resource";
+
+export type Ref = { id?: string };
+
+/** Read-only properties of every Microsoft.Network resource. */
+export const etagAndGuid = (old: Body | undefined) => ({
+  etag: `W/"${randomUUID()}"`,
+  resourceGuid: (old?.["resourceGuid"] as string | undefined) ?? randomUUID(),
+});
+
+export interface Part {
+  readonly name: string;
+  readonly [property: string]: unknown;
+}
+
+/** Adds the id and provisioning state of the sub-resources in a list. */
+export function withIds<P extends Part>(
+  id: string,
+  list: string,
+  elements: readonly P[] | undefined,
+) {
+  return (elements ?? []).map((element) => ({
+    ...element,
+    id: `${id}/${list}/${element.name}`,
+    etag: undefined,
+    provisioningState: "Succeeded",
+  }));
+}
+
+/** The ids of resources of one type that refer to this one, as Azure lists them. */
+export function referrersOfType(view: View, id: string, ownerType: string): Ref[] | undefined {
+  const referrers = view
+    .referrers(id)
+    .filter(({ owner }) => keyOf(owner).includes(`/providers/${ownerType.toLowerCase()}/`));
+  return referrers.length > 0 ? referrers.map(({ from }) => ({ id: from })) : undefined;
+}
+
+/** Names of resources of Network: letters, digits, underscores, periods and hyphens, up to 80. */
+export const networkName = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?$/;

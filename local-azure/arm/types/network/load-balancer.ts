@@ -1,0 +1,201 @@
+import { invalidReference, refuse } from "../../azure-error";
+import { keyOf } from "../../ids";
+import { Body, Ledger, Reference, Resource, View, withoutUndefined } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+import { etagAndGuid, networkName, Part, Ref, withIds } from "./common";
+import {
+  checkRules,
+  completeFrontend,
+  Frontend,
+  LoadBalancingRule,
+  OutboundRule,
+  Probe,
+} from "./load-balancer-validation";
+
+type LoadBalancerBody = {
+  location: string;
+  sku?: { name?: string };
+  frontendIPConfigurations?: Frontend[];
+  backendAddressPools?: Part[];
+  probes?: Probe[];
+  loadBalancingRules?: LoadBalancingRule[];
+  outboundRules?: OutboundRule[];
+  inboundNatRules?: Part[];
+};
+
+const lists = [
+  "frontendIPConfigurations",
+  "backendAddressPools",
+  "probes",
+  "loadBalancingRules",
+  "outboundRules",
+  "inboundNatRules",
+] as const;
+
+const partId = (id: string, list: string, name: string) => `${id}/${list}/${name}`;
+
+export const loadBalancer: ResourceType<LoadBalancerBody> = {
+  token: "azure-native:network:LoadBalancer",
+  type: "Microsoft.Network/loadBalancers",
+  apiVersion: "2024-05-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/loadBalancers/{loadBalancerName}",
+  autoName: "random",
+  inputs: [...lists, "extendedLocation", "inboundNatPools", "location", "sku", "tags"],
+  required: [],
+  maintainIfUnset: ["backendAddressPools", "inboundNatRules"],
+  parts: lists,
+  readOnly: [
+    ...lists.flatMap((list) => [`${list}[].id`, `${list}[].etag`, `${list}[].provisioningState`]),
+    "frontendIPConfigurations[].loadBalancingRules",
+    "frontendIPConfigurations[].outboundRules",
+    "backendAddressPools[].backendIPConfigurations",
+    "backendAddressPools[].loadBalancingRules",
+    "probes[].loadBalancingRules",
+  ],
+  name: networkName,
+
+  references: ({ frontendIPConfigurations }, id): Reference[] =>
+    (frontendIPConfigurations ?? []).flatMap(
+      ({ name, publicIPAddress, subnet, privateIPAddress }) => {
+        const from = partId(id, "frontendIPConfigurations", name);
+        return [
+          ...(publicIPAddress?.id === undefined
+            ? []
+            : [{ from, owner: id, to: publicIPAddress.id }]),
+          ...(subnet?.id === undefined
+            ? []
+            : [{ from, owner: id, to: subnet.id, address: privateIPAddress }]),
+        ];
+      },
+    ),
+
+  accept({ id, body, old }: Put<LoadBalancerBody>, view: View): Accepted<LoadBalancerBody> {
+    const sku = body.sku?.name ?? "Basic";
+    if (old && (old.body.sku?.name ?? "Basic") !== sku) {
+      throw refuse(
+        "LoadBalancerSkuCannotBeChanged",
+        `Sku of load balancer ${id.id} cannot be changed once it is created.`,
+      );
+    }
+    const balancer = { id: id.id, sku, location: body.location };
+    const frontends = (body.frontendIPConfigurations ?? []).map((frontend) => {
+      const before = old?.body.frontendIPConfigurations?.find(({ name }) => name === frontend.name);
+      return completeFrontend(frontend, before, balancer, view);
+    });
+    for (const list of lists) checkNames(body[list] ?? [], list, id.id);
+    checkSubResourceReferences(body, id.id);
+    checkRules(body);
+    return {
+      body: {
+        ...body,
+        sku: { tier: "Regional", ...body.sku, name: sku } as { name: string },
+        ...etagAndGuid(old?.body),
+        frontendIPConfigurations: withIds(id.id, "frontendIPConfigurations", frontends),
+        backendAddressPools: withIds(id.id, "backendAddressPools", body.backendAddressPools),
+        probes: withIds(id.id, "probes", body.probes),
+        loadBalancingRules: withIds(id.id, "loadBalancingRules", body.loadBalancingRules),
+        outboundRules: withIds(id.id, "outboundRules", body.outboundRules),
+        inboundNatRules: withIds(id.id, "inboundNatRules", body.inboundNatRules),
+      },
+    };
+  },
+
+  shown({ id, body }, view: View): Body {
+    const rulesWith = (part: string, read: (rule: LoadBalancingRule) => (Ref | undefined)[]) => {
+      const rules = (body.loadBalancingRules ?? []).filter((rule) =>
+        read(rule).some((ref) => keyOf(ref?.id ?? "") === keyOf(part)),
+      );
+      return rules.length > 0
+        ? rules.map(({ name }) => ({ id: partId(id, "loadBalancingRules", name) }))
+        : undefined;
+    };
+    const each = <P extends Part>(
+      list: string,
+      parts: readonly P[] | undefined,
+      backReferences: (part: string) => Body,
+    ) =>
+      (parts ?? []).map((part) =>
+        withoutUndefined({ ...part, ...backReferences(partId(id, list, part.name)) }),
+      );
+    return {
+      frontendIPConfigurations: each(
+        "frontendIPConfigurations",
+        body.frontendIPConfigurations,
+        (part) => ({
+          loadBalancingRules: rulesWith(part, (rule) => [rule.frontendIPConfiguration]),
+        }),
+      ),
+      backendAddressPools: each("backendAddressPools", body.backendAddressPools, (part) => {
+        const members = view.referrers(part).map(({ from }) => ({ id: from }));
+        return {
+          backendIPConfigurations: members.length > 0 ? members : undefined,
+          loadBalancingRules: rulesWith(part, (rule) => [
+            rule.backendAddressPool,
+            ...(rule.backendAddressPools ?? []),
+          ]),
+        };
+      }),
+      probes: each("probes", body.probes, (part) => ({
+        loadBalancingRules: rulesWith(part, (rule) => [rule.probe]),
+      })),
+    };
+  },
+
+  // Azure deletes a load balancer that has machines in its pools, and removes them from the pools.
+  deleted({ id, body }: Resource<LoadBalancerBody>, ledger: Ledger): void {
+    for (const { name } of body.backendAddressPools ?? []) {
+      const pool = partId(id, "backendAddressPools", name);
+      for (const { owner } of [...ledger.referrers(pool)]) removeFromPool(owner, pool, ledger);
+    }
+  },
+};
+
+function removeFromPool(networkInterface: string, pool: string, ledger: Ledger): void {
+  const nic = ledger.find(networkInterface);
+  if (nic === undefined) return;
+  const configurations = nic.body["ipConfigurations"] as {
+    loadBalancerBackendAddressPools?: Ref[];
+  }[];
+  for (const one of configurations) {
+    one.loadBalancerBackendAddressPools = one.loadBalancerBackendAddressPools?.filter(
+      (ref) => keyOf(ref.id ?? "") !== keyOf(pool),
+    );
+  }
+  ledger.put(nic);
+}
+
+function checkNames(parts: readonly Part[], list: string, id: string): void {
+  const names = parts.map(({ name }) => name?.toLowerCase());
+  const duplicate = names.find((name, position) => names.indexOf(name) !== position);
+  if (duplicate === undefined) return;
+  throw refuse(
+    "InvalidRequestFormat",
+    `Cannot parse the request: ${list} of ${id} names ${duplicate} twice.`,
+  );
+}
+
+/** Sub-resources refer to each other by full id within one body. */
+function checkSubResourceReferences(body: LoadBalancerBody, id: string): void {
+  const known = new Set(
+    lists.flatMap((list) => (body[list] ?? []).map(({ name }) => keyOf(partId(id, list, name)))),
+  );
+  const rules = [
+    ...(body.loadBalancingRules ?? []).map((rule) => ({
+      from: partId(id, "loadBalancingRules", rule.name),
+      refs: [
+        rule.frontendIPConfiguration,
+        rule.backendAddressPool,
+        ...(rule.backendAddressPools ?? []),
+        rule.probe,
+      ],
+    })),
+    ...(body.outboundRules ?? []).map((rule) => ({
+      from: partId(id, "outboundRules", rule.name),
+      refs: [...(rule.frontendIPConfigurations ?? []), rule.backendAddressPool],
+    })),
+  ];
+  for (const { from, refs } of rules) {
+    const missing = refs.find((ref) => ref?.id !== undefined && !known.has(keyOf(ref.id)));
+    if (missing?.id !== undefined) throw invalidReference(missing.id, from);
+  }
+}

@@ -1,0 +1,82 @@
+import { refuse } from "../../azure-error";
+import { Body, Reference, View, withoutUndefined } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+import { checkZonesUnchanged } from "../../subscription/regions";
+import { etagAndGuid, networkName, Ref, referrersOfType } from "./common";
+import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
+
+type NatGatewayBody = {
+  location: string;
+  sku?: { name?: string };
+  zones?: string[];
+  idleTimeoutInMinutes?: number;
+  publicIpAddresses?: Ref[];
+};
+
+export const natGateway: ResourceType<NatGatewayBody> = {
+  token: "azure-native:network:NatGateway",
+  type: "Microsoft.Network/natGateways",
+  apiVersion: "2024-05-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/natGateways/{natGatewayName}",
+  autoName: "random",
+  inputs: [
+    "idleTimeoutInMinutes",
+    "location",
+    "publicIpAddresses",
+    "publicIpPrefixes",
+    "sku",
+    "tags",
+    "zones",
+  ],
+  required: [],
+  zones: { most: 1 },
+  name: networkName,
+
+  references: ({ publicIpAddresses }, id): Reference[] =>
+    (publicIpAddresses ?? []).flatMap((ref) =>
+      ref.id === undefined ? [] : [{ from: id, owner: id, to: ref.id }],
+    ),
+
+  accept({ id, body, old }: Put<NatGatewayBody>, view: View): Accepted<NatGatewayBody> {
+    if (body.sku?.name !== "Standard") {
+      throw refuse(
+        "InvalidRequestFormat",
+        `NAT Gateway ${id.id} has sku ${JSON.stringify(body.sku?.name)}; the only one at this API version is Standard.`,
+      );
+    }
+    const minutes = body.idleTimeoutInMinutes ?? 4;
+    if (minutes < 4 || minutes > 120) {
+      throw refuse(
+        "InvalidIdleTimeout",
+        `NAT Gateway ${id.id} has an idle timeout of ${minutes} minutes. Allowed range 4-120.`,
+      );
+    }
+    if (old) checkZonesUnchanged(id.id, old.body.zones ?? [], body.zones ?? []);
+    const [zone] = body.zones ?? [];
+    for (const { id: publicIp = "" } of body.publicIpAddresses ?? []) {
+      checkPublicIpFree(publicIp, id.id, view);
+      const zones = (view.find(publicIp)?.body as PublicIpBody | undefined)?.zones ?? [];
+      if (zone !== undefined && !zones.includes(zone)) {
+        throw refuse(
+          "PublicIPOrPrefixAndStandardSkuNatGatewayZoneDoNotMatch",
+          `NAT Gateway ${id.id} has zone ${zone} and public IP ${publicIp} has ${zones.length > 0 ? `zones ${zones.join(", ")}` : "no zone"}. ` +
+            "A Standard NAT Gateway with a zone takes public IPs of that zone.",
+        );
+      }
+    }
+    return { body: { idleTimeoutInMinutes: minutes, ...body, ...etagAndGuid(old?.body) } };
+  },
+
+  shown: ({ id }, view: View): Body =>
+    withoutUndefined({ subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks") }),
+
+  mayDelete({ id }, view: View): void {
+    const subnets = view.referrers(id);
+    if (subnets.length === 0) return;
+    throw refuse(
+      "CannotDeleteNatGatewayAssociatedToSubnet",
+      `NAT Gateway ${id} is still configured on ${subnets.length} subnets. ` +
+        "Remove NAT Gateway from all referenced subnets and then delete NAT Gateway.",
+    );
+  },
+};

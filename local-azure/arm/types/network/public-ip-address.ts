@@ -1,0 +1,155 @@
+import { refuse } from "../../azure-error";
+import { keyOf, parseId } from "../../ids";
+import { Body, Resource, View, withoutUndefined } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+import { checkZonesUnchanged } from "../../subscription/regions";
+import { etagAndGuid, networkName } from "./common";
+
+export type PublicIpBody = {
+  location: string;
+  sku?: { name?: string; tier?: string };
+  publicIPAllocationMethod?: string;
+  publicIPAddressVersion?: string;
+  zones?: string[];
+  ipAddress?: string;
+  dnsSettings?: { domainNameLabel?: string; fqdn?: string };
+};
+
+const type = "Microsoft.Network/publicIPAddresses";
+
+export const publicIpAddress: ResourceType<PublicIpBody> = {
+  token: "azure-native:network:PublicIPAddress",
+  type,
+  apiVersion: "2024-05-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/publicIPAddresses/{publicIpAddressName}",
+  autoName: "random",
+  inputs: [
+    "ddosSettings",
+    "deleteOption",
+    "dnsSettings",
+    "extendedLocation",
+    "idleTimeoutInMinutes",
+    "ipTags",
+    "linkedPublicIPAddress",
+    "location",
+    "migrationPhase",
+    "publicIPAddressVersion",
+    "publicIPAllocationMethod",
+    "publicIPPrefix",
+    "servicePublicIPAddress",
+    "sku",
+    "tags",
+    "zones",
+  ],
+  required: [],
+  forceNew: ["location", "publicIPAddressVersion", "publicIPPrefix", "sku"],
+  readOnly: ["dnsSettings.fqdn"],
+  zones: { most: 3 },
+  name: networkName,
+
+  accept({ id, body, old }: Put<PublicIpBody>, view: View): Accepted<PublicIpBody> {
+    const sku = body.sku?.name ?? "Basic";
+    if (sku === "Basic") {
+      throw refuse(
+        "IPv4BasicSkuPublicIpCountLimitReached",
+        "Cannot create more than 0 IPv4 Basic SKU public IP addresses for this subscription in this region.",
+      );
+    }
+    if (body.publicIPAllocationMethod !== "Static") {
+      throw refuse(
+        "StandardSkuPublicIPAddressesMustBeStatic",
+        `Standard sku publicIp ${id.id} must have AllocationMethod set to Static.`,
+      );
+    }
+    if (old && old.body.sku?.name !== sku) {
+      throw refuse(
+        "SkuCannotBeChangedForPublicIp",
+        `Sku property for publicIPAddress resource ${id.id} cannot be changed.`,
+      );
+    }
+    if (old) checkZonesUnchanged(id.id, old.body.zones ?? [], body.zones ?? []);
+
+    const { deleteOption: _, ...kept } = body as PublicIpBody & Body;
+    return {
+      body: withoutUndefined({
+        publicIPAddressVersion: "IPv4",
+        idleTimeoutInMinutes: 4,
+        ipTags: [],
+        ddosSettings: { protectionMode: "VirtualNetworkInherited" },
+        ...kept,
+        sku: { name: sku, tier: "Regional", ...body.sku },
+        ...etagAndGuid(old?.body),
+        dnsSettings: dnsSettingsOf(body, id.id, view),
+        ipAddress: old?.body.ipAddress ?? freeAddress(view),
+      }),
+    };
+  },
+
+  shown({ id }, view: View): Body {
+    const user = view.referrers(id)[0];
+    if (user === undefined) return {};
+    const isNat = parseId(user.owner)?.type.toLowerCase().endsWith("natgateways");
+    return isNat ? { natGateway: { id: user.from } } : { ipConfiguration: { id: user.from } };
+  },
+
+  mayDelete({ id }, view: View): void {
+    const user = view.referrers(id)[0];
+    if (user === undefined) return;
+    throw refuse(
+      "PublicIPAddressCannotBeDeleted",
+      `Public IP address ${id} can not be deleted since it is still allocated to resource ${user.from}. ` +
+        "In order to delete the public IP, disassociate/detach the Public IP address from the resource.  " +
+        "To learn how to do this, see aka.ms/deletepublicip.",
+    );
+  },
+};
+
+/** Throws when another resource has this public IP. */
+export function checkPublicIpFree(publicIp: string, user: string, view: View): void {
+  const other = view.referrers(publicIp).find(({ from }) => keyOf(from) !== keyOf(user));
+  if (other === undefined) return;
+  throw refuse(
+    "PublicIPAddressInUse",
+    `Resource ${user} is referencing public IP address ${publicIp} that is already allocated to resource ${other.from}.`,
+  );
+}
+
+function dnsSettingsOf(
+  { dnsSettings, location }: PublicIpBody,
+  id: string,
+  view: View,
+): PublicIpBody["dnsSettings"] {
+  const label = dnsSettings?.domainNameLabel;
+  if (label === undefined) return dnsSettings;
+  if (!/^[a-z][a-z0-9-]{1,61}[a-z0-9]$/.test(label)) {
+    throw refuse(
+      "InvalidDomainNameLabel",
+      `The domain name label ${label} is invalid. It must conform to the following regular expression: ^[a-z][a-z0-9-]{1,61}[a-z0-9]$.`,
+    );
+  }
+  const fqdn = `${label}.${location}.cloudapp.azure.com`;
+  const taken = view
+    .ofType(type)
+    .some(
+      (other: Resource) =>
+        keyOf(other.id) !== keyOf(id) && (other.body as PublicIpBody).dnsSettings?.fqdn === fqdn,
+    );
+  if (taken)
+    throw refuse("DnsRecordInUse", `DNS record ${fqdn} is already used by another public IP.`);
+  return { ...dnsSettings, fqdn };
+}
+
+/** From the documentation ranges of RFC 5737. */
+function freeAddress(view: View): string {
+  const taken = new Set(view.ofType(type).map(({ body }) => (body as PublicIpBody).ipAddress));
+  for (const range of ["203.0.113", "198.51.100", "192.0.2"]) {
+    for (let host = 1; host < 255; host++) {
+      const address = `${range}.${host}`;
+      if (!taken.has(address)) return address;
+    }
+  }
+  throw refuse(
+    "PublicIPCountLimitReached",
+    "Cannot create more than 762 public IP addresses for this subscription in this region.",
+  );
+}

@@ -1,0 +1,51 @@
+import { refuse } from "../../azure-error";
+import { Body, View, withoutUndefined } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+import { parseRange } from "./addresses";
+import { etagAndGuid, networkName, Part, referrersOfType, withIds } from "./common";
+
+type RouteTableBody = {
+  location: string;
+  routes?: (Part & { addressPrefix: string })[];
+  disableBgpRoutePropagation?: boolean;
+};
+
+export const routeTable: ResourceType<RouteTableBody> = {
+  token: "azure-native:network:RouteTable",
+  type: "Microsoft.Network/routeTables",
+  apiVersion: "2024-05-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/routeTables/{routeTableName}",
+  autoName: "random",
+  inputs: ["disableBgpRoutePropagation", "location", "routes", "tags"],
+  required: [],
+  maintainIfUnset: ["routes"],
+  parts: ["routes"],
+  readOnly: ["routes[].id", "routes[].etag", "routes[].provisioningState"],
+  name: networkName,
+
+  accept({ id, body, old }: Put<RouteTableBody>): Accepted<RouteTableBody> {
+    for (const { addressPrefix, name } of body.routes ?? []) {
+      if (/^[A-Za-z]/.test(addressPrefix)) continue;
+      parseRange(addressPrefix, `${id.id}/routes/${name}`);
+    }
+    return {
+      body: {
+        disableBgpRoutePropagation: false,
+        ...body,
+        routes: withIds(id.id, "routes", body.routes),
+        ...etagAndGuid(old?.body),
+      },
+    };
+  },
+
+  shown: ({ id }, view: View): Body =>
+    withoutUndefined({ subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks") }),
+
+  mayDelete({ id }, view: View): void {
+    if (view.referrers(id).length === 0) return;
+    throw refuse(
+      "InUseRouteTableCannotBeDeleted",
+      `Route table ${id.split("/").at(-1)} is in use and cannot be deleted.`,
+    );
+  },
+};

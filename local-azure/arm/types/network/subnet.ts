@@ -1,0 +1,189 @@
+import { randomUUID } from "node:crypto";
+
+import { refuse } from "../../azure-error";
+import { keyOf } from "../../ids";
+import { Body, Reference, View, withoutUndefined } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+import { checkStatic, firstFree, overlap, parseRange, Range, within } from "./addresses";
+import { networkName, Ref } from "./common";
+
+export type SubnetBody = {
+  addressPrefix?: string;
+  addressPrefixes?: string[];
+  networkSecurityGroup?: Ref;
+  routeTable?: Ref;
+  natGateway?: Ref;
+  defaultOutboundAccess?: boolean;
+  delegations?: unknown[];
+};
+
+export const subnetType = "Microsoft.Network/virtualNetworks/subnets";
+
+export const subnet: ResourceType<SubnetBody> = {
+  token: "azure-native:network:Subnet",
+  type: subnetType,
+  apiVersion: "2024-05-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/virtualNetworks/{virtualNetworkName}/subnets/{subnetName}",
+  autoName: "copy",
+  inputs: [
+    "addressPrefix",
+    "addressPrefixes",
+    "applicationGatewayIPConfigurations",
+    "defaultOutboundAccess",
+    "delegations",
+    "ipAllocations",
+    "ipamPoolPrefixAllocations",
+    "natGateway",
+    "networkSecurityGroup",
+    "privateEndpointNetworkPolicies",
+    "privateLinkServiceNetworkPolicies",
+    "routeTable",
+    "serviceEndpointPolicies",
+    "serviceEndpoints",
+    "sharingScope",
+  ],
+  required: [],
+  name: networkName,
+  lock: ({ parent }) => parent,
+
+  references: ({ networkSecurityGroup, routeTable, natGateway }, id): Reference[] =>
+    [networkSecurityGroup, routeTable, natGateway].flatMap((ref) =>
+      ref?.id === undefined ? [] : [{ from: id, owner: id, to: ref.id }],
+    ),
+
+  accept({ id, body, old }: Put<SubnetBody>, view: View): Accepted<SubnetBody> {
+    const ranges = subnetRanges(body, id.id);
+    const network = view.find(id.parent);
+    const virtualNetworkName = id.names[0];
+    const space = (network?.body["addressSpace"] as { addressPrefixes: string[] }).addressPrefixes;
+    if (
+      !ranges.every((range) => space.some((prefix) => within(range, parseRange(prefix, id.parent))))
+    ) {
+      throw refuse(
+        "NetcfgSubnetRangeOutsideVnet",
+        `Subnet '${id.name}' is not valid because its IP address range is outside the IP address range of virtual network '${virtualNetworkName}'.`,
+      );
+    }
+    for (const sibling of view.children(id.parent)) {
+      if (keyOf(sibling.id) === id.key) continue;
+      const others = subnetRanges(sibling.body, sibling.id);
+      if (!others.some((other) => ranges.some((range) => overlap(range, other)))) continue;
+      throw refuse(
+        "NetcfgSubnetRangesOverlap",
+        `Subnet '${id.name}' is not valid because its IP address range overlaps with that of an existing subnet in virtual network '${virtualNetworkName}'.`,
+      );
+    }
+    if (old) checkChange(body, old.body, id.id, view);
+    return { body: completeSubnet(body) };
+  },
+
+  shown: ({ id }, view: View): Body => withoutUndefined({ ipConfigurations: usersOf(id, view) }),
+
+  mayDelete: ({ id }, view: View) => checkSubnetUnused(id, view),
+};
+
+/** Adds defaults. */
+export const completeSubnet = (body: SubnetBody): SubnetBody & Body => ({
+  delegations: [],
+  privateEndpointNetworkPolicies: "Disabled",
+  privateLinkServiceNetworkPolicies: "Enabled",
+  ...body,
+  etag: `W/"${randomUUID()}"`,
+});
+
+export function subnetRanges({ addressPrefix, addressPrefixes }: SubnetBody, id: string): Range[] {
+  const prefixes = addressPrefixes ?? (addressPrefix === undefined ? [] : [addressPrefix]);
+  if (prefixes.length === 0) {
+    throw refuse(
+      "InvalidRequestFormat",
+      `Subnet ${id} has neither addressPrefix nor addressPrefixes.`,
+    );
+  }
+  return prefixes.map((prefix) => parseRange(prefix, id));
+}
+
+function usersOf(id: string, view: View): Ref[] | undefined {
+  const users = view.referrers(id);
+  return users.length === 0 ? undefined : users.map(({ from }) => ({ id: from }));
+}
+
+export function checkSubnetUnused(id: string, view: View): void {
+  const users = usersOf(id, view);
+  if (users === undefined) return;
+  throw refuse(
+    "InUseSubnetCannotBeDeleted",
+    `Subnet ${id.split("/").at(-1)} is in use by ${users.map((user) => user.id).join(", ")} and cannot be deleted. ` +
+      "In order to delete the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.",
+  );
+}
+
+/** Address range and default outbound access can change only while the subnet is unused. */
+function checkChange(body: SubnetBody, old: SubnetBody, id: string, view: View): void {
+  const users = usersOf(id, view);
+  if (users === undefined) return;
+  const ranges = (one: SubnetBody) =>
+    subnetRanges(one, id)
+      .map(({ prefix }) => prefix)
+      .join();
+  if (ranges(body) !== ranges(old)) {
+    throw refuse(
+      "InUsePrefixCannotBeDeleted",
+      `IpPrefix ${ranges(old)} on Subnet ${id.split("/").at(-1)} has active allocations and cannot be deleted.`,
+    );
+  }
+  if ((body.defaultOutboundAccess ?? true) !== (old.defaultOutboundAccess ?? true)) {
+    throw refuse(
+      "SubnetDefaultOutboundAccessCannotBeChanged",
+      `Default outbound access of subnet ${id} cannot be changed while it is in use by ${users[0]?.id}.`,
+    );
+  }
+}
+
+interface Wanted {
+  readonly privateIPAddress?: string;
+  readonly privateIPAllocationMethod?: string;
+}
+
+/**
+ * The private IP address for one reference to a subnet: the requested static one, the previous one,
+ * or the lowest free one.
+ */
+export function assignAddress(
+  wanted: Wanted,
+  before: Wanted | undefined,
+  subnet: string,
+  from: string,
+  view: View,
+) {
+  const resource = view.find(subnet);
+  if (resource === undefined)
+    throw new Error(`the subnet ${subnet} of ${from} was not checked to exist`);
+  const ranges = subnetRanges(resource.body as SubnetBody, resource.id);
+  const holders = new Map<string, string>();
+  for (const { from: holder, address } of view.referrers(subnet)) {
+    if (address !== undefined && keyOf(holder) !== keyOf(from)) holders.set(address, holder);
+  }
+
+  const isStatic = wanted.privateIPAllocationMethod?.toLowerCase() === "static";
+  if (isStatic) {
+    const address = wanted.privateIPAddress ?? "";
+    checkStatic(address, ranges);
+    const holder = holders.get(address);
+    if (holder !== undefined) {
+      throw refuse(
+        "PrivateIPAddressIsAllocated",
+        `IP configuration ${from} is using the private IP address ${address} which is already allocated to resource ${holder}.`,
+      );
+    }
+    return { privateIPAddress: address, privateIPAllocationMethod: "Static" };
+  }
+  const address = before?.privateIPAddress ?? firstFree(ranges, new Set(holders.keys()));
+  if (address === undefined) {
+    const prefixes = ranges.map(({ prefix }) => prefix).join(",");
+    throw refuse(
+      "SubnetIsFull",
+      `Subnet ${resource.id.split("/").at(-1)} with address prefix ${prefixes} does not have enough capacity for 1 IP addresses.`,
+    );
+  }
+  return { privateIPAddress: address, privateIPAllocationMethod: "Dynamic" };
+}

@@ -1,0 +1,35 @@
+import { conflict } from "../azure-error";
+import { groupType } from "../ids";
+import { Accepted, Put, ResourceType } from "../resource-type";
+import { checkedLocation } from "../subscription/regions";
+
+type ResourceGroupBody = {
+  location: string;
+  managedBy?: string;
+  tags?: Record<string, string>;
+  properties?: { provisioningState: string };
+};
+
+export const resourceGroup: ResourceType<ResourceGroupBody> = {
+  token: "azure-native:resources:ResourceGroup",
+  type: groupType,
+  apiVersion: "2024-03-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}",
+  autoName: "random",
+  inputs: ["location", "managedBy", "tags"],
+  required: ["location"],
+  forceNew: ["location"],
+  name: /^[-\w.()]{0,89}[-\w()]$/,
+
+  accept({ id, body, old }: Put<ResourceGroupBody>): Accepted<ResourceGroupBody> {
+    const location = checkedLocation(body.location, "resource group");
+    if (old && old.body.location !== location) {
+      throw conflict(
+        "InvalidResourceGroupLocation",
+        `Invalid resource group location '${location}'. The Resource group already exists in location '${old.body.location}'. ` +
+          `(${id.name})`,
+      );
+    }
+    return { body: { ...body, location, properties: { provisioningState: "Succeeded" } } };
+  },
+};

@@ -1,0 +1,58 @@
+/** Where the local Azure listens on loopback. */
+export interface Ports {
+  /** The REST API, which the program calls directly. */
+  readonly resourceManager: number;
+  readonly azureNative: number;
+  readonly tls: number;
+  readonly kubernetes: number;
+  /** An HTTP proxy to the clusters' APIs. */
+  readonly proxy: number;
+}
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A running local Azure, in this process or another. */
+export interface Attachment {
+  readonly ports: Ports;
+  /** The address of the API with this DNS name; undefined while there is none. */
+  apiAddress(apiName: string): Promise<Address | undefined>;
+}
+
+/**
+ * Makes the engine connect to the local Azure's providers instead of starting plugins.
+ *
+ * Also where the official plugins are installed: the kubernetes plugin would look up the API's name,
+ * which only exists on Azure, and certificates should come from the same tls plugin every time.
+ */
+export const debugProviders = ({ azureNative, tls, kubernetes }: Ports): string =>
+  `azure-native:${azureNative},tls:${tls},kubernetes:${kubernetes}`;
+
+/** The value of the setting `resourceManagerEndpoint`. */
+export const endpointOf = ({ resourceManager }: Ports): string =>
+  `http://127.0.0.1:${resourceManager}`;
+
+/**
+ * The value of HTTPS_PROXY, so that the program reaches the clusters' APIs by their names.
+ */
+export const proxyOf = ({ proxy }: Ports): string => `http://127.0.0.1:${proxy}`;
+
+/**
+ * The proxy for API names that exist only on Azure; this host is reached without it. Both spellings
+ * are needed: grpc-js, between engine and program, reads lower case only.
+ */
+function proxies(own: string): Record<string, string> {
+  const given = `${process.env.no_proxy ?? ""},${process.env.NO_PROXY ?? ""}`.split(/[\s,]+/);
+  // A user's NO_PROXY may exclude all of Azure, but the names of the APIs need the proxy.
+  const kept = given.filter((name) => name !== "" && !/^\*$|azure\.com$/i.test(name));
+  const direct = [...new Set([...kept, "127.0.0.1", "localhost", "::1"])].join(",");
+  return { HTTPS_PROXY: own, https_proxy: own, NO_PROXY: direct, no_proxy: direct };
+}
+
+/** Environment variables that make the engine and the program use this local Azure. */
+export const attachedEnvironment = ({ ports }: Attachment): Record<string, string> => ({
+  PULUMI_DEBUG_PROVIDERS: debugProviders(ports),
+  ...proxies(proxyOf(ports)),
+});

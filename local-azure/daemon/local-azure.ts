@@ -1,0 +1,114 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { messageOf, UserError } from "../../shared/user-error";
+import { Cloud, type CloudArgs } from "../arm/cloud";
+import { serveRest } from "../arm/rest/rest";
+import { type LocalMachines, machinesIn } from "../machines/kinds";
+import type { Machines } from "../machines/machines";
+import { serveKubernetes } from "../plugins/kubernetes/provider";
+import { serveTls } from "../plugins/tls/tls";
+import { serveAzureNative } from "../provider/azure-native";
+import { serveApiProxy } from "./api-proxy";
+import type { Address, Attachment, Ports } from "./attachment";
+import { operationsOf } from "./operation-log";
+
+export interface LocalAzureOptions extends Pick<CloudArgs, "clock" | "durations" | "faults"> {
+  /** State folder. */
+  readonly state: string;
+  /** Folder of the binaries: etcd, kube-apiserver and others. */
+  readonly binaries: string;
+  /**
+   * Preferred ports.
+   *
+   * @default any free ones
+   */
+  readonly ports?: Partial<Ports>;
+  /** Whether a port that is in use is an error. */
+  readonly exactPorts?: boolean;
+  /** Wraps the machines; the bench adds durations. */
+  readonly around?: (machines: Machines) => Machines;
+  readonly log: (message: string) => void;
+}
+
+/** The local Azure, running in this process. */
+export interface LocalAzure extends Attachment {
+  readonly cloud: Cloud;
+  readonly machines: LocalMachines;
+  /** Stops every process and closes every port. The state folder remains. */
+  stop(): Promise<void>;
+}
+
+interface Server {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Starts the resource manager, its REST API, the providers and the machines in its state. */
+export async function startLocalAzure(options: LocalAzureOptions): Promise<LocalAzure> {
+  const { state, binaries, log, around = (machines) => machines } = options;
+  mkdirSync(state, { recursive: true, mode: 0o700 });
+  const machines = machinesIn(state, binaries, log);
+  const cloud = new Cloud({
+    ...options,
+    stateFile: join(state, "cloud.json"),
+    requestLog: join(state, "requests.jsonl"),
+    machines: around(machines),
+  });
+  const servers: Server[] = [];
+  const stop = async (): Promise<void> => {
+    await Promise.all(servers.map((server) => server.close()));
+    await machines.stop();
+  };
+  const serve = async (name: keyof Ports, start: (port: number) => Promise<Server>) => {
+    const server = await listen(options, name, start);
+    servers.push(server);
+    return server.port;
+  };
+  try {
+    await cloud.resume();
+    const redirect = (apiName: string) => machines.apiAddress(apiName);
+    const hooks = {
+      facts: () => ({ apis: apisOf(machines), machines: machines.machines?.() ?? [] }),
+      power: machines.power?.bind(machines),
+      sicken: machines.sicken?.bind(machines),
+      cure: machines.cure?.bind(machines),
+    };
+    const operations = operationsOf(state, cloud.breakpoints);
+    const ports: Ports = {
+      resourceManager: await serve("resourceManager", (port) => serveRest(cloud, port, hooks)),
+      azureNative: await serve("azureNative", (port) => serveAzureNative(cloud, port)),
+      tls: await serve("tls", (port) => serveTls(port, operations)),
+      kubernetes: await serve("kubernetes", (port) =>
+        serveKubernetes({ port, resolve: redirect, around: operations }),
+      ),
+      proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
+    };
+    return { cloud, machines, ports, stop, apiAddress: async (name) => machines.apiAddress(name) };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Where each API listens, by its name on Azure. */
+const apisOf = (machines: LocalMachines): Record<string, Address> =>
+  Object.fromEntries(machines.status().map(({ apiName, api }) => [apiName, api]));
+
+async function listen(
+  { ports = {}, exactPorts = false }: LocalAzureOptions,
+  name: keyof Ports,
+  start: (port: number) => Promise<Server>,
+): Promise<Server> {
+  const wanted = ports[name] ?? 0;
+  try {
+    return await start(wanted);
+  } catch (error) {
+    if (wanted === 0 || !/EADDRINUSE|EACCES|No address added/.test(messageOf(error))) throw error;
+    if (!exactPorts) return await start(0);
+    throw new UserError(
+      `port ${wanted}, which ${name} needs, is in use: ` +
+        "stop what uses it, choose another with --port, or omit --port to take any free ports",
+    );
+  }
+}

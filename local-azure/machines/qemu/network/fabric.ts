@@ -1,0 +1,186 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { loadTypeScript } from "../../../../shared/checkout";
+import { writeWhole } from "../../../../shared/files";
+import type { View } from "../../../arm/resource";
+import { isMachine, machineOf } from "../../../arm/types/compute/virtual-machine";
+import type { Address } from "../../../daemon/attachment";
+import { Supervisor } from "../../supervisor";
+import type { Host } from "../host";
+import type { MachineMetadata } from "./metadata";
+import type { NetworkFacts } from "./network-process";
+import { networksOf, plugOf, publicNamesOf, type VirtualNetwork } from "./network-view";
+import { PortForwards } from "./port-forwards";
+
+const startWithin = 60_000;
+/** An emulated processor needs longer to answer a probe. */
+const patience = { kvm: 1, tcg: 4 } as const;
+
+/** What the metadata service of this network serves. */
+function metadataOf(network: VirtualNetwork, view: View): MachineMetadata[] {
+  return view.ofType("Microsoft.Compute/virtualMachines").flatMap((resource) => {
+    const plug = plugOf(resource.id, view);
+    if (!isMachine(resource) || plug?.network !== network.key) return [];
+    const vm = machineOf(resource, view);
+    const [subnet = "", bits = ""] = plug.subnet.prefix.split("/");
+    const compute = {
+      azEnvironment: "AzurePublicCloud",
+      location: vm.location,
+      name: vm.name,
+      osType: "Linux",
+      platformFaultDomain: "0",
+      provider: "Microsoft.Compute",
+      resourceGroupName: vm.resourceGroup,
+      resourceId: vm.id,
+      subscriptionId: vm.subscriptionId,
+      vmId: vm.vmId,
+      vmSize: vm.size,
+      zone: vm.zone ?? "",
+    };
+    return [
+      { address: plug.address, mac: plug.mac, subnet: { address: subnet, prefix: bits }, compute },
+    ];
+  });
+}
+
+/** The networks of the resource manager as namespaces with what lives in them. */
+export class Fabric {
+  private readonly forwards: PortForwards;
+  private readonly supervisor: Supervisor;
+  private readonly applied = new Map<string, string>();
+  private last: Promise<void>;
+
+  constructor(
+    private readonly host: Host,
+    private readonly folder: string,
+  ) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    mkdirSync(host.sockets, { recursive: true, mode: 0o700 });
+    this.forwards = new PortForwards(join(folder, "port-forwards.json"), this.socket("internet"));
+    this.supervisor = new Supervisor(folder, host.log);
+    // What an earlier local Azure left running has its own idea of things.
+    this.last = this.supervisor.endOrphans();
+  }
+
+  apiAddress = (name: string): Address | undefined => this.forwards.at(name);
+
+  apis = () => this.forwards.all();
+
+  /** Makes the networks what the resource manager says; one change after the other. */
+  apply(view: View): Promise<void> {
+    const next = this.last.then(() => this.follow(view));
+    this.last = next.catch(() => undefined);
+    return next;
+  }
+
+  /** Ends what lives in the networks; with `remove`, they too are gone. */
+  async stop({ remove }: { readonly remove: boolean }): Promise<void> {
+    this.forwards.close();
+    await Promise.all(this.supervisor.status().map(({ name }) => this.supervisor.stop(name)));
+    this.supervisor.close();
+    const { namespaces, sockets } = this.host;
+    if (!remove) return;
+    await namespaces.remove(await namespaces.existing());
+    rmSync(sockets, { recursive: true, force: true });
+  }
+
+  private async follow(view: View): Promise<void> {
+    const networks = networksOf(view);
+    const names = publicNamesOf(view);
+    for (const key of [...this.applied.keys()]) {
+      if (!networks.some((network) => network.key === key)) await this.removeNetwork(key);
+    }
+    if (networks.length > 0) await this.startInternet();
+    for (const network of networks) {
+      const facts: NetworkFacts = {
+        network,
+        names,
+        machines: metadataOf(network, view),
+        patience: patience[this.host.accelerator],
+      };
+      await this.applyFacts(network, JSON.stringify(facts));
+    }
+    await this.forwardPorts(networks, names);
+  }
+
+  private async applyFacts(network: VirtualNetwork, facts: string): Promise<void> {
+    const { key } = network;
+    if (this.applied.get(key) === facts) return;
+    const { namespaces } = this.host;
+    await namespaces.shape(network);
+    const file = join(this.folder, `${key}.json`);
+    writeWhole(file, facts);
+    this.run(namespaces.of(key), key, "network-process.ts", file, this.socket(key));
+    await this.reload(key);
+    this.applied.set(key, facts);
+  }
+
+  private async startInternet(): Promise<void> {
+    const { namespaces, mirror } = this.host;
+    if (this.supervisor.isRunning("internet")) return;
+    await namespaces.ensureInternet();
+    const name = "internet";
+    this.run(namespaces.internet, name, "internet-process.ts", this.socket(name), mirror);
+  }
+
+  private async removeNetwork(key: string): Promise<void> {
+    await this.supervisor.stop(key);
+    await this.host.namespaces.remove([this.host.namespaces.of(key)]);
+    rmSync(join(this.folder, `${key}.json`), { force: true });
+    this.applied.delete(key);
+  }
+
+  private forwardPorts(
+    networks: readonly VirtualNetwork[],
+    names: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const balanced = networks.flatMap((network) => network.balanced);
+    return this.forwards.lead(
+      new Map(
+        Object.entries(names).flatMap(([name, host]) => {
+          const rule = balanced.find(({ address }) => address === host);
+          return rule === undefined ? [] : [[name, { host, port: rule.port }] as const];
+        }),
+      ),
+    );
+  }
+
+  private run(namespace: string, name: string, file: string, ...args: string[]): void {
+    const node = [process.execPath, ...loadTypeScript];
+    const command = [...node, join(__dirname, file), ...args];
+    this.supervisor.start({ name, command: this.host.namespaces.within(namespace, command) });
+  }
+
+  /** Has a network's process read its file again, and waits until all of it is in force. */
+  private async reload(key: string): Promise<void> {
+    for (const until = Date.now() + startWithin; ; await wait(100)) {
+      try {
+        const reply = await replyOf(this.socket(key));
+        if (reply === "done") return;
+        throw new Error(`network ${key}: ${reply}`);
+      } catch (error) {
+        const isStarting = /ENOENT|ECONNREFUSED/.test((error as Error).message);
+        if (!isStarting || Date.now() > until) {
+          throw new Error(`${(error as Error).message}\n${this.supervisor.endOfLog(key)}`, {
+            cause: error,
+          });
+        }
+      }
+    }
+  }
+
+  private socket = (name: string): string => join(this.host.sockets, `${name}.sock`);
+}
+
+const replyOf = (path: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = "";
+    connect(path)
+      .setEncoding("utf8")
+      .on("data", (chunk: string) => (text += chunk))
+      .on("end", () => resolve(text))
+      .on("error", reject);
+  });

@@ -1,0 +1,53 @@
+import { rmSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+
+import { serveMirror } from "../../../../mirror/serve";
+import { mirrorAddress, operatorAddress } from "./namespaces";
+
+const longestOrder = 100;
+
+/** Where a connection is to lead, in its first line, as `203.0.113.1 6443`. */
+function orderOf(text: string): { host: string; port: number; rest: string } | undefined {
+  const [, host, port, rest] = /^(\S+) (\d+)\n([^]*)$/.exec(text) ?? [];
+  return host === undefined ? undefined : { host, port: Number(port), rest: rest ?? "" };
+}
+
+/**
+ * An operator's way to public addresses: whoever connects to the socket comes from the internet
+ * there.
+ */
+function forward(from: Socket): void {
+  let heard = Buffer.alloc(0);
+  const listen = (chunk: Buffer): void => {
+    heard = Buffer.concat([heard, chunk]);
+    const order = orderOf(heard.toString("latin1"));
+    if (order === undefined) {
+      if (heard.length > longestOrder) from.destroy();
+      return;
+    }
+    from.off("data", listen).pause();
+    const { host, port, rest } = order;
+    const to = connect({ host, port, localAddress: operatorAddress }, () => {
+      to.write(Buffer.from(rest, "latin1"));
+      from.pipe(to).pipe(from);
+    });
+    to.on("error", () => from.destroy()).on("close", () => from.destroy());
+    from.on("error", () => to.destroy()).on("close", () => to.destroy());
+  };
+  from.on("error", () => undefined).on("data", listen);
+}
+
+/** What the internet is to machines without one: the mirror, and operators. */
+async function serve(socket: string, mirror: string): Promise<void> {
+  await serveMirror(mirror, { address: mirrorAddress, port: 80 });
+  rmSync(socket, { force: true });
+  createServer(forward).listen(socket);
+}
+
+if (require.main === module) {
+  const [socket = "", mirror = ""] = process.argv.slice(2);
+  serve(socket, mirror).catch((error: Error) => {
+    console.error(error.message);
+    process.exit(1);
+  });
+}

@@ -1,0 +1,127 @@
+import { createServer, type Server, type ServerResponse } from "node:http";
+
+/** A machine as its metadata service describes it, by its address. */
+export interface MachineMetadata {
+  readonly address: string;
+  readonly subnet: { readonly address: string; readonly prefix: string };
+  readonly mac: string;
+  readonly compute: Readonly<Record<string, unknown>>;
+}
+
+const versions = [
+  "2017-04-02",
+  "2018-02-01",
+  "2019-06-01",
+  "2020-09-01",
+  "2021-02-01",
+  "2021-12-13",
+];
+
+const instanceOf = ({ address, subnet, mac, compute }: MachineMetadata) => ({
+  compute,
+  network: {
+    interface: [
+      {
+        ipv4: {
+          ipAddress: [{ privateIpAddress: address, publicIpAddress: "" }],
+          subnet: [subnet],
+        },
+        ipv6: { ipAddress: [] },
+        macAddress: mac.replaceAll(":", "").toUpperCase(),
+      },
+    ],
+  },
+});
+
+interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+  readonly isText?: boolean;
+}
+
+const refuse = (status: number, error: string): Reply => ({ status, body: { error } });
+
+/** What the service answers one machine, in Azure's own words where it refuses. */
+export function describe(
+  url: URL,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  machine: MachineMetadata | undefined,
+): Reply {
+  const path = url.pathname.replace(/\/+$/, "");
+  if (headers["metadata"] !== "true") {
+    return refuse(400, "Bad request. Required metadata header not specified");
+  }
+  if (headers["x-forwarded-for"] !== undefined) {
+    return refuse(400, "Bad request. X-Forwarded-For header is not allowed");
+  }
+  if (path === "/metadata/versions") return { status: 200, body: { apiVersions: versions } };
+  if (path.startsWith("/metadata/identity"))
+    return refuse(400, "invalid_request: Identity not found");
+  if (machine === undefined || !/^\/metadata\/instance(\/|$)/.test(path)) {
+    return refuse(404, "Not found");
+  }
+  if (!versions.includes(url.searchParams.get("api-version") ?? "")) {
+    return {
+      status: 400,
+      body: {
+        error: "Bad request. api-version is invalid or was not specified in the request.",
+        "newest-versions": versions.slice(-3).reverse(),
+      },
+    };
+  }
+  const found = path
+    .split("/")
+    .slice(3)
+    .reduce<unknown>(
+      (node, key) => (node as Record<string, unknown> | undefined)?.[key],
+      instanceOf(machine),
+    );
+  if (found === undefined) return refuse(404, "Not found");
+  if (typeof found === "object") return { status: 200, body: found };
+  if (url.searchParams.get("format") !== "text") {
+    return refuse(404, "API is not supported for leaf nodes without format=text");
+  }
+  return { status: 200, body: found, isText: true };
+}
+
+function send(response: ServerResponse, { status, body, isText }: Reply): void {
+  const type = isText ? "text/plain" : "application/json; charset=utf-8";
+  response.writeHead(status, { "content-type": type });
+  response.end(isText ? String(body) : JSON.stringify(body));
+}
+
+const listen = (server: Server, port: number, address: string): Promise<Server> =>
+  new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, address, () => resolve(server));
+  });
+
+/** The instance metadata service. */
+export const serveMetadata = (
+  address: string,
+  machineAt: (address: string) => MachineMetadata | undefined,
+): Promise<Server> =>
+  listen(
+    createServer((request, response) => {
+      const url = new URL(request.url ?? "/", "http://metadata");
+      send(response, describe(url, request.headers, machineAt(request.socket.remoteAddress ?? "")));
+    }),
+    80,
+    address,
+  );
+
+/** The ports that Azure's agent talks to; what they would answer is not simulated. */
+export const serveWire = (address: string): Promise<Server[]> =>
+  Promise.all(
+    [80, 32526].map((port) =>
+      listen(
+        createServer((_, response) =>
+          response
+            .writeHead(200, { "content-type": "text/xml" })
+            .end("<Versions><Preferred><Version>2015-04-05</Version></Preferred></Versions>"),
+        ),
+        port,
+        address,
+      ),
+    ),
+  );

@@ -1,0 +1,154 @@
+import { createHash } from "node:crypto";
+
+import { run } from "../command";
+import type { Plug, VirtualNetwork } from "./network-view";
+import { outside, platformAddress } from "./ruleset";
+
+/** What the simulated internet has of its own, in the range that benchmarks of networks use. */
+export const operatorAddress = "198.18.0.1";
+export const mirrorAddress = "198.18.1.1";
+
+export const metadataAddress = "169.254.169.254";
+
+/** The two ends of every virtual network's link to the internet. */
+const near = "100.64.0.2";
+const far = "100.64.0.1";
+
+interface Link {
+  readonly ifname: string;
+}
+
+/** The namespaces of one state folder: one for the internet, one for each virtual network. */
+export class Namespaces {
+  private readonly stem: string;
+
+  constructor(state: string) {
+    this.stem = `zoned-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`;
+  }
+
+  get internet(): string {
+    return `${this.stem}-internet`;
+  }
+
+  of = (network: string): string => `${this.stem}-${network}`;
+
+  /** A command that runs inside. */
+  within = (namespace: string, command: readonly string[]): string[] => [
+    ...["ip", "netns", "exec", namespace],
+    ...command,
+  ];
+
+  /** Those of this state folder that are there, also of a process that was killed. */
+  async existing(): Promise<string[]> {
+    const text = await run(["ip", "-json", "netns", "list"]);
+    const all = (text.trim() === "" ? [] : JSON.parse(text)) as { name: string }[];
+    return all.map(({ name }) => name).filter((name) => name.startsWith(`${this.stem}-`));
+  }
+
+  async ensureInternet(): Promise<void> {
+    if ((await this.existing()).includes(this.internet)) return;
+    await this.add(this.internet);
+    await this.ip(this.internet, [
+      `address add ${operatorAddress}/32 dev lo`,
+      `address add ${mirrorAddress}/32 dev lo`,
+    ]);
+  }
+
+  /** Makes a network's bridges and its link to the internet what they are to be. */
+  async shape(network: VirtualNetwork): Promise<void> {
+    const namespace = this.of(network.key);
+    const link = `v${network.key}`;
+    if (!(await this.existing()).includes(namespace)) {
+      await this.add(namespace);
+      await this.ip(this.internet, [
+        `link add ${link} type veth peer name ${outside} netns ${namespace}`,
+        `address add ${far}/32 dev ${link}`,
+        `link set ${link} up`,
+      ]);
+      await this.ip(namespace, [
+        `address add ${platformAddress}/32 dev lo`,
+        `address add ${metadataAddress}/32 dev lo`,
+        `address add ${near}/32 dev ${outside}`,
+        `link set ${outside} up`,
+        `route add default via ${far} dev ${outside} onlink`,
+      ]);
+    }
+    const present = await this.links(namespace);
+    const wanted = network.subnets.map(({ bridge }) => bridge);
+    await this.ip(namespace, [
+      ...present
+        .filter((name) => /^s[0-9a-f]{8}$/.test(name) && !wanted.includes(name))
+        .map((name) => `link delete ${name}`),
+      ...network.subnets
+        .filter(({ bridge }) => !present.includes(bridge))
+        .flatMap(({ bridge, gateway, prefix }) => [
+          `link add ${bridge} type bridge forward_delay 0`,
+          `address add ${gateway}/${prefix.split("/")[1]} dev ${bridge}`,
+          `link set ${bridge} up`,
+        ]),
+    ]);
+    await this.route(link, network.publicAddresses);
+  }
+
+  /** The socket that a machine's cable goes into. */
+  async plug({ network, tap, subnet }: Plug): Promise<void> {
+    const namespace = this.of(network);
+    const present = await this.links(namespace);
+    await this.ip(namespace, [
+      ...(present.includes(tap) ? [] : [`tuntap add dev ${tap} mode tap`]),
+      `link set ${tap} master ${subnet.bridge}`,
+      `link set ${tap} up`,
+    ]);
+  }
+
+  async unplug({ network, tap }: Plug): Promise<void> {
+    const namespace = this.of(network);
+    if (!(await this.existing()).includes(namespace)) return;
+    if ((await this.links(namespace)).includes(tap))
+      await this.ip(namespace, [`link delete ${tap}`]);
+  }
+
+  /** Takes namespaces away, and with them every interface and rule in them. */
+  async remove(namespaces: readonly string[]): Promise<void> {
+    for (const name of namespaces) await run(["ip", "netns", "delete", name]);
+  }
+
+  private async route(link: string, addresses: readonly string[]): Promise<void> {
+    const text = await run(["ip", "-n", this.internet, "-json", "route", "show", "dev", link]);
+    const routes = (text.trim() === "" ? [] : JSON.parse(text)) as { dst: string }[];
+    const present = routes.map(({ dst }) => dst);
+    await this.ip(this.internet, [
+      ...present
+        .filter((address) => !addresses.includes(address))
+        .map((address) => `route delete ${address} dev ${link}`),
+      ...addresses
+        .filter((address) => !present.includes(address))
+        .map((address) => `route add ${address} via ${near} dev ${link} onlink`),
+    ]);
+  }
+
+  private async add(namespace: string): Promise<void> {
+    await run(["ip", "netns", "add", namespace]);
+    await this.ip(namespace, ["link set lo up"]);
+    const settings = [
+      "net.ipv4.ip_forward=1",
+      "net.ipv4.conf.all.send_redirects=0",
+      "net.ipv4.conf.default.send_redirects=0",
+      "net.ipv4.conf.all.rp_filter=0",
+      "net.ipv4.conf.default.rp_filter=0",
+      "net.ipv6.conf.all.disable_ipv6=1",
+      "net.ipv6.conf.default.disable_ipv6=1",
+    ];
+    await run(this.within(namespace, ["sysctl", "--quiet", "--write", ...settings]));
+  }
+
+  private async links(namespace: string): Promise<string[]> {
+    const text = await run(["ip", "-n", namespace, "-json", "link", "show"]);
+    return (JSON.parse(text) as Link[]).map(({ ifname }) => ifname);
+  }
+
+  private async ip(namespace: string, lines: readonly string[]): Promise<void> {
+    if (lines.length === 0) return;
+    await run(["ip", "-n", namespace, "-batch", "-"], { input: `${lines.join("\n")}\n` });
+  }
+}

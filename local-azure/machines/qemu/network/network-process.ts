@@ -1,0 +1,68 @@
+import { readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+
+import { run } from "../command";
+import { serveNames } from "./dns";
+import { type MachineMetadata, serveMetadata, serveWire } from "./metadata";
+import { metadataAddress } from "./namespaces";
+import type { VirtualNetwork } from "./network-view";
+import { Probes } from "./probes";
+import { platformAddress, ruleset } from "./ruleset";
+
+/** What this process serves, in a file that is read again whenever somebody connects. */
+export interface NetworkFacts {
+  readonly network: VirtualNetwork;
+  /** Names and their addresses. */
+  readonly names: Readonly<Record<string, string>>;
+  readonly machines: readonly MachineMetadata[];
+  readonly patience: number;
+}
+
+/**
+ * All that is alive in a virtual network besides its machines, as a process in its namespace: name
+ * server, metadata, the balancers' probes, and the packet rules, which follow the probes.
+ */
+async function serve(file: string, socket: string): Promise<void> {
+  const read = (): NetworkFacts => JSON.parse(readFileSync(file, "utf8")) as NetworkFacts;
+  let facts = read();
+  let last: Promise<unknown> = Promise.resolve();
+  const probes = new Probes(() => void apply().catch(complain), facts.patience);
+  const apply = (): Promise<unknown> => {
+    const { network } = facts;
+    const next = last.then(() => {
+      const input = ruleset(network, probes.healthy(network.balanced));
+      return run(["nft", "--file", "-"], { input });
+    });
+    last = next.catch(() => undefined);
+    return next;
+  };
+  const takeUp = async (): Promise<void> => {
+    facts = read();
+    probes.watch(facts.network.balanced);
+    await apply();
+  };
+  await takeUp();
+  await serveNames(platformAddress, (name) => facts.names[name]);
+  await serveMetadata(metadataAddress, (address) =>
+    facts.machines.find((machine) => machine.address === address),
+  );
+  await serveWire(platformAddress);
+  rmSync(socket, { force: true });
+  createServer((connection) => {
+    connection.on("error", () => undefined);
+    takeUp().then(
+      () => connection.end("done"),
+      ({ message }: Error) => connection.end(message),
+    );
+  }).listen(socket);
+}
+
+const complain = ({ message }: Error): void => console.error(message);
+
+if (require.main === module) {
+  const [file = "", socket = ""] = process.argv.slice(2);
+  serve(file, socket).catch((error: Error) => {
+    complain(error);
+    process.exit(1);
+  });
+}

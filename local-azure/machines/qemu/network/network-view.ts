@@ -1,0 +1,193 @@
+import { createHash } from "node:crypto";
+
+import { Address4 } from "ip-address";
+
+import { keyOf, parseId } from "../../../arm/ids";
+import type { Resource, View } from "../../../arm/resource";
+import { type MachineBody, nicsOf } from "../../../arm/types/compute/virtual-machine-validation";
+import type { Ref } from "../../../arm/types/network/common";
+import type { LoadBalancingRule, Probe } from "../../../arm/types/network/load-balancer-validation";
+import {
+  networkInterface,
+  type NetworkInterfaceBody,
+} from "../../../arm/types/network/network-interface";
+import type { PublicIpBody } from "../../../arm/types/network/public-ip-address";
+import type { RuleBody } from "../../../arm/types/network/security-rule";
+import type { SubnetBody } from "../../../arm/types/network/subnet";
+
+export interface Subnet {
+  /** Name of its bridge, which an interface may have at most 15 letters for. */
+  readonly bridge: string;
+  readonly prefix: string;
+  readonly gateway: string;
+  /** The address of its NAT gateway; without one there is no egress. */
+  readonly natAddress?: string;
+  /** By priority; without a security group undefined, and everything passes. */
+  readonly rules?: readonly RuleBody[];
+}
+
+/** A rule of a balancer, with the machines of its pool. */
+export interface Balanced {
+  readonly address: string;
+  readonly port: number;
+  readonly protocol: string;
+  readonly backendPort: number;
+  readonly backends: readonly string[];
+  readonly probe?: Probe & { readonly probeThreshold?: number };
+}
+
+export interface VirtualNetwork {
+  /** Short, and the same for ever: what its namespace and interfaces are named by. */
+  readonly key: string;
+  readonly ranges: readonly string[];
+  readonly subnets: readonly Subnet[];
+  readonly balanced: readonly Balanced[];
+  /** Public addresses that lead here: of NAT gateways and balancers. */
+  readonly publicAddresses: readonly string[];
+}
+
+/** Where a machine is plugged in. */
+export interface Plug {
+  readonly network: string;
+  readonly tap: string;
+  readonly mac: string;
+  readonly address: string;
+  readonly subnet: Subnet;
+  /** Whether it stands behind a load balancer. */
+  readonly isBalanced: boolean;
+  /** Whether no machine behind its load balancer has a lower address. */
+  readonly isFirst: boolean;
+}
+
+const hash = (id: string): string =>
+  createHash("sha256").update(keyOf(id)).digest("hex").slice(0, 8);
+
+const isThere = <T>(value: T | undefined): value is T => value !== undefined;
+
+const publicAddressOf = (ref: Ref | undefined, view: View): string | undefined =>
+  (ref?.id && (view.find(ref.id)?.body as PublicIpBody | undefined)?.ipAddress) || undefined;
+
+/** Azure's own rules come last, since their priorities are above those that anybody may give. */
+function rulesOf(group: string | undefined, view: View): RuleBody[] | undefined {
+  const found = group === undefined ? undefined : view.find(group);
+  if (found === undefined) return undefined;
+  const ours = view.children(found.id).map(({ body }) => body as RuleBody);
+  const azures = (found.body["defaultSecurityRules"] ?? []) as RuleBody[];
+  return [...ours, ...azures].sort((a, b) => a.priority - b.priority);
+}
+
+function subnetOf({ id, body }: Resource, view: View): Subnet {
+  const { addressPrefix, addressPrefixes, natGateway, networkSecurityGroup } = body as SubnetBody;
+  const prefix = addressPrefix ?? addressPrefixes?.[0] ?? "";
+  const range = new Address4(prefix);
+  const gateway = natGateway?.id === undefined ? undefined : view.find(natGateway.id);
+  const [nat] = (gateway?.body["publicIpAddresses"] ?? []) as Ref[];
+  return {
+    bridge: `s${hash(id)}`,
+    prefix,
+    gateway: Address4.fromBigInt(range.startAddress().bigInt() + 1n).correctForm(),
+    natAddress: publicAddressOf(nat, view),
+    rules: rulesOf(networkSecurityGroup?.id, view),
+  };
+}
+
+/** Addresses of the interfaces in a pool, with the network that each is in. */
+const membersOf = (pool: string, view: View): { address: string; network: string }[] =>
+  view.referrers(pool).flatMap(({ owner, from }) => {
+    const nic = view.find(owner)?.body as NetworkInterfaceBody | undefined;
+    const name = from.split("/").at(-1)?.toLowerCase();
+    const one = nic?.ipConfigurations?.find((other) => other.name.toLowerCase() === name);
+    const subnet = one?.subnet?.id;
+    if (one?.privateIPAddress === undefined || subnet === undefined) return [];
+    return [{ address: one.privateIPAddress, network: keyOf(parseId(subnet)?.parent ?? "") }];
+  });
+
+interface Frontend {
+  readonly id: string;
+  readonly publicIPAddress?: Ref;
+}
+
+function balancedOf({ body }: Resource, network: string, view: View): Balanced[] {
+  const frontends = (body["frontendIPConfigurations"] ?? []) as Frontend[];
+  const probes = (body["probes"] ?? []) as (Probe & { id: string })[];
+  const same = (ref: Ref | undefined, id: string) => keyOf(ref?.id ?? "") === keyOf(id);
+  return ((body["loadBalancingRules"] ?? []) as LoadBalancingRule[]).flatMap((rule) => {
+    const frontend = frontends.find(({ id }) => same(rule.frontendIPConfiguration, id));
+    const address = publicAddressOf(frontend?.publicIPAddress, view);
+    const pools = [rule.backendAddressPool, ...(rule.backendAddressPools ?? [])];
+    const members = pools.flatMap((pool) => (pool?.id ? membersOf(pool.id, view) : []));
+    const backends = members.filter((one) => one.network === network).map((one) => one.address);
+    if (address === undefined || backends.length === 0) return [];
+    return [
+      {
+        address,
+        port: rule.frontendPort ?? 0,
+        protocol: rule.protocol ?? "Tcp",
+        backendPort: rule.backendPort ?? 0,
+        backends: [...new Set(backends)].sort(),
+        probe: probes.find(({ id }) => same(rule.probe, id)),
+      },
+    ];
+  });
+}
+
+/** Every virtual network, as machines and packets know it. */
+export const networksOf = (view: View): VirtualNetwork[] =>
+  view.ofType("Microsoft.Network/virtualNetworks").map(({ id, body }) => {
+    const subnets = view.children(id).map((child) => subnetOf(child, view));
+    const balancers = view.ofType("Microsoft.Network/loadBalancers");
+    const balanced = balancers.flatMap((one) => balancedOf(one, keyOf(id), view));
+    const addresses = [
+      ...subnets.map(({ natAddress }) => natAddress).filter(isThere),
+      ...balanced.map(({ address }) => address),
+    ];
+    return {
+      key: hash(id),
+      ranges: (body["addressSpace"] as { addressPrefixes: string[] }).addressPrefixes,
+      subnets,
+      balanced,
+      publicAddresses: [...new Set(addresses)].sort(),
+    };
+  });
+
+/** Names that resolve everywhere to public addresses. */
+export const publicNamesOf = (view: View): Record<string, string> =>
+  Object.fromEntries(
+    view.ofType("Microsoft.Network/publicIPAddresses").flatMap(({ body }) => {
+      const { dnsSettings, ipAddress } = body as PublicIpBody;
+      return dnsSettings?.fqdn && ipAddress ? [[dnsSettings.fqdn.toLowerCase(), ipAddress]] : [];
+    }),
+  );
+
+/** Where a machine's primary interface leads; undefined while it has none. */
+export function plugOf(machine: string, view: View): Plug | undefined {
+  const resource = view.find(machine);
+  const nics = resource === undefined ? [] : nicsOf(resource.body as MachineBody);
+  const nic = view.find((nics.find(({ primary }) => primary) ?? nics[0])?.id ?? "");
+  const shown = nic && networkInterfaceShown(nic, view);
+  const configurations = (nic?.body as NetworkInterfaceBody | undefined)?.ipConfigurations ?? [];
+  const one = configurations.find(({ primary }) => primary) ?? configurations[0];
+  const subnet = view.find(one?.subnet?.id ?? "");
+  if (nic === undefined || shown === undefined || subnet === undefined) return undefined;
+  const address = one?.privateIPAddress ?? "";
+  const pools = one?.loadBalancerBackendAddressPools ?? [];
+  const beside = pools.flatMap(({ id = "" }) => membersOf(id, view));
+  const rank = (of: string) => new Address4(of).bigInt();
+  return {
+    network: hash(parseId(subnet.id)!.parent),
+    tap: `t${hash(nic.id)}`,
+    mac: shown,
+    address,
+    subnet: subnetOf(subnet, view),
+    isBalanced: pools.length > 0,
+    isFirst: pools.length > 0 && beside.every((other) => rank(address) <= rank(other.address)),
+  };
+}
+
+const networkInterfaceShown = ({ id }: Resource, view: View): string | undefined =>
+  (
+    networkInterface.shown?.({ id } as Resource<NetworkInterfaceBody>, view)["macAddress"] as
+      string | undefined
+  )
+    ?.replaceAll("-", ":")
+    .toLowerCase();

@@ -1,0 +1,126 @@
+import type { RuleBody } from "../../../arm/types/network/security-rule";
+import type { Balanced, Subnet, VirtualNetwork } from "./network-view";
+
+/** The one address by which Azure's platform speaks with machines: probes, DNS, its agent. */
+export const platformAddress = "168.63.129.16";
+
+/** The link of a virtual network to the outside. */
+export const outside = "out0";
+
+const set = (values: readonly string[]): string => `{ ${values.join(", ")} }`;
+
+type Match = string | undefined | "nothing";
+
+/** Service tags as ranges; one that means nothing here matches nothing. */
+function addresses(side: "saddr" | "daddr", given: readonly string[], ranges: readonly string[]) {
+  const is = (values: readonly string[]): Match =>
+    values.length === 0 ? "nothing" : `ip ${side} ${set(values)}`;
+  const words = given.filter((one) => one !== "");
+  if (words.some((one) => ["*", "0.0.0.0/0", "any"].includes(one.toLowerCase()))) return undefined;
+  if (words.some((one) => one.toLowerCase() === "internet")) return `ip ${side} != ${set(ranges)}`;
+  return is(
+    words.flatMap((one) => {
+      if (one.toLowerCase() === "virtualnetwork") return ranges;
+      if (one.toLowerCase() === "azureloadbalancer") return [platformAddress];
+      return /^[\d./]+$/.test(one) ? [one] : [];
+    }),
+  );
+}
+
+const ports = (side: "sport" | "dport", given: readonly string[]): Match =>
+  given.some((one) => one === "*") || given.length === 0 ? undefined : `th ${side} ${set(given)}`;
+
+const all = (one: string | undefined, many: readonly string[] | undefined): string[] => [
+  ...(one === undefined || one === "" ? [] : [one]),
+  ...(many ?? []),
+];
+
+/** One rule of a security group in nft's words; undefined when it can never match here. */
+function ruleText(rule: RuleBody, ranges: readonly string[], allow: string): string | undefined {
+  const portMatches = [
+    ports("sport", all(rule.sourcePortRange, rule.sourcePortRanges)),
+    ports("dport", all(rule.destinationPortRange, rule.destinationPortRanges)),
+  ];
+  const protocol = rule.protocol.toLowerCase();
+  const hasPorts = portMatches.some((match) => match !== undefined);
+  const matches: Match[] = [
+    protocol === "*"
+      ? hasPorts
+        ? "meta l4proto { tcp, udp }"
+        : undefined
+      : `meta l4proto ${protocol}`,
+    addresses("saddr", all(rule.sourceAddressPrefix, rule.sourceAddressPrefixes), ranges),
+    addresses("daddr", all(rule.destinationAddressPrefix, rule.destinationAddressPrefixes), ranges),
+    ...portMatches,
+  ];
+  if (matches.includes("nothing")) return undefined;
+  const verdict = rule.access.toLowerCase() === "allow" ? allow : "drop";
+  return [...matches.filter((match) => match !== undefined), verdict].join(" ");
+}
+
+function chainsOf({ bridge, rules }: Subnet, ranges: readonly string[]): string[] {
+  const chain = (direction: "Inbound" | "Outbound", allow: string): string => {
+    const texts = rules
+      ?.filter((rule) => rule.direction.toLowerCase() === direction.toLowerCase())
+      .flatMap((rule) => ruleText(rule, ranges, allow) ?? []);
+    const lines = texts ?? [allow];
+    return `chain ${direction.toLowerCase()}-${bridge} {\n    ${lines.join("\n    ")}\n  }`;
+  };
+  return [chain("Outbound", "return"), chain("Inbound", "accept")];
+}
+
+/** New connections go to the machines whose probe succeeds; with none they get no answer. */
+function balancing(one: Balanced, healthy: readonly string[]): string[] {
+  const protocol = one.protocol.toLowerCase();
+  const match = `iifname "${outside}" ip daddr ${one.address} ${protocol} dport ${one.port}`;
+  const [first, ...others] = one.backends.filter((backend) => healthy.includes(backend));
+  if (first === undefined) return [];
+  if (others.length === 0) return [`${match} dnat to ${first}:${one.backendPort}`];
+  const places = [first, ...others].map((target, at) => `${at} : ${target} . ${one.backendPort}`);
+  const hash = `jhash ip saddr . ${protocol} sport mod ${places.length}`;
+  return [`${match} dnat ip to ${hash} map ${set(places)}`];
+}
+
+/** Where a rule's machines are looked for in the probes' results. */
+export const probeKey = ({ address, port, protocol }: Balanced): string =>
+  `${protocol.toLowerCase()} ${address}:${port}`;
+
+/**
+ * All of a virtual network's packet rules: security groups, NAT gateways, balancers. A packet that
+ * comes in over a balancer still has its sender's address, and a machine's that goes out has that
+ * of its NAT gateway: only so do rules mean here what they mean on Azure.
+ */
+export function ruleset(
+  { ranges, subnets, balanced }: VirtualNetwork,
+  healthy: ReadonlyMap<string, readonly string[]>,
+): string {
+  const lines = (texts: readonly string[]): string => texts.map((text) => `    ${text}`).join("\n");
+  const withWayOut = subnets.filter(({ natAddress }) => natAddress !== undefined);
+  return `table ip zoned
+delete table ip zoned
+table ip zoned {
+  ${subnets.flatMap((subnet) => chainsOf(subnet, ranges)).join("\n  ")}
+  chain balance {
+    type nat hook prerouting priority dstnat; policy accept;
+${lines(balanced.flatMap((one) => balancing(one, healthy.get(probeKey(one)) ?? [])))}
+  }
+  chain translate {
+    type nat hook postrouting priority srcnat; policy accept;
+${lines(withWayOut.map(({ prefix, natAddress }) => `oifname "${outside}" ip saddr ${prefix} snat to ${natAddress}`))}
+  }
+  chain forward {
+    type filter hook forward priority filter; policy drop;
+    ct state established,related accept
+    iifname "${outside}" oifname "${outside}" drop
+${lines(subnets.map(({ bridge }) => `iifname "${bridge}" jump outbound-${bridge}`))}
+${lines(withWayOut.map(({ prefix }) => `oifname "${outside}" ip saddr ${prefix} accept`))}
+${lines(subnets.map(({ bridge }) => `oifname "${bridge}" jump inbound-${bridge}`))}
+  }
+  chain platform {
+    type filter hook output priority filter; policy accept;
+    ct state established,related accept
+${lines(subnets.map(({ bridge }) => `oifname "${bridge}" ip saddr ${platformAddress} jump inbound-${bridge}`))}
+  }
+}
+`;
+}

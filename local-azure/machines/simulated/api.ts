@@ -1,0 +1,179 @@
+import * as https from "node:https";
+
+import { parse } from "yaml";
+
+/** Where an API server listens, and what its certificate must say. */
+export interface ApiServer {
+  readonly host: string;
+  readonly port: number;
+  readonly serverName: string;
+  readonly ca: string;
+}
+
+export interface ApiUser {
+  readonly token?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /** A user to act as, which only cluster administrators may. */
+  readonly as?: string;
+}
+
+/** An answer of the API that is no success, in its own words. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+// What the API takes and returns is as wide as Kubernetes.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type Body = Record<string, any>;
+
+const timeoutMs = 10_000;
+
+/**
+ * A connection kept over a restart of the API server would fail the next request. A session is
+ * resumed, which spares a server without KVM a signature per request, and is made anew where the
+ * server does not know it any more.
+ */
+const agent = new https.Agent({ keepAlive: false });
+
+export const mergePatch = "application/merge-patch+json";
+export const strategicPatch = "application/strategic-merge-patch+json";
+
+/** What one user may do at one API server. */
+export class Api {
+  constructor(
+    private readonly server: ApiServer,
+    private readonly user: ApiUser,
+  ) {}
+
+  as(user: string): Api {
+    return new Api(this.server, { ...this.user, as: user });
+  }
+
+  get = (path: string): Promise<Body> => this.send("GET", path);
+  post = (path: string, body: Body): Promise<Body> => this.send("POST", path, body);
+  put = (path: string, body: Body): Promise<Body> => this.send("PUT", path, body);
+  delete = (path: string): Promise<Body> => this.send("DELETE", path);
+  patch = (path: string, body: Body, type = mergePatch): Promise<Body> =>
+    this.send("PATCH", path, body, type);
+
+  /** The object, or nothing if there is none. */
+  find = (path: string): Promise<Body | undefined> => this.get(path).catch(unlessStatus(404));
+
+  /** Whether the API says that all of it is up. */
+  async isReady(): Promise<boolean> {
+    try {
+      await this.send("GET", "/readyz");
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  private send(
+    method: string,
+    path: string,
+    body?: Body,
+    type = "application/json",
+  ): Promise<Body> {
+    const { host, port, serverName, ca } = this.server;
+    const { token, cert, key, as } = this.user;
+    return new Promise((resolve, reject) => {
+      const request = https.request(
+        {
+          host,
+          port,
+          path,
+          method,
+          servername: serverName,
+          ca,
+          cert,
+          key,
+          agent,
+          timeout: timeoutMs,
+          headers: {
+            accept: "application/json",
+            ...(token && { authorization: `Bearer ${token}` }),
+            ...(as && { "impersonate-user": as }),
+            ...(body && { "content-type": type }),
+          },
+        },
+        (response) => {
+          const chunks: Buffer[] = [];
+          response.on("data", (chunk: Buffer) => chunks.push(chunk));
+          response.on("error", reject);
+          response.on("end", () => {
+            const answer = bodyOf(Buffer.concat(chunks).toString("utf8"));
+            const status = response.statusCode ?? 0;
+            if (status >= 200 && status < 300) {
+              resolve(answer);
+            } else {
+              reject(new ApiError(status, `${answer.message ?? `${method} ${path}: ${status}`}`));
+            }
+          });
+        },
+      );
+      request.on("timeout", () =>
+        request.destroy(new Error(`no answer from ${serverName} within ${timeoutMs / 1000} s`)),
+      );
+      request.on("error", reject);
+      request.end(body && JSON.stringify(body));
+    });
+  }
+}
+
+function bodyOf(text: string): Body {
+  try {
+    return JSON.parse(text) as Body;
+  } catch {
+    return { message: text.trim() };
+  }
+}
+
+/** Turns an answer of this status into nothing. */
+export const unlessStatus =
+  (status: number) =>
+  (error: unknown): undefined => {
+    if (!(error instanceof ApiError && error.status === status)) {
+      throw error;
+    }
+    return undefined;
+  };
+
+interface Kubeconfig {
+  readonly clusters: readonly [
+    { cluster: { server: string; "certificate-authority-data"?: string } },
+  ];
+  readonly users: readonly [
+    {
+      user: { token?: string; "client-certificate-data"?: string; "client-key-data"?: string };
+    },
+  ];
+}
+
+const decoded = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : Buffer.from(text, "base64").toString("utf8");
+
+/** What a kubeconfig of one cluster and one user says, with the certificates in it. */
+export function kubeconfigOf(text: string): { server: URL; ca: string; user: ApiUser } {
+  const { clusters, users } = parse(text) as Kubeconfig;
+  const { server, "certificate-authority-data": ca } = clusters[0].cluster;
+  if (ca === undefined) {
+    throw new Error(`the kubeconfig for ${server} has no certificate-authority-data`);
+  }
+  const user = users[0].user;
+  return {
+    server: new URL(server),
+    ca: decoded(ca) ?? "",
+    user: {
+      token: user.token,
+      cert: decoded(user["client-certificate-data"]),
+      key: decoded(user["client-key-data"]),
+    },
+  };
+}

@@ -1,0 +1,308 @@
+import { setTimeout as wait } from "node:timers/promises";
+
+import type { Payload } from "../../../../components/machine/bootstrap";
+import type { VirtualMachine } from "../../machines";
+import { Api, ApiError, type Body, kubeconfigOf } from "../api";
+import { SimulatedCluster } from "../cluster/simulated-cluster";
+import { KubeadmCommand } from "../control-plane/kubeadm-command";
+import type { Fleet } from "../fleet";
+import type { SimulatedMachine } from "../machine";
+import { cniAnnotation } from "../nodes/kwok";
+import { isOf, isReady, nodePath, readyText } from "../nodes/node";
+import { join, registerInitial } from "./join";
+import { caFile, checkFirstBoot, discoveryFile, fileOf, initFile, payloadOf } from "./payload";
+import { type Steps, TimedOut } from "./steps";
+import { drain, hasOtherVersion, uncordon, upgradeControlPlane, upgradeKubelet } from "./upgrade";
+
+/** How long a script waits, in milliseconds. */
+export interface Limits {
+  readonly api: number;
+  readonly ready: number;
+  readonly peers: number;
+}
+
+const pollMs = 250;
+
+/**
+ * What cloud-init/bootstrap.sh does, for simulated machines: the same steps under the same names,
+ * in the same order. tests/unit/cloud-init/simulated-twin.test.ts compares the two.
+ */
+export class Bootstrap {
+  /** Initializations under way, by the API's name. */
+  private readonly initializations = new Map<string, Promise<unknown>>();
+
+  constructor(
+    private readonly fleet: Fleet,
+    private readonly kubeadmBinary: string,
+    private readonly limits: Limits,
+  ) {}
+
+  /** Waits for initializations under way: none is left half done. */
+  async settle(): Promise<void> {
+    await Promise.all(this.initializations.values());
+  }
+
+  async run(machine: SimulatedMachine, script: string, steps: Steps): Promise<void> {
+    const isMember = machine.joined !== undefined;
+    const payload = await steps.step("payload", () => {
+      const payload = payloadOf(script);
+      payload.files
+        .filter(({ path }) => !isMember || !path.startsWith("/etc/kubernetes/"))
+        .forEach((file) => machine.writeFile(file));
+      return payload;
+    });
+    const isControlPlane = payload.role === "control-plane";
+    const awaitsReady = payload.awaitsReady ?? true;
+    await steps.step("first boot", () => checkFirstBoot(machine.vm));
+    await steps.step("kernel modules", () => undefined);
+    if (!isMember) {
+      await steps.step("packages", () => checkPayload(payload, machine.vm));
+      const cluster = await steps.step("search for the API", () =>
+        isControlPlane
+          ? this.searchAsControlPlane(machine, payload, steps)
+          : this.searchAsWorker(machine, payload),
+      );
+      await this.becomeMember(machine, payload, cluster, steps);
+    }
+    const isOutdated = isMember && machine.configuration !== payload.configuration;
+    if (isOutdated) await this.upgrade(machine, payload, steps);
+    if (isControlPlane) {
+      await steps.step("control plane", () => this.awaitControlPlane(machine));
+    }
+    // Before there is a pod network, the initial control plane cannot be Ready.
+    if (machine.joined?.as === "joined" || (await this.isNetworkUp(machine))) {
+      await steps.step("node", () => this.awaitNode(machine, awaitsReady));
+    }
+    if (isOutdated) {
+      await steps.step("uncordon", () => uncordon(this.kubeletOf(machine), payload.machine));
+    }
+    if (isControlPlane && machine.touched) {
+      await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
+    }
+    await steps.step("secrets", () => {
+      machine.settle(payload.configuration);
+      machine.forgetSecrets();
+    });
+    steps.note(`${machine.vm.name} is a member of the cluster`);
+  }
+
+  /** Makes a member what its payload says. */
+  private async upgrade(machine: SimulatedMachine, payload: Payload, steps: Steps): Promise<void> {
+    const isControlPlane = payload.role === "control-plane";
+    const kubelet = this.kubeletOf(machine);
+    const cluster = this.fleet.clusterOf(machine)!;
+    const isWell = (await kubelet.isReady()) && cluster.amissAt(machine.vm) === undefined;
+    if (isControlPlane && isWell) {
+      const awaitsReady = payload.awaitsReady ?? true;
+      await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
+    }
+    await steps.step("packages", () => undefined);
+    if (hasOtherVersion(await kubelet.get(nodePath(payload.machine)), payload)) {
+      await steps.step("drain", () => drain(kubelet, payload));
+    }
+    await steps.step("kubeadm upgrade", async () => {
+      machine.touch();
+      if (isControlPlane) await cluster.inTurn(() => upgradeControlPlane(cluster, payload));
+    });
+    await steps.step("kubelet", () => upgradeKubelet(kubelet, payload));
+  }
+
+  /** @param cluster to join; without one, it is initialized */
+  private async becomeMember(
+    machine: SimulatedMachine,
+    payload: Payload,
+    cluster: SimulatedCluster | undefined,
+    steps: Steps,
+  ): Promise<void> {
+    const kubeadm = new KubeadmCommand(this.kubeadmBinary, machine.root);
+    if (cluster !== undefined) {
+      const joining = { machine, payload, kubeadm, steps };
+      return await steps.step("kubeadm join", () => join(joining, cluster));
+    }
+    const initialized = this.initialize(machine, payload, kubeadm);
+    const settled = initialized.catch(() => undefined);
+    this.initializations.set(payload.apiName, settled);
+    void settled.finally(() => this.initializations.delete(payload.apiName));
+    await steps.step("kubeadm init", () => initialized);
+  }
+
+  private async initialize(
+    machine: SimulatedMachine,
+    payload: Payload,
+    kubeadm: KubeadmCommand,
+  ): Promise<void> {
+    const { apiName } = payload;
+    const configuration = fileOf(payload, initFile);
+    await kubeadm.validate(configuration);
+    // Of a cluster before this one, too few members are left to answer.
+    await this.fleet.discard(apiName);
+    const cluster = await SimulatedCluster.initialize(
+      this.fleet.clusterFolder(apiName),
+      {
+        apiName,
+        vm: machine.vm,
+        files: new Map(payload.files.map(({ path, content }) => [path, content])),
+        configuration,
+      },
+      this.fleet.clusterOptions,
+    );
+    try {
+      await registerInitial(machine, payload, cluster);
+    } catch (error) {
+      await cluster.lose(machine.vm);
+      throw error;
+    }
+    this.fleet.clusters.set(apiName, cluster);
+    cluster.wakeControllers();
+  }
+
+  /** The cluster to join, or nothing on a machine that is to initialize it. */
+  private async searchAsControlPlane(
+    machine: SimulatedMachine,
+    payload: Payload,
+    steps: Steps,
+  ): Promise<SimulatedCluster | undefined> {
+    const { apiName, apiPort, initialControlPlane } = payload;
+    const { vmId } = machine.vm;
+    const server = `https://${apiName}:${apiPort}`;
+    const isInitial = initialControlPlane?.toLowerCase() === vmId.toLowerCase();
+    steps.say(`this machine is ${vmId}, the initial control plane is ${initialControlPlane}`);
+    await this.initializations.get(apiName);
+    let cluster: SimulatedCluster | undefined;
+    await watch(machine, this.limits.api, async () => {
+      cluster = await this.answering(payload);
+      const isLost = !this.fleet.clusters.get(apiName)?.hasQuorum();
+      if (cluster !== undefined || (isInitial && isLost)) return undefined;
+      return (
+        `no API answers at ${server}, and this machine (vmId ${vmId}) is not the one that may initialize ` +
+        `the cluster (vmId ${initialControlPlane}). Bring a control plane machine back and run \`pulumi up\` again; ` +
+        "if all are lost, it says how a new, empty cluster takes their place"
+      );
+    });
+    if (cluster === undefined && machine.hasBegunToJoin) {
+      throw new Error(
+        `no API answers at ${server}, and this machine has begun to join one: bring the other control plane ` +
+          "machines back and run `pulumi up` again",
+      );
+    }
+    return cluster;
+  }
+
+  /** Whatever it says, a server that proves itself by this cluster's CA is this cluster. */
+  private async answering(payload: Payload): Promise<SimulatedCluster | undefined> {
+    const cluster = this.fleet.clusters.get(payload.apiName);
+    try {
+      await cluster?.asAnybody(fileOf(payload, caFile)).get("/readyz");
+    } catch (error) {
+      if (error instanceof ApiError) return cluster;
+      if (!isFinal(error)) return undefined;
+      throw new Refused(
+        `at https://${payload.apiName}:${payload.apiPort} somebody else's cluster answers, one with another CA: ` +
+          "take it away, or give this one another name (zoned:clusterName)",
+        { cause: error },
+      );
+    }
+    return cluster;
+  }
+
+  private async searchAsWorker(
+    machine: SimulatedMachine,
+    payload: Payload,
+  ): Promise<SimulatedCluster> {
+    const { server, ca, user } = kubeconfigOf(fileOf(payload, discoveryFile));
+    const isOfPayload = Number(server.port || 443) === payload.apiPort;
+    await watch(machine, this.limits.api, async () => {
+      const cluster = isOfPayload && this.fleet.clusters.get(server.hostname);
+      if (!cluster) return `no API answers at ${server.origin}`;
+      await new Api(cluster.server(ca), user).find(nodePath(payload.machine));
+      return undefined;
+    });
+    return this.fleet.clusters.get(server.hostname)!;
+  }
+
+  private isNetworkUp = (machine: SimulatedMachine): Promise<boolean> =>
+    this.kubeletOf(machine)
+      .get(nodePath(machine.joined?.node ?? ""))
+      .then(hasNetwork, () => false);
+
+  private awaitControlPlane = (machine: SimulatedMachine): Promise<void> =>
+    watch(machine, this.limits.api, async () =>
+      (await this.kubeletOf(machine).isReady())
+        ? this.fleet.clusterOf(machine)?.amissAt(machine.vm)
+        : "the API does not answer",
+    );
+
+  private awaitNode = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
+    watch(machine, this.limits.ready, async () => {
+      const name = machine.joined?.node ?? "";
+      const node = await this.kubeletOf(machine).get(nodePath(name));
+      if (!isOf(node, machine.vm)) return `node ${name} is another machine's`;
+      if (isReady(node) || !awaitsReady) return undefined;
+      return hasNetwork(node)
+        ? `node ${name}: Ready is ${readyText(node)}`
+        : `node ${name}: no pod network yet, /etc/cni/net.d has no configuration`;
+    });
+
+  /** The next machine begins when this one's step ends. */
+  private awaitPeers = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
+    watch(machine, this.limits.peers, async () => {
+      const amiss =
+        (await this.fleet.clusterOf(machine)?.amissElsewhere(machine.vm, awaitsReady)) ?? [];
+      return amiss.length === 0
+        ? undefined
+        : "another control plane is not well, so no other machine was touched; make it well and run " +
+            `\`pulumi up\` again, which goes on from here: ${amiss.join("; ")}`;
+    });
+
+  private kubeletOf(machine: SimulatedMachine): Api {
+    const kubelet = this.fleet.kubeletOf(machine);
+    if (kubelet === undefined) {
+      throw new Error(`there is no cluster ${machine.joined?.apiName} any more`);
+    }
+    return kubelet;
+  }
+}
+
+const hasNetwork = ({ metadata }: Body): boolean =>
+  metadata.annotations?.[cniAnnotation] !== undefined;
+
+class Refused extends Error {}
+
+/** Looks until nothing is amiss; what fails for good is not looked at again. */
+async function watch(
+  machine: SimulatedMachine,
+  limit: number,
+  amiss: () => Promise<string | undefined>,
+): Promise<void> {
+  let last: string | undefined;
+  for (const until = Date.now() + limit; Date.now() < until; await wait(pollMs)) {
+    machine.failIfEnded();
+    try {
+      last = await amiss();
+    } catch (error) {
+      if (isFinal(error)) throw error;
+      last = (error as Error).message;
+    }
+    if (last === undefined) return;
+  }
+  throw new TimedOut(limit / 1000, last ?? "");
+}
+
+/** Whether waiting cannot help: the API refuses this user, or its certificate is not to be trusted. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof Refused) return true;
+  if (error instanceof ApiError) return [401, 403].includes(error.status);
+  const { code } = error as NodeJS.ErrnoException;
+  return code !== undefined && !/^(ECONN|ETIMEDOUT|EPIPE)/.test(code);
+}
+
+function checkPayload({ machine, nodeAddress }: Payload, vm: VirtualMachine): void {
+  if (machine !== vm.name) {
+    throw new Error(`the payload is for ${machine}, and this machine's host name is ${vm.name}`);
+  }
+  if (nodeAddress !== vm.privateAddress) {
+    throw new Error(
+      `the payload gives ${machine} the address ${nodeAddress}, and its interface has ${vm.privateAddress}`,
+    );
+  }
+}

@@ -1,0 +1,109 @@
+import { setTimeout as wait } from "node:timers/promises";
+
+import { type Payload, upgradeCordon } from "../../../../components/machine/bootstrap";
+import { type Api, ApiError, type Body, mergePatch } from "../api";
+import type { SimulatedCluster } from "../cluster/simulated-cluster";
+import { isMirror } from "../nodes/mirror-pods";
+import { nodePath } from "../nodes/node";
+import { fileOf, initFile } from "./payload";
+
+const clusterAnnotation = "zoned/configuration";
+const kubeadmConfig = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
+const pollMs = 500;
+
+/** Whether the kubelet of a node is of another version than the payload wants. */
+export const hasOtherVersion = (node: Body, { kubernetesVersion }: Payload): boolean =>
+  node.status?.nodeInfo?.kubeletVersion !== `v${kubernetesVersion}`;
+
+/** Cordons a node and evicts its pods, with the kubelet's own certificate, as the script does. */
+export async function drain(
+  kubelet: Api,
+  { machine, kubernetesVersion, drainMinutes }: Payload,
+): Promise<void> {
+  const path = nodePath(machine);
+  const node = await kubelet.get(path);
+  if (node.spec.unschedulable !== true) {
+    const metadata = { annotations: { [upgradeCordon]: kubernetesVersion } };
+    await kubelet.patch(path, { metadata, spec: { unschedulable: true } }, mergePatch);
+  }
+  let held: string[] = [];
+  for (const until = Date.now() + drainMinutes * 60_000; Date.now() < until; await wait(pollMs)) {
+    const pods = await drainablePods(kubelet, machine);
+    if (pods.length === 0) return;
+    held = await Promise.all(pods.map((pod) => evict(kubelet, pod)));
+  }
+  await uncordon(kubelet, machine);
+  throw new Error(
+    `after ${drainMinutes} minutes pods are still on this machine, which was not touched and takes pods again: ` +
+      `${held.join(";")}. Let them go, or give them longer (zoned:drainMinutes), and run \`pulumi up\` again`,
+  );
+}
+
+async function drainablePods(kubelet: Api, machine: string): Promise<readonly Body[]> {
+  const { items } = await kubelet.get(`/api/v1/pods?fieldSelector=spec.nodeName%3D${machine}`);
+  return (items as readonly Body[]).filter(
+    (pod) =>
+      !["Succeeded", "Failed"].includes(pod.status?.phase) &&
+      !isMirror(pod) &&
+      !pod.metadata.ownerReferences?.some(({ kind }: Body) => kind === "DaemonSet"),
+  );
+}
+
+async function evict(kubelet: Api, { metadata }: Body): Promise<string> {
+  const { namespace, name, deletionTimestamp } = metadata;
+  if (deletionTimestamp !== undefined) return `${namespace}/${name} has not ended yet`;
+  try {
+    await kubelet.post(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
+      apiVersion: "policy/v1",
+      kind: "Eviction",
+      metadata: { namespace, name },
+    });
+    return `${namespace}/${name} was told to end`;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return `${namespace}/${name} is gone`;
+    if (error instanceof ApiError && error.status === 429) {
+      return `${namespace}/${name}: ${error.message}`;
+    }
+    throw error;
+  }
+}
+
+/** Lets pods come again, where the cordon was the upgrade's. */
+export async function uncordon(kubelet: Api, machine: string): Promise<void> {
+  const node = await kubelet.get(nodePath(machine));
+  if (node.metadata.annotations?.[upgradeCordon] === undefined) return;
+  const metadata = { annotations: { [upgradeCordon]: null } };
+  await kubelet.patch(nodePath(machine), { metadata, spec: { unschedulable: null } }, mergePatch);
+}
+
+/**
+ * `kubeadm upgrade apply` on the first control plane that has another configuration than the
+ * cluster. On all others `kubeadm upgrade node` has nothing to do here, since the simulated control
+ * planes of a cluster share their processes.
+ */
+export async function upgradeControlPlane(
+  cluster: SimulatedCluster,
+  payload: Payload,
+): Promise<void> {
+  const api = cluster.superAdmin();
+  const { metadata } = await api.get(kubeadmConfig);
+  if (metadata.annotations?.[clusterAnnotation] === payload.clusterConfiguration) return;
+  await cluster.upgrade(fileOf(payload, initFile));
+  await cluster
+    .superAdmin()
+    .patch(
+      kubeadmConfig,
+      { metadata: { annotations: { [clusterAnnotation]: payload.clusterConfiguration } } },
+      mergePatch,
+    );
+}
+
+/** A kubelet of another version reports it in its Node's status. */
+export const upgradeKubelet = async (
+  kubelet: Api,
+  { machine, kubernetesVersion }: Payload,
+): Promise<void> => {
+  const version = `v${kubernetesVersion}`;
+  const nodeInfo = { kubeletVersion: version, kubeProxyVersion: version };
+  await kubelet.patch(`${nodePath(machine)}/status`, { status: { nodeInfo } }, mergePatch);
+};

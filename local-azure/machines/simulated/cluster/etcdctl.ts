@@ -1,0 +1,98 @@
+import { createHash } from "node:crypto";
+
+import type { VirtualMachine } from "../../machines";
+import type { Body } from "../api";
+import { isSick, type Member, Members } from "./members";
+
+export interface Ended {
+  readonly exitCode: number;
+  readonly output: string;
+  readonly members: Members;
+}
+
+/** As etcd prints the id of a member: every join of a machine makes another one. */
+export const memberId = ({ vmId }: Pick<Member, "vmId">): string =>
+  createHash("sha256").update(vmId).digest("hex").slice(0, 16);
+
+/**
+ * What `etcdctl` prints and does, with the list of members that stands for etcd's own here: the
+ * one etcd that runs knows nothing of the other machines.
+ */
+export function etcdctl(
+  args: readonly string[],
+  members: Members,
+  vmOf: (name: string) => VirtualMachine | undefined,
+): Ended {
+  const says = (output: string, after = members): Ended => ({
+    exitCode: 0,
+    output: `${output}\n`,
+    members: after,
+  });
+  const fails = (output: string): Ended => ({ exitCode: 1, output: `Error: ${output}\n`, members });
+  const words = args.filter((arg) => !arg.startsWith("--"));
+  const [verb = "", id = ""] = words[0] === "member" ? [`member ${words[1]}`, words[2]] : words;
+  const named = members.list.find((member) => memberId(member) === id);
+  switch (verb) {
+    case "member list":
+      return says(members.list.map((member) => lineOf(member, vmOf(member.machine))).join("\n"));
+    case "move-leader":
+      return named === undefined
+        ? fails("etcdserver: bad leader transferee")
+        : says(`Leadership transferred to ${id}`);
+    case "member remove": {
+      if (named === undefined) return fails("etcdserver: Member not found");
+      const after = new Members(members.list.filter((member) => member !== named));
+      return after.haveQuorum
+        ? says(`Member ${id} removed from cluster`, after)
+        : fails("etcdserver: unhealthy cluster");
+    }
+    default:
+      return fails(`unknown command "${words.join(" ")}" for "etcdctl"`);
+  }
+}
+
+const lineOf = (member: Member, vm: VirtualMachine | undefined): string => {
+  const url = (port: number): string => `https://${vm?.privateAddress ?? "0.0.0.0"}:${port}`;
+  return [memberId(member), "started", member.machine, url(2380), url(2379), "false"].join(", ");
+};
+
+const certificates = "/etc/kubernetes/pki/etcd";
+
+/**
+ * What etcd answers to the containers of a pod, one after another as init containers run; undefined
+ * for a pod that does not run etcdctl.
+ */
+export function runEtcdctlPod(
+  { spec }: Body,
+  members: Members,
+  vmOf: (name: string) => VirtualMachine | undefined,
+): (Ended & { readonly outputs: ReadonlyMap<string, string> }) | undefined {
+  const containers = [...(spec.initContainers ?? []), ...spec.containers];
+  if (!containers.every(({ command }) => command?.[0] === "etcdctl")) return undefined;
+  const outputs = new Map<string, string>();
+  let ended: Ended = { exitCode: 0, output: "", members };
+  for (const { name, command, volumeMounts = [] } of containers) {
+    const reaches = spec.hostNetwork && isMounted(volumeMounts, spec.volumes ?? []);
+    ended = reaches
+      ? etcdctl(command.slice(1), ended.members, vmOf)
+      : {
+          ...ended,
+          exitCode: 1,
+          output: `Error: open ${certificates}/ca.crt: no such file or directory\n`,
+        };
+    outputs.set(name, ended.output);
+    if (ended.exitCode !== 0) break;
+  }
+  return { ...ended, outputs };
+}
+
+const isMounted = (mounts: readonly Body[], volumes: readonly Body[]) =>
+  mounts.some(
+    ({ name, mountPath }) =>
+      mountPath === certificates &&
+      volumes.some((volume) => volume.name === name && volume.hostPath?.path === certificates),
+  );
+
+/** Whether a member's machine would run a pod at this moment. */
+export const runsPods = (member: Member): boolean =>
+  member.lives && !isSick(member, "kubelet") && !isSick(member, "etcd");

@@ -1,0 +1,77 @@
+import type { VirtualMachine } from "../../machines";
+import { components } from "../control-plane/static-pods";
+
+/**
+ * What of a member can be sick: a component, its kubelet, or etcd for want of space, which takes no
+ * writes then.
+ */
+export const parts = [...components, "kubelet", "etcd-space"] as const;
+export type Part = (typeof parts)[number];
+
+/**
+ * A control plane machine in etcd's list of members. Gone from Azure, it stays listed until
+ * somebody removes it.
+ */
+export interface Member {
+  readonly machine: string;
+  readonly vmId: string;
+  readonly lives: boolean;
+  readonly sick?: readonly Part[];
+}
+
+export const isSick = ({ sick = [] }: Member, part: Part): boolean => sick.includes(part);
+
+/** etcd's list of members, as far as it decides whether there is an API. */
+export class Members {
+  constructor(readonly list: readonly Member[]) {}
+
+  static of = (vm: VirtualMachine): Members => new Members([]).with(vm);
+
+  /** etcd goes on while more than half of those it lists live, and are not sick. */
+  get haveQuorum(): boolean {
+    return this.living.filter((member) => !isSick(member, "etcd")).length * 2 > this.list.length;
+  }
+
+  get allGone(): boolean {
+    return this.living.length === 0;
+  }
+
+  has = ({ vmId }: VirtualMachine): boolean => this.living.some((member) => member.vmId === vmId);
+
+  with = ({ name, vmId }: VirtualMachine): Members =>
+    new Members([...this.list, { machine: name, vmId, lives: true }]);
+
+  /** Without whatever a machine of this name has left in the list. */
+  without = ({ name }: VirtualMachine): Members =>
+    new Members(this.list.filter(({ machine }) => machine !== name));
+
+  /** With this machine listed as before, but dead. */
+  losing = ({ vmId }: VirtualMachine): Members =>
+    new Members(
+      this.list.map((member) =>
+        member.vmId === vmId ? { machine: member.machine, vmId, lives: false } : member,
+      ),
+    );
+
+  /** With this part of a living machine sick. */
+  sickening = (machine: string, part: Part): Members =>
+    this.changing(machine, ({ sick = [], ...member }) => ({
+      ...member,
+      sick: [...new Set([...sick, part])],
+    }));
+
+  /** With all of a machine well. */
+  curing = (machine: string): Members =>
+    this.changing(machine, ({ machine, vmId, lives }) => ({ machine, vmId, lives }));
+
+  private changing = (machine: string, change: (member: Member) => Member): Members =>
+    new Members(
+      this.list.map((member) =>
+        member.lives && member.machine === machine ? change(member) : member,
+      ),
+    );
+
+  get living(): readonly Member[] {
+    return this.list.filter(({ lives }) => lives);
+  }
+}

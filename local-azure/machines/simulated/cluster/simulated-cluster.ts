@@ -1,0 +1,354 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { writeWhole } from "../../../../shared/files";
+import type { VirtualMachine } from "../../machines";
+import { freePorts, type Ports } from "../control-plane/ports";
+import { Poller } from "./poller";
+import { Api, type Body, strategicPatch, unlessStatus } from "../api";
+import { reconcileCloudProvider } from "../nodes/cloud-provider";
+import { type Binaries, ControlPlane } from "../control-plane/control-plane";
+import { reconcileKubelets } from "../nodes/kubelets";
+import { endOf } from "../nodes/mirror-pods";
+import { runEtcdctlPod, runsPods } from "./etcdctl";
+import { isSick, type Member, Members, type Part } from "./members";
+import { peersAmiss } from "./peers";
+import type { ProcessStatus } from "../../supervisor";
+
+interface ClusterRecord {
+  readonly apiName: string;
+  readonly ports: Ports;
+  readonly members: readonly Member[];
+}
+
+export interface ClusterStatus {
+  readonly apiName: string;
+  readonly api: { readonly host: string; readonly port: number };
+  readonly members: readonly Member[];
+  readonly hasQuorum: boolean;
+  readonly processes: readonly ProcessStatus[];
+}
+
+/** What a cluster must know of the machines around it. */
+export interface SimulatedClusterOptions {
+  readonly binaries: Binaries;
+  readonly log: (message: string) => void;
+  readonly vmOf: (name: string) => VirtualMachine | undefined;
+  readonly kubeletOf: (name: string) => Api | undefined;
+}
+
+const recordFile = "cluster.json";
+const shownWithinMs = 30_000;
+const pollMs = 200;
+const errandMs = 1000;
+
+/**
+ * One cluster: the processes that are its control plane, and the machines that count as its
+ * members.
+ *
+ * Members after the first run nothing of their own. What they change is how many losses the cluster
+ * survives: its API answers only while more than half of the listed members live.
+ */
+export class SimulatedCluster {
+  readonly apiName: string;
+  private members: Members;
+  private readonly controlPlane: ControlPlane;
+  private turn: Promise<unknown> = Promise.resolve();
+  private changes: Promise<unknown> = Promise.resolve();
+  private readonly rounds: Poller;
+  /** Runs until the cluster stops, since nobody says when there is a pod to run. */
+  private readonly errands: Poller;
+  /** Pods that have been run, by their uid. */
+  private readonly ran = new Set<string>();
+
+  private constructor(
+    private readonly folder: string,
+    private readonly record: Omit<ClusterRecord, "members">,
+    members: Members,
+    private readonly options: SimulatedClusterOptions,
+  ) {
+    this.apiName = record.apiName;
+    this.members = members;
+    const { binaries, log } = options;
+    this.controlPlane = new ControlPlane(folder, record.apiName, record.ports, binaries, log);
+    const { vmOf, kubeletOf } = options;
+    this.rounds = new Poller(
+      async (say) => {
+        const isDue = await reconcileCloudProvider({
+          api: this.superAdmin(),
+          vmOf,
+          kubeletOf,
+          log: say,
+        });
+        return (await this.reconcileKubelets()) || isDue;
+      },
+      (message) => log(`${record.apiName}: ${message}`),
+    );
+    this.errands = new Poller(
+      async () => {
+        await wait(errandMs);
+        if (this.members.list.length > 1) await this.runErrands();
+        return true;
+      },
+      (message) => log(`${record.apiName}: ${message}`),
+    );
+  }
+
+  /** Initializes a cluster on its first control plane machine. What fails leaves nothing behind. */
+  static async initialize(
+    folder: string,
+    {
+      apiName,
+      vm,
+      files,
+      configuration,
+    }: {
+      apiName: string;
+      vm: VirtualMachine;
+      files: ReadonlyMap<string, string>;
+      configuration: string;
+    },
+    options: SimulatedClusterOptions,
+  ): Promise<SimulatedCluster> {
+    const record = { apiName, ports: await freePorts() };
+    const cluster = new SimulatedCluster(folder, record, Members.of(vm), options);
+    try {
+      await cluster.controlPlane.initialize(files, configuration);
+    } catch (error) {
+      await cluster.controlPlane.wipe();
+      throw error;
+    }
+    cluster.save();
+    return cluster;
+  }
+
+  /** What an earlier daemon has left in this folder; undefined when it never finished initialization. */
+  static async load(
+    folder: string,
+    options: SimulatedClusterOptions,
+  ): Promise<SimulatedCluster | undefined> {
+    const file = path.join(folder, recordFile);
+    const initialized = fs.existsSync(file);
+    const { members, ...record } = initialized
+      ? (JSON.parse(fs.readFileSync(file, "utf8")) as ClusterRecord)
+      : { apiName: "", ports: await freePorts(), members: [] };
+    const cluster = new SimulatedCluster(folder, record, new Members(members), options);
+    await cluster.controlPlane.endOrphans();
+    if (!initialized) {
+      await cluster.controlPlane.wipe();
+      return undefined;
+    }
+    return cluster;
+  }
+
+  /** Configures the control plane anew; what runs with other arguments is started again. */
+  upgrade = (configuration: string): Promise<void> =>
+    this.afterOthers(async () => {
+      await this.controlPlane.upgrade(configuration);
+      await this.become(this.members);
+    });
+
+  hasQuorum = (): boolean => this.members.haveQuorum;
+
+  /** The API as whoever trusts this CA reaches it. */
+  server = (ca: string) => this.controlPlane.server(ca);
+
+  /** The API as whoever trusts this CA and has no credential. */
+  asAnybody = (ca: string): Api => new Api(this.server(ca), {});
+
+  superAdmin = (): Api => this.controlPlane.superAdmin();
+  initialKubeconfig = (): string => this.controlPlane.initialKubeconfig();
+
+  isMember = (vm: VirtualMachine): boolean => this.members.has(vm);
+
+  /** etcd admits one learner at a time: control planes that join together wait for each other. */
+  inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const result = this.turn.then(action);
+    this.turn = result.catch(() => undefined);
+    return result;
+  }
+
+  addMember(vm: VirtualMachine): void {
+    this.members = this.members.with(vm);
+    this.save();
+  }
+
+  /**
+   * Removes what a machine of this name has left in the list of members; whether there was
+   * something.
+   */
+  forgetMember(vm: VirtualMachine): boolean {
+    const before = this.members.list.length;
+    this.members = this.members.without(vm);
+    this.save();
+    return this.members.list.length < before;
+  }
+
+  /** A machine of Azure's is gone. With the last living member, so is the cluster. */
+  lose(vm: VirtualMachine): Promise<"gone" | "lives"> {
+    this.members = this.members.losing(vm);
+    return this.afterOthers(() => this.outlive());
+  }
+
+  /** Makes a part of a member sick; done when the API shows it, if there is one then. */
+  sicken = (machine: string, part: Part): Promise<void> =>
+    this.afterOthers(() => this.become(this.members.sickening(machine, part)));
+
+  /** Makes all of a member well. */
+  cure = (machine: string): Promise<void> =>
+    this.afterOthers(() => this.become(this.members.curing(machine)));
+
+  private async become(members: Members): Promise<void> {
+    this.members = members;
+    this.save();
+    await this.obeyQuorum();
+    if (!this.hasQuorum()) return;
+    for (const until = Date.now() + shownWithinMs; Date.now() < until; await wait(pollMs)) {
+      const isDue = await this.reconcileKubelets().catch(() => !this.isFull);
+      if (!isDue) return;
+    }
+  }
+
+  /** Of changes that come together, the end of one must not stop the API that another waits for. */
+  private afterOthers<T>(change: () => Promise<T>): Promise<T> {
+    const result = this.changes.then(change);
+    this.changes = result.catch(() => undefined);
+    return result;
+  }
+
+  /** What the bootstrap script sees amiss with a machine's own etcd and API server. */
+  amissAt(vm: VirtualMachine): string | undefined {
+    const member = this.members.list.find(({ vmId }) => vmId === vm.vmId);
+    if (member && isSick(member, "etcd")) return "etcd does not answer at 127.0.0.1:2381";
+    if (member && isSick(member, "kube-apiserver")) {
+      return "the API server does not answer at 127.0.0.1:6443";
+    }
+    return this.isFull ? "etcd is not healthy: alarm NOSPACE" : undefined;
+  }
+
+  /** What it sees amiss with the other control planes. */
+  async amissElsewhere({ name }: VirtualMachine, awaitsReady: boolean): Promise<string[]> {
+    const api = this.superAdmin();
+    const [nodes, pods] = await Promise.all([
+      api.get("/api/v1/nodes"),
+      api.get("/api/v1/namespaces/kube-system/pods"),
+    ]);
+    const seen = { own: name, nodes: nodes.items, pods: pods.items, awaitsReady };
+    return peersAmiss({ ...seen, members: this.members.list });
+  }
+
+  /**
+   * Whether a member has raised the alarm that it has no space, at which etcd takes no writes
+   * anywhere.
+   */
+  private get isFull(): boolean {
+    return this.members.living.some((member) => isSick(member, "etcd-space"));
+  }
+
+  private reconcileKubelets(): Promise<boolean> {
+    const { vmOf, kubeletOf } = this.options;
+    return reconcileKubelets({
+      api: this.superAdmin(),
+      members: this.members.list,
+      vmOf,
+      kubeletOf,
+      manifestOf: (component, vm) => this.controlPlane.manifestOf(component, vm),
+    });
+  }
+
+  private async outlive(): Promise<"gone" | "lives"> {
+    if (this.members.allGone) {
+      await this.wipe();
+      return "gone";
+    }
+    this.save();
+    await this.obeyQuorum();
+    return "lives";
+  }
+
+  /** Starts or stops the API, as etcd's majority has it. */
+  async obeyQuorum(): Promise<void> {
+    if (this.hasQuorum()) {
+      await this.controlPlane.start();
+      await this.controlPlane.limitSpace(this.isFull);
+      this.wakeControllers();
+    } else if (this.controlPlane.isUp()) {
+      this.options.log(`${this.apiName}: etcd has lost its majority, and the API is gone`);
+      this.pauseControllers();
+      await this.controlPlane.stopApi();
+    }
+  }
+
+  /** A machine is down for a moment; if etcd has no majority without it, so is the API. */
+  async bounce(vm: VirtualMachine): Promise<void> {
+    if (this.isMember(vm) && !this.members.losing(vm).haveQuorum) {
+      await this.stop();
+      await this.obeyQuorum();
+    }
+  }
+
+  /** Ends everything and leaves nothing. */
+  async wipe(): Promise<void> {
+    this.pauseControllers();
+    await this.controlPlane.wipe();
+  }
+
+  async stop(): Promise<void> {
+    this.pauseControllers();
+    await this.controlPlane.stop();
+  }
+
+  close = (): void => this.controlPlane.close();
+
+  status(): ClusterStatus {
+    const { host, port } = this.server("");
+    return {
+      apiName: this.apiName,
+      api: { host, port },
+      members: this.members.list,
+      hasQuorum: this.hasQuorum(),
+      processes: this.controlPlane.processes(),
+    };
+  }
+
+  /** Has simulated kubelets and cloud provider work until nothing is due. */
+  wakeControllers(): void {
+    this.rounds.wake();
+    this.errands.wake();
+  }
+
+  private pauseControllers(): void {
+    this.rounds.stop();
+    this.errands.stop();
+  }
+
+  /** Ends pods that run etcdctl on a control plane, as their kubelets would. */
+  private async runErrands(): Promise<void> {
+    const api = this.superAdmin();
+    const pods = "/api/v1/namespaces/kube-system/pods";
+    const { items } = await api.get(
+      `${pods}?fieldSelector=spec.restartPolicy%3DNever,status.phase%3DRunning`,
+    );
+    for (const pod of items as Body[]) {
+      const { members } = this;
+      const host = members.list.find(({ machine }) => machine === pod.spec.nodeName);
+      const ended = host && runsPods(host) && runEtcdctlPod(pod, members, this.options.vmOf);
+      if (!ended || this.ran.has(pod.metadata.uid)) continue;
+      this.ran.add(pod.metadata.uid);
+      this.members = ended.members;
+      this.save();
+      for (const [container, text] of ended.outputs) {
+        this.controlPlane.kubelets.keepLog(pod, container, text);
+      }
+      await api
+        .patch(`${pods}/${pod.metadata.name}/status`, endOf(pod, ended), strategicPatch)
+        .catch(unlessStatus(404));
+    }
+  }
+
+  private save(): void {
+    const record: ClusterRecord = { ...this.record, members: this.members.list };
+    writeWhole(path.join(this.folder, recordFile), JSON.stringify(record, null, 1));
+  }
+}

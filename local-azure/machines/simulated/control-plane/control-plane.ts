@@ -1,0 +1,289 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import type { VirtualMachine } from "../../machines";
+import type { Ports } from "./ports";
+import { Api, type ApiServer, kubeconfigOf, unlessStatus } from "../api";
+import { EtcdAlarm } from "./etcd-alarm";
+import { endpointOf, KubeadmCommand } from "./kubeadm-command";
+import { KubeletServer } from "./kubelet-server";
+import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
+import { type Component, components, processOf } from "./static-pods";
+import { type ProcessStatus, Supervisor } from "../../supervisor";
+
+export type Binary = Component | "kubeadm" | "kwok";
+export type Binaries = Readonly<Record<Binary, string>>;
+
+const electing = ["kube-controller-manager", "kube-scheduler"] as const;
+
+const apiReadyWithinMs = 120_000;
+const pollMs = 150;
+
+/**
+ * The control plane of one cluster, as processes of this host.
+ *
+ * All its control plane machines share this one: an etcd of one member and one API server. Which
+ * machines are members, and whether enough of them live, is the cluster's business.
+ */
+export class ControlPlane {
+  private readonly root: string;
+  private readonly kubeadm: KubeadmCommand;
+  private readonly supervisor: Supervisor;
+  /** Where the API server finds what containers have printed. */
+  readonly kubelets: KubeletServer;
+
+  constructor(
+    private readonly folder: string,
+    private readonly apiName: string,
+    readonly ports: Ports,
+    private readonly binaries: Binaries,
+    log: (message: string) => void,
+  ) {
+    this.root = path.join(folder, "root");
+    this.kubeadm = new KubeadmCommand(binaries.kubeadm, this.root);
+    this.kubelets = new KubeletServer(path.join(this.kubernetesFolder, "pki"));
+    this.supervisor = new Supervisor(path.join(folder, "processes"), log);
+  }
+
+  /** Turns what the initial control plane was given into a running cluster, by the phases of `kubeadm init`. */
+  async initialize(files: ReadonlyMap<string, string>, configuration: string): Promise<void> {
+    for (const [name, text] of files) {
+      const file = path.join(this.root, name);
+      fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+      fs.writeFileSync(file, text, { mode: 0o600 });
+    }
+    await this.kubeadm.prepare(configuration);
+    for (const name of fs.readdirSync(this.kubernetesFolder)) {
+      if (name.endsWith(".conf")) {
+        const file = path.join(this.kubernetesFolder, name);
+        const text = fs.readFileSync(file, "utf8");
+        fs.writeFileSync(file, text.replace(/server: .*/, `server: ${this.localAddress}`));
+      }
+    }
+    fs.writeFileSync(this.stagesFile, kwokConfiguration());
+    await this.start();
+    await bindAdministrators(this.superAdmin());
+    await this.kubeadm.finish(this.adminKubeconfig);
+    await restoreMachinePaths(
+      this.superAdmin(),
+      { address: this.localAddress, root: this.root },
+      endpointOf(configuration),
+    );
+  }
+
+  /** `kubeadm upgrade apply`, by phases of `kubeadm init` over the new configuration. */
+  async upgrade(configuration: string): Promise<void> {
+    const before = new Map(components.map((name) => [name, JSON.stringify(this.commandOf(name))]));
+    await this.kubeadm.writeManifests(configuration);
+    await this.kubeadm.upload(this.adminKubeconfig);
+    const changed = components.filter(
+      (name) => before.get(name) !== JSON.stringify(this.commandOf(name)),
+    );
+    // Controllers end with the API server that they lose.
+    if (changed.length > 0) await this.stopApi();
+    if (changed.includes("etcd")) await this.supervisor.stop("etcd");
+    await this.start();
+    await restoreMachinePaths(
+      this.superAdmin(),
+      { address: this.localAddress, root: this.root },
+      endpointOf(configuration),
+    );
+  }
+
+  /** Starts what is not running; done when the API server says it is ready. */
+  async start(): Promise<void> {
+    await this.kubelets.listen(this.egressFile);
+    this.startComponent("etcd");
+    this.startComponent("kube-apiserver");
+    await this.untilReady();
+    await this.forgetLeases();
+    for (const component of electing) {
+      this.startComponent(component);
+    }
+    this.supervisor.start({
+      name: "kwok",
+      command: kwokCommand(this.binaries.kwok, this.adminKubeconfig, this.stagesFile),
+    });
+  }
+
+  /**
+   * Ends everything but etcd, as when etcd has no majority: what needs the API would only die of
+   * its absence.
+   */
+  async stopApi(): Promise<void> {
+    await Promise.all(["kwok", ...electing].map((name) => this.supervisor.stop(name)));
+    await this.supervisor.stop("kube-apiserver");
+  }
+
+  async stop(): Promise<void> {
+    await this.stopApi();
+    await this.supervisor.stop("etcd");
+  }
+
+  /** Ends everything and leaves nothing. */
+  async wipe(): Promise<void> {
+    await this.stop();
+    this.close();
+    fs.rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  endOrphans = (): Promise<void> => this.supervisor.endOrphans();
+
+  close(): void {
+    this.kubelets.close();
+    this.supervisor.close();
+  }
+
+  isUp = (): boolean => this.supervisor.isRunning("kube-apiserver");
+
+  processes = (): readonly ProcessStatus[] => this.supervisor.status();
+
+  /**
+   * How to reach the API as a client that knows this CA: under the cluster's name, on this host.
+   */
+  server(ca: string): ApiServer {
+    return { host: "127.0.0.1", port: this.ports.api, serverName: this.apiName, ca };
+  }
+
+  /**
+   * The API, as the group that no RBAC binds. Only for what is simulated, never for what the program
+   * asks.
+   */
+  superAdmin(): Api {
+    const { ca, user } = kubeconfigOf(fs.readFileSync(this.adminKubeconfig, "utf8"));
+    return new Api(this.server(ca), user);
+  }
+
+  /**
+   * The manifest of a component as it lies on this machine's disk: like the initial control
+   * plane's, by another name.
+   */
+  manifestOf(component: Component, { name, privateAddress }: VirtualMachine): string {
+    const [, initialName = "", initialAddress = ""] =
+      /--initial-cluster=([^=\s]+)=https:\/\/(.+):2380/.exec(this.kubeadm.manifest("etcd")) ?? [];
+    return this.kubeadm
+      .manifest(component)
+      .replaceAll(this.root, "")
+      .replaceAll(initialAddress, privateAddress)
+      .replaceAll(initialName, name);
+  }
+
+  /** Makes etcd take writes no more, as when it has used up its space, or take them again. */
+  async limitSpace(isFull: boolean): Promise<void> {
+    await new EtcdAlarm(this.root, this.ports.etcdClient).raise(isFull);
+  }
+
+  /** The certificate that kubeadm made for the kubelet of the initial control plane. */
+  initialKubeconfig = (): string =>
+    fs.readFileSync(path.join(this.kubernetesFolder, "kubelet.conf"), "utf8");
+
+  private get kubernetesFolder(): string {
+    return path.join(this.root, "etc/kubernetes");
+  }
+
+  private get adminKubeconfig(): string {
+    return path.join(this.kubernetesFolder, "super-admin.conf");
+  }
+
+  private get stagesFile(): string {
+    return path.join(this.folder, "kwok.yaml");
+  }
+
+  private get egressFile(): string {
+    return path.join(this.folder, "egress.yaml");
+  }
+
+  private get localAddress(): string {
+    return `https://127.0.0.1:${this.ports.api}`;
+  }
+
+  private commandOf(component: Component): readonly string[] {
+    const { root, ports } = this;
+    const binary = this.binaries[component];
+    const { egressFile } = this;
+    return processOf(component, this.kubeadm.manifest(component), {
+      ...{ binary, root, ports, egressFile },
+    });
+  }
+
+  private startComponent(component: Component): void {
+    this.supervisor.start({ name: component, command: this.commandOf(component) });
+  }
+
+  /** What held a lease and has ended keeps it for a while, in which its successor does nothing. */
+  private async forgetLeases(): Promise<void> {
+    const api = this.superAdmin();
+    const namespaces = "/apis/coordination.k8s.io/v1/namespaces";
+    const leases = electing.map((name) => [name, `${namespaces}/kube-system/leases/${name}`]);
+    for (const [name = "", lease = ""] of [
+      ...leases,
+      ["kwok", `${namespaces}/kube-node-lease/leases`],
+    ]) {
+      if (!this.supervisor.isRunning(name)) {
+        await api.delete(lease).catch(unlessStatus(404));
+      }
+    }
+  }
+
+  private async untilReady(): Promise<void> {
+    const api = this.superAdmin();
+    for (const until = Date.now() + apiReadyWithinMs; Date.now() < until; await wait(pollMs)) {
+      if (await api.isReady()) {
+        return;
+      }
+      for (const { name, lastExit } of this.supervisor.status()) {
+        if (lastExit) {
+          const end = this.supervisor.endOfLog(name);
+          await this.stop();
+          throw new Error(`${name} ended with ${lastExit}; the end of its log:\n${end}`);
+        }
+      }
+    }
+    const end = this.supervisor.endOfLog("kube-apiserver");
+    await this.stop();
+    throw new Error(
+      `the API was not ready within ${apiReadyWithinMs / 1000} s; the end of its server's log:\n${end}`,
+    );
+  }
+}
+
+/** kubeadm does this on the way, but only with an admin.conf in /etc/kubernetes. */
+async function bindAdministrators(api: Api): Promise<void> {
+  const name = "kubeadm:cluster-admins";
+  const apiGroup = "rbac.authorization.k8s.io";
+  await api
+    .post(`/apis/${apiGroup}/v1/clusterrolebindings`, {
+      apiVersion: `${apiGroup}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name },
+      roleRef: { apiGroup, kind: "ClusterRole", name: "cluster-admin" },
+      subjects: [{ apiGroup, kind: "Group", name }],
+    })
+    .catch(unlessStatus(409));
+}
+
+/**
+ * What kubeadm has written into the cluster names this host's address and folder; here it gets what
+ * a machine's has.
+ */
+async function restoreMachinePaths(
+  api: Api,
+  here: { readonly address: string; readonly root: string },
+  endpoint: string,
+): Promise<void> {
+  const restore = async (configMap: string, from: string, to: string) => {
+    const { data } = await api.get(configMap);
+    const restored = Object.entries(data as Record<string, string>).map(([key, text]) => [
+      key,
+      text.replaceAll(from, to),
+    ]);
+    await api.patch(configMap, { data: Object.fromEntries(restored) });
+  };
+  const of = (namespace: string, name: string) =>
+    `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+  await Promise.all([
+    restore(of("kube-public", "cluster-info"), here.address, `https://${endpoint}`),
+    restore(of("kube-system", "kubeadm-config"), here.root, ""),
+  ]);
+}

@@ -1,0 +1,124 @@
+import { parse } from "yaml";
+
+import type { Ports } from "./ports";
+
+export const components = [
+  "etcd",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+] as const;
+export type Component = (typeof components)[number];
+
+interface StaticPod {
+  readonly spec: {
+    readonly containers: readonly [
+      {
+        readonly command: readonly string[];
+        readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
+      },
+    ];
+    readonly volumes?: readonly {
+      readonly name: string;
+      readonly hostPath?: { readonly path: string };
+    }[];
+  };
+}
+
+const loopback = "127.0.0.1";
+
+/** Where a component runs on this host. */
+interface Place {
+  readonly root: string;
+  readonly ports: Ports;
+  /** Leads the API server to nodes. */
+  readonly egressFile: string;
+}
+
+/** Flags that a component gets besides its manifest's, because several share one host here. */
+const ownFlags = (
+  component: Component,
+  { ports, root, egressFile }: Place,
+): Record<string, string> => ({
+  ...(component === "kube-apiserver" && {
+    "bind-address": loopback,
+    "secure-port": `${ports.api}`,
+    "egress-selector-config-file": egressFile,
+  }),
+  ...(component === "kube-controller-manager" && {
+    "bind-address": loopback,
+    "secure-port": `${ports.controllerManager}`,
+    // Its default lies below /usr, and the process makes it when it may.
+    "flex-volume-plugin-dir": `${root}/usr/libexec/kubernetes/kubelet-plugins/volume/exec`,
+  }),
+  ...(component === "kube-scheduler" && {
+    "bind-address": loopback,
+    "secure-port": `${ports.scheduler}`,
+  }),
+});
+
+const etcdUrl = /(https?):\/\/(?:[\d.]+|\[[^\]]+\]):(2379|2380|2381)/;
+
+/** etcd's addresses, on ports of this cluster's own. Its ports are fixed in kubeadm. */
+function onLoopback(value: string, ports: Ports): string {
+  const portOf: Record<string, number> = {
+    2379: ports.etcdClient,
+    2380: ports.etcdPeer,
+    2381: ports.etcdMetrics,
+  };
+  if (!etcdUrl.test(value)) {
+    return value;
+  }
+  const moved = value
+    .split(",")
+    .map((part) =>
+      part.replace(
+        etcdUrl,
+        (_, scheme: string, port: string) => `${scheme}://${loopback}:${portOf[port]}`,
+      ),
+    );
+  return [...new Set(moved)].join(",");
+}
+
+/**
+ * The command line of a static pod, as a process of this host.
+ *
+ * Everything stays as kubeadm wrote it, except what cannot be shared: paths that the pod mounts
+ * from its host lie below `root`, and the addresses it listens on are this cluster's ports on
+ * loopback.
+ */
+export function processOf(
+  component: Component,
+  manifest: string,
+  { binary, ...place }: Place & { readonly binary: string },
+): readonly string[] {
+  const { root, ports } = place;
+  const { containers, volumes = [] } = (parse(manifest) as StaticPod).spec;
+  const [{ command, volumeMounts = [] }] = containers;
+  const mounts = volumeMounts
+    .map(({ name, mountPath }) => ({
+      mountPath,
+      hostPath: volumes.find((volume) => volume.name === name)?.hostPath?.path,
+    }))
+    .sort((a, b) => b.mountPath.length - a.mountPath.length);
+
+  const below = (path: string): string => {
+    const mount = mounts.find(
+      ({ mountPath }) => path === mountPath || path.startsWith(`${mountPath}/`),
+    );
+    if (mount?.hostPath === undefined || mount.hostPath.startsWith(`${root}/`)) {
+      return path;
+    }
+    return `${root}${mount.hostPath}${path.slice(mount.mountPath.length)}`;
+  };
+
+  const own = ownFlags(component, place);
+  const [, ...args] = command;
+  const kept = args
+    .filter((arg) => !Object.keys(own).some((flag) => arg.startsWith(`--${flag}=`)))
+    .map((arg) => {
+      const at = arg.indexOf("=");
+      return at < 0 ? arg : `${arg.slice(0, at)}=${onLoopback(below(arg.slice(at + 1)), ports)}`;
+    });
+  return [binary, ...kept, ...Object.entries(own).map(([flag, value]) => `--${flag}=${value}`)];
+}

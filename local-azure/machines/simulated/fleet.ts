@@ -1,0 +1,133 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+
+import type { VirtualMachine } from "../machines";
+import { Api } from "./api";
+import { SimulatedCluster, type SimulatedClusterOptions } from "./cluster/simulated-cluster";
+import type { Binaries } from "./control-plane/control-plane";
+import { SimulatedMachine } from "./machine";
+
+const foldersIn = (folder: string): string[] =>
+  fs.existsSync(folder) ? fs.readdirSync(folder).map((name) => path.join(folder, name)) : [];
+
+/** All simulated machines and the clusters that they have become, with what is on disk of both. */
+export class Fleet {
+  readonly clusters = new Map<string, SimulatedCluster>();
+  readonly clusterOptions: SimulatedClusterOptions;
+  private readonly machines = new Map<string, SimulatedMachine>();
+
+  constructor(
+    private readonly stateDir: string,
+    binaries: Binaries,
+    private readonly log: (message: string) => void,
+  ) {
+    this.clusterOptions = {
+      binaries,
+      log,
+      vmOf: (name) => this.named(name)?.vm,
+      kubeletOf: (name) => this.kubeletOf(this.named(name)),
+    };
+  }
+
+  add(vm: VirtualMachine): void {
+    this.machines.set(vm.id, SimulatedMachine.create(this.machinesFolder, vm));
+  }
+
+  find = (vm: VirtualMachine): SimulatedMachine | undefined => this.machines.get(vm.id);
+
+  /** The cluster that a machine has joined, while it lives. */
+  clusterOf = (machine: SimulatedMachine): SimulatedCluster | undefined =>
+    this.clusters.get(machine.joined?.apiName ?? "");
+
+  /** The cluster of a control plane of this name, as whoever makes it sick needs it. */
+  clusterOfMember(name: string): SimulatedCluster {
+    const machine = this.named(name);
+    const cluster = machine && this.clusterOf(machine);
+    if (machine && cluster?.isMember(machine.vm)) return cluster;
+    throw new Error(`${name} is no control plane that is a member of a cluster`);
+  }
+
+  /** Ends what is left of a cluster, to make room for another of this name. */
+  async discard(apiName: string): Promise<void> {
+    const cluster = this.clusters.get(apiName);
+    this.clusters.delete(apiName);
+    await cluster?.wipe();
+  }
+
+  clusterFolder = (apiName: string): string => path.join(this.clustersFolder, apiName);
+
+  /** The API as this machine's kubelet reaches it. */
+  kubeletOf(machine: SimulatedMachine | undefined): Api | undefined {
+    const joined = machine?.joined;
+    const cluster = machine && this.clusterOf(machine);
+    return joined && cluster && new Api(cluster.server(joined.caCert), joined.kubelet);
+  }
+
+  async remove(machine: SimulatedMachine): Promise<void> {
+    const { vm } = machine;
+    const cluster = this.clusterOf(machine);
+    this.machines.delete(vm.id);
+    machine.remove();
+    if (cluster?.isMember(vm)) {
+      if ((await cluster.lose(vm)) === "gone") {
+        this.log(`${cluster.apiName}: the last control plane is gone, and the cluster with it`);
+        this.clusters.delete(cluster.apiName);
+      }
+    } else if (cluster?.hasQuorum()) {
+      cluster.wakeControllers();
+    }
+  }
+
+  /**
+   * Reads what an earlier daemon left, ends its processes, and starts those of the machines that
+   * are still there.
+   */
+  async resume(vms: readonly VirtualMachine[]): Promise<void> {
+    for (const folder of foldersIn(this.clustersFolder)) {
+      const cluster = await SimulatedCluster.load(folder, this.clusterOptions);
+      if (cluster) {
+        this.clusters.set(cluster.apiName, cluster);
+      }
+    }
+    const present = new Map(vms.map((vm) => [vm.vmId, vm]));
+    for (const machine of foldersIn(this.machinesFolder).flatMap(
+      (folder) => SimulatedMachine.load(folder) ?? [],
+    )) {
+      const vm = present.get(machine.vm.vmId);
+      if (vm) {
+        machine.update(vm);
+        this.machines.set(vm.id, machine);
+      } else {
+        await this.remove(machine);
+      }
+    }
+    for (const vm of vms.filter(({ id }) => !this.machines.has(id))) {
+      this.add(vm);
+    }
+    await Promise.all([...this.clusters.values()].map((cluster) => cluster.obeyQuorum()));
+  }
+
+  async stop(): Promise<void> {
+    for (const machine of this.machines.values()) {
+      machine.stop();
+    }
+    const clusters = [...this.clusters.values()];
+    await Promise.all(clusters.map((cluster) => cluster.stop()));
+    for (const cluster of clusters) {
+      cluster.close();
+    }
+    this.clusters.clear();
+    this.machines.clear();
+  }
+
+  private get clustersFolder(): string {
+    return path.join(this.stateDir, "clusters");
+  }
+
+  private get machinesFolder(): string {
+    return path.join(this.stateDir, "machines");
+  }
+
+  private named = (name: string): SimulatedMachine | undefined =>
+    [...this.machines.values()].find((machine) => machine.vm.name === name);
+}

@@ -1,0 +1,148 @@
+import type { VirtualMachine } from "../../machines";
+import { type Api, ApiError, mergePatch, strategicPatch, unlessStatus, type Body } from "../api";
+import { cniAnnotation, fakeNode } from "./kwok";
+import { isSick, type Member } from "../cluster/members";
+import {
+  isMirror,
+  isOfManifest,
+  isOfNode,
+  isPodReady,
+  mirrorPodOf,
+  readiness,
+  wasUnheard,
+} from "./mirror-pods";
+import { isOf, isReady, nodePath, unreachable } from "./node";
+import { type Component, components } from "../control-plane/static-pods";
+
+export interface Kubelets {
+  /** The API, as the group that no RBAC binds. */
+  readonly api: Api;
+  readonly members: readonly Member[];
+  readonly vmOf: (name: string) => VirtualMachine | undefined;
+  /** The API as the kubelet of this machine sees it, if it has joined. */
+  readonly kubeletOf: (name: string) => Api | undefined;
+  /** A component's manifest as it lies on this machine's disk. */
+  readonly manifestOf: (component: Component, vm: VirtualMachine) => string;
+}
+
+const [fake = ""] = Object.keys(fakeNode);
+const namespace = "kube-system";
+const podsOf = (namespace: string): string => `/api/v1/namespaces/${namespace}/pods`;
+const pathOf = ({ metadata }: Body): string => `${podsOf(metadata.namespace)}/${metadata.name}`;
+const leasePath = (name: string): string =>
+  `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${name}`;
+
+/** As long as a lease can be: KWOK leaves a Node alone whose lease somebody else holds. */
+const forEver = 2 ** 31 - 1;
+
+/**
+ * What kubelets do besides what KWOK does for them. Returns whether anything is still due.
+ *
+ * Those of control planes show their static pods, each by its own credential, and say which of them
+ * are not ready; a sick one says nothing. One that is heard again says of its pods that they are
+ * ready, where the node controller has said otherwise meanwhile.
+ */
+export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
+  const { api, members, vmOf } = kubelets;
+  const [nodes = [], pods = []] = await Promise.all(
+    ["/api/v1/nodes", "/api/v1/pods"].map((path) =>
+      api.get(path).then(({ items }) => items as Body[]),
+    ),
+  );
+  let due = false;
+  for (const node of nodes) {
+    const { name } = node.metadata;
+    const vm = vmOf(name);
+    if (vm === undefined || !isOf(node, vm)) continue;
+    const member = members.find(({ machine, lives }) => lives && machine === name);
+    if (member && isSick(member, "kubelet")) {
+      due = (await silence(node, api)) || due;
+      continue;
+    }
+    due = (await speak(node, api)) || due;
+    const own = pods.filter(({ spec }) => spec.nodeName === name);
+    for (const component of member ? components : []) {
+      due = (await showStaticPod(kubelets, { component, own, node, member: member!, vm })) || due;
+    }
+    for (const pod of own.filter((one) => isReady(node) && !isMirror(one) && wasUnheard(one))) {
+      await report(kubelets, name, pod, true);
+      due = true;
+    }
+  }
+  const names = new Set(nodes.map(({ metadata }) => metadata.name));
+  for (const pod of pods.filter((one) => isMirror(one) && !names.has(one.spec.nodeName))) {
+    await api.delete(`${pathOf(pod)}?gracePeriodSeconds=0`).catch(unlessStatus(404));
+  }
+  return due;
+}
+
+interface MirrorPodOfMachine {
+  readonly component: Component;
+  /** All pods of the machine. */
+  readonly own: readonly Body[];
+  readonly node: Body;
+  readonly member: Member;
+  readonly vm: VirtualMachine;
+}
+
+async function showStaticPod(
+  kubelets: Kubelets,
+  { component, own, node, member, vm }: MirrorPodOfMachine,
+): Promise<boolean> {
+  const kubelet = kubelets.kubeletOf(vm.name);
+  if (kubelet === undefined) return true;
+  const pod = own.find(({ metadata }) => metadata.name === `${component}-${vm.name}`);
+  const ready = !isSick(member, component);
+  const wanted = mirrorPodOf(kubelets.manifestOf(component, vm), node);
+  try {
+    if (pod === undefined) {
+      await kubelet.post(podsOf(namespace), wanted);
+    } else if (!isOfNode(pod, node) || !isOfManifest(pod, wanted)) {
+      await kubelet.delete(`${pathOf(pod)}?gracePeriodSeconds=0`);
+    } else if (pod.status.phase === "Running" && isPodReady(pod) !== ready) {
+      await report(kubelets, vm.name, pod, ready);
+    } else {
+      return pod.status.phase !== "Running";
+    }
+  } catch (error) {
+    // A pod made or gone in between: the next round sees it.
+    if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
+  }
+  return true;
+}
+
+const report = async (
+  { kubeletOf }: Kubelets,
+  name: string,
+  pod: Body,
+  ready: boolean,
+): Promise<void> => {
+  await kubeletOf(name)
+    ?.patch(`${pathOf(pod)}/status`, readiness(pod, ready), strategicPatch)
+    .catch(unlessStatus(404));
+};
+
+/** Lets a Node go silent: its lease is renewed no more, and it turns NotReady. */
+async function silence(node: Body, api: Api): Promise<boolean> {
+  const { name, annotations } = node.metadata;
+  if (annotations?.[fake] === undefined) return false;
+  await api.patch(nodePath(name), { metadata: { annotations: { [fake]: null } } }, mergePatch);
+  await api
+    .patch(leasePath(name), { spec: { holderIdentity: name, leaseDurationSeconds: forEver } })
+    .catch(unlessStatus(404));
+  await api.patch(
+    `${nodePath(name)}/status`,
+    unreachable(new Date().toISOString()),
+    strategicPatch,
+  );
+  return true;
+}
+
+/** Gives a silent Node back to KWOK, and waits for it to be Ready where it can be. */
+async function speak(node: Body, api: Api): Promise<boolean> {
+  const { name, annotations } = node.metadata;
+  if (annotations?.[fake] !== undefined) return cniAnnotation in annotations && !isReady(node);
+  await api.delete(leasePath(name)).catch(unlessStatus(404));
+  await api.patch(nodePath(name), { metadata: { annotations: fakeNode } }, mergePatch);
+  return true;
+}

@@ -1,0 +1,187 @@
+import { stringify } from "yaml";
+
+/** Marks the Node of a machine whose kubelet KWOK simulates. */
+export const fakeNode = { "kwok.x-k8s.io/node": "fake" };
+
+/** On a Node whose machine has a CNI configuration; without one a kubelet never reports Ready. */
+export const cniAnnotation = "zoned.local/cni";
+
+export const networkNotReady = {
+  status: "False",
+  reason: "KubeletNotReady",
+  message:
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized",
+};
+
+const ready = {
+  status: "True",
+  reason: "KubeletReady",
+  message: "kubelet is posting ready status",
+};
+
+/** The conditions of a Node whose kubelet reports. */
+export const nodeConditions = (networkReady: boolean, since: string) => [
+  ...[
+    ["MemoryPressure", "KubeletHasSufficientMemory"],
+    ["DiskPressure", "KubeletHasNoDiskPressure"],
+    ["PIDPressure", "KubeletHasSufficientPID"],
+  ].map(([type, reason]) => condition({ type, status: "False", reason, message: "" }, since)),
+  condition({ type: "Ready", ...(networkReady ? ready : networkNotReady) }, since),
+];
+
+const condition = (fields: object, since: string) => ({
+  ...fields,
+  lastHeartbeatTime: since,
+  lastTransitionTime: since,
+});
+
+const jq = (key: string, operator: string, ...values: string[]) => ({
+  jq: { key, operator, ...(values.length > 0 && { values }) },
+});
+
+const stage = (name: string, kind: "Node" | "Pod", spec: object) => ({
+  apiVersion: "kwok.x-k8s.io/v1alpha1",
+  kind: "Stage",
+  metadata: { name },
+  spec: { resourceRef: { apiGroup: "v1", kind }, ...spec },
+});
+
+const statusPatch = (template: string) => ({
+  steps: [{ patch: { subresource: "status", root: "status", template } }],
+});
+
+const now = "{{ Now | Quote }}";
+const readyStatus = '.status.conditions.[] | select( .type == "Ready" ) | .status';
+const hasCni = `.metadata.annotations["${cniAnnotation}"]`;
+const notDeleted = jq(".metadata.deletionTimestamp", "DoesNotExist");
+
+const running = `state: {running: {startedAt: ${now}}}`;
+const exited = `state: {terminated: {exitCode: 0, reason: Completed, startedAt: ${now}, finishedAt: ${now}}}`;
+
+const conditionsTemplate = (types: readonly string[], status: "True" | "False") =>
+  types.map((type) => `- {type: ${type}, status: "${status}", lastTransitionTime: ${now}}`);
+
+const podRunning = [
+  "phase: Running",
+  `startTime: ${now}`,
+  "conditions:",
+  ...conditionsTemplate(
+    ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"],
+    "True",
+  ),
+  "{{ range .spec.readinessGates }}",
+  `- {type: {{ .conditionType | Quote }}, status: "True", lastTransitionTime: ${now}}`,
+  "{{ end }}",
+  "{{ with .spec.initContainers }}",
+  "initContainerStatuses:",
+  "{{ range . }}",
+  "- name: {{ .name | Quote }}",
+  "  image: {{ .image | Quote }}",
+  '  imageID: ""',
+  "  restartCount: 0",
+  "  ready: true",
+  `{{ if eq (or .restartPolicy "") "Always" }}`,
+  "  started: true",
+  `  ${running}`,
+  "{{ else }}",
+  `  ${exited}`,
+  "{{ end }}",
+  "{{ end }}",
+  "{{ end }}",
+  "containerStatuses:",
+  "{{ range .spec.containers }}",
+  "- name: {{ .name | Quote }}",
+  "  image: {{ .image | Quote }}",
+  '  imageID: ""',
+  "  restartCount: 0",
+  "  ready: true",
+  "  started: true",
+  `  ${running}`,
+  "{{ end }}",
+  "{{ with NodeIPWith .spec.nodeName }}",
+  "hostIP: {{ . | Quote }}",
+  "hostIPs: [{ip: {{ . | Quote }}}]",
+  "{{ end }}",
+  '{{ with PodIPWith .spec.nodeName (or .spec.hostNetwork false) (or .metadata.uid "") (or .metadata.name "") (or .metadata.namespace "") }}',
+  "podIP: {{ . | Quote }}",
+  "podIPs: [{ip: {{ . | Quote }}}]",
+  "{{ end }}",
+].join("\n");
+
+const podSucceeded = [
+  "phase: Succeeded",
+  "conditions:",
+  ...conditionsTemplate(["ContainersReady", "Ready"], "False"),
+  "containerStatuses:",
+  "{{ range .spec.containers }}",
+  "- name: {{ .name | Quote }}",
+  "  image: {{ .image | Quote }}",
+  '  imageID: ""',
+  "  restartCount: 0",
+  "  ready: false",
+  "  started: false",
+  `  ${exited}`,
+  "{{ end }}",
+].join("\n");
+
+const conditionsOf = (networkReady: boolean) =>
+  stringify({ conditions: nodeConditions(networkReady, "NOW") }).replaceAll("NOW", now);
+
+const stages = [
+  stage("node-has-network", "Node", {
+    selector: {
+      matchAnnotations: fakeNode,
+      matchExpressions: [jq(hasCni, "Exists"), jq(readyStatus, "NotIn", "True")],
+    },
+    ...statusPatch(conditionsOf(true)),
+  }),
+  stage("node-lacks-network", "Node", {
+    selector: {
+      matchAnnotations: fakeNode,
+      matchExpressions: [jq(hasCni, "DoesNotExist"), jq(readyStatus, "NotIn", "False")],
+    },
+    ...statusPatch(conditionsOf(false)),
+  }),
+  stage("node-heartbeat", "Node", {
+    selector: { matchAnnotations: fakeNode, matchExpressions: [jq(readyStatus, "In", "True")] },
+    delay: { durationMilliseconds: 300_000, jitterDurationMilliseconds: 330_000 },
+    ...statusPatch(`conditions:\n- {type: Ready, lastHeartbeatTime: ${now}}`),
+  }),
+  stage("pod-starts", "Pod", {
+    selector: { matchExpressions: [notDeleted, jq(".status.phase", "In", "Pending")] },
+    ...statusPatch(podRunning),
+  }),
+  stage("job-pod-ends", "Pod", {
+    selector: {
+      matchExpressions: [
+        notDeleted,
+        jq(".status.phase", "In", "Running"),
+        jq(".metadata.ownerReferences.[].kind", "In", "Job"),
+      ],
+    },
+    delay: { durationMilliseconds: 1_000 },
+    ...statusPatch(podSucceeded),
+  }),
+  stage("pod-goes", "Pod", {
+    selector: { matchExpressions: [jq(".metadata.deletionTimestamp", "Exists")] },
+    steps: [{ delete: true }],
+  }),
+];
+
+/**
+ * How KWOK simulates the kubelets: nodes stay NotReady until their CNI is there, pods run, Jobs end.
+ */
+export const kwokConfiguration = (): string => stages.map((each) => stringify(each)).join("---\n");
+
+export const kwokCommand = (
+  binary: string,
+  kubeconfig: string,
+  config: string,
+): readonly string[] => [
+  binary,
+  `--kubeconfig=${kubeconfig}`,
+  `--config=${config}`,
+  "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+  // KWOK looks at a node that it does not hold yet four times in this span.
+  "--node-lease-duration-seconds=20",
+];

@@ -1,0 +1,108 @@
+import type { Machines, ScriptResult, VirtualMachine } from "../machines";
+import type { ClusterStatus } from "./cluster/simulated-cluster";
+import type { Binaries } from "./control-plane/control-plane";
+import { Fleet } from "./fleet";
+import { parts } from "./cluster/members";
+import { Bootstrap, type Limits } from "./bootstrap/bootstrap";
+import { Steps } from "./bootstrap/steps";
+
+const minute = 60_000;
+const defaultLimits: Limits = { api: 5 * minute, ready: 5 * minute, peers: 2 * minute };
+
+/**
+ * Simulated machines: a real control plane as processes of this host, and a Node for each
+ * machine.
+ *
+ * Real are kubeadm's certificates, manifests and objects, the components with the program's own
+ * arguments, and every question of trust and rights when a machine joins. Simulated are the machines
+ * themselves: kubelets (a certificate and a Node, kept alive by KWOK), the work of the cloud
+ * provider's pods, and etcd's members after the first.
+ */
+export class SimulatedMachines implements Machines {
+  private readonly fleet: Fleet;
+  private readonly bootstrap: Bootstrap;
+  private readonly log: (message: string) => void;
+
+  /** @param options.limits how long a script waits; a test that waits in vain wants less */
+  constructor(options: {
+    readonly stateDir: string;
+    readonly binaries: Binaries;
+    readonly log: (message: string) => void;
+    readonly limits?: Limits;
+  }) {
+    const { stateDir, binaries, log, limits = defaultLimits } = options;
+    this.log = log;
+    this.fleet = new Fleet(stateDir, binaries, log);
+    this.bootstrap = new Bootstrap(this.fleet, binaries.kubeadm, limits);
+  }
+
+  /** Where the API of this name listens on this host; the name itself resolves to nothing here. */
+  apiAddress(apiName: string): { readonly host: string; readonly port: number } | undefined {
+    return this.fleet.clusters.get(apiName)?.status().api;
+  }
+
+  /**
+   * Makes a part of a control plane sick. It stays so until it is made well, or its machine is
+   * gone.
+   */
+  async sicken(machine: string, part: string): Promise<void> {
+    const known = parts.find((one) => one === part);
+    if (known === undefined) {
+      throw new Error(`component is ${part}, expected one of ${parts.join(", ")}`);
+    }
+    await this.fleet.clusterOfMember(machine).sicken(machine, known);
+  }
+
+  async cure(machine: string): Promise<void> {
+    await this.fleet.clusterOfMember(machine).cure(machine);
+  }
+
+  status(): readonly ClusterStatus[] {
+    return [...this.fleet.clusters.values()].map((cluster) => cluster.status());
+  }
+
+  async create(vm: VirtualMachine): Promise<void> {
+    this.fleet.add(vm);
+  }
+
+  async runScript(vm: VirtualMachine, script: string): Promise<ScriptResult> {
+    const steps = new Steps(vm.name);
+    try {
+      const machine = this.fleet.find(vm);
+      if (machine === undefined) {
+        throw new Error(`there is no machine ${vm.name} to run a script on`);
+      }
+      await this.bootstrap.run(machine, script, steps);
+      return steps.succeeded();
+    } catch (error) {
+      const failure = error as Error;
+      this.log(`${vm.name}: ${failure.message}`);
+      return steps.failed(failure);
+    }
+  }
+
+  async restart(vm: VirtualMachine): Promise<void> {
+    const machine = this.fleet.find(vm);
+    if (machine !== undefined) {
+      machine.update(vm);
+      if (machine.joined) machine.touch();
+      await this.fleet.clusterOf(machine)?.bounce(vm);
+    }
+  }
+
+  async remove(vm: VirtualMachine): Promise<void> {
+    const machine = this.fleet.find(vm);
+    if (machine !== undefined) {
+      await this.fleet.remove(machine);
+    }
+  }
+
+  resume(vms: readonly VirtualMachine[]): Promise<void> {
+    return this.fleet.resume(vms);
+  }
+
+  async stop(): Promise<void> {
+    await this.bootstrap.settle();
+    await this.fleet.stop();
+  }
+}

@@ -1,0 +1,216 @@
+import * as https from "node:https";
+import type { Duplex } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
+import { checkServerIdentity } from "node:tls";
+import { Properties } from "../../protocol/values";
+import { at, items, text } from "../objects";
+
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Where connections to a host go instead, for a name that does not resolve here. */
+export type Resolve = (host: string, port: number) => Endpoint | undefined;
+
+/** The name in the certificate stays the one that was asked for, wherever the connection leads. */
+class RedirectingAgent extends https.Agent {
+  constructor(
+    private readonly resolve: Resolve,
+    options: https.AgentOptions,
+  ) {
+    super(options);
+  }
+
+  override createConnection(
+    options: https.RequestOptions,
+    callback?: (error: Error | null, stream: Duplex) => void,
+  ) {
+    const host = options.host ?? "";
+    const expected = options.servername || host;
+    const target = this.resolve(host, Number(options.port));
+    return super.createConnection(
+      {
+        ...options,
+        ...target,
+        checkServerIdentity: (_host, certificate) => checkServerIdentity(expected, certificate),
+      },
+      callback,
+    );
+  }
+}
+
+/** The address of an API server and the credentials for it. */
+export interface Access {
+  readonly server: URL;
+  /** Of the kubeconfig's context. */
+  readonly namespace?: string;
+  readonly tls: Pick<
+    https.AgentOptions,
+    "ca" | "cert" | "key" | "pfx" | "passphrase" | "servername" | "rejectUnauthorized"
+  >;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The server answered, and the answer is no. */
+export class Refused extends Error {
+  constructor(
+    readonly code: number,
+    readonly status: Properties,
+  ) {
+    super(text(status.message) || `the API server answered with status ${code}`);
+  }
+
+  get reason(): string {
+    return text(this.status.reason);
+  }
+
+  get causes(): Properties[] {
+    return items(at(this.status, "details", "causes"));
+  }
+}
+
+/** Errors that may be gone a moment later; a wrong certificate is not one of them. */
+const transientCodes = ["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "EAI_AGAIN"];
+
+/** No answer. */
+export class Unreachable extends Error {
+  get isTransient(): boolean {
+    const { code } = this.cause as { readonly code?: string };
+    return code !== undefined && transientCodes.includes(code);
+  }
+}
+
+export interface Request {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly body?: unknown;
+  /** @default server-side apply for PATCH, an object for POST */
+  readonly contentType?: string;
+  readonly signal?: AbortSignal;
+}
+
+const attempts = 4;
+/**
+ * The server itself gives up on a request after 60 s, and says so; a busy one must be let come to
+ * that.
+ */
+const requestTimeoutMs = 75_000;
+
+/** Plain requests to one API server; every one of them but a POST may be sent twice. */
+export class Client {
+  private readonly agent: https.Agent;
+
+  constructor(
+    readonly access: Access,
+    resolve: Resolve = () => undefined,
+  ) {
+    this.agent = new RedirectingAgent(resolve, {
+      ...access.tls,
+      keepAlive: true,
+      maxSockets: 24,
+      // The server closes idle connections too, and a request on one that is being closed fails.
+      timeout: requestTimeoutMs,
+    });
+  }
+
+  async request(request: Request): Promise<Properties> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.once(request);
+      } catch (error) {
+        const again =
+          (error instanceof Unreachable && error.isTransient && request.method !== "POST") ||
+          (error instanceof Refused && [429, 503, 504].includes(error.code));
+        if (!again || request.signal?.aborted || attempt === attempts) {
+          throw error;
+        }
+        await pause(100 * 2 ** attempt, undefined, { signal: request.signal });
+      }
+    }
+  }
+
+  get = (path: string, signal?: AbortSignal): Promise<Properties> =>
+    this.request({ method: "GET", path, signal });
+
+  close(): void {
+    this.agent.destroy();
+  }
+
+  private once({
+    method,
+    path,
+    query = {},
+    body,
+    contentType = method === "PATCH" ? "application/apply-patch+yaml" : "application/json",
+    signal,
+  }: Request): Promise<Properties> {
+    const { server, headers } = this.access;
+    const url = new URL(server.pathname.replace(/\/$/, "") + path, server);
+    for (const [key, value] of Object.entries(query)) {
+      if (value !== undefined) {
+        url.searchParams.set(key, value);
+      }
+    }
+    const payload = body === undefined ? undefined : JSON.stringify(body);
+    return new Promise((resolve, reject) => {
+      const request = https.request(url, {
+        method,
+        agent: this.agent,
+        signal,
+        timeout: requestTimeoutMs,
+        headers: {
+          ...headers,
+          accept: "application/json",
+          ...(payload && {
+            "content-type": contentType,
+            "content-length": Buffer.byteLength(payload),
+          }),
+        },
+      });
+      request.on("timeout", () =>
+        request.destroy(new Error(`no answer within ${requestTimeoutMs / 1000} seconds`)),
+      );
+      request.on("error", (error) =>
+        reject(signal?.aborted ? signal.reason : this.unreachable(error)),
+      );
+      request.on("response", (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", (error) => reject(this.unreachable(error)));
+        response.on("end", () => {
+          const code = response.statusCode ?? 0;
+          const answer = parsed(Buffer.concat(chunks).toString());
+          if (code < 400) {
+            resolve(answer);
+          } else {
+            reject(new Refused(code, answer));
+          }
+        });
+      });
+      request.end(payload);
+    });
+  }
+
+  private unreachable(error: Error): Unreachable {
+    return new Unreachable(
+      `the Kubernetes API at ${this.access.server.origin} cannot be reached: ${causeOf(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/** Several addresses of one host fail together, in an error that has no message of its own. */
+const causeOf = (error: Error): string =>
+  error instanceof AggregateError
+    ? error.errors.map(({ message }) => message).join("; ")
+    : error.message;
+
+const parsed = (body: string): Properties => {
+  try {
+    return JSON.parse(body) as Properties;
+  } catch {
+    return { message: body.slice(0, 200) };
+  }
+};

@@ -1,0 +1,270 @@
+import { randomBytes } from "node:crypto";
+
+import { Unready } from "../../protocol/failures";
+import { CreateRequest, EngineLog, UpdateRequest } from "../../protocol/protocol";
+import { isProperties, Properties, Value } from "../../protocol/values";
+import { Refused } from "../api/client";
+import { UnknownKind } from "../api/discovery";
+import { DynamicClient } from "../api/dynamic-client";
+import { awaited, timeoutOf } from "../await/await";
+import { diagnosis } from "../await/diagnosis";
+import { readinessRuleOf } from "../await/readiness";
+import {
+  annotation,
+  at,
+  bodyOf,
+  idOf,
+  items,
+  kindOfType,
+  managerKey,
+  marked,
+  nameOf,
+  stateOf,
+  text,
+  titleOf,
+  without,
+} from "../objects";
+import { Settings } from "../provider-config";
+import { explained } from "./errors";
+
+export interface Context {
+  readonly cluster: DynamicClient;
+  readonly settings: Settings;
+  readonly engine: EngineLog;
+}
+
+interface Created {
+  readonly id: string;
+  readonly state: Properties;
+}
+
+/** The name under which the official plugin creates objects that must not exist yet. */
+const creator = "pulumi-kubernetes";
+
+/**
+ * Creates an object and waits until it is ready. A Patch resource is applied, whether or not there
+ * is an object to patch; so is every other resource of a provider with upsertExistingObjects.
+ */
+export async function created(context: Context, request: CreateRequest): Promise<Created> {
+  const { cluster, engine } = context;
+  const { urn, inputs, signal } = request;
+  const body = bodyOf(inputs);
+  const manager = managerOf(inputs, {});
+  const live = await cluster
+    .retryWhileMissing(
+      () =>
+        isApplied(context, request)
+          ? cluster.apply(body, { manager, force: isForced(context, inputs) })
+          : cluster.create(body, { manager: creator }),
+      signal,
+      (why) => engine.progress(urn, why),
+    )
+    .catch((error: unknown) => {
+      throw explained(error, body, "created");
+    });
+  return ready(context, request, live, inputs, manager);
+}
+
+const isApplied = ({ settings }: Context, { type }: CreateRequest): boolean =>
+  kindOfType(type).isPatch || settings.upsertExistingObjects;
+
+const isForced = ({ settings }: Context, inputs: Properties): boolean =>
+  settings.enablePatchForce || annotation(inputs, "patchForce") === "true";
+
+/** The state that a create would lead to, from a dry run; the inputs where there can be none. */
+export async function previewed(context: Context, request: CreateRequest): Promise<Properties> {
+  const { inputs } = request;
+  const body = bodyOf(inputs);
+  const manager = managerOf(inputs, {});
+  try {
+    const live = isApplied(context, request)
+      ? await dryRunApply(context, body, manager)
+      : await context.cluster.create(body, { manager: creator, dryRun: true });
+    return stateOf(without(live, "status"), manager);
+  } catch (error) {
+    if (isUndecided(error)) return marked(inputs);
+    throw explained(error, body, "created");
+  }
+}
+
+/**
+ * Whether a preview cannot know what the server would do: what the object needs may be created
+ * before it, what is in its place may be deleted before it, and a dry run may be forbidden.
+ */
+const isUndecided = (error: unknown): boolean =>
+  error instanceof UnknownKind ||
+  (error instanceof Refused &&
+    ([403, 404].includes(error.code) || error.reason === "AlreadyExists"));
+
+/** An object whose fixed fields change is replaced, so its dry run is made under another name. */
+async function dryRunApply({ cluster }: Context, body: Properties, manager: string) {
+  const how = { manager, force: true, dryRun: true };
+  try {
+    return await cluster.apply(body, how);
+  } catch (error) {
+    if (!(error instanceof Refused) || !error.message.includes("field is immutable")) throw error;
+    const name = `${nameOf(body)}-${randomBytes(3).toString("hex")}`;
+    return cluster.apply({ ...body, metadata: { ...(body.metadata as Properties), name } }, how);
+  }
+}
+
+/**
+ * Applies the new inputs of an object and waits until it is ready; in a preview, returns what the
+ * object would become.
+ */
+export async function updated(context: Context, request: UpdateRequest): Promise<Properties> {
+  const { cluster } = context;
+  const { state, olds, news, preview, signal } = request;
+  const body = bodyOf(news);
+  const manager = managerOf(news, state);
+  const before = await cluster.find(body, signal).catch((error: unknown) => {
+    throw explained(error, body, "updated");
+  });
+  if (!before) {
+    throw new Error(
+      `${titleOf(body)} does not exist in the cluster any more; run "pulumi up --refresh" to create it again`,
+    );
+  }
+  try {
+    const live = await changed(context, request, before, manager);
+    if (preview) return stateOf(live, manager);
+    const { state: now } = await ready(context, request, live, news, manager);
+    const former = managerOf(olds, state);
+    if (former !== manager) await relinquished(cluster, body, former);
+    return now;
+  } catch (error) {
+    if (error instanceof Unready) throw error;
+    if (preview && error instanceof Refused && error.code === 403) return marked(news);
+    const reason = explained(error, body, "updated") as Error;
+    const live = preview ? undefined : await cluster.find(body).catch(() => undefined);
+    throw live
+      ? new Unready(idOf(live), stateOf(live, manager), marked(news), [reason.message])
+      : reason;
+  }
+}
+
+async function changed(
+  context: Context,
+  { type, news, preview }: UpdateRequest,
+  before: Properties,
+  manager: string,
+): Promise<Properties> {
+  const { cluster } = context;
+  const body = bodyOf(news);
+  const dryRun = preview;
+  if (text(news.kind) === "CustomResourceDefinition") {
+    return cluster.replace(body, { manager, dryRun, like: before });
+  }
+  const managers = items(at(before, "metadata", "managedFields"));
+  const isCreated = managers.some(isClientSide);
+  if (!preview && !kindOfType(type).isPatch) await adoptFields(cluster, before, manager);
+  return cluster.apply(body, {
+    manager,
+    force: isForced(context, news) || managers.length === 0 || (preview && isCreated),
+    dryRun,
+  });
+}
+
+/**
+ * The field manager of a resource. As with the official plugin, it is a random one whenever the
+ * state has none: who creates an object again meets the fields of who created it before.
+ */
+export const managerOf = (inputs: Properties, state: Properties): string =>
+  annotation(inputs, "patchFieldManager") ||
+  text(state[managerKey]) ||
+  `pulumi-kubernetes-${randomBytes(4).toString("hex")}`;
+
+/** Managers whose fields an update makes its own, by name and operation. */
+const clientSide: ReadonlySet<string> = new Set([
+  "kubectl/Apply",
+  "kubectl/Update",
+  "before-first-apply/Update",
+  "pulumi-kubernetes/Update",
+  "pulumi-kubernetes.exe/Update",
+  "pulumi-resource-kubernetes/Update",
+]);
+
+const isClientSide = ({ manager, operation, subresource }: Properties): boolean =>
+  !subresource && clientSide.has(`${text(manager)}/${text(operation)}`);
+
+/** Gives the fields of client-side managers to the manager that applies from now on. */
+async function adoptFields(
+  cluster: DynamicClient,
+  live: Properties,
+  manager: string,
+): Promise<void> {
+  const fields = items(at(live, "metadata", "managedFields"));
+  const isOwn = (entry: Properties): boolean =>
+    entry.manager === manager && entry.operation === "Apply" && !entry.subresource;
+  const adopted = fields.filter(isClientSide);
+  if (adopted.length === 0) return;
+  const own = [...fields.filter(isOwn), ...adopted].reduce((all, entry) => ({
+    ...all,
+    fieldsV1: union(all.fieldsV1, entry.fieldsV1),
+  }));
+  await cluster.setManagers(live, [
+    ...fields.filter((entry) => !isOwn(entry) && !isClientSide(entry)),
+    { ...own, manager, operation: "Apply" },
+  ]);
+}
+
+const union = (one: Value, other: Value): Value =>
+  isProperties(one) && isProperties(other)
+    ? Object.fromEntries(
+        Object.keys({ ...one, ...other }).map((key) => [key, union(one[key], other[key])]),
+      )
+    : (one ?? other);
+
+/**
+ * Applies nothing but the name, so that fields that nobody else manages lose their value. An object
+ * that does not exist is created by this, as by the official plugin.
+ */
+export async function relinquished(
+  cluster: DynamicClient,
+  { apiVersion, kind, metadata }: Properties,
+  manager: string,
+): Promise<void> {
+  const { namespace, name } = metadata as Properties;
+  const identity = namespace ? { namespace, name } : { name };
+  try {
+    await cluster.apply({ apiVersion, kind, metadata: identity }, { manager, force: false });
+  } catch (error) {
+    if (!(error instanceof UnknownKind)) throw error;
+  }
+}
+
+async function ready(
+  { cluster, engine }: Context,
+  request: CreateRequest | UpdateRequest,
+  live: Properties,
+  inputs: Properties,
+  manager: string,
+): Promise<Created> {
+  const id = idOf(live);
+  const rule = readinessRuleOf(inputs);
+  if (!rule) {
+    return { id, state: stateOf(live, manager) };
+  }
+  const title = titleOf(live);
+  const { object, problem } = await awaited(live, {
+    read: async () => {
+      const found = await cluster.find(live, request.signal);
+      if (!found) {
+        throw new Error("it was deleted");
+      }
+      return found;
+    },
+    rule: async (found) => rule(found, cluster.list),
+    timeoutSeconds: timeoutOf(request.timeoutSeconds, inputs),
+    signal: request.signal,
+    progress: (why) => engine.progress(request.urn, why && `waiting for ${title}: ${why}`),
+  });
+  if (problem !== undefined) {
+    const reasons = [
+      `${title} exists, but is not ready: ${problem}`,
+      ...(await diagnosis(cluster.client, object)),
+    ];
+    throw new Unready(id, stateOf(object, manager), marked(inputs), reasons);
+  }
+  return { id, state: stateOf(object, manager) };
+}

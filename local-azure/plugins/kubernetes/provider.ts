@@ -1,0 +1,189 @@
+import { readFileSync } from "node:fs";
+
+import { Unready } from "../protocol/failures";
+import {
+  CheckRequest,
+  CheckResult,
+  CreateRequest,
+  DeleteRequest,
+  DiffRequest,
+  DiffResult,
+  EngineLog,
+  ReadRequest,
+  ResourceProvider,
+  Served,
+  UpdateRequest,
+} from "../protocol/protocol";
+import { type Around, serve } from "../protocol/serve";
+import { hasUnknown, Properties } from "../protocol/values";
+import { Resolve } from "./api/client";
+import { DynamicClient } from "./api/dynamic-client";
+import { accessFrom } from "./api/kubeconfig";
+import { Reachability } from "./api/reachability";
+import { timeoutOf } from "./await/await";
+import { diagnosis } from "./await/diagnosis";
+import { readRuleOf } from "./await/readiness";
+import { kindOfType, marked, normalised, partsOfId, stateOf, titleOf, without } from "./objects";
+import { Context, created, managerOf, previewed, relinquished, updated } from "./operations/apply";
+import { checked } from "./operations/check";
+import { deleted } from "./operations/delete";
+import { difference } from "./operations/diff";
+import { explained } from "./operations/errors";
+import { refreshed } from "./operations/refresh";
+import { checkConfig, diffConfig, Settings, settingsFrom } from "./provider-config";
+
+const { version } = JSON.parse(
+  readFileSync(require.resolve("@pulumi/kubernetes/package.json"), "utf8"),
+) as { readonly version: string };
+
+/** One `kubernetes.Provider` of a program. */
+export class KubernetesProvider implements ResourceProvider {
+  private settings: Settings = settingsFrom({});
+  private readonly definedKinds = new Map<string, boolean>();
+  private reachability = new Reachability(this.settings, undefined);
+
+  constructor(
+    private readonly engine: EngineLog,
+    private readonly resolve: Resolve | undefined,
+    private readonly accessOf = accessFrom,
+  ) {}
+
+  checkConfig = ({ news }: CheckRequest): CheckResult => checkConfig(news);
+
+  diffConfig = ({ olds, news }: DiffRequest): DiffResult => diffConfig(olds, news);
+
+  async configure(config: Properties): Promise<void> {
+    this.settings = settingsFrom(config);
+    this.reachability = new Reachability(this.settings, this.resolve, this.accessOf);
+    await this.reachability.tried();
+  }
+
+  async check(request: CheckRequest): Promise<CheckResult> {
+    if (this.settings.skipUpdateUnreachable && !(await this.reachability.clusterIfThere())) {
+      return { inputs: request.olds };
+    }
+    return checked(request, {
+      namespace: () => this.reachability.namespace(),
+      discovery: async () => (await this.reachability.cluster()).discovery,
+      definedKinds: this.definedKinds,
+    });
+  }
+
+  diff({ type, olds, news, state }: DiffRequest): DiffResult {
+    const { isPatch } = kindOfType(type);
+    return difference({ olds, news, state, isPatch, mutability: this.settings });
+  }
+
+  async create(request: CreateRequest) {
+    const { inputs, preview, type } = request;
+    if (!preview) {
+      return created(await this.context(), request);
+    }
+    const context =
+      hasUnknown(inputs) || kindOfType(type).isPatch ? undefined : await this.contextIfThere();
+    return { id: "", state: context ? await previewed(context, request) : marked(inputs) };
+  }
+
+  async read({ urn, type, id, state, inputs, signal }: ReadRequest) {
+    const cluster = await this.clusterOr(urn);
+    if (typeof cluster === "string") {
+      return cluster === "forget" ? undefined : { id, state, inputs };
+    }
+    const { isPatch, ...kind } = kindOfType(type);
+    const live = await cluster.find({ ...kind, ...inputs, metadata: partsOfId(id) }, signal);
+    if (!live) {
+      return undefined;
+    }
+    const manager = managerOf(inputs, state);
+    const now = stateOf(live, manager);
+    if (Object.keys(inputs).length === 0) {
+      const wanted = without(normalised(live), "status");
+      const imported = isPatch ? { ...kind, metadata: partsOfId(id) } : marked(wanted);
+      return { id, state: now, inputs: imported };
+    }
+    const drifted = marked(refreshed(inputs, state, live) as Properties);
+    const problem = await readRuleOf(inputs)?.(live, cluster.list);
+    if (problem !== undefined) {
+      const why = await diagnosis(cluster.client, live);
+      throw new Unready(id, now, drifted, [`${titleOf(live)} is not ready: ${problem}`, ...why]);
+    }
+    return { id, state: now, inputs: drifted };
+  }
+
+  async update(request: UpdateRequest): Promise<Properties> {
+    const { state, news, preview } = request;
+    if (!preview) {
+      return updated(await this.context(), request);
+    }
+    const context = hasUnknown(news) ? undefined : await this.contextIfThere();
+    return context ? updated(context, request) : marked({ ...state, ...news });
+  }
+
+  async delete({
+    urn,
+    type,
+    id,
+    state,
+    inputs,
+    timeoutSeconds,
+    signal,
+  }: DeleteRequest): Promise<void> {
+    const cluster = await this.clusterOr(urn);
+    if (cluster === "forget") {
+      return;
+    }
+    if (cluster === "keep") {
+      throw new Error(`${id} cannot be deleted while its cluster cannot be reached`);
+    }
+    const { isPatch, ...kind } = kindOfType(type);
+    const object = { ...kind, ...inputs, metadata: { ...partsOfId(id) } };
+    try {
+      if (isPatch) {
+        await relinquished(cluster, object, managerOf(inputs, state));
+      } else {
+        await deleted(cluster, object, inputs, {
+          signal,
+          timeoutSeconds: timeoutOf(timeoutSeconds, inputs),
+          progress: (why) => this.engine.progress(urn, why),
+        });
+      }
+    } catch (error) {
+      throw explained(error, object, isPatch ? "relinquished" : "deleted");
+    }
+  }
+
+  private async context(): Promise<Context> {
+    const { settings, engine } = this;
+    return { cluster: await this.reachability.cluster(), settings, engine };
+  }
+
+  private async contextIfThere(): Promise<Context | undefined> {
+    const { settings, engine } = this;
+    const cluster = await this.reachability.clusterIfThere();
+    return cluster && { cluster, settings, engine };
+  }
+
+  private async clusterOr(urn: string): Promise<DynamicClient | "forget" | "keep"> {
+    const found = await this.reachability.clusterOrAbsence();
+    if (found instanceof DynamicClient) {
+      return found;
+    }
+    this.engine.warn(urn, found.why);
+    return found.verdict;
+  }
+}
+
+export interface KubernetesOptions {
+  /** 0 takes any that is free. */
+  readonly port: number;
+  /**
+   * Where connections to a host go instead, for names that do not resolve here. The certificate is
+   * still checked against the name.
+   */
+  readonly resolve?: Resolve;
+  readonly around?: Around;
+}
+
+/** Stands in for the `kubernetes` plugin where the official one cannot be installed. */
+export const serveKubernetes = ({ port, resolve, around }: KubernetesOptions): Promise<Served> =>
+  serve({ version, connect: (engine) => new KubernetesProvider(engine, resolve) }, port, around);

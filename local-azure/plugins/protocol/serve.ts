@@ -1,0 +1,199 @@
+import { createRequire } from "node:module";
+import type * as Grpc from "@grpc/grpc-js";
+import { PluginAttach, PluginInfo } from "@pulumi/pulumi/proto/plugin_pb";
+import { ResourceProviderService } from "@pulumi/pulumi/proto/provider_grpc_pb";
+import * as wire from "@pulumi/pulumi/proto/provider_pb";
+import { Connection, Connections } from "./connections";
+import { statusOf } from "./failures";
+import { check, checked, diff, differing, subject } from "./messages";
+import { Plugin, Served } from "./protocol";
+import { decoded, encoded } from "./values";
+
+// npm may nest the copies that the SDK uses, and messages of one copy cannot hold those of another.
+const ofPulumi = createRequire(require.resolve("@pulumi/pulumi"));
+const { Server, ServerCredentials } = ofPulumi("@grpc/grpc-js") as typeof Grpc;
+const { Empty } = ofPulumi(
+  "google-protobuf/google/protobuf/empty_pb.js",
+) as typeof import("google-protobuf/google/protobuf/empty_pb");
+
+/** Comes between a request that changes something and what does it. */
+export type Around = <T>(method: string, urn: string, act: () => Promise<T>) => Promise<T>;
+
+/** Serves a plugin on loopback, for `PULUMI_DEBUG_PROVIDERS`. Port 0 takes any that is free. */
+export async function serve(
+  plugin: Plugin,
+  port: number,
+  around: Around = (_method, _urn, act) => act(),
+): Promise<Served> {
+  // A manifest can be larger than the four megabytes that gRPC takes by default.
+  const server = new Server({
+    "grpc.max_receive_message_length": -1,
+    "grpc.max_send_message_length": -1,
+  });
+  const connections = new Connections(plugin);
+  server.addService(ResourceProviderService, methods(plugin, connections, around));
+  const bound = await new Promise<number>((resolve, reject) =>
+    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, taken) =>
+      error ? reject(error) : resolve(taken),
+    ),
+  );
+  return {
+    port: bound,
+    close: async () => {
+      connections.close();
+      server.forceShutdown();
+    },
+  };
+}
+
+type Answer<Request, Response> = (
+  connection: Connection,
+  request: Request,
+  signal: AbortSignal,
+) => Response | Promise<Response>;
+
+function methods(
+  plugin: Plugin,
+  connections: Connections,
+  around: Around,
+): Grpc.UntypedServiceImplementation {
+  const unary =
+    <Request, Response>(
+      answer: Answer<Request, Response>,
+    ): Grpc.handleUnaryCall<Request, Response> =>
+    (call, callback) => {
+      const connection = connections.of(call.getPeer());
+      const gone = new AbortController();
+      call.on("cancelled", () => gone.abort(new Error("the engine went away")));
+      const signal = AbortSignal.any([connection.signal, gone.signal]);
+      Promise.resolve()
+        .then(() => answer(connection, call.request, signal))
+        .then(
+          (response) => callback(null, response),
+          (error: unknown) => callback(statusOf(error)),
+        );
+    };
+
+  const changing = <T>(
+    method: string,
+    request: { getUrn(): string; getPreview?(): boolean },
+    act: () => Promise<T>,
+  ): Promise<T> => (request.getPreview?.() ? act() : around(method, request.getUrn(), act));
+
+  return {
+    attach: ((call, callback) => {
+      connections.attached(call.getPeer()).attach(call.request.getAddress());
+      callback(null, new Empty());
+    }) satisfies Grpc.handleUnaryCall<PluginAttach, InstanceType<typeof Empty>>,
+
+    getPluginInfo: unary(() => {
+      const info = new PluginInfo();
+      info.setVersion(plugin.version);
+      return info;
+    }),
+
+    getSchema: unary(() => {
+      const response = new wire.GetSchemaResponse();
+      response.setSchema("{}");
+      return response;
+    }),
+
+    checkConfig: unary(({ provider }, request: wire.CheckRequest, signal) => {
+      const asked = check(request, signal);
+      return checked(provider.checkConfig?.(asked) ?? { inputs: asked.news });
+    }),
+
+    diffConfig: unary(({ provider }, request: wire.DiffRequest, signal) =>
+      differing(provider.diffConfig?.(diff(request, signal)) ?? { changes: [] }),
+    ),
+
+    configure: unary(async ({ provider }, request: wire.ConfigureRequest) => {
+      await provider.configure?.(decoded(request.getArgs()));
+      const response = new wire.ConfigureResponse();
+      // Secrets come without their marks, and the engine puts them back where it knows them.
+      response.setAcceptsecrets(false);
+      response.setSupportspreview(true);
+      return response;
+    }),
+
+    check: unary(async ({ provider }, request: wire.CheckRequest, signal) =>
+      checked(await provider.check(check(request, signal))),
+    ),
+
+    diff: unary(async ({ provider }, request: wire.DiffRequest, signal) =>
+      differing(await provider.diff(diff(request, signal))),
+    ),
+
+    create: unary(async ({ provider }, request: wire.CreateRequest, signal) => {
+      const { id, state } = await changing("create", request, () =>
+        provider.create({
+          ...subject(request, signal),
+          inputs: decoded(request.getProperties()),
+          preview: request.getPreview(),
+          timeoutSeconds: request.getTimeout(),
+        }),
+      );
+      const response = new wire.CreateResponse();
+      response.setId(id);
+      response.setProperties(encoded(state));
+      return response;
+    }),
+
+    read: unary(async ({ provider }, request: wire.ReadRequest, signal) => {
+      const found = await provider.read({
+        ...subject(request, signal),
+        id: request.getId(),
+        state: decoded(request.getProperties()),
+        inputs: decoded(request.getInputs()),
+      });
+      const response = new wire.ReadResponse();
+      // An empty id means to the engine that the resource is gone.
+      response.setId(found?.id ?? "");
+      response.setProperties(encoded(found?.state ?? {}));
+      response.setInputs(encoded(found?.inputs ?? {}));
+      return response;
+    }),
+
+    update: unary(async ({ provider }, request: wire.UpdateRequest, signal) => {
+      const state = await changing("update", request, () =>
+        provider.update({
+          ...diff(request, signal),
+          preview: request.getPreview(),
+          timeoutSeconds: request.getTimeout(),
+        }),
+      );
+      const response = new wire.UpdateResponse();
+      response.setProperties(encoded(state));
+      return response;
+    }),
+
+    delete: unary(async ({ provider }, request: wire.DeleteRequest, signal) => {
+      await changing("delete", request, () =>
+        provider.delete({
+          ...subject(request, signal),
+          id: request.getId(),
+          state: decoded(request.getProperties()),
+          inputs: decoded(request.getOldInputs()),
+          timeoutSeconds: request.getTimeout(),
+        }),
+      );
+      return new Empty();
+    }),
+
+    invoke: unary(async ({ provider }, request: wire.InvokeRequest) => {
+      if (!provider.invoke) {
+        throw new Error(`${request.getTok()} is a function this provider does not have`);
+      }
+      const response = new wire.InvokeResponse();
+      response.setReturn(
+        encoded(await provider.invoke(request.getTok(), decoded(request.getArgs()))),
+      );
+      return response;
+    }),
+
+    cancel: ((call, callback) => {
+      connections.of(call.getPeer()).cancel();
+      callback(null, new Empty());
+    }) satisfies Grpc.handleUnaryCall<InstanceType<typeof Empty>, InstanceType<typeof Empty>>,
+  };
+}

@@ -1,0 +1,102 @@
+import { execFile } from "node:child_process";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+
+import { parse, stringify } from "yaml";
+
+import { UserError } from "../../shared/user-error";
+import type { Address } from "../daemon/attachment";
+
+/** A machine in the stack's output. */
+export interface MachineOutput {
+  readonly name: string;
+  readonly role: string;
+  readonly zone: string;
+  readonly address: string;
+}
+
+interface KubeNode {
+  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> };
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+}
+
+interface Kubeconfig {
+  clusters: { cluster: { server: string; "tls-server-name"?: string } }[];
+}
+
+/** The name that a kubeconfig calls the API by. */
+export function apiNameIn(kubeconfig: string): string {
+  const server = (parse(kubeconfig) as Kubeconfig).clusters[0]?.cluster.server;
+  if (server === undefined) throw new UserError("the stack's kubeconfig names no server");
+  return new URL(server).hostname;
+}
+
+/**
+ * The same kubeconfig for somebody on this host, where the API's name resolves to nothing: same
+ * certificates, checked by the same name.
+ */
+export function reachableHere(kubeconfig: string, { host, port }: Address): string {
+  const config = parse(kubeconfig) as Kubeconfig;
+  for (const { cluster } of config.clusters) {
+    cluster["tls-server-name"] = new URL(cluster.server).hostname;
+    cluster.server = `https://${host}:${port}`;
+  }
+  return stringify(config);
+}
+
+/** The nodes as the API lists them now. */
+export async function nodesOf(binaries: string, kubeconfig: string): Promise<readonly KubeNode[]> {
+  const { stdout } = await promisify(execFile)(
+    join(binaries, "kubectl"),
+    [
+      // By default it keeps what it learns of the API in the user's home, where npm stop leaves it.
+      ...["--cache-dir", join(dirname(kubeconfig), "kubectl-cache"), "--kubeconfig", kubeconfig],
+      ...["get", "nodes", "--output", "json", "--request-timeout", "20s"],
+    ],
+    { maxBuffer: 64e6 },
+  );
+  return (JSON.parse(stdout) as { items: KubeNode[] }).items;
+}
+
+const zoneLabel = "topology.kubernetes.io/zone";
+
+/** A line per machine: what the stack says of it, and whether the cluster calls it ready. */
+export function machineTable(
+  machines: readonly MachineOutput[],
+  nodes: readonly KubeNode[],
+): string {
+  const rows = machines.map(({ name, role, zone, address }) => {
+    const node = nodes.find(({ metadata }) => metadata.name === name);
+    return [
+      name,
+      node?.metadata.labels?.[zoneLabel] ?? `${zone} (no node)`,
+      address,
+      role,
+      readiness(node),
+    ];
+  });
+  return columns([["MACHINE", "ZONE", "ADDRESS", "ROLE", "READY"], ...rows]);
+}
+
+function readiness(node: KubeNode | undefined): string {
+  if (!node) return "no node";
+  const ready = node.status?.conditions?.find(({ type }) => type === "Ready")?.status;
+  return ready === "True" ? "yes" : "no";
+}
+
+function columns(rows: readonly (readonly string[])[]): string {
+  const widths = rows.reduce<number[]>(
+    (all, row) => row.map((cell, index) => Math.max(cell.length, all[index] ?? 0)),
+    [],
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}

@@ -1,0 +1,70 @@
+import { existsSync } from "node:fs";
+
+import { UserError } from "../shared/user-error";
+import type { Sources } from "./sources";
+
+/** A system that machines may have, and where its packages come from. */
+export interface Distribution {
+  readonly name: string;
+  /** The archive's address, by which it is checked whether it can be reached. */
+  readonly archive: string;
+  readonly suites: readonly { readonly uri: string; readonly suites: string }[];
+  readonly components: string;
+  /** Its signing keys, as its own package of them has them. */
+  readonly keyring: string;
+  readonly keyringPackage: string;
+}
+
+export const debian: Distribution = {
+  name: "debian-13",
+  archive: "http://deb.debian.org/debian/dists/trixie/InRelease",
+  suites: [
+    { uri: "http://deb.debian.org/debian", suites: "trixie trixie-updates" },
+    { uri: "http://deb.debian.org/debian-security", suites: "trixie-security" },
+  ],
+  components: "main",
+  keyring: "/usr/share/keyrings/debian-archive-keyring.gpg",
+  keyringPackage: "debian-archive-keyring",
+};
+
+/** What the program's machines run on Azure. */
+export const ubuntu: Distribution = {
+  name: "ubuntu-24.04",
+  archive: "http://archive.ubuntu.com/ubuntu/dists/noble/InRelease",
+  suites: [
+    { uri: "http://archive.ubuntu.com/ubuntu", suites: "noble noble-updates" },
+    { uri: "http://security.ubuntu.com/ubuntu", suites: "noble-security" },
+  ],
+  components: "main universe",
+  keyring: "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
+  keyringPackage: "ubuntu-keyring",
+};
+
+const all = [ubuntu, debian];
+
+export const distributionNames = all.map(({ name }) => name);
+
+export function distributionOf(name: string): Distribution {
+  const found = all.find((one) => one.name === name);
+  if (found) return found;
+  throw new UserError(`there is no mirror for ${name}, expected ${distributionNames.join(" or ")}`);
+}
+
+/**
+ * What machines run: as asked for, else what the program's own machines run, where that can be
+ * mirrored here, else Debian; `say` gets the reason.
+ */
+export async function chooseDistribution(
+  asked: string | undefined,
+  sources: Sources,
+  say: (text: string) => void,
+): Promise<Distribution> {
+  if (asked !== undefined) return distributionOf(asked);
+  const hasKeys = existsSync(ubuntu.keyring);
+  if (hasKeys && (await sources.answers(ubuntu.archive))) return ubuntu;
+  say(
+    `machines on Azure run Ubuntu 24.04, whose ${hasKeys ? "archive does not answer here" : `keys are not here (package ${ubuntu.keyringPackage})`}: ` +
+      "this is a mirror for Debian 13, which a rehearsal's machines run (--system says otherwise)",
+  );
+  return debian;
+}

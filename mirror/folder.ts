@@ -1,0 +1,78 @@
+import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+import { makeFolder, reasonOf } from "../shared/files";
+import { holderOf, tryLock } from "../shared/lock";
+import { UserError } from "../shared/user-error";
+
+/** What a mirror takes, with some room for what is being made. */
+const bytesNeeded = 3e9;
+
+const notes = ".made";
+const unfinished = ".drafts";
+
+export interface MirrorFolder {
+  readonly notes: string;
+  readonly drafts: string;
+  release(): void;
+}
+
+/**
+ * Takes a folder for a mirror, alone.
+ *
+ * @throws UserError when it has something else in it, is in use, or has no room
+ */
+export function openFolder(folder: string): MirrorFolder {
+  const found = statSync(folder, { throwIfNoEntry: false });
+  if (found && !found.isDirectory()) {
+    throw new UserError(`${folder} is a file: a mirror needs a folder (--folder)`);
+  }
+  if (found && !existsSync(join(folder, notes)) && readdirSync(folder).length > 0) {
+    throw new UserError(
+      `${folder} has files in it and is no mirror; a mirror removes what does not belong to it: ` +
+        "name an empty or a new folder (--folder)",
+    );
+  }
+  try {
+    makeFolder(join(folder, notes), 0o755);
+  } catch (error) {
+    throw new UserError(
+      `${folder} cannot be a mirror: ${reasonOf(error)}; name another (--folder)`,
+    );
+  }
+  const lock = join(folder, notes, "lock");
+  const release = tryLock(lock);
+  if (!release) {
+    throw new UserError(
+      `process ${holderOf(lock)?.pid ?? "?"} is filling ${folder}: wait for it, or end it`,
+    );
+  }
+  const drafts = join(folder, unfinished);
+  const clear = (): void => rmSync(drafts, { recursive: true, force: true });
+  try {
+    clear();
+    if (!existsSync(join(folder, "images", "index.json"))) checkRoom(folder);
+    mkdirSync(drafts);
+  } catch (error) {
+    release();
+    throw error;
+  }
+  return {
+    notes: join(folder, notes),
+    drafts,
+    release: () => {
+      clear();
+      release();
+    },
+  };
+}
+
+function checkRoom(folder: string): void {
+  const { bavail, bsize } = statfsSync(folder);
+  const free = bavail * bsize;
+  if (free >= bytesNeeded) return;
+  throw new UserError(
+    `${folder} lies on a disk with ${(free / 1e9).toFixed(1)} GB free, and a mirror needs ${bytesNeeded / 1e9} GB: ` +
+      "make room, or name another folder (--folder)",
+  );
+}

@@ -1,0 +1,80 @@
+import { versions } from "../components/versions";
+import { pinned } from "../programs/tools";
+import type { DebRecipe } from "./deb";
+import { cniPlugins } from "./tools";
+
+/** Below any version of pkgs.k8s.io, whose own packages are preferred when both are there. */
+const revision = "0.zoned";
+
+const kubernetes = `${versions.kubernetes}-${revision}`;
+
+const service = `[Unit]
+Description=The agent that runs this node's pods
+Documentation=https://kubernetes.io/docs/
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart=/usr/bin/kubelet
+Restart=always
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+`;
+
+// Names and order of the files are kubeadm's contract with whoever packages it.
+const dropIn = `[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+`;
+
+/** What pkgs.k8s.io has and the first boot installs, where it has to be made here. */
+export const kubernetesPackages: readonly DebRecipe[] = [
+  {
+    name: "kubernetes-cni",
+    version: `${pinned("cni-plugins", "github.com/containernetworking/plugins")}-${revision}`,
+    depends: [],
+    description: "plugins that connect containers to networks",
+    binaries: Object.fromEntries(cniPlugins.map((name) => [`/opt/cni/bin/${name}`, name])),
+  },
+  {
+    name: "kubelet",
+    version: kubernetes,
+    depends: [
+      ...["conntrack", "ethtool", "iproute2", "iptables", "mount", "socat", "util-linux"],
+      "kubernetes-cni",
+    ],
+    description: "the agent that runs a Kubernetes node's pods",
+    binaries: { "/usr/bin/kubelet": "kubelet" },
+    texts: {
+      "/usr/lib/systemd/system/kubelet.service": service,
+      "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
+    },
+  },
+  {
+    name: "kubectl",
+    version: kubernetes,
+    depends: [],
+    description: "command line of Kubernetes",
+    binaries: { "/usr/bin/kubectl": "kubectl" },
+  },
+  {
+    name: "kubeadm",
+    version: kubernetes,
+    depends: [`kubelet (>= ${versions.kubernetes})`],
+    description: "initializes Kubernetes clusters and joins machines to them",
+    binaries: { "/usr/bin/kubeadm": "kubeadm" },
+    texts: { "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": dropIn },
+  },
+];
+
+/** What pkgs.k8s.io is asked for, in apt's words. */
+export const fromKubernetes = ["kubelet", "kubeadm", "kubectl"].map(
+  (name) => `${name}=${versions.kubernetes}-*`,
+);

@@ -1,0 +1,132 @@
+import { pinned } from "../programs/tools";
+import { UserError } from "../shared/user-error";
+import type { ImageRecipe } from "./build-image";
+import { partsOf } from "./image-store";
+import type { LayerRecipe } from "./layers";
+
+const binaries = (places: Readonly<Record<string, string>>): LayerRecipe => ({
+  kind: "binaries",
+  binaries: places,
+});
+
+const alone = (binary: string): ImageRecipe => ({
+  layers: [binaries({ [`/usr/local/bin/${binary}`]: binary })],
+  entrypoint: [`/usr/local/bin/${binary}`],
+});
+
+const commands = ["iptables", "ip6tables"].flatMap((name) =>
+  ["", "-save", "-restore"].map((suffix) => [`/usr/sbin/${name}${suffix}`, "xtables-nft-multi"]),
+);
+
+/** What writes rules into a node's kernel; iptables in the form that writes nftables. */
+const network: LayerRecipe = {
+  kind: "packages",
+  packages: ["conntrack", "ipset", "iptables", "kmod", "nftables"],
+  links: Object.fromEntries(commands) as Record<string, string>,
+};
+
+const busybox: LayerRecipe = { kind: "busybox", folders: ["tmp"] };
+
+/**
+ * What upstream's tests call in a pod: dig, curl, getent, and the nc that says what it does. dash
+ * is its sh instead of busybox, which takes its own commands for all others of the same name.
+ */
+const askers: LayerRecipe = {
+  kind: "packages",
+  packages: ["bind9-dnsutils", "curl", "dash", "iproute2", "libc-bin", "netcat-openbsd"],
+  links: { "/usr/bin/nc": "nc.openbsd" },
+};
+
+interface OwnImage {
+  readonly recipe: ImageRecipe;
+  /** Of what it is made, in words. */
+  readonly from: string;
+  /** The version that it is made of, without its `v`, where that has to be the image's own. */
+  readonly version?: string;
+}
+
+const kubernetes = (recipe: ImageRecipe): OwnImage => {
+  const version = pinned("kubernetes", "k8s.io/kubernetes");
+  return { recipe, from: `Go module k8s.io/kubernetes v${version}`, version };
+};
+
+const ofModule = (folder: string, module: string, recipe: ImageRecipe): OwnImage => {
+  const version = pinned(folder, module);
+  return { recipe, from: `Go module ${module} v${version}`, version };
+};
+
+/** Images that can be made here, by their name without registry and tag. */
+const ownImages: Readonly<Record<string, () => OwnImage>> = {
+  "kube-apiserver": () => kubernetes(alone("kube-apiserver")),
+  "kube-controller-manager": () => kubernetes(alone("kube-controller-manager")),
+  "kube-scheduler": () => kubernetes(alone("kube-scheduler")),
+  "kube-proxy": () =>
+    kubernetes({
+      layers: [network, busybox, ...alone("kube-proxy").layers],
+      entrypoint: ["kube-proxy"],
+    }),
+  etcd: () =>
+    ofModule("etcd", "go.etcd.io/etcd/server/v3", {
+      layers: [
+        binaries({
+          "/usr/local/bin/etcd": "etcd",
+          "/usr/local/bin/etcdctl": "etcdctl",
+          "/usr/local/bin/etcdutl": "etcdutl",
+        }),
+      ],
+      entrypoint: ["/usr/local/bin/etcd"],
+    }),
+  "coredns/coredns": () =>
+    ofModule("coredns", "github.com/coredns/coredns", {
+      layers: [binaries({ "/coredns": "coredns" })],
+      entrypoint: ["/coredns"],
+    }),
+  pause: () => ({
+    recipe: {
+      layers: [binaries({ "/pause": "pause" })],
+      entrypoint: ["/pause"],
+      user: "65535:65535",
+    },
+    from: "a program of our own (programs/modules/pause)",
+  }),
+  "flannel-io/flannel": () => ({
+    recipe: {
+      layers: [network, busybox, binaries({ "/opt/bin/flanneld": "flanneld" })],
+      entrypoint: ["/opt/bin/flanneld"],
+    },
+    from: `a main of our own (programs/modules/flannel) over Go module github.com/flannel-io/flannel v${pinned("flannel", "github.com/flannel-io/flannel")}`,
+  }),
+  "e2e-test-images/agnhost": () => ({
+    recipe: {
+      layers: [busybox, askers, binaries({ "/agnhost": "agnhost" })],
+      entrypoint: ["/agnhost"],
+      command: ["pause"],
+    },
+    from: `Go module k8s.io/kubernetes v${pinned("agnhost", "k8s.io/kubernetes")}`,
+  }),
+  "e2e-test-images/glibc-dns-testing": () => ({
+    recipe: { layers: [busybox, askers], command: ["sh"] },
+    from: "Debian's bind9-dnsutils",
+  }),
+  "library/busybox": () => ({
+    recipe: { layers: [busybox], command: ["sh"] },
+    from: "Debian's busybox-static",
+  }),
+};
+
+/**
+ * How an image is made here; undefined where it cannot be.
+ *
+ * @throws UserError when what it would be made of has another version than its tag says
+ */
+export function ownImage(image: string): OwnImage | undefined {
+  const { name, tag } = partsOf(image);
+  const own = ownImages[name]?.();
+  if (own?.version === undefined || tag.replace(/^v/, "").replace(/-\d+$/, "") === own.version) {
+    return own;
+  }
+  throw new UserError(
+    `${image} is wanted, and what it would be made of is ${own.from}: ` +
+      "that module's go.mod in programs/modules has to name the image's version",
+  );
+}

@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+import { onPath } from "../programs/engine";
+import { Interrupted, messageOf, UserError } from "../shared/user-error";
+
+/** What a mirror is made with: command and Debian's package of it. */
+export const forMirror = {
+  "apt-get": "apt",
+  "dpkg-deb": "dpkg",
+  gpg: "gnupg",
+  gpgconf: "gpgconf",
+  tar: "tar",
+};
+
+/** @throws UserError that names every program that is missing */
+export function checkPrograms(path = process.env.PATH): void {
+  const missing = Object.entries(forMirror).filter(
+    ([command]) => onPath(command, path) === undefined,
+  );
+  if (missing.length === 0) return;
+  throw new UserError(
+    `a mirror is made with ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
+      `on Debian or Ubuntu, sudo apt-get install ${missing.map(([, name]) => name).join(" ")}`,
+  );
+}
+
+const lastLines = 10;
+
+export interface RunOptions {
+  readonly signal: AbortSignal;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Runs a program to its end and returns its output; an error ends with its last lines. */
+export async function run(
+  program: string,
+  args: readonly string[],
+  { signal, env }: RunOptions,
+): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(program, args, {
+      env: { ...process.env, LC_ALL: "C.UTF-8", ...env },
+      signal,
+      maxBuffer: 64e6,
+    });
+    return stdout;
+  } catch (error) {
+    if (signal.aborted) throw new Interrupted();
+    const { code, stderr = "" } = error as { code?: unknown; stderr?: string };
+    const tail = stderr.trim().split("\n").slice(-lastLines);
+    throw new UserError(
+      stderr.trim() === ""
+        ? `${program} could not be run: ${messageOf(error)}`
+        : [`${program} ended with ${code}:`, ...tail.map((line) => `  ${line}`)].join("\n"),
+    );
+  }
+}

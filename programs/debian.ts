@@ -1,0 +1,82 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { promisify } from "node:util";
+
+import type { Progress } from "../shared/progress";
+import { Interrupted, messageOf, UserError } from "../shared/user-error";
+import { onPath } from "./engine";
+
+/** Commands, and Debian's packages of them. */
+type Wanted = Readonly<Record<string, string>>;
+
+/** What a lab of kube-proxy runs besides the tools of a rehearsal. */
+export const forLab: Wanted = { ip: "iproute2", iptables: "iptables", nft: "nftables" };
+
+/** What real machines are made with, besides what their mirror is. */
+export const forMachines: Wanted = {
+  ...{ ip: "iproute2", mke2fs: "e2fsprogs", mmdebstrap: "mmdebstrap", nft: "nftables" },
+  ...{ sysctl: "procps", unshare: "util-linux" },
+};
+
+/** What the tests run besides them. */
+const forTests: Wanted = {
+  shellcheck: "shellcheck",
+  ...(process.platform === "linux" && {
+    "cloud-init": "cloud-init",
+    containerd: "containerd",
+    ...forLab,
+  }),
+};
+
+const exec = promisify(execFile);
+
+/**
+ * Makes sure of the system's own programs: installs them where that is ours to do, else names them
+ * all.
+ */
+export async function debianPackages(
+  progress: Progress,
+  signal: AbortSignal,
+  wanted = forTests,
+): Promise<void> {
+  // Administrators' commands lie where a user's PATH often does not lead.
+  const searchPath = `${process.env.PATH ?? ""}:/usr/sbin:/sbin`;
+  const missing = Object.entries(wanted).filter(
+    ([command]) => onPath(command, searchPath) === undefined,
+  );
+  if (missing.length === 0) return;
+  const packages = missing.map(([, name]) => name);
+  const isOurs = process.getuid?.() === 0 && onPath("apt-get") !== undefined;
+  if (!isOurs) {
+    throw new UserError(
+      `this needs ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
+        `sudo apt-get install --no-install-recommends ${packages.join(" ")}`,
+    );
+  }
+  if (packages.includes("cloud-init")) keepCloudInitAsleep();
+  await progress.during(
+    `installing ${packages.join(", ")} with apt-get`,
+    async () => {
+      const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+      try {
+        await exec("apt-get", ["update", "--quiet"], { env, signal, maxBuffer: 64e6 });
+        const flags = ["install", "--yes", "--quiet", "--no-install-recommends"];
+        await exec("apt-get", [...flags, ...packages], { env, signal, maxBuffer: 64e6 });
+      } catch (error) {
+        if (signal.aborted) throw new Interrupted();
+        throw new UserError(
+          `apt-get could not install ${packages.join(", ")}: ${messageOf(error)}`,
+        );
+      }
+    },
+    "20 s to 1 min",
+  );
+}
+
+/** Its schema check is wanted, and by no means what it would do at this machine's next boot. */
+function keepCloudInitAsleep(): void {
+  const off = "/etc/cloud/cloud-init.disabled";
+  if (existsSync(off)) return;
+  mkdirSync("/etc/cloud", { recursive: true });
+  writeFileSync(off, "");
+}

@@ -1,0 +1,155 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { chmod, rename, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+
+import type { Step } from "../shared/progress";
+import { messageOf, UserError } from "../shared/user-error";
+import type { Download, Published, Tool } from "./tools";
+
+/** Somebody who waits for a build wants to know soon whether there is a quicker way. */
+const answerWithin = 5000;
+const silentAtMost = 30_000;
+
+/** The official source cannot be used; what else there is may be tried. */
+export class NoAnswer extends Error {}
+
+/** Go's name of this platform. */
+export const platform = {
+  os: process.platform as string,
+  arch: process.arch === "x64" ? "amd64" : (process.arch as string),
+};
+
+/**
+ * Fetches a tool from its official source into `folder`, refusing what does not match its published
+ * SHA-256.
+ */
+export async function download(
+  tool: Tool,
+  folder: string,
+  step: Step,
+  signal: AbortSignal,
+): Promise<void> {
+  const downloads = tool.downloads(platform.os, platform.arch);
+  if (!downloads) throw new NoAnswer(`no official ${tool.name} for ${platform.os}`);
+  // All hashes first: they are small, and show whether the source answers at all.
+  const hashes = await Promise.all(downloads.map((one) => published(one, signal)));
+  for (const [index, one] of downloads.entries()) {
+    await fetchOne(one, hashes[index]!, folder, step, signal);
+  }
+}
+
+async function fetchOne(
+  { url, members, binary }: Download,
+  expected: string,
+  folder: string,
+  step: Step,
+  signal: AbortSignal,
+): Promise<void> {
+  const file = join(folder, `.${basename(url)}`);
+  const got = await save(url, file, step, signal);
+  if (got !== expected) {
+    throw new UserError(
+      `${url} is not what its publisher says: SHA-256 is ${got}, expected ${expected}; ` +
+        "something between here and there changes downloads, or the file is damaged: try again, or from another network",
+    );
+  }
+  if (binary !== undefined) {
+    await rename(file, join(folder, binary));
+    await chmod(join(folder, binary), 0o755);
+    return;
+  }
+  for (const [name, member] of Object.entries(members ?? {})) {
+    await unpack(file, member, join(folder, name));
+  }
+  await rm(file);
+}
+
+async function save(url: string, file: string, step: Step, signal: AbortSignal): Promise<string> {
+  const stalled = new AbortController();
+  let timer = setTimeout(() => stalled.abort(), answerWithin);
+  const both = AbortSignal.any([signal, stalled.signal]);
+  try {
+    const response = await fetch(url, { signal: both });
+    if (!response.ok || !response.body) throw new Error(`answered ${response.status}`);
+    const total = Number(response.headers.get("content-length") ?? 0);
+    const hash = createHash("sha256");
+    let bytes = 0;
+    const meter = new Transform({
+      transform(chunk: Buffer, _encoding, next) {
+        clearTimeout(timer);
+        timer = setTimeout(() => stalled.abort(), silentAtMost);
+        hash.update(chunk);
+        bytes += chunk.length;
+        step.say(
+          `downloading ${basename(url)}, ${megabytes(bytes)}${total ? ` of ${megabytes(total)}` : ""}`,
+        );
+        next(null, chunk);
+      },
+    });
+    await pipeline(Readable.fromWeb(response.body as never), meter, createWriteStream(file), {
+      signal: both,
+    });
+    return hash.digest("hex");
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new NoAnswer(`${url}: ${stalled.signal.aborted ? "silence" : reason(error)}`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function published({ url, sha256 }: Download, signal: AbortSignal): Promise<string> {
+  try {
+    const both = AbortSignal.any([signal, AbortSignal.timeout(answerWithin)]);
+    const response = await fetch(sha256.url, { signal: both });
+    if (!response.ok) throw new Error(`answered ${response.status}`);
+    const found = hashIn(await response.text(), sha256.kind, basename(url));
+    if (found === undefined) throw new Error(`names no SHA-256 of ${basename(url)}`);
+    return found;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new NoAnswer(`${sha256.url}: ${reason(error)}`);
+  }
+}
+
+/** A file's SHA-256 in what its publisher wrote about it. */
+export function hashIn(text: string, kind: Published["kind"], file: string): string | undefined {
+  if (kind === "release") return inRelease(text, file);
+  for (const line of text.split("\n")) {
+    const [, hash, name] = /^([0-9a-f]{64})(?:\s+\*?(\S+))?\s*$/.exec(line) ?? [];
+    if (hash !== undefined && (kind === "bare" || name === file)) return hash;
+  }
+  return undefined;
+}
+
+function inRelease(text: string, file: string): string | undefined {
+  const { assets = [] } = JSON.parse(text) as { assets?: { name: string; digest?: string }[] };
+  const digest = assets.find(({ name }) => name === file)?.digest;
+  return /^sha256:([0-9a-f]{64})$/.exec(digest ?? "")?.[1];
+}
+
+function unpack(archive: string, member: string, target: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const tar = spawn("tar", ["-xzOf", archive, member], { stdio: ["ignore", "pipe", "inherit"] });
+    const ended = new Promise<number | null>((end) => tar.on("close", end));
+    tar.on("error", reject);
+    pipeline(tar.stdout, createWriteStream(target, { mode: 0o755 }))
+      .then(() => ended)
+      .then((code) =>
+        code === 0 ? resolve() : reject(new Error(`tar ended with ${code} on ${member}`)),
+      )
+      .catch(reject);
+  });
+}
+
+const megabytes = (bytes: number): string => `${Math.round(bytes / 1e6)} MB`;
+
+/** fetch hides why it failed in its error's cause. */
+function reason(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause === undefined ? messageOf(error) : messageOf(cause);
+}

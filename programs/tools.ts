@@ -1,0 +1,193 @@
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+import { versions } from "../components/versions";
+
+const modules = join(__dirname, "modules");
+
+/** How a file's SHA-256 is published beside it. */
+export type Published =
+  /** A list of lines `<hash>  <file name>`. */
+  | { readonly kind: "list"; readonly url: string }
+  /** The hash alone. */
+  | { readonly kind: "bare"; readonly url: string }
+  /** A release as GitHub's API describes it, with a digest for each of its files. */
+  | { readonly kind: "release"; readonly url: string };
+
+export interface Download {
+  readonly url: string;
+  readonly sha256: Published;
+  /** Which file of the archive is which binary; without it, the download is the binary itself. */
+  readonly members?: Readonly<Record<string, string>>;
+  /** The binary that the download is, when it is no archive. */
+  readonly binary?: string;
+}
+
+export interface GoBuild {
+  /**
+   * Folder below `programs/modules` whose go.mod pins the module and names its packages as tools.
+   */
+  readonly module: string;
+  /** Which of the tools that go.mod names are built; without it, all of them. */
+  readonly packages?: readonly string[];
+  readonly ldflags: string;
+  /** The name of the only binary, where its package has another. */
+  readonly binary?: string;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly version: string;
+  readonly binaries: readonly string[];
+  readonly builds: readonly GoBuild[];
+  /** How long its build takes on two cores, in words. */
+  readonly typical: string;
+  /** Official downloads for a platform as Go names it; undefined where there are none. */
+  downloads(os: string, arch: string): readonly Download[] | undefined;
+}
+
+/** The version of a module that one of the go.mod files here asks for, without its `v`. */
+export function pinned(folder: string, module: string): string {
+  const text = readFileSync(join(modules, folder, "go.mod"), "utf8");
+  const escaped = module.replaceAll(/[./]/g, String.raw`\$&`);
+  const found = new RegExp(String.raw`^\s*(?:require )?${escaped} v(\S+)`, "m").exec(text)?.[1];
+  if (found === undefined) throw new Error(`${folder}/go.mod does not ask for ${module}`);
+  return found;
+}
+
+export const github = "https://github.com";
+
+function pulumi(): Tool {
+  const version = pinned("pulumi", "github.com/pulumi/pulumi/pkg/v3");
+  const variable = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version";
+  return {
+    name: "pulumi",
+    version,
+    binaries: ["pulumi", "pulumi-language-nodejs"],
+    builds: [
+      { module: "pulumi", ldflags: `-s -w -X ${variable}=v${version}` },
+      { module: "language-nodejs", ldflags: "-s -w" },
+    ],
+    typical: "8 min",
+    downloads: (os, arch) => [
+      {
+        url: `https://get.pulumi.com/releases/sdk/pulumi-v${version}-${os}-${arch === "amd64" ? "x64" : arch}.tar.gz`,
+        sha256: {
+          kind: "list",
+          url: `${github}/pulumi/pulumi/releases/download/v${version}/pulumi-${version}-checksums.txt`,
+        },
+        members: {
+          pulumi: "pulumi/pulumi",
+          "pulumi-language-nodejs": "pulumi/pulumi-language-nodejs",
+        },
+      },
+    ],
+  };
+}
+
+/** One part of Kubernetes' own release: some of its programs, which are built and fetched alike. */
+function ofKubernetes(name: string, binaries: readonly string[], typical: string): Tool {
+  const version = versions.kubernetes;
+  const [major, minor] = version.split(".");
+  const base = "k8s.io/component-base/version";
+  return {
+    name,
+    version,
+    binaries,
+    builds: [
+      {
+        module: "kubernetes",
+        packages: binaries.map((binary) => `k8s.io/kubernetes/cmd/${binary}`),
+        ldflags: `-s -w -X ${base}.gitVersion=v${version} -X ${base}.gitMajor=${major} -X ${base}.gitMinor=${minor}`,
+      },
+    ],
+    typical,
+    // Servers and kubeadm are published for Linux alone.
+    downloads: (os, arch) =>
+      os !== "linux"
+        ? undefined
+        : binaries.map((binary) => {
+            const url = `https://dl.k8s.io/release/v${version}/bin/${os}/${arch}/${binary}`;
+            return { url, binary, sha256: { kind: "bare", url: `${url}.sha256` } };
+          }),
+  };
+}
+
+export const kubernetesTool = ofKubernetes(
+  "kubernetes",
+  ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "kubectl"],
+  "9 min",
+);
+
+/** Programs of etcd's release. */
+export function ofEtcd(name: string, binaries: readonly string[]): Omit<Tool, "builds"> {
+  // kubeadm's image tag has a build number behind the version.
+  const version = versions.etcd.replace(/-\d+$/, "");
+  const release = `${github}/etcd-io/etcd/releases/download/v${version}`;
+  const member = (os: string, arch: string, binary: string) => [
+    binary,
+    `etcd-v${version}-${os}-${arch}/${binary}`,
+  ];
+  return {
+    name,
+    version,
+    binaries,
+    typical: "1 min",
+    // Darwin's is a zip archive, which needs a tool of its own to unpack.
+    downloads: (os, arch) =>
+      os !== "linux"
+        ? undefined
+        : [
+            {
+              url: `${release}/etcd-v${version}-${os}-${arch}.tar.gz`,
+              sha256: { kind: "list", url: `${release}/SHA256SUMS` },
+              members: Object.fromEntries(binaries.map((binary) => member(os, arch, binary))),
+            },
+          ],
+  };
+}
+
+export const etcdTool: Tool = {
+  ...ofEtcd("etcd", ["etcd"]),
+  builds: [{ module: "etcd", ldflags: "-s -w", binary: "etcd" }],
+};
+
+function kwok(): Tool {
+  const version = pinned("kwok", "sigs.k8s.io/kwok");
+  return {
+    name: "kwok",
+    version,
+    binaries: ["kwok"],
+    builds: [{ module: "kwok", ldflags: "-s -w" }],
+    typical: "1 min",
+    downloads: (os, arch) => [
+      {
+        url: `${github}/kubernetes-sigs/kwok/releases/download/v${version}/kwok-${os}-${arch}`,
+        sha256: {
+          kind: "release",
+          url: `https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v${version}`,
+        },
+        binary: "kwok",
+      },
+    ],
+  };
+}
+
+/** The engine apart, since the user's own will do when it is new enough. */
+export const engineTool = pulumi();
+
+/** What a rehearsal with simulated machines runs besides the engine; the longest build first. */
+export const clusterTools: readonly Tool[] = [kubernetesTool, etcdTool, kwok()];
+
+/**
+ * Where machines are real they bring their control plane themselves, and only kubectl is run here.
+ */
+export const kubectlTools: readonly Tool[] = [kubernetesTool];
+
+/** What runs on every real node, and no simulated one. */
+export const nodeTool = ofKubernetes("kubernetes-node", ["kubelet", "kube-proxy"], "3 min");
+
+/** Where the tools are kept: outside the working tree, shared by all of them. */
+export const cacheFolder = (env: NodeJS.ProcessEnv = process.env): string =>
+  join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "zoned");

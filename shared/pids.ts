@@ -1,0 +1,72 @@
+import { spawnSync } from "node:child_process";
+import * as fs from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
+
+/** One process, and no later one that is given the same number. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  readonly started: string;
+}
+
+const graceMs = 8_000;
+
+/** When a process began: with its pid, the only name that is never given twice. */
+export function startOf(pid: number): string | undefined {
+  try {
+    const boot = fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The second field is the program's name, which may hold spaces and parentheses.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    // One that was killed holds its ports until the last of its threads is gone, its first being a
+    // zombie before.
+    const hasEnded = fields[0] === "Z" && Number(fields[17]) <= 1;
+    return hasEnded ? undefined : `${boot}/${fields[19]}`;
+  } catch {
+    return fs.existsSync("/proc/self/stat") ? undefined : startByPs(pid);
+  }
+}
+
+/** The same where there is no /proc, as on macOS; to the second. */
+export function startByPs(pid: number): string | undefined {
+  const { stdout } = spawnSync("ps", ["-o", "stat=", "-o", "lstart=", "-p", `${pid}`], {
+    encoding: "utf8",
+    env: { ...process.env, LC_ALL: "C" },
+  });
+  const [state = "Z", ...start] = (stdout ?? "").trim().split(/\s+/);
+  return state === "" || state.startsWith("Z") ? undefined : start.join(" ");
+}
+
+export const identityOf = (pid: number): ProcessIdentity => ({
+  pid,
+  started: startOf(pid) ?? "ended",
+});
+
+export const isAlive = ({ pid, started }: ProcessIdentity): boolean => startOf(pid) === started;
+
+export function readPidFile(file: string): ProcessIdentity | undefined {
+  try {
+    return JSON.parse(fs.readFileSync(file, "utf8")) as ProcessIdentity;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Sends one signal after the other until the process has ended. */
+export async function end(
+  identity: ProcessIdentity,
+  signals: readonly NodeJS.Signals[],
+): Promise<void> {
+  for (const signal of signals) {
+    if (!isAlive(identity)) {
+      return;
+    }
+    try {
+      process.kill(identity.pid, signal);
+    } catch {
+      return;
+    }
+    for (const until = Date.now() + graceMs; Date.now() < until && isAlive(identity);) {
+      await wait(20);
+    }
+  }
+}

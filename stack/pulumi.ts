@@ -1,0 +1,178 @@
+import { spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+
+import type { Progress } from "../shared/progress";
+import { Tail } from "../shared/tail";
+import { Interrupted } from "../shared/user-error";
+import { Events, type Outcome } from "./events";
+import { environmentOfRun, following } from "./run-processes";
+
+const followEvery = 200;
+
+/** Advice of the engine for somebody who looks after a stack by hand. */
+const notForHere =
+  /^(The resources in the stack have been deleted|If you want to remove the stack)/;
+
+export interface PulumiOptions {
+  /** Folder of the engine and its language host. */
+  readonly binaries: string;
+  readonly state: string;
+  /** Folder of the Pulumi project. */
+  readonly program: string;
+  readonly passphrase: string;
+  /** What else its environment has: where the providers are, in a rehearsal. */
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What would lead a rehearsal to somebody's real cloud, backend or cluster. */
+const foreign = /^(PULUMI_|ARM_|AZURE_|KUBECONFIG$|(no_)?grpc_proxy$)/;
+
+const endWithEngine = join(__dirname, "end-with-engine.cjs");
+
+/** The engine's environment: its own state and settings, and nothing of the user's accounts. */
+export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
+  const { binaries, state, passphrase, environment } = options;
+  const kept = Object.entries(process.env).filter(([name]) => !foreign.test(name));
+  return {
+    ...Object.fromEntries(kept),
+    // The language host runs the `node` it finds first.
+    PATH: [binaries, dirname(process.execPath), process.env.PATH].join(delimiter),
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --require ${JSON.stringify(endWithEngine)}`,
+    // What else a folder's name may have, the engine takes as it is. Without a file beside each
+    // checkpoint, which is not written whole: an engine killed meanwhile could not read its own
+    // state any more ("failed to load checkpoint: EOF").
+    PULUMI_BACKEND_URL: `file://${join(state, "backend").replaceAll(/[%?#]/g, encodeURIComponent)}?metadata=skip`,
+    PULUMI_HOME: join(state, "pulumi-home"),
+    PULUMI_CONFIG_PASSPHRASE: passphrase,
+    PULUMI_SKIP_UPDATE_CHECK: "true",
+    PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
+    // Without it the engine does not know the option --event-log.
+    PULUMI_DEBUG_COMMANDS: "true",
+    ...environment,
+  };
+}
+
+/**
+ * Runs an operation over a stack (`up`, `destroy` …), following its events; with a progress, the
+ * user sees the engine's own output.
+ *
+ * The engine writes into a file, not into a pipe: should this process be killed, it can go on to an
+ * orderly end.
+ */
+export async function operate(
+  args: readonly string[],
+  options: PulumiOptions,
+  progress?: Progress,
+): Promise<Ended & Outcome> {
+  const stem = runOf(args, options);
+  const events = new Events(`${stem}.events`);
+  const output = new Tail(`${stem}.log`);
+  const step = progress?.step(`pulumi ${args[0]}`);
+  let stdout = "";
+  const follow = (): void => {
+    for (const line of output.lines()) {
+      stdout += `${line}\n`;
+      if (!notForHere.test(line)) progress?.line(line);
+    }
+    events.read();
+    const { underWay } = events;
+    const others = underWay.length > 3 ? ` and ${underWay.length - 3} more` : "";
+    step?.say(`${underWay.slice(0, 3).join(", ")}${others}`);
+  };
+  const timer = setInterval(follow, followEvery);
+  try {
+    const log = openSync(`${stem}.log`, "w", 0o600);
+    const words = [
+      ...[...args, "--event-log", `${stem}.events`, "--non-interactive", "--suppress-progress"],
+      ...["--color", progress?.isLiving ? "always" : "never"],
+    ];
+    const code = await following(stem, () => start(words, options, log, stem)).finally(() => {
+      closeSync(log);
+      follow();
+    });
+    return { code, stdout, stderr: "", ...events.outcome };
+  } finally {
+    clearInterval(timer);
+    step?.done(false);
+    for (const ending of ["log", "events"]) rmSync(`${stem}.${ending}`, { force: true });
+  }
+}
+
+/** Runs a short command of the engine and captures what it prints. */
+export async function pulumi(args: readonly string[], options: PulumiOptions): Promise<Ended> {
+  const texts: Captured = { stdout: "", stderr: "" };
+  const words = [...args, "--non-interactive", "--color", "never"];
+  const run = runOf(args, options);
+  const code = await following(run, () => start(words, options, texts, run));
+  return { code, ...texts };
+}
+
+/** The name of a run of the engine, as a path in the state folder. */
+const runOf = ([command]: readonly string[], { state }: PulumiOptions): string =>
+  join(state, `${command}-${process.pid}-${process.hrtime.bigint()}`);
+
+function start(
+  args: readonly string[],
+  options: PulumiOptions,
+  output: number | Captured,
+  run: string,
+): Promise<number> {
+  const { binaries, program, state, signal } = options;
+  mkdirSync(join(state, "backend"), { recursive: true, mode: 0o700 });
+  const env = { ...environmentOf(options), ...environmentOfRun(run) };
+  return runEngine(join(binaries, "pulumi"), args, { cwd: program, env, output, signal });
+}
+
+interface Captured {
+  stdout: string;
+  stderr: string;
+}
+
+interface EngineOptions {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** An open file, or where its output is added to. */
+  readonly output: number | Captured;
+  readonly signal?: AbortSignal;
+}
+
+/** Runs an engine to its end, which is orderly when `signal` aborts; returns its exit code. */
+export function runEngine(
+  command: string,
+  args: readonly string[],
+  { cwd, env, output, signal }: EngineOptions,
+): Promise<number> {
+  if (signal?.aborted) return Promise.reject(new Interrupted());
+  return new Promise((resolve, reject) => {
+    const into = typeof output === "number" ? output : "pipe";
+    const child = spawn(command, args, {
+      cwd,
+      env,
+      stdio: ["ignore", into, into],
+      // Out of the terminal's group: the engine stops orderly on one Ctrl-C and at once on a
+      // second, so it must get exactly those that we pass on.
+      detached: true,
+    });
+    const stop = (): void => void child.kill("SIGINT");
+    signal?.addEventListener("abort", stop);
+    if (typeof output !== "number") {
+      for (const name of ["stdout", "stderr"] as const) {
+        child[name]?.setEncoding("utf8").on("data", (text: string) => (output[name] += text));
+      }
+    }
+    child.on("error", reject);
+    child.on("close", (code) => {
+      signal?.removeEventListener("abort", stop);
+      if (signal?.aborted) reject(new Interrupted());
+      else resolve(code ?? 1);
+    });
+  });
+}

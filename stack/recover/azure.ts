@@ -1,0 +1,78 @@
+import { type Deployment, type Inputs, type Recorded } from "./deployment";
+
+const group = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}";
+const compute = `${group}/providers/Microsoft.Compute`;
+const network = `${group}/providers/Microsoft.Network`;
+
+/** The id that azure-native gives to each type of the program, from a resource's inputs. */
+export const idTemplates: Readonly<Record<string, string>> = {
+  "azure-native:compute:Disk": `${compute}/disks/{diskName}`,
+  "azure-native:network:LoadBalancer": `${network}/loadBalancers/{loadBalancerName}`,
+  "azure-native:network:NatGateway": `${network}/natGateways/{natGatewayName}`,
+  "azure-native:network:NetworkInterface": `${network}/networkInterfaces/{networkInterfaceName}`,
+  "azure-native:network:NetworkSecurityGroup": `${network}/networkSecurityGroups/{networkSecurityGroupName}`,
+  "azure-native:network:PublicIPAddress": `${network}/publicIPAddresses/{publicIpAddressName}`,
+  "azure-native:resources:ResourceGroup": group,
+  "azure-native:authorization:RoleAssignment":
+    "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
+  "azure-native:authorization:RoleDefinition":
+    "/{scope}/providers/Microsoft.Authorization/roleDefinitions/{roleDefinitionId}",
+  "azure-native:network:RouteTable": `${network}/routeTables/{routeTableName}`,
+  "azure-native:network:SecurityRule": `${network}/networkSecurityGroups/{networkSecurityGroupName}/securityRules/{securityRuleName}`,
+  "azure-native:network:Subnet": `${network}/virtualNetworks/{virtualNetworkName}/subnets/{subnetName}`,
+  "azure-native:managedidentity:UserAssignedIdentity": `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}`,
+  "azure-native:compute:VirtualMachineExtension": `${compute}/virtualMachines/{vmName}/extensions/{vmExtensionName}`,
+  "azure-native:compute:VirtualMachine": `${compute}/virtualMachines/{vmName}`,
+  "azure-native:network:VirtualNetwork": `${network}/virtualNetworks/{virtualNetworkName}`,
+};
+
+/** What a preview shows of a value that only Azure has. */
+export const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+
+export const isInAzure = ({ type, custom }: Recorded): boolean =>
+  custom === true && type.startsWith("azure-native:");
+
+/** The id that azure-native gives, or would have given, to what it is asked to create. */
+export function idOfCreated(
+  { type, inputs = {} }: Recorded,
+  subscriptionId: string,
+): string | undefined {
+  const parameters: Inputs = { ...inputs, subscriptionId };
+  const segments = idTemplates[type]?.split("/").filter(Boolean) ?? [];
+  const filled = segments.map((segment) => {
+    const name = /^\{(\w+)\}$/.exec(segment)?.[1];
+    const value = name === undefined ? segment : parameters[name];
+    // A scope is a path of its own.
+    return typeof value === "string" && value !== unknown ? value.replace(/^\/+|\/+$/g, "") : "";
+  });
+  return filled.length > 0 && filled.every((segment) => segment !== "")
+    ? `/${filled.join("/")}`
+    : undefined;
+}
+
+/** The subscription that a state or a plan is about, by the first id in it that names one. */
+export function subscriptionIn(resources: readonly Recorded[]): string | undefined {
+  const own = resources.filter(isInAzure);
+  const text = JSON.stringify(own.map(({ id, inputs }) => [id, inputs]));
+  return /\/subscriptions\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/i.exec(text)?.[1];
+}
+
+const stateOf = ({ outputs }: Recorded): string => String(outputs?.["provisioningState"] ?? "");
+
+/** Whether Azure still works on a resource. */
+export const isInFlight = (one: Recorded): boolean =>
+  isInAzure(one) && /^(Creating|Updating|Deleting|Accepted|Running)$/i.test(stateOf(one));
+
+/** Whether Azure has accepted a resource and then failed to make or change it. */
+export const hasFailed = (one: Recorded): boolean =>
+  isInAzure(one) && /^(Failed|Canceled)$/i.test(stateOf(one));
+
+/** Azure resources that go with one of these, themselves among them: what is gone with its VM. */
+export function withWhatGoesToo({ resources = [] }: Deployment, urns: readonly string[]): string[] {
+  const found = new Set(urns);
+  for (const one of resources) {
+    if (isInAzure(one) && one.deletedWith !== undefined && found.has(one.deletedWith))
+      found.add(one.urn);
+  }
+  return [...found];
+}

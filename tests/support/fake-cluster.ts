@@ -1,0 +1,162 @@
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+
+import { renderKubeconfig } from "../../components/kubeconfig";
+import type { Expected } from "../../doctor/check";
+import type { Facts } from "../../doctor/facts";
+import { serverCertificate } from "./plugins/server-certificate";
+
+/** Facts that a test may change. */
+type Changeable<T> = T extends (...args: any[]) => unknown
+  ? T
+  : T extends object
+    ? { -readonly [K in keyof T]: Changeable<T[K]> }
+    : T;
+export type MadeUpFacts = Changeable<Facts>;
+
+const zone = (number: number): string => `southeastasia-${number}`;
+
+/** Three control planes and three workers, one of each in each zone. */
+export const threeByThree: Expected = {
+  machines: ["control-plane", "worker"].flatMap((role) =>
+    [1, 2, 3].map((number) => ({
+      name: `${role === "worker" ? "workers" : "cp"}-${number}`,
+      role,
+      zone: zone(number),
+    })),
+  ),
+  kubernetesVersion: "1.36.3",
+};
+
+/** In whole seconds, as an HTTP date has it; certificates are made for the real time. */
+export const now = Math.floor(Date.now() / 1000) * 1000;
+export const ago = (seconds: number): string => new Date(now - seconds * 1000).toISOString();
+
+const ready = () => ({ conditions: [{ type: "Ready", status: "True" }] });
+const lease = (name: string) => ({
+  metadata: { name },
+  spec: { renewTime: ago(5), leaseDurationSeconds: 40 },
+});
+
+const staticPod = (component: string, machine: string) => ({
+  metadata: { name: `${component}-${machine}`, namespace: "kube-system" },
+  spec: {
+    nodeName: machine,
+    containers: [
+      {
+        image: `registry.k8s.io/${component}:v1.36.3`,
+        command: component === "etcd" ? ["etcd", `--quota-backend-bytes=${8 * 1024 ** 3}`] : [],
+      },
+    ],
+  },
+  status: ready(),
+});
+
+/** What a healthy cluster of these machines says. */
+export const healthyFacts = ({ machines }: Expected = threeByThree): MadeUpFacts => ({
+  now,
+  version: "v1.36.3",
+  writeError: undefined,
+  storageBytes: 40 * 1024 ** 2,
+  nodes: machines.map(({ name, zone }) => ({
+    metadata: { name, labels: { "topology.kubernetes.io/zone": zone } },
+    spec: { providerID: `azure:///${name}` },
+    status: {
+      conditions: [
+        ...["MemoryPressure", "DiskPressure", "PIDPressure"].map((type) => ({
+          type,
+          status: "False",
+        })),
+        ...ready().conditions,
+      ],
+      nodeInfo: { systemUUID: name, kubeletVersion: "v1.36.3" },
+    },
+  })),
+  pods: machines
+    .filter(({ role }) => role === "control-plane")
+    .flatMap(({ name }) =>
+      ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"].map((component) =>
+        staticPod(component, name),
+      ),
+    ),
+  leases: machines.map(({ name }) => lease(name)),
+  manager: [lease("kube-controller-manager")],
+  daemonSets: [
+    {
+      metadata: { name: "kube-proxy", namespace: "kube-system", generation: 2 },
+      status: {
+        ...{ observedGeneration: 2, desiredNumberScheduled: 6 },
+        ...{ updatedNumberScheduled: 6, numberReady: 6 },
+      },
+    },
+  ],
+  deployments: [
+    {
+      metadata: { name: "coredns", namespace: "kube-system", generation: 1 },
+      spec: { replicas: 2 },
+      status: { observedGeneration: 1, updatedReplicas: 2, readyReplicas: 2 },
+    },
+    {
+      metadata: { name: "somebodys-own", namespace: "default", generation: 1 },
+      spec: { replicas: 2 },
+      status: { observedGeneration: 1, updatedReplicas: 2, readyReplicas: 0 },
+    },
+  ],
+  dnsPods: ["workers-1", "workers-2"].map((nodeName) => ({
+    metadata: { name: `coredns-${nodeName}`, namespace: "kube-system" },
+    spec: { nodeName },
+    status: ready(),
+  })),
+  pendingPods: [
+    { metadata: { name: "young", namespace: "default", creationTimestamp: ago(9 * 60) } },
+  ],
+});
+
+/** An API server on this host that says these facts, which may change meanwhile. */
+export async function serveFacts(facts: { current: MadeUpFacts }, certificateDays = 365) {
+  const { key, cert } = await serverCertificate("localhost", "api", certificateDays * 24);
+  const readiness = { status: 200, text: "ok", asked: 0 };
+  const server = createServer({ key, cert }, ({ url = "", method }, response) => {
+    const { pathname, searchParams } = new URL(url, "https://localhost");
+    const { current } = facts;
+    const send = (status: number, text: string) =>
+      void response.writeHead(status, { date: new Date(now).toUTCString() }).end(text);
+    if (pathname === "/readyz") {
+      readiness.asked += 1;
+      return send(readiness.status, readiness.text);
+    }
+    if (method === "PATCH") return send(current.writeError ? 500 : 200, current.writeError ?? "");
+    if (pathname === "/version") return send(200, JSON.stringify({ gitVersion: current.version }));
+    if (pathname === "/metrics") {
+      const metric = `apiserver_storage_size_bytes{storage_cluster_id="etcd-0"} ${current.storageBytes}`;
+      return send(200, current.storageBytes === undefined ? "" : `# HELP\n${metric}\n`);
+    }
+    const lists: Record<string, readonly object[]> = {
+      "/api/v1/nodes": current.nodes,
+      "/api/v1/pods status.phase=Pending": current.pendingPods,
+      "/api/v1/namespaces/kube-system/pods tier=control-plane": current.pods,
+      "/api/v1/namespaces/kube-system/pods k8s-app=kube-dns": current.dnsPods,
+      "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": current.leases,
+      "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases metadata.name=kube-controller-manager":
+        current.manager,
+      "/apis/apps/v1/daemonsets": current.daemonSets,
+      "/apis/apps/v1/deployments": current.deployments,
+    };
+    const items = lists[[pathname, ...searchParams.values()].join(" ")];
+    return send(items ? 200 : 404, JSON.stringify({ items }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "localhost", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    /** What /readyz answers, and how often it was asked. */
+    readiness,
+    kubeconfig: renderKubeconfig({
+      clusterName: "zoned-test",
+      server: `https://localhost:${port}`,
+      caCert: cert,
+      clientCert: cert,
+      clientKey: key,
+    }),
+    close: () => server.close(),
+  };
+}

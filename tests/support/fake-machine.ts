@@ -1,0 +1,127 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+import { checkout } from "../../shared/checkout";
+import { Outcome, run } from "./tools";
+
+const sources = join(checkout, "cloud-init");
+
+/** The system's own of a program that a fake stands before. */
+const real = (program: string) =>
+  execFileSync("bash", ["-c", `PATH=$PATH:/usr/sbin:/sbin command -v ${program}`], {
+    encoding: "utf8",
+  }).trim();
+
+/**
+ * A folder that stands for a machine, and small programs before the system's own on its path.
+ *
+ * Each writes down what it was called with, then does what the test says, in bash. `$root` is the
+ * folder.
+ */
+export class FakeMachine {
+  readonly root = mkdtempSync(join(tmpdir(), "zoned-machine-"));
+  private readonly programs = join(this.root, "programs");
+  private readonly callsPath = join(this.root, "calls");
+  private readonly disks: string[] = [];
+
+  constructor(programs: Readonly<Record<string, string>>) {
+    mkdirSync(this.programs);
+    writeFileSync(this.callsPath, "");
+    this.write("/etc/hosts", "127.0.0.1 localhost\n");
+    this.write("/etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n");
+    // Waits are cut short, and so are limits when a test says so.
+    this.program("sleep", `exec ${real("sleep")} 0.02`);
+    this.program(
+      "timeout",
+      `if [[ $1 != --kill-after=* ]]; then exec ${real("timeout")} "$@"; fi
+      limit=\${LIMIT:-$2}; shift 2; exec ${real("timeout")} --kill-after=5 "$limit" "$@"`,
+    );
+    this.program("python3", `exec ${real("python3")} "$@"`);
+    for (const [name, text] of Object.entries(programs)) this.program(name, text);
+  }
+
+  program(name: string, text: string): void {
+    const path = join(this.programs, name);
+    writeFileSync(
+      path,
+      `#!/bin/bash\nroot=${this.root}\nprintf '%s\\0' "${name}" "$@" >>${this.callsPath}\necho >>${this.callsPath}\n${text}\n`,
+    );
+    chmodSync(path, 0o755);
+  }
+
+  write(path: string, text: string, mode = 0o644): void {
+    mkdirSync(dirname(join(this.root, path)), { recursive: true });
+    writeFileSync(join(this.root, path), text, { mode });
+  }
+
+  /** Mounts a disk of so many KiB, with nothing on it, where `path` is. */
+  mount(path: string, kib: number): void {
+    const disk = join(this.root, path);
+    mkdirSync(disk, { recursive: true });
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${kib}k`, "zoned-test", disk]);
+    this.disks.push(disk);
+  }
+
+  /** A script of `cloud-init/`, put on the machine with what follows it there. */
+  ship(name: string, path: string, more = ""): void {
+    this.write(path, `${readFileSync(join(sources, name), "utf8")}${more}`, 0o700);
+  }
+
+  has(path: string): boolean {
+    return existsSync(join(this.root, path));
+  }
+
+  read(path: string): string {
+    return readFileSync(join(this.root, path), "utf8");
+  }
+
+  async run(
+    path: string,
+    args: readonly string[] = [],
+    env: Record<string, string> = {},
+  ): Promise<Outcome> {
+    return run("bash", [join(this.root, path), ...args], {
+      PATH: `${this.programs}:${process.env["PATH"]}`,
+      ZONED_ROOT: this.root,
+      ...env,
+    });
+  }
+
+  /** Every call of a fake, as words. */
+  get calls(): string[][] {
+    return readFileSync(this.callsPath, "utf8")
+      .split("\0\n")
+      .filter((call) => call !== "")
+      .map((call) => call.split("\0"));
+  }
+
+  /** Calls of one program, each as a line, without the folder's own name. */
+  callsOf(program: string): string[] {
+    return this.calls
+      .filter(([name]) => name === program)
+      .map(([, ...args]) => args.join(" ").replaceAll(this.root, ""));
+  }
+
+  removeFile(path: string): void {
+    rmSync(join(this.root, path));
+  }
+
+  forgetCalls(): void {
+    writeFileSync(this.callsPath, "");
+  }
+
+  remove(): void {
+    for (const disk of this.disks.splice(0)) execFileSync("umount", [disk]);
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,158 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import { Provider } from "@pulumi/kubernetes/provider";
+import * as pulumi from "@pulumi/pulumi";
+
+import { ApiBalancer, apiName } from "../../components/api-balancer";
+import { Certificates } from "../../components/certificates";
+import { ControlPlane } from "../../components/control-plane";
+import { Identity } from "../../components/identity";
+import { parsePayload, Payload } from "../../components/machine/bootstrap";
+import { Network } from "../../components/network";
+import { MachineFacts } from "../../components/plan/azure/state";
+import { Initialization } from "../../components/plan/initialization";
+import { MachineMemory } from "../../components/plan/machine-changes";
+import { Settings } from "../../components/plan/settings/settings";
+import { machinesOf } from "../../components/plan/topology";
+import { Workers } from "../../components/workers";
+import { dependenciesOf, Recorded, Recorder, RecorderOptions, valueOf } from "./record";
+import { sound, subscriptionId } from "./sample";
+
+export const vmType = "azure-native:compute:VirtualMachine";
+export const stepType = "azure-native:compute:VirtualMachineExtension";
+
+export interface Scene extends Pick<RecorderOptions, "preview"> {
+  readonly settings?: Partial<Settings>;
+  readonly initialization?: Initialization;
+  /** The control plane that comes first, since it is not well. */
+  readonly firstControlPlane?: string;
+  /** Names of the machines that exist. */
+  readonly existing?: readonly string[];
+}
+
+const filledIn: RecorderOptions["filledIn"] = {
+  [vmType]: ({ name, inputs }) => ({
+    name: inputs.vmName,
+    vmId: `id of ${name}`,
+    timeCreated: "2026-03-01T09:00:00Z",
+  }),
+  [stepType]: { provisioningState: "Succeeded" },
+};
+
+export const order: MachineMemory = {
+  generation: "now",
+  made: "2026-02-01T00:00:00.000Z",
+  run: "2026-02-01T00:00:00.000Z",
+  kubernetesVersion: sound.kubernetesVersion,
+  configuration: "now",
+};
+
+/** When an `up` orders what does not exist. */
+export const now = "2026-03-01T10:00:00.000Z";
+
+/** A cluster that does not exist yet, and one that does. */
+export const fresh: Initialization = { id: "1-then", exists: false, problems: [], warnings: [] };
+export const existing: Initialization = {
+  ...fresh,
+  exists: true,
+  initialControlPlane: "the-initial-vm",
+};
+
+const facts: MachineFacts = {
+  size: "Standard_D2s_v5",
+  generation: "now",
+  bootstrap: {
+    state: "Succeeded",
+    kubernetesVersion: sound.kubernetesVersion,
+    configuration: "now",
+    run: "2026-02-01T00:00:00.000Z",
+    initialControlPlane: "the-initial-vm",
+  },
+};
+
+/** A part of the program that has its own tests, with what machines take from it. */
+const part = <T extends pulumi.Resource>(name: string, outputs: Partial<T>): T =>
+  Object.assign(new pulumi.ComponentResource(`test:index:${name}`, name), outputs) as unknown as T;
+
+const pair = (name: string) => ({
+  cert: pulumi.output(`cert of ${name}`),
+  key: pulumi.secret(`private key of ${name}`),
+});
+
+/** All machines of a cluster, as index.ts makes them. */
+export async function buildMachines({ preview, existing: names = [], ...scene }: Scene) {
+  const recorder = await Recorder.start({ preview, filledIn: preview ? {} : filledIn });
+  const settings = { ...sound, ...scene.settings };
+  const machines = machinesOf(settings);
+  const plan = {
+    settings,
+    subscriptionId,
+    tenantId: "the-tenant",
+    azure: {
+      machines: new Map(names.map((name) => [name, facts])),
+    },
+    initialization: scene.initialization ?? fresh,
+    firstControlPlane: scene.firstControlPlane,
+    orders: new Map(
+      machines.map(({ name }) => [
+        name,
+        names.includes(name) ? order : { ...order, made: now, run: now },
+      ]),
+    ),
+    controlPlanes: machines.filter(({ role }) => role === "control-plane"),
+    workers: machines.filter(({ role }) => role === "worker"),
+    kept: new Set(names),
+    customData: "ZGF0YQ==",
+    apiServer: { name: apiName(settings, subscriptionId), port: 6443 },
+    texts: new Map<string, string>(),
+  };
+
+  const watched = { transformations: [recorder.watch] };
+  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: settings.clusterName });
+  const network = part<Network>("network", {
+    subnetIds: new Map(
+      settings.zones.map((zone) => [zone, pulumi.output(`subnet of zone ${zone}`)]),
+    ),
+  });
+  const api = part<ApiBalancer>("api", { poolId: pulumi.output("the-pool") });
+  const identity = part<Identity>("identity", { resourceId: pulumi.output("the-identity") });
+  const certificates = part<Certificates>("pki", {
+    cluster: pair("ca"),
+    admin: pair("admin"),
+    frontProxy: pair("front-proxy-ca"),
+    etcd: pair("etcd-ca"),
+    serviceAccount: pair("service-account"),
+    joinSecret: pulumi.secret("private join secret"),
+  });
+  const parts = { resourceGroup, plan, network, certificates };
+  const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity }, watched);
+  const nodeAddOns = new pulumi.ComponentResource("test:index:NodeAddOns", "node-add-ons");
+  controlPlane.join(nodeAddOns);
+  const cluster = new Provider("kubernetes", { kubeconfig: "{}" });
+  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlane, cluster }, watched);
+  return { recorder, controlPlane, workers, network, api, nodeAddOns, plan, resourceGroup };
+}
+
+/** Names of what a resource waits for, as the program calls it. */
+export async function awaitedBy(request: Recorded): Promise<string[]> {
+  const urns = (await dependenciesOf(request)).map(({ urn }) => valueOf(urn));
+  return (await Promise.all(urns)).map((urn) => urn.split("::").pop()!).sort();
+}
+
+/**
+ * Whose steps each machine's VM or step waits for, by the machines' names without the cluster's.
+ */
+export async function waits(recorder: Recorder, type: string): Promise<Record<string, string[]>> {
+  const machineOf = (name: string) => name.replace(/^zoned-test-(.*)-(vm|bootstrap)$/, "$1");
+  const entries = (await recorder.of(type)).map(async (request) => {
+    const steps = (await awaitedBy(request)).filter((name) => name.endsWith("-bootstrap"));
+    return [machineOf(request.name), steps.map(machineOf)];
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+/** What a machine's step is told. */
+export async function payloadOf(recorder: Recorder, machine: string): Promise<Payload> {
+  const step = (await recorder.of(stepType)).find(({ name }) => name === `${machine}-bootstrap`);
+  const { script } = step!.inputs.protectedSettings.value;
+  return parsePayload(Buffer.from(script, "base64").toString());
+}

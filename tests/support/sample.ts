@@ -1,0 +1,75 @@
+import { Settings, WorkerPool } from "../../components/plan/settings/settings";
+import { Machine } from "../../components/plan/topology";
+import { versions } from "../../components/versions";
+
+export const subscriptionId = "3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11";
+
+export const pool: WorkerPool = {
+  name: "workers",
+  count: 3,
+  size: "Standard_D2s_v5",
+  zones: ["1", "2", "3"],
+  labels: {},
+  taints: [],
+  maxUnavailable: 1,
+};
+
+/** A sound stack; each test makes one change to it. */
+export const sound: Settings = {
+  clusterName: "zoned-test",
+  location: "westeurope",
+  zones: ["1", "2", "3"],
+  networkCidr: "172.16.0.0/16",
+  podCidr: "10.244.0.0/16",
+  serviceCidr: "10.96.0.0/12",
+  egress: "zonal",
+  apiAccessCidrs: ["203.0.113.0/24"],
+  sshAccessCidrs: [],
+  apiExtraSans: [],
+  adminUsername: "azureuser",
+  sshPublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample operator",
+  imageVersion: "",
+  kubernetesVersion: versions.kubernetes,
+  controlPlaneCount: 3,
+  controlPlaneSize: "Standard_D2s_v5",
+  schedulableControlPlanes: true,
+  workerPools: [pool],
+  osDiskSku: "Premium_LRS",
+  osDiskSizeGb: 64,
+  containerRuntime: "docker",
+  proxyMode: "ipvs",
+  proxyScheduler: "rr",
+  kubeProxy: {},
+  cni: "canal",
+  cloudProvider: true,
+  diskDriver: true,
+  storageClasses: true,
+  kubeadm: {
+    apiServerExtraArgs: {},
+    controllerManagerExtraArgs: {},
+    schedulerExtraArgs: {},
+    etcdExtraArgs: {},
+    kubeletExtraArgs: {},
+    ignorePreflightErrors: [],
+    timeouts: {},
+    patches: {},
+  },
+  mirror: "",
+  resourceManagerEndpoint: "https://management.azure.com",
+  protect: false,
+  drainMinutes: 15,
+  reinitialize: "",
+  skipHealthCheckUntil: "",
+};
+
+/** The first control plane machine of the sound stack. */
+export const machine: Machine = {
+  name: "zoned-test-cp-1",
+  role: "control-plane",
+  zone: "2",
+  subnetCidr: "172.16.2.0/24",
+  address: "172.16.2.4",
+  size: "Standard_D2s_v5",
+  labels: {},
+  taints: [],
+};

@@ -1,0 +1,127 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { checkout } from "../../../shared/checkout";
+import { healthyFacts, serveFacts, threeByThree } from "../../support/fake-cluster";
+
+const facts = { current: healthyFacts() };
+const folder = mkdtempSync(join(tmpdir(), "zoned-doctor-"));
+let api: Awaited<ReturnType<typeof serveFacts>>;
+beforeAll(async () => {
+  api = await serveFacts(facts);
+});
+afterAll(() => {
+  api.close();
+  rmSync(folder, { recursive: true });
+});
+beforeEach(() => {
+  facts.current = healthyFacts();
+});
+
+/** A pulumi on the PATH that has one stack, `prod`, with these outputs. */
+function havingOutputs(outputs: object): void {
+  const script = [
+    "#!/bin/sh",
+    `if [ "$*" = "stack output --json --show-secrets --stack prod --non-interactive --color never" ]`,
+    `then cat '${folder}/outputs.json'`,
+    `else echo "error: no stack named '$6' found" >&2; exit 255`,
+    "fi",
+  ];
+  writeFileSync(join(folder, "outputs.json"), JSON.stringify(outputs));
+  writeFileSync(join(folder, "pulumi"), `${script.join("\n")}\n`, { mode: 0o755 });
+}
+
+const doctor = (...words: string[]) =>
+  new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    const env = {
+      ...process.env,
+      PATH: [folder, process.env["PATH"]].join(delimiter),
+      NO_PROXY: "localhost",
+      no_proxy: "localhost",
+    };
+    execFile(
+      process.execPath,
+      ["cli/zoned.cjs", "doctor", ...words],
+      { cwd: checkout, env },
+      (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
+    );
+  });
+
+const outputs = () => ({
+  kubeconfig: api.kubeconfig,
+  machines: threeByThree.machines,
+  cluster: { kubernetesVersion: "1.36.3" },
+});
+const cordon = (isCordoned: boolean) =>
+  (facts.current.nodes[0]!.spec = { ...facts.current.nodes[0]!.spec, unschedulable: isCordoned });
+
+it("ends with 0 and a table of zones when the cluster is healthy", async () => {
+  havingOutputs(outputs());
+
+  const { code, stdout } = await doctor("--stack", "prod");
+
+  expect(stdout).toMatch(/^southeastasia-2 +✓ cp-2 +✓ workers-2$/m);
+  expect(stdout).toMatch(/^stack prod: healthy$/m);
+  expect(code).toBe(0);
+});
+
+it("ends with 1 when it is not, and prints nothing but JSON to a program that asks for it", async () => {
+  havingOutputs(outputs());
+  cordon(true);
+
+  const { code, stdout } = await doctor("--stack", "prod", "--json");
+
+  expect(JSON.parse(stdout)).toMatchObject({ stack: "prod", looked: true, healthy: false });
+  expect(code).toBe(1);
+});
+
+it("looks again until it is healthy", async () => {
+  havingOutputs(outputs());
+  cordon(true);
+
+  const ended = doctor("--stack", "prod", "--wait", "5m");
+  for (const before = api.readiness.asked; api.readiness.asked === before;) await pause(50);
+  await pause(1000);
+  cordon(false);
+
+  expect(await ended).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^stack prod: healthy$/m),
+  });
+});
+
+it("gives up waiting when the time is over", async () => {
+  havingOutputs(outputs());
+  cordon(true);
+
+  expect(await doctor("--stack", "prod", "--wait", "1s")).toMatchObject({ code: 1 });
+});
+
+it.each<[string, () => object, string[], RegExp]>([
+  ["there is no such stack", outputs, ["--stack", "prd"], /no stack named 'prd' found.*--state/s],
+  ["no up has ended well", () => ({}), ["--stack", "prod"], /no outputs kubeconfig and machines/],
+  [
+    "nobody answers",
+    () => ({ ...outputs(), kubeconfig: api.kubeconfig.replace(/localhost:\d+/, "localhost:1") }),
+    ["--stack", "prod"],
+    /✗ API: .*ECONNREFUSED.*stack prod: could not look/s,
+  ],
+  [
+    "no rehearsal runs",
+    outputs,
+    ["--state", join(folder, "nowhere")],
+    /no rehearsal runs in .*nowhere: npm start/,
+  ],
+  ["the time to wait has no unit", outputs, ["--wait", "10"], /such as 90s, 10m or 1h/],
+])("ends with 2 and says why when %s", async (_, having, words, says) => {
+  havingOutputs(having());
+
+  const { code, stdout, stderr } = await doctor(...words);
+
+  expect(`${stdout}${stderr}`).toMatch(says);
+  expect(`${stdout}${stderr}`).not.toMatch(/^ +at /m);
+  expect(code).toBe(2);
+});

@@ -1,0 +1,1192 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+import { Payload } from "../../../components/machine/bootstrap";
+import { checkout } from "../../../shared/checkout";
+import { FakeMachine } from "../../support/fake-machine";
+import { Outcome } from "../../support/tools";
+
+jest.setTimeout(120_000);
+
+const caKey = "-----BEGIN PRIVATE KEY-----\nsecret of the CA\n";
+const token = "abcdef.0123456789abcdef";
+
+const controlPlane: Payload = {
+  machine: "zoned-test-cp-2",
+  role: "control-plane",
+  initialControlPlane: "11111111-aaaa-4bbb-8ccc-000000000001",
+  apiName: "zoned-test.westeurope.cloudapp.azure.com",
+  apiPort: 6443,
+  kubernetesVersion: "9.9.9",
+  configuration: "now",
+  drainMinutes: 15,
+  nodeAddress: "172.16.2.5",
+  modules: ["ip_vs", "ip_vs_wlc"],
+  files: [
+    { path: "/etc/kubernetes/pki/ca.crt", mode: "0644", content: "the CA" },
+    { path: "/etc/kubernetes/pki/ca.key", mode: "0600", content: caKey },
+    { path: "/etc/kubernetes/pki/etcd/ca.crt", mode: "0644", content: "etcd's CA" },
+    { path: "/etc/zoned/kubeadm-init.yaml", mode: "0600", content: "init" },
+    { path: "/etc/zoned/kubeadm-join.yaml", mode: "0600", content: "join" },
+    { path: "/etc/zoned/kubeadm-reset.yaml", mode: "0600", content: "reset" },
+  ],
+};
+
+const worker: Payload = {
+  ...controlPlane,
+  machine: "zoned-test-workers-1",
+  role: "worker",
+  initialControlPlane: undefined,
+  files: [
+    { path: "/etc/zoned/discovery.conf", mode: "0600", content: `token: ${token}` },
+    ...controlPlane.files.filter(({ path }) => /join|reset/.test(path)),
+  ],
+};
+
+const someoneElse = "22222222-aaaa-4bbb-8ccc-000000000002";
+
+interface Member {
+  readonly ID: string;
+  readonly name?: string;
+  readonly peerURLs: readonly string[];
+  readonly clientURLs?: readonly string[];
+  readonly isLearner?: boolean;
+}
+
+/** What a machine's surroundings are; each is a file that the fakes read. */
+interface World {
+  readonly vmId: string;
+  readonly api: "answers" | "silent" | "foreign";
+  /** How many of its first calls fail. */
+  readonly failing: Partial<Record<"init" | "join" | "member-list", number>>;
+  readonly members: readonly Member[];
+  /** A Node of this machine's name exists. */
+  readonly node: boolean;
+  readonly ready: string;
+}
+
+const peer = {
+  ID: "18446744073709551615",
+  name: "zoned-test-cp-1",
+  peerURLs: ["https://172.16.1.4:2380"],
+  clientURLs: ["https://172.16.1.4:2379"],
+};
+const stale = {
+  ID: "9007199254740993",
+  name: controlPlane.machine,
+  peerURLs: ["https://172.16.2.5:2380"],
+};
+
+const calm: World = {
+  vmId: someoneElse,
+  api: "answers",
+  failing: {},
+  members: [peer],
+  node: false,
+  ready: "True KubeletReady",
+};
+
+const pods = {
+  items: ["172.16.2.5", "172.16.1.4"].map((address) => ({
+    metadata: {
+      annotations: {
+        "kubeadm.kubernetes.io/etcd.advertise-client-urls": `https://${address}:2379`,
+      },
+    },
+  })),
+};
+
+type Listed = ReturnType<typeof listedNode> | ReturnType<typeof listedPod>;
+
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane";
+
+const listedNode = (name: string, ready = "True", label = controlPlaneLabel) => ({
+  kind: "Node",
+  metadata: { name, labels: { [label]: "" } },
+  status: {
+    conditions: [
+      { type: "DiskPressure", status: "False" },
+      { type: "Ready", status: ready, reason: "KubeletNotReady", message: "the runtime is down" },
+    ],
+  },
+});
+
+const listedPod = (name: string, ready = "True") => ({
+  kind: "Pod",
+  metadata: { name },
+  status: { conditions: [{ type: "Ready", status: ready }] },
+});
+
+const staticPods = (node: string) =>
+  ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"].map((component) =>
+    listedPod(`${component}-${node}`),
+  );
+
+/** Nodes and pods of a cluster that is well, but for this machine and a worker. */
+const allWell: readonly Listed[] = [
+  listedNode(controlPlane.machine, "False"),
+  listedPod(`etcd-${controlPlane.machine}`, "False"),
+  listedNode(worker.machine, "False", "kubernetes.io/os"),
+  listedNode(peer.name),
+  ...staticPods(peer.name),
+];
+
+/** The cluster with other objects of these names, and without those that are `undefined`. */
+const clusterWith = (changes: Readonly<Record<string, Listed | undefined>>): readonly Listed[] =>
+  allWell
+    .map((one) => (one.metadata.name in changes ? changes[one.metadata.name] : one))
+    .filter((one) => one !== undefined);
+
+const fails = (what: string) =>
+  `left=$(cat "$root/failing/${what}" 2>/dev/null || echo 0)
+  if ((left > 0)); then echo $((left - 1)) >"$root/failing/${what}"; echo "${what} went wrong" >&2; exit 7; fi`;
+
+const programs = {
+  "cloud-init": "echo 'status: running'",
+  modprobe: "",
+  curl: `case $* in
+    *169.254.169.254*) cat "$root/vm-id" ;;
+    *--resolve*) [[ -e $root/etc/kubernetes/manifests/kube-apiserver.yaml ]] ;;
+    *2381/health*) ;;
+    *2379/health*) cat "$root/health" ;;
+    *maintenance/alarm*) cat "$root/alarms" ;;
+    *member/list*) ${fails("member-list")}; cat "$root/members" ;;
+    *member/remove*) jq -c --arg call "$*" '.members |= map(select(.ID as $id | $call | contains($id) | not))' \\
+      "$root/members" >"$root/members.new" && mv "$root/members.new" "$root/members" ;;
+    *"/api/v1/nodes/"*) jq --raw-input 'split(" ") | {status: {conditions: [{type: "DiskPressure", status: "False"},
+      {type: "Ready", status: .[0], reason: .[1], message: (.[2:] | join(" "))}]}}' "$root/ready" ;;
+    *"/leases/"*) { cat "$root/lease" 2>/dev/null || date --utc +%FT%TZ; } | jq --raw-input '{spec: {renewTime: .}}' ;;
+    *readyz*) case $(cat "$root/api") in answers) ;; foreign) exit 60 ;; *) exit 28 ;; esac ;;
+  esac`,
+  kubectl: `case $* in
+    *"--ignore-not-found --output name"*)
+      [[ $(cat "$root/api") == answers ]] || { echo "no route to the API" >&2; exit 1; }
+      [[ ! -e $root/node ]] || echo node/it ;;
+    *"delete node"*) rm "$root/node" ;;
+    *"get nodes,pods"*) cat "$root/objects" ;;
+    *"get pods"*) echo '${JSON.stringify(pods)}' ;;
+  esac`,
+  kubeadm: `made() { mkdir -p "$root/etc/kubernetes/manifests" "$root/var/lib/etcd/member"
+      touch "$root/etc/kubernetes/kubelet.conf" "$root/etc/kubernetes/manifests/kube-apiserver.yaml"; }
+    case $* in
+    version*) echo v9.9.9 ;;
+    "init phase certs"*) ;;
+    "kubeconfig user"*) echo "minted ${token}" ;;
+    init*) cp "$root/etc/hosts" "$root/hosts-at-init"; made; ${fails("init")} ;;
+    join*) cp "$root/etc/hosts" "$root/hosts-at-join";
+      made; ${fails("join")}
+      mkdir -p "$root/etc/cni/net.d"; touch "$root/etc/cni/net.d/10-it.conflist" ;;
+    reset*) rm -rf "$root/etc/kubernetes" "$root/var/lib/etcd" ;;
+  esac`,
+};
+
+const machines: FakeMachine[] = [];
+afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
+
+const script = "/script.sh";
+
+const ship = (machine: FakeMachine, payload: Payload) =>
+  machine.ship("bootstrap.sh", script, `${JSON.stringify(payload)}\n`);
+
+const machineIn = (world: Partial<World> = {}, payload: Payload = controlPlane) => {
+  const machine = new FakeMachine(programs);
+  machines.push(machine);
+  const { vmId, api, failing, members, node, ready } = { ...calm, ...world };
+  machine.write("/vm-id", vmId);
+  machine.write("/api", api);
+  for (const [what, times] of Object.entries(failing))
+    machine.write(`/failing/${what}`, `${times}`);
+  machine.write("/members", JSON.stringify({ members }));
+  if (node) machine.write("/node", "");
+  machine.write("/ready", ready);
+  machine.write("/health", '{"health":"true","reason":""}');
+  machine.write("/alarms", '{"header":{"member_id":"1"}}');
+  machine.write("/objects", JSON.stringify({ items: allWell }));
+  machine.write("/proc/sys/kernel/random/boot_id", "b0071d00-0000-4000-8000-000000000001\n");
+  machine.write("/var/lib/zoned/first-boot.done", "");
+  ship(machine, payload);
+  return machine;
+};
+
+/** Lets kubeadm's join do this first. */
+const beforeJoining = (machine: FakeMachine, commands: string): void =>
+  machine.program("kubeadm", programs.kubeadm.replace("join*)", `join*) ${commands};`));
+
+const bootstrap = (machine: FakeMachine, env: Record<string, string> = { LIMIT: "20" }) =>
+  machine.run(script, [], env);
+
+/** What was done to the world, in order; questions left out. */
+const deeds = (machine: FakeMachine): string[] =>
+  machine.calls.flatMap(([program, ...args]) => {
+    const line = args.join(" ");
+    if (program === "kubeadm")
+      return /^(init --|join|reset)/.exec(line) ? [line.split(" ")[0]!] : [];
+    if (program === "kubectl") return line.includes("delete node") ? ["delete node"] : [];
+    return program === "curl" && line.includes("member/remove") ? ["remove member"] : [];
+  });
+
+const asInitial = { vmId: controlPlane.initialControlPlane! };
+const hostsEntry = `127.0.0.1 ${controlPlane.apiName} # zoned`;
+const lastLine = ({ stderr }: Outcome) => stderr.trim().split("\n").at(-1);
+
+it("trusts nobody who speaks for the API but this cluster's CA, and goes past every proxy", async () => {
+  const machine = machineIn();
+
+  expect((await bootstrap(machine)).code).toBe(0);
+
+  const asked = machine.callsOf("curl").filter((call) => call.includes(controlPlane.apiName!));
+  expect(asked.join()).toMatch(/\/readyz.*--resolve.*\/api\/v1\/nodes\//);
+  for (const call of asked) {
+    expect(call).toContain("--cacert /etc/kubernetes/pki/ca.crt");
+    expect(call).toContain("--noproxy *");
+  }
+});
+
+describe("a control plane", () => {
+  it.each([
+    {
+      who: "the initial control plane",
+      world: { ...asInitial, api: "silent" as const },
+      does: ["init"],
+      ends: "initialized",
+    },
+    {
+      who: "the initial control plane",
+      world: { ...asInitial, api: "answers" as const },
+      does: ["join"],
+      ends: "joined",
+    },
+    { who: "another one", world: { api: "answers" as const }, does: ["join"], ends: "joined" },
+  ])("does $does when it is $who and the API $world.api", async ({ world, does, ends }) => {
+    const machine = machineIn(world);
+
+    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+    expect(deeds(machine)).toEqual(does);
+    expect(machine.read("/var/lib/zoned/joined")).toBe(`${ends}\n`);
+  });
+
+  it("searches for the API right before it initializes, when first boot is over", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent" });
+    machine.removeFile("/var/lib/zoned/first-boot.done");
+    machine.program("cloud-init", 'touch "$root/var/lib/zoned/first-boot.done"');
+
+    const { stdout } = await bootstrap(machine);
+
+    const steps = [...stdout.matchAll(/ bootstrap: (.+): done after/g)].map(([, step]) => step);
+    expect(steps.slice(0, 6)).toEqual([
+      "payload",
+      "first boot",
+      "kernel modules",
+      "packages",
+      "search for the API",
+      "kubeadm init",
+    ]);
+  });
+
+  it("knows the initial control plane's id however it is spelt", async () => {
+    const machine = machineIn({
+      vmId: controlPlane.initialControlPlane!.toUpperCase(),
+      api: "silent",
+    });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["init"]);
+  });
+
+  it("never initializes when it is not the initial control plane, and says what to do", async () => {
+    const machine = machineIn({ api: "silent" });
+
+    const outcome = await bootstrap(machine, { LIMIT: "2" });
+
+    expect(outcome.code).toBe(124);
+    expect(deeds(machine)).toEqual([]);
+    expect(outcome.stderr).toContain(`vmId ${someoneElse}`);
+    expect(outcome.stderr).toContain(`vmId ${controlPlane.initialControlPlane}`);
+    expect(outcome.stderr).toContain("says how a new, empty cluster takes their place");
+  });
+
+  it.each([{ vmId: someoneElse }, asInitial])(
+    "does nothing where another cluster answers at its name ($vmId)",
+    async ({ vmId }) => {
+      const machine = machineIn({ vmId, api: "foreign" });
+
+      const outcome = await bootstrap(machine);
+
+      expect(outcome.code).toBe(1);
+      expect(deeds(machine)).toEqual([]);
+      expect(outcome.stderr).toContain("somebody else's cluster answers");
+    },
+  );
+
+  it("means itself by the API's name before it initializes", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent" });
+    await bootstrap(machine);
+
+    expect(machine.read("/hosts-at-init")).toContain(hostsEntry);
+  });
+
+  it("means itself by the API's name only after it has joined", async () => {
+    const machine = machineIn();
+    await bootstrap(machine);
+
+    expect(machine.read("/hosts-at-join")).not.toContain("# zoned");
+    expect(machine.read("/etc/hosts")).toContain(hostsEntry);
+  });
+
+  it("joins with a credential of its own making that ends soon", async () => {
+    const machine = machineIn();
+    await bootstrap(machine);
+
+    expect(machine.callsOf("kubeadm")).toContain(
+      "kubeconfig user --config /etc/zoned/kubeadm-init.yaml --client-name zoned:zoned-test-cp-2 --validity-period 2h " +
+        "--org kubeadm:cluster-admins,system:bootstrappers:kubeadm:default-node-token",
+    );
+  });
+
+  it("removes its predecessor's etcd member and node before it joins, and nobody else's", async () => {
+    const machine = machineIn({ members: [peer, stale], node: true });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["remove member", "delete node", "join"]);
+    expect(JSON.parse(machine.read("/members")).members).toEqual([peer]);
+  });
+
+  it("knows a member that never started by its address", async () => {
+    const machine = machineIn({ members: [peer, { ...stale, name: undefined }] });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(JSON.parse(machine.read("/members")).members).toEqual([peer]);
+  });
+
+  it("asks the others' etcd, and not the one that it may be running itself", async () => {
+    const machine = machineIn();
+    await bootstrap(machine);
+
+    const joined = machine.calls.findIndex(([name, verb]) => name === "kubeadm" && verb === "join");
+    const asked = machine.calls
+      .slice(0, joined)
+      .map((words) => words.join(" "))
+      .filter((call) => call.includes("/v3/cluster/"));
+
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked.filter((call) => !call.includes("https://172.16.1.4:2379/"))).toEqual([]);
+  });
+
+  it("undoes a join that failed half-way, member first, and tries again", async () => {
+    const machine = machineIn({ failing: { join: 1 } });
+    const members = JSON.stringify({ members: [peer, stale] });
+    beforeJoining(machine, `touch "$root/node"; echo '${members}' >"$root/members"`);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["join", "remove member", "reset", "delete node", "join"]);
+    expect(machine.read("/hosts-at-join")).not.toContain("# zoned");
+    expect(machine.read("/etc/kubernetes/pki/ca.key")).toBe(caKey);
+  });
+
+  it("takes its member out of etcd also while the API answers nobody for want of a majority", async () => {
+    const machine = machineIn({ failing: { join: 1 } });
+    const members = JSON.stringify({ members: [peer, stale] });
+    beforeJoining(
+      machine,
+      `(($(cat "$root/failing/join") == 0)) || echo '${members}' >"$root/members"`,
+    );
+    machine.program(
+      "kubectl",
+      `if grep --quiet ${stale.ID} "$root/members"; then exit 1; fi\n${programs.kubectl}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["join", "remove member", "reset", "join"]);
+  });
+
+  const withEtcdThatAnswersLate = (times: number) => {
+    const machine = machineIn({ failing: { join: times } });
+    machine.program(
+      "kubeadm",
+      programs.kubeadm
+        .replace("join went wrong", "error: error execution phase etcd-join: deadline exceeded")
+        .replace("exit 7", "exit 1"),
+    );
+    return machine;
+  };
+
+  it("goes on with kubeadm's own phase when etcd did not answer it in time, and undoes nothing", async () => {
+    const machine = withEtcdThatAnswersLate(2);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.callsOf("kubeadm").filter((call) => call.startsWith("join"))).toEqual([
+      "join --config /etc/zoned/kubeadm-join.yaml",
+      "join phase etcd-join --config /etc/zoned/kubeadm-join.yaml",
+      "join phase etcd-join --config /etc/zoned/kubeadm-join.yaml",
+      "join --config /etc/zoned/kubeadm-join.yaml --skip-phases preflight,control-plane-prepare,check-etcd,kubelet-start,etcd-join",
+    ]);
+    expect(deeds(machine)).toEqual(["join", "join", "join", "join"]);
+  });
+
+  it("undoes a join to which etcd does not answer at all", async () => {
+    const machine = withEtcdThatAnswersLate(6);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual([...Array(6).fill("join"), "reset", "join"]);
+  });
+
+  it("undoes what an earlier run left half joined before it does anything else", async () => {
+    const machine = machineIn({ members: [peer, stale], node: true });
+    machine.write("/etc/kubernetes/kubelet.conf", "");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["remove member", "reset", "delete node", "join"]);
+  });
+
+  it("resets nothing while etcd still counts it as a member, since the others might lose their majority", async () => {
+    const machine = machineIn({ failing: { join: 1, "member-list": 1000 } });
+    machine.write("/etc/kubernetes/kubelet.conf", "");
+
+    expect((await bootstrap(machine)).code).not.toBe(0);
+
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("resets nothing after a failed join either, while etcd may count it as a member", async () => {
+    const machine = machineIn();
+    beforeJoining(
+      machine,
+      'mkdir "$root/failing"; echo 1000 >"$root/failing/member-list"; echo 1 >"$root/failing/join"',
+    );
+
+    expect((await bootstrap(machine)).code).not.toBe(0);
+
+    expect(deeds(machine)).toEqual(["join"]);
+  });
+
+  it("does not found where it has begun to join, even as the initial control plane", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent" });
+    machine.write("/etc/kubernetes/kubelet.conf", "");
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.code).toBe(1);
+    expect(deeds(machine)).toEqual([]);
+    expect(outcome.stderr).toContain("this machine has begun to join one");
+  });
+
+  it("begins anew where initialization broke off, and still initializes once", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent", failing: { init: 1 } });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["init", "reset", "init"]);
+  });
+
+  it("joins a cluster that is there by now, where its own initialization broke off in an earlier run", async () => {
+    const machine = machineIn(asInitial);
+    machine.write("/var/lib/zoned/initialization", "");
+    machine.write("/etc/kubernetes/manifests/etcd.yaml", "");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["reset", "join"]);
+  });
+
+  it("initializes no second cluster after a initialization that ended well", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent" });
+    await bootstrap(machine);
+    ship(machine, controlPlane);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["init"]);
+  });
+
+  it("initializes without waiting for Ready, since the pod network comes after it", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent", ready: "False KubeletNotReady" });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+  });
+
+  it("waits for Ready as the initial control plane too, once there is a pod network", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent", ready: "False KubeletNotReady" });
+    machine.write("/etc/cni/net.d/10-canal.conflist", "");
+
+    expect(lastLine(await bootstrap(machine, { LIMIT: "2" }))).toBe(
+      'step "node" failed with exit code 124',
+    );
+  });
+});
+
+describe("the other control planes", () => {
+  const third: Member = {
+    ID: "3",
+    name: "zoned-test-cp-3",
+    peerURLs: ["https://172.16.3.4:2380"],
+    clientURLs: ["https://172.16.3.4:2379"],
+  };
+  const own: Member = { ...stale, ID: "2", clientURLs: ["https://172.16.2.5:2379"] };
+
+  /** A machine about to join a cluster in which something is not well. */
+  const joining = (files: Readonly<Record<string, unknown>>, world: Partial<World> = {}) => {
+    const machine = machineIn({ members: [peer, third], ...world });
+    for (const [name, content] of Object.entries(files)) {
+      machine.write(`/${name}`, typeof content === "string" ? content : JSON.stringify(content));
+    }
+    // The limit of a step is over as soon as it waits.
+    machine.program("sleep", "kill $PPID");
+    machine.program("timeout", 'shift 2; "$@"; code=$?; exit $((code == 143 ? 124 : code))');
+    return machine;
+  };
+  const asked = (machine: FakeMachine) =>
+    [...machine.callsOf("curl"), ...machine.callsOf("kubectl")].filter((call) =>
+      /maintenance\/alarm|nodes,pods/.test(call),
+    );
+
+  it.each([
+    {
+      what: "a learner",
+      world: { members: [peer, { ...third, isLearner: true }] },
+      says: "etcd member zoned-test-cp-3 is still a learner",
+    },
+    {
+      what: "a member that has not begun",
+      world: { members: [peer, { ...third, name: "" }] },
+      says: "etcd member at https://172.16.3.4:2380 has not begun",
+    },
+    {
+      what: "a member that is not healthy",
+      files: { health: '{"health":"false","reason":"RAFT NO LEADER"}' },
+      says: "etcd member zoned-test-cp-1 is not healthy: .*RAFT NO LEADER",
+    },
+    {
+      what: "an alarm",
+      files: { alarms: { alarms: [{ memberID: "3", alarm: "NOSPACE" }] } },
+      says: "etcd member zoned-test-cp-3: alarm NOSPACE",
+    },
+    {
+      what: "a node that is not Ready",
+      files: { objects: { items: clusterWith({ [peer.name]: listedNode(peer.name, "False") }) } },
+      says: "node zoned-test-cp-1: Ready is False KubeletNotReady the runtime is down",
+    },
+    {
+      what: "a static pod that is not ready",
+      files: {
+        objects: {
+          items: clusterWith({
+            "kube-scheduler-zoned-test-cp-1": listedPod("kube-scheduler-zoned-test-cp-1", "False"),
+          }),
+        },
+      },
+      says: "static pod kube-scheduler-zoned-test-cp-1 is not Ready",
+    },
+    {
+      what: "a static pod that is missing",
+      files: { objects: { items: clusterWith({ "etcd-zoned-test-cp-1": undefined }) } },
+      says: "static pod etcd-zoned-test-cp-1 is not Ready",
+    },
+    {
+      what: "an API that does not answer",
+      files: {},
+      kubectl: 'nodes,pods"*) echo "connection refused" >&2; exit 1',
+      says: "the API: connection refused",
+    },
+  ])("hold up the end of a join with $what", async ({ files = {}, world, kubectl, says }) => {
+    const machine = joining(files, world);
+    if (kubectl) {
+      const well = 'nodes,pods"*) cat "$root/objects"';
+      machine.program("kubectl", programs.kubectl.replace(well, kubectl));
+    }
+
+    const outcome = await bootstrap(machine);
+
+    const [said = "", last] = outcome.stderr.trim().split("\n").slice(-2);
+    expect(last).toBe('step "other control planes" failed with exit code 124');
+    expect(said).toMatch(
+      new RegExp(`no other machine was touched; .* run \`pulumi up\` again.*: .*${says}`),
+    );
+    expect(deeds(machine)).toEqual(["join"]);
+  });
+
+  it("are asked by etcd's own certificate of this machine's member, and past every proxy", async () => {
+    const machine = joining({});
+
+    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+    const calls = machine
+      .callsOf("curl")
+      .filter((call) => /127\.0\.0\.1:2379|2379\/health/.test(call));
+    expect(calls.map((call) => /https:\S+/.exec(call)![0])).toEqual([
+      "https://127.0.0.1:2379/v3/cluster/member/list",
+      "https://127.0.0.1:2379/v3/maintenance/alarm",
+      "https://172.16.1.4:2379/health",
+      "https://172.16.3.4:2379/health",
+    ]);
+    for (const call of calls) {
+      expect(call).toContain("--cacert /etc/kubernetes/pki/etcd/ca.crt");
+      expect(call).toContain("--cert /etc/kubernetes/pki/etcd/healthcheck-client.crt");
+      expect(call).toContain("--noproxy *");
+    }
+  });
+
+  it("are waited for until they are well", async () => {
+    const machine = joining({ health: "down" });
+    machine.program("sleep", `echo '{"health":"true"}' >"$root/health"`);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+  });
+
+  it("are asked again by the next run, when the one that joined did not see them well", async () => {
+    const machine = joining({ health: "down" });
+    await bootstrap(machine);
+    ship(machine, controlPlane);
+
+    const again = await bootstrap(machine);
+    machine.write("/health", '{"health":"true"}');
+    const well = await bootstrap(machine);
+
+    expect(lastLine(again)).toBe('step "other control planes" failed with exit code 124');
+    expect(well.code).toBe(0);
+  });
+
+  it("are asked after a reboot, and not when nothing was touched", async () => {
+    const machine = joining({});
+    await bootstrap(machine);
+    machine.write("/health", "down");
+    const run = async () => {
+      machine.forgetCalls();
+      ship(machine, controlPlane);
+      return await bootstrap(machine);
+    };
+
+    const untouched = await run();
+    const askedUntouched = asked(machine);
+    machine.write("/proc/sys/kernel/random/boot_id", "b0071d00-0000-4000-8000-000000000002\n");
+    const rebooted = await run();
+    const still = await run();
+    machine.write("/health", '{"health":"true"}');
+    const well = await run();
+    await run();
+
+    expect({ code: untouched.code, askedUntouched }).toEqual({ code: 0, askedUntouched: [] });
+    expect([rebooted, still].map(lastLine)).toEqual(
+      Array(2).fill('step "other control planes" failed with exit code 124'),
+    );
+    expect(well.code).toBe(0);
+    expect(asked(machine)).toEqual([]);
+  });
+
+  it("are none for the machine that initializes", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent" });
+    machine.write("/health", "down");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(asked(machine)).toEqual([]);
+  });
+
+  it("need not be Ready where nobody knows when that can be", async () => {
+    const machine = joining({
+      objects: { items: clusterWith({ [peer.name]: listedNode(peer.name, "False") }) },
+    });
+    ship(machine, { ...controlPlane, awaitsReady: false });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+  });
+
+  it.each([
+    { of: "five, whose machine is gone", members: 5, node: false, code: 0 },
+    { of: "five, whose machine is there", members: 5, node: true, code: 124 },
+    { of: "three, whose machine is gone", members: 3, node: false, code: 124 },
+  ])("may lack one member of $of: exit code $code", async ({ members, node, code }) => {
+    const others = [4, 5].map((index) => ({
+      ...third,
+      ID: `${index}`,
+      name: `zoned-test-cp-${index}`,
+      clientURLs: [`https://172.16.${index}.4:2379`],
+    }));
+    const machine = joining(
+      {
+        objects: {
+          items: node
+            ? [...allWell, listedNode("zoned-test-cp-3"), ...staticPods("zoned-test-cp-3")]
+            : allWell,
+        },
+      },
+      { members: [peer, third, ...others].slice(0, members - 1) },
+    );
+    const more = `jq '.members += [${JSON.stringify(own)}]' "$root/members"`;
+    beforeJoining(machine, `all=$(${more}); echo "$all" >"$root/members"`);
+    machine.program(
+      "curl",
+      programs.curl.replace("*2379/health*)", "*172.16.3.4:2379/health*) exit 7 ;;\n$&"),
+    );
+
+    expect((await bootstrap(machine)).code).toBe(code);
+  });
+});
+
+describe("a worker", () => {
+  const workerIn = (world: Partial<World> = {}) => machineIn(world, worker);
+
+  it("joins, and asks neither for its identity nor for etcd", async () => {
+    const machine = workerIn();
+
+    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+    expect(deeds(machine)).toEqual(["join"]);
+    expect(machine.callsOf("curl").join()).not.toMatch(/169\.254|:2379/);
+  });
+
+  it("removes the node that a join has left which failed", async () => {
+    const machine = workerIn({ failing: { join: 1 } });
+    beforeJoining(machine, 'touch "$root/node"');
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["join", "reset", "delete node", "join"]);
+  });
+
+  it("removes its predecessor's node first, with its own token", async () => {
+    const machine = workerIn({ node: true });
+    await bootstrap(machine);
+
+    expect(deeds(machine)).toEqual(["delete node", "join"]);
+    expect(machine.callsOf("kubectl").find((call) => call.includes("delete"))).toBe(
+      "--kubeconfig /etc/zoned/discovery.conf --request-timeout 30s delete node zoned-test-workers-1 --ignore-not-found --wait=false",
+    );
+  });
+
+  it("resets itself after a join that failed, and tries again", async () => {
+    const machine = workerIn({ failing: { join: 2 } });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["join", "reset", "join", "reset", "join"]);
+  });
+
+  it("says what the API said when it cannot be reached", async () => {
+    const outcome = await bootstrap(workerIn({ api: "silent" }), { LIMIT: "2" });
+
+    expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
+      "no route to the API",
+      'step "search for the API" failed with exit code 124',
+    ]);
+  });
+
+  it("leaves the API's name to the balancer", async () => {
+    const machine = workerIn();
+    await bootstrap(machine);
+
+    expect(machine.read("/etc/hosts")).not.toContain("# zoned");
+  });
+
+  it("does not wait for Ready where nobody knows when that can be", async () => {
+    const machine = machineIn(
+      { ready: "False KubeletNotReady" },
+      { ...worker, awaitsReady: false },
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+  });
+});
+
+/** Every file below a folder with what is in it. */
+const contents = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => `${path} ${createHash("sha256").update(readFileSync(path)).digest("hex")}`)
+    .sort();
+
+describe.each([
+  { role: "control plane", payload: controlPlane },
+  { role: "worker", payload: worker },
+])("a $role that is a member", ({ payload }) => {
+  const member = async (world: Partial<World> = {}) => {
+    const machine = machineIn({}, payload);
+    await bootstrap(machine);
+    machine.write("/api", world.api ?? calm.api);
+    machine.write("/ready", world.ready ?? calm.ready);
+    machine.forgetCalls();
+    ship(machine, payload);
+    return machine;
+  };
+
+  it("changes nothing", async () => {
+    const machine = await member();
+    const before = ["etc", "var/lib"].flatMap((folder) => contents(join(machine.root, folder)));
+
+    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+    expect(deeds(machine)).toEqual([]);
+    expect(machine.callsOf("kubeadm")).toEqual([]);
+    expect(["etc", "var/lib"].flatMap((folder) => contents(join(machine.root, folder)))).toEqual(
+      before,
+    );
+  });
+
+  it("is not reset when it is not well, and the step says what it waited for", async () => {
+    const machine = await member({ ready: "False KubeletNotReady the runtime is down" });
+
+    const outcome = await bootstrap(machine, { LIMIT: "2" });
+
+    expect(deeds(machine)).toEqual([]);
+    expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
+      `node ${payload.machine}: Ready is False KubeletNotReady the runtime is down`,
+      'step "node" failed with exit code 124',
+    ]);
+  });
+
+  it("is looked at until it is Ready", async () => {
+    const machine = await member({ ready: "False KubeletNotReady" });
+    machine.program("sleep", 'echo "True KubeletReady" >"$root/ready"');
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    const looks = machine.callsOf("curl").filter((call) => call.includes("/api/v1/nodes/"));
+    expect(looks).toHaveLength(2);
+  });
+
+  it("asks nobody whether it is Ready while it has no pod network, without which it cannot be", async () => {
+    const machine = await member();
+    machine.removeFile("/etc/cni/net.d/10-it.conflist");
+
+    const outcome = await bootstrap(machine, { LIMIT: "2" });
+
+    expect(outcome.stderr).toContain(`node ${payload.machine}: no pod network yet`);
+    expect(machine.callsOf("curl").filter((call) => call.includes("/nodes/"))).toEqual([]);
+  });
+
+  it("is well only if its kubelet has reported since, whatever the node's condition still says", async () => {
+    const machine = await member();
+    machine.write("/lease", "2020-01-01T00:00:00.000000Z");
+
+    const outcome = await bootstrap(machine, { LIMIT: "2" });
+
+    expect(outcome.stderr).toContain("the kubelet last reported at 2020-01-01T00:00:00.000000Z");
+  });
+});
+
+describe("a failure", () => {
+  it("ends with the log's end, the step and its exit code, in the 4 KB that Azure shows", async () => {
+    const machine = machineIn({ failing: { join: 100 } }, worker);
+    beforeJoining(machine, "seq 100000");
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.code).toBe(7);
+    expect(lastLine(outcome)).toBe('step "kubeadm join" failed with exit code 7');
+    expect(Buffer.byteLength(outcome.stderr)).toBeLessThan(4096);
+    expect(outcome.stdout).toContain("exit code 7, next try");
+    expect(outcome.stderr).toContain("\n100000\njoin went wrong\n");
+    expect(
+      outcome.stdout.split("\n").filter((line) => !/^(\S+Z bootstrap: .*)?$/.test(line)),
+    ).toEqual([]);
+  });
+
+  it("is told, with its step, also where the step has filled the disk", async () => {
+    const machine = machineIn();
+    machine.mount("/var", 256);
+    machine.write("/var/lib/zoned/first-boot.done", "");
+    machine.program("modprobe", 'yes >>"$root/var/log/zoned.log"');
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr).toContain("--- end of /var/log/zoned.log");
+    expect(outcome.stderr).toMatch(/^no space left on device: .+ 256K +256K .+zoned:osDiskSizeGb/m);
+    expect(lastLine(outcome)).toBe('step "kernel modules" failed with exit code 1');
+  });
+
+  it("names the module that kube-proxy's mode needs and the kernel has not", async () => {
+    const machine = machineIn();
+    machine.program("modprobe", "[[ $1 != ip_vs_wlc ]]");
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr).toContain("has no module ip_vs_wlc");
+    expect(outcome.stderr).toContain("zoned:proxyScheduler");
+    expect(lastLine(outcome)).toBe('step "kernel modules" failed with exit code 1');
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("looks for the modules of another mode on a machine that is a member, and keeps them for every boot", async () => {
+    const machine = machineIn({ api: "answers" });
+    expect((await bootstrap(machine)).code).toBe(0);
+    machine.program("modprobe", "[[ $1 != ip_vs_sh ]]");
+
+    ship(machine, { ...controlPlane, modules: ["ip_vs", "ip_vs_sh"] });
+    const missing = await bootstrap(machine);
+    expect(missing.stderr).toContain("has no module ip_vs_sh");
+    expect(machine.read("/etc/modules-load.d/zoned-proxy.conf")).toBe("ip_vs\nip_vs_wlc\n");
+
+    ship(machine, { ...controlPlane, modules: ["nf_tables"] });
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/etc/modules-load.d/zoned-proxy.conf")).toBe("nf_tables\n");
+    expect(deeds(machine)).toEqual(["join"]);
+  });
+
+  it("gives all steps together 85 of the 90 minutes that Azure gives the script", async () => {
+    const machine = machineIn({}, worker);
+    machine.program("modprobe", 'echo "$ZONED_DEADLINE" >"$root/deadline"');
+    const before = Math.floor(Date.now() / 1000);
+
+    await bootstrap(machine);
+
+    const minutes = (Number(machine.read("/deadline")) - before) / 60;
+    expect(minutes).toBeGreaterThanOrEqual(85);
+    expect(minutes).toBeLessThan(88);
+  });
+
+  it("comes before Azure's own time limit, which would say nothing", async () => {
+    const machine = machineIn({ api: "silent" }, worker);
+
+    const outcome = await bootstrap(machine, {
+      LIMIT: "",
+      ZONED_DEADLINE: `${Math.floor(Date.now() / 1000) + 4}`,
+    });
+
+    expect(lastLine(outcome)).toBe('step "search for the API" failed with exit code 124');
+  });
+});
+
+describe("the first boot", () => {
+  const done = "/var/lib/zoned/first-boot.done";
+  const failed = "/var/lib/zoned/first-boot.failed";
+  const unbooted = () => {
+    const machine = machineIn({}, worker);
+    machine.removeFile(done);
+    machine.write(
+      "/opt/zoned/first-boot.sh",
+      `#!/bin/bash\ntouch "$ZONED_ROOT/ran"\nrm -f "$ZONED_ROOT${failed}"\ntouch "$ZONED_ROOT${done}"\n`,
+      0o700,
+    );
+    return machine;
+  };
+
+  it("is waited for", async () => {
+    const machine = unbooted();
+    machine.program(
+      "cloud-init",
+      `echo x >>"$root/asked"; [[ $(wc -l <"$root/asked") -lt 4 ]] || touch "$root${done}"; echo "status: running"`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.has("/ran")).toBe(false);
+  });
+
+  it("stops the step when it fails, and its failing step is named", async () => {
+    const machine = unbooted();
+    machine.program(
+      "cloud-init",
+      `echo "images, exit code 100" >"$root${failed}"; echo "status: running"`,
+    );
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
+      "first boot failed: images, exit code 100",
+      'step "first boot" failed with exit code 1',
+    ]);
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("runs again when it had failed before, so that a mended cause needs no new machine", async () => {
+    const machine = unbooted();
+    machine.write(failed, "images, exit code 100\n");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.has("/ran")).toBe(true);
+  });
+
+  it("runs again when a reboot broke it off", async () => {
+    const machine = unbooted();
+    machine.program("cloud-init", 'echo "status: done"');
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.has("/ran")).toBe(true);
+  });
+});
+
+describe("secrets", () => {
+  it.each([controlPlane, worker])("stand on no command line ($role)", async (payload) => {
+    const machine = machineIn({ failing: { join: 1 }, node: true }, payload);
+    await bootstrap(machine);
+
+    const words = machine.calls.flat().join("\n");
+
+    expect(words).toContain("kubeadm");
+    expect(words).not.toMatch(/secret of the CA|abcdef\.|PRIVATE KEY|"files"/);
+  });
+
+  it("that kubeadm prints of its own accord stand in no log", async () => {
+    const machine = machineIn({ ...asInitial, api: "silent" });
+    const prints =
+      '[[ $* == *--skip-token-print* ]] || echo "kubeadm join --token abcdef.of-its-own";';
+    machine.program("kubeadm", programs.kubeadm.replace("    init*)", `    init*) ${prints}`));
+
+    const { code, stdout, stderr } = await bootstrap(machine);
+
+    expect(code).toBe(0);
+    expect(stdout + stderr + machine.read("/var/log/zoned.log")).not.toContain("abcdef.of-its-own");
+  });
+
+  it("are written for root alone", async () => {
+    const machine = machineIn();
+    beforeJoining(
+      machine,
+      'stat -c "%a %n" "$root"/etc/zoned/* "$root"/etc/kubernetes/pki/*.key >"$root/modes"',
+    );
+    await bootstrap(machine);
+
+    const modes = machine.read("/modes").trim().split("\n");
+
+    expect(modes.length).toBeGreaterThan(4);
+    expect(modes.filter((line) => !line.startsWith("600 "))).toEqual([]);
+    expect(statSync(join(machine.root, "var/log/zoned.log")).mode & 0o777).toBe(0o600);
+  });
+
+  it("that only the join needed are gone after it, also from the script", async () => {
+    const machine = machineIn();
+    await bootstrap(machine);
+
+    expect(machine.has("/etc/zoned/discovery.conf")).toBe(false);
+    expect(machine.has("/etc/zoned/kubeadm-init.yaml")).toBe(false);
+    expect(machine.read("/etc/kubernetes/pki/ca.key")).toBe(caKey);
+    expect(machine.read(script)).toBe(
+      readFileSync(join(checkout, "cloud-init", "bootstrap.sh"), "utf8"),
+    );
+    expect((await bootstrap(machine)).stderr).toContain("run `pulumi up` for more");
+  });
+});
+
+describe("an upgrade", () => {
+  const next = { kubernetesVersion: "9.9.10", configuration: "later" };
+
+  /** A member whose node has these pods, with what the script does to machine and cluster in turn. */
+  function memberIn(payload: Payload, pods: readonly object[] = []) {
+    const machine = machineIn({}, payload);
+    machine.write("/var/lib/zoned/joined", "joined\n");
+    machine.write("/var/lib/zoned/configuration", "now\n");
+    machine.write("/var/lib/zoned/boot", "boot 1\n");
+    machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
+    machine.write("/etc/cni/net.d/it.conf", "");
+    machine.write("/pods", JSON.stringify({ items: pods }));
+    machine.write("/versions", "9.9.9");
+    machine.write(
+      "/opt/zoned/first-boot.sh",
+      `#!/bin/bash\necho "first-boot $1" >>"${machine.root}/order"; [[ $1 == install_kubeadm ]] && echo 9.9.10 >"${machine.root}/versions"; exit 0`,
+      0o700,
+    );
+    machine.program("kubelet", 'echo "Kubernetes v9.9.9"');
+    machine.program(
+      "kubeadm",
+      `case $* in version*) echo "v$(cat "$root/versions")" ;; *) echo "kubeadm $1 $2 $3" >>"$root/order" ;; esac`,
+    );
+    machine.program(
+      "kubectl",
+      'case $* in *jsonpath*) cat "$root/annotation" ;; *annotate*) echo "annotate" >>"$root/order" ;; *) cat "$root/objects" ;; esac',
+    );
+    machine.write("/annotation", "");
+    machine.write("/objects", JSON.stringify({ items: allWell }));
+    machine.program(
+      "curl",
+      `case $* in
+        *eviction*) echo "evict" >>"$root/order"; echo '{"items":[]}' >"$root/pods"; printf '{}\\n201' ;;
+        *PATCH*) [[ $* == *'"unschedulable": true'* ]] && echo cordon >>"$root/order" || echo uncordon >>"$root/order" ;;
+        *"/api/v1/pods"*) cat "$root/pods" ;;
+        *"/leases/"*) date --utc +%FT%TZ | jq --raw-input '{spec: {renewTime: .}}' ;;
+        *"/api/v1/nodes/"*) echo '{"metadata":{"annotations":{"zoned/cordoned-for-upgrade":"x"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}' ;;
+        *2379/health*) echo '{"health":"true"}' ;;
+        *maintenance/alarm*) echo '{}' ;;
+        *member/list*) echo '${JSON.stringify({ members: [peer] })}' ;;
+      esac`,
+    );
+    return machine;
+  }
+
+  const order = (machine: FakeMachine) => machine.read("/order").trim().split("\n");
+  const pod = (name: string, owner?: string) => ({
+    metadata: { namespace: "default", name, ...(owner && { ownerReferences: [{ kind: owner }] }) },
+    status: { phase: "Running" },
+  });
+
+  it("drains a worker before it is upgraded, leaves DaemonSets' pods, and uncordons it after", async () => {
+    const machine = memberIn({ ...worker, ...next }, [pod("web"), pod("proxy", "DaemonSet")]);
+    machine.write("/pods", JSON.stringify({ items: [pod("web"), pod("proxy", "DaemonSet")] }));
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine)).toEqual([
+      "first-boot add_package_source",
+      "first-boot install_kubeadm",
+      "first-boot pull_images",
+      "cordon",
+      "evict",
+      "kubeadm upgrade node --config",
+      "first-boot install_kubelet",
+      "kubeadm init phase kubelet-start",
+      "uncordon",
+    ]);
+    expect(machine.read("/var/lib/zoned/configuration")).toBe("later\n");
+  });
+
+  it("gives the cluster its configuration once, by the first control plane", async () => {
+    const clusterConfiguration = "of all";
+    const first = memberIn({ ...controlPlane, ...next, clusterConfiguration });
+    const second = memberIn({ ...controlPlane, ...next, clusterConfiguration });
+    second.write("/annotation", clusterConfiguration);
+
+    expect((await bootstrap(first)).code).toBe(0);
+    expect((await bootstrap(second)).code).toBe(0);
+    const upgrades = (machine: FakeMachine) =>
+      order(machine).filter((line) => /upload-config|upgrade|annotate/.test(line));
+    expect(upgrades(first)).toEqual([
+      "kubeadm init phase upload-config",
+      "kubeadm upgrade apply --yes",
+      "annotate",
+    ]);
+    expect(upgrades(second)).toEqual(["kubeadm upgrade node --config"]);
+  });
+
+  it("does nothing to a member that is what it shall be", async () => {
+    const machine = memberIn({ ...worker, configuration: "now" });
+    machine.write("/order", "");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/order")).toBe("");
+  });
+
+  it("drains nothing where only the configuration differs", async () => {
+    const machine = memberIn({ ...worker, configuration: "later" }, [pod("web")]);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine)).not.toContain("evict");
+    expect(order(machine)).toContain("kubeadm upgrade node --config");
+  });
+
+  it("leaves a node that cannot be drained in time as it was, and says what holds it", async () => {
+    const machine = memberIn({ ...worker, ...next, drainMinutes: 0 }, [pod("web")]);
+    const curl = machine.read("/programs/curl");
+    machine.program(
+      "curl",
+      `case $* in *eviction*) printf '{"message":"Cannot evict pod as it would violate the budget.","details":{"causes":[{"message":"The disruption budget web needs 1 healthy pods and has 1 currently"}]}}\\n429'; exit ;; esac\n${curl.replace(/^#!.*\n/, "")}`,
+    );
+
+    const { code, stderr } = await bootstrap(machine);
+
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("default/web: Cannot evict pod");
+    expect(stderr).toContain("The disruption budget web needs 1 healthy pods");
+    expect(order(machine)).toContain("uncordon");
+    expect(order(machine)).not.toContain("kubeadm upgrade node --config");
+  });
+});

@@ -1,0 +1,399 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import type { Binaries } from "../../../local-azure/machines/simulated/control-plane/control-plane";
+import type { ScriptResult, VirtualMachine } from "../../../local-azure/machines/machines";
+import { Api, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
+import { payloadOf } from "../../../local-azure/machines/simulated/bootstrap/payload";
+import { SimulatedMachine } from "../../../local-azure/machines/simulated/machine";
+import { SimulatedMachines } from "../../../local-azure/machines/simulated/simulated";
+import { FakeMachine } from "../../support/fake-machine";
+import { type Fixture, newFixture, scriptOf, vmOf } from "../../support/simulated/fixture";
+import { cniDaemonSet, tokenOf } from "../../support/simulated/workloads";
+
+/**
+ * cloud-init/bootstrap.sh and what simulated machines do in its place, in the same situations: each
+ * with the same payload, the script among stand-ins and the simulated machine on the real control
+ * plane.
+ */
+const folder = process.env["ZONED_BINARIES"];
+const apiName = "demo.westeurope.cloudapp.azure.com";
+
+/** What surrounds the machine that the script runs on. */
+interface World {
+  readonly api: "answers" | "silent" | "foreign";
+  /** Files that an earlier run, or first boot, has left. */
+  readonly files: Readonly<Record<string, string>>;
+  readonly hasNetwork: boolean;
+  /** Static pods of the other control planes that are not ready. */
+  readonly sick: readonly string[];
+  readonly isOwnEtcdSick: boolean;
+}
+
+const calm: World = {
+  api: "answers",
+  files: {},
+  hasNetwork: true,
+  sick: [],
+  isOwnEtcdSick: false,
+};
+
+const half = { "/etc/kubernetes/kubelet.conf": "" };
+const member = (as: "initialized" | "joined") => ({
+  "/var/lib/zoned/joined": `${as}\n`,
+  "/var/lib/zoned/boot": "boot 1\n",
+  "/var/lib/zoned/configuration": "now\n",
+});
+const cni = { "/etc/cni/net.d/10-it.conflist": "" };
+
+const ready = (status: string) => ({ conditions: [{ type: "Ready", status }] });
+
+/** Nodes and static pods of these control planes. */
+const objectsOf = (names: readonly string[], sick: readonly string[]) =>
+  names.flatMap((name) => [
+    {
+      kind: "Node",
+      metadata: { name, labels: { "node-role.kubernetes.io/control-plane": "" } },
+      status: ready("True"),
+    },
+    ...["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+      .map((component) => `${component}-${name}`)
+      .map((pod) => ({
+        kind: "Pod",
+        metadata: { name: pod },
+        status: ready(sick.includes(pod) ? "False" : "True"),
+      })),
+  ]);
+
+const peer = {
+  ...{ ID: "1", name: "demo-cp-1", peerURLs: ["https://172.16.1.4:2380"] },
+  clientURLs: ["https://172.16.1.4:2379"],
+};
+
+/** Of a cluster in which nobody is cordoned and no pod is on this node. */
+const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
+  "cloud-init": "echo 'status: done'",
+  modprobe: "",
+  curl: `case $* in
+    *169.254.169.254*) echo -n ${vmId} ;;
+    *--resolve*) ;;
+    *2381/health*) ${isOwnEtcdSick ? "echo 'no answer' >&2; exit 7" : ""} ;;
+    *2379/health*) echo '{"health":"true"}' ;;
+    *maintenance/alarm*) echo '{}' ;;
+    *member/list*) echo '${JSON.stringify({ members: [peer] })}' ;;
+    *"/api/v1/pods"*) echo '{"items":[]}' ;;
+    *"/api/v1/nodes/"*) echo '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}' ;;
+    *"/leases/"*) date --utc +%FT%TZ | jq --raw-input '{spec: {renewTime: .}}' ;;
+    *readyz*) case $(cat "$root/api") in answers) ;; foreign) exit 60 ;; *) exit 28 ;; esac ;;
+  esac`,
+  kubectl: `case $* in
+    *"--output name"*) [[ $(cat "$root/api") == answers ]] || { echo "no route" >&2; exit 1; } ;;
+    *"get nodes,pods"*) cat "$root/objects" ;;
+    *"get pods"*) echo '{"items":[{"metadata":{"annotations":
+      {"kubeadm.kubernetes.io/etcd.advertise-client-urls":"https://172.16.1.4:2379"}}}]}' ;;
+  esac`,
+  kubelet: "echo Kubernetes v1.36.3",
+  kubeadm: `case $* in
+    version*) echo v1.36.3 ;;
+    "upgrade"*) ;;
+    "kubeconfig user"*) echo minted ;;
+    "init phase"*) ;;
+    join*) ${hasNetwork ? 'mkdir -p "$root/etc/cni/net.d"; touch "$root/etc/cni/net.d/it.conf"' : ":"} ;;
+    reset*) rm -rf "$root/etc/kubernetes" ;;
+  esac`,
+});
+
+async function runScript(vm: VirtualMachine, script: string, change: Partial<World>) {
+  const world = { ...calm, ...change };
+  const machine = new FakeMachine(programs(vm.vmId, world));
+  try {
+    const items = objectsOf(["demo-cp-1", "demo-cp-2"], world.sick);
+    machine.write("/objects", JSON.stringify({ items }));
+    machine.write("/api", world.api);
+    machine.write("/usr/bin/curl", "");
+    machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
+    machine.write("/opt/zoned/first-boot.sh", "#!/bin/bash\n(($# > 0))\n", 0o700);
+    const files = { "/var/lib/zoned/first-boot.done": "", ...world.files };
+    for (const [path, text] of Object.entries(files)) machine.write(path, text);
+    if ("/var/lib/zoned/first-boot.failed" in files)
+      machine.removeFile("/var/lib/zoned/first-boot.done");
+    machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(payloadOf(script))}\n`);
+    const { code, stdout, stderr } = await machine.run("/script.sh", [], { LIMIT: "4" });
+    return { exitCode: code, stdout, stderr };
+  } finally {
+    machine.remove();
+  }
+}
+
+/** The steps by their names, and where one was refused, the message and that step. */
+function courseOf({ exitCode, stdout, stderr }: ScriptResult) {
+  const steps = [...stdout.matchAll(/ bootstrap: (.+?): (?:done after|failed with)/g)];
+  return {
+    steps: steps.map(([, step]) => step),
+    refusal: exitCode === 0 ? "" : stderr.trim().split("\n").slice(-2).join("\n"),
+  };
+}
+
+/** The same script of another configuration, as the next `up` sends it. */
+const configured = (script: string, change: object = {}): string => {
+  const [program, payload = ""] = script.split("\n#--- payload ---\n");
+  const changed = { ...JSON.parse(payload), configuration: "later", ...change };
+  return `${program}\n#--- payload ---\n${JSON.stringify(changed)}\n`;
+};
+
+/** In the order in which they come about: the simulated machines share a cluster. */
+interface Situation {
+  readonly situation: string;
+  readonly prepare?: () => Promise<unknown>;
+  readonly vm: VirtualMachine;
+  readonly script?: () => string;
+  readonly world?: Partial<World>;
+  readonly steps: readonly string[];
+  /** Of the message, what the script itself says, and not a client of its own. */
+  readonly refusal?: RegExp;
+}
+
+const before = ["payload", "first boot", "kernel modules", "packages", "search for the API"];
+const again = ["payload", "first boot", "kernel modules"];
+
+(folder ? describe : describe.skip)(
+  "a simulated machine takes bootstrap.sh's steps to its end",
+  () => {
+    const stateDir = mkdtempSync(join(tmpdir(), "zoned-twin-"));
+    const names = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+    const binaries = Object.fromEntries(
+      [...names, "kubeadm", "kwok"].map((name) => [name, join(folder!, name)]),
+    ) as Binaries;
+    const limits = { api: 4_000, ready: 30_000, peers: 4_000 };
+    const machines = new SimulatedMachines({ stateDir, binaries, limits, log: () => undefined });
+    const cp = [1, 2, 3, 4].map((index) =>
+      vmOf(`demo-cp-${index}`, "1", `172.16.1.${index + 3}`),
+    ) as [VirtualMachine, VirtualMachine, VirtualMachine, VirtualMachine];
+    const halfInitial = vmOf("demo-cp-1", "1", "172.16.1.4");
+    const [worker, halfWorker] = [1, 2].map((index) =>
+      vmOf(`demo-workers-${index}`, "2", `172.16.2.${index + 3}`),
+    ) as [VirtualMachine, VirtualMachine];
+    const unbooted = { ...vmOf("demo-cp-5", "1", "172.16.1.8"), customData: "" };
+    const initialControlPlane = cp[0].vmId;
+    let fixture: Fixture;
+    let strangers: Fixture;
+
+    const script = (vm: VirtualMachine, initial = initialControlPlane, of = fixture): string =>
+      scriptOf(
+        of,
+        vm,
+        vm.name.includes("workers")
+          ? { token: tokenOf(vm.name).token }
+          : { initialControlPlane: initial },
+      );
+    const create = (...vms: VirtualMachine[]) => Promise.all(vms.map((vm) => machines.create(vm)));
+    const apply = async (objects: readonly (readonly [string, object])[]) => {
+      const file = join(stateDir, "clusters", apiName, "root/etc/kubernetes/admin.conf");
+      const { ca, user } = kubeconfigOf(readFileSync(file, "utf8"));
+      const api = new Api({ ...machines.apiAddress(apiName)!, serverName: apiName, ca }, user);
+      for (const [path, object] of objects) await api.post(path, object);
+    };
+    beforeAll(async () => {
+      [fixture, strangers] = [await newFixture(apiName), await newFixture(apiName)];
+      for (const vm of [halfInitial, halfWorker]) {
+        SimulatedMachine.create(join(stateDir, "machines"), vm).beginJoin();
+      }
+      await machines.resume([halfInitial, halfWorker]);
+    });
+
+    afterAll(async () => {
+      await machines.stop();
+      rmSync(stateDir, { recursive: true, force: true });
+    });
+
+    it.each<Situation>([
+      {
+        situation: "another control plane, the initial one lost",
+        prepare: () => create(cp[1]),
+        vm: cp[1],
+        world: { api: "silent" },
+        steps: before,
+        refusal: /^no API answers at .+ may initialize .+ takes their place\n.+ 124$/,
+      },
+      {
+        situation: "the initial control plane, half joined, no API",
+        vm: halfInitial,
+        script: () => script(halfInitial, halfInitial.vmId),
+        world: { api: "silent", files: half },
+        steps: before,
+        refusal: /^no API answers at .+ begun to join one: .+\n.+ 1$/,
+      },
+      {
+        situation: "a worker, no API",
+        prepare: () => create(worker),
+        vm: worker,
+        world: { api: "silent" },
+        steps: before,
+        refusal: /step "search for the API" failed with exit code 124$/,
+      },
+      {
+        situation: "a machine whose first boot failed",
+        prepare: () => create(unbooted),
+        vm: unbooted,
+        script: () => script(unbooted, unbooted.vmId),
+        world: { api: "silent", files: { "/var/lib/zoned/first-boot.failed": "packages" } },
+        steps: before.slice(0, 2),
+        refusal: /^first boot failed: |\n.+ 1$/,
+      },
+      {
+        situation: "the initial control plane, fresh",
+        prepare: () => create(cp[0]),
+        vm: cp[0],
+        world: { api: "silent", hasNetwork: false },
+        steps: [...before, "kubeadm init", "control plane", "secrets"],
+      },
+      {
+        situation: "the initial control plane, a member, before there is a pod network",
+        vm: cp[0],
+        world: { files: member("initialized") },
+        steps: [...again, "control plane", "secrets"],
+      },
+      {
+        situation: "another control plane, with another cluster's CA",
+        vm: cp[1],
+        script: () => script(cp[1], initialControlPlane, strangers),
+        world: { api: "foreign" },
+        steps: before,
+        refusal: /^at .+ somebody else's cluster answers, .+\n.+ 1$/,
+      },
+      {
+        situation: "a worker, fresh, before there is a pod network",
+        prepare: async () => {
+          await apply(tokenOf(worker.name).objects);
+          limits.ready = 2_000;
+        },
+        vm: worker,
+        world: { hasNetwork: false },
+        steps: [...before, "kubeadm join", "node"],
+        refusal: /^node demo-workers-1: no pod network yet, .+\n.+ 124$/,
+      },
+      {
+        situation: "a worker, a member",
+        prepare: async () => {
+          limits.ready = 60_000;
+          await apply(cniDaemonSet);
+        },
+        vm: worker,
+        world: { files: { ...member("joined"), ...cni } },
+        steps: [...again, "node", "secrets"],
+      },
+      {
+        situation: "a worker, half joined",
+        prepare: () => apply(tokenOf(halfWorker.name).objects),
+        vm: halfWorker,
+        world: { files: half },
+        steps: [...before, "kubeadm join", "node", "secrets"],
+      },
+      {
+        situation: "the initial control plane, a member with a pod network",
+        vm: cp[0],
+        world: { files: { ...member("initialized"), ...cni } },
+        steps: [...again, "control plane", "node", "secrets"],
+      },
+      {
+        situation: "another control plane, fresh",
+        vm: cp[1],
+        steps: [
+          ...before,
+          "kubeadm join",
+          "control plane",
+          "node",
+          "other control planes",
+          "secrets",
+        ],
+      },
+      {
+        situation: "another control plane, a member",
+        vm: cp[1],
+        world: { files: { ...member("joined"), ...cni } },
+        steps: [...again, "control plane", "node", "secrets"],
+      },
+      {
+        situation: "a member with another configuration",
+        vm: cp[1],
+        script: () => configured(script(cp[1])),
+        world: { files: { ...member("joined"), ...cni } },
+        steps: [
+          ...again,
+          "other control planes",
+          ...["packages", "kubeadm upgrade", "kubelet", "control plane", "node", "uncordon"],
+          ...["other control planes", "secrets"],
+        ],
+      },
+      {
+        situation: "a worker with another version",
+        vm: worker,
+        script: () => configured(script(worker), { kubernetesVersion: "1.36.4" }),
+        world: { files: { ...member("joined"), ...cni } },
+        steps: [
+          ...again,
+          ...["packages", "drain", "kubeadm upgrade", "kubelet", "node", "uncordon", "secrets"],
+        ],
+      },
+      {
+        situation: "a control plane that may initialize, where an API answers",
+        prepare: () => create(cp[2]),
+        vm: cp[2],
+        script: () => script(cp[2], cp[2].vmId),
+        steps: [
+          ...before,
+          "kubeadm join",
+          "control plane",
+          "node",
+          "other control planes",
+          "secrets",
+        ],
+      },
+      {
+        situation: "a control plane, fresh, another one not well",
+        prepare: async () => {
+          await create(cp[3]);
+          await machines.sicken("demo-cp-2", "kube-scheduler");
+        },
+        vm: cp[3],
+        world: { sick: ["kube-scheduler-demo-cp-2"] },
+        steps: [...before, "kubeadm join", "control plane", "node", "other control planes"],
+        refusal:
+          /^another control plane is not well.+ static pod kube-scheduler-demo-cp-2 .+\n.+ 124$/,
+      },
+      {
+        situation: "the same machine, all well again",
+        prepare: () => machines.cure("demo-cp-2"),
+        vm: cp[3],
+        world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/touched": "" } },
+        steps: [...again, "control plane", "node", "other control planes", "secrets"],
+      },
+      {
+        situation: "a control plane that was rebooted",
+        prepare: () => machines.restart(cp[3]),
+        vm: cp[3],
+        world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/boot": "boot 0\n" } },
+        steps: [...again, "control plane", "node", "other control planes", "secrets"],
+      },
+      {
+        situation: "a control plane whose own etcd is not well",
+        prepare: () => machines.sicken("demo-cp-4", "etcd"),
+        vm: cp[3],
+        world: { files: { ...member("joined"), ...cni }, isOwnEtcdSick: true },
+        steps: [...again, "control plane"],
+        refusal: /step "control plane" failed with exit code 124$/,
+      },
+    ])("$situation", async ({ prepare, vm, world = {}, steps, refusal = /^$/, ...given }) => {
+      await prepare?.();
+      const text = given.script?.() ?? script(vm);
+      const courses = [runScript(vm, text, world), machines.runScript(vm, text)];
+      const [real, simulated] = (await Promise.all(courses)).map(courseOf);
+
+      expect(real!.steps).toEqual(steps);
+      expect(simulated!.steps).toEqual(steps);
+      expect(real!.refusal).toMatch(refusal);
+      expect(refusal.exec(simulated!.refusal)?.[0]).toBe(refusal.exec(real!.refusal)?.[0]);
+    });
+  },
+);

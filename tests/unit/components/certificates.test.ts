@@ -1,0 +1,143 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { Certificates, KeyPair } from "../../../components/certificates";
+import { Recorder, valueOf } from "../../support/record";
+
+const privateKey = "tls:index/privateKey:PrivateKey";
+const selfSigned = "tls:index/selfSignedCert:SelfSignedCert";
+const request = "tls:index/certRequest:CertRequest";
+const locallySigned = "tls:index/locallySignedCert:LocallySignedCert";
+
+const build = async () => {
+  const recorder = await Recorder.start({
+    filledIn: {
+      // As the provider does: private keys come marked.
+      [privateKey]: ({ name }) => ({
+        privateKeyPem: pulumi.secret(`private ${name}`),
+        publicKeyPem: `public ${name}`,
+      }),
+      [selfSigned]: ({ name }) => ({ certPem: `cert ${name}` }),
+      [request]: ({ name }) => ({ certRequestPem: `request ${name}` }),
+      [locallySigned]: ({ name }) => ({ certPem: `cert ${name}` }),
+    },
+  });
+  const certificates = new Certificates("pki", { transformations: [recorder.watch] });
+  return { recorder, certificates };
+};
+
+/** A value as it is registered when it is marked secret. */
+const marked = (value: string) => ({
+  [pulumi.runtime.specialSigKey]: pulumi.runtime.specialSecretSig,
+  value,
+});
+
+/** Lifetimes beyond this would need a plan for renewal that does not exist. */
+const nineYears = 9 * 365 * 24;
+
+it("makes an authority each for the cluster, its aggregated APIs and etcd, under the names that kubeadm gives", async () => {
+  const { recorder } = await build();
+
+  const authorities = await recorder.of(selfSigned);
+
+  expect(authorities.map(({ inputs }) => inputs.subject.commonName).sort()).toEqual([
+    "etcd-ca",
+    "front-proxy-ca",
+    "kubernetes",
+  ]);
+  for (const { inputs } of authorities) {
+    expect(inputs).toMatchObject({ isCaCertificate: true, setSubjectKeyId: true });
+    expect(inputs.allowedUses).toContain("cert_signing");
+  }
+  expect(new Set(authorities.map(({ inputs }) => inputs.privateKeyPem.value)).size).toBe(3);
+});
+
+it("plans no renewal by itself, since a new authority reaches every machine and every kubeconfig", async () => {
+  const { recorder } = await build();
+
+  const lasting = [...(await recorder.of(selfSigned)), ...(await recorder.of(locallySigned))];
+
+  expect(lasting).toHaveLength(4);
+  for (const { inputs } of lasting) {
+    expect(inputs.earlyRenewalHours).toBe(0);
+    expect(inputs.validityPeriodHours).toBeGreaterThan(nineYears);
+  }
+});
+
+it("makes its administrator a member of the group that kubeadm lets administer", async () => {
+  const { recorder } = await build();
+
+  const asked = await recorder.only(request);
+  const signed = await recorder.only(locallySigned);
+
+  expect(asked.inputs).toMatchObject({
+    privateKeyPem: marked("private pki-admin-key"),
+    subject: { organization: "kubeadm:cluster-admins" },
+  });
+  expect(signed.inputs).toMatchObject({
+    certRequestPem: "request pki-admin-request",
+    caCertPem: "cert pki-cluster-ca",
+    caPrivateKeyPem: marked("private pki-cluster-ca-key"),
+  });
+  expect(signed.inputs.allowedUses).toContain("client_auth");
+  expect(signed.inputs.allowedUses).not.toContain("cert_signing");
+});
+
+it("pairs every certificate with its own key", async () => {
+  const { certificates } = await build();
+
+  const pair = async ({ cert, key }: KeyPair) => [await valueOf(cert), await valueOf(key)];
+
+  expect(await pair(certificates.cluster)).toEqual([
+    "cert pki-cluster-ca",
+    "private pki-cluster-ca-key",
+  ]);
+  expect(await pair(certificates.frontProxy)).toEqual([
+    "cert pki-front-proxy-ca",
+    "private pki-front-proxy-ca-key",
+  ]);
+  expect(await pair(certificates.etcd)).toEqual(["cert pki-etcd-ca", "private pki-etcd-ca-key"]);
+  expect(await pair(certificates.admin)).toEqual(["cert pki-admin", "private pki-admin-key"]);
+  expect(await pair(certificates.serviceAccount)).toEqual([
+    "public pki-service-account-key",
+    "private pki-service-account-key",
+  ]);
+});
+
+it("derives the workers' tokens from a key that serves nothing else", async () => {
+  const { recorder, certificates } = await build();
+
+  const secret = await valueOf(certificates.joinSecret);
+  const requests = JSON.stringify((await recorder.all()).map(({ inputs }) => inputs));
+
+  expect(secret).toBe("private pki-join-key");
+  expect(requests).not.toContain(secret);
+});
+
+it("hands out no private key in clear", async () => {
+  const { certificates } = await build();
+  const { cluster, frontProxy, etcd, serviceAccount, admin, joinSecret } = certificates;
+
+  const secrets = [
+    ...[cluster, frontProxy, etcd, serviceAccount, admin].map(({ key }) => key),
+    joinSecret,
+  ];
+
+  expect(await Promise.all(secrets.map((one) => pulumi.isSecret(one)))).toEqual(
+    Array(6).fill(true),
+  );
+});
+
+it("registers no private key in clear", async () => {
+  const { recorder } = await build();
+
+  const inClear: string[] = [];
+  const look = (value: unknown, path: string): void => {
+    if (typeof value === "string" && value.includes("private ")) inClear.push(path);
+    if (typeof value !== "object" || value === null) return;
+    if ((value as Record<string, unknown>)[pulumi.runtime.specialSigKey] !== undefined) return;
+    for (const [key, inner] of Object.entries(value)) look(inner, `${path}.${key}`);
+  };
+  for (const { name, inputs } of await recorder.all()) look(inputs, name);
+
+  expect(inClear).toEqual([]);
+});

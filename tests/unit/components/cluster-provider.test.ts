@@ -1,0 +1,66 @@
+import { ConfigMap } from "@pulumi/kubernetes/core/v1";
+import * as pulumi from "@pulumi/pulumi";
+
+import { clusterProvider } from "../../../components/cluster-provider";
+import { ControlPlane } from "../../../components/control-plane";
+import { Plan } from "../../../components/plan/plan";
+import { dependenciesOf, Recorded, Recorder } from "../../support/record";
+
+/** The provider of a cluster, and an object in that cluster. */
+async function build(id: string, exists: boolean) {
+  const recorder = await Recorder.start();
+  const steps = ["first", "second"].map((name) => new pulumi.ComponentResource("test:Step", name));
+  await pulumi.runtime.runInPulumiStack(async () => {
+    pulumi.runtime.registerStackTransformation(recorder.watch);
+    const plan = { apiServer: { name: "api.example", port: 6443 }, initialization: { id, exists } };
+    const provider = clusterProvider(
+      pulumi.output("{}"),
+      plan as Plan,
+      { steps } as unknown as ControlPlane,
+    );
+    // The last to see what an object is registered with.
+    pulumi.runtime.registerStackTransformation(recorder.watch);
+    new ConfigMap("settings", { metadata: { name: "settings" } }, { provider });
+    new pulumi.ComponentResource("test:Other", "other");
+  });
+  const provider = await recorder.only("pulumi:providers:kubernetes");
+  const object = await recorder.only("kubernetes:core/v1:ConfigMap");
+  return { steps, provider, object };
+}
+
+const awaitedBy = async (provider: Recorded, steps: readonly pulumi.Resource[]) =>
+  (await dependenciesOf(provider)).map((one) => steps.indexOf(one));
+
+it("has every object in the cluster go with the cluster's provider", async () => {
+  const { provider, object } = await build("1-then", false);
+
+  expect(object.opts.deletedWith === provider.resource).toBe(true);
+  expect(provider.opts.deletedWith).toBeUndefined();
+});
+
+it("has another provider, and another cluster to it, for another initialization", async () => {
+  const [first, second] = [await build("1-then", false), await build("2-now", false)];
+
+  expect([first, second].map(({ provider }) => provider.name)).toEqual([
+    "kubernetes",
+    "kubernetes-2",
+  ]);
+  expect(first.provider.inputs).toMatchObject({ clusterIdentifier: "api.example/1-then" });
+  expect(second.provider.inputs).toMatchObject({ clusterIdentifier: "api.example/2-now" });
+});
+
+it("applies to a living cluster once its first control plane is as it shall be", async () => {
+  const [fresh, living] = [await build("1-then", false), await build("1-then", true)];
+
+  expect(await awaitedBy(fresh.provider, fresh.steps)).toEqual([]);
+  expect(await awaitedBy(living.provider, living.steps)).toEqual([0]);
+});
+
+it("takes up again what an interrupted up has made", async () => {
+  const { provider } = await build("1-then", false);
+
+  expect(provider.inputs).toMatchObject({
+    upsertExistingObjects: "true",
+    enablePatchForce: "true",
+  });
+});

@@ -1,0 +1,194 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import {
+  awaitedBy,
+  buildMachines,
+  existing,
+  payloadOf,
+  stepType,
+  vmType,
+  waits,
+} from "../../support/machines";
+
+const names = ["zoned-test-cp-1", "zoned-test-cp-2", "zoned-test-cp-3"];
+const settings = { workerPools: [] };
+
+const isKnown = (output: pulumi.Output<unknown>): Promise<boolean> =>
+  (output as unknown as { isKnown: Promise<boolean> }).isKnown;
+
+type Built = Awaited<ReturnType<typeof buildMachines>>;
+
+let firstUp: Built;
+let living: Built;
+
+beforeAll(async () => {
+  firstUp = await buildMachines({ settings });
+  living = await buildMachines({ settings, initialization: existing, existing: names });
+});
+
+it("makes all VMs side by side on the first up, and lets them join one after another", async () => {
+  const { recorder } = firstUp;
+
+  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
+  expect(await waits(recorder, stepType)).toEqual({
+    "cp-1": [],
+    "cp-2": ["cp-1"],
+    "cp-3": ["cp-2"],
+  });
+});
+
+it("touches no VM of a living cluster before the one before it is a member again", async () => {
+  const { recorder } = living;
+
+  expect(await waits(recorder, vmType)).toEqual({
+    "cp-1": [],
+    "cp-2": ["cp-1"],
+    "cp-3": ["cp-2"],
+  });
+});
+
+it("begins with the machine that is not well, and touches the others only after it", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
+    existing: names,
+    firstControlPlane: names[1],
+  });
+
+  expect(await waits(recorder, vmType)).toEqual({
+    "cp-2": [],
+    "cp-1": ["cp-2"],
+    "cp-3": ["cp-1"],
+  });
+  expect(await waits(recorder, stepType)).toEqual({
+    "cp-2": [],
+    "cp-1": ["cp-2"],
+    "cp-3": ["cp-1"],
+  });
+});
+
+it("makes machines that a living cluster does not have yet side by side", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
+    existing: names.slice(0, 1),
+  });
+
+  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
+});
+
+it("makes machines side by side when it initializes anew, whatever exists", async () => {
+  const { recorder } = await buildMachines({ settings, existing: names });
+
+  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
+});
+
+it("initializes when balancer and network exist, and joins when nodes can become ready", async () => {
+  const { recorder } = firstUp;
+
+  const [first, second] = await recorder.of(stepType);
+
+  // The pod network is applied through the API, so initialization must not wait for it.
+  expect(await awaitedBy(first!)).toEqual(["api", "network"]);
+  expect(await awaitedBy(second!)).toContain("node-add-ons");
+});
+
+it("lets the first machine initialize, and nobody else", async () => {
+  const { recorder } = firstUp;
+
+  for (const name of names) {
+    expect(await payloadOf(recorder, name)).toMatchObject({
+      machine: name,
+      role: "control-plane",
+      initialControlPlane: "id of zoned-test-cp-1-vm",
+    });
+  }
+  const tags = (await recorder.of(stepType)).map(
+    ({ inputs }) => inputs.tags["zoned-initial-control-plane"],
+  );
+  expect(tags).toEqual(Array(3).fill("id of zoned-test-cp-1-vm"));
+});
+
+it.each([
+  { memory: "is there", initialControlPlane: "the-initial-vm", payload: "the-initial-vm" },
+  { memory: "is lost", initialControlPlane: undefined, payload: "nobody" },
+])("lets none initialize a living cluster when the memory of who did $memory", async (scene) => {
+  const { initialControlPlane, payload } = scene;
+  const initialization = { ...existing, initialControlPlane };
+  const { recorder } = await buildMachines({ settings, initialization, existing: names });
+
+  for (const name of names)
+    expect(await payloadOf(recorder, name)).toMatchObject({ initialControlPlane: payload });
+});
+
+it("hands every machine the cluster's keys, readable by root only, and kubeadm's files", async () => {
+  const { recorder } = firstUp;
+
+  const { files } = await payloadOf(recorder, "zoned-test-cp-2");
+  const keys = files.filter(({ path }) => path.startsWith("/etc/kubernetes/pki/"));
+
+  expect(keys.map(({ path, mode, content }) => [path, mode, content])).toEqual([
+    ["/etc/kubernetes/pki/ca.crt", "0644", "cert of ca"],
+    ["/etc/kubernetes/pki/ca.key", "0600", "private key of ca"],
+    ["/etc/kubernetes/pki/front-proxy-ca.crt", "0644", "cert of front-proxy-ca"],
+    ["/etc/kubernetes/pki/front-proxy-ca.key", "0600", "private key of front-proxy-ca"],
+    ["/etc/kubernetes/pki/etcd/ca.crt", "0644", "cert of etcd-ca"],
+    ["/etc/kubernetes/pki/etcd/ca.key", "0600", "private key of etcd-ca"],
+    ["/etc/kubernetes/pki/sa.pub", "0644", "cert of service-account"],
+    ["/etc/kubernetes/pki/sa.key", "0600", "private key of service-account"],
+  ]);
+  expect(files.map(({ path }) => path)).toEqual(
+    expect.arrayContaining(["/etc/zoned/kubeadm-init.yaml", "/etc/zoned/kubeadm-join.yaml"]),
+  );
+});
+
+it("tells each machine where it is and how the API is called", async () => {
+  const { recorder, plan } = firstUp;
+
+  expect(await payloadOf(recorder, "zoned-test-cp-2")).toMatchObject({
+    apiName: plan.apiServer.name,
+    apiPort: 6443,
+    kubernetesVersion: plan.settings.kubernetesVersion,
+    nodeAddress: "172.16.2.5",
+    modules: ["ip_vs", "ip_vs_rr", "nf_conntrack"],
+    awaitsReady: true,
+  });
+});
+
+it("does not wait for Ready nodes where somebody else brings the pod network", async () => {
+  const { recorder } = await buildMachines({ settings: { ...settings, cni: "none" } });
+
+  expect((await payloadOf(recorder, "zoned-test-cp-2")).awaitsReady).toBe(false);
+});
+
+it("puts every machine into its zone, behind the balancer, with the identity", async () => {
+  const { recorder } = firstUp;
+
+  const vms = await recorder.of(vmType);
+  const nics = await recorder.of("azure-native:network:NetworkInterface");
+
+  expect(vms.map(({ inputs }) => inputs.zones)).toEqual([["1"], ["2"], ["3"]]);
+  expect(nics.map(({ inputs }) => inputs.ipConfigurations[0].subnet.id)).toEqual([
+    "subnet of zone 1",
+    "subnet of zone 2",
+    "subnet of zone 3",
+  ]);
+  for (const { inputs } of nics) {
+    expect(inputs.ipConfigurations[0].loadBalancerBackendAddressPools).toEqual([
+      { id: "the-pool" },
+    ]);
+  }
+  for (const { inputs } of vms) {
+    expect(inputs.identity.userAssignedIdentities).toEqual(["the-identity"]);
+  }
+});
+
+it("tells that the API answers only when the initial control plane's step has ended", async () => {
+  const known = ({ controlPlane }: Built) => isKnown(controlPlane.initialized);
+  const previewed = await buildMachines({ settings, preview: true });
+
+  // A step that failed has an id all the same, and a preview knows it.
+  expect(await isKnown(previewed.controlPlane.steps[0]!.id)).toBe(true);
+  expect(await known(previewed)).toBe(false);
+  expect(await known(firstUp)).toBe(true);
+});

@@ -1,0 +1,117 @@
+import { existing, awaitedBy, buildMachines } from "../../../support/machines";
+import { Recorded } from "../../../support/record";
+import { checkout } from "../../../../shared/checkout";
+
+const names = ["cp-1", "cp-2", "cp-3"].map((name) => `zoned-test-${name}`);
+const type = "pulumi-nodejs:dynamic/zoned:Membership";
+const restartType = "pulumi-nodejs:dynamic/zoned:Restart";
+
+/** What the engine's plugin makes of a resource's own text. */
+function providerOf({ inputs }: Pick<Recorded, "inputs">) {
+  const module = { exports: {} as { handler: () => Record<string, (...args: any[]) => any> } };
+  const cwd = process.cwd();
+  process.chdir(checkout);
+  try {
+    new Function("exports", "require", inputs["__provider"])(module.exports, require);
+    return module.exports.handler();
+  } finally {
+    process.chdir(cwd);
+  }
+}
+
+let memberships: readonly Recorded[];
+let restarts: readonly Recorded[];
+let resourceGroup: unknown;
+
+beforeAll(async () => {
+  const built = await buildMachines({ initialization: existing, existing: names });
+  memberships = await built.recorder.of(type);
+  restarts = await built.recorder.of(restartType);
+  resourceGroup = built.resourceGroup;
+});
+
+it("is there for every machine, knows its VM, and ends with the resource group", () => {
+  expect(memberships.map(({ inputs }) => [inputs.machine, inputs.vmId])).toEqual(
+    expect.arrayContaining(names.map((name) => [name, `id of ${name}-vm`])),
+  );
+  expect(memberships).toHaveLength(6);
+  for (const { opts } of [...memberships, ...restarts]) {
+    expect(opts.deletedWith).toBe(resourceGroup);
+  }
+});
+
+it("keeps the administrator's key secret", () => {
+  for (const { inputs } of [...memberships, ...restarts]) {
+    expect(Object.keys(inputs.kubeconfig)).toContain("value");
+    expect(JSON.stringify({ ...inputs, kubeconfig: "" })).not.toMatch(/private/);
+  }
+});
+
+it("ends for control planes one after another, from the highest number", async () => {
+  const waits = await Promise.all(
+    memberships
+      .filter(({ inputs }) => inputs.role === "control-plane")
+      .map(async (one) => [
+        one.inputs.machine,
+        (await awaitedBy(one)).filter((name) => name.endsWith("-membership")),
+      ]),
+  );
+
+  expect(Object.fromEntries(waits)).toEqual({
+    [names[0]!]: [],
+    [names[1]!]: [`${names[0]}-membership`],
+    [names[2]!]: [`${names[1]}-membership`],
+  });
+});
+
+it("begins when the machine has joined", async () => {
+  for (const one of memberships) {
+    expect(await awaitedBy(one)).toContain(`${one.inputs.machine}-bootstrap`);
+  }
+});
+
+describe("what the engine runs", () => {
+  const news = { machine: "one", vmId: "a", kubeconfig: "k", drained: "" };
+
+  it("is replaced with its VM and with nothing else", async () => {
+    const { diff } = providerOf(memberships[0]!);
+
+    expect(await diff!("one", news, news)).toMatchObject({ changes: false, replaces: [] });
+    expect(await diff!("one", news, { ...news, vmId: "b" })).toMatchObject({
+      changes: true,
+      replaces: ["vmId"],
+      deleteBeforeReplace: true,
+    });
+    expect(await diff!("one", news, { ...news, kubeconfig: "l" })).toMatchObject({
+      changes: true,
+      replaces: [],
+    });
+  });
+
+  it("keeps all inputs, since a deletion is given nothing else", async () => {
+    const { create } = providerOf(memberships[0]!);
+
+    expect(await create!(news)).toEqual({ id: "one", outs: news });
+  });
+
+  it("drains for another size alone", async () => {
+    const { diff, update } = providerOf(restarts[0]!);
+    const olds = { machine: "one", kubeconfig: "k", size: "small", drained: "then" };
+    const other = { machine: "one", kubeconfig: "l", size: "small" };
+
+    expect(await diff!("one", olds, { ...olds, size: "large" })).toEqual({ changes: true });
+    expect(await update!("one", olds, other)).toEqual({ outs: { ...other, drained: "then" } });
+  });
+
+  it("does nothing in a cluster that is given up, whether or not there is an API", async () => {
+    const provider = providerOf(memberships[0]!);
+    const settings: Record<string, string> = { reinitialize: "1-then" };
+    await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
+    const props = { ...news, role: "worker", kubeconfig: "{}" };
+
+    await provider["delete"]!("one", { ...props, initialization: "1-then" });
+    await expect(
+      provider["delete"]!("one", { ...props, initialization: "2-later" }),
+    ).rejects.toMatchObject({ stack: "" });
+  });
+});

@@ -1,0 +1,198 @@
+import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
+import { AddressInfo } from "node:net";
+
+import { connect } from "../../../../../components/plan/azure/connection";
+import { askAzure } from "../../../../../components/plan/azure/state";
+import { Recorder } from "../../../../support/record";
+import { sound, subscriptionId } from "../../../../support/sample";
+
+const token = "the-token-that-nobody-sees";
+const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
+const vms = `${group}/providers/Microsoft.Compute/virtualMachines`;
+
+interface Answer {
+  readonly status?: number;
+  /** A function learns the server's address. */
+  readonly body: unknown;
+}
+
+/** Resource Manager's answers by path, each list in turn, the last one for ever. */
+type Answers = Readonly<Record<string, readonly Answer[]>>;
+
+const error = (status: number, code: string) => ({
+  status,
+  body: { error: { code, message: "…" } },
+});
+const list = (...value: unknown[]) => ({ body: { value } });
+
+const sound200: Answers = {
+  [group]: [{ body: { properties: { provisioningState: "Succeeded" } } }],
+  [vms]: [list()],
+};
+
+let server: Server | undefined;
+let requests: {
+  readonly raw: string;
+  readonly url: URL;
+  readonly headers: IncomingMessage["headers"];
+}[];
+
+/** Plays Resource Manager, and asks it. */
+const ask = async (answers: Answers = {}) => {
+  const all = { ...sound200, ...answers };
+  const times = new Map<string, number>();
+  requests = [];
+  server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    const url = new URL(request.url!, "http://localhost");
+    requests.push({ raw: request.url!, url, headers: request.headers });
+    const key = url.searchParams.has("page") ? `${url.pathname}?page` : url.pathname;
+    const turn = times.get(key) ?? 0;
+    times.set(key, turn + 1);
+    const turns = all[key] ?? [{ status: 500, body: `no answer for ${key}` }];
+    const { status = 200, body } = turns[Math.min(turn, turns.length - 1)]!;
+    const text = typeof body === "function" ? body(endpoint()) : body;
+    response.writeHead(status).end(typeof text === "string" ? text : JSON.stringify(text));
+  });
+  await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
+  const endpoint = () => `http://127.0.0.1:${(server!.address() as AddressInfo).port}`;
+  await Recorder.start({
+    calls: {
+      "azure-native:authorization:getClientConfig": () => ({
+        subscriptionId,
+        tenantId: "the-tenant",
+      }),
+      "azure-native:authorization:getClientToken": () => ({ token }),
+    },
+  });
+  const settings = { ...sound, resourceManagerEndpoint: endpoint() };
+  return askAzure(settings, await connect(settings));
+};
+
+const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
+
+beforeEach(() => {
+  // Nobody waits here for what Azure needs a moment for.
+  const wait = globalThis.setTimeout;
+  jest
+    .spyOn(globalThis, "setTimeout")
+    .mockImplementation(((then: () => void) => wait(then, 0)) as typeof setTimeout);
+});
+
+afterEach(async () => {
+  jest.restoreAllMocks();
+  server?.closeAllConnections();
+  await new Promise((resolve) => server?.close(resolve));
+});
+
+const machine = (name: string, tags?: Record<string, string>) => ({
+  name,
+  tags,
+  properties: { hardwareProfile: { vmSize: "Standard_D2s_v5" }, provisioningState: "Succeeded" },
+});
+const bootstrap = (provisioningState: string, tags?: Record<string, string>) => ({
+  body: { tags, properties: { provisioningState } },
+});
+const stepOf = (name: string) => `${vms}/${name}/extensions/bootstrap`;
+const noStep = [error(404, "ResourceNotFound")];
+
+it("asks as Azure Resource Manager wants to be asked", async () => {
+  const { groupState } = await ask();
+
+  const query = (path: string) =>
+    requests.find(({ url }) => url.pathname === path)?.url.searchParams;
+  expect(query(group)?.get("api-version")).toBe("2024-03-01");
+  expect(Object.fromEntries(query(vms)!)).toEqual({ "api-version": "2024-11-01" });
+  for (const { raw, headers } of requests) {
+    expect(headers.authorization).toBe(`Bearer ${token}`);
+    expect(raw).not.toContain("+");
+  }
+  expect(groupState).toBe("Succeeded");
+});
+
+it("asks Compute itself for machines and steps, and reads what the last up wrote on them", async () => {
+  const tags = {
+    "zoned-generation": "abc",
+    "zoned-initialization": "1-then",
+    "zoned-made": "then",
+  };
+  const { machines } = await ask({
+    [vms]: [list(machine("cp-1", tags), machine("cp-2"))],
+    [stepOf("cp-1")]: [
+      bootstrap("Succeeded", {
+        "zoned-run": "then",
+        "zoned-initial-control-plane": "the-initial-vm",
+        "zoned-kubernetes": "1.36.3",
+        "zoned-configuration": "def",
+      }),
+    ],
+    [stepOf("cp-2")]: noStep,
+  });
+
+  expect(Object.fromEntries(machines)).toEqual({
+    "cp-1": {
+      size: "Standard_D2s_v5",
+      generation: "abc",
+      initialization: "1-then",
+      made: "then",
+      bootstrap: {
+        state: "Succeeded",
+        run: "then",
+        initialControlPlane: "the-initial-vm",
+        kubernetesVersion: "1.36.3",
+        configuration: "def",
+      },
+    },
+    "cp-2": { size: "Standard_D2s_v5" },
+  });
+});
+
+it("reads all pages of a list", async () => {
+  const first = (endpoint: string) => ({
+    value: [machine("cp-1")],
+    nextLink: `${endpoint}${vms}?page=2`,
+  });
+  const { machines } = await ask({
+    [vms]: [{ body: first }],
+    [`${vms}?page`]: [list(machine("cp-2"))],
+    [stepOf("cp-1")]: noStep,
+    [stepOf("cp-2")]: noStep,
+  });
+
+  expect([...machines.keys()]).toEqual(["cp-1", "cp-2"]);
+});
+
+it("knows nothing of a group that does not exist, and asks for that once", async () => {
+  const missing = [error(404, "ResourceGroupNotFound")];
+  const facts = await ask({ [group]: missing, [vms]: missing });
+
+  expect(facts).toMatchObject({ groupState: undefined, machines: new Map() });
+  expect(requests).toHaveLength(2);
+});
+
+it.each([429, 500, 503])("asks again when Azure answers %d", async (status) => {
+  const { machines } = await ask({
+    [vms]: [error(status, "Busy"), error(status, "Busy"), list(machine("cp-1"))],
+    [stepOf("cp-1")]: noStep,
+  });
+
+  expect([...machines.keys()]).toEqual(["cp-1"]);
+  expect(times(vms)).toBe(3);
+});
+
+it.each`
+  trouble                         | path     | answer                                | says      | asked
+  ${"is busy for good"}           | ${vms}   | ${error(503, "Busy")}                 | ${"503"}  | ${4}
+  ${"lets nobody in"}             | ${group} | ${error(403, "AuthorizationFailed")}  | ${"403"}  | ${1}
+  ${"knows no such subscription"} | ${vms}   | ${error(404, "SubscriptionNotFound")} | ${"404"}  | ${1}
+  ${"is no Azure"}                | ${vms}   | ${{ body: "<html>" }}                 | ${"JSON"} | ${1}
+`("says what to do when Azure $trouble, never the token", async ({ path, answer, says, asked }) => {
+  const message = await ask({ [path]: [answer] }).then(
+    () => "no error",
+    (thrown: Error) => thrown.message,
+  );
+
+  expect(message).toContain(says);
+  expect(message).toMatch(new RegExp(`GET http://[^ ]*${path}`));
+  expect(message).not.toContain(token);
+  expect(times(path)).toBe(asked);
+});

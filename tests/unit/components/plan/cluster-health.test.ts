@@ -1,0 +1,190 @@
+import { createServer, Server } from "node:https";
+import { AddressInfo } from "node:net";
+import { TLSSocket } from "node:tls";
+
+import { renderKubeconfig } from "../../../../components/kubeconfig";
+import { askCluster } from "../../../../components/plan/cluster-health";
+import { serverCertificate } from "../../../support/plugins/server-certificate";
+
+const now = Date.parse("2026-11-23T17:41:28Z");
+const names = ["cp-1", "cp-2", "cp-3"];
+const components = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+
+const ago = (seconds: number) => new Date(now - seconds * 1000).toISOString();
+const ready = (status: string, message?: string) => ({
+  conditions: [
+    { type: "Other", status: "False" },
+    { type: "Ready", status, message },
+  ],
+});
+
+/** What the API has, as a test may change it. */
+interface Objects {
+  nodes: { metadata: { name: string }; status: object }[];
+  pods: { metadata: { name: string }; status: object }[];
+  leases: { metadata: { name: string }; spec: object }[];
+  manager: { metadata: { name: string }; spec: object }[];
+}
+
+const lease = (name: string, seconds: number, leaseDurationSeconds = 40) => ({
+  metadata: { name },
+  spec: { renewTime: ago(seconds), leaseDurationSeconds },
+});
+const sound = (): Objects => ({
+  nodes: names.map((name) => ({ metadata: { name }, status: ready("True") })),
+  pods: names.flatMap((name) =>
+    components.map((component) => ({
+      metadata: { name: `${component}-${name}` },
+      status: ready("True"),
+    })),
+  ),
+  leases: names.map((name) => lease(name, 59)),
+  manager: [lease("kube-controller-manager", 34, 15)],
+});
+
+let server: Server;
+let kubeconfig: string;
+let objects: Objects;
+let answer: ((path: string, method?: string) => [number, string] | undefined) | undefined;
+const asked: { path: string; client?: string }[] = [];
+
+beforeAll(async () => {
+  const { key, cert } = await serverCertificate("localhost", "the-administrator");
+  const tls = { key, cert, requestCert: true, rejectUnauthorized: false };
+  server = createServer(tls, ({ url = "", method, socket }, response) => {
+    asked.push({
+      path: url,
+      client: (socket as TLSSocket).getPeerCertificate().subject?.CN as string,
+    });
+    const { pathname, searchParams } = new URL(url, "https://localhost");
+    const listed: Record<string, unknown> = {
+      "/api/v1/nodes": objects.nodes,
+      "/api/v1/namespaces/kube-system/pods":
+        searchParams.get("labelSelector") === "tier=control-plane" ? objects.pods : undefined,
+      "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": objects.leases,
+      "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases":
+        searchParams.get("fieldSelector") === "metadata.name=kube-controller-manager"
+          ? objects.manager
+          : undefined,
+    };
+    const items = listed[pathname];
+    const isWrite =
+      method === "PATCH" && pathname.endsWith("/kube-system/leases/zoned-health-check");
+    const [status, text] = answer?.(pathname, method) ?? [
+      pathname === "/readyz" || items !== undefined || isWrite ? 200 : 404,
+      pathname === "/readyz" ? "ok" : JSON.stringify({ items }),
+    ];
+    response.writeHead(status, { date: new Date(now).toUTCString() }).end(text);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  kubeconfig = renderKubeconfig({
+    clusterName: "zoned-test",
+    server: `https://localhost:${(server.address() as AddressInfo).port}`,
+    caCert: cert,
+    clientCert: cert,
+    clientKey: key,
+  });
+});
+afterAll(() => void server.close());
+beforeEach(() => {
+  objects = sound();
+  answer = undefined;
+  asked.length = 0;
+});
+
+const ask = async () => {
+  const { problems, sick } = await askCluster(kubeconfig, names);
+  return { problems, sick: Object.fromEntries(sick) };
+};
+
+it("finds nothing wrong with a cluster that is well, by the API server's own clock", async () => {
+  expect(await ask()).toEqual({ problems: [], sick: {} });
+  expect(new Set(asked.map(({ client }) => client))).toEqual(new Set(["the-administrator"]));
+});
+
+it.each<[string, (all: Objects) => void, string]>([
+  [
+    "whose Node is not Ready",
+    (all) => (all.nodes[1]!.status = ready("Unknown", "gone silent")),
+    "its Node is not Ready: gone silent",
+  ],
+  ["without a Node", (all) => all.nodes.splice(1, 1), "it has no Node"],
+  [
+    "whose Node has no condition yet",
+    (all) => (all.nodes[1]!.status = {}),
+    "its Node is not Ready",
+  ],
+  [
+    "whose kubelet is silent",
+    (all) => (all.leases[1] = lease("cp-2", 61)),
+    "its kubelet last renewed its lease 61 s ago",
+  ],
+  ["without a lease", (all) => all.leases.splice(1, 1), "its kubelet holds no lease"],
+  ...components.flatMap((component, index): [string, (all: Objects) => void, string][] => [
+    [
+      `whose ${component} is not ready`,
+      (all) => (all.pods[4 + index]!.status = ready("False", "it is ill")),
+      `its ${component} is not ready: it is ill`,
+    ],
+    [`without ${component}`, (all) => all.pods.splice(4 + index, 1), `it runs no ${component}`],
+  ]),
+])("names a control plane %s, and no other", async (_, change, reason) => {
+  change(objects);
+
+  const { problems, sick } = await ask();
+
+  expect(problems).toEqual([]);
+  expect(Object.keys(sick)).toEqual(["cp-2"]);
+  expect(sick["cp-2"]).toContainEqual(expect.stringContaining(reason));
+});
+
+it("goes by the duration of a lease where kubelets have a longer one", async () => {
+  objects.leases[1] = lease("cp-2", 100, 90);
+
+  expect((await ask()).sick).toEqual({});
+});
+
+it("sees that no controller manager runs", async () => {
+  objects.manager = [lease("kube-controller-manager", 36, 15)];
+
+  expect((await ask()).problems).toEqual([
+    expect.stringContaining("36 s ago: no controller manager"),
+  ]);
+});
+
+it("sees that etcd takes no writes by trying one", async () => {
+  answer = (_, method) =>
+    method === "PATCH" ? [500, "etcdserver: mvcc: database space exceeded"] : undefined;
+
+  expect((await ask()).problems).toEqual([
+    expect.stringMatching(/answered 500 to PATCH .*zoned-health-check.*database space exceeded/),
+  ]);
+});
+
+it.each<[string, typeof answer, string]>([
+  [
+    "is not ready",
+    (path) => (path === "/readyz" ? [500, "[-]etcd failed"] : undefined),
+    "answered 500 to GET /readyz, expected 200: [-]etcd failed",
+  ],
+  [
+    "lets nobody in",
+    (path) => (path === "/api/v1/nodes" ? [403, "forbidden"] : undefined),
+    "answered 403 to GET /api/v1/nodes",
+  ],
+])("says nothing of the members when the API %s", async (_, other, says) => {
+  answer = other;
+
+  expect(await ask()).toEqual({ problems: [expect.stringContaining(says)], sick: {} });
+});
+
+it("says what to look at when nobody answers", async () => {
+  const nowhere = kubeconfig.replace(/localhost:\d+/, "localhost:1");
+  const { problems } = await askCluster(nowhere, names);
+
+  expect(problems).toEqual([
+    expect.stringMatching(
+      /does not answer from here \(ECONNREFUSED\).*apiAccessCidrs.*HTTPS_PROXY/,
+    ),
+  ]);
+});

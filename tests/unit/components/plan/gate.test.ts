@@ -1,0 +1,162 @@
+import { BootstrapFacts, MachineFacts } from "../../../../components/plan/azure/state";
+import { askGate, decideGate, GateArgs } from "../../../../components/plan/gate";
+import { MachineChange, Memory } from "../../../../components/plan/machine-changes";
+import { machinesOf } from "../../../../components/plan/topology";
+import { sound } from "../../../support/sample";
+
+const now = "2026-11-23T17:41:28.123Z";
+const name = (word: string) => `zoned-test-${word}`;
+const step = (state: string): BootstrapFacts => ({ state, run: "then" });
+
+/** How Azure may show a control plane. */
+const shown: Readonly<Record<string, BootstrapFacts | undefined>> = {
+  well: step("Succeeded"),
+  failed: step("Failed"),
+  running: step("Updating"),
+  unjoined: undefined,
+};
+
+interface Scene {
+  /** Control planes in turn, in words of the list above, or gone. */
+  readonly machines?: string;
+  /** What is done to which, such as `replace cp-1`. */
+  readonly changes?: string;
+  /** Control planes of which the cluster says that they are not well. */
+  readonly sick?: string;
+  readonly problems?: readonly string[];
+  readonly had?: number;
+}
+
+const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }: Scene) => {
+  const words = machines.split(" ");
+  const wanted = { ...sound, controlPlaneCount: words.length, workerPools: [] };
+  const facts = words.flatMap((word, index): [string, MachineFacts][] =>
+    word === "gone"
+      ? []
+      : [
+          [
+            name(`cp-${index + 1}`),
+            {
+              size: "Standard_D2s_v5",
+              initialization: word === "left" ? "0-before" : "1-then",
+              bootstrap: shown[word],
+            },
+          ],
+        ],
+  );
+  const memory = {
+    machines: Object.fromEntries(
+      Array.from({ length: had }, (_, index) => [name(`cp-${index + 1}`), {}]),
+    ),
+  } as unknown as Memory;
+  return {
+    settings: wanted,
+    initialization: { id: "1-then" },
+    changes: changes.split(", ").map((change): MachineChange => {
+      const [does, machine] = change.split(" ");
+      return { does: does as MachineChange["does"], machine: name(machine!), why: [] };
+    }),
+    controlPlanes: machinesOf(wanted),
+    azure: { machines: new Map(facts) },
+    memory,
+    kubeconfig: undefined,
+    now,
+  } satisfies GateArgs;
+};
+
+const decide = (scene: Scene) =>
+  decideGate(args(scene), {
+    problems: scene.problems ?? [],
+    sick: new Map((scene.sick?.split(" ") ?? []).map((word) => [name(word), ["it is ill"]])),
+  });
+
+const all = "replace cp-1, replace cp-2, replace cp-3";
+
+it.each`
+  change                                                     | scene                                                        | first
+  ${"all of a cluster that is well"}                         | ${{ changes: all }}                                          | ${undefined}
+  ${"workers of a cluster that is well"}                     | ${{ changes: "resize workers-1" }}                           | ${undefined}
+  ${"all, and begins with the one that is sick"}             | ${{ changes: all, sick: "cp-3" }}                            | ${"cp-3"}
+  ${"the sick one alone"}                                    | ${{ changes: "replace cp-2", sick: "cp-2" }}                 | ${"cp-2"}
+  ${"the rest, where a replacement has failed"}              | ${{ machines: "well failed well", changes: "replace cp-3" }} | ${"cp-2"}
+  ${"the rest, where nobody saw a step's end"}               | ${{ machines: "running well well" }}                         | ${"cp-1"}
+  ${"the rest, where one was deleted"}                       | ${{ machines: "well well gone" }}                            | ${"cp-3"}
+  ${"all, while others are added for the first time"}        | ${{ machines: "well well well gone gone", changes: all }}    | ${undefined}
+  ${"one, among those that another initialization has left"} | ${{ machines: "well left left", had: 0 }}                    | ${undefined}
+`("lets an up change $change", ({ scene, first }) => {
+  expect(decide(scene)).toEqual({ problems: [], first: first && name(first) });
+});
+
+it.each`
+  danger                                          | scene                                            | says
+  ${"one while another is sick"}                  | ${{ sick: "cp-3" }}                              | ${["cp-3: it is ill", "az vm delete"]}
+  ${"a resize of the one that is sick itself"}    | ${{ changes: "resize cp-2", sick: "cp-2" }}      | ${["cp-2: it is ill"]}
+  ${"workers while a control plane is sick"}      | ${{ changes: "remove workers-2", sick: "cp-1" }} | ${["remove zoned-test-workers-2"]}
+  ${"all while two are sick"}                     | ${{ changes: all, sick: "cp-1 cp-2" }}           | ${["cp-1: it is ill", "cp-2: it is ill"]}
+  ${"a sick one while another is gone"}           | ${{ machines: "well gone well", sick: "cp-1" }}  | ${["cp-1: it is ill", "cp-2: Azure has no such VM"]}
+  ${"a member after half a first up"}             | ${{ machines: "well failed unjoined", had: 0 }}  | ${["cp-2: its bootstrap step is Failed", "cp-3: it has not joined yet"]}
+  ${"anything of a cluster that does not answer"} | ${{ problems: ["the API is silent"] }}           | ${["the API is silent", "skipHealthCheckUntil 20261123T184128Z"]}
+`("refuses to change $danger, with every reason", ({ scene, says }) => {
+  const { problems, first } = decide(scene);
+
+  expect(problems).toHaveLength(1);
+  expect(first).toBeUndefined();
+  for (const text of says) expect(problems[0]).toContain(text);
+});
+
+it("names everything that would be done", () => {
+  const changes = "replace cp-1, replace workers-1, resize cp-2, remove workers-2";
+
+  expect(decide({ changes, sick: "cp-3" }).problems[0]).toContain(
+    "would replace zoned-test-cp-1, zoned-test-workers-1, resize zoned-test-cp-2, remove zoned-test-workers-2,",
+  );
+});
+
+it("asks nobody when no machine is touched", async () => {
+  expect(await askGate({ ...args({ machines: "failed gone well" }), changes: [] })).toEqual({
+    problems: [],
+  });
+});
+
+it("refuses to touch machines of a cluster that nobody can ask, unless told so until a time", async () => {
+  const scene = args({});
+  const until = (skipHealthCheckUntil: string) =>
+    askGate({ ...scene, settings: { ...scene.settings, skipHealthCheckUntil } });
+
+  expect((await until("")).problems[0]).toContain("no output kubeconfig yet");
+  expect((await until("20261123T174127Z")).problems).toHaveLength(1);
+  expect((await until("20261123T174129Z")).problems).toEqual([]);
+});
+
+it("goes by what Azure shows even where the cluster is not asked", async () => {
+  const scene = args({ machines: "well failed failed" });
+  const settings = { ...scene.settings, skipHealthCheckUntil: "20261123T180000Z" };
+
+  expect((await askGate({ ...scene, settings })).problems[0]).toContain("cp-3: its bootstrap step");
+});
+
+describe("a change that cannot be drained or cannot leave etcd", () => {
+  const asked = (settings: object, changes: string) => {
+    const scene = args({ changes });
+    return askGate({
+      ...scene,
+      settings: { ...scene.settings, ...settings },
+      kubeconfig: undefined,
+    });
+  };
+
+  it("is refused while the setting that gives up this very cluster is left behind", async () => {
+    const { problems } = await asked({ reinitialize: "1-then" }, "remove workers-1");
+
+    expect(problems).toEqual([expect.stringContaining("pulumi config rm reinitialize")]);
+  });
+
+  it("is refused for control planes where nobody asks the API, and not for workers", async () => {
+    const unasked = { skipHealthCheckUntil: "20261123T180000Z" };
+
+    expect((await asked(unasked, "remove cp-5")).problems).toEqual([
+      expect.stringMatching(/remove zoned-test-cp-5.*pulumi config rm skipHealthCheckUntil/),
+    ]);
+    expect((await asked(unasked, "remove workers-1")).problems).toEqual([]);
+  });
+});

@@ -1,0 +1,145 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { account } from "../../../../local-azure/arm/ids";
+import { serveRest } from "../../../../local-azure/arm/rest/rest";
+import { newCloud } from "../../../support/arm/fixture";
+import { Recorded, Recorder } from "../../../support/record";
+import { access, settingsWith, stackValues, Values } from "../../../support/stack";
+
+const keyPem =
+  "-----BEGIN EC PRIVATE KEY-----\nthe key that nobody may see\n-----END EC PRIVATE KEY-----\n";
+
+/** Everything that the whole program asks for, with the settings of a stack. */
+async function planOf(stack: string, more: Values = {}): Promise<readonly Recorded[]> {
+  const { cloud } = newCloud();
+  const rest = await serveRest(cloud, 0);
+  const values = {
+    ...access,
+    ...stackValues(stack),
+    clusterName: "zoned-test",
+    cni: "flannel",
+    diskDriver: false,
+    resourceManagerEndpoint: `http://127.0.0.1:${rest.port}`,
+    ...more,
+  };
+  const recorder = await Recorder.start({
+    calls: {
+      "azure-native:authorization:getClientConfig": () => ({ ...account }),
+      "azure-native:authorization:getClientToken": () => ({ token: "local" }),
+    },
+    filledIn: {
+      "azure-native:compute:VirtualMachine": {
+        vmId: "9d2f0a4e-0000-4000-8000-000000000001",
+        timeCreated: "2026-11-21T09:00:00Z",
+      },
+      "azure-native:compute:VirtualMachineExtension": { provisioningState: "Succeeded" },
+      "azure-native:managedidentity:UserAssignedIdentity": { principalId: "p", clientId: "c" },
+      "tls:index/privateKey:PrivateKey": {
+        privateKeyPem: pulumi.secret(keyPem),
+        publicKeyPem: "public",
+      },
+      "tls:index/selfSignedCert:SelfSignedCert": { certPem: "certificate" },
+      "tls:index/certRequest:CertRequest": { certRequestPem: "request" },
+      "tls:index/locallySignedCert:LocallySignedCert": { certPem: "certificate" },
+    },
+  });
+  settingsWith(values);
+  try {
+    await pulumi.runtime.runInPulumiStack(async () => {
+      pulumi.runtime.registerStackTransformation(recorder.watch);
+      const program = require("../../../../index") as () => Promise<unknown>;
+      return program();
+    });
+    return await recorder.all();
+  } finally {
+    await rest.close();
+  }
+}
+
+const azure = (plan: readonly Recorded[]) =>
+  plan.filter(({ type }) => type.startsWith("azure-native:"));
+
+/** Every text in an input that is not marked secret. */
+function texts(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null) return [];
+  if ("4dabf18193072939515e22adb298388d" in value) return [];
+  return Object.values(value).flatMap(texts);
+}
+
+describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) => {
+  let plan: readonly Recorded[];
+  beforeAll(async () => {
+    plan = await planOf(stack);
+  });
+
+  it("has machines, and a step on each", () => {
+    const of = (type: string) => plan.filter((one) => one.type === `azure-native:compute:${type}`);
+
+    expect(of("VirtualMachine").length).toBe(stack === "prod" ? 6 : 3);
+    expect(of("VirtualMachineExtension").length).toBe(of("VirtualMachine").length);
+  });
+
+  it("names one zone for every machine, and zones for every address", () => {
+    for (const { type, name, inputs } of azure(plan)) {
+      if (type.endsWith(":VirtualMachine")) expect([name, inputs.zones.length]).toEqual([name, 1]);
+      if (type.endsWith(":PublicIPAddress")) {
+        expect([name, inputs.zones.length > 0]).toEqual([name, true]);
+      }
+    }
+  });
+
+  it("holds nothing of Azure back until the cluster is initialized", () => {
+    const inCluster = new Map(plan.map(({ resource, opts }) => [resource, opts.provider]));
+    for (const { name, opts } of azure(plan)) {
+      const above: unknown[] = [];
+      for (
+        let one = opts;
+        one?.parent;
+        one = plan.find(({ resource }) => resource === one.parent)?.opts ?? {}
+      ) {
+        above.push(inCluster.get(one.parent));
+      }
+      expect([name, above.filter((provider) => provider !== undefined)]).toEqual([name, []]);
+    }
+  });
+
+  it("gives a public address to nothing but the balancer and the way out", () => {
+    const holders = azure(plan)
+      .filter(({ inputs }) => /publicIpAddress/i.test(JSON.stringify(inputs)))
+      .map(({ type }) => type.split(":").at(-1));
+
+    expect(new Set(holders)).toEqual(new Set(["PublicIPAddress", "LoadBalancer", "NatGateway"]));
+  });
+
+  it("admits nobody from anywhere", () => {
+    const rules = azure(plan).filter(({ type }) => type.endsWith(":SecurityRule"));
+
+    expect(rules.length).toBeGreaterThan(1);
+    for (const { inputs } of rules) {
+      expect(inputs.sourceAddressPrefix).toBeUndefined();
+      for (const from of inputs.sourceAddressPrefixes) {
+        expect(from).toMatch(/^\d+\.\d+\.\d+\.\d+(\/([1-9]|[12]\d|3[0-2]))?$/);
+      }
+    }
+  });
+
+  it("lets every child of the resource group go with it, and nothing else", () => {
+    const atSubscription = /reads-providers|-zones$/;
+    for (const { type, name, opts } of azure(plan)) {
+      if (type.endsWith(":ResourceGroup")) continue;
+      expect([name, opts.deletedWith !== undefined]).toEqual([name, !atSubscription.test(name)]);
+    }
+  });
+
+  it("has no key in any input that is not marked secret", () => {
+    for (const { type, name, inputs } of plan.filter(({ type }) => !type.startsWith("tls:"))) {
+      const open = texts(inputs).flatMap((text) => [text, Buffer.from(text, "base64").toString()]);
+      expect([type, name, open.filter((text) => text.includes("that nobody may see"))]).toEqual([
+        type,
+        name,
+        [],
+      ]);
+    }
+  });
+});

@@ -1,0 +1,55 @@
+import { MachineFacts } from "../../../../components/plan/azure/state";
+import { Memory } from "../../../../components/plan/machine-changes";
+import { isNewer, upgradeProblems } from "../../../../components/plan/upgrade";
+
+/** Machines by the version that their steps say, and the outputs where a step has failed. */
+const problems = (wanted: string, versions: readonly string[], remade: readonly string[] = []) => {
+  const machines = new Map(
+    versions.map((kubernetesVersion, index): [string, MachineFacts] => [
+      `zoned-test-cp-${index + 1}`,
+      { size: "any", bootstrap: { state: "Succeeded", kubernetesVersion } },
+    ]),
+  );
+  return upgradeProblems({ kubernetesVersion: wanted }, { machines }, undefined, remade);
+};
+
+it.each([
+  ["what runs already", "1.36.3", ["1.36.3"]],
+  ["a later patch", "1.36.10", ["1.36.9"]],
+  ["the next minor", "1.36.0", ["1.35.9"]],
+  ["what an interrupted upgrade has begun", "1.36.4", ["1.36.4", "1.36.3", "1.36.3"]],
+])("admits %s", (_, wanted, versions) => {
+  expect(problems(wanted, versions)).toEqual([]);
+});
+
+it.each([
+  ["an older patch", "1.36.2", ["1.36.3"], "set kubernetesVersion 1.36.3"],
+  ["an older minor", "1.35.9", ["1.36.0"], "set kubernetesVersion 1.36.0"],
+  ["to go back half-way", "1.36.3", ["1.36.4", "1.36.3"], "zoned-test-cp-1 run 1.36.4"],
+  ["two minors at once", "1.36.3", ["1.34.9"], "go to 1.35 first"],
+  ["another major", "2.0.0", ["1.36.3"], "one minor at a time"],
+])("refuses %s", (_, wanted, versions, says) => {
+  expect(problems(wanted, versions)).toEqual([expect.stringContaining(says)]);
+});
+
+it("refuses another version in the up that makes a control plane anew", () => {
+  expect(problems("1.36.4", ["1.36.3"], ["zoned-test-cp-2"])).toEqual([
+    expect.stringContaining("zoned-test-cp-2 would be made anew in the same up"),
+  ]);
+  expect(problems("1.36.3", ["1.36.3"], ["zoned-test-cp-2"])).toEqual([]);
+});
+
+it("believes the outputs where no step says a version", () => {
+  const machines = { "zoned-test-cp-1": { kubernetesVersion: "1.36.3" } };
+  const memory = { machines } as unknown as Memory;
+
+  expect(
+    upgradeProblems({ kubernetesVersion: "1.36.2" }, { machines: new Map() }, memory, []),
+  ).toEqual([expect.stringContaining("cannot go back")]);
+});
+
+it("compares versions by their numbers", () => {
+  expect(isNewer("1.36.10", "1.36.9")).toBe(true);
+  expect(isNewer("1.36.9", "1.36.10")).toBe(false);
+  expect(isNewer("1.36.9", "1.36.9")).toBe(false);
+});

@@ -1,0 +1,63 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import { checkout } from "../../shared/checkout";
+
+const tracked = execFileSync("git", ["ls-files"], { cwd: checkout, encoding: "utf8" }).split("\n");
+const folders = new Set(
+  tracked.filter((file) => file.includes("/")).map((file) => file.split("/")[0]),
+);
+const pages = tracked.filter((file) => /^(docs\/)?[^/]+\.md$/.test(file));
+
+const read = (page: string): string => readFileSync(join(checkout, page), "utf8");
+
+/** The names by which GitHub links to a page's headings. */
+const anchorsOf = (page: string): string[] =>
+  [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+
+function isDeadLink(page: string, link: string): boolean {
+  if (/^[a-z]+:/.test(link)) return false;
+  const [path = "", anchor] = link.split("#");
+  const target = path === "" ? page : join(dirname(page), path);
+  if (!existsSync(join(checkout, target))) return true;
+  return anchor !== undefined && !anchorsOf(target).includes(anchor);
+}
+
+/**
+ * Whether a word in code font is a path that is not there. One of this repository begins with one of
+ * its folders; a source file may be named by the end of its path.
+ */
+function isDeadPath(word: string): boolean {
+  if (!/^[\w./-]+$/.test(word)) return false;
+  const [folder, ...rest] = word.split("/");
+  if (rest.length > 0 && folders.has(folder)) return !existsSync(join(checkout, word));
+  const isSource = /\.(ts|cjs|sh|yaml)$/.test(word);
+  return isSource && !tracked.some((file) => `/${file}`.endsWith(`/${word}`));
+}
+
+describe.each(pages)("%s", (page) => {
+  const text = read(page);
+  const words = [...text.matchAll(/`([^`\n]+)`/g)].map(([, word = ""]) => word);
+
+  it("links to pages, files and headings that exist", () => {
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
+    expect(links.filter((link) => isDeadLink(page, link))).toEqual([]);
+  });
+
+  it("names files that exist", () => {
+    expect(words.filter(isDeadPath)).toEqual([]);
+  });
+
+  it("names npm commands that exist", () => {
+    const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+    const commands = [...text.matchAll(/\bnpm (?:run (\w[\w:-]*)|(start|stop|test)\b)/g)];
+    const names = commands.map(([, name, short]) => name ?? short ?? "");
+    expect(names.filter((name) => !(name in scripts))).toEqual([]);
+  });
+});

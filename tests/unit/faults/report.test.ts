@@ -1,0 +1,56 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Findings, summary } from "../../faults/report";
+import type { Result } from "../../faults/trial";
+
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-findings-"))));
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const result = (more: Partial<Result>): Result => ({
+  ...{ scenario: "first-up", kind: "429", title: "PUT virtualMachines/cp-1", ending: "converged" },
+  ...{ commands: 1, seconds: 40, flaws: [], ...more },
+});
+const left = (pid: number) => [`left running: program (process ${pid})`];
+
+it("goes on with what an earlier run has found out", () => {
+  new Findings(folder, "one").add(result({}));
+
+  const later = new Findings(folder, "one");
+
+  expect(later.has("first-up: 429: PUT virtualMachines/cp-1")).toBe(true);
+  expect(later.has("first-up: 429: PUT virtualMachines/cp-2")).toBe(false);
+});
+
+it("begins anew when the program is another", () => {
+  new Findings(folder, "one").add(result({}));
+
+  expect(new Findings(folder, "other").report.results).toEqual([]);
+});
+
+it("tries again what it was told to forget, and nothing else", () => {
+  const findings = new Findings(folder, "one");
+  findings.add(result({ title: "a" }));
+  findings.add(result({ title: "b" }));
+
+  findings.forget(new Set(["first-up: 429: a"]));
+
+  expect(findings.report.results.map(({ title }) => title)).toEqual(["b"]);
+});
+
+it("counts each kind by how it ended, and gathers under one cause what has one", () => {
+  const findings = new Findings(folder, "one");
+  findings.count({ "first-up: 429": 7 });
+  findings.add(result({}));
+  findings.add(result({ title: "x", ending: "flawed", flaws: left(1), seconds: 90 }));
+  findings.add(result({ title: "y", ending: "flawed", flaws: left(2), seconds: 50 }));
+
+  const text = readFileSync(join(folder, "report.md"), "utf8");
+
+  expect(summary(findings.report.results)).toBe("1 converged, 2 flawed");
+  expect(text).toContain("3 of 7 cases tried");
+  expect(text).toContain("| 429 | 7 | 3 | 1 | 2 |  |  | 1 | 50 s, at most 1 min 30 s |");
+  expect(text.match(/^### .*$/gm)).toEqual(["### 2 times: left running: program"]);
+});

@@ -1,0 +1,337 @@
+import { subscriptionPath } from "../../../../../local-azure/arm/ids";
+import { serveRest } from "../../../../../local-azure/arm/rest/rest";
+import { createResources, newCloud } from "../../../../support/arm/fixture";
+import { compute, group, network, valid } from "../../../../support/arm/valid-resources";
+
+/** A response body: a list, a resource or an error. */
+interface Answer {
+  readonly value: {
+    readonly name: unknown;
+    readonly changedTime: string;
+    readonly locationInfo: { readonly zones: string[] }[];
+    readonly restrictions: object[];
+    readonly capabilities: object[];
+  }[];
+  readonly properties: { readonly storageProfile: { dataDisks: object[] } };
+  readonly error: { readonly code: string };
+}
+
+type Ask = <B = Answer>(
+  method: string,
+  path: string,
+  body?: object,
+  token?: string,
+) => Promise<{ readonly status: number; readonly body: B }>;
+
+async function withServer<T>(
+  use: (ask: Ask, built: ReturnType<typeof newCloud>) => Promise<T>,
+): Promise<T> {
+  const built = newCloud();
+  await createResources(built.cloud);
+  const sick: string[] = [];
+  const server = await serveRest(built.cloud, 0, {
+    version: "test",
+    facts: () => ({ sick }),
+    sicken: async (machine, part) => {
+      if (part !== "etcd") throw new Error(`component is ${part}, expected etcd`);
+      sick.push(`${machine}: ${part}`);
+    },
+    cure: async (machine) => void sick.push(`${machine}: well`),
+  });
+  try {
+    return await use(async <B>(method: string, path: string, body?: object, token = "anything") => {
+      const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
+        method,
+        headers: token === "" ? {} : { authorization: `Bearer ${token}` },
+        body: body && JSON.stringify(body),
+      });
+      const text = await response.text();
+      return { status: response.status, body: (text === "" ? undefined : JSON.parse(text)) as B };
+    }, built);
+  } finally {
+    await server.close();
+  }
+}
+
+const query = (parameters: Record<string, string>) =>
+  new URLSearchParams({ "api-version": "2024-03-01", ...parameters });
+
+it("lists machines and bootstrap steps with state and time of change", () =>
+  withServer(async (ask) => {
+    const $filter =
+      "resourceType eq 'Microsoft.Compute/virtualMachines' or resourceType eq 'Microsoft.Compute/virtualMachines/extensions'";
+
+    const { body } = await ask(
+      "GET",
+      `${group}/resources?${query({ $filter, $expand: "provisioningState,changedTime" })}`,
+    );
+
+    expect(body.value).toMatchObject([
+      {
+        name: "cp-1",
+        type: "Microsoft.Compute/virtualMachines",
+        provisioningState: "Succeeded",
+        location: "westeurope",
+      },
+      {
+        name: "cp-1/bootstrap",
+        type: "Microsoft.Compute/virtualMachines/extensions",
+        provisioningState: "Succeeded",
+      },
+    ]);
+    expect(Date.parse(body.value[0]!.changedTime)).not.toBeNaN();
+  }));
+
+it("lists the machines of a group with all their properties", () =>
+  withServer(async (ask, { cloud }) => {
+    const { status, body } = await ask("GET", `${compute("virtualmachines")}?${query({})}`);
+
+    expect(status).toBe(200);
+    expect(body.value).toEqual([
+      {
+        id: valid.machine[0],
+        name: "cp-1",
+        type: "Microsoft.Compute/virtualMachines",
+        location: "westeurope",
+        zones: ["1"],
+        properties: expect.objectContaining({
+          hardwareProfile: { vmSize: "Standard_D2s_v5" },
+          vmId: cloud.peek(valid.machine[0])!["vmId"],
+          provisioningState: "Succeeded",
+        }),
+      },
+    ]);
+    expect(JSON.stringify(body)).not.toContain(valid.machine[1].osProfile.customData);
+  }));
+
+it("returns an empty list for a type without resources, and 404 for a missing group", () =>
+  withServer(async (ask) => {
+    const elsewhere = network("publicIPAddresses").replace("zoned", "none");
+    await ask("DELETE", valid.machine[0]);
+
+    expect(await ask("GET", compute("virtualMachines"))).toEqual({
+      status: 200,
+      body: { value: [] },
+    });
+    expect(await ask("GET", elsewhere)).toMatchObject({
+      status: 404,
+      body: { error: { code: "ResourceGroupNotFound" } },
+    });
+  }));
+
+it("returns a bootstrap step's state and tags, and for a missing one which parent is missing", () =>
+  withServer(async (ask) => {
+    const { location, ...properties } = valid.extension[1];
+    const tags = { "zoned-run": "2026-11-23" };
+    await ask("PUT", valid.extension[0], { location, tags, properties });
+    const missing = async (path: string) => {
+      const { status, body } = await ask("GET", path);
+      return [status, body.error.code];
+    };
+
+    const { body } = await ask("GET", `${valid.extension[0]}?${query({})}`);
+
+    expect(body).toMatchObject({ tags, properties: { provisioningState: "Succeeded" } });
+    expect(JSON.stringify(body)).not.toMatch(/protectedSettings|script"/);
+    await ask("DELETE", valid.extension[0]);
+    expect(await missing(valid.extension[0])).toEqual([404, "ResourceNotFound"]);
+    await ask("DELETE", valid.machine[0]);
+    expect(await missing(valid.extension[0])).toEqual([404, "ParentResourceNotFound"]);
+    await ask("DELETE", group);
+    expect(await missing(valid.extension[0])).toEqual([404, "ResourceGroupNotFound"]);
+  }));
+
+it("returns 404 for a group that does not exist, and for its resources", () =>
+  withServer(async (ask) => {
+    const nowhere = group.replace("zoned", "none");
+
+    expect(await ask("GET", group)).toMatchObject({
+      status: 200,
+      body: { properties: { provisioningState: "Succeeded" } },
+    });
+    for (const path of [nowhere, `${nowhere}/resources`]) {
+      expect(await ask("GET", path)).toMatchObject({
+        status: 404,
+        body: { error: { code: "ResourceGroupNotFound" } },
+      });
+    }
+  }));
+
+it("returns 401 without a token", () =>
+  withServer(async (ask) => {
+    expect(await ask("GET", group, undefined, "")).toMatchObject({
+      status: 401,
+      body: { error: { code: "AuthenticationFailed" } },
+    });
+  }));
+
+it("lists sizes with their zones and restrictions", () =>
+  withServer(async (ask) => {
+    const { body } = await ask(
+      "GET",
+      `${subscriptionPath}/providers/Microsoft.Compute/skus?${query({ $filter: "location eq 'westeurope'" })}`,
+    );
+
+    const restricted = body.value.find(({ name }) => name === "Standard_D2as_v5")!;
+    expect(restricted.locationInfo[0]!.zones.sort()).toEqual(["1", "2", "3"]);
+    expect(restricted.restrictions).toMatchObject([
+      { type: "Zone", values: ["westeurope"], restrictionInfo: { zones: ["3"] } },
+    ]);
+    expect(restricted.capabilities).toContainEqual({ name: "PremiumIO", value: "True" });
+  }));
+
+it("accepts changes outside Pulumi in ARM's shape", () =>
+  withServer(async (ask, { cloud }) => {
+    const rule = network("networkSecurityGroups/nsg/securityRules/cloud");
+    const { priority: _, ...properties } = valid.rule[1];
+
+    expect((await ask("PUT", rule, { properties: { ...properties, priority: 500 } })).status).toBe(
+      201,
+    );
+    expect(cloud.peek(valid.securityGroup[0])).toMatchObject({
+      securityRules: [{ name: "api" }, { name: "cloud" }],
+    });
+    expect(await ask("GET", rule)).toMatchObject({
+      status: 200,
+      body: { name: "cloud", properties: { priority: 500 } },
+    });
+    expect((await ask("DELETE", rule)).status).toBe(200);
+    expect((await ask("DELETE", rule)).status).toBe(204);
+  }));
+
+it("accepts the body of a GET with one more disk", () =>
+  withServer(async (ask, { cloud }) => {
+    const disk = compute("disks/pv");
+    await ask("PUT", disk, {
+      location: "westeurope",
+      zones: ["1"],
+      properties: { creationData: { createOption: "Empty" }, diskSizeGB: 8 },
+    });
+    const { body } = await ask("GET", valid.machine[0]);
+    body.properties.storageProfile.dataDisks = [
+      { lun: 0, createOption: "Attach", managedDisk: { id: disk } },
+    ];
+
+    expect((await ask("PUT", valid.machine[0], body)).status).toBe(200);
+
+    expect(cloud.peek(disk)).toMatchObject({ managedBy: valid.machine[0], diskState: "Attached" });
+  }));
+
+it("returns both types of an extension, and no protected settings", () =>
+  withServer(async (ask) => {
+    const { body } = await ask("GET", valid.extension[0]);
+
+    expect(body).toMatchObject({
+      type: "Microsoft.Compute/virtualMachines/extensions",
+      properties: { type: "CustomScript" },
+    });
+    expect(body.properties).not.toHaveProperty("protectedSettings");
+  }));
+
+it.each([
+  [
+    "a filter it does not know",
+    "GET",
+    `${group}/resources?$filter=${encodeURIComponent("tagName eq 'a'")}`,
+    400,
+    "InvalidFilterInQueryString",
+  ],
+  ["a collection", "GET", `${group}/providers/Microsoft.Network`, 404, "InvalidResourceType"],
+  ["a kind it does not have", "GET", network("azureFirewalls/x"), 404, "InvalidResourceType"],
+  ["another method", "PATCH", valid.vnet[0], 405, "MethodNotAllowed"],
+])("refuses %s with Azure's error", (_, method, path, status, code) =>
+  withServer(async (ask) => {
+    expect(await ask(method, path)).toMatchObject({ status, body: { error: { code } } });
+  }),
+);
+
+it("has a control API under /local", () =>
+  withServer(async (ask) => {
+    expect(await ask("GET", "/local/health")).toMatchObject({
+      body: { pid: process.pid, version: "test", empty: false },
+    });
+
+    await ask("POST", "/local/faults", { method: "PUT", id: "routeTables/rt$", code: "Boom" });
+    expect(await ask("PUT", valid.routeTable[0], { location: "westeurope" })).toMatchObject({
+      status: 409,
+      body: { error: { code: "Boom" } },
+    });
+    expect((await ask("PUT", "/local/durations", { factor: 0 })).status).toBe(204);
+    expect(await ask("PUT", "/local/durations", { factor: "fast" })).toMatchObject({ status: 400 });
+    const { body } = await ask<object[]>("GET", "/local/requests");
+    expect(body.at(-1)).toMatchObject({ method: "PUT", id: valid.routeTable[0], code: "Boom" });
+    expect(await ask("POST", "/local/shutdown")).toMatchObject({ status: 404 });
+  }));
+
+it("makes a component of a machine unhealthy, and all healthy", () =>
+  withServer(async (ask) => {
+    const at = "/local/machines/cp-1/sick";
+
+    expect(await ask("POST", at, { component: "etcd" })).toMatchObject({ status: 204 });
+    expect(await ask("POST", at, { component: "dns" })).toMatchObject({
+      status: 400,
+      body: { error: { message: "component is dns, expected etcd" } },
+    });
+    expect(await ask("DELETE", at)).toMatchObject({ status: 204 });
+    expect(await ask("PUT", at)).toMatchObject({ status: 405 });
+    expect(await ask("GET", "/local/health")).toMatchObject({
+      body: { sick: ["cp-1: etcd", "cp-1: well"] },
+    });
+  }));
+
+it("returns the usage of each quota, and refuses a machine that exceeds one", () =>
+  withServer(async (ask, { cloud }) => {
+    const usages = `${subscriptionPath}/providers/Microsoft.Compute/locations/westeurope/usages`;
+    const usage = async (name: string) =>
+      (await ask("GET", usages)).body.value.find(
+        (one) => (one.name as { value: string }).value === name,
+      );
+    const { body: machine } = await ask("GET", valid.machine[0]);
+    const resized = (vmSize: string) => ({
+      ...machine,
+      properties: { ...machine.properties, hardwareProfile: { vmSize } },
+    });
+
+    await ask("PUT", "/local/quotas", { cores: 6, standardDSv5Family: 2 });
+
+    expect(await usage("cores")).toMatchObject({ currentValue: 2, limit: 6, unit: "Count" });
+    expect(await usage("standardDSv5Family")).toMatchObject({ currentValue: 2, limit: 2 });
+    expect(await usage("standardBSFamily")).toMatchObject({ currentValue: 0, limit: 5000 });
+    expect((await ask("PUT", valid.machine[0], resized("Standard_D2s_v5"))).status).toBe(200);
+    expect(await ask("PUT", valid.machine[0], resized("Standard_D4s_v5"))).toMatchObject({
+      status: 409,
+      body: {
+        error: {
+          code: "OperationNotAllowed",
+          message: expect.stringMatching(/Current Limit: 2, .* New Limit Required: 4/),
+        },
+      },
+    });
+    expect(await ask("PUT", valid.machine[0], resized("Standard_D8s_v5"))).toMatchObject({
+      body: { error: { message: expect.stringContaining("Total Regional vCPUs") } },
+    });
+    expect(await ask("PUT", "/local/quotas", { processors: 1 })).toMatchObject({ status: 400 });
+    await cloud.delete(valid.machine[0]);
+    expect(await usage("cores")).toMatchObject({ currentValue: 0 });
+  }));
+
+it("lists the versions of an image as a bare array, and returns 404 for others", () =>
+  withServer(async (ask) => {
+    const versions = (sku: string) =>
+      `${subscriptionPath}/providers/Microsoft.Compute/locations/westeurope/publishers/Canonical` +
+      `/artifacttypes/vmimage/offers/ubuntu-24_04-lts/skus/${sku}/versions`;
+
+    const { body } = await ask<{ name: string }[]>("GET", versions("server"));
+
+    expect(body.map(({ name }) => name)).toContain("24.04.202608110");
+    expect(await ask("GET", `${versions("server")}/24.04.202608110`)).toMatchObject({
+      status: 200,
+      body: { name: "24.04.202608110", location: "westeurope" },
+    });
+    for (const path of [`${versions("server")}/24.04.200001010`, versions("desktop")]) {
+      expect(await ask("GET", path)).toMatchObject({
+        status: 404,
+        body: { error: { code: "NotFound" } },
+      });
+    }
+  }));

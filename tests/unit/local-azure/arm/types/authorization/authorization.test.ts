@@ -1,0 +1,104 @@
+import { subscriptionPath } from "../../../../../../local-azure/arm/ids";
+import { Body } from "../../../../../../local-azure/arm/resource";
+import { createResources, newCloud, refusedBy } from "../../../../../support/arm/fixture";
+import { group, reader, roleDefinition } from "../../../../../support/arm/valid-resources";
+
+const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
+const guid = (digit: number) => `00000000-0000-4000-8000-00000000000${digit}`;
+const assignment = (scope: string, digit: number) =>
+  `${scope}/providers/Microsoft.Authorization/roleAssignments/${guid(digit)}`;
+const networkContributor = roleDefinition("4d97b98b-1d4f-4787-a291-c67834d212e7");
+
+async function withIdentity() {
+  const { cloud } = newCloud();
+  await createResources(cloud, "group");
+  const { body } = await cloud.put(identity, { location: "westeurope" });
+  const principalId = String(body["principalId"]);
+  const grant = {
+    principalId,
+    principalType: "ServicePrincipal",
+    roleDefinitionId: networkContributor,
+  };
+  return { cloud, grant };
+}
+
+it("keeps the ids of an identity in an update", async () => {
+  const { cloud } = await withIdentity();
+  const before = cloud.peek(identity)!;
+
+  await cloud.put(identity, { location: "westeurope", tags: { a: "b" } });
+
+  const { principalId, clientId, tenantId } = before;
+  expect(cloud.peek(identity)).toMatchObject({ principalId, clientId, tenantId, tags: { a: "b" } });
+});
+
+it.each<[flaw: string, change: Body, code: string]>([
+  [
+    "to a User that is an identity",
+    { principalType: "User" },
+    "UnmatchedPrincipalType: .*PrinciaplType 'User'",
+  ],
+  ["to a principal that does not exist", { principalId: guid(9) }, "PrincipalNotFound"],
+  [
+    "of a role that there is not",
+    { roleDefinitionId: roleDefinition(guid(9)) },
+    "RoleDefinitionDoesNotExist",
+  ],
+])("refuses an assignment %s", async (_, change, code) => {
+  const { cloud, grant } = await withIdentity();
+
+  const refusal = await refusedBy(cloud.put(assignment(group, 1), { ...grant, ...change }));
+
+  expect(refusal).toMatch(new RegExp(`^${code}`));
+});
+
+it("refuses the same assignment under another name, and another one under the same", async () => {
+  const { cloud, grant } = await withIdentity();
+  await cloud.put(assignment(group, 1), grant);
+
+  const duplicate = cloud.put(assignment(group, 2), grant);
+  const other = cloud.put(assignment(group, 1), {
+    ...grant,
+    roleDefinitionId: roleDefinition(reader),
+  });
+  const elsewhere = cloud.put(assignment(subscriptionPath, 3), grant);
+
+  expect(await refusedBy(duplicate)).toMatch(/^RoleAssignmentExists/);
+  expect(await refusedBy(other)).toMatch(/^RoleAssignmentUpdateNotPermitted/);
+  expect(await refusedBy(elsewhere)).toBe("not refused");
+});
+
+it("keeps the assignments of a deleted identity, and deletes those of a deleted scope", async () => {
+  const { cloud, grant } = await withIdentity();
+  const [inGroup, onIdentity, above] = [
+    assignment(group, 1),
+    assignment(identity, 2),
+    assignment(subscriptionPath, 3),
+  ];
+  for (const id of [inGroup, onIdentity, above]) await cloud.put(id, grant);
+
+  await cloud.delete(identity);
+  expect([inGroup, onIdentity, above].map((id) => cloud.peek(id) !== undefined)).toEqual([
+    true,
+    false,
+    true,
+  ]);
+
+  await cloud.delete(group);
+  expect([inGroup, above].map((id) => cloud.peek(id) !== undefined)).toEqual([false, true]);
+});
+
+it("does not delete a custom role that is assigned", async () => {
+  const { cloud, grant } = await withIdentity();
+  const role = roleDefinition(guid(7));
+  await cloud.put(role, {
+    roleName: "reads",
+    permissions: [{ actions: ["*/read"] }],
+    assignableScopes: [subscriptionPath],
+  });
+  await cloud.put(assignment(subscriptionPath, 1), { ...grant, roleDefinitionId: role });
+
+  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  await cloud.delete(assignment(subscriptionPath, 1));
+  expect(await refusedBy(cloud.delete(role))).toBe("not refused");
+});

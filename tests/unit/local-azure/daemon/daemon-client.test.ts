@@ -1,0 +1,57 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import {
+  endDaemon,
+  ensureDaemon,
+  lockFile,
+  recordFile,
+} from "../../../../local-azure/daemon/daemon-client";
+import { identityOf } from "../../../../shared/pids";
+import { Progress } from "../../../../shared/progress";
+
+let state: string;
+beforeEach(() => (state = mkdtempSync(join(tmpdir(), "zoned-daemon-"))));
+afterEach(async () => {
+  await endDaemon(state);
+  rmSync(state, { recursive: true });
+});
+
+/** An unused port. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+const ensure = () =>
+  ensureDaemon(
+    { state, binaries: "" },
+    new Progress({ write: () => undefined }),
+    AbortSignal.timeout(60_000),
+  );
+
+test("a killed daemon whose process still exists is replaced by one that answers", async () => {
+  const ending = identityOf(spawn("sleep", ["1"], { stdio: "ignore" }).pid!);
+  const port = await freePort();
+  const ports = {
+    ...{ resourceManager: port, azureNative: port, tls: port, kubernetes: port, proxy: port },
+  };
+  writeFileSync(recordFile(state), JSON.stringify({ ...ending, since: "", binaries: "", ports }));
+  writeFileSync(lockFile(state), JSON.stringify(ending));
+
+  const azure = await ensure();
+
+  expect(await azure.apiAddress("none")).toBeUndefined();
+});
+
+test("a daemon that answers is not replaced", async () => {
+  const { ports } = await ensure();
+
+  expect((await ensure()).ports).toEqual(ports);
+});

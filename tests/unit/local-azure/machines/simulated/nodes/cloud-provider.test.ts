@@ -1,0 +1,154 @@
+import type { Api, Body } from "../../../../../../local-azure/machines/simulated/api";
+import {
+  cloudLabels,
+  reconcileCloudProvider,
+  providerId,
+} from "../../../../../../local-azure/machines/simulated/nodes/cloud-provider";
+import { nodeOf } from "../../../../../../local-azure/machines/simulated/nodes/node";
+import { vmOf } from "../../../../../support/simulated/fixture";
+
+const vm = vmOf("demo-workers-1", "2", "172.16.2.16");
+const registration = { kubeletExtraArgs: [{ name: "cloud-provider", value: "external" }] };
+const fresh = nodeOf(vm, registration, { role: "worker", kubernetesVersion: "1.36.3" });
+
+const podOf = (image: string, more: object = {}) => ({
+  metadata: {
+    namespace: "kube-system",
+    name: "pod",
+    ownerReferences: [{ kind: "DaemonSet", name: "ds" }],
+  },
+  spec: { nodeName: vm.name, serviceAccountName: "robot", containers: [{ image, ...more }] },
+});
+
+const cni = (path: string) => {
+  const pod = podOf("net");
+  return { ...pod, spec: { ...pod.spec, volumes: [{ hostPath: { path } }] } };
+};
+
+/** What was asked of an API with this one node and these running pods, by whom. */
+async function reconcile(pods: readonly object[], { vms = [vm], node = fresh as Body } = {}) {
+  const asked: string[] = [];
+  const apiOf = (user: string): Api =>
+    ({
+      as: apiOf,
+      get: async (path: string) =>
+        path.startsWith("/api/v1/pods")
+          ? { items: pods }
+          : path === "/api/v1/nodes"
+            ? { items: [node] }
+            : node,
+      ...Object.fromEntries(
+        ["put", "patch", "delete"].map((verb) => [
+          verb,
+          async (path: string, body: unknown) => {
+            asked.push(`${user} ${verb} ${path} ${JSON.stringify(body) ?? ""}`.trim());
+          },
+        ]),
+      ),
+    }) as unknown as Api;
+  const due = await reconcileCloudProvider({
+    api: apiOf("root"),
+    vmOf: (name) => vms.find((candidate) => candidate.name === name),
+    kubeletOf: () => apiOf("kubelet"),
+    log: (message) => asked.push(message),
+  });
+  return { asked, due };
+}
+
+const robot = "system:serviceaccount:kube-system:robot";
+const silent = {
+  ...fresh,
+  status: { ...fresh.status, conditions: [{ type: "Ready", status: "Unknown" }] },
+};
+
+it("names machines and zones as Azure's cloud provider does", () => {
+  expect(providerId(vm)).toContain("/resourceGroups/demo/");
+  expect(cloudLabels(vm)["topology.kubernetes.io/zone"]).toBe("westeurope-2");
+  expect(cloudLabels({ ...vm, zone: undefined })["topology.kubernetes.io/zone"]).toBe("0");
+});
+
+it("leaves a node as it is while none of its system pods run", async () => {
+  expect(await reconcile([])).toEqual({ asked: [], due: true });
+});
+
+it.each([
+  { path: "/etc/cni/net.d", finds: true },
+  { path: "/etc/cni", finds: true },
+  { path: "/etc/cnid", finds: false },
+  { path: "/opt/cni/bin", finds: false },
+])("finds a CNI in a pod that mounts $path: $finds", async ({ path, finds }) => {
+  const { asked } = await reconcile([cni(path)]);
+
+  expect(asked).toEqual(
+    finds
+      ? [
+          `kubelet patch /api/v1/nodes/${vm.name} {"metadata":{"annotations":{"zoned.local/cni":"ds"}}}`,
+        ]
+      : [],
+  );
+});
+
+it("initialises a node with the rights of the node manager on it", async () => {
+  const { asked } = await reconcile([podOf("r/azure-cloud-node-manager:v1")]);
+
+  expect(asked.map((each) => each.split(" ").slice(0, 3))).toEqual([
+    [robot, "patch", `/api/v1/nodes/${vm.name}/status`],
+    [robot, "put", `/api/v1/nodes/${vm.name}`],
+  ]);
+  expect(asked[1]).toContain('"taints":[]');
+});
+
+it.each([
+  { controllers: "--controllers=*", initialises: true },
+  { controllers: "--controllers=*,-cloud-node", initialises: false },
+  { controllers: "--controllers=*,-cloud-node-lifecycle", initialises: true },
+])("lets a controller manager with $controllers initialise nodes: $initialises", async (one) => {
+  const { asked } = await reconcile([
+    podOf("r/azure-cloud-controller-manager:v1", { args: [one.controllers] }),
+  ]);
+
+  expect(asked.length > 0).toBe(one.initialises);
+});
+
+it("shows a machine that is gone as silent, by nobody's rights but the rehearsal's", async () => {
+  const { asked } = await reconcile([], { vms: [] });
+
+  expect(asked.map((each) => each.split(" ")[0])).toEqual(["root", "root"]);
+  expect(asked[1]).toContain('"reason":"NodeStatusUnknown"');
+});
+
+it.each([
+  { what: "deletes a silent node that has no machine", vms: [], pods: true, deletes: true },
+  {
+    what: "keeps a silent node while no controller manager runs",
+    vms: [],
+    pods: false,
+    deletes: false,
+  },
+  {
+    what: "keeps a silent node whose name another machine has",
+    vms: [{ ...vm, vmId: "another" }],
+    pods: true,
+    deletes: false,
+  },
+])("$what", async ({ vms, pods, deletes }) => {
+  const manager = podOf("r/azure-cloud-controller-manager:v1");
+  const elsewhere = { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } };
+
+  const { asked } = await reconcile(pods ? [elsewhere] : [], { vms, node: silent });
+
+  expect(asked).toEqual(deletes ? [`${robot} delete /api/v1/nodes/${vm.name}`] : []);
+});
+
+it("has nothing more to do once a node is Ready and initialised", async () => {
+  const done = {
+    ...fresh,
+    metadata: {
+      ...fresh.metadata,
+      annotations: { ...fresh.metadata.annotations, "zoned.local/cni": "ds" },
+    },
+    spec: { taints: [] },
+  };
+
+  expect(await reconcile([], { node: done })).toEqual({ asked: [], due: false });
+});

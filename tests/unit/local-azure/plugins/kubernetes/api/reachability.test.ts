@@ -1,0 +1,102 @@
+import type { Access } from "../../../../../../local-azure/plugins/kubernetes/api/client";
+import { KubernetesProvider } from "../../../../../../local-azure/plugins/kubernetes/provider";
+import { Properties } from "../../../../../../local-azure/plugins/protocol/values";
+import { FakeApi } from "../../../../../support/plugins/fake-api";
+
+/** Jest cannot load the module that reads kubeconfigs. */
+let access: () => Access;
+let api: FakeApi;
+const warnings: string[] = [];
+const signal = new AbortController().signal;
+
+beforeEach(async () => {
+  warnings.length = 0;
+  api = await FakeApi.start();
+  access = () => api.access;
+});
+afterEach(() => api.stop());
+
+async function configured(settings: Properties = {}): Promise<KubernetesProvider> {
+  const engine = {
+    progress: () => undefined,
+    warn: (_: string, text: string) => void warnings.push(text),
+  };
+  const provider = new KubernetesProvider(engine, api.redirect, async () => access());
+  await provider.configure(settings);
+  return provider;
+}
+
+const object = {
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "it", namespace: "here" },
+};
+const subject = { urn: "urn:it", type: "kubernetes:core/v1:ConfigMap", name: "it", signal };
+const recorded = { ...subject, id: "here/it", state: object, inputs: object };
+const creating = { ...subject, inputs: object, timeoutSeconds: 1 };
+const updating = { ...subject, id: "here/it", state: object, olds: object, news: object };
+
+/** What the API answers to the question for its OpenAPI documents. */
+const refusing = (code: number) => () => [code, { message: `code ${code}` }] as const;
+
+describe.each([
+  ["refuses the credentials", 401],
+  ["refuses the right", 403],
+  ["is broken", 500],
+  ["is not ready", 503],
+])("an API that %s", (_, code) => {
+  it("is unreachable: nothing is forgotten, made or changed, and previews go by", async () => {
+    api.answer = refusing(code);
+    const provider = await configured();
+    // Asked once: that it would answer by now changes nothing.
+    api.answer = () => undefined;
+
+    const said = new RegExp(`cannot be used: code ${code} \\(${code}\\)`);
+    await expect(provider.read(recorded)).rejects.toThrow(said);
+    await expect(provider.delete({ ...recorded, timeoutSeconds: 1 })).rejects.toThrow(said);
+    await expect(provider.create({ ...creating, preview: false })).rejects.toThrow(said);
+    await expect(
+      provider.update({ ...updating, preview: false, timeoutSeconds: 1 }),
+    ).rejects.toThrow(said);
+    expect((await provider.create({ ...creating, preview: true })).state).toEqual(object);
+    expect(await provider.update({ ...updating, preview: true, timeoutSeconds: 1 })).toEqual(
+      object,
+    );
+    expect(api.seen.map(({ path }) => path)).toEqual(expect.arrayContaining(["/openapi/v3"]));
+    expect(api.seen.filter(({ path }) => path !== "/openapi/v3")).toEqual([]);
+  });
+
+  it("is forgotten with all that was in it where deleteUnreachable is set", async () => {
+    api.answer = refusing(code);
+    const provider = await configured({ deleteUnreachable: "true" });
+
+    expect(await provider.read(recorded)).toBeUndefined();
+    await provider.delete({ ...recorded, timeoutSeconds: 1 });
+    expect(warnings).toHaveLength(2);
+  });
+});
+
+it("keeps what it knows of a cluster that does not answer where skipUpdateUnreachable is set", async () => {
+  await api.stop();
+  const provider = await configured({ skipUpdateUnreachable: "true" });
+
+  expect(await provider.read(recorded)).toEqual({ id: "here/it", state: object, inputs: object });
+  const { inputs } = await provider.check({
+    ...subject,
+    olds: object,
+    news: { ...object, data: { a: "1" } },
+    seed: new Uint8Array(),
+  });
+  expect(inputs).toEqual(object);
+});
+
+it("takes a kubeconfig that nobody can read for a cluster that nobody can reach", async () => {
+  access = () => {
+    throw new Error("the kubeconfig cannot be read");
+  };
+  const provider = await configured({ namespace: "here" });
+
+  await expect(provider.read(recorded)).rejects.toThrow(
+    /^the kubeconfig cannot be read. Nothing was forgotten/,
+  );
+});

@@ -1,0 +1,56 @@
+import { DynamicClient } from "../../../../../../local-azure/plugins/kubernetes/api/dynamic-client";
+import { deleted } from "../../../../../../local-azure/plugins/kubernetes/operations/delete";
+import { Properties } from "../../../../../../local-azure/plugins/protocol/values";
+import { FakeApi } from "../../../../../support/plugins/fake-api";
+
+let api: FakeApi;
+let cluster: DynamicClient;
+const path = "/api/v1/namespaces/here/configmaps/it";
+
+beforeEach(async () => {
+  api = await FakeApi.start();
+  cluster = await DynamicClient.reached(api.access, "here", api.redirect);
+});
+
+afterEach(async () => {
+  cluster.client.close();
+  await api.stop();
+});
+
+const configMap = (metadata: Properties = {}): Properties => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "it", namespace: "here", ...metadata },
+});
+
+const deleting = {
+  signal: new AbortController().signal,
+  timeoutSeconds: 0.05,
+  progress: () => undefined,
+};
+
+it.each([
+  { annotations: {}, policy: "Foreground" },
+  { annotations: { "pulumi.com/deletionPropagationPolicy": "background" }, policy: "Background" },
+])("deletes in the $policy and is content when it is gone", async ({ annotations, policy }) => {
+  const inputs = configMap({ annotations });
+  api.objects.set(path, inputs);
+
+  await deleted(cluster, inputs, inputs, deleting);
+  await deleted(cluster, inputs, inputs, deleting);
+
+  expect(api.seen.find(({ method }) => method === "DELETE")?.query).toEqual({
+    propagationPolicy: policy,
+  });
+  expect(api.objects.size).toBe(0);
+});
+
+it("reports what holds back an object that is not deleted", async () => {
+  const held = configMap({ finalizers: ["a/b"] });
+  api.objects.set(path, held);
+  api.answer = ({ method }) => (method === "DELETE" ? [200, held] : undefined);
+
+  await expect(deleted(cluster, held, held, deleting)).rejects.toThrow(
+    /^ConfigMap here\/it is being deleted, but not gone: it is still there; finalizers a\/b after /,
+  );
+});

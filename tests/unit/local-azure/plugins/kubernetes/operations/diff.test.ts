@@ -1,0 +1,137 @@
+import { difference } from "../../../../../../local-azure/plugins/kubernetes/operations/diff";
+import { Properties } from "../../../../../../local-azure/plugins/protocol/values";
+
+const mutability = { enableConfigMapMutable: false, enableSecretMutable: false };
+const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+
+const object = (apiVersion: string, kind: string, rest: Properties = {}): Properties => ({
+  apiVersion,
+  kind,
+  metadata: { name: "it", namespace: "here" },
+  ...rest,
+});
+
+const compare = (olds: Properties, news: Properties, more: object = {}) =>
+  difference({ olds, news, state: olds, isPatch: false, mutability, ...more });
+
+const replacing = (olds: Properties, news: Properties, more?: object) =>
+  compare(olds, news, more)
+    .changes.filter(({ replaces }) => replaces)
+    .map(({ path }) => path);
+
+const workload = (kind: string, app: string, image = "a") =>
+  object("apps/v1", kind, {
+    spec: { selector: { matchLabels: { app } }, template: { containers: [{ image }] } },
+  });
+
+it.each([
+  {
+    what: "a Deployment's selector",
+    olds: workload("Deployment", "a"),
+    news: workload("Deployment", "b"),
+    replaces: ["spec.selector.matchLabels.app"],
+  },
+  {
+    what: "a DaemonSet's selector",
+    olds: workload("DaemonSet", "a"),
+    news: workload("DaemonSet", "b"),
+    replaces: ["spec.selector.matchLabels.app"],
+  },
+  {
+    what: "a Deployment's image",
+    olds: workload("Deployment", "a", "a"),
+    news: workload("Deployment", "a", "b"),
+    replaces: [],
+  },
+  {
+    what: "a Job's template",
+    olds: object("batch/v1", "Job", { spec: { template: { a: 1 } } }),
+    news: object("batch/v1", "Job", { spec: { template: { a: 2 } } }),
+    replaces: ["spec.template.a"],
+  },
+  {
+    what: "a StorageClass's provisioner",
+    olds: object("storage.k8s.io/v1", "StorageClass", { provisioner: "a" }),
+    news: object("storage.k8s.io/v1", "StorageClass", { provisioner: "b" }),
+    replaces: ["provisioner"],
+  },
+  {
+    what: "a binding's role",
+    olds: object("rbac.authorization.k8s.io/v1", "RoleBinding", { roleRef: { name: "a" } }),
+    news: object("rbac.authorization.k8s.io/v1", "RoleBinding", { roleRef: { name: "b" } }),
+    replaces: ["roleRef.name"],
+  },
+  {
+    what: "a ConfigMap's data",
+    olds: object("v1", "ConfigMap", { data: { "a.b": "1" } }),
+    news: object("v1", "ConfigMap", { data: { "a.b": "2" } }),
+    replaces: ['data["a.b"]'],
+  },
+  {
+    what: "a label",
+    olds: object("v1", "ConfigMap"),
+    news: object("v1", "ConfigMap", { metadata: { name: "it", namespace: "here", labels: {} } }),
+    replaces: [],
+  },
+  {
+    what: "a namespace",
+    olds: object("v1", "ServiceAccount"),
+    news: object("v1", "ServiceAccount", { metadata: { name: "it", namespace: "there" } }),
+    replaces: ["metadata.namespace"],
+  },
+])("for $what replaces $replaces", ({ olds, news, replaces }) => {
+  expect(replacing(olds, news)).toEqual(replaces);
+  expect(compare(olds, news).changes).not.toEqual([]);
+});
+
+it("changes a Secret in place where the provider says so, unless it is sealed", () => {
+  const secret = (value: string, immutable?: boolean) =>
+    object("v1", "Secret", { immutable, data: { key: value } });
+  const mutable = { mutability: { ...mutability, enableSecretMutable: true } };
+
+  expect(replacing(secret("YQ=="), secret("Yg=="))).toEqual(["data.key"]);
+  expect(replacing(secret("YQ=="), secret("Yg=="), mutable)).toEqual([]);
+  expect(replacing(secret("YQ==", true), secret("Yg==", true), mutable)).toEqual(["data.key"]);
+});
+
+it("takes stringData and data for two ways to write one thing", () => {
+  const data = object("v1", "Secret", { data: { key: "YQ==" } });
+  const stringData = object("v1", "Secret", { stringData: { key: "a" } });
+
+  expect(compare(data, stringData).changes).toEqual([]);
+});
+
+it("patches in place what would replace an object of its own", () => {
+  const olds = workload("DaemonSet", "a");
+
+  expect(replacing(olds, workload("DaemonSet", "b"), { isPatch: true })).toEqual([]);
+});
+
+it("counts what is not known yet as changed", () => {
+  const news = object("v1", "ConfigMap", { data: unknown });
+
+  expect(compare(object("v1", "ConfigMap", { data: { a: "1" } }), news).changes).toEqual([
+    { path: "data", kind: "update", replaces: true },
+  ]);
+});
+
+it("does not miss a namespace that the inputs left to the provider", () => {
+  const nameless = object("example.com/v1", "Thing", { metadata: { name: "it" } });
+  const state = object("example.com/v1", "Thing");
+
+  expect(compare(nameless, state, { state }).changes).toEqual([]);
+  expect(compare(state, nameless, { state }).changes).toEqual([]);
+});
+
+it("deletes first only where the new object would have the name of the old one", () => {
+  const named = (name: string, value: string, annotations = {}) =>
+    object("v1", "ConfigMap", {
+      metadata: { name, namespace: "here", annotations },
+      data: { a: value },
+    });
+  const auto = { "pulumi.com/autonamed": "true" };
+
+  expect(compare(named("x", "1"), named("x", "2")).deleteBeforeReplace).toBe(true);
+  expect(compare(named("x", "1"), named("y", "2")).deleteBeforeReplace).toBe(false);
+  expect(compare(named("x", "1", auto), named("x", "2", auto)).deleteBeforeReplace).toBe(false);
+});

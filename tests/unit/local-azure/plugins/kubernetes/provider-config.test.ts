@@ -1,0 +1,91 @@
+import { Properties } from "../../../../../local-azure/plugins/protocol/values";
+import {
+  checkConfig,
+  diffConfig,
+  settingsFrom,
+} from "../../../../../local-azure/plugins/kubernetes/provider-config";
+
+const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+
+const kubeconfig = (server: string, token = "a") => `
+clusters: [{ name: c, cluster: { server: "${server}" } }]
+users: [{ name: u, user: { token: ${token} } }]
+contexts: [{ name: x, context: { cluster: c, user: u } }]
+current-context: x
+`;
+const here = kubeconfig("https://here:6443");
+const there = kubeconfig("https://there:6443");
+
+it.each([
+  { what: "nothing", olds: {}, news: {}, replaces: [] },
+  {
+    what: "another cluster",
+    olds: { kubeconfig: here },
+    news: { kubeconfig: there },
+    replaces: ["kubeconfig"],
+  },
+  {
+    what: "another token for the same cluster",
+    olds: { kubeconfig: here },
+    news: { kubeconfig: kubeconfig("https://here:6443", "b") },
+    replaces: [],
+  },
+  {
+    what: "a kubeconfig that is not known yet",
+    olds: { kubeconfig: here },
+    news: { kubeconfig: unknown },
+    replaces: ["kubeconfig"],
+  },
+  {
+    what: "another cluster of the same identifier",
+    olds: { kubeconfig: here, clusterIdentifier: "a" },
+    news: { kubeconfig: there, clusterIdentifier: "a" },
+    replaces: [],
+  },
+  {
+    what: "an unknown kubeconfig of the same identifier",
+    olds: { kubeconfig: here, clusterIdentifier: "a" },
+    news: { kubeconfig: unknown, clusterIdentifier: "a" },
+    replaces: [],
+  },
+  {
+    what: "another identifier",
+    olds: { kubeconfig: here, clusterIdentifier: "a" },
+    news: { kubeconfig: here, clusterIdentifier: "b" },
+    replaces: ["clusterIdentifier"],
+  },
+  {
+    what: "an identifier that was not there before",
+    olds: { kubeconfig: here },
+    news: { kubeconfig: here, clusterIdentifier: "a" },
+    replaces: [],
+  },
+])("for $what replaces $replaces", ({ olds, news, replaces }) => {
+  const { changes } = diffConfig(olds, news);
+
+  expect(changes.filter((change) => change.replaces).map(({ path }) => path)).toEqual(replaces);
+  expect(changes).toHaveLength(
+    Object.keys(news).filter((key) => (olds as Properties)[key] !== (news as Properties)[key])
+      .length,
+  );
+});
+
+it("prefers what the provider says to the environment", () => {
+  const environment = { PULUMI_K8S_DELETE_UNREACHABLE: "true" };
+
+  expect(settingsFrom({}, environment).deleteUnreachable).toBe(true);
+  expect(settingsFrom({ deleteUnreachable: "false" }, environment).deleteUnreachable).toBe(false);
+  expect(settingsFrom({ deleteUnreachable: "true" }, {}).deleteUnreachable).toBe(true);
+});
+
+it.each(["renderYamlToDirectory", "enableServerSideApply"])(
+  "refuses what only the official plugin can do: %s",
+  (property) => {
+    const { failures } = checkConfig({
+      renderYamlToDirectory: property === "renderYamlToDirectory" ? "out" : undefined,
+      enableServerSideApply: property === "enableServerSideApply" ? "false" : "true",
+    });
+
+    expect(failures?.map((failure) => failure.property)).toEqual([property]);
+  },
+);

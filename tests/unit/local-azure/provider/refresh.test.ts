@@ -1,0 +1,113 @@
+import { typeOf, typeOfToken } from "../../../../local-azure/arm/types";
+import { Properties } from "../../../../local-azure/plugins/protocol/values";
+import { AzureNative } from "../../../../local-azure/provider/operations";
+import { parametersOf } from "../../../../local-azure/provider/paths";
+import { createResources, newCloud } from "../../../support/arm/fixture";
+import { network, valid } from "../../../support/arm/valid-resources";
+
+const type = (name: string) => typeOfToken(`azure-native:${name}`)!;
+const subject = {
+  urn: "urn",
+  type: "t",
+  name: "n",
+  signal: new AbortController().signal,
+  timeoutSeconds: 0,
+};
+
+/** The inputs of a program for a valid body. */
+const inputsOf = (kind: keyof typeof valid): Properties => {
+  const [id, body] = valid[kind];
+  const token = id.split("/").at(-2)!;
+  const found = ["Network", "Compute"].flatMap(
+    (namespace) => typeOf(`Microsoft.${namespace}/${token}`) ?? [],
+  )[0];
+  return {
+    ...(JSON.parse(JSON.stringify(body)) as Properties),
+    ...(found && parametersOf(found, id)),
+  };
+};
+
+const read = async (
+  kind: keyof typeof valid,
+  token: string,
+  change?: (cloud: ReturnType<typeof newCloud>["cloud"]) => Promise<unknown>,
+) => {
+  const { cloud } = newCloud();
+  await createResources(cloud);
+  const azure = new AzureNative(cloud);
+  const [id] = valid[kind];
+  const inputs = { ...inputsOf(kind), azureApiVersion: "x" };
+  const before = await azure.read(type(token), { ...subject, id, state: {}, inputs: {} });
+  await change?.(cloud);
+  return {
+    inputs,
+    now: await azure.read(type(token), { ...subject, id, state: before!.state, inputs }),
+  };
+};
+
+it.each([
+  ["nic", "network:NetworkInterface"],
+  ["balancer", "network:LoadBalancer"],
+  ["apiIp", "network:PublicIPAddress"],
+  ["machine", "compute:VirtualMachine"],
+  ["securityGroup", "network:NetworkSecurityGroup"],
+  ["vnet", "network:VirtualNetwork"],
+] as const)("leaves the inputs of a %s as they are when nothing changed", async (kind, token) => {
+  const { inputs, now } = await read(kind, token);
+
+  expect(now?.inputs).toEqual(inputs);
+});
+
+it("adds a changed value to the inputs, and no default", async () => {
+  const { inputs, now } = await read("machine", "compute:VirtualMachine", (cloud) =>
+    cloud.put(valid.machine[0], {
+      ...valid.machine[1],
+      hardwareProfile: { vmSize: "Standard_D4s_v5" },
+    }),
+  );
+
+  expect(now?.inputs).toEqual({ ...inputs, hardwareProfile: { vmSize: "Standard_D4s_v5" } });
+});
+
+it("adds no rules and pool members of other resources to the inputs", async () => {
+  const rule = await read("securityGroup", "network:NetworkSecurityGroup", (cloud) =>
+    cloud.put(network("networkSecurityGroups/nsg/securityRules/cloud"), {
+      ...valid.rule[1],
+      priority: 500,
+    }),
+  );
+  const balancer = await read("balancer", "network:LoadBalancer", (cloud) =>
+    cloud.delete(valid.machine[0]).then(() => cloud.delete(valid.nic[0])),
+  );
+
+  expect(rule.now?.inputs).toEqual(rule.inputs);
+  expect(rule.now?.state).toMatchObject({ securityRules: [{ name: "api" }, { name: "cloud" }] });
+  expect(balancer.now?.inputs).toEqual(balancer.inputs);
+});
+
+it("reports a deleted resource", async () => {
+  const { now } = await read("extension", "compute:VirtualMachineExtension", (cloud) =>
+    cloud.delete(valid.extension[0]),
+  );
+
+  expect(now).toBeUndefined();
+});
+
+it("reads the inputs of an import by id", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud);
+
+  const found = await new AzureNative(cloud).read(type("compute:VirtualMachineExtension"), {
+    ...subject,
+    id: valid.extension[0],
+    state: {},
+    inputs: {},
+  });
+
+  expect(found?.inputs).toMatchObject({
+    resourceGroupName: "zoned",
+    vmName: "cp-1",
+    vmExtensionName: "bootstrap",
+    publisher: "Microsoft.Azure.Extensions",
+  });
+});

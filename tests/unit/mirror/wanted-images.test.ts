@@ -1,0 +1,83 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { cloudProviderOf, versions } from "../../../components/versions";
+import { partsOf } from "../../../mirror/image-store";
+import { ownImage } from "../../../mirror/own-images";
+import { wantedImages } from "../../../mirror/wanted-images";
+import { checkout } from "../../../shared/checkout";
+import { built, output } from "../../support/tools";
+
+it("can make every image that the real kubeadm asks for, in the version that it asks for", () => {
+  const flags = ["--kubernetes-version", `v${versions.kubernetes}`];
+  const list = output(built("kubeadm"), ["config", "images", "list", ...flags]);
+
+  const images = list.trim().split("\n");
+  expect(images.length).toBeGreaterThanOrEqual(7);
+  for (const image of images) expect(ownImage(image)).toBeDefined();
+});
+
+it("can make every image for tests", () => {
+  const wanted = wantedImages([], []).filter(({ part }) => part === "tests");
+
+  expect(wanted.map(({ image }) => partsOf(image).name)).toEqual(
+    expect.arrayContaining(["library/busybox", "e2e-test-images/agnhost"]),
+  );
+  for (const { image } of wanted) expect(ownImage(image)).toBeDefined();
+});
+
+it("gives the images of upstream's tests another shell than busybox's, whose nc they would get", () => {
+  for (const image of ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"]) {
+    const layers = ownImage(`registry.k8s.io/e2e-test-images/${image}`)!.recipe.layers;
+    const above = layers.slice(layers.findIndex(({ kind }) => kind === "busybox") + 1);
+
+    expect(above).toContainEqual(
+      expect.objectContaining({
+        packages: expect.arrayContaining(["dash", "netcat-openbsd"]),
+        links: { "/usr/bin/nc": "nc.openbsd" },
+      }),
+    );
+  }
+});
+
+it("gives kube-proxy's image the shell that upstream's has, which takes old rules away", () => {
+  const image = `registry.k8s.io/kube-proxy:v${versions.kubernetes}`;
+
+  expect(ownImage(image)?.recipe.layers).toContainEqual(
+    expect.objectContaining({ kind: "busybox" }),
+  );
+});
+
+it("does not call an image by a version that it would not be made of", () => {
+  expect(() => ownImage("registry.k8s.io/kube-proxy:v1.2.3")).toThrow(
+    /kube-proxy:v1\.2\.3 is wanted.*go\.mod/,
+  );
+});
+
+it.each([
+  ["flannel", /= `(\S+):\$\{versions\.flannel\}`/, versions.flannel],
+  ["cloud-controller-manager", /repository = "(\S+)"/, cloudProviderOf(versions.kubernetes)],
+  ["cloud-node-manager", /repository = "(\S+)"/, cloudProviderOf(versions.kubernetes)],
+])("wants what the add-on %s names", (addOn, naming, version) => {
+  const source = readFileSync(join(checkout, "components/add-ons", `${addOn}.ts`), "utf8");
+
+  const [, name] = naming.exec(source) ?? [];
+  expect(wantedImages([], []).map(({ image }) => image)).toContain(`${name}:${version}`);
+});
+
+it("wants what upstream's manifests name, each once", () => {
+  const text =
+    'spec:\n  image: quay.io/a/b:v1\n  - image: "quay.io/a/c:v2"\n  image: quay.io/a/b:v1\n';
+
+  const wanted = wantedImages([], [{ part: "Canal", text }]).filter(({ part }) => part === "Canal");
+  expect(wanted.map(({ image }) => image)).toEqual(["quay.io/a/b:v1", "quay.io/a/c:v2"]);
+});
+
+it("takes a name with a port and folders apart", () => {
+  expect(partsOf("registry.example:5000/a/b/c:v1")).toEqual({
+    registry: "registry.example:5000",
+    name: "a/b/c",
+    tag: "v1",
+  });
+  expect(() => partsOf("busybox")).toThrow("busybox is no full name of an image");
+});

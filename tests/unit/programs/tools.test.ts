@@ -1,0 +1,92 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { versions } from "../../../components/versions";
+import { craneTool, imageTools, packageTools } from "../../../mirror/tools";
+import { hashIn } from "../../../programs/downloads";
+import { cacheFolder, clusterTools, engineTool, nodeTool, pinned } from "../../../programs/tools";
+import { checkout } from "../../../shared/checkout";
+
+const mirrored = [...new Set([...packageTools, ...Object.values(imageTools).flat(), craneTool])];
+const all = [...new Set([engineTool, ...clusterTools, ...mirrored])];
+const builds = all.flatMap((tool) => tool.builds.map((build) => ({ tool, ...build })));
+
+it("builds what versions.ts asks for", () => {
+  for (const folder of ["kubernetes", "agnhost", "e2e"]) {
+    expect([folder, pinned(folder, "k8s.io/kubernetes")]).toEqual([folder, versions.kubernetes]);
+  }
+  expect(versions.etcd).toMatch(
+    new RegExp(`^${pinned("etcd", "go.etcd.io/etcd/server/v3")}-\\d+$`),
+  );
+  expect(clusterTools.map(({ name, version }) => `${name} ${version}`)).toEqual(
+    expect.arrayContaining([`kubernetes ${versions.kubernetes}`]),
+  );
+});
+
+it.each(builds)("pins every module of $module by its hash", ({ module }) => {
+  const folder = join(checkout, "programs/modules", module);
+
+  const text = readFileSync(join(folder, "go.mod"), "utf8");
+  const required = [...text.matchAll(/^(?:require )?\t?(\S+) (v\S+)/gm)];
+  const sums = existsSync(join(folder, "go.sum"))
+    ? readFileSync(join(folder, "go.sum"), "utf8")
+    : "";
+  expect(required.filter(([, name]) => !sums.includes(`${name} `))).toEqual([]);
+});
+
+it("builds kubelet and kube-proxy for those alone who run real nodes", () => {
+  const started = clusterTools.flatMap(({ builds }) => builds.flatMap(({ packages }) => packages));
+
+  expect(started).toContain("k8s.io/kubernetes/cmd/kubeadm");
+  expect(started.join()).not.toMatch(/kubelet|kube-proxy/);
+  expect(nodeTool.binaries).toEqual(["kubelet", "kube-proxy"]);
+});
+
+it("says which version of a module is missing", () => {
+  expect(() => pinned("etcd", "example.com/nothing")).toThrow(
+    "etcd/go.mod does not ask for example.com/nothing",
+  );
+});
+
+const published = all.filter((tool) => tool.downloads("linux", "arm64") !== undefined);
+
+it.each(published)("downloads all of $name for Linux", ({ binaries, downloads }) => {
+  const given = downloads("linux", "arm64") ?? [];
+
+  const named = given.flatMap(({ binary, members }) => binary ?? Object.keys(members ?? {}));
+  expect(named.sort()).toEqual([...binaries].sort());
+  for (const { url, sha256 } of given) {
+    expect(url).toMatch(/^https:.*arm64/);
+    expect(sha256.url).toMatch(/^https:/);
+  }
+});
+
+it("keeps its cache where the user keeps caches", () => {
+  expect(cacheFolder({ XDG_CACHE_HOME: "/var/cache/me" })).toBe("/var/cache/me/zoned");
+  expect(cacheFolder({ XDG_CACHE_HOME: "" })).toMatch(/\/\.cache\/zoned$/);
+});
+
+describe("a published SHA-256", () => {
+  const hash = "a".repeat(64);
+  const other = "b".repeat(64);
+
+  it("is found in a list by the file's name", () => {
+    expect(hashIn(`${other}  other.tar.gz\n${hash}  it.tar.gz\n`, "list", "it.tar.gz")).toBe(hash);
+    expect(hashIn(`${hash} *it.tar.gz\n`, "list", "it.tar.gz")).toBe(hash);
+  });
+
+  it("is found alone", () => {
+    expect(hashIn(`${hash}\n`, "bare", "kubectl")).toBe(hash);
+  });
+
+  it("is found in a release among its files", () => {
+    const release = { assets: [{ name: "x" }, { name: "it", digest: `sha256:${hash}` }] };
+    expect(hashIn(JSON.stringify(release), "release", "it")).toBe(hash);
+  });
+
+  it("is not made up from a page that says something else", () => {
+    expect(hashIn("<html>log in first</html>", "bare", "it")).toBeUndefined();
+    expect(hashIn(`${hash}  another`, "list", "it")).toBeUndefined();
+    expect(hashIn('{"assets":[{"name":"it"}]}', "release", "it")).toBeUndefined();
+  });
+});

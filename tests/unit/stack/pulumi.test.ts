@@ -1,0 +1,70 @@
+import { join } from "node:path";
+
+import { attachedEnvironment } from "../../../local-azure/daemon/attachment";
+import { environmentOf } from "../../../stack/pulumi";
+
+const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5 };
+const options = { binaries: "/bin", state: "/state", program: "/program", passphrase: "secret" };
+const azure = { ports, apiAddress: async () => undefined };
+
+const environment = { ...process.env };
+afterEach(() => void (process.env = { ...environment }));
+
+const given = (variables: Record<string, string>): NodeJS.ProcessEnv => {
+  process.env = { PATH: "", ...variables };
+  return environmentOf({ ...options, environment: attachedEnvironment(azure) });
+};
+
+it("leads the program to the clusters' APIs, and to this host without a proxy", () => {
+  const env = given({});
+
+  expect(env).toMatchObject({
+    HTTPS_PROXY: "http://127.0.0.1:5",
+    https_proxy: "http://127.0.0.1:5",
+    NO_PROXY: "127.0.0.1,localhost,::1",
+    no_proxy: "127.0.0.1,localhost,::1",
+  });
+});
+
+it("keeps what the user reaches without a proxy, but for the names that are Azure's", () => {
+  const { NO_PROXY, no_proxy } = given({
+    NO_PROXY: "*, registry.example,.azure.com",
+    no_proxy: "10.0.0.0/8,localhost,westeurope.cloudapp.azure.com",
+  });
+
+  const expected = "10.0.0.0/8,localhost,registry.example,127.0.0.1,::1";
+  expect([NO_PROXY, no_proxy]).toEqual([expected, expected]);
+});
+
+it("takes its own proxy where the user has one, and gRPC's own settings away", () => {
+  const env = given({
+    https_proxy: "http://proxy.example:3128",
+    HTTPS_PROXY: "http://proxy.example:3128",
+    HTTP_PROXY: "http://proxy.example:3128",
+    grpc_proxy: "http://proxy.example:3128",
+    no_grpc_proxy: "example.org",
+  });
+
+  expect(JSON.stringify(env).match(/"[A-Za-z_]*proxy":"[^"]*example[^"]*"/gi)).toEqual([
+    '"HTTP_PROXY":"http://proxy.example:3128"',
+  ]);
+});
+
+it("sets no proxy where no local Azure runs", () => {
+  process.env = { PATH: "" };
+
+  expect(environmentOf(options)).not.toHaveProperty("HTTPS_PROXY");
+});
+
+it.each(["/tmp/zoned ü x", "/tmp/100%20 #1?", "/tmp/it's"])(
+  "names the engine's state in %s by a URL that leads there",
+  (state) => {
+    const { PULUMI_BACKEND_URL = "" } = environmentOf({
+      ...{ binaries: "", program: "", passphrase: "" },
+      state,
+    });
+
+    expect(decodeURIComponent(new URL(PULUMI_BACKEND_URL).pathname)).toBe(join(state, "backend"));
+    expect(PULUMI_BACKEND_URL).toMatch(/^[^?#]*\?metadata=skip$/);
+  },
+);

@@ -1,0 +1,65 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { checkout } from "../../../shared/checkout";
+import { identityOf, isAlive } from "../../../shared/pids";
+import { endRunsIn, environmentOfRun, following, runsByPs } from "../../../stack/run-processes";
+
+const state = `/nowhere/${process.pid} ü x`;
+const run = `${state}/up-1-1`;
+
+function start() {
+  const env = { ...process.env, ...environmentOfRun(run) };
+  const { pid } = spawn("sleep", ["60"], { stdio: "ignore", detached: true, env });
+  return identityOf(pid!);
+}
+
+test("what a run has left ends with it, also when it failed", async () => {
+  let left;
+  const ending = following(run, async () => {
+    left = start();
+    throw new Error("the engine was killed");
+  });
+
+  await expect(ending).rejects.toThrow("the engine was killed");
+  expect(isAlive(left!)).toBe(false);
+});
+
+test("a run that this process waits for is nobody's leftover", async () => {
+  await following(run, async () => {
+    const one = start();
+    await endRunsIn(state);
+    expect(isAlive(one)).toBe(true);
+  });
+});
+
+test("where there is no /proc, ps shows what belongs to a run, whatever its folder is called", () => {
+  const text = [
+    `  ${process.pid} /cache/bin/pulumi up --stack dev HOME=/home/a b ZONED_RUN=${run} PATH=/bin:/usr/bin`,
+    `  2 /bin/node index.js ZONED_RUN=/other/destroy-7-8`,
+    `  3 grep ZONED_RUN= .`,
+  ].join("\n");
+
+  const found = runsByPs(text);
+
+  expect(found.map(({ run: one }) => one)).toEqual([run, "/other/destroy-7-8"]);
+  expect(found[0]!.identity).toEqual(identityOf(process.pid));
+});
+
+test("a program ends when its engine was killed, however busy it is", async () => {
+  const preload = JSON.stringify(`${checkout}/stack/end-with-engine.cjs`);
+  const program = "process.stdout.write(String(process.pid)); for (;;);";
+  const engine = spawn("sh", ["-c", `"$0" -e "$1" & wait`, process.execPath, program], {
+    detached: true,
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, NODE_OPTIONS: `--require ${preload}` },
+  });
+  const [pid] = await once(engine.stdout.setEncoding("utf8"), "data");
+  const busy = identityOf(Number(pid));
+  expect(isAlive(busy)).toBe(true);
+
+  engine.kill("SIGKILL");
+
+  while (isAlive(busy)) await wait(50);
+});

@@ -1,0 +1,153 @@
+import { ask, brief, nodeOf, oneNode } from "../../../../support/trace/example";
+import { answer, pod, tables, toPod } from "../../../../support/trace/iptables-example";
+
+describe("what users write", () => {
+  const filtered = (rule: string, policy = "ACCEPT") =>
+    brief(answer({ filter: rule, forwardPolicy: policy }, pod));
+
+  it.each([
+    ["-A FORWARD -d 10.244.2.5/32 -p tcp -m tcp --dport 8080 -j DROP", "drop"],
+    ["-A FORWARD -d 10.96.0.10/32 -j DROP", toPod],
+    ["-A FORWARD ! -d 10.244.0.0/16 -j DROP", toPod],
+    ["-A FORWARD -m conntrack --ctorigdst 10.96.0.10/32 --ctorigdstport 80 -j DROP", "drop"],
+    ["-A FORWARD -m state --state RELATED,ESTABLISHED -j DROP", toPod],
+    [
+      "-A FORWARD -m conntrack --ctstate DNAT -j REJECT --reject-with icmp-admin-prohibited",
+      "reject",
+    ],
+    ["-A FORWARD -p tcp -m multiport --dports 443,8000:8100 -j DROP", "drop"],
+    ["-A FORWARD -p tcp -m multiport ! --dports 443,8000:8100 -j DROP", toPod],
+    ["-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP", "drop"],
+    ["-A FORWARD -p tcp -m tcp ! --tcp-flags FIN,SYN,RST,ACK SYN -j DROP", toPod],
+    ["-A FORWARD -m iprange --src-range 10.244.1.1-10.244.1.20 -j DROP", "drop"],
+    ["-A FORWARD -p udp -j DROP", toPod],
+    ["-A FORWARD -m addrtype --dst-type LOCAL -j DROP", toPod],
+    ['-A FORWARD -j LOG --log-prefix "seen: "\n-A FORWARD -j DROP', "drop"],
+    ["-A FORWARD -g CHECK\n-A FORWARD -j DROP\n-A CHECK -s 10.99.0.0/16 -j DROP", toPod],
+    ["-A FORWARD -j CHECK\n-A FORWARD -j DROP\n-A CHECK -s 10.99.0.0/16 -j DROP", "drop"],
+    ["-A FORWARD -i lo -j DROP", toPod],
+    ["-A FORWARD -i eth0 -j DROP", toPod],
+  ])("%s", (rule, expected) => {
+    expect(filtered(rule)).toBe(expected);
+  });
+
+  it.each([
+    ["MARK --set-xmark 0x10/0xf0", "0x4311"],
+    ["MARK --set-xmark 0x11/0xf0", "0x4310"],
+    ["MARK --set-mark 0x11/0xf0", "0x4311"],
+    ["MARK --set-xmark 0x5", "0x5"],
+    ["MARK --or-mark 0x10", "0x4331"],
+    ["MARK --and-mark 0xff", "0x21"],
+    ["MARK --xor-mark 0xf0", "0x43d1"],
+  ])("a mark of 0x4321 after %s is %s", (target, mark) => {
+    const rules = `-A FORWARD -j MARK --set-xmark 0x4321\n-A FORWARD -j ${target}`;
+
+    expect(filtered(`${rules}\n-A FORWARD -m mark --mark ${mark} -j DROP`)).toBe("drop");
+  });
+
+  it.each([
+    ["--mark 0x300/0xf00", "drop"],
+    ["! --mark 0x300/0xf00", toPod],
+    ["--mark 0x200/0xf00", toPod],
+    ["--mark 0x321/0xf00", toPod],
+    ["--mark 0x300", toPod],
+  ])("a mark of 0x321 is asked by the bits of the mask only: %s", (match, expected) => {
+    expect(
+      filtered(`-A FORWARD -j MARK --set-xmark 0x321\n-A FORWARD -m mark ${match} -j DROP`),
+    ).toBe(expected);
+  });
+
+  it.each([
+    ["--save-mark --nfmask 0xf00 --ctmask 0xff0", "connmark", "0xb0f"],
+    ["--save-mark --mask 0xf0", "connmark", "0xf2f"],
+    ["--restore-mark --nfmask 0xff0 --ctmask 0xf00", "mark", "0xf01"],
+    ["--restore-mark --mask 0xf", "mark", "0xb2f"],
+    ["--set-xmark 0x10/0xf0", "connmark", "0xf1f"],
+  ])("CONNMARK copies what the masks say: %s", (options, module, mark) => {
+    const marks = "-A FORWARD -j MARK --set-xmark 0xb21\n-A FORWARD -j CONNMARK --set-xmark 0xfff";
+
+    expect(
+      filtered(
+        `${marks}\n-A FORWARD -j CONNMARK ${options}\n-A FORWARD -m ${module} --mark ${mark} -j DROP`,
+      ),
+    ).toBe("drop");
+  });
+
+  it.each([
+    ["-A FORWARD -m limit --limit 5/min -j DROP", "limit"],
+    ["-A FORWARD -m set --match-set blocked src -j DROP", "blocked"],
+    ["-A FORWARD -m u32 --u32 0x0=0x1 -j DROP", "u32"],
+    ["-A FORWARD -m time --timestart 10:00 --timestop 11:00 -j DROP", "timestart"],
+    ["-A FORWARD -j NOT-IN-THE-DUMP", "NOT-IN-THE-DUMP"],
+    ["-A FORWARD -j NFQUEUE --queue-num 0", "program"],
+  ])("is unknown where it decides and cannot be decided: %s", (rule, reason) => {
+    const result = answer({ filter: rule }, pod);
+
+    expect(result.verdict).toBe("unknown");
+    expect(result.reason).toContain(reason);
+  });
+
+  it.each([
+    "-A FORWARD -m limit --limit 5/min -j ACCEPT",
+    "-A FORWARD -m limit --limit 5/min -j LOG",
+    "-A FORWARD -m u32 --u32 0x0=0x1 -j MARK --set-xmark 0x1/0x1",
+    "-A FORWARD -m owner --uid-owner 0 -j SOME\n-A SOME -j RETURN",
+  ])("does not matter where both ways end alike: %s", (rule) => {
+    expect(filtered(rule)).toBe(toPod);
+  });
+
+  it("takes two rules on the same undecided interface for one question", () => {
+    const rules =
+      "-A FORWARD -o tun0 -j MARK --set-xmark 0x1/0x1\n-A FORWARD -o tun0 -m mark ! --mark 0x1/0x1 -j DROP";
+
+    expect(filtered(rules)).toBe(toPod);
+  });
+
+  it("has no effect before its own hook: REDIRECT behind KUBE-SERVICES does not touch a Service", () => {
+    expect(
+      brief(
+        answer({ nat: "-A PREROUTING -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 3128" }, pod),
+      ),
+    ).toBe(toPod);
+  });
+
+  it("takes a packet away before KUBE-SERVICES", () => {
+    const result = answer(
+      { beforeServices: "-A PREROUTING -d 10.96.0.10/32 -j DNAT --to-destination 10.9.9.9" },
+      pod,
+    );
+
+    expect(brief(result)).toBe("pass");
+    expect(result.reason).toContain("10.9.9.9:80");
+  });
+
+  it("rewrites a network with NETMAP", () => {
+    const result = answer(
+      { nat: "-A PREROUTING -d 10.50.0.0/16 -j NETMAP --to 10.60.0.0/16" },
+      "pod 10.244.1.9 > 10.50.3.4:80",
+    );
+
+    expect(result.notes.join("\n")).toContain("10.60.3.4:80");
+  });
+
+  it("deals connections out with statistic nth", () => {
+    const nat = `-A PREROUTING -d 10.7.7.7/32 -j KUBE-SVC-NNNNNNNNNNNNNNNN
+-A KUBE-SVC-NNNNNNNNNNNNNNNN -m statistic --mode nth --every 3 --packet 0 -j KUBE-SEP-AAAAAAAAAAAAAAAA
+-A KUBE-SVC-NNNNNNNNNNNNNNNN -m statistic --mode random ! --probability 0.25000000000 -j KUBE-SEP-BBBBBBBBBBBBBBBB
+-A KUBE-SVC-NNNNNNNNNNNNNNNN -j KUBE-SEP-CCCCCCCCCCCCCCCC
+-A KUBE-SEP-BBBBBBBBBBBBBBBB -p tcp -j DNAT --to-destination 10.244.2.6:8080
+-A KUBE-SEP-CCCCCCCCCCCCCCCC -p tcp -j DNAT --to-destination 10.244.2.7:8080`;
+
+    expect(brief(answer({ nat }, "pod 10.244.1.9 > 10.7.7.7:80"))).toBe(
+      "dnat 10.244.2.5:8080=0.3333 10.244.2.6:8080=0.5 10.244.2.7:8080=0.1667 masquerade=false",
+    );
+  });
+
+  it("reads the mark for masquerade from the rules, not from a constant", () => {
+    const node = nodeOf(tables({}).replaceAll("0x4000", "0x100"), oneNode);
+
+    expect(brief(ask(node, "outside 198.51.100.9 > 10.96.0.10:80"))).toBe(
+      "dnat 10.244.2.5:8080=1 masquerade=true",
+    );
+  });
+});

@@ -1,0 +1,68 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import { disagreements } from "../../../../trace/lab/packets/agreement";
+import type { LabBinaries } from "../../../../trace/lab/machine";
+import { type Case, casesOf } from "../../../../trace/lab/packets/cases";
+import { inLab, obstacle } from "../../../../trace/lab/enter";
+import type { Question } from "../../../../trace/lab/packets/peer";
+import type { Somewhere } from "../../../../trace/lab/packets/peers";
+import type { Session, SessionTask } from "../../../../trace/lab/session";
+import type { NodeDump } from "../../../../trace/model/dump";
+import { nodeDump } from "../../../../trace/read/read-dumps";
+import { trace } from "../../../../trace/evaluate/trace";
+
+const modes = ["iptables", "nftables"] as const;
+type Sent = Case & { readonly trial: readonly [Somewhere, Question] };
+
+const sent = (mode: (typeof modes)[number]) =>
+  casesOf(mode).filter((one): one is Sent => one.trial !== null);
+
+const folder = process.env["ZONED_BINARIES"] ?? "";
+const binaries = Object.fromEntries(
+  ["etcd", "kube-apiserver", "kube-proxy"].map((name) => [name, join(folder, name)]),
+) as unknown as LabBinaries;
+
+const missing = Object.values(binaries).find((file) => !existsSync(file));
+const reason =
+  missing === undefined ? obstacle() : `ZONED_BINARIES names no folder with ${missing}`;
+
+if (reason !== undefined) process.stderr.write(`No packets are sent: ${reason}.\n`);
+
+/**
+ * Real packets through the rules of a real kube-proxy; skipped, with the reason, where they cannot
+ * be sent.
+ */
+(reason === undefined ? describe : describe.skip)(
+  `where packets go${reason === undefined ? "" : ` (skipped: ${reason})`}`,
+  () => {
+    let sessions: Record<(typeof modes)[number], Session>;
+
+    beforeAll(async () => {
+      const questions = Object.fromEntries(
+        modes.map((mode) => [mode, sent(mode).map(({ trial }) => trial)]),
+      );
+      const task: SessionTask = { binaries, modes, questions };
+      const { signal } = new AbortController();
+      sessions = await inLab("session.ts", task, { say: () => {}, signal });
+    }, 180_000);
+
+    describe.each(modes)("%s", (mode) => {
+      let node: NodeDump;
+
+      beforeAll(() => {
+        const texts = Object.entries(sessions[mode].dumps);
+        node = nodeDump(texts.map(([file, text]) => ({ file, text })));
+      });
+
+      const cases = sent(mode).map((one, index) => [one.title, one, index] as const);
+
+      it.each(cases)("%s", (_, { packet, expected }, index) => {
+        const seen = sessions[mode].seen[index]!;
+
+        expect(disagreements(expected, packet, seen)).toEqual([]);
+        expect(disagreements(trace(node, packet), packet, seen)).toEqual([]);
+      });
+    });
+  },
+);

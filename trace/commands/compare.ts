@@ -1,0 +1,99 @@
+import { resolve } from "node:path";
+
+import { Command } from "commander";
+
+import { Progress } from "../../shared/progress";
+import { UserError } from "../../shared/user-error";
+import { countNames, type Counts, countsOf } from "../model/counts";
+import { readDumps } from "../read/read-dumps";
+
+interface Options {
+  readonly json: boolean;
+  readonly measure: boolean;
+}
+
+interface Row {
+  readonly dump: string;
+  readonly counts: Counts;
+  readonly notes: readonly string[];
+}
+
+const examples = `
+Examples:
+  npm run compare -- iptables/ ipvs/ nftables/
+  npm run --silent compare -- --json before/ after/
+  npm run compare -- --measure
+
+A dash is what no dump in that folder says.`;
+
+export const compareCommand = (): Command =>
+  new Command("compare")
+    .usage("-- [options] <dumps...>")
+    .description("count what kube-proxy keeps in the kernel, dump by dump, or measure its modes")
+    .argument("[dumps...]", "a folder or file for each node or mode")
+    .option("--json", "answer as JSON", false)
+    .option("--measure", "run the real kube-proxy here and write docs/proxy-modes.md", false)
+    .addHelpText("after", examples)
+    .exitOverride()
+    .action(async (paths: string[], { json, measure }: Options) => {
+      if (measure) return await measured(paths);
+      if (paths.length === 0) {
+        throw new UserError(
+          "expected folders or files with dumps, or --measure, got none; see --help",
+          2,
+        );
+      }
+      const rows = paths.map((path): Row => {
+        const dump = readDumps([path]);
+        const { iptables4, iptables6, notes } = dump;
+        const all = [...notes, ...(iptables4?.notes ?? []), ...(iptables6?.notes ?? [])];
+        return { dump: path, counts: countsOf(dump), notes: [...new Set(all)] };
+      });
+      process.stdout.write(json ? asJson(rows) : asTable(rows));
+    });
+
+async function measured(paths: readonly string[]): Promise<void> {
+  if (paths.length > 0) {
+    throw new UserError(`--measure makes its own dumps: leave out ${paths.join(", ")}`, 2);
+  }
+  // Loaded only here: counting dumps needs none of it.
+  const { measure, usualServices } =
+    require("../lab/measure/measure") as typeof import("../lab/measure/measure");
+  const controller = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => controller.abort());
+  }
+  const folder = resolve(__dirname, "../../docs");
+  await measure({ services: usualServices, folder }, new Progress(), controller.signal);
+}
+
+const asJson = (rows: readonly Row[]): string =>
+  `${JSON.stringify(rows.map(({ dump, counts, notes }) => ({ dump, ...counts, notes })))}\n`;
+
+function asTable(rows: readonly Row[]): string {
+  const kinds = Object.entries(countNames) as [keyof Counts, string][];
+  const table = columns([
+    ["", ...rows.map(({ dump }) => dump)],
+    ...kinds.map(([kind, name]) => [name, ...rows.map(({ counts }) => `${counts[kind] ?? "–"}`)]),
+  ]);
+  const notes = rows.flatMap(({ dump, notes }) => notes.map((note) => `${dump}: ${note}\n`));
+  return notes.length === 0 ? table : `${table}\n${notes.join("")}`;
+}
+
+/** Rows of cells side by side, the first column to the left, numbers to the right. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? "").length)),
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) =>
+          column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
+        )
+        .join("  ")
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join("");
+}

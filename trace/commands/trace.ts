@@ -1,0 +1,149 @@
+import { join } from "node:path";
+
+import { Command } from "commander";
+
+import { writeWhole } from "../../shared/files";
+import { UserError } from "../../shared/user-error";
+import { findService } from "../evaluate/find-service";
+import { trace } from "../evaluate/trace";
+import type { Access } from "../live/cluster";
+import type { Answer } from "../model/answer";
+import type { NodeDump } from "../model/dump";
+import { destination, type Destination, origin, type Packet, source } from "../model/packet";
+import { readDumps } from "../read/read-dumps";
+import { readBatch } from "./read-batch";
+import { svg } from "./svg";
+import { coloursFor, title, words } from "./words";
+
+interface Options extends Access {
+  readonly to?: string;
+  readonly service?: string;
+  readonly batch?: string;
+  readonly from: string;
+  readonly source?: string;
+  readonly json: boolean;
+  readonly svg?: string;
+  readonly node?: string;
+  readonly dump?: string;
+}
+
+const examples = `
+Examples:
+  npm run trace -- --to 10.96.0.10:53/udp dumps/
+  npm run trace -- --service kube-system/kube-dns:dns --from node dumps/
+  npm run --silent trace -- --json --from outside --source 203.0.113.7 --to '[fd00::a]:443' dumps/
+  npm run --silent trace -- --batch queries.json dumps/
+  npm run trace -- --node worker-1 --to 10.96.0.10:53/udp --svg dns.svg
+  npm run trace -- --node worker-1 --dump dumps/
+
+Exit code: 0 an answer, whichever it is; 2 bad input; 1 a failure on the way. See docs/tracing.md.`;
+
+export const traceCommand = (): Command =>
+  new Command("trace")
+    .usage("-- [options] <dumps...>")
+    .description("follow a new connection's first packet through the rules of one node")
+    .argument("[dumps...]", "folder or files with what the node has, recognised by content")
+    .option("--to <address:port>", "where the packet goes; /tcp, /udp or /sctp behind it")
+    .option("--service <namespace/name>", "or to which Service; :PORT behind it, by name or number")
+    .option("--batch <file>", "or many queries, one a line as JSON; answers are JSON too")
+    .option("--from <origin>", "where it comes from: pod, node or outside", "pod")
+    .option("--source <address>", "and its source address")
+    .option("--json", "answer as JSON", false)
+    .option("--svg <file>", "draw the path")
+    .option("--node <name>", "take the dumps from this node of a living cluster")
+    .option("--dump <folder>", "only take them, into a new folder")
+    .option("--kubeconfig <file>", "of that cluster (default: as kubectl)")
+    .option("--context <name>", "in the kubeconfig")
+    .addHelpText("after", examples)
+    .exitOverride()
+    .action(async (paths: string[], options: Options) => {
+      checkTogether(paths, options);
+      if (options.dump !== undefined) return await onlyDump(options, options.dump);
+      const batch = options.batch === undefined ? null : readBatch(options.batch);
+      const to = options.to === undefined ? null : destination(options.to);
+      const { dump, serviceNamed } = await nodeOf(paths, options);
+      if (batch !== null) return print(batch.map((packet) => json(trace(dump, packet))).join(""));
+      const targets = to === null ? await serviceNamed(options.service ?? "") : [to];
+      const answers = targets.map((target) => trace(dump, packetTo(target, options)));
+      draw(answers, options);
+      print(options.json ? json(answers.length === 1 ? answers[0] : answers) : inWords(answers));
+    });
+
+function checkTogether(paths: readonly string[], options: Options): void {
+  const { to, service, batch, node, dump, svg } = options;
+  const queries = Object.entries({ to, service, batch }).filter(([, value]) => value !== undefined);
+  const named = queries.map(([name]) => `--${name}`).join(" and ");
+  const problems: readonly (readonly [boolean, string])[] = [
+    [
+      dump !== undefined && node === undefined,
+      "--dump takes the dumps of a living node: name it with --node",
+    ],
+    [
+      dump !== undefined && queries.length > 0,
+      `--dump only takes the dumps: leave out ${named}, and trace the folder afterwards`,
+    ],
+    [
+      dump === undefined && queries.length !== 1,
+      `expected one of --to, --service and --batch, got ${named || "none"}; see --help`,
+    ],
+    [
+      svg !== undefined && batch !== undefined,
+      "--svg draws one path: give its query with --to instead of --batch",
+    ],
+    [
+      node === undefined && paths.length === 0,
+      "expected a folder or files with dumps, or --node of a living cluster, got none; see --help",
+    ],
+    [
+      node !== undefined && paths.length > 0,
+      `expected dumps or --node, got both: ${paths.join(", ")} and ${node}`,
+    ],
+  ];
+  const problem = problems.find(([is]) => is);
+  if (problem !== undefined) throw new UserError(problem[1], 2);
+}
+
+interface Node {
+  readonly dump: NodeDump;
+  serviceNamed(name: string): Promise<Destination[]>;
+}
+
+async function nodeOf(paths: readonly string[], { node, ...access }: Options): Promise<Node> {
+  if (node !== undefined) return live().liveNode(node, access);
+  const dump = readDumps(paths);
+  return { dump, serviceNamed: async (name) => findService(dump, name) };
+}
+
+/** Loaded only where it is wanted: reading dumps needs no Kubernetes client. */
+const live = () => require("../live/node") as typeof import("../live/node");
+
+async function onlyDump({ node = "", ...access }: Options, folder: string): Promise<void> {
+  const { texts, notes } = await live().dumpNode(node, access, folder);
+  for (const note of notes) process.stderr.write(`${note}\n`);
+  print(texts.map(({ file }) => `${join(folder, file)}\n`).join(""));
+}
+
+const packetTo = (target: Destination, { from, source: address }: Options): Packet => ({
+  from: origin(from),
+  source: address === undefined ? null : source(address, target),
+  ...target,
+});
+
+function draw(answers: readonly Answer[], { svg: file }: Options): void {
+  if (file === undefined) return;
+  const [answer, ...others] = answers;
+  if (answer === undefined || others.length > 0) {
+    const had = answers.map(({ packet }) => title(packet)).join(", ");
+    throw new UserError(`--svg draws one path, got ${answers.length}: ask for one of ${had}`, 2);
+  }
+  writeWhole(file, svg(answer));
+}
+
+const inWords = (answers: readonly Answer[]): string =>
+  answers
+    .map((answer) => words(answer, coloursFor(process.stdout, process.env)))
+    .join(`\n${"─".repeat(72)}\n\n`);
+
+const json = (value: unknown): string => `${JSON.stringify(value)}\n`;
+
+const print = (text: string): void => void process.stdout.write(text);

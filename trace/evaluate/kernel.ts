@@ -1,0 +1,108 @@
+import { isLocal } from "./addresses/local";
+import type { BaseChain, Hook, HookContext, Node, Path } from "./context";
+import { anyDevice, type Decision, type Flow, fork, noDevice } from "./flow";
+import { merge } from "./merge-flows";
+
+export class Kernel {
+  private readonly hooks = new Map<Hook, readonly BaseChain[]>();
+
+  constructor(
+    private readonly node: Node,
+    private readonly path: Path,
+    chains: readonly BaseChain[],
+  ) {
+    const sorted = [...chains].sort((a, b) => a.priority - b.priority);
+    for (const hook of ["prerouting", "input", "forward", "output", "postrouting"] as const) {
+      this.hooks.set(
+        hook,
+        sorted.filter((chain) => chain.hook === hook),
+      );
+    }
+  }
+
+  /** Takes the packet from where it begins to where it ends, along every way it may go. */
+  run(flow: Flow): Flow[] {
+    if (flow.from === "node") return this.leave(flow);
+    return this.each(this.hook("prerouting", [flow]), (routed) =>
+      this.route(
+        routed,
+        (here) => this.enter(here),
+        (away) => this.forward(away),
+      ),
+    );
+  }
+
+  /** Out of a process of the node, or out of IPVS on behalf of a client elsewhere. */
+  private leave(flow: Flow): Flow[] {
+    return this.each(this.hook("output", [flow]), (sent) => {
+      // IPVS sends the packet through output once more, now to the real server.
+      if (sent.ipvs && !flow.ipvs) return this.leave({ ...sent, destinationSettled: true });
+      return this.each(this.hook("postrouting", [sent]), (gone) =>
+        gone.from === "node" ? this.loop(gone) : [gone],
+      );
+    });
+  }
+
+  /** What the node sends to itself comes back in over lo. */
+  private loop(flow: Flow): Flow[] {
+    if (isLocal(this.node, flow.destination, this.path) !== true) return [flow];
+    const back = { ...flow, inDevice: { ...anyDevice, name: "lo" }, outDevice: noDevice };
+    return this.each(this.hook("prerouting", [back]), (here) => this.enter(here));
+  }
+
+  private enter(flow: Flow): Flow[] {
+    return this.each(this.hook("input", [{ ...flow, outDevice: noDevice }]), (taken) => {
+      if (!taken.ipvs || flow.ipvs || isLocal(this.node, taken.destination, this.path) === true)
+        return [taken];
+      return this.leave({ ...taken, inDevice: noDevice, outDevice: anyDevice });
+    });
+  }
+
+  private forward(flow: Flow): Flow[] {
+    const out = { ...flow, outDevice: anyDevice };
+    return this.each(this.hook("forward", [out]), (sent) => this.hook("postrouting", [sent]));
+  }
+
+  private route(flow: Flow, here: (flow: Flow) => Flow[], away: (flow: Flow) => Flow[]): Flow[] {
+    const local: Decision = isLocal(this.node, flow.destination, this.path);
+    if (local === true) return here(flow);
+    if (local === false) return away(flow);
+    if (flow.dnat.length > 0) {
+      this.path.note(
+        `${flow.destination} is taken for the address of another machine or of a pod: there is no \`ip addr\` that says otherwise.`,
+      );
+      return away(flow);
+    }
+    const { yes, no } = fork(flow, `local ${flow.destination}`, local.why);
+    return [...(yes === null ? [] : here(yes)), ...(no === null ? [] : away(no))];
+  }
+
+  private each(flows: readonly Flow[], go: (flow: Flow) => Flow[]): Flow[] {
+    return merge(flows.flatMap((flow) => (flow.verdict === null ? go(flow) : [flow])));
+  }
+
+  private hook(hook: Hook, flows: readonly Flow[]): Flow[] {
+    const context: HookContext = { node: this.node, path: this.path, hook };
+    const destination = hook === "prerouting" || hook === "output";
+    const source = hook === "postrouting" || hook === "input";
+    let ways = [...flows];
+    for (const chain of this.hooks.get(hook) ?? []) {
+      ways = this.each(ways, (flow) => {
+        const settled = destination ? flow.destinationSettled : flow.sourceSettled;
+        if (chain.nat && (settled || !flow.tracked)) return [flow];
+        if (flow.ipvs && !flows[0]!.ipvs) return [flow];
+        return chain.walk(flow, context);
+      });
+    }
+    // What IPVS takes out of a hook has not been to the chains of type nat behind it.
+    return ways.map((flow) =>
+      flow.ipvs && !flows[0]!.ipvs
+        ? flow
+        : {
+            ...flow,
+            destinationSettled: flow.destinationSettled || destination,
+            sourceSettled: flow.sourceSettled || source,
+          },
+    );
+  }
+}

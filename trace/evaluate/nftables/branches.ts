@@ -1,0 +1,104 @@
+import type { Elements, Expression, Statement, WrittenElement } from "../../model/statement";
+import { type Flow, fork } from "../flow";
+import { keyOf } from "./key";
+import { find } from "./lookup";
+import { decide, elementsOf, missing } from "./match";
+import { ask, type Place, ruleName } from "./place";
+import type { NamedDoubt } from "./subject";
+
+/** A flow for which a statement holds, and why that is not certain. */
+export interface Branch<T> {
+  readonly flow: Flow;
+  readonly value: T;
+  readonly doubt: string | null;
+}
+
+type Match = Extract<Statement, { kind: "match" }>;
+
+/** The ways past a match: those for which it holds, and those for which it does not. */
+export function branchOnMatch(match: Match, flow: Flow, place: Place): Branch<boolean>[] {
+  const { holds, negated } = decide(match, place.table, ask(match.sign, flow, place));
+  if (typeof holds === "boolean") return [{ flow, value: holds !== negated, doubt: null }];
+  if ("share" in holds) {
+    const share = negated ? 1 - holds.share : holds.share;
+    return [...part(flow, share, true), ...part(flow, 1 - share, false)];
+  }
+  return branchOnDoubt(holds, flow, place).map((way) => ({ ...way, value: way.value !== negated }));
+}
+
+/** Both ways past what cannot be decided. */
+export function branchOnDoubt(open: NamedDoubt, flow: Flow, place: Place): Branch<boolean>[] {
+  // The same question of another destination may have another answer.
+  const id = open.id ?? `${open.why} ${flow.destination}`;
+  const { yes, no } = fork(flow, id, `${open.why} (${ruleName(place)})`);
+  const learnt = (way: Flow, holds: boolean): Flow => open.learn?.(way, holds) ?? way;
+  const doubt = open.why;
+  return [
+    ...(yes === null ? [] : [{ flow: learnt(yes, true), value: true, doubt }]),
+    ...(no === null ? [] : [{ flow: learnt(no, false), value: false, doubt }]),
+  ];
+}
+
+/** The element of a map that each way meets; null for those that meet none. */
+export function branchOnMap(
+  key: Expression,
+  data: Elements,
+  flow: Flow,
+  place: Place,
+): Branch<WrittenElement | null>[] {
+  const elements = elementsOf(data, place.table);
+  if (elements === null) {
+    const { why } = missing(data);
+    return [
+      {
+        flow: { ...flow, verdict: { kind: "unknown", why: `It cannot be decided ${why}.` } },
+        value: null,
+        doubt: why,
+      },
+    ];
+  }
+  const { kinds, subjects } = keyOf(key, ask("==", flow, place));
+  const ways: Branch<WrittenElement | null>[] = [];
+  let rest: Branch<boolean>[] = [{ flow, value: false, doubt: null }];
+  let left = 1;
+  for (const { element, holds } of find(elements, kinds, subjects)) {
+    if (holds === true) {
+      ways.push(...rest.map((way) => ({ ...way, value: element })));
+      rest = [];
+    } else if ("share" in holds) {
+      left -= holds.share;
+      ways.push(...part(flow, holds.share, element));
+    } else {
+      const split = rest.flatMap((way) => branchOnDoubt(holds, way.flow, place));
+      ways.push(...split.filter((way) => way.value).map((way) => ({ ...way, value: element })));
+      rest = split.filter((way) => !way.value);
+    }
+  }
+  if (left < 1) rest = left > 1e-9 ? part(flow, left, false) : [];
+  noteThePick(subjects, place);
+  return [...ways, ...rest.map((way) => ({ ...way, value: null }))];
+}
+
+function noteThePick(subjects: ReturnType<typeof keyOf>["subjects"], { context }: Place): void {
+  const pick = subjects.length === 1 && subjects[0]!.is === "pick" ? subjects[0]! : null;
+  if (pick === null) return;
+  if (pick.how === "inc")
+    context.path.note(
+      "numgen inc distributes connections in turn; the shares are those of many connections.",
+    );
+  else if (pick.how !== "random")
+    context.path.note(
+      `${pick.how} gives a source always the same; the shares are those of many sources.`,
+    );
+}
+
+function part<T>(flow: Flow, share: number, value: T): Branch<T>[] {
+  if (share <= 0) return [];
+  return [
+    {
+      flow: share === 1 ? flow : { ...flow, probability: flow.probability * share },
+      value,
+      doubt: null,
+    },
+  ];
+}

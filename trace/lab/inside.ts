@@ -1,0 +1,70 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+import { messageOf } from "../../shared/user-error";
+import type { Message } from "./enter";
+
+const exec = promisify(execFile);
+
+/** Where everything lies that a lab writes: in memory, and gone with its namespaces. */
+export const folder = "/run/lab";
+
+export async function output(command: string, ...args: readonly string[]): Promise<string> {
+  const { stdout } = await exec(command, [...args], { maxBuffer: 1 << 30 });
+  return stdout;
+}
+
+/** One command a line. */
+export async function each(commands: string): Promise<void> {
+  for (const line of commands.split("\n").map((text) => text.trim())) {
+    const [command, ...args] = line.split(/\s+/);
+    if (command) await output(command, ...args);
+  }
+}
+
+export const say = (said: string): void => send({ said });
+
+function send<T>(message: Message<T>): void {
+  process.send?.(message);
+}
+
+/**
+ * What a file that `inLab` runs does: `work` on its task, in namespaces where nothing is yet but a
+ * loopback.
+ */
+export function inside<Task, Result>(work: (task: Task) => Promise<Result>): void {
+  // Whoever wanted the result is gone.
+  process.on("disconnect", () => process.exit(1));
+  const task = JSON.parse(process.argv[2] ?? "") as Task;
+  prepare()
+    .then(() => work(task))
+    .then(
+      (result) => process.send?.({ result }, () => process.exit(0)),
+      (error: unknown) => {
+        process.stderr.write(`${messageOf(error)}\n`);
+        process.exit(1);
+      },
+    );
+}
+
+const kernel = {
+  "ipv4/ip_forward": "1",
+  "ipv6/conf/all/forwarding": "1",
+  // Every rejected connection is answered, not one a second.
+  "ipv4/icmp_ratelimit": "0",
+  "ipv6/icmp/ratelimit": "0",
+};
+
+const resolvers = "/etc/resolv.conf";
+
+async function prepare(): Promise<void> {
+  // No name server answers here, and iptables would wait for one at every address.
+  if (existsSync(resolvers)) await output("mount", "--bind", "/dev/null", resolvers);
+  await each("mount -t tmpfs tmpfs /run\nip link set lo up");
+  mkdirSync(folder);
+  for (const [name, value] of Object.entries(kernel)) {
+    writeFileSync(join("/proc/sys/net", name), value);
+  }
+}

@@ -1,0 +1,82 @@
+import type { Mode } from "../cluster/proxy";
+import { machine } from "../machine";
+import type { Measurement } from "./measuring";
+import { tableOf } from "./table";
+
+/** docs/proxy-modes.md, whose every figure comes from the measurements. */
+export async function pageOf(
+  all: readonly Measurement[],
+  leftOut: readonly string[],
+): Promise<string> {
+  const lines = await machine();
+  return `# kube-proxy's modes, measured
+
+Made whole by this command, and made anew by it:
+
+\`\`\`sh
+npm run compare -- --measure
+\`\`\`
+
+It runs the real etcd, kube-apiserver and kube-proxy in namespaces of their own, makes Services of ${endpoints(all)} endpoints each, and
+starts kube-proxy as kubeadm configures it. Nothing of it is left afterwards. These figures are of
+
+${[...lines, ...leftOut].map((line) => `- ${line}`).join("\n")}
+
+${tableOf(all)}
+
+The same as [CSV](proxy-modes.csv), and as a picture:
+
+![rules, first sync and changes over the number of Services](proxy-modes.svg)
+
+- *rules*, *chains*, *sets and maps*: what the node's kernel has for IPv4 after the first sync.
+- *first sync*: what kube-proxy itself reports (\`sync_full_proxy_rules_duration_seconds\`).
+- *change in force*: from the API taking another endpoint for one more Service of a single pod, until a connection reaches that pod. Median and
+  worst of five, each after a pause, since kube-proxy writes at most once a second.
+- *CPU*: processor time of kube-proxy and of the tools it runs.
+
+## Is it 120 entries against a constant?
+
+An old rule says that 10 Services of 6 pods are 120 entries for iptables, and a constant number for what came after it. Between ${ends(all)}
+Services, each further one adds:
+
+${rule(all)}
+`;
+}
+
+const endpoints = (all: readonly Measurement[]): number => all[0]?.endpoints ?? 0;
+
+const ends = (all: readonly Measurement[]): string =>
+  `${all[0]?.services} and ${all.at(-1)?.services}`;
+
+function rule(all: readonly Measurement[]): string {
+  const modes = [...new Set(all.map(({ mode }) => mode))];
+  return modes
+    .map((mode) => {
+      const some = all.filter((one) => one.mode === mode);
+      const [least, most] = [some[0], some.at(-1)];
+      if (!least || !most || least === most)
+        return `- ${mode}: one number of Services shows nothing`;
+      const each = (figure: (one: Measurement) => number | null): number =>
+        ((figure(most) ?? 0) - (figure(least) ?? 0)) / (most.services - least.services);
+      const rules = each((one) => one.rules);
+      const ofEndpoints = each((one) => one.endpointRules);
+      const members = each((one) => one.members);
+      const besides = (least.rules ?? 0) - rules * least.services;
+      return [
+        `- ${mode}: ${fixed(rules)} rules, ${fixed(ofEndpoints)} of them in chains of single endpoints, and ${fixed(members)} members of sets,`,
+        `  besides ${fixed(besides)} rules that are always there. For 10 Services that is ${fixed(10 * ofEndpoints)} in chains of endpoints and`,
+        `  ${fixed(10 * (rules + members))} in all. ${met[mode]}`,
+      ].join("\n");
+    })
+    .join("\n");
+}
+
+const fixed = (value: number): string => `${Math.round(value * 100) / 100}`;
+
+/** What the number of Services means for a packet. */
+const met: Readonly<Record<Mode, string>> = {
+  iptables: "A new connection is compared with one rule after the other until its Service's comes.",
+  nftables:
+    "A new connection finds its Service in one look into a map, and its endpoint in another.",
+  ipvs: "A new connection finds its Service in one look into a table.",
+};

@@ -1,0 +1,134 @@
+import { createSocket } from "node:dgram";
+import { connect, createServer, isIPv6 } from "node:net";
+import { createInterface } from "node:readline";
+
+/** What one program of the lab listens on. */
+export interface Listening {
+  /** Ports on every address that it has. */
+  readonly tcp: readonly number[];
+  readonly udp: readonly { readonly address: string; readonly port: number }[];
+}
+
+export interface Question {
+  readonly address: string;
+  readonly port: number;
+  readonly protocol: "tcp" | "udp";
+  readonly source: string | null;
+  readonly times: number;
+  readonly atOnce: number;
+  /** After which a connection counts as silent. */
+  readonly patienceMs: number;
+}
+
+/** What became of connections: for each end that answered, the sources that it saw. */
+export interface Seen {
+  readonly answers: Record<string, Record<string, number>>;
+  /** Where nobody listens, or a rule rejects. */
+  readonly refused: number;
+  readonly silent: number;
+}
+
+const plain = (address = ""): string => address.replace(/^::ffff:/, "");
+
+const named = (address: string, port = 0): string =>
+  isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`;
+
+/** Where an answer comes from, and whom it saw. */
+type Answer = readonly [end: string, peer: string];
+
+function listen({ tcp, udp }: Listening): void {
+  for (const port of tcp) {
+    createServer((socket) => {
+      socket.on("error", () => socket.destroy());
+      const end = named(plain(socket.localAddress), socket.localPort);
+      socket.end(JSON.stringify([end, plain(socket.remoteAddress)] satisfies Answer));
+    }).listen(port, "::");
+  }
+  for (const { address, port } of udp) {
+    const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
+    socket.on("message", (_, peer) =>
+      socket.send(
+        JSON.stringify([named(address, port), peer.address] satisfies Answer),
+        peer.port,
+        peer.address,
+      ),
+    );
+    socket.bind(port, address);
+  }
+}
+
+type Outcome = Answer | "refused" | "silent";
+
+const parsed = (text: string | Buffer): Answer => JSON.parse(`${text}`) as Answer;
+
+function byTcp({ address, port, source, patienceMs }: Question): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: address, port, ...(source && { localAddress: source }) });
+    let text = "";
+    socket.setTimeout(patienceMs, () => {
+      socket.destroy();
+      resolve("silent");
+    });
+    socket.on("data", (chunk) => (text += chunk));
+    socket.on("end", () => resolve(parsed(text)));
+    socket.on("error", ({ message }) => resolve(refusal(message)));
+  });
+}
+
+function byUdp({ address, port, source, patienceMs }: Question): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
+    const end = (outcome: Outcome): void => {
+      clearTimeout(timer);
+      clearInterval(again);
+      socket.close();
+      resolve(outcome);
+    };
+    const timer = setTimeout(() => end("silent"), patienceMs);
+    let again: NodeJS.Timeout | undefined;
+    socket.once("message", (text) => end(parsed(text)));
+    socket.once("error", ({ message }) => end(refusal(message)));
+    const send = (): void => socket.send("who?");
+    const ask = (): void =>
+      socket.connect(port, address, () => {
+        send();
+        // As TCP does by itself: kernels answer with fewer refusals than there are packets.
+        again = setInterval(send, 300);
+      });
+    if (source) socket.bind(0, source, ask);
+    else ask();
+  });
+}
+
+function refusal(message: string): "refused" {
+  if (/ECONNREFUSED|ECONNRESET/.test(message)) return "refused";
+  throw new Error(message);
+}
+
+async function ask(question: Question): Promise<Seen> {
+  const seen = { answers: {} as Seen["answers"], refused: 0, silent: 0 };
+  const one = question.protocol === "tcp" ? byTcp : byUdp;
+  let left = question.times;
+  const worker = async (): Promise<void> => {
+    while (left-- > 0) {
+      const outcome = await one(question);
+      if (typeof outcome === "string") {
+        seen[outcome] += 1;
+      } else {
+        const [end, peer] = outcome;
+        const peers = (seen.answers[end] ??= {});
+        peers[peer] = (peers[peer] ?? 0) + 1;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(question.atOnce, left) }, worker));
+  return seen;
+}
+
+listen(JSON.parse(process.argv[2] ?? "") as Listening);
+
+createInterface({ input: process.stdin }).on("line", (line) => {
+  void ask(JSON.parse(line) as Question).then((seen) =>
+    process.stdout.write(`${JSON.stringify(seen)}\n`),
+  );
+});

@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+
+import { loadTypeScript } from "../../../shared/checkout";
+import { clusterIp, inNetwork, type Place, podHere, podThere } from "../network";
+import type { Listening, Question, Seen } from "./peer";
+
+/** The node itself is a place too, for its own processes. */
+export type Somewhere = Place | "node";
+
+const dns = 5353;
+
+const tcp = [8080, dns, 9153];
+
+const udp = (...all: readonly { v4: string; v6: string }[]) =>
+  all.flatMap(({ v4, v6 }) => [v4, v6].map((address) => ({ address, port: dns })));
+
+const listening: Readonly<Record<Somewhere, Listening>> = {
+  "pod-a": { tcp, udp: udp(podHere(2)) },
+  "pod-b": { tcp, udp: udp(podHere(3)) },
+  client: { tcp: [], udp: [] },
+  far: { tcp, udp: udp(podThere(4)) },
+  outside: { tcp: [], udp: [] },
+  internet: { tcp: [80, 81, 3868], udp: [{ address: clusterIp(10).v4, port: 80 }] },
+  // On a NodePort's number too, for where no rule takes it.
+  node: { tcp: [8081, 30080], udp: [] },
+};
+
+/** What is answered as soon as a program runs. */
+const nothing: Question = {
+  address: "",
+  port: 0,
+  protocol: "tcp",
+  source: null,
+  times: 0,
+  atOnce: 0,
+  patienceMs: 0,
+};
+
+/** A program in each place that answers with its own address and the one that it saw, and asks. */
+export class Peers {
+  private constructor(
+    private readonly programs: ReadonlyMap<Somewhere, readonly [ChildProcess, Interface]>,
+  ) {}
+
+  static async start(places = Object.keys(listening) as Somewhere[]): Promise<Peers> {
+    const programs = places.map((place) => {
+      const [command = "", ...args] = [
+        ...(place === "node" ? [] : ["nsenter", inNetwork(place)]),
+        process.execPath,
+        ...[...loadTypeScript, join(__dirname, "peer.ts"), JSON.stringify(listening[place])],
+      ];
+      const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+      child.once("exit", (code) => {
+        throw new Error(`the program in ${place} ended with ${code}`);
+      });
+      return [place, [child, createInterface({ input: child.stdout })]] as const;
+    });
+    const peers = new Peers(new Map(programs));
+    await Promise.all(programs.map(([place]) => peers.ask(place, nothing)));
+    return peers;
+  }
+
+  async ask(place: Somewhere, question: Question): Promise<Seen> {
+    const [child, lines] = this.programs.get(place) ?? [];
+    if (!child?.stdin || !lines) throw new Error(`nobody asks in ${place}`);
+    child.stdin.write(`${JSON.stringify(question)}\n`);
+    const [line] = (await once(lines, "line")) as [string];
+    return JSON.parse(line) as Seen;
+  }
+}

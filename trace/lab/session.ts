@@ -1,0 +1,108 @@
+import { startApiServer } from "./cluster/api-server";
+import { create, createNode } from "./cluster/objects";
+import { type Mode, startProxy } from "./cluster/proxy";
+import { inside, output, say } from "./inside";
+import type { LabBinaries } from "./machine";
+import { buildNetwork, node, ranges } from "./network";
+import type { Question, Seen } from "./packets/peer";
+import { Peers, type Somewhere } from "./packets/peers";
+import { services } from "./services";
+
+export interface SessionTask {
+  readonly binaries: LabBinaries;
+  readonly modes: readonly Mode[];
+  /** What to send, and from where, once the rules of a mode are there. */
+  readonly questions: Readonly<Partial<Record<Mode, readonly (readonly [Somewhere, Question])[]>>>;
+}
+
+export interface Session {
+  /** By file name. */
+  readonly dumps: Readonly<Record<string, string>>;
+  /** What became of each question. */
+  readonly seen: readonly Seen[];
+}
+
+/** Services of every kind under a real kube-proxy: what it wrote, and where packets went. */
+inside<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes, questions }) => {
+  say("network, API server");
+  await buildNetwork();
+  await startApiServer(binaries, { services: ranges.services, node: node.v4 });
+  await createNode({ ...node, zone: "1" });
+  await create(services);
+  const peers = Object.keys(questions).length > 0 ? await Peers.start() : undefined;
+  const sessions: Partial<Record<Mode, Session>> = {};
+  for (const mode of modes) {
+    say(`kube-proxy with ${mode}`);
+    const proxy = await startProxy(binaries["kube-proxy"], mode, {
+      node: node.name,
+      pods: ranges.pods,
+    });
+    const dumps = await dump(mode);
+    const seen = peers ? await asked(peers, questions[mode] ?? []) : [];
+    sessions[mode] = { dumps, seen };
+    await proxy.stop();
+    await output("nft", "flush", "ruleset");
+  }
+  return sessions;
+});
+
+/** Puts all questions, side by side where they come from different places. */
+async function asked(
+  peers: Peers,
+  questions: readonly (readonly [Somewhere, Question])[],
+): Promise<Seen[]> {
+  const seen: Seen[] = [];
+  const places = [...new Set(questions.map(([place]) => place))];
+  await Promise.all(
+    places.map(async (place) => {
+      for (const [index, [from, question]] of questions.entries()) {
+        if (from === place) seen[index] = await peers.ask(place, question);
+      }
+    }),
+  );
+  return seen;
+}
+
+const iptables: Readonly<Record<string, string>> = {
+  "iptables-save.txt": "iptables-save",
+  "ip6tables-save.txt": "ip6tables-save",
+  "iptables-nat-S.txt": "iptables -t nat -S",
+  "ip6tables-nat-S.txt": "ip6tables -t nat -S",
+  "iptables-filter-S.txt": "iptables -S",
+  "ip6tables-filter-S.txt": "ip6tables -S",
+  "iptables-nat-nvL.txt": "iptables -t nat -nvL",
+  "iptables-filter-nvL.txt": "iptables -nvL",
+  "iptables-nat-L.txt": "iptables -t nat -L",
+  "ip6tables-nat-nvL.txt": "ip6tables -t nat -nvL",
+  "nft.txt": "nft list ruleset",
+};
+
+const nftables: Readonly<Record<string, string>> = {
+  "nft.txt": "nft list ruleset",
+  "nft-a.txt": "nft -a list ruleset",
+  "nft.json": "nft -j list ruleset",
+};
+
+const ipvs: Readonly<Record<string, string>> = {
+  "iptables-save.txt": "iptables-save",
+  "ip6tables-save.txt": "ip6tables-save",
+  "iptables-nat-nvL.txt": "iptables -t nat -nvL",
+  "ipset-save.txt": "ipset save",
+  "ipset-list.txt": "ipset list",
+  "ipvsadm-Sn.txt": "ipvsadm -Sn",
+  "ipvsadm-ln.txt": "ipvsadm -ln",
+};
+
+const addresses: Readonly<Record<string, string>> = {
+  "ip-address.txt": "ip address",
+};
+
+/** What a node's kernel has, in all the formats in which people dump it; by file name. */
+export async function dump(mode: Mode): Promise<Record<string, string>> {
+  const commands = { ...{ iptables, nftables, ipvs }[mode], ...addresses };
+  const texts = Object.entries(commands).map(async ([file, line]) => {
+    const [command = "", ...args] = line.split(" ");
+    return [file, await output(command, ...args)] as const;
+  });
+  return Object.fromEntries(await Promise.all(texts));
+}

@@ -1,0 +1,73 @@
+import type { Iptables } from "./iptables";
+import type { VirtualServers } from "./ipvs";
+import type { Ruleset } from "./nftables";
+
+/** Everything that the dumps of one node said; null is what no dump says. */
+export interface NodeDump {
+  readonly iptables4: Iptables | null;
+  readonly iptables6: Iptables | null;
+  readonly ipsets: IpSets | null;
+  readonly ipvs: VirtualServers | null;
+  readonly nftables: Ruleset | null;
+  readonly addresses: Addresses | null;
+  readonly routes: Routes | null;
+  /** What was remarked while reading, one sentence each; `trace` repeats them. */
+  readonly notes: readonly string[];
+}
+
+/** One set, its members as the dump writes them. */
+export interface IpSet {
+  readonly name: string;
+  /** `hash:ip,port`, `bitmap:port`, `list:set`. */
+  readonly type: string;
+  readonly family: 4 | 6;
+  readonly members: readonly string[];
+}
+
+export interface IpSets {
+  readonly file: string;
+  readonly sets: ReadonlyMap<string, IpSet>;
+}
+
+/** A dump that cannot be what a node said; its message is for the person who gave it. */
+export class DumpProblem extends Error {
+  constructor(
+    readonly file: string,
+    readonly line: number,
+    readonly expected: string,
+    readonly got: string,
+    readonly fix = "",
+  ) {
+    super(
+      `${file}:${line}: expected ${expected}, got ${got === "" ? "nothing" : got}` +
+        (fix === "" ? "" : `; ${fix}`),
+    );
+    this.name = "DumpProblem";
+  }
+}
+
+/** `ip addr`: which addresses are the node's own, and on which interface. */
+export interface Addresses {
+  readonly file: string;
+  readonly interfaces: readonly Interface[];
+}
+
+export interface Interface {
+  readonly name: string;
+  readonly addresses: readonly { readonly address: string; readonly prefix: number }[];
+}
+
+/** One line of `ip route`, of table main. */
+export interface Route {
+  /** `10.244.1.0/24`; the default route is `0.0.0.0/0` or `::/0`. */
+  readonly destination: string;
+  readonly metric: number;
+  /** Several with more than one next hop; none where the kernel answers or drops itself. */
+  readonly devices: readonly string[];
+}
+
+export interface Routes {
+  readonly file: string;
+  /** By destination and metric. */
+  readonly routes: ReadonlyMap<string, Route>;
+}

@@ -1,0 +1,200 @@
+import { DumpProblem, type Interface, type NodeDump } from "../model/dump";
+import type { Chain, Table } from "../model/nftables";
+import { combine } from "./iptables/combine";
+import { isOfKernel } from "./ipvs";
+import type { Recognised } from "./recognise";
+
+type Of<K extends Recognised["kind"]> = Extract<Recognised, { kind: K }>;
+
+/** All that was recognised, as what one node has. */
+export function assemble(recognised: readonly Recognised[], remarks: readonly string[]): NodeDump {
+  const notes = new Set(remarks);
+  const note = (sentence: string): void => void notes.add(sentence);
+  const all = <K extends Recognised["kind"]>(kind: K): Of<K>[] =>
+    recognised.filter((each): each is Of<K> => each.kind === kind);
+  const iptables = all("iptables").flatMap(({ said }) => said);
+  return {
+    iptables4: combine(iptables.filter(({ family }) => family === 4)),
+    iptables6: combine(iptables.filter(({ family }) => family === 6)),
+    ipsets: joined(all("ipset"), (dumps) => ({
+      sets: unite(
+        "set",
+        parts(dumps, has(/^create /m), ({ sets }) => sets),
+        note,
+      ),
+    })),
+    ipvs: joined(all("ipvs"), (dumps) => ({
+      servers: unite(
+        "virtual server",
+        parts(dumps, ofIpvs, ({ servers }) => servers),
+        note,
+      ),
+    })),
+    nftables: joined(all("nftables"), (dumps) => ({
+      format: dumps[0].said.format,
+      tables: unite(
+        "table",
+        parts(dumps, has(/^\s*\{/), ({ tables }) => tables),
+        note,
+        mergeTables,
+      ),
+    })),
+    addresses: joined(all("addresses"), (dumps) => ({
+      interfaces: [
+        ...unite(
+          "interface",
+          parts(dumps, has(/^\s*\[/), ({ interfaces }) => byName(interfaces)),
+          note,
+          mergeInterfaces,
+        ).values(),
+      ],
+    })),
+    routes: joined(all("routes"), (dumps) => ({
+      routes: unite(
+        "route",
+        parts(dumps, has(/^\s*\[/), ({ routes }) => routes),
+        note,
+      ),
+    })),
+    notes: [...notes],
+  };
+}
+
+type Some<T> = readonly [T, ...T[]];
+
+/** One value of several of its kind, under the name of the first file; null of none. */
+function joined<R extends Recognised, T extends object>(
+  dumps: readonly R[],
+  join: (dumps: Some<R>) => T,
+): (T & { file: string }) | null {
+  const [first, ...others] = dumps;
+  return first === undefined ? null : { file: first.file, ...join([first, ...others]) };
+}
+
+/** What a section has in it that is the more exact of the two ways to print its kind. */
+const has =
+  (exact: RegExp) =>
+  (text: string): number =>
+    exact.test(text) ? 1 : 0;
+
+/** `ipvsadm -Sn` before `-ln` before the kernel's own list. */
+const ofIpvs = (text: string): number =>
+  /^-A /m.test(text) ? 2 : isOfKernel(text.split("\n")) ? 0 : 1;
+
+const parts = <R extends Recognised, T>(
+  dumps: readonly R[],
+  exactness: (text: string) => number,
+  things: (said: R["said"]) => ReadonlyMap<string, T>,
+): Part<T>[] =>
+  dumps.map(({ file, section, said }) => ({
+    file,
+    line: section.firstLine,
+    exactness: exactness(section.text),
+    things: things(said),
+  }));
+
+const byName = <T extends { readonly name: string }>(things: readonly T[]): Map<string, T> =>
+  new Map(things.map((thing) => [thing.name, thing]));
+
+/** What one dump says of things that have names: sets, virtual servers, tables, interfaces. */
+export interface Part<T> {
+  readonly file: string;
+  readonly line: number;
+  /** Of two ways to print the same, the one with more is the more exact. */
+  readonly exactness: number;
+  readonly things: ReadonlyMap<string, T>;
+}
+
+/**
+ * The things of several dumps, each from the most exact one that has it; `what` is what one of them
+ * is called. Equally exact dumps may not contradict each other.
+ */
+export function unite<T>(
+  what: string,
+  parts: readonly Part<T>[],
+  note: (sentence: string) => void,
+  merge: Merge<T> = same,
+): ReadonlyMap<string, T> {
+  const things = new Map<string, { readonly thing: T; readonly by: Part<T> }>();
+  for (const part of [...parts].sort((a, b) => b.exactness - a.exactness)) {
+    for (const [name, thing] of part.things) {
+      const before = things.get(name);
+      if (before === undefined) {
+        things.set(name, { thing, by: part });
+      } else if (before.by.exactness > part.exactness) {
+        note(`${before.by.file} is taken, not ${part.file}, which says the same less exactly.`);
+      } else {
+        const both = merge(before.thing, thing);
+        if (both === undefined) throw contradiction(`${what} ${name}`, before.by, part);
+        things.set(name, { thing: both, by: before.by });
+      }
+    }
+  }
+  return new Map([...things].map(([name, { thing }]) => [name, thing]));
+}
+
+const contradiction = (what: string, first: Part<unknown>, second: Part<unknown>): DumpProblem =>
+  new DumpProblem(
+    second.file,
+    second.line,
+    `${what} once, or the same again`,
+    `it with something else than in ${first.file}:${first.line}`,
+    "give the dumps of one node, taken at one time",
+  );
+
+/** Two dumps' words on one thing as one; undefined where they contradict each other. */
+export type Merge<T> = (first: T, second: T) => T | undefined;
+
+export const same: Merge<unknown> & (<T>(first: T, second: T) => T | undefined) = <T>(
+  first: T,
+  second: T,
+) => (written(first) === written(second) ? first : undefined);
+
+/** Line numbers differ from one dump to the next. */
+function written(thing: unknown): string {
+  return JSON.stringify(thing, (key, value: unknown) => {
+    if (key === "line") return undefined;
+    if (value instanceof Map) return [...value.entries()];
+    return typeof value === "function" ? (value as () => unknown)() : value;
+  });
+}
+
+/** `nft list chain` and `list set` show a table in pieces. */
+export const mergeTables: Merge<Table> = (first, second) => {
+  const chains = mergeNamed<Chain>(first.chains, second.chains);
+  const sets = mergeNamed(first.sets, second.sets);
+  return chains === undefined || sets === undefined ? undefined : { ...first, chains, sets };
+};
+
+function mergeNamed<T>(
+  first: ReadonlyMap<string, T>,
+  second: ReadonlyMap<string, T>,
+): Map<string, T> | undefined {
+  const merged = new Map(first);
+  for (const [name, thing] of second) {
+    const before = merged.get(name);
+    if (before !== undefined && same(before, thing) === undefined) return undefined;
+    merged.set(name, before ?? thing);
+  }
+  return merged;
+}
+
+/** `ip -4 addr` and `ip -6 addr` show an interface in pieces, by family. */
+export const mergeInterfaces: Merge<Interface> = (first, second) => {
+  const addresses = [4, 6].map((family) =>
+    [first, second].map((each) => addressesOf(each, family)),
+  );
+  const contradicts = addresses.some(([one, two]) => one !== "" && two !== "" && one !== two);
+  if (contradicts) return undefined;
+  const more = second.addresses.filter(
+    (each) => !first.addresses.some((own) => own.address === each.address),
+  );
+  return { name: first.name, addresses: [...first.addresses, ...more] };
+};
+
+const addressesOf = ({ addresses }: Interface, family: number): string =>
+  addresses
+    .map(({ address, prefix }) => `${address}/${prefix}`)
+    .filter((address) => address.includes(":") === (family === 6))
+    .sort()
+    .join(" ");

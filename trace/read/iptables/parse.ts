@@ -1,0 +1,122 @@
+import { specificationOf } from "../../evaluate/iptables/specification";
+import { DumpProblem } from "../../model/dump";
+import { type Chain, exactness, type Iptables, type Table, tableNames } from "../../model/iptables";
+import { once } from "./combine";
+import { inferFamily, inferTable, type Section } from "./section";
+import { isListing, splitListing } from "./split-listing";
+import { splitSave } from "./split-save";
+
+export function recognises(text: string): boolean {
+  return (
+    isListing(text) ||
+    /^(\[\d+:\d+\] )?-A [^\s-]\S*( |$)|^\*(nat|filter|mangle|raw|security)\s*$|^:\S+ (ACCEPT|DROP|-) \[|^-[PN] \S+/m.test(
+      text,
+    )
+  );
+}
+
+/**
+ * What iptables-save, `iptables -S` or `iptables -L` printed; one for each IP family that is in it.
+ */
+export function parse(text: string, file: string, firstLine: number): Iptables[] {
+  const listing = isListing(text);
+  const sections = listing ? splitListing(text, file, firstLine) : splitSave(text, file, firstLine);
+  const notes: string[] = [];
+  const families = new Map<4 | 6, Map<string, Table>>();
+  let family: 4 | 6 | null = null;
+  for (const [index, section] of sections.entries()) {
+    family =
+      inferFamily(section) ??
+      section.family ??
+      nextFamily(sections, index, families, section.table) ??
+      family ??
+      4;
+    const name = section.table ?? inferTable(section);
+    if (name === null) {
+      notes.push(
+        `${file}:${section.line}: chains ${[...section.chains.keys()].join(", ")} are left out: nothing shows which table they belong to.`,
+      );
+      continue;
+    }
+    if (!tableNames.some((known) => known === name)) {
+      throw new DumpProblem(file, section.line, `one of the tables ${tableNames.join(", ")}`, name);
+    }
+    if (section.table === null) {
+      notes.push(
+        `${file} does not name its tables; table ${name} is inferred from the chains and targets.`,
+      );
+    }
+    const tables = families.get(family) ?? new Map<string, Table>();
+    families.set(family, tables);
+    tables.set(name, add(tables.get(name), name, section, file));
+    checkLast(section, file);
+  }
+  return [...families].map(([each, tables]) => ({
+    file,
+    family: each,
+    tables,
+    exactness: listing ? ofListing(tables) : /^-[PN] /m.test(text) ? exactness.S : exactness.save,
+    notes,
+  }));
+}
+
+/**
+ * A table without an address is of the family of the next that has one, and of the other where it
+ * is there already.
+ */
+function nextFamily(
+  sections: readonly Section[],
+  index: number,
+  families: ReadonlyMap<4 | 6, ReadonlyMap<string, Table>>,
+  table: string | null,
+): 4 | 6 | null {
+  const had = (family: 4 | 6): boolean =>
+    table !== null && families.get(family)?.get(table)?.whole === true;
+  if (had(4) !== had(6)) return had(4) ? 6 : 4;
+  if (index > 0) return null;
+  return (
+    sections
+      .map((section) => inferFamily(section) ?? section.family)
+      .find((family) => family !== null) ?? null
+  );
+}
+
+/**
+ * A dump that ends in the middle of a rule shows it there; rules before are read when a packet
+ * meets them.
+ */
+function checkLast(section: Section, file: string): void {
+  const chain = [...section.chains.values()].filter((each) => each.rules.length > 0).at(-1);
+  const rule = chain?.rules.at(-1);
+  if (chain !== undefined && rule !== undefined) specificationOf(rule, chain, file);
+}
+
+function add(table: Table | undefined, name: string, section: Section, file: string): Table {
+  const chains = new Map<string, Chain>(table?.chains ?? []);
+  if (table !== undefined && table.whole && section.whole) {
+    throw new DumpProblem(
+      file,
+      section.line,
+      `table ${name} once`,
+      `a second *${name}`,
+      "give one dump of each IP family",
+    );
+  }
+  for (const chain of section.chains.values()) {
+    const before = chains.get(chain.name);
+    if (before === undefined) chains.set(chain.name, chain);
+    else chains.set(chain.name, once(before, chain, name, file));
+  }
+  const whole = section.whole || (table?.whole ?? false);
+  return { name, chains, line: table?.line ?? section.line, whole };
+}
+
+function ofListing(tables: ReadonlyMap<string, Table>): number {
+  const chains = [...tables.values()].flatMap((table) => [...table.chains.values()]);
+  const verbose = chains.every((chain) => chain.columns?.verbose === true);
+  const names = chains.some((chain) =>
+    chain.rules.some((rule) => /\sanywhere(\s|$)/.test(rule.text)),
+  );
+  if (verbose) return names ? exactness.vL : exactness.nvL;
+  return names ? exactness.L : exactness.nL;
+}

@@ -1,0 +1,83 @@
+import {
+  type Addresses,
+  DumpProblem,
+  type Interface,
+  type IpSets,
+  type Routes,
+} from "../model/dump";
+import type { Iptables } from "../model/iptables";
+import type { VirtualServers } from "../model/ipvs";
+import type { Ruleset } from "../model/nftables";
+import * as addresses from "./addresses";
+import { cut, type Section } from "./cut";
+import * as ipset from "./ipset";
+import * as iptables from "./iptables/parse";
+import * as ipvs from "./ipvs";
+import * as nftables from "./nftables/parse";
+import * as routes from "./routes";
+
+/** What one section of a text turned out to be. */
+export type Recognised = { readonly file: string; readonly section: Section } & (
+  | { readonly kind: "iptables"; readonly said: readonly Iptables[] }
+  | { readonly kind: "ipset"; readonly said: IpSets }
+  | { readonly kind: "ipvs"; readonly said: VirtualServers }
+  | { readonly kind: "nftables"; readonly said: Ruleset }
+  | { readonly kind: "addresses"; readonly said: Addresses }
+  | { readonly kind: "routes"; readonly said: Routes }
+);
+
+interface Parser<T> {
+  recognises(text: string): boolean;
+  parse(text: string, file: string, firstLine: number): T;
+}
+
+/** In the order in which they are asked: rules of IPVS begin as those of iptables do. */
+const parsers = { ipvs, iptables, ipset, nftables, addresses, routes } satisfies Record<
+  Recognised["kind"],
+  Parser<unknown>
+>;
+
+const kinds = Object.keys(parsers) as Recognised["kind"][];
+
+const expected =
+  "the output of iptables-save, iptables -S or -L, ipset save or list, ipvsadm -Sn or -ln, /proc/net/ip_vs, nft list, ip addr, or ip route";
+
+/** Every dump in a text, recognised by its content; prose around dumps is passed over. */
+export function recognise(text: string, file: string): Recognised[] {
+  return cut(text).flatMap((section) => {
+    const kind = kinds.find((name) => parsers[name].recognises(section.text));
+    if (kind === undefined) return [];
+    const said = parsers[kind].parse(section.text, file, section.firstLine);
+    if ("interfaces" in said && !said.interfaces.some(hasAddress)) return [];
+    return [{ file, section, kind, said } as Recognised];
+  });
+}
+
+/** `ip link` looks like `ip addr`, and says nothing of addresses. */
+const hasAddress = ({ addresses }: Interface): boolean => addresses.length > 0;
+
+/** What else people take of a node; none of it decides where a new connection goes. */
+const others: readonly (readonly [string, RegExp])[] = [
+  ["ip link", /^\d+: \S+: <[^>]*>/m],
+  ["ip rule", /^\d+:\s+from \S/m],
+  ["ip neigh", /^[\da-f.:]+ dev \S+ .*(lladdr|FAILED|INCOMPLETE)/m],
+  ["conntrack -L", /^(\S+\s+\d+\s+)?[a-z]+\s+\d+ (\d+ )?.*\bsrc=\S+ dst=\S+/m],
+  ["sysctl -a", /^\w[\w-]*(\.[\w-]+)+ = /m],
+];
+
+/** The command that printed a text which is no dump; null where none is recognised. */
+export const otherCommand = (text: string): string | null =>
+  others.find(([, lines]) => lines.test(text))?.[0] ?? null;
+
+/** Why a text is refused in which no dump was recognised. */
+export function noDump(text: string, file: string): DumpProblem {
+  const lines = text.split("\n");
+  const first = lines.findIndex((line) => line.trim() !== "");
+  const line = (lines[first] ?? "").trim();
+  const shown = JSON.stringify(line.length > 60 ? `${line.slice(0, 60)}…` : line);
+  const got = unprintable.test(line) ? "binary data" : shown;
+  const fix = "leave the file out, or take the dump again";
+  return new DumpProblem(file, first + 1, expected, got, fix);
+}
+
+const unprintable = /[^\P{Cc}\t\n\r]|\ufffd/u;
