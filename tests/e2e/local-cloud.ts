@@ -1,4 +1,4 @@
-import { execFile, spawn } from "node:child_process";
+import { ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,11 @@ export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);
 export interface WatchEvent {
   readonly type: "ADDED" | "MODIFIED" | "DELETED";
   readonly object: {
-    readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+    readonly metadata: {
+      readonly name: string;
+      readonly deletionTimestamp?: string;
+      readonly resourceVersion?: string;
+    };
     readonly spec: { readonly nodeName?: string; readonly unschedulable?: boolean };
   };
 }
@@ -143,17 +147,40 @@ export class LocalCloud {
     return stdout;
   }
 
-  /** What the API says of the objects at a path from now on, until it is ended. */
+  /**
+   * What the API says of the objects at a path from now on, until it is ended. An API server that goes
+   * away with its control plane ends its watches; another one goes on where that one was.
+   */
   async watch(path: string, see: (event: WatchEvent) => void): Promise<{ end: () => void }> {
     await this.kubectl("get", "--raw", "/readyz");
-    const file = join(this.state, "kubeconfig");
-    const kubectl = spawn(join(binaries(), "kubectl"), [
-      ...["--kubeconfig", file, "get", "--raw", `${path}?watch=1`],
-    ]);
-    createInterface({ input: kubectl.stdout }).on("line", (line) =>
-      see(JSON.parse(line) as WatchEvent),
-    );
-    return { end: () => void kubectl.kill() };
+    let ended = false;
+    let seen = "";
+    let kubectl: ChildProcess | undefined;
+    const open = (): void => {
+      const from = `${path}?watch=1&resourceVersion=${seen}`;
+      const file = join(this.state, "kubeconfig");
+      const child = spawn(join(binaries(), "kubectl"), [
+        "--kubeconfig",
+        file,
+        "get",
+        "--raw",
+        from,
+      ]);
+      kubectl = child;
+      createInterface({ input: child.stdout }).on("line", (line) => {
+        const event = JSON.parse(line) as WatchEvent;
+        seen = event.object.metadata.resourceVersion ?? "";
+        if (seen !== "") see(event);
+      });
+      child.on("close", () => !ended && setTimeout(() => !ended && open(), 200));
+    };
+    open();
+    return {
+      end: () => {
+        ended = true;
+        kubectl?.kill();
+      },
+    };
   }
 
   /** Runs `npm run doctor` on this stack. */
