@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 
 import { stringify } from "yaml";
 
+import { coreDnsPatch } from "./core-dns";
 import { kubeProxyConfiguration } from "./kube-proxy";
 import type { PayloadFile } from "./machine/bootstrap";
 import type { Settings } from "./plan/settings/settings";
@@ -20,6 +21,21 @@ const patchesDirectory = "/etc/zoned/patches";
 
 const apiVersion = "kubeadm.k8s.io/v1beta4";
 
+/** What kubeadm changes in what it deploys on a machine, as text by file name. */
+function patchesOf(settings: KubeadmSettings, { role }: KubeadmMachine): Record<string, string> {
+  const coreDns = role === "control-plane" ? coreDnsPatch(settings) : undefined;
+  return {
+    // One of the operator's by the same name takes its place.
+    ...(coreDns !== undefined && { "corednsdeployment+strategic.yaml": coreDns }),
+    ...settings.kubeadm.patches,
+  };
+}
+
+const withPatches = (settings: KubeadmSettings, machine: KubeadmMachine) =>
+  Object.keys(patchesOf(settings, machine)).length > 0 && {
+    patches: { directory: patchesDirectory },
+  };
+
 /** A full etcd refuses every write until somebody mends it; its makers advise no more than this. */
 const etcdQuotaBytes = 8 * 1024 ** 3;
 
@@ -27,10 +43,15 @@ export type KubeadmSettings = Pick<
   Settings,
   | "clusterName"
   | "kubernetesVersion"
+  | "networkCidr"
   | "podCidr"
   | "serviceCidr"
   | "apiExtraSans"
+  | "zones"
   | "controlPlaneCount"
+  | "controlPlaneSize"
+  | "schedulableControlPlanes"
+  | "workerPools"
   | "containerRuntime"
   | "proxyMode"
   | "proxyScheduler"
@@ -79,9 +100,7 @@ const nodeRegistration = (
 const shared = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
   nodeRegistration: nodeRegistration(settings, machine),
   timeouts: sorted(settings.kubeadm.timeouts),
-  ...(Object.keys(settings.kubeadm.patches).length > 0 && {
-    patches: { directory: patchesDirectory },
-  }),
+  ...withPatches(settings, machine),
 });
 
 const localAPIEndpoint = ({ address: advertiseAddress }: KubeadmMachine) => ({
@@ -119,12 +138,12 @@ const resetConfiguration = (settings: KubeadmSettings) => ({
  * What a member is upgraded by. kubeadm's own add-on of kube-proxy would undo this program's patch of
  * it; its check that a Job can run needs a node without taints within a minute.
  */
-function upgradeConfiguration(settings: KubeadmSettings) {
-  const { ignorePreflightErrors, patches, timeouts } = settings.kubeadm;
+function upgradeConfiguration(settings: KubeadmSettings, machine: KubeadmMachine) {
+  const { ignorePreflightErrors, timeouts } = settings.kubeadm;
   const both = {
     ignorePreflightErrors: ["CreateJob", ...ignorePreflightErrors].sort(),
     skipPhases: ["addon/kube-proxy"],
-    ...(Object.keys(patches).length > 0 && { patches: { directory: patchesDirectory } }),
+    ...withPatches(settings, machine),
   };
   return {
     apiVersion,
@@ -150,7 +169,7 @@ export const configurationOf = (
     machine.role === "control-plane" ? clusterConfiguration(settings, apiName) : [],
     settings.kubernetesVersion,
     kubeletConfiguration(),
-    settings.kubeadm.patches,
+    patchesOf(settings, machine),
   ]);
 
 /** The part of it that the whole cluster shares, as `kubeadm init phase upload-config` uploads it. */
@@ -246,13 +265,13 @@ export function kubeadmFiles(
     kubeProxyConfiguration(settings),
     kubeletConfiguration(),
   );
-  const patches = Object.entries(settings.kubeadm.patches).sort();
+  const patches = Object.entries(patchesOf(settings, machine)).sort();
   return [
     ...(machine.role === "control-plane" ? [file("/etc/zoned/kubeadm-init.yaml", init)] : []),
     file("/etc/zoned/kubeadm-kubelet.yaml", kubeletFile(settings, machine)),
     file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),
     file("/etc/zoned/kubeadm-reset.yaml", documents(resetConfiguration(settings))),
-    file("/etc/zoned/kubeadm-upgrade.yaml", documents(upgradeConfiguration(settings))),
+    file("/etc/zoned/kubeadm-upgrade.yaml", documents(upgradeConfiguration(settings, machine))),
     ...patches.map(([name, text]) => file(`${patchesDirectory}/${name}`, text)),
   ];
 }

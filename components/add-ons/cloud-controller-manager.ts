@@ -7,7 +7,7 @@ import type { ApiServer } from "../api-balancer";
 import type { Settings } from "../plan/settings/settings";
 import { cloudProviderOf } from "../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
-import { apiServerEnv, nodeSelector, replicas, strategy, tolerations } from "./pods";
+import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "./pods";
 
 const name = "cloud-controller-manager";
 const namespace = "kube-system";
@@ -95,6 +95,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
               affinity: {
                 podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: apart(labels) },
               },
+              topologySpreadConstraints: spread(labels),
               priorityClassName: "system-cluster-critical",
               serviceAccountName: name,
               containers: [

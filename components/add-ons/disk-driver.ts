@@ -12,7 +12,7 @@ import {
   withoutWaiting,
   Workload,
 } from "./objects";
-import { nodeSelector, replicas, strategy, tolerations } from "./pods";
+import { nodeSelector, replicas, spread, strategy, tolerations } from "./pods";
 import { RollOutTarget, targetOf } from "./roll-out";
 
 /** As whom the driver is known to Kubernetes. */
@@ -92,6 +92,7 @@ function placeController(
   spec.template.metadata.annotations = { "zoned/cloud-config": cloudConfig.digest };
   pod.nodeSelector = nodeSelector;
   pod.tolerations = tolerations;
+  pod.topologySpreadConstraints = spread(spec.selector.matchLabels);
   // It reads azure.json from the Secret. This would give it the folder that holds the cluster's
   // keys.
   const keys = "azure-cred";
@@ -108,6 +109,7 @@ function placeController(
 function placeSnapshotController(objects: readonly KubernetesObject[]): void {
   const { spec } = objectIn<Workload>(objects, "Deployment", "csi-snapshot-controller");
   spec.template.spec.tolerations = tolerations;
+  spec.template.spec.topologySpreadConstraints = spread(spec.selector.matchLabels);
 }
 
 /** Upstream lets the driver read every Secret of the cluster; it reads one. */

@@ -24,11 +24,13 @@ export interface Workload {
   spec: {
     replicas?: number;
     strategy?: object;
+    selector: { matchLabels: Record<string, string> };
     template: {
       metadata: { annotations?: Record<string, pulumi.Input<string>> };
       spec: {
         nodeSelector?: Record<string, string>;
         tolerations?: object[];
+        topologySpreadConstraints?: object[];
         containers: {
           name: string;
           env?: { name: string; value?: string }[];

@@ -23,6 +23,15 @@ export const tolerations = [
 export const replicas = ({ controlPlaneCount }: Pick<Settings, "controlPlaneCount">): number =>
   Math.min(2, controlPlaneCount);
 
+/** Prefers zones, then machines, that have none of these pods yet. */
+export const spread = (matchLabels: Readonly<Record<string, string>>) =>
+  ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) => ({
+    topologyKey,
+    maxSkew: 1,
+    whenUnsatisfiable: "ScheduleAnyway",
+    labelSelector: { matchLabels },
+  }));
+
 /**
  * On the host's network, a new pod has to wait for the old one's ports: with the usual order, where
  * the new one comes first, a roll-out never ends when there are no more machines than pods.

@@ -16,8 +16,8 @@ export function ownPulumi(
   const command = onPath("pulumi");
   if (command === undefined) {
     throw new UserError(
-      "pulumi is not on the PATH, and nothing else can change a stack's state: " +
-        "https://www.pulumi.com/docs/install/",
+      "pulumi is not on the PATH, and nothing else reads or changes a stack's state: " +
+        "https://www.pulumi.com/docs/install/ (for a stack that npm start made, add --state .local-azure)",
     );
   }
   // The preview is wanted as one document.

@@ -10,7 +10,15 @@ import type { SimulatedMachine } from "../machine";
 import { cniAnnotation } from "../nodes/kwok";
 import { isOf, isReady, nodePath, readyText } from "../nodes/node";
 import { join, registerInitial } from "./join";
-import { caFile, checkFirstBoot, discoveryFile, fileOf, initFile, payloadOf } from "./payload";
+import {
+  caFile,
+  checkFirstBoot,
+  discoveryFile,
+  fileOf,
+  filesOf,
+  initFile,
+  payloadOf,
+} from "./payload";
 import { type Steps, TimedOut } from "./steps";
 import { drain, hasOtherVersion, uncordon, upgradeControlPlane, upgradeKubelet } from "./upgrade";
 
@@ -141,7 +149,7 @@ export class Bootstrap {
       {
         apiName,
         vm: machine.vm,
-        files: new Map(payload.files.map(({ path, content }) => [path, content])),
+        files: filesOf(payload),
         configuration,
       },
       this.fleet.clusterOptions,

@@ -37,6 +37,10 @@ export function payloadOf(script: string): Payload {
   return payload as Payload;
 }
 
+/** The text of each file that the payload brings, by its path. */
+export const filesOf = ({ files }: Payload): ReadonlyMap<string, string> =>
+  new Map(files.map(({ path, content }) => [path, content]));
+
 /** The text of a file that the payload must bring. */
 export function fileOf(payload: Payload, path: string): string {
   const file = payload.files.find((candidate) => candidate.path === path);

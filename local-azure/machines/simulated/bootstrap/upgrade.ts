@@ -5,7 +5,7 @@ import { type Api, ApiError, type Body, mergePatch } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { isMirror } from "../nodes/mirror-pods";
 import { nodePath } from "../nodes/node";
-import { fileOf, initFile } from "./payload";
+import { fileOf, filesOf, initFile } from "./payload";
 
 const clusterAnnotation = "zoned/configuration";
 const kubeadmConfig = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
@@ -78,8 +78,8 @@ export async function uncordon(kubelet: Api, machine: string): Promise<void> {
 
 /**
  * `kubeadm upgrade apply` on the first control plane that has another configuration than the
- * cluster. On all others `kubeadm upgrade node` has nothing to do here, since the simulated control
- * planes of a cluster share their processes.
+ * cluster. On all others `kubeadm upgrade node` has only CoreDNS to see to, since the simulated
+ * control planes of a cluster share their processes.
  */
 export async function upgradeControlPlane(
   cluster: SimulatedCluster,
@@ -87,15 +87,17 @@ export async function upgradeControlPlane(
 ): Promise<void> {
   const api = cluster.superAdmin();
   const { metadata } = await api.get(kubeadmConfig);
-  if (metadata.annotations?.[clusterAnnotation] === payload.clusterConfiguration) return;
-  await cluster.upgrade(fileOf(payload, initFile));
-  await cluster
-    .superAdmin()
-    .patch(
-      kubeadmConfig,
-      { metadata: { annotations: { [clusterAnnotation]: payload.clusterConfiguration } } },
-      mergePatch,
-    );
+  if (metadata.annotations?.[clusterAnnotation] !== payload.clusterConfiguration) {
+    await cluster.upgrade(fileOf(payload, initFile));
+    await cluster
+      .superAdmin()
+      .patch(
+        kubeadmConfig,
+        { metadata: { annotations: { [clusterAnnotation]: payload.clusterConfiguration } } },
+        mergePatch,
+      );
+  }
+  await cluster.upgradeCoreDns(filesOf(payload));
 }
 
 /** A kubelet of another version reports it in its Node's status. */

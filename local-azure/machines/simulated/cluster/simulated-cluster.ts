@@ -149,6 +149,9 @@ export class SimulatedCluster {
       await this.become(this.members);
     });
 
+  upgradeCoreDns = (files: ReadonlyMap<string, string>): Promise<void> =>
+    this.controlPlane.upgradeCoreDns(files);
+
   hasQuorum = (): boolean => this.members.haveQuorum;
 
   /** The API as whoever trusts this CA reaches it. */

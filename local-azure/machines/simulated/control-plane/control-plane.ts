@@ -48,11 +48,7 @@ export class ControlPlane {
 
   /** Turns what the initial control plane was given into a running cluster, by the phases of `kubeadm init`. */
   async initialize(files: ReadonlyMap<string, string>, configuration: string): Promise<void> {
-    for (const [name, text] of files) {
-      const file = path.join(this.root, name);
-      fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
-      fs.writeFileSync(file, text, { mode: 0o600 });
-    }
+    this.writeFiles(files);
     await this.kubeadm.prepare(configuration);
     for (const name of fs.readdirSync(this.kubernetesFolder)) {
       if (name.endsWith(".conf")) {
@@ -72,6 +68,14 @@ export class ControlPlane {
     );
   }
 
+  private writeFiles(files: ReadonlyMap<string, string>): void {
+    for (const [name, text] of files) {
+      const file = path.join(this.root, name);
+      fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+      fs.writeFileSync(file, text, { mode: 0o600 });
+    }
+  }
+
   /** `kubeadm upgrade apply`, by phases of `kubeadm init` over the new configuration. */
   async upgrade(configuration: string): Promise<void> {
     const before = new Map(components.map((name) => [name, JSON.stringify(this.commandOf(name))]));
@@ -89,6 +93,12 @@ export class ControlPlane {
       { address: this.localAddress, root: this.root },
       endpointOf(configuration),
     );
+  }
+
+  /** The part of `kubeadm upgrade` that no control plane does alone. */
+  async upgradeCoreDns(files: ReadonlyMap<string, string>): Promise<void> {
+    this.writeFiles(files);
+    await this.kubeadm.upgradeCoreDns(this.adminKubeconfig);
   }
 
   /** Starts what is not running; done when the API server says it is ready. */

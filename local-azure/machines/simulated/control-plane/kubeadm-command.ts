@@ -130,6 +130,11 @@ export class KubeadmCommand {
     ]);
   }
 
+  async upgradeCoreDns(kubeconfig: string): Promise<void> {
+    const config = path.join(this.root, "init.yaml");
+    await this.phase(["addon", "coredns", "--config", config, "--kubeconfig", kubeconfig]);
+  }
+
   /** Gives the cluster the configuration of which the manifests were written last. */
   async upload(kubeconfig: string): Promise<void> {
     const config = path.join(this.root, "init.yaml");

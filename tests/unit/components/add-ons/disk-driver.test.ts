@@ -147,6 +147,19 @@ describe("DiskDriver", () => {
     },
   );
 
+  claim("spreads the controllers over zones and machines", async (texts) => {
+    const { recorder } = await build(texts);
+
+    for (const name of ["csi-snapshot-controller", "csi-azuredisk-controller"]) {
+      const { selector, template } = (await recorder.object("Deployment", name)).inputs.spec;
+      expect(template.spec.topologySpreadConstraints).toEqual(
+        ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) =>
+          expect.objectContaining({ topologyKey, labelSelector: selector }),
+        ),
+      );
+    }
+  });
+
   claim("makes snapshots of its own disks by default", async (texts) => {
     const { recorder } = await build(texts);
 

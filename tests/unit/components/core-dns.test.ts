@@ -1,0 +1,43 @@
+import { parse } from "yaml";
+
+import { coreDnsPatch } from "../../../components/core-dns";
+import { sound } from "../../support/sample";
+
+const pool = { ...sound.workerPools[0]!, taints: [], zones: ["1"], count: 1 };
+const spread = (settings: Partial<typeof sound>) => {
+  const patch = coreDnsPatch({
+    ...sound,
+    controlPlaneCount: 1,
+    schedulableControlPlanes: false,
+    workerPools: [pool],
+    ...settings,
+  });
+  const { topologySpreadConstraints = [] } =
+    patch === undefined ? {} : parse(patch).spec.template.spec;
+  return topologySpreadConstraints.map(
+    ({ topologyKey, minDomains }: { topologyKey: string; minDomains: number }) =>
+      `${minDomains} ${topologyKey}`,
+  );
+};
+const zones = "2 topology.kubernetes.io/zone";
+const hosts = "2 kubernetes.io/hostname";
+
+describe("CoreDNS", () => {
+  it("runs in two zones where control planes or workers are in several", () => {
+    expect(spread({ controlPlaneCount: 3 })).toEqual([zones, hosts]);
+    expect(spread({ workerPools: [{ ...pool, count: 2, zones: ["1", "2"] }] })).toEqual([
+      zones,
+      hosts,
+    ]);
+  });
+
+  it("runs on two machines where all are in one zone", () => {
+    expect(spread({ zones: ["1"] })).toEqual([hosts]);
+  });
+
+  it("waits for no second machine where there is none that it may run on", () => {
+    const taints = [{ key: "dedicated", value: "yes", effect: "NoSchedule" as const }];
+    expect(spread({ workerPools: [] })).toEqual([]);
+    expect(spread({ workerPools: [{ ...pool, taints }] })).toEqual([]);
+  });
+});
