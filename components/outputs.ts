@@ -2,6 +2,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { serverOf } from "./kubeconfig";
+import { fixedSettings } from "./plan/fixed-settings";
 import { Memory } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 
@@ -16,6 +17,7 @@ export function outputsOf(
   const memory: Memory = {
     initialization: plan.initialization.id,
     controlPlanes: plan.controlPlanes.length,
+    settings: fixedSettings(plan.settings),
     machines: Object.fromEntries(plan.orders),
   };
   return {

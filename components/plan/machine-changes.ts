@@ -1,4 +1,5 @@
 import { AzureState, MachineFacts } from "./azure/state";
+import { FixedSettings } from "./fixed-settings";
 import { Machine } from "./topology";
 
 /**
@@ -9,6 +10,8 @@ export interface Memory {
   /** vmId of the machine that ran `kubeadm init`. */
   readonly initialControlPlane?: string;
   readonly controlPlanes: number;
+  /** What this cluster keeps for its life. */
+  readonly settings: FixedSettings;
   /** By name of the VM. */
   readonly machines: Readonly<Record<string, MachineMemory>>;
 }

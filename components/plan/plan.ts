@@ -10,6 +10,7 @@ import { runOf } from "../machine/machine";
 import { connect } from "./azure/connection";
 import { askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
+import { fixedProblems } from "./fixed-settings";
 import { askGate } from "./gate";
 import { decideInitialization, Initialization } from "./initialization";
 import {
@@ -54,11 +55,12 @@ export interface Plan {
  */
 export async function makePlan(settings: Settings): Promise<Plan> {
   const now = new Date().toISOString();
+  const { memory, kubeconfig } = await remember();
+  refuse(fixedProblems(settings, memory?.settings));
   const connection = await connect(settings);
-  const [azure, offers, { memory, kubeconfig }, texts] = await Promise.all([
+  const [azure, offers, texts] = await Promise.all([
     askAzure(settings, connection),
     askOffers(settings, connection),
-    remember(),
     findManifests(manifestsFor(settings), settings),
   ]);
   const api = apiName(settings, connection.subscriptionId);
@@ -99,17 +101,14 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     kubeconfig,
     now,
   });
-  const problems = [
+  refuse([
     ...offerProblems(machines, created, azure.machines, offers, settings, connection),
     ...initialization.problems,
+    // Before a first `up` has ended well, Azure alone tells where the cluster is.
+    ...(initialization.exists ? fixedProblems(settings, { location: azure.groupLocation }) : []),
     ...(initialization.exists ? upgradeProblems(settings, azure, current, remade) : []),
     ...gate.problems,
-  ];
-  if (problems.length > 0) {
-    throw new pulumi.RunError(
-      `stack ${pulumi.getStack()} cannot be deployed:\n  - ${problems.join("\n  - ")}`,
-    );
-  }
+  ]);
   for (const { machine, does, why } of changes) {
     const reason = why.length > 0 ? `: ${why.join(", ")}` : "";
     void pulumi.log.info(`this change would ${does} ${machine}${reason}`);
@@ -153,6 +152,13 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     apiServer: { name: api, port: apiPort },
     texts,
   };
+}
+
+function refuse(problems: readonly string[]): void {
+  if (problems.length === 0) return;
+  throw new pulumi.RunError(
+    `stack ${pulumi.getStack()} cannot be deployed:\n  - ${problems.join("\n  - ")}`,
+  );
 }
 
 /** A backend in files is written anew with every step, and may be read while it is. */

@@ -121,11 +121,18 @@ describe("a living cluster", () => {
   });
 
   it.each([
-    ["an older Kubernetes", "1.36.3", /cannot go back to an older version/],
-    ["one that this release does not know", "1.37.0", /a published version 1\.36\.z or 1\.35\.z/],
-  ])("refuses %s and asks Azure for nothing", async (_, kubernetesVersion, says) => {
+    ["an older Kubernetes", { kubernetesVersion: "1.36.3" }, /cannot go back to an older version/],
+    [
+      "one that this release does not know",
+      { kubernetesVersion: "1.37.0" },
+      /a published version 1\.36\.z or 1\.35\.z/,
+    ],
+    ["another region", { location: "westeurope" }, /location is westeurope, and this stack's/],
+    ["another name", { clusterName: "other" }, /clusterName is other, and this stack's/],
+    ["another pod network", { podCidr: "10.9.0.0/16", cni: "none" }, /podCidr[^]*cni is none/],
+  ])("refuses %s and asks Azure for nothing", async (_, settings, says) => {
     const before = (await cloud.requests()).length;
-    await cloud.stack.configure({ ...small, kubernetesVersion });
+    await cloud.stack.configure({ ...small, kubernetesVersion: "1.36.4", ...settings });
 
     expect(refused(await cloud.stack.up())).toMatch(says);
     expect(writes((await cloud.requests()).slice(before))).toEqual([]);

@@ -33,6 +33,8 @@ export interface MachineFacts {
 export interface AzureState {
   /** Provisioning state of the resource group, undefined when there is none. */
   readonly groupState?: string;
+  /** Short name of its region. */
+  readonly groupLocation?: string;
   /** By name of the VM. */
   readonly machines: ReadonlyMap<string, MachineFacts>;
 }
@@ -77,14 +79,18 @@ export async function askAzure(
 ): Promise<AzureState> {
   const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
   const [found, machines] = await Promise.all([
-    arm.get<{ properties: { provisioningState: string } }>(
+    arm.get<{ location: string; properties: { provisioningState: string } }>(
       group,
       { "api-version": "2024-03-01" },
-      { properties: { provisioningState: "" } },
+      { location: "", properties: { provisioningState: "" } },
     ),
     machinesIn(arm, group),
   ]);
-  return { groupState: found?.properties.provisioningState, machines };
+  return {
+    groupState: found?.properties.provisioningState,
+    groupLocation: found?.location,
+    machines,
+  };
 }
 
 async function machinesIn(arm: ResourceManager, group: string): Promise<Map<string, MachineFacts>> {

@@ -1,4 +1,5 @@
 import { BootstrapFacts, MachineFacts } from "../../../../components/plan/azure/state";
+import { fixedSettings } from "../../../../components/plan/fixed-settings";
 import { decideInitialization } from "../../../../components/plan/initialization";
 import { MachineMemory, Memory } from "../../../../components/plan/machine-changes";
 import { Settings } from "../../../../components/plan/settings/settings";
@@ -73,6 +74,7 @@ const decide = ({ machines, workers = "gone", had, groupState, settings }: Scene
       : {
           initialization: id,
           initialControlPlane: "the-remembered",
+          settings: fixedSettings(sound),
           controlPlanes: had,
           machines: Object.fromEntries(
             Array.from({ length: had }, (_, index) => [`zoned-test-cp-${index + 1}`, remembered]),

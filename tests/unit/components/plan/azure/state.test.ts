@@ -26,7 +26,7 @@ const error = (status: number, code: string) => ({
 const list = (...value: unknown[]) => ({ body: { value } });
 
 const sound200: Answers = {
-  [group]: [{ body: { properties: { provisioningState: "Succeeded" } } }],
+  [group]: [{ body: { location: "westeurope", properties: { provisioningState: "Succeeded" } } }],
   [vms]: [list()],
 };
 
@@ -96,7 +96,7 @@ const stepOf = (name: string) => `${vms}/${name}/extensions/bootstrap`;
 const noStep = [error(404, "ResourceNotFound")];
 
 it("asks as Azure Resource Manager wants to be asked", async () => {
-  const { groupState } = await ask();
+  const { groupState, groupLocation } = await ask();
 
   const query = (path: string) =>
     requests.find(({ url }) => url.pathname === path)?.url.searchParams;
@@ -107,6 +107,7 @@ it("asks as Azure Resource Manager wants to be asked", async () => {
     expect(raw).not.toContain("+");
   }
   expect(groupState).toBe("Succeeded");
+  expect(groupLocation).toBe("westeurope");
 });
 
 it("asks Compute itself for machines and steps, and reads what the last up wrote on them", async () => {
