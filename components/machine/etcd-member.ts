@@ -19,7 +19,11 @@ const certificates = "/etc/kubernetes/pki/etcd";
 const endsWithinMilliseconds = 120_000;
 const pollMilliseconds = 1000;
 
-const etcdctl = (endpoints: readonly string[], ...args: readonly string[]): readonly string[] => [
+/** The command, as it runs in a pod of etcd. */
+export const etcdctl = (
+  endpoints: readonly string[],
+  ...args: readonly string[]
+): readonly string[] => [
   "etcdctl",
   `--endpoints=${endpoints.join(",")}`,
   `--cacert=${certificates}/ca.crt`,
@@ -28,7 +32,7 @@ const etcdctl = (endpoints: readonly string[], ...args: readonly string[]): read
   ...args,
 ];
 
-const ownEndpoint = "https://127.0.0.1:2379";
+export const ownEndpoint = "https://127.0.0.1:2379";
 
 /** All members, as etcd of one control plane lists them. */
 export async function listMembers(api: KubernetesApi, node: string): Promise<EtcdMember[]> {

@@ -1,7 +1,7 @@
 import { isReady, KubernetesApi, KubernetesObject } from "../kubernetes-api";
 import { askCluster } from "../plan/cluster-health";
 import { drain, insist, nodePath, uncordon } from "./drain";
-import { EtcdMember, listMembers, removeMember } from "./etcd-member";
+import { EtcdMember, etcdctl, listMembers, ownEndpoint, removeMember } from "./etcd-member";
 
 /** A machine, and how to reach the cluster that it is a member of. */
 export interface Member {
@@ -111,8 +111,9 @@ async function checkOthers(
     ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`),
   ];
   if (wrong.length === 0) {
-    const members = await listMembers(api, helper(others));
-    wrong.push(...members.filter(({ name }) => name !== machine).flatMap(unfinished));
+    const by = helper(others);
+    const members = await listMembers(api, by);
+    wrong.push(...members.filter(({ name }) => name !== machine).flatMap(amissAmong(names, by)));
   }
   if (wrong.length === 0) return;
   throw new Error(
@@ -122,9 +123,18 @@ async function checkOthers(
   );
 }
 
-const unfinished = ({ id, name, hasStarted, isLearner }: EtcdMember): string[] =>
-  !hasStarted
-    ? [`etcd member ${id} has not started`]
-    : isLearner
-      ? [`etcd member ${name} is still a learner`]
-      : [];
+/**
+ * What is amiss with a member, given the control planes that stay. One that a failed join has left
+ * belongs to none of them, and counts for etcd's majority all the same.
+ */
+export const amissAmong =
+  (controlPlanes: readonly string[], by: string) =>
+  ({ id, name, hasStarted, isLearner }: EtcdMember): string[] => {
+    if (controlPlanes.includes(name)) return isLearner ? [`etcd member ${name} is a learner`] : [];
+    const member = hasStarted ? `${id}, named ${name},` : id;
+    const remove = etcdctl([ownEndpoint], "member", "remove", id).join(" ");
+    return [
+      `etcd member ${member} belongs to no control plane that is a Node, and would count against the others. ` +
+        `If its machine is gone or has never joined: kubectl --namespace kube-system exec etcd-${by} -- ${remove}`,
+    ];
+  };

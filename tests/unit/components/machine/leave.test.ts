@@ -2,7 +2,7 @@ import { createServer, Server } from "node:https";
 import { AddressInfo } from "node:net";
 
 import { renderKubeconfig } from "../../../../components/kubeconfig";
-import { leave } from "../../../../components/machine/leave";
+import { amissAmong, leave } from "../../../../components/machine/leave";
 import { serverCertificate } from "../../../support/plugins/server-certificate";
 
 const vmId = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
@@ -82,4 +82,29 @@ it("touches nothing where the API is not ready, unless nobody is to ask it", asy
   await leave(worker(), { ...limits, goesUnasked: true });
 
   expect(writes).toEqual([]);
+});
+
+describe("an etcd member beside those of the control planes that stay", () => {
+  const amiss = amissAmong(["cp-1", "cp-2"], "cp-1");
+  const member = { id: "8e9e05c52164694d", clientUrl: "", hasStarted: true, isLearner: false };
+
+  it("is what a failed join has left, and is named with the command that removes it", () => {
+    const problems = [
+      ...amiss({ ...member, name: "cp-3" }),
+      ...amiss({ ...member, name: "", hasStarted: false, isLearner: true }),
+    ];
+
+    expect(problems).toHaveLength(2);
+    for (const problem of problems) {
+      expect(problem).toMatch(/belongs to no control plane/);
+      expect(problem).toMatch(/exec etcd-cp-1 -- etcdctl .* member remove 8e9e05c52164694d$/);
+    }
+  });
+
+  it("is none of them, unless it is a learner", () => {
+    expect(amiss({ ...member, name: "cp-2" })).toEqual([]);
+    expect(amiss({ ...member, name: "cp-2", isLearner: true })).toEqual([
+      "etcd member cp-2 is a learner",
+    ]);
+  });
 });
