@@ -4,7 +4,7 @@ import { LocalWorkspace } from "@pulumi/pulumi/automation";
 
 import { explainRefusals } from "../../components/machine/machine-refusal";
 import { Fault } from "../../local-azure/arm/faults/faults";
-import { machine, sound } from "../support/sample";
+import { machine, validSettings } from "../support/sample";
 import { LocalCloud } from "./local-cloud";
 
 jest.setTimeout(300_000);
@@ -28,10 +28,10 @@ async function saidOf(fault: Partial<Fault>): Promise<{ said: string; engine: st
       stackName: "refused",
       projectName: "refused",
       program: async () => {
-        await explainRefusals(sound);
+        await explainRefusals(validSettings);
         new VirtualMachine("vm", {
-          resourceGroupName: sound.clusterName,
-          location: sound.location,
+          resourceGroupName: validSettings.clusterName,
+          location: validSettings.location,
           vmName: machine.name,
         });
       },

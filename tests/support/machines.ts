@@ -15,7 +15,7 @@ import { Settings } from "../../components/plan/settings/settings";
 import { machinesOf } from "../../components/plan/topology";
 import { Workers } from "../../components/workers";
 import { dependenciesOf, Recorded, Recorder, RecorderOptions, valueOf } from "./record";
-import { sound, subscriptionId } from "./sample";
+import { validSettings, subscriptionId } from "./sample";
 
 export const vmType = "azure-native:compute:VirtualMachine";
 export const stepType = "azure-native:compute:VirtualMachineExtension";
@@ -42,7 +42,7 @@ export const order: MachineMemory = {
   generation: "now",
   made: "2026-02-01T00:00:00.000Z",
   run: "2026-02-01T00:00:00.000Z",
-  kubernetesVersion: sound.kubernetesVersion,
+  kubernetesVersion: validSettings.kubernetesVersion,
   configuration: "now",
 };
 
@@ -62,7 +62,7 @@ const facts: MachineFacts = {
   generation: "now",
   bootstrap: {
     state: "Succeeded",
-    kubernetesVersion: sound.kubernetesVersion,
+    kubernetesVersion: validSettings.kubernetesVersion,
     configuration: "now",
     run: "2026-02-01T00:00:00.000Z",
     initialControlPlane: "the-initial-vm",
@@ -81,7 +81,7 @@ const pair = (name: string) => ({
 /** All machines of a cluster, as index.ts makes them. */
 export async function buildMachines({ preview, existing: names = [], ...scene }: Scene) {
   const recorder = await Recorder.start({ preview, filledIn: preview ? {} : filledIn });
-  const settings = { ...sound, ...scene.settings };
+  const settings = { ...validSettings, ...scene.settings };
   const machines = machinesOf(settings);
   const plan = {
     settings,

@@ -14,8 +14,8 @@ export const pool: WorkerPool = {
   maxUnavailable: 1,
 };
 
-/** A sound stack; each test makes one change to it. */
-export const sound: Settings = {
+/** Valid settings; each test makes one change to it. */
+export const validSettings: Settings = {
   clusterName: "zoned-test",
   location: "westeurope",
   zones: ["1", "2", "3"],
@@ -62,7 +62,7 @@ export const sound: Settings = {
   skipHealthCheckUntil: "",
 };
 
-/** The first control plane machine of the sound stack. */
+/** The first control plane machine of the valid settings. */
 export const machine: Machine = {
   name: "zoned-test-cp-1",
   role: "control-plane",

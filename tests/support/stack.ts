@@ -57,7 +57,7 @@ export function settingsWith(values: Values, secrets: readonly string[] = []): S
   return loadSettings(new pulumi.Config("zoned"));
 }
 
-/** The message of a stack that is refused, a line for each problem; none for a sound one. */
+/** The message of a stack that is refused, a line for each problem; none for valid settings. */
 export function complaints(values: Values, secrets: readonly string[] = []): string[] {
   try {
     settingsWith(values, secrets);

@@ -7,12 +7,12 @@ import { setTimeout as wait } from "node:timers/promises";
 import { kubeadmFiles } from "../../../components/kubeadm";
 import { machinesOf } from "../../../components/plan/topology";
 import { FakeMachine } from "../../support/fake-machine";
-import { sound } from "../../support/sample";
+import { validSettings } from "../../support/sample";
 import { built, output } from "../../support/tools";
 
 jest.setTimeout(60_000);
 
-const [initialControlPlane, joiner] = machinesOf(sound) as [
+const [initialControlPlane, joiner] = machinesOf(validSettings) as [
   ReturnType<typeof machinesOf>[number],
   ReturnType<typeof machinesOf>[number],
 ];
@@ -34,7 +34,7 @@ describe("the real etcd", () => {
 
   beforeAll(async () => {
     const init = kubeadmFiles(
-      sound,
+      validSettings,
       initialControlPlane,
       "zoned-test.westeurope.cloudapp.azure.com",
     ).find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!.content;

@@ -81,7 +81,7 @@ const environment = {
   CRI_DOCKERD_VERSION: "0.9.9",
 };
 
-/** A sound machine; each test makes one change to it. */
+/** A healthy machine; each test makes one change to it. */
 const machine = (settings: Partial<typeof environment> & { MIRROR?: string } = {}) => {
   const archive = "/cri-dockerd/cri-dockerd-0.9.9.amd64.tgz";
   shelf.clear();
@@ -185,23 +185,25 @@ for source in ("192.0.2.1", "10.244.0.2"):
 `;
 
 describe("a first boot that ends well", () => {
-  let sound: FakeMachine;
+  let healthy: FakeMachine;
   let outcome: Outcome;
   beforeAll(async () => {
-    sound = machine();
+    healthy = machine();
     machines.pop();
-    sound.program(
+    healthy.program(
       "apt-get",
       '[[ $* == *docker.io* ]] && cp "$root/etc/docker/daemon.json" "$root/seen.json"; exit 0',
     );
-    outcome = await boot(sound);
+    outcome = await boot(healthy);
   });
-  afterAll(() => sound.remove());
+  afterAll(() => healthy.remove());
 
   it("ends with its sentinel, and with a line in the log for each step", async () => {
-    expect([outcome.code, sound.has("/var/lib/zoned/first-boot.done"), sound.has(failure)]).toEqual(
-      [0, true, false],
-    );
+    expect([
+      outcome.code,
+      healthy.has("/var/lib/zoned/first-boot.done"),
+      healthy.has(failure),
+    ]).toEqual([0, true, false]);
     const done = [...outcome.stdout.matchAll(/^\S+Z first boot: (.*): done after/gm)].map(
       ([, name]) => name,
     );
@@ -219,7 +221,7 @@ describe("a first boot that ends well", () => {
       "images",
     ]);
     for (const name of done) {
-      expect(sound.read("/var/log/zoned.log")).toMatch(
+      expect(healthy.read("/var/log/zoned.log")).toMatch(
         new RegExp(`^\\d{4}-\\d\\d-\\d\\dT.*Z first boot: ${name}: done`, "m"),
       );
     }
@@ -243,25 +245,25 @@ describe("a first boot that ends well", () => {
       "mh",
     ];
     const all = [...wanted, ...schedulers.map((name) => `ip_vs_${name}`)];
-    expect(sound.read("/etc/modules-load.d/zoned.conf").trim().split("\n").sort()).toEqual(
+    expect(healthy.read("/etc/modules-load.d/zoned.conf").trim().split("\n").sort()).toEqual(
       all.sort(),
     );
-    expect(sound.callsOf("modprobe")).toEqual(expect.arrayContaining(all));
+    expect(healthy.callsOf("modprobe")).toEqual(expect.arrayContaining(all));
   });
 
   it("waits for apt's lock whenever it calls apt-get", async () => {
-    const calls = sound.callsOf("apt-get");
+    const calls = healthy.callsOf("apt-get");
 
     expect(calls.length).toBeGreaterThan(3);
     expect(calls.filter((call) => !call.includes("-o DPkg::Lock::Timeout=600"))).toEqual([]);
   });
 
   it("takes packages from the mirror alone, and trusts them by the mirror's key", async () => {
-    expect(sound.read("/etc/apt/sources.list.d/zoned.list").replaceAll(sound.root, "")).toBe(
+    expect(healthy.read("/etc/apt/sources.list.d/zoned.list").replaceAll(healthy.root, "")).toBe(
       `deb [signed-by=/etc/apt/keyrings/zoned.asc] ${mirror}/apt/ /\n`,
     );
-    expect(sound.read("/etc/apt/keyrings/zoned.asc")).toBe(shelf.get("/apt/Release.key"));
-    for (const call of sound.callsOf("apt-get")) {
+    expect(healthy.read("/etc/apt/keyrings/zoned.asc")).toBe(shelf.get("/apt/Release.key"));
+    for (const call of healthy.callsOf("apt-get")) {
       expect(call).toContain(
         "-o Dir::Etc::SourceList=/etc/apt/sources.list.d/zoned.list -o Dir::Etc::SourceParts=-",
       );
@@ -269,19 +271,19 @@ describe("a first boot that ends well", () => {
   });
 
   it("pins Kubernetes and holds what pods run on", async () => {
-    expect(sound.callsOf("apt-get").join("\n")).toContain(
+    expect(healthy.callsOf("apt-get").join("\n")).toContain(
       "kubelet=9.9.9-* kubeadm=9.9.9-* kubectl=9.9.9-*",
     );
-    expect(sound.callsOf("apt-mark")).toEqual([
+    expect(healthy.callsOf("apt-mark")).toEqual([
       "hold package-of-containerd package-of-runc",
       "hold package-of-dockerd",
       "hold package-of-kubelet package-of-kubeadm package-of-kubectl",
     ]);
-    expect(sound.read("/etc/needrestart/conf.d/zoned.conf")).toBe('$nrconf{restart} = "l";\n');
+    expect(healthy.read("/etc/needrestart/conf.d/zoned.conf")).toBe('$nrconf{restart} = "l";\n');
   });
 
   it("has told dockerd to leave the firewall alone before the package starts it", async () => {
-    expect(JSON.parse(sound.read("/seen.json"))).toMatchObject({
+    expect(JSON.parse(healthy.read("/seen.json"))).toMatchObject({
       iptables: false,
       bridge: "none",
       "exec-opts": ["native.cgroupdriver=systemd"],
@@ -290,24 +292,24 @@ describe("a first boot that ends well", () => {
   });
 
   it("starts containerd once, with its settings, and Docker on top of it", async () => {
-    const starts = sound
+    const starts = healthy
       .callsOf("systemctl")
       .filter((call) => /^(re)?start (containerd|docker)/.test(call));
     expect(starts).toEqual(["restart containerd.service", "start docker.service"]);
   });
 
   it("pulls kubeadm's images ahead, through the kubelet's own runtime", async () => {
-    expect(sound.callsOf("kubeadm")).toContain(
+    expect(healthy.callsOf("kubeadm")).toContain(
       "config images pull --kubernetes-version v9.9.9 --cri-socket unix:///run/containerd/containerd.sock",
     );
   });
 
   it("leaves a folder for static pods, which a worker's kubelet misses every second", async () => {
-    expect(sound.has("/etc/kubernetes/manifests")).toBe(true);
+    expect(healthy.has("/etc/kubernetes/manifests")).toBe(true);
   });
 
   it("installs every program that the scripts, kubeadm and kube-proxy call", async () => {
-    const installed = sound.callsOf("apt-get").flatMap((call) => {
+    const installed = healthy.callsOf("apt-get").flatMap((call) => {
       const [, packages] = call.split(" --allow-change-held-packages ");
       return packages === undefined ? [] : [packages];
     });
@@ -320,47 +322,47 @@ describe("a first boot that ends well", () => {
   });
 
   it("installs over packages that an earlier try has held", async () => {
-    const installs = sound.callsOf("apt-get").filter((call) => / install /.test(call));
+    const installs = healthy.callsOf("apt-get").filter((call) => / install /.test(call));
 
     expect(installs).toHaveLength(3);
     for (const call of installs) expect(call).toContain(" --allow-change-held-packages ");
   });
 
   it("has the kernel forward packets, and bridged ones meet iptables", async () => {
-    expect(sound.read("/etc/sysctl.d/90-zoned.conf").trim().split("\n")).toEqual([
+    expect(healthy.read("/etc/sysctl.d/90-zoned.conf").trim().split("\n")).toEqual([
       "net.ipv4.ip_forward = 1",
       "net.bridge.bridge-nf-call-iptables = 1",
       "net.bridge.bridge-nf-call-ip6tables = 1",
       "fs.inotify.max_user_instances = 8192",
       "fs.inotify.max_user_watches = 524288",
     ]);
-    expect(sound.callsOf("sysctl")).toEqual(["--load /etc/sysctl.d/90-zoned.conf"]);
+    expect(healthy.callsOf("sysctl")).toEqual(["--load /etc/sysctl.d/90-zoned.conf"]);
   });
 
   it("turns swap off for good", async () => {
-    expect(sound.callsOf("systemctl")).toContain("mask swap.target");
-    expect(sound.callsOf("swapoff")).toEqual(["--all"]);
-    expect(sound.read("/etc/fstab")).toBe(
+    expect(healthy.callsOf("systemctl")).toContain("mask swap.target");
+    expect(healthy.callsOf("swapoff")).toEqual(["--all"]);
+    expect(healthy.read("/etc/fstab")).toBe(
       "UUID=1 / ext4 defaults 0 1\n# /swap.img none swap sw 0 0\n",
     );
   });
 
   it("brings the rule back at every boot, before the kubelet starts a pod", async () => {
-    expect(sound.read("/etc/systemd/system/zoned-firewall.service")).toMatch(
+    expect(healthy.read("/etc/systemd/system/zoned-firewall.service")).toMatch(
       /^Before=.*kubelet\.service/m,
     );
     // Which starts with no rules at all.
-    expect(sound.read("/etc/systemd/system/zoned-firewall.service")).toMatch(
+    expect(healthy.read("/etc/systemd/system/zoned-firewall.service")).toMatch(
       /^After=nftables\.service$/m,
     );
-    expect(sound.callsOf("systemctl")).toEqual(
+    expect(healthy.callsOf("systemctl")).toEqual(
       expect.arrayContaining(["enable zoned-firewall.service", "restart zoned-firewall.service"]),
     );
   });
 
   it("closes the metadata service and Azure's agent to pods, and to nothing else", async () => {
     installed("nft", "nftables");
-    sound.write("/network.sh", network);
+    healthy.write("/network.sh", network);
 
     const said = output("unshare", [
       "--user",
@@ -370,8 +372,8 @@ describe("a first boot that ends well", () => {
       "-c",
       'PATH=$PATH:/usr/sbin:/sbin; exec bash "$@"',
       "bash",
-      join(sound.root, "network.sh"),
-      join(sound.root, "/etc/zoned/firewall.nft"),
+      join(healthy.root, "network.sh"),
+      join(healthy.root, "/etc/zoned/firewall.nft"),
     ]);
 
     expect(said.trim().split("\n")).toEqual([
@@ -409,13 +411,13 @@ it("is accepted by shellcheck, and so is the other script", () => {
 });
 
 it("changes nothing where it has ended well before", async () => {
-  const sound = machine();
-  await boot(sound);
-  sound.forgetCalls();
+  const healthy = machine();
+  await boot(healthy);
+  healthy.forgetCalls();
 
-  expect(await boot(sound)).toMatchObject({ code: 0, stdout: "" });
+  expect(await boot(healthy)).toMatchObject({ code: 0, stdout: "" });
 
-  expect(sound.calls).toEqual([]);
+  expect(healthy.calls).toEqual([]);
 });
 
 it("may be run again after a failure, and then ends well", async () => {
@@ -599,15 +601,15 @@ it("counts a distribution's 1.7.24~ds1 as 1.7.24", async () => {
 
 /** containerd's file as this version of it would read it, in its own words. */
 const containerdReads = async (containerd: string) => {
-  const sound = machine();
-  sound.program(
+  const healthy = machine();
+  healthy.program(
     "containerd",
     `[[ $1 == --version ]] && { echo "x y 1.7.24"; exit; }; exec ${containerd} "$@"`,
   );
-  expect((await boot(sound)).code).toBe(0);
+  expect((await boot(healthy)).code).toBe(0);
   return output(containerd, [
     "--config",
-    join(sound.root, "/etc/containerd/config.toml"),
+    join(healthy.root, "/etc/containerd/config.toml"),
     "config",
     "dump",
   ]);
@@ -630,14 +632,14 @@ it.each([
 ])(
   "writes version $version where containerd's default is $prints",
   async ({ prints, version, plugin }) => {
-    const sound = machine();
-    sound.program(
+    const healthy = machine();
+    healthy.program(
       "containerd",
       `case $* in --version) echo "x y 2.0.0" ;; *default) echo "${prints}" ;; esac`,
     );
-    await boot(sound);
+    await boot(healthy);
 
-    const text = sound.read("/etc/containerd/config.toml");
+    const text = healthy.read("/etc/containerd/config.toml");
 
     expect(text.split("\n")[0]).toBe(`version = ${version}`);
     expect(text).toContain(
@@ -670,22 +672,22 @@ it.each(
 )(
   "has written $file when it starts $unit, which the played base image has wait for that",
   async ({ unit, file }) => {
-    const sound = machine();
-    sound.program("systemctl", `[[ $* != *"start ${unit}" || -e $root${file} ]]`);
-    sound.program("journalctl", "");
+    const healthy = machine();
+    healthy.program("systemctl", `[[ $* != *"start ${unit}" || -e $root${file} ]]`);
+    healthy.program("journalctl", "");
 
-    expect((await boot(sound)).code).toBe(0);
+    expect((await boot(healthy)).code).toBe(0);
 
-    expect(sound.callsOf("systemctl").join()).toContain(`start ${unit}`);
+    expect(healthy.callsOf("systemctl").join()).toContain(`start ${unit}`);
   },
 );
 
 it("asks the mirror's host for every image first", async () => {
-  const sound = machine({ MIRROR: `${mirror}/below` });
+  const healthy = machine({ MIRROR: `${mirror}/below` });
   shelf.set("/below/apt/Release.key", "key");
-  await boot(sound);
+  await boot(healthy);
 
-  expect(sound.read("/etc/containerd/certs.d/_default/hosts.toml")).toBe(
+  expect(healthy.read("/etc/containerd/certs.d/_default/hosts.toml")).toBe(
     `[host."${mirror}"]\n  capabilities = ["pull", "resolve"]\n`,
   );
 });
@@ -694,12 +696,12 @@ describe("with dockerd under the kubelet", () => {
   const settings = { CONTAINER_RUNTIME: "cri-dockerd" };
 
   it("installs cri-dockerd from the archive that the mirror vouches for", async () => {
-    const sound = machine(settings);
+    const healthy = machine(settings);
 
-    expect((await boot(sound)).code).toBe(0);
+    expect((await boot(healthy)).code).toBe(0);
 
-    expect(sound.read("/usr/local/bin/cri-dockerd")).toBe("the program");
-    expect(sound.read("/etc/systemd/system/cri-dockerd.service")).toMatch(
+    expect(healthy.read("/usr/local/bin/cri-dockerd")).toBe("the program");
+    expect(healthy.read("/etc/systemd/system/cri-dockerd.service")).toMatch(
       /--pod-infra-container-image registry\.k8s\.io\/pause:3\.99$/m,
     );
   });
@@ -715,17 +717,17 @@ describe("with dockerd under the kubelet", () => {
   });
 
   it("takes images from the mirror by their own names, since dockerd redirects Docker Hub only", async () => {
-    const sound = machine(settings);
-    await boot(sound);
+    const healthy = machine(settings);
+    await boot(healthy);
 
     const host = mirror.slice("http://".length);
-    expect(sound.callsOf("docker")).toEqual(
+    expect(healthy.callsOf("docker")).toEqual(
       images.flatMap((image) => {
         const here = image.replace("registry.k8s.io", host);
         return [`pull ${here}`, `tag ${here} ${image}`];
       }),
     );
-    expect(JSON.parse(sound.read("/etc/docker/daemon.json"))).toMatchObject({
+    expect(JSON.parse(healthy.read("/etc/docker/daemon.json"))).toMatchObject({
       "registry-mirrors": [mirror],
       "insecure-registries": [host],
     });

@@ -3,7 +3,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { ApiBalancer, apiName, dnsLabel } from "../../../components/api-balancer";
 import { Settings } from "../../../components/plan/settings/settings";
 import { Recorder, valueOf } from "../../support/record";
-import { sound, subscriptionId } from "../../support/sample";
+import { validSettings, subscriptionId } from "../../support/sample";
 
 const groupId = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
 const balancerId = `${groupId}/providers/Microsoft.Network/loadBalancers/zoned-test-api`;
@@ -15,7 +15,7 @@ const build = async (change: Partial<Settings> = {}) => {
   const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
   const api = new ApiBalancer(
     "api",
-    { resourceGroup, settings: { ...sound, ...change }, subscriptionId },
+    { resourceGroup, settings: { ...validSettings, ...change }, subscriptionId },
     { transformations: [recorder.watch] },
   );
   return { recorder, resourceGroup, api };
@@ -41,7 +41,7 @@ it("has in Azure the name that machines and kubeconfigs call it by", async () =>
 
   const { inputs } = await recorder.only(publicIp);
 
-  expect(apiName(sound, subscriptionId)).toBe(
+  expect(apiName(validSettings, subscriptionId)).toBe(
     `${inputs.dnsSettings.domainNameLabel}.westeurope.cloudapp.azure.com`,
   );
 });
@@ -69,7 +69,7 @@ it("does not bear the cluster's name, by which the cloud provider would adopt it
   const { inputs } = await recorder.only(loadBalancer);
 
   expect(inputs).toMatchObject({ loadBalancerName: "zoned-test-api", sku: { name: "Standard" } });
-  expect(inputs.loadBalancerName).not.toBe(sound.clusterName);
+  expect(inputs.loadBalancerName).not.toBe(validSettings.clusterName);
 });
 
 it("counts a machine in only once its API server is ready, and out within ten seconds", async () => {

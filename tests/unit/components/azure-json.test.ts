@@ -1,6 +1,6 @@
 import { azureJson, AzureJsonFacts } from "../../../components/azure-json";
 
-const sound: AzureJsonFacts = {
+const facts: AzureJsonFacts = {
   tenantId: "tenant",
   subscriptionId: "subscription",
   resourceGroup: "shop",
@@ -14,7 +14,7 @@ const sound: AzureJsonFacts = {
 };
 
 const written = (change: Partial<AzureJsonFacts> = {}) =>
-  JSON.parse(azureJson({ ...sound, ...change }));
+  JSON.parse(azureJson({ ...facts, ...change }));
 
 it("looks for stand-alone machines, since the default looks for scale sets", () => {
   expect(written()).toMatchObject({ vmType: "standard" });

@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { BootstrapArgs, Machine, runOf } from "../../../components/machine/machine";
 import { awaitedBy, order } from "../../support/machines";
 import { Recorder } from "../../support/record";
-import { machine as plan, sound } from "../../support/sample";
+import { machine as plan, validSettings } from "../../support/sample";
 
 const now = "2026-03-01T10:00:00.000Z";
 const script = "#!/bin/sh\n# keys follow\n";
@@ -21,7 +21,7 @@ const build = async (
   const machine = new Machine(
     {
       resourceGroup,
-      settings: sound,
+      settings: validSettings,
       plan: { ...plan, size },
       subnetId: "the-subnet",
       customData: "",
@@ -94,7 +94,7 @@ it("runs again after a resize, since that is a reboot and the next machine has t
 it("tells the next up its run and the initial control plane", async () => {
   expect((await build({ initialControlPlane: "the-initial-vm" })).inputs.tags).toEqual({
     "zoned-run": "then",
-    "zoned-kubernetes": sound.kubernetesVersion,
+    "zoned-kubernetes": validSettings.kubernetesVersion,
     "zoned-configuration": "now",
     "zoned-initial-control-plane": "the-initial-vm",
   });

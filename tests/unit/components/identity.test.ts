@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Identity } from "../../../components/identity";
 import { Settings } from "../../../components/plan/settings/settings";
 import { Recorder, valueOf } from "../../support/record";
-import { sound, subscriptionId } from "../../support/sample";
+import { validSettings, subscriptionId } from "../../support/sample";
 
 const subscription = `/subscriptions/${subscriptionId}`;
 const groupId = `${subscription}/resourceGroups/zoned-test`;
@@ -32,7 +32,7 @@ const build = async (stack: Stack = {}) => {
     "identity",
     {
       resourceGroup,
-      settings: { ...sound, ...stack.change },
+      settings: { ...validSettings, ...stack.change },
       subscriptionId: stack.subscriptionId ?? subscriptionId,
     },
     { transformations: [recorder.watch] },

@@ -11,7 +11,7 @@ import { cleanupScript } from "../../../components/kube-proxy";
 import { Settings } from "../../../components/plan/settings/settings";
 import { checkout } from "../../../shared/checkout";
 import { dependenciesOf, Recorder } from "../../support/record";
-import { sound } from "../../support/sample";
+import { validSettings } from "../../support/sample";
 
 async function build(change: Partial<Settings> = {}) {
   const recorder = await Recorder.start();
@@ -19,7 +19,7 @@ async function build(change: Partial<Settings> = {}) {
   new KubeProxy(
     "kube-proxy",
     {
-      settings: { ...sound, ...change },
+      settings: { ...validSettings, ...change },
       apiServer: { name: "api.example", port: 6443 },
     },
     { provider, transformations: [recorder.watch] },
@@ -48,7 +48,7 @@ it("gives kube-proxy all that it is started with", async () => {
     kind: "KubeProxyConfiguration",
     clientConnection: { kubeconfig: "/var/lib/kube-proxy/kubeconfig.conf" },
     mode: "ipvs",
-    clusterCIDR: sound.podCidr,
+    clusterCIDR: validSettings.podCidr,
     oomScoreAdj: -998,
     ipvs: { scheduler: "wlc", syncPeriod: "15m" },
   });
@@ -156,7 +156,7 @@ it("has kubeadm's own configuration follow when no node mounts it any more", asy
 it.each(modes)("looks for what other modes have left before it starts in %s", async (mode) => {
   expect((await podOf({ proxyMode: mode })).initContainers).toEqual([
     expect.objectContaining({
-      image: `registry.k8s.io/kube-proxy:v${sound.kubernetesVersion}`,
+      image: `registry.k8s.io/kube-proxy:v${validSettings.kubernetesVersion}`,
       command: ["sh", "-c", cleanupScript(mode)],
       securityContext: { privileged: true },
     }),

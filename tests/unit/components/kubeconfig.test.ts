@@ -2,10 +2,10 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { kubeconfigOf, renderKubeconfig } from "../../../components/kubeconfig";
 import { Recorder, valueOf } from "../../support/record";
-import { sound } from "../../support/sample";
+import { validSettings } from "../../support/sample";
 
 const plan = {
-  settings: sound,
+  settings: validSettings,
   apiServer: { name: "api.example.com", port: 6443 },
   initialization: { id: "1", exists: false, problems: [], warnings: [] },
 };

@@ -3,7 +3,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { Network } from "../../../components/network";
 import { Settings } from "../../../components/plan/settings/settings";
 import { dependenciesOf, Recorded, Recorder, valueOf } from "../../support/record";
-import { sound } from "../../support/sample";
+import { validSettings } from "../../support/sample";
 
 const type = (name: string) => `azure-native:network:${name}`;
 const build = async (change: Partial<Settings> = {}) => {
@@ -15,7 +15,7 @@ const build = async (change: Partial<Settings> = {}) => {
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
   const network = new Network(
     "network",
-    { resourceGroup, settings: { ...sound, ...change } },
+    { resourceGroup, settings: { ...validSettings, ...change } },
     { transformations: [recorder.watch] },
   );
   return { recorder, resourceGroup, network };

@@ -6,13 +6,13 @@ import * as pulumi from "@pulumi/pulumi";
 import { outputsOf } from "../../../components/outputs";
 import { Plan } from "../../../components/plan/plan";
 import { Recorder } from "../../support/record";
-import { machine, sound } from "../../support/sample";
+import { machine, validSettings } from "../../support/sample";
 
 /** The outputs' memory of the cluster once these steps have ended, if it is there. */
 async function memory(ended: readonly string[]) {
   await Recorder.start();
   const plan = {
-    settings: sound,
+    settings: validSettings,
     controlPlanes: [machine],
     workers: [],
     apiServer: { name: "api.example", port: 6443 },

@@ -60,7 +60,7 @@ describe("Pulumi.yaml", () => {
 });
 
 describe.each(["dev", "prod", "local"])("the %s stack", (stack) => {
-  it("is sound, and gives no warning", () => {
+  it("is valid, and gives no warning", () => {
     settingsWith({ ...stackValues(stack), ...access });
     expect(pulumi.log.warn).not.toHaveBeenCalled();
   });

@@ -102,10 +102,10 @@ function sanProblems({ apiExtraSans }: Settings): Problem[] {
   const label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
   const name = new RegExp(`^(?=.{1,253}$)(\\*\\.)?${label}(\\.${label})*$`);
   // No domain of the highest level is a number: what ends in one is meant for an address.
-  const isSound = (san: string) =>
+  const isValid = (san: string) =>
     /(^|\.)\d+$/.test(san) ? parseRange(`${san}/32`) !== undefined : name.test(san);
   return apiExtraSans.flatMap((san, index) =>
-    isSound(san)
+    isValid(san)
       ? []
       : {
           key: `apiExtraSans[${index}]`,

@@ -74,7 +74,7 @@ const candidates: Record<RangeKey, readonly string[]> = {
   serviceCidr: ["10.96.0.0/12", "192.168.0.0/16", "100.64.0.0/16"],
 };
 
-/** A range that is sound and free, whatever the others are. */
+/** A range that is valid and free, whatever the others are. */
 function better(settings: Settings, key: RangeKey): string {
   const taken = (["networkCidr", "podCidr", "serviceCidr"] as const)
     .filter((other) => other !== key && parseRange(settings[other]) !== undefined)

@@ -6,7 +6,7 @@ import { AddOns } from "../../../../components/add-ons/add-ons";
 import { NodeAddOns } from "../../../../components/add-ons/node-add-ons";
 import { manifests } from "../../../../components/versions";
 import { dependenciesOf, Recorder } from "../../../support/record";
-import { sound, subscriptionId } from "../../../support/sample";
+import { validSettings, subscriptionId } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";
 
 const without = {
@@ -17,7 +17,7 @@ const without = {
 } as const;
 
 interface Change {
-  readonly settings?: Partial<typeof sound>;
+  readonly settings?: Partial<typeof validSettings>;
   readonly texts?: ReadonlyMap<string, string>;
   readonly runs?: Readonly<Record<string, string>>;
   readonly apiName?: string;
@@ -37,7 +37,7 @@ async function build(given: Change) {
   const join = (of: string) => new pulumi.ComponentResource("test:index:Join", `${of}-join`);
   const [controlPlaneJoin, second, third] = [join("first"), join("second"), join("third")];
   const workerJoin = join("worker");
-  const settings = { ...sound, cni: "flannel" as const, diskDriver: false, ...change };
+  const settings = { ...validSettings, cni: "flannel" as const, diskDriver: false, ...change };
   const shared = { resourceGroup, settings, texts, apiServer: { name: apiName, port: 6443 } };
   const opts = { provider, transformations: [recorder.watch] };
   const nodeAddOns = new NodeAddOns("node-add-ons", shared, opts);

@@ -1,10 +1,10 @@
 import { Canal } from "../../../../components/add-ons/canal";
 import { manifests } from "../../../../components/versions";
 import { Recorder } from "../../../support/record";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";
 
-async function build(texts: ReadonlyMap<string, string>, settings = sound) {
+async function build(texts: ReadonlyMap<string, string>, settings = validSettings) {
   const recorder = await Recorder.start();
   const canal = new Canal("canal", { settings, texts }, { transformations: [recorder.watch] });
   return { recorder, canal };
@@ -15,7 +15,7 @@ const claim = (words: string, test: Parameters<typeof itWith>[2]) =>
 
 describe("Canal", () => {
   claim("gives pods the range of the settings", async (texts) => {
-    const { recorder } = await build(texts, { ...sound, podCidr: "10.9.0.0/16" });
+    const { recorder } = await build(texts, { ...validSettings, podCidr: "10.9.0.0/16" });
 
     const { inputs } = await recorder.object("ConfigMap", "canal-config");
 
@@ -69,8 +69,8 @@ describe("Canal", () => {
 
   claim("tells Calico the node ports when they are others than usual", async (texts) => {
     const apiServerExtraArgs = { "service-node-port-range": "20000-22767" };
-    const kubeadm = { ...sound.kubeadm, apiServerExtraArgs };
-    const { recorder } = await build(texts, { ...sound, kubeadm });
+    const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs };
+    const { recorder } = await build(texts, { ...validSettings, kubeadm });
 
     const { inputs } = await recorder.object("DaemonSet", "canal");
 

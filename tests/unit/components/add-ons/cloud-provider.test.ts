@@ -6,14 +6,17 @@ import { CloudControllerManager } from "../../../../components/add-ons/cloud-con
 import { CloudNodeManager } from "../../../../components/add-ons/cloud-node-manager";
 import { cloudProviderOf, minors } from "../../../../components/versions";
 import { dependenciesOf, Recorder, revealed, valueOf } from "../../../support/record";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 
 const apiServer = { name: "api.example", port: 6443 };
 
-async function build(change: Partial<typeof sound> = {}, clientSecret?: pulumi.Output<string>) {
+async function build(
+  change: Partial<typeof validSettings> = {},
+  clientSecret?: pulumi.Output<string>,
+) {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
-  const settings = { ...sound, ...change };
+  const settings = { ...validSettings, ...change };
   const opts = { transformations: [recorder.watch] };
   const cloudConfig = new CloudConfig(
     "cloud-config",
@@ -245,7 +248,7 @@ describe("the cloud provider", () => {
     for (const { spec } of [await controller(recorder), await node(recorder)]) {
       expect(spec.template.spec.containers[0].image).toMatch(
         new RegExp(
-          `^mcr\\.microsoft\\.com/oss/v2/kubernetes/azure-.*:${cloudProviderOf(sound.kubernetesVersion)}$`,
+          `^mcr\\.microsoft\\.com/oss/v2/kubernetes/azure-.*:${cloudProviderOf(validSettings.kubernetesVersion)}$`,
         ),
       );
     }

@@ -5,13 +5,16 @@ import { CloudConfig } from "../../../../components/add-ons/cloud-config";
 import { DiskDriver } from "../../../../components/add-ons/disk-driver";
 import { manifests } from "../../../../components/versions";
 import { dependenciesOf, Recorder, valueOf } from "../../../support/record";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";
 
-async function build(texts: ReadonlyMap<string, string>, change: Partial<typeof sound> = {}) {
+async function build(
+  texts: ReadonlyMap<string, string>,
+  change: Partial<typeof validSettings> = {},
+) {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster");
-  const settings = { ...sound, ...change };
+  const settings = { ...validSettings, ...change };
   const cloudConfig = new CloudConfig("cloud-config", {
     resourceGroup,
     settings,

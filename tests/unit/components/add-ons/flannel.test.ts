@@ -17,18 +17,18 @@ import { Cni } from "../../../../components/add-ons/cni";
 import { manifests, versions } from "../../../../components/versions";
 import { cniPlugins } from "../../../../mirror/tools";
 import { Recorder } from "../../../support/record";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";
 
 async function build(
-  change: Partial<typeof sound>,
+  change: Partial<typeof validSettings>,
   texts: ReadonlyMap<string, string> = new Map(),
 ) {
   const recorder = await Recorder.start();
   const cni = new Cni(
     "cni",
     {
-      settings: { ...sound, ...change },
+      settings: { ...validSettings, ...change },
       apiServer: { name: "api.example", port: 6443 },
       texts,
     },

@@ -1,12 +1,12 @@
 import { StorageClasses } from "../../../../components/add-ons/storage-classes";
 import { Recorder } from "../../../support/record";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 
-async function build(change: Partial<typeof sound> = {}) {
+async function build(change: Partial<typeof validSettings> = {}) {
   const recorder = await Recorder.start();
   new StorageClasses(
     "storage-classes",
-    { settings: { ...sound, ...change } },
+    { settings: { ...validSettings, ...change } },
     { transformations: [recorder.watch] },
   );
   const classes = await recorder.of("kubernetes:storage.k8s.io/v1:StorageClass");

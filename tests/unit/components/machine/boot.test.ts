@@ -5,22 +5,23 @@ import { join } from "node:path";
 import { customData } from "../../../../components/machine/boot";
 import { versions } from "../../../../components/versions";
 import { checkout } from "../../../../shared/checkout";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 import { installed, output } from "../../../support/tools";
 
-const decoded = (settings = sound) => Buffer.from(customData(settings), "base64").toString();
+const decoded = (settings = validSettings) =>
+  Buffer.from(customData(settings), "base64").toString();
 
-const document = (settings = sound) => {
+const document = (settings = validSettings) => {
   const [header, ...lines] = decoded(settings).split("\n");
   expect(header).toBe("#cloud-config");
   return JSON.parse(lines.join("\n"));
 };
 
-const fileAt = (path: string, settings = sound) =>
+const fileAt = (path: string, settings = validSettings) =>
   document(settings).write_files.find((file: { path: string }) => file.path === path);
 
 /** What a shell has after reading the settings file. */
-const shellValue = (name: string, settings = sound) =>
+const shellValue = (name: string, settings = validSettings) =>
   output("bash", [
     "-euc",
     'eval "$1"; printf %s "${!2}"',
@@ -36,7 +37,7 @@ it.each(["docker", "cri-dockerd", "containerd"] as const)(
     const path = join(folder, "user-data");
     writeFileSync(
       path,
-      decoded({ ...sound, containerRuntime, mirror: "https://mirror.example.com" }),
+      decoded({ ...validSettings, containerRuntime, mirror: "https://mirror.example.com" }),
     );
 
     const said = output(installed("cloud-init", "cloud-init"), ["schema", "--config-file", path]);
@@ -62,7 +63,7 @@ it("keeps what a later step writes into /etc/hosts", () => {
 });
 
 it("tells the script what to install, from the versions and from the settings", () => {
-  expect(shellValue("KUBERNETES_VERSION")).toBe(sound.kubernetesVersion);
+  expect(shellValue("KUBERNETES_VERSION")).toBe(validSettings.kubernetesVersion);
   expect(shellValue("CONTAINER_RUNTIME")).toBe("docker");
   expect(shellValue("CONTAINERD_AT_LEAST")).toBe(versions.containerdAtLeast);
   expect(shellValue("DOCKER_AT_LEAST")).toBe(versions.dockerAtLeast);
@@ -71,7 +72,7 @@ it("tells the script what to install, from the versions and from the settings", 
 });
 
 it("sends machines to the mirror when it is an address, and not when it is a folder", () => {
-  const mirror = (value: string) => shellValue("MIRROR", { ...sound, mirror: value });
+  const mirror = (value: string) => shellValue("MIRROR", { ...validSettings, mirror: value });
 
   expect(mirror("https://mirror.example.com/zoned/")).toBe("https://mirror.example.com/zoned");
   expect(mirror("/srv/manifests")).toBe("");
@@ -80,7 +81,7 @@ it("sends machines to the mirror when it is an address, and not when it is a fol
 it("gives a shell nothing to expand", () => {
   const mirror = 'https://mirror.example.com/it\'s $(touch /tmp/x) `y` \\ "z"';
 
-  expect(shellValue("MIRROR", { ...sound, mirror })).toBe(mirror);
+  expect(shellValue("MIRROR", { ...validSettings, mirror })).toBe(mirror);
 });
 
 it.each([
@@ -88,15 +89,15 @@ it.each([
   { change: { cni: "flannel" as const } },
   { change: { controlPlaneCount: 1 } },
   { change: { apiExtraSans: ["kubernetes.example.com"] } },
-  { change: { kubeadm: { ...sound.kubeadm, timeouts: { etcdAPICall: "5m0s" } } } },
+  { change: { kubeadm: { ...validSettings.kubeadm, timeouts: { etcdAPICall: "5m0s" } } } },
 ])("stays the same, so that no machine is replaced, after $change", ({ change }) => {
-  expect(customData({ ...sound, ...change })).toBe(customData(sound));
+  expect(customData({ ...validSettings, ...change })).toBe(customData(validSettings));
 });
 
 it("refuses what Azure would refuse, and says by how much", () => {
   const mirror = `https://${"m".repeat(65_535)}.example.com`;
 
-  expect(() => customData({ ...sound, mirror })).toThrow(
+  expect(() => customData({ ...validSettings, mirror })).toThrow(
     /is \d+ bytes, and Azure takes at most 65535/,
   );
 });

@@ -1,8 +1,8 @@
 import { explained } from "../../../../components/machine/machine-refusal";
 import { machinesOf } from "../../../../components/plan/topology";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 
-const machines = machinesOf(sound);
+const machines = machinesOf(validSettings);
 const controlPlane = machines[1]!;
 const worker = machines.find(({ role }) => role === "worker")!;
 
@@ -20,7 +20,7 @@ it.each([
   ["QuotaExceeded", "az vm list-usage -l westeurope"],
 ])("says of %s which size and zone it is about, and what to set", (code, says) => {
   for (const error of [atOnce(code, "…"), later(code, "…")]) {
-    const text = explained(controlPlane, sound, [error]);
+    const text = explained(controlPlane, validSettings, [error]);
 
     expect(text).toMatch(/^zoned-test-cp-2: /);
     expect(text).toContain(says);
@@ -32,7 +32,7 @@ it.each([
 });
 
 it("names the pool's setting for a worker", () => {
-  expect(explained(worker, sound, [atOnce("SkuNotAvailable", "…")])).toContain(
+  expect(explained(worker, validSettings, [atOnce("SkuNotAvailable", "…")])).toContain(
     "pulumi config set --path 'workerPools[0].size' SIZE",
   );
 });
@@ -41,14 +41,16 @@ it("takes OperationNotAllowed for a quota only where Azure speaks of one", () =>
   const quota =
     "Operation could not be completed as it results in exceeding approved Total Regional Cores quota.";
 
-  expect(explained(controlPlane, sound, [atOnce("OperationNotAllowed", quota)])).toContain(
+  expect(explained(controlPlane, validSettings, [atOnce("OperationNotAllowed", quota)])).toContain(
     "vCPU quota",
   );
   expect(
-    explained(controlPlane, sound, [atOnce("OperationNotAllowed", "The disk is being used.")]),
+    explained(controlPlane, validSettings, [
+      atOnce("OperationNotAllowed", "The disk is being used."),
+    ]),
   ).toBeUndefined();
 });
 
 it("leaves everything else to Azure's own words", () => {
-  expect(explained(controlPlane, sound, [atOnce("InvalidParameter", "…")])).toBeUndefined();
+  expect(explained(controlPlane, validSettings, [atOnce("InvalidParameter", "…")])).toBeUndefined();
 });

@@ -7,7 +7,7 @@ import { Machine, MachineArgs } from "../../../../components/machine/machine";
 import { Machine as Plan } from "../../../../components/plan/topology";
 import { awaitedBy, order, vmType } from "../../../support/machines";
 import { Recorder } from "../../../support/record";
-import { machine as plan, sound } from "../../../support/sample";
+import { machine as plan, validSettings } from "../../../support/sample";
 
 const nicType = "azure-native:network:NetworkInterface";
 const name = "zoned-test-cp-1";
@@ -18,7 +18,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
   new Machine(
     {
       resourceGroup,
-      settings: sound,
+      settings: validSettings,
       plan,
       subnetId: "the-subnet",
       customData: "ZGF0YQ==",
@@ -71,8 +71,8 @@ it("leaves its interface behind and takes its disk along when it is replaced", a
   expect(inputs.storageProfile.osDisk).toMatchObject({
     createOption: "FromImage",
     deleteOption: "Delete",
-    diskSizeGB: sound.osDiskSizeGb,
-    managedDisk: { storageAccountType: sound.osDiskSku },
+    diskSizeGB: validSettings.osDiskSizeGb,
+    managedDisk: { storageAccountType: validSettings.osDiskSku },
   });
 });
 
@@ -114,7 +114,9 @@ it("lets in whoever has the key, and nobody by password", async () => {
   expect(osProfile.linuxConfiguration).toMatchObject({
     disablePasswordAuthentication: true,
     ssh: {
-      publicKeys: [{ path: "/home/azureuser/.ssh/authorized_keys", keyData: sound.sshPublicKey }],
+      publicKeys: [
+        { path: "/home/azureuser/.ssh/authorized_keys", keyData: validSettings.sshPublicKey },
+      ],
     },
   });
 });
@@ -175,8 +177,8 @@ it("tells the next up what it was made for", async () => {
   });
 });
 
-const generation = (change: Partial<Plan>, settings: Partial<typeof sound> = {}) =>
-  generationOf({ ...plan, ...change }, { ...sound, ...settings });
+const generation = (change: Partial<Plan>, settings: Partial<typeof validSettings> = {}) =>
+  generationOf({ ...plan, ...change }, { ...validSettings, ...settings });
 const taint = { key: "gpu", value: "yes", effect: "NoSchedule" } as const;
 const before = generation({ taints: [taint] });
 
@@ -243,5 +245,5 @@ it("is gone when the resource group is gone, without a delete of its own", async
 });
 
 it("has the same generation in every release of this program", () => {
-  expect(generationOf(plan, { ...sound, osDiskSizeGb: 64 })).toBe("d27b0de40e69b5c3");
+  expect(generationOf(plan, { ...validSettings, osDiskSizeGb: 64 })).toBe("d27b0de40e69b5c3");
 });

@@ -30,7 +30,7 @@ const lease = (name: string, seconds: number, leaseDurationSeconds = 40) => ({
   metadata: { name },
   spec: { renewTime: ago(seconds), leaseDurationSeconds },
 });
-const sound = (): Objects => ({
+const healthy = (): Objects => ({
   nodes: names.map((name) => ({ metadata: { name }, status: ready("True") })),
   pods: names.flatMap((name) =>
     components.map((component) => ({
@@ -87,7 +87,7 @@ beforeAll(async () => {
 });
 afterAll(() => void server.close());
 beforeEach(() => {
-  objects = sound();
+  objects = healthy();
   answer = undefined;
   asked.length = 0;
 });

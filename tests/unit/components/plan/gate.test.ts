@@ -2,7 +2,7 @@ import { BootstrapFacts, MachineFacts } from "../../../../components/plan/azure/
 import { askGate, decideGate, GateArgs } from "../../../../components/plan/gate";
 import { MachineChange, Memory } from "../../../../components/plan/machine-changes";
 import { machinesOf } from "../../../../components/plan/topology";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
 const name = (word: string) => `zoned-test-${word}`;
@@ -29,7 +29,7 @@ interface Scene {
 
 const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }: Scene) => {
   const words = machines.split(" ");
-  const wanted = { ...sound, controlPlaneCount: words.length, workerPools: [] };
+  const wanted = { ...validSettings, controlPlaneCount: words.length, workerPools: [] };
   const facts = words.flatMap((word, index): [string, MachineFacts][] =>
     word === "gone"
       ? []

@@ -4,7 +4,7 @@ import { decideInitialization } from "../../../../components/plan/initialization
 import { MachineMemory, Memory } from "../../../../components/plan/machine-changes";
 import { Settings } from "../../../../components/plan/settings/settings";
 import { machinesOf } from "../../../../components/plan/topology";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
 const id = "1-20260101T000000Z";
@@ -67,7 +67,7 @@ const remembered: MachineMemory = {
 
 const decide = ({ machines, workers = "gone", had, groupState, settings }: Scene) => {
   const controlPlaneCount = machines.split(" ").length;
-  const wanted = { ...sound, workerPools: [], controlPlaneCount, ...settings };
+  const wanted = { ...validSettings, workerPools: [], controlPlaneCount, ...settings };
   const memory: Memory | undefined =
     had === undefined
       ? undefined

@@ -1,9 +1,9 @@
 import { MachineFacts } from "../../../../components/plan/azure/state";
 import { machineChanges, Memory } from "../../../../components/plan/machine-changes";
 import { machinesOf } from "../../../../components/plan/topology";
-import { sound } from "../../../support/sample";
+import { validSettings } from "../../../support/sample";
 
-const settings = { ...sound, controlPlaneCount: 1 };
+const settings = { ...validSettings, controlPlaneCount: 1 };
 const wanted = machinesOf(settings).map((plan) => ({
   plan,
   generation: "now",

@@ -1,7 +1,7 @@
 import { Address4 } from "ip-address";
 
 import { Machine, machinesOf, zoneCidr } from "../../../../components/plan/topology";
-import { pool, sound } from "../../../support/sample";
+import { pool, validSettings } from "../../../support/sample";
 
 const names = (machines: readonly Machine[]): string[] => machines.map(({ name }) => name);
 const zonesOf = (machines: readonly Machine[]): string[] => machines.map(({ zone }) => zone);
@@ -14,7 +14,7 @@ const workers = (machines: readonly Machine[]): Machine[] =>
 const shapes = ["10.0.0.0/8", "172.16.0.0/16", "172.16.0.0/19"].flatMap((networkCidr) => {
   const room = networkCidr.endsWith("/19") ? 2 : 30;
   return [["1", "2", "3"], ["3", "1"], ["2"]].map((zones) => ({
-    ...sound,
+    ...validSettings,
     networkCidr,
     zones,
     controlPlaneCount: 5,
@@ -29,7 +29,7 @@ const shapes = ["10.0.0.0/8", "172.16.0.0/16", "172.16.0.0/19"].flatMap((network
 
 it("makes of the smallest cluster one machine a zone", () => {
   const machines = machinesOf({
-    ...sound,
+    ...validSettings,
     controlPlaneCount: 1,
     workerPools: [{ ...pool, count: 2 }],
   });
@@ -49,7 +49,11 @@ it("tells roles, pools, sizes, labels and taints apart", () => {
     labels: { team: "a" },
     taints: [{ key: "gpu", effect: "NoSchedule" as const }],
   };
-  const [controlPlane, worker] = machinesOf({ ...sound, controlPlaneCount: 1, workerPools: [gpu] });
+  const [controlPlane, worker] = machinesOf({
+    ...validSettings,
+    controlPlaneCount: 1,
+    workerPools: [gpu],
+  });
   expect(controlPlane).toEqual({
     name: "zoned-test-cp-1",
     role: "control-plane",
@@ -74,7 +78,7 @@ it("tells roles, pools, sizes, labels and taints apart", () => {
 });
 
 it("keeps ordinary pods from control planes that take none", () => {
-  const [machine] = machinesOf({ ...sound, schedulableControlPlanes: false });
+  const [machine] = machinesOf({ ...validSettings, schedulableControlPlanes: false });
   expect(machine?.taints).toEqual([
     { key: "node-role.kubernetes.io/control-plane", effect: "NoSchedule" },
   ]);
@@ -116,7 +120,10 @@ describe.each(shapes)("$networkCidr over zones $zones", (shape) => {
 });
 
 describe("what does not move a machine", () => {
-  const before = { ...sound, workerPools: [pool, { ...pool, name: "spare", zones: ["2"] }] };
+  const before = {
+    ...validSettings,
+    workerPools: [pool, { ...pool, name: "spare", zones: ["2"] }],
+  };
   const machines = machinesOf(before);
 
   it("is a pool that grows", () => {

@@ -4,7 +4,7 @@ import { AddressInfo } from "node:net";
 import { versions as pinned } from "../../../../../components/versions";
 import { askImage, imageProblems } from "../../../../../components/plan/azure/image-offers";
 import { ResourceManager } from "../../../../../components/plan/azure/resource-manager";
-import { machine, sound, subscriptionId } from "../../../../support/sample";
+import { machine, validSettings, subscriptionId } from "../../../../support/sample";
 
 const versions =
   `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/locations/westeurope/publishers/Canonical` +
@@ -44,7 +44,10 @@ async function ask(
     `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     "token",
   );
-  return { offer: await askImage(arm, subscriptionId, { ...sound, imageVersion: wanted }), asked };
+  return {
+    offer: await askImage(arm, subscriptionId, { ...validSettings, imageVersion: wanted }),
+    asked,
+  };
 }
 
 const listed = ["24.04.202607140", "24.04.202610010", "24.04.202608110"];
@@ -81,19 +84,19 @@ it("names the machines that cannot be made, and the command", () => {
   const machines = [machine, { ...machine, name: "zoned-test-cp-2" }];
   const offer = { isDeployable: false, newest: "24.04.202610010" };
 
-  const [problem, ...more] = imageProblems(machines, offer, sound);
+  const [problem, ...more] = imageProblems(machines, offer, validSettings);
 
   expect(more).toEqual([]);
   expect(problem).toContain(`imageVersion is "${pinned.ubuntuImage}"`);
   expect(problem).toContain("zoned-test-cp-1, zoned-test-cp-2 would be made of it");
   expect(problem).toContain("Canonical:ubuntu-24_04-lts:server");
   expect(problem).toMatch(/\(pulumi config set imageVersion 24\.04\.202610010\)$/);
-  expect(imageProblems(machines, { isDeployable: false }, sound)[0]).toContain(
+  expect(imageProblems(machines, { isDeployable: false }, validSettings)[0]).toContain(
     "az vm image list -l westeurope",
   );
 });
 
 it("minds no withdrawn image that no machine is to be made of", () => {
-  expect(imageProblems([], { isDeployable: false }, sound)).toEqual([]);
-  expect(imageProblems([machine], { isDeployable: true }, sound)).toEqual([]);
+  expect(imageProblems([], { isDeployable: false }, validSettings)).toEqual([]);
+  expect(imageProblems([machine], { isDeployable: true }, validSettings)).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { machinesOf } from "../../../../../components/plan/topology";
 import { account } from "../../../../../local-azure/arm/ids";
 import { serveRest } from "../../../../../local-azure/arm/rest/rest";
 import { newCloud } from "../../../../support/arm/fixture";
-import { sound } from "../../../../support/sample";
+import { validSettings } from "../../../../support/sample";
 
 interface Scene {
   readonly settings?: Partial<Settings>;
@@ -33,7 +33,7 @@ async function problemsOf({
   const rest = await serveRest(cloud, 0);
   const arm = new ResourceManager(`http://127.0.0.1:${rest.port}`, "local");
   const connection = { ...account, arm };
-  const wanted = { ...sound, ...settings };
+  const wanted = { ...validSettings, ...settings };
   try {
     const offers = await askOffers(wanted, connection);
     const planned = machinesOf(wanted);
@@ -62,7 +62,7 @@ async function problemsOf({
   }
 }
 
-const all = Object.fromEntries(machinesOf(sound).map(({ name }) => [name, "now"]));
+const all = Object.fromEntries(machinesOf(validSettings).map(({ name }) => [name, "now"]));
 
 it("has nothing to say about a stack that can be had", async () => {
   expect(await problemsOf({})).toEqual([]);

@@ -52,7 +52,7 @@ async function served(...answers: Answer[]) {
 }
 
 const thing = { properties: { state: "Succeeded" } };
-const sound: Answer = { body: thing };
+const success: Answer = { body: thing };
 const error = (status: number, code: string, message = "…"): Answer => ({
   status,
   body: { error: { code, message } },
@@ -72,7 +72,7 @@ it.each([
   ["503 in HTML", { status: 503, body: "<html>" }],
   ["half an answer", { cut: true } as const],
 ])("asks again after %s", async (_, passing) => {
-  const { get, asked, pauses } = await served(passing, passing, sound);
+  const { get, asked, pauses } = await served(passing, passing, success);
 
   expect(await get()).toEqual(thing);
   expect(asked).toHaveLength(3);
@@ -88,7 +88,7 @@ it.each([
   ["what nobody can read", "soon", 4000],
 ])("waits as Retry-After says: %s", async (_, retryAfter, pause) => {
   const busy = { ...error(429, "TooManyRequests"), headers: { "retry-after": retryAfter } };
-  const { get, pauses } = await served(busy, sound);
+  const { get, pauses } = await served(busy, success);
 
   await get();
 

@@ -4,7 +4,7 @@ import { AddressInfo } from "node:net";
 import { connect } from "../../../../../components/plan/azure/connection";
 import { askAzure } from "../../../../../components/plan/azure/state";
 import { Recorder } from "../../../../support/record";
-import { sound, subscriptionId } from "../../../../support/sample";
+import { validSettings, subscriptionId } from "../../../../support/sample";
 
 const token = "the-token-that-nobody-sees";
 const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
@@ -64,7 +64,7 @@ const ask = async (answers: Answers = {}) => {
       "azure-native:authorization:getClientToken": () => ({ token }),
     },
   });
-  const settings = { ...sound, resourceManagerEndpoint: endpoint() };
+  const settings = { ...validSettings, resourceManagerEndpoint: endpoint() };
   return askAzure(settings, await connect(settings));
 };
 

@@ -2,11 +2,11 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { problems } from "../../../../../components/plan/settings/rules";
 import { warnings } from "../../../../../components/plan/settings/warnings";
-import { sound } from "../../../../support/sample";
+import { validSettings } from "../../../../support/sample";
 import { access, settingsWith } from "../../../../support/stack";
 
-it("has nothing to say about a sound stack", () => {
-  expect(warnings(sound)).toEqual([]);
+it("has nothing to say about valid settings", () => {
+  expect(warnings(validSettings)).toEqual([]);
 });
 
 it.each([
@@ -33,7 +33,7 @@ it.each([
   { what: "a stack without pools", change: { workerPools: [] }, says: "no backend" },
   {
     what: "pools without machines",
-    change: { workerPools: sound.workerPools.map((pool) => ({ ...pool, count: 0 })) },
+    change: { workerPools: validSettings.workerPools.map((pool) => ({ ...pool, count: 0 })) },
     says: "no backend",
   },
   {
@@ -47,7 +47,7 @@ it.each([
     says: "gone in 1.43",
   },
 ])("warns of $what", ({ change, says }) => {
-  expect(warnings({ ...sound, ...change })).toEqual([expect.stringContaining(says)]);
+  expect(warnings({ ...validSettings, ...change })).toEqual([expect.stringContaining(says)]);
 });
 
 it.each([
@@ -67,7 +67,7 @@ it.each([
     change: { kubernetesVersion: "1.43.0", proxyMode: "nftables" as const },
   },
 ])("says nothing of $what", ({ change }) => {
-  expect(warnings({ ...sound, ...change })).toEqual([]);
+  expect(warnings({ ...validSettings, ...change })).toEqual([]);
 });
 
 it("reaches the engine's log, and stops nothing", () => {
@@ -82,7 +82,7 @@ it("reaches the engine's log, and stops nothing", () => {
 });
 
 it("refuses IPVS where kube-proxy ends at once", () => {
-  const told = problems({ ...sound, kubernetesVersion: "1.40.0" }).filter(
+  const told = problems({ ...validSettings, kubernetesVersion: "1.40.0" }).filter(
     ({ key }) => key === "proxyMode",
   );
   expect(told).toEqual([expect.objectContaining({ fix: "pulumi config set proxyMode nftables" })]);

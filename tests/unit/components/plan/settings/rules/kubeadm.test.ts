@@ -12,17 +12,17 @@ import {
   KubeadmSettings,
 } from "../../../../../../components/kubeadm";
 import { machinesOf } from "../../../../../../components/plan/topology";
-import { sound } from "../../../../../support/sample";
+import { validSettings } from "../../../../../support/sample";
 import { everyField } from "../../../../../support/settings-cases/kube-proxy";
 import { built, output, run } from "../../../../../support/tools";
 
 const apiName = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
 
-const controlPlane = machinesOf(sound)[0]!;
-const worker = machinesOf(sound).find(({ role }) => role === "worker")!;
+const controlPlane = machinesOf(validSettings)[0]!;
+const worker = machinesOf(validSettings).find(({ role }) => role === "worker")!;
 const taint = { key: "dedicated", value: "yes", effect: "NoSchedule" as const };
 
-const files = (settings: KubeadmSettings = sound, machine: KubeadmMachine = controlPlane) =>
+const files = (settings: KubeadmSettings = validSettings, machine: KubeadmMachine = controlPlane) =>
   new Map(kubeadmFiles(settings, machine, apiName).map((file) => [file.path, file]));
 
 const objects = (settings?: KubeadmSettings, machine?: KubeadmMachine) =>
@@ -49,7 +49,7 @@ describe("the real kubeadm", () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   const variants = (["docker", "cri-dockerd", "containerd"] as const).flatMap((containerRuntime) =>
-    [sound.kubeadm, extras].flatMap((kubeadm) =>
+    [validSettings.kubeadm, extras].flatMap((kubeadm) =>
       [1, 3].flatMap((controlPlaneCount) =>
         (
           [
@@ -59,7 +59,7 @@ describe("the real kubeadm", () => {
             ["iptables", ""],
           ] as const
         ).map(([proxyMode, proxyScheduler]) => ({
-          ...sound,
+          ...validSettings,
           apiExtraSans: ["kubernetes.example.com", "192.0.2.7"],
           containerRuntime,
           kubeadm,
@@ -106,7 +106,7 @@ describe("the real kubeadm", () => {
   );
 
   it("knows every field of kube-proxy's configuration that an operator may set", async () => {
-    const settings = { ...sound, kubeProxy: everyField() };
+    const settings = { ...validSettings, kubeProxy: everyField() };
     const path = join(folder, "kube-proxy.yaml");
     const validate = (text: string) => {
       writeFileSync(path, text);
@@ -123,7 +123,9 @@ describe("the real kubeadm", () => {
     ["kube-controller-manager", "controllerManager"],
     ["kube-scheduler", "scheduler"],
   ])("configures %s with arguments that it knows", (program, part) => {
-    const { extraArgs } = object("ClusterConfiguration", { ...sound, kubeadm: extras })[part];
+    const { extraArgs } = object("ClusterConfiguration", { ...validSettings, kubeadm: extras })[
+      part
+    ];
 
     const flags = extraArgs.map(
       (one: { name: string; value: string }) => `--${one.name}=${one.value}`,
@@ -134,7 +136,8 @@ describe("the real kubeadm", () => {
   });
 
   it("configures etcd with arguments that it knows", () => {
-    const { extraArgs } = object("ClusterConfiguration", { ...sound, kubeadm: extras }).etcd.local;
+    const { extraArgs } = object("ClusterConfiguration", { ...validSettings, kubeadm: extras }).etcd
+      .local;
 
     const flags = extraArgs.map(
       (one: { name: string; value: string }) => `--${one.name}=${one.value}`,
@@ -146,7 +149,7 @@ describe("the real kubeadm", () => {
 
 it("gives the API its name, and no address, in endpoint and certificate", () => {
   const cluster = object("ClusterConfiguration", {
-    ...sound,
+    ...validSettings,
     apiExtraSans: ["kubernetes.example.com"],
   });
 
@@ -176,7 +179,10 @@ it("lets control planes take pods by an empty list of taints, not by a list left
 });
 
 it("taints a node as its machine's plan says", () => {
-  const { nodeRegistration } = object("JoinConfiguration", sound, { ...worker, taints: [taint] });
+  const { nodeRegistration } = object("JoinConfiguration", validSettings, {
+    ...worker,
+    taints: [taint],
+  });
 
   expect(nodeRegistration.taints).toEqual([taint]);
 });
@@ -185,11 +191,11 @@ it("joins only control planes as control planes", () => {
   expect(object("JoinConfiguration").controlPlane.localAPIEndpoint.advertiseAddress).toBe(
     controlPlane.address,
   );
-  expect(object("JoinConfiguration", sound, worker)).not.toHaveProperty("controlPlane");
+  expect(object("JoinConfiguration", validSettings, worker)).not.toHaveProperty("controlPlane");
 });
 
 it("gives no worker the configuration to initialize a cluster with", () => {
-  expect(files(sound, worker).has("/etc/zoned/kubeadm-init.yaml")).toBe(false);
+  expect(files(validSettings, worker).has("/etc/zoned/kubeadm-init.yaml")).toBe(false);
 });
 
 it("lets the token that kubeadm insists on making end at once", () => {
@@ -203,7 +209,7 @@ it.each([
   { containerRuntime: "containerd" as const, socket: "unix:///run/containerd/containerd.sock" },
   { containerRuntime: "cri-dockerd" as const, socket: "unix:///run/cri-dockerd.sock" },
 ])("names the kubelet's socket under $containerRuntime", ({ containerRuntime, socket }) => {
-  const settings = { ...sound, containerRuntime };
+  const settings = { ...validSettings, containerRuntime };
 
   expect(object("InitConfiguration", settings).nodeRegistration.criSocket).toBe(socket);
   expect(object("JoinConfiguration", settings).nodeRegistration.criSocket).toBe(socket);
@@ -215,18 +221,18 @@ it.each([
   { mode: "nftables" as const, scheduler: "rr", modules: ["nf_tables", "nf_conntrack"] },
   { mode: "iptables" as const, scheduler: "rr", modules: ["nf_conntrack"] },
 ])("sets kube-proxy to $mode and has its modules loaded", ({ mode, scheduler, modules }) => {
-  const settings = { ...sound, proxyMode: mode, proxyScheduler: scheduler };
+  const settings = { ...validSettings, proxyMode: mode, proxyScheduler: scheduler };
 
   expect(object("KubeProxyConfiguration", settings)).toMatchObject({
     mode,
-    clusterCIDR: sound.podCidr,
+    clusterCIDR: validSettings.podCidr,
     ...(mode === "ipvs" && { ipvs: { scheduler } }),
   });
   expect(proxyModules(settings)).toEqual(modules);
 });
 
 it("gives Services and pods the ranges of the settings", () => {
-  const settings = { ...sound, podCidr: "10.8.0.0/14", serviceCidr: "10.32.0.0/16" };
+  const settings = { ...validSettings, podCidr: "10.8.0.0/14", serviceCidr: "10.32.0.0/16" };
 
   expect(object("ClusterConfiguration", settings).networking).toEqual({
     podSubnet: "10.8.0.0/14",
@@ -247,14 +253,14 @@ it("has kubelets renew their certificates, which end after a year", () => {
 
 it("has clients of several API servers come back to another one now and then", () => {
   const argumentsOf = (controlPlaneCount: number) =>
-    object("ClusterConfiguration", { ...sound, controlPlaneCount }).apiServer.extraArgs;
+    object("ClusterConfiguration", { ...validSettings, controlPlaneCount }).apiServer.extraArgs;
 
   expect(argumentsOf(3)).toContainEqual({ name: "goaway-chance", value: "0.001" });
   expect(argumentsOf(1)).not.toContainEqual(expect.objectContaining({ name: "goaway-chance" }));
 });
 
 it("lets the operator's arguments replace this program's, each in its place", () => {
-  const cluster = object("ClusterConfiguration", { ...sound, kubeadm: extras });
+  const cluster = object("ClusterConfiguration", { ...validSettings, kubeadm: extras });
 
   expect(cluster.apiServer.extraArgs).toEqual([
     { name: "profiling", value: "false" },
@@ -272,7 +278,7 @@ it("lets the operator's arguments replace this program's, each in its place", ()
 it.each(["InitConfiguration", "JoinConfiguration"])(
   "passes time-outs and patches on in %s",
   (kind) => {
-    const settings = { ...sound, kubeadm: extras };
+    const settings = { ...validSettings, kubeadm: extras };
 
     expect(object(kind, settings)).toMatchObject({
       timeouts: extras.timeouts,
@@ -288,9 +294,9 @@ it.each(["InitConfiguration", "JoinConfiguration"])(
   "leaves kubeadm's checks as they are in %s, but for those that are to be ignored",
   (kind) => {
     const ignored = (kubeadm: KubeadmSettings["kubeadm"]) =>
-      object(kind, { ...sound, kubeadm }).nodeRegistration.ignorePreflightErrors;
+      object(kind, { ...validSettings, kubeadm }).nodeRegistration.ignorePreflightErrors;
 
-    expect(ignored(sound.kubeadm)).toBeUndefined();
+    expect(ignored(validSettings.kubeadm)).toBeUndefined();
     expect(ignored(extras)).toEqual(["Mem", "NumCPU"]);
   },
 );
@@ -305,8 +311,8 @@ it("renders the same bytes whatever order the settings come in", () => {
     ]),
   ) as unknown as typeof extras;
 
-  expect([...files({ ...sound, kubeadm: shuffled })]).toEqual([
-    ...files({ ...sound, kubeadm: extras }),
+  expect([...files({ ...validSettings, kubeadm: shuffled })]).toEqual([
+    ...files({ ...validSettings, kubeadm: extras }),
   ]);
 });
 
