@@ -240,7 +240,7 @@ forget_node() {
   kubectl_join delete node "$machine" --ignore-not-found --wait=false
 }
 
-# A control plane holds the CA, so it makes its own way in, and one that lasts for this step only.
+# A control plane holds the CA, so it issues its own credential, which lasts for this step only.
 mint_credential() {
   (
     umask 077
@@ -527,7 +527,7 @@ evict() {
       \"metadata\": {\"namespace\": \"$1\", \"name\": \"$2\"}}")
   code=${answer##*$'\n'}
   if [[ $code == 2?? || $code == 404 ]]; then
-    echo "$1/$2 was told to end"
+    echo "$1/$2 is being evicted"
     return
   fi
   echo "$1/$2: $(jq --raw-output '[.message, (.details.causes[]?.message)] | join(" ")' <<<"${answer%$'\n'*}")"

@@ -36,7 +36,7 @@ const withPatches = (settings: KubeadmSettings, machine: KubeadmMachine) =>
     patches: { directory: patchesDirectory },
   };
 
-/** A full etcd refuses every write until somebody mends it; its makers advise no more than this. */
+/** A full etcd refuses every write until somebody repairs it; its makers advise no more than this. */
 const etcdQuotaBytes = 8 * 1024 ** 3;
 
 export type KubeadmSettings = Pick<
@@ -276,7 +276,7 @@ export function kubeadmFiles(
   ];
 }
 
-/** A worker's way in: whom to trust, where to ask, and the token that is its alone. */
+/** A worker's access: the CA to trust, where to ask, and the token that is its alone. */
 export function discoveryKubeconfig(apiName: string, caCert: string, token: string): string {
   const server = `https://${apiName}:${apiPort}`;
   const ca = Buffer.from(caCert).toString("base64");

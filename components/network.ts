@@ -13,7 +13,7 @@ export interface NetworkArgs {
 
 /**
  * The network of the nodes: a subnet per zone, closed to everything that no rule admits, each with
- * a way out that survives the other zones.
+ * egress that survives the other zones.
  *
  * A Standard NAT gateway lives in one zone, so with `egress: zonal` every zone has its own. With
  * `egress: single` one gateway without zone serves all subnets: cheaper, and down when its zone is.
@@ -140,7 +140,7 @@ export class Network extends pulumi.ComponentResource {
     // A node's packet to the balancer's public address leaves by the NAT gateway and comes back as
     // a stranger.
     rule(
-      "nodes-reach-the-api-through-their-way-out",
+      "nodes-reach-the-api-through-their-egress",
       210,
       apiPort,
       gateways.map(({ address }) => addressOf(address, this)),

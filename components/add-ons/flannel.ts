@@ -147,8 +147,8 @@ const fromField = (name: string, fieldPath: string) => ({
 
 /**
  * A node is ready as soon as a CNI configuration is there, and gets pods; so it comes with
- * flanneld's subnet. That is told by the bridge's own address, which is the subnet's first, and
- * host-local refuses any other than its zeroth.
+ * flanneld's subnet. subnet.env names it by its first address, the bridge's, and host-local takes
+ * only its zeroth.
  */
 const installCni = `
 until [ -e /run/flannel/subnet.env ]; do sleep 1; done

@@ -18,7 +18,7 @@ const quoted = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
 const machineMirror = (mirror: string) =>
   /^https?:\/\//.test(mirror) ? mirror.replace(/\/+$/, "") : "";
 
-/** What first-boot.sh is told, as shell assignments. */
+/** Settings of first-boot.sh, as shell assignments. */
 const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettings) =>
   Object.entries({
     KUBERNETES_VERSION: kubernetesVersion,

@@ -18,7 +18,7 @@ export interface PayloadFile {
   readonly content: string;
 }
 
-/** All that a machine's bootstrap step is told. It holds keys: protected settings only. */
+/** All that a machine's bootstrap step gets. It holds keys: protected settings only. */
 export interface Payload {
   readonly machine: string;
   readonly role: "control-plane" | "worker";

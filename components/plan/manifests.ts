@@ -93,7 +93,7 @@ async function obtain(manifest: Manifest, sources: Sources): Promise<string | st
         return bytes.toString("utf8");
       }
       tried.push(`${where}: has another file: SHA-256 ${got}, expected ${manifest.sha256}`);
-      // A spoilt cache mends itself. Whoever keeps files of their own means them, so nothing is
+      // A spoilt cache repairs itself. Whoever keeps files of their own means them, so nothing is
       // tried after.
       if (index > 0) {
         return tried;

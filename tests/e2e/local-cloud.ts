@@ -73,7 +73,7 @@ export class LocalCloud {
     await this.ask("POST", "/local/faults", fault);
   }
 
-  async mend(): Promise<void> {
+  async clearFaults(): Promise<void> {
     await this.ask("DELETE", "/local/faults");
   }
 

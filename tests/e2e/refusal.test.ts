@@ -43,7 +43,7 @@ async function saidOf(fault: Partial<Fault>): Promise<{ said: string; engine: st
     () => "it went on",
     (error: Error) => error.message,
   );
-  await cloud.mend();
+  await cloud.clearFaults();
   return { said: said.mock.calls.map(([text]) => text).join("\n"), engine };
 }
 

@@ -28,12 +28,12 @@ function story(requests: readonly LoggedRequest[]): string[] {
 /** One life of a cluster of three control planes and three workers. */
 describe("three control planes and three workers", () => {
   let cloud: LocalCloud;
-  let told = 0;
+  let read = 0;
   let reinitialize = "";
   const news = async () => {
     const requests = await cloud.requests();
-    const fresh = requests.slice(told);
-    told = requests.length;
+    const fresh = requests.slice(read);
+    read = requests.length;
     return story(fresh);
   };
   beforeAll(async () => {
@@ -41,7 +41,7 @@ describe("three control planes and three workers", () => {
   });
   afterAll(() => cloud?.stop());
 
-  it("stops with the step's name when kubeadm init fails, and runs that step again after mending", async () => {
+  it("stops with the step's name when kubeadm init fails, and runs that step again after the fix", async () => {
     await cloud.fault({
       method: "SCRIPT",
       id: "zoned-prod-cp-1/extensions/bootstrap",
@@ -55,7 +55,7 @@ describe("three control planes and three workers", () => {
     expect(first.filter((event) => /^(failed|joined)/.test(event))).toEqual(["failed cp-1"]);
 
     // kubeadm init goes well now, and the join after it does not.
-    await cloud.mend();
+    await cloud.clearFaults();
     await cloud.fault({
       method: "SCRIPT",
       id: "zoned-prod-cp-2/extensions/bootstrap",
@@ -70,7 +70,7 @@ describe("three control planes and three workers", () => {
   });
 
   it("never initializes twice, nor loses two at once, when the image changes after half a first up", async () => {
-    await cloud.mend();
+    await cloud.clearFaults();
     await cloud.stack.configure(otherImage);
 
     // The initial control plane is the only member, and replacing it would lose everything.
@@ -124,7 +124,7 @@ describe("three control planes and three workers", () => {
       "failed cp-2",
     ]);
 
-    await cloud.mend();
+    await cloud.clearFaults();
     asPlanned(await cloud.stack.up());
     expect((await news()).filter((event) => /cp/.test(event))).toEqual([
       "joined cp-2",
@@ -174,7 +174,7 @@ describe("three control planes and three workers", () => {
     expect(await news()).toEqual([]);
   });
 
-  it("refuses to touch a cluster whose API does not answer, unless told so for a while", async () => {
+  it("refuses to touch a cluster whose API does not answer, unless read so for a while", async () => {
     const bigger = { ...resized, controlPlaneSize: "Standard_D8s_v5" };
     await cloud.stack.configure(bigger);
     for (const machine of ["cp-2", "cp-3"]) await cloud.sick(machine, "etcd");

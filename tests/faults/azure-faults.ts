@@ -6,10 +6,10 @@ import type { Scenario } from "./scenarios";
 /** azure-native asks three times more; what lasts longer is seen by the engine. */
 const beyondRetries = 4;
 
-type UserError = Omit<Fault, "method" | "id">;
+type Refusal = Omit<Fault, "method" | "id">;
 
 /** What azure-native meets by asking again, and what is lasting. */
-const passing: Readonly<Record<string, UserError>> = {
+const passing: Readonly<Record<string, Refusal>> = {
   "429": { status: 429, code: "TooManyRequests" },
   "429 with Retry-After": { status: 429, code: "TooManyRequests", retryAfter: 30 },
   "409 AnotherOperationInProgress": { status: 409, code: "AnotherOperationInProgress" },
@@ -19,11 +19,11 @@ const passing: Readonly<Record<string, UserError>> = {
   "connection lost after the request was accepted": { lost: "answer" },
 };
 
-const lasting: Readonly<Record<string, UserError>> = {
+const lasting: Readonly<Record<string, Refusal>> = {
   ...Object.fromEntries(
-    Object.entries(passing).map(([name, trouble]) => [
+    Object.entries(passing).map(([name, refusal]) => [
       `${name}, ${beyondRetries} times`,
-      { ...trouble, times: beyondRetries },
+      { ...refusal, times: beyondRetries },
     ]),
   ),
   "429 with a Retry-After beyond two minutes": {
@@ -32,8 +32,8 @@ const lasting: Readonly<Record<string, UserError>> = {
   "409 Conflict": { status: 409, code: "Conflict" },
 };
 
-/** What a region or a subscription lacks for machines: told by zone, size and way on. */
-const machineOnly: Readonly<Record<string, UserError>> = {
+/** What a region or a subscription lacks for machines: by zone and size, each with what to do. */
+const machineOnly: Readonly<Record<string, Refusal>> = {
   AllocationFailed: {
     ...{ accepted: true, code: "AllocationFailed" },
     message:
@@ -76,19 +76,19 @@ export function azureFaults(
 
 function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request): Case[] {
   const isMachine = method === "PUT" && type.toLowerCase() === machineType;
-  const at = (trouble: UserError): Fault => ({ ...trouble, method: method as Method, id, nth });
+  const at = (refusal: Refusal): Fault => ({ ...refusal, method: method as Method, id, nth });
   const words = wordsOf(method, type);
   return [
-    ...Object.entries(passing).map(([kind, trouble]) => ({ kind, trouble, says: [] })),
-    ...Object.entries(lasting).map(([kind, trouble]) => ({ kind, trouble, says: words })),
+    ...Object.entries(passing).map(([kind, refusal]) => ({ kind, refusal, says: [] })),
+    ...Object.entries(lasting).map(([kind, refusal]) => ({ kind, refusal, says: words })),
     ...(isMachine
-      ? Object.entries(machineOnly).map(([kind, trouble]) => ({
-          ...{ kind, trouble, says: [...words, ...machineWords] },
+      ? Object.entries(machineOnly).map(([kind, refusal]) => ({
+          ...{ kind, refusal, says: [...words, ...machineWords] },
         }))
       : []),
-  ].map(({ kind, trouble, says }) => ({
+  ].map(({ kind, refusal, says }) => ({
     ...{ scenario, kind, title },
-    disturbance: { fault: at(trouble), says },
+    disturbance: { fault: at(refusal), says },
   }));
 }
 

@@ -66,7 +66,7 @@ export class Life {
     }
   }
 
-  /** Begins the local Azure without a run of the engine, so that it can be told what is to come. */
+  /** Begins the local Azure without a run of the engine, so that faults and breakpoints can be set. */
   async begin(): Promise<void> {
     const { state, binaries, signal } = this;
     await ensureDaemon({ state, binaries }, silent, signal);

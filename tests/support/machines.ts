@@ -150,7 +150,7 @@ export async function waits(recorder: Recorder, type: string): Promise<Record<st
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** What a machine's step is told. */
+/** The payload of a machine's bootstrap step. */
 export async function payloadOf(recorder: Recorder, machine: string): Promise<Payload> {
   const step = (await recorder.of(stepType)).find(({ name }) => name === `${machine}-bootstrap`);
   const { script } = step!.inputs.protectedSettings.value;

@@ -17,7 +17,7 @@ export interface RecorderOptions {
    * What provider functions answer, by token. One that is not named here gives its arguments back.
    */
   readonly calls?: Readonly<Record<string, (inputs: Record<string, any>) => object>>;
-  /** Plays a preview: outputs that the cloud fills in stay unknown. */
+  /** Simulates a preview: outputs that the cloud fills in stay unknown. */
   readonly preview?: boolean;
 }
 

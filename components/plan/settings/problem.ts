@@ -2,11 +2,11 @@
 export interface Problem {
   /** The setting, or a path in it such as `workerPools[0].size`. */
   readonly key: string;
-  /** What was found, after the name: "is 2". */
+  /** What was given, after the name: "is 2". */
   readonly is: string;
   /** What was expected, and why. */
   readonly expected: string;
-  /** The command that mends it. */
+  /** The command that fixes it. */
   readonly fix: string;
 }
 
@@ -43,7 +43,7 @@ export function toSet(key: string, value: string | number | boolean): string {
 export const toRemove = (key: string): string =>
   `pulumi config rm ${/[.[]/.test(key) ? "--path " : ""}${quoted(key)}`;
 
-/** A problem whose mending is a value. */
+/** A problem that another value fixes. */
 export const wants = (
   key: string,
   value: unknown,

@@ -72,7 +72,7 @@ export const warnings = (settings: Settings): string[] =>
       holds:
         settings.proxyMode === "ipvs" && Number(settings.kubernetesVersion.split(".")[1]) >= 37,
       says:
-        "proxyMode ipvs is on its way out: off by default from Kubernetes 1.40, gone in 1.43. " +
+        "proxyMode ipvs is deprecated: off by default from Kubernetes 1.40, gone in 1.43. " +
         "Move to nftables before (pulumi config set proxyMode nftables).",
     },
   ]

@@ -7,7 +7,7 @@ const wire = "168.63.129.16";
 
 /** Lets machines reach the API, at the address that their NAT gateway gives them. */
 export const apiRule =
-  "/Microsoft.Network/networkSecurityGroups/zoned-machines-nsg/securityRules/nodes-reach-the-api-through-their-way-out";
+  "/Microsoft.Network/networkSecurityGroups/zoned-machines-nsg/securityRules/nodes-reach-the-api-through-their-egress";
 
 /** A Service of a tenant's own that leads to the platform. */
 const detour = [

@@ -169,7 +169,8 @@ export const lostWorkerClaims: readonly Claim[] = [
     },
   },
   {
-    sentence: "with all of it mended `pulumi up` has that machine join, and no machine is replaced",
+    sentence:
+      "with all of it repaired `pulumi up` has that machine join, and no machine is replaced",
     check: async (cluster) => {
       const before = await cluster.generations();
       well(await cluster.up());

@@ -81,7 +81,7 @@ export const clusterCases: Cases = {
     },
     { flaw: "seven control planes", values: { controlPlaneCount: 7 }, says: "1, 3 or 5" },
     { flaw: "no control plane", values: { controlPlaneCount: 0 }, says: "1, 3 or 5" },
-    { flaw: "an unknown way out", values: { egress: "none" }, says: "config set egress zonal" },
+    { flaw: "an unknown egress", values: { egress: "none" }, says: "config set egress zonal" },
     {
       flaw: "an unknown disk",
       values: { osDiskSku: "Premium_ZRS" },

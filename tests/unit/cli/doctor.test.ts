@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { checkout } from "../../../shared/checkout";
-import { healthyFacts, serveFacts, threeByThree } from "../../support/fake-cluster";
+import { healthyFacts, serveFacts, threeByThree } from "../../support/doctor-facts";
 
 const facts = { current: healthyFacts() };
 const folder = mkdtempSync(join(tmpdir(), "zoned-doctor-"));

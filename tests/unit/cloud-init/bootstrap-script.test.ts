@@ -469,7 +469,7 @@ describe("a control plane", () => {
     expect(deeds(machine)).toEqual(["join"]);
   });
 
-  it("does not found where it has begun to join, even as the initial control plane", async () => {
+  it("does not initialize a cluster where it has begun to join, even as the initial control plane", async () => {
     const machine = machineIn({ ...asInitial, api: "silent" });
     machine.write("/etc/kubernetes/kubelet.conf", "");
 
@@ -891,7 +891,7 @@ describe("a failure", () => {
     ).toEqual([]);
   });
 
-  it("is told, with its step, also where the step has filled the disk", async () => {
+  it("is reported, with its step, also where the step has filled the disk", async () => {
     const machine = machineIn();
     machine.mount("/var", 256);
     machine.write("/var/lib/zoned/first-boot.done", "");
@@ -998,7 +998,7 @@ describe("the first boot", () => {
     expect(deeds(machine)).toEqual([]);
   });
 
-  it("runs again when it had failed before, so that a mended cause needs no new machine", async () => {
+  it("runs again when it had failed before, so that a fixed cause needs no new machine", async () => {
     const machine = unbooted();
     machine.write(failed, "images, exit code 100\n");
 

@@ -282,7 +282,7 @@ describe("a first boot that ends well", () => {
     expect(healthy.read("/etc/needrestart/conf.d/zoned.conf")).toBe('$nrconf{restart} = "l";\n');
   });
 
-  it("has told dockerd to leave the firewall alone before the package starts it", async () => {
+  it("has configured dockerd to leave the firewall alone before the package starts it", async () => {
     expect(JSON.parse(healthy.read("/seen.json"))).toMatchObject({
       iptables: false,
       bridge: "none",
@@ -484,7 +484,7 @@ it("tries again what can be tried again, with longer and longer pauses", async (
   expect(shaky.callsOf("sleep")).toEqual(["5", "10", "20"]);
 });
 
-it("mends packages that a try left half configured, and goes on", async () => {
+it("repairs packages that a try left half configured, and goes on", async () => {
   const shaky = machine();
   shaky.program("apt-get", "[[ $* != *install*kubelet* || -e $root/configured ]] || exit 100");
   shaky.program(
@@ -670,7 +670,7 @@ it.each(
     return unit && file ? [{ unit, file }] : [];
   }),
 )(
-  "has written $file when it starts $unit, which the played base image has wait for that",
+  "has written $file when it starts $unit, which the simulated base image makes wait for it",
   async ({ unit, file }) => {
     const healthy = machine();
     healthy.program("systemctl", `[[ $* != *"start ${unit}" || -e $root${file} ]]`);

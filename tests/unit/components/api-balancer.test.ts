@@ -90,7 +90,7 @@ it("counts a machine in only once its API server is ready, and out within ten se
   expect(inputs.loadBalancingRules[0].probe).toEqual({ id: `${balancerId}/probes/readyz` });
 });
 
-it("sends the API's port from its address to the control plane, and gives nobody a way out", async () => {
+it("sends the API's port from its address to the control plane, and gives no egress", async () => {
   const { recorder } = await build();
 
   const { inputs } = await recorder.only(loadBalancer);

@@ -37,7 +37,7 @@ it("names the cluster's own network, firewall and routes, each with its group", 
   });
 });
 
-it("puts addresses and not network interfaces into balancers, and no way out", () => {
+it("puts addresses and not network interfaces into balancers, and gives no egress", () => {
   expect(written()).toMatchObject({
     loadBalancerSku: "standard",
     loadBalancerBackendPoolConfigurationType: "nodeIP",

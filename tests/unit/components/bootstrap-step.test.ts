@@ -70,7 +70,7 @@ it("has longer than the agent gives a script", async () => {
   expect(opts.customTimeouts).toEqual({ create: "95m", update: "95m" });
 });
 
-it("goes with its VM, and waits for what it is told to wait for", async () => {
+it("goes with its VM, and waits for what it is given to wait for", async () => {
   const { machine, ...step } = await build();
 
   expect(step.opts.deletedWith === machine.vm).toBe(true);

@@ -35,7 +35,7 @@ const rulesOf = (recorder: Recorder) => recorder.of(type("SecurityRule"));
 const named = (requests: readonly Recorded[], part: string) =>
   requests.filter(({ inputs }) => String(inputs.securityRuleName).includes(part));
 
-it("gives every zone a subnet without the way out that Azure would add", async () => {
+it("gives every zone a subnet without the outbound access that Azure would add", async () => {
   const { recorder, network } = zonal;
 
   const subnets = await recorder.of(type("Subnet"));

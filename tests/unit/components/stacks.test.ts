@@ -50,8 +50,8 @@ describe("Pulumi.yaml", () => {
   );
 
   it("leaves to be said only where the cluster is, who gets in and with which key", () => {
-    const told = complaints({});
-    expect(told.map((line) => line.split(/[ [.]/)[0]).sort()).toEqual([
+    const messages = complaints({});
+    expect(messages.map((line) => line.split(/[ [.]/)[0]).sort()).toEqual([
       "apiAccessCidrs",
       "location",
       "sshPublicKey",
@@ -71,8 +71,8 @@ describe.each(["dev", "prod", "local"])("the %s stack", (stack) => {
 });
 
 it.each(["dev", "prod"])("the %s stack has nobody's key, and admits nobody", (stack) => {
-  const told = complaints(stackValues(stack));
-  expect(told.map((line) => line.split(/[ [.]/)[0]).sort()).toEqual([
+  const messages = complaints(stackValues(stack));
+  expect(messages.map((line) => line.split(/[ [.]/)[0]).sort()).toEqual([
     "apiAccessCidrs",
     "sshPublicKey",
   ]);

@@ -1,14 +1,14 @@
 import { certificateCheck } from "../../../doctor/certificates";
 import type { Expected } from "../../../doctor/check";
 import { checksOf } from "../../../doctor/doctor";
-import { ago, healthyFacts, type MadeUpFacts, threeByThree } from "../../support/fake-cluster";
+import { ago, healthyFacts, type FakeFacts, threeByThree } from "../../support/doctor-facts";
 
 /** What has failed, as `check: machine: what was seen`. */
-const failures = (facts: MadeUpFacts, expected: Expected = threeByThree): string[] =>
+const failures = (facts: FakeFacts, expected: Expected = threeByThree): string[] =>
   checksOf(expected, facts).flatMap(({ name, problems }) =>
     problems.map(({ machine, saw }) => [name, ...(machine ? [machine] : []), saw].join(": ")),
   );
-const notAsked = (facts: MadeUpFacts): string[] =>
+const notAsked = (facts: FakeFacts): string[] =>
   checksOf(threeByThree, facts).flatMap((check) => (check.notAsked ? [check.name] : []));
 
 const ofMachine = <T extends { metadata: { name: string } }>(objects: T[], name: string): T =>
@@ -18,9 +18,9 @@ const without = <T extends { metadata: { name: string } }>(objects: T[], name: s
 const notReady = (message: string) => ({
   conditions: [{ type: "Ready", status: "False", message }],
 });
-const kubelet = (facts: MadeUpFacts, name: string, version: string) =>
+const kubelet = (facts: FakeFacts, name: string, version: string) =>
   (ofMachine(facts.nodes, name).status!.nodeInfo!.kubeletVersion = version);
-const server = (facts: MadeUpFacts, name: string, version: string) =>
+const server = (facts: FakeFacts, name: string, version: string) =>
   (ofMachine(facts.pods, `kube-apiserver-${name}`).spec!.containers![0]!.image =
     `registry.k8s.io/kube-apiserver:${version}`);
 const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
@@ -31,7 +31,7 @@ it("passes a healthy cluster, and asks everything of it", () => {
   expect(checksOf(threeByThree, healthyFacts())).toHaveLength(13);
 });
 
-it.each<[string, (facts: MadeUpFacts) => unknown, RegExp[]]>([
+it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
   [
     "a Node that is not Ready",
     (facts) => (ofMachine(facts.nodes, "workers-2").status = notReady("no network")),
@@ -92,7 +92,7 @@ it.each<[string, (facts: MadeUpFacts) => unknown, RegExp[]]>([
     [/^versions: the cluster runs v1\.36\.4, .* had v1\.36\.3$/],
   ],
   ...["kube-apiserver", "kube-controller-manager", "kube-scheduler"].map(
-    (component): [string, (facts: MadeUpFacts) => unknown, RegExp[]] => [
+    (component): [string, (facts: FakeFacts) => unknown, RegExp[]] => [
       `a ${component} that is not ready`,
       (facts) => (ofMachine(facts.pods, `${component}-cp-3`).status = notReady("it is ill")),
       [new RegExp(`^control planes: cp-3: its ${component} is not ready: it is ill$`)],
@@ -206,7 +206,7 @@ it.each<[string, (facts: MadeUpFacts) => unknown, RegExp[]]>([
     [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
   ],
   ...["MemoryPressure", "DiskPressure", "PIDPressure"].map(
-    (type): [string, (facts: MadeUpFacts) => unknown, RegExp[]] => [
+    (type): [string, (facts: FakeFacts) => unknown, RegExp[]] => [
       `a Node with ${type}`,
       (facts) =>
         (ofMachine(facts.nodes, "workers-1").status!.conditions!.find(

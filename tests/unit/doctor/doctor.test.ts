@@ -1,6 +1,6 @@
 import { checkCluster } from "../../../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../../../doctor/report";
-import { healthyFacts, now, serveFacts, threeByThree } from "../../support/fake-cluster";
+import { healthyFacts, now, serveFacts, threeByThree } from "../../support/doctor-facts";
 
 const facts = { current: healthyFacts() };
 let api: Awaited<ReturnType<typeof serveFacts>>;

@@ -30,7 +30,7 @@ it("begins anew when the program is another", () => {
   expect(new Findings(folder, "other").report.results).toEqual([]);
 });
 
-it("tries again what it was told to forget, and nothing else", () => {
+it("tries again what it was asked to forget, and nothing else", () => {
   const findings = new Findings(folder, "one");
   findings.add(result({ title: "a" }));
   findings.add(result({ title: "b" }));

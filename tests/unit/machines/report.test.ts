@@ -35,7 +35,7 @@ test("steps are those of both halves that ended well", () => {
   ]);
 });
 
-test("what is not as expected is told with what it is", () => {
+test("what is not as expected is reported with what it is", () => {
   expect(() => expectSame("mode", "iptables", "ipvs")).toThrow(
     'mode: got "iptables", expected "ipvs"',
   );

@@ -89,8 +89,8 @@ function better(settings: Settings, key: RangeKey): string {
 
 function clusterRange(settings: Settings, key: RangeKey): Problem[] {
   const text = settings[key];
-  const wrong = (expected: string, mended = better(settings, key)): Problem[] => [
-    wants(key, text, expected, mended),
+  const wrong = (expected: string, fixed = better(settings, key)): Problem[] => [
+    wants(key, text, expected, fixed),
   ];
   const range = parseRange(text);
   if (range === undefined) return wrong("an IPv4 range in CIDR form");

@@ -95,7 +95,7 @@ export function ruleset(
   healthy: ReadonlyMap<string, readonly string[]>,
 ): string {
   const lines = (texts: readonly string[]): string => texts.map((text) => `    ${text}`).join("\n");
-  const withWayOut = subnets.filter(({ natAddress }) => natAddress !== undefined);
+  const withNat = subnets.filter(({ natAddress }) => natAddress !== undefined);
   return `table ip zoned
 delete table ip zoned
 table ip zoned {
@@ -106,14 +106,14 @@ ${lines(balanced.flatMap((one) => balancing(one, healthy.get(probeKey(one)) ?? [
   }
   chain translate {
     type nat hook postrouting priority srcnat; policy accept;
-${lines(withWayOut.map(({ prefix, natAddress }) => `oifname "${outside}" ip saddr ${prefix} snat to ${natAddress}`))}
+${lines(withNat.map(({ prefix, natAddress }) => `oifname "${outside}" ip saddr ${prefix} snat to ${natAddress}`))}
   }
   chain forward {
     type filter hook forward priority filter; policy drop;
     ct state established,related accept
     iifname "${outside}" oifname "${outside}" drop
 ${lines(subnets.map(({ bridge }) => `iifname "${bridge}" jump outbound-${bridge}`))}
-${lines(withWayOut.map(({ prefix }) => `oifname "${outside}" ip saddr ${prefix} accept`))}
+${lines(withNat.map(({ prefix }) => `oifname "${outside}" ip saddr ${prefix} accept`))}
 ${lines(subnets.map(({ bridge }) => `oifname "${bridge}" jump inbound-${bridge}`))}
   }
   chain platform {

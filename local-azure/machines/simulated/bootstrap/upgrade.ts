@@ -58,7 +58,7 @@ async function evict(kubelet: Api, { metadata }: Body): Promise<string> {
       kind: "Eviction",
       metadata: { namespace, name },
     });
-    return `${namespace}/${name} was told to end`;
+    return `${namespace}/${name} is being evicted`;
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return `${namespace}/${name} is gone`;
     if (error instanceof ApiError && error.status === 429) {

@@ -40,7 +40,7 @@ it("gives back the payload that went in", () => {
   expect(parsePayload(bootstrapScript(payload))).toEqual(payload);
 });
 
-it("keeps the payload on one line, whatever its files hold, since Azure's agent mends line ends", () => {
+it("keeps the payload on one line, whatever its files hold, since Azure's agent changes line ends", () => {
   const [last, document] = bootstrapScript(payload).split("\n").reverse();
 
   expect(last).toBe("");

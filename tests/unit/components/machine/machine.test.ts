@@ -222,7 +222,7 @@ it("keeps the first-boot data and the image of a machine that stays, and of no o
   expect(await optsOf(false)).toEqual([]);
 });
 
-it("waits for what it is told to wait for, as the VM and its drain do", async () => {
+it("waits for what it is given to wait for, as the VM and its drain do", async () => {
   await Recorder.start();
   const { recorder } = await build({ after: [new ResourceGroup("something-earlier")] });
 

@@ -118,7 +118,7 @@ it("asks nobody when no machine is touched", async () => {
   });
 });
 
-it("refuses to touch machines of a cluster that nobody can ask, unless told so until a time", async () => {
+it("refuses to touch machines of a cluster whose API does not answer, unless skipHealthCheckUntil allows it", async () => {
   const scene = args({});
   const until = (skipHealthCheckUntil: string) =>
     askGate({ ...scene, settings: { ...scene.settings, skipHealthCheckUntil } });

@@ -24,8 +24,8 @@ const well: MachineFacts = {
 };
 const bare = { generation: undefined, initialization: undefined, made: undefined };
 
-/** How a machine can be found; an old one is about to be replaced. */
-const found: Readonly<Record<string, MachineFacts | undefined>> = {
+/** States of a machine; an old one is about to be replaced. */
+const states: Readonly<Record<string, MachineFacts | undefined>> = {
   well,
   old: { ...well, generation: "before" },
   failed: { ...well, bootstrap: step("Failed") },
@@ -53,7 +53,7 @@ interface Scene {
 
 const named = (name: string, machines: string) =>
   machines.split(" ").flatMap((word, index) => {
-    const facts = found[word];
+    const facts = states[word];
     return facts === undefined ? [] : [[`zoned-test-${name}-${index + 1}`, facts] as const];
   });
 
@@ -206,7 +206,7 @@ it.each([
   ["all of three are gone", "gone gone gone", 3],
   ["one of three still stands", "gone well gone", 3],
   ["two of five still stand", "well well gone gone gone", 5],
-])("initializes anew if told which, when %s", (_, machines, had) => {
+])("initializes anew if reinitialize names the initialization, when %s", (_, machines, had) => {
   expect(reinitialize(machines, had)).toEqual({
     id: "2-20261123T174128Z",
     exists: false,

@@ -104,7 +104,7 @@ describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) =>
     }
   });
 
-  it("gives a public address to nothing but the balancer and the way out", () => {
+  it("gives a public address to nothing but the balancer and the NAT gateways", () => {
     const holders = azure(plan)
       .filter(({ inputs }) => /publicIpAddress/i.test(JSON.stringify(inputs)))
       .map(({ type }) => type.split(":").at(-1));

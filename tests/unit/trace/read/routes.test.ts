@@ -105,7 +105,7 @@ describe("libvirt's rules", () => {
     expect(brief(asked("pod 10.244.1.9 > 10.96.0.10:80", special))).toBe("reject");
   });
 
-  it("say by a note that the way back to the source is taken for the way in", () => {
+  it("say by a note that the way back to the source is taken for the interface of arrival", () => {
     expect(asked("outside 198.51.100.9 > 10.96.0.10:80", plain).notes.join("\n")).toContain(
       "come in by the interface that `ip route` has to its source",
     );

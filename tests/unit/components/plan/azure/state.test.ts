@@ -37,7 +37,7 @@ let requests: {
   readonly headers: IncomingMessage["headers"];
 }[];
 
-/** Plays Resource Manager, and asks it. */
+/** Emulates Resource Manager, and asks it. */
 const ask = async (answers: Answers = {}) => {
   const all = { ...sound200, ...answers };
   const times = new Map<string, number>();
@@ -181,12 +181,12 @@ it.each([429, 500, 503])("asks again when Azure answers %d", async (status) => {
 });
 
 it.each`
-  trouble                         | path     | answer                                | says      | asked
+  problem                         | path     | answer                                | says      | asked
   ${"is busy for good"}           | ${vms}   | ${error(503, "Busy")}                 | ${"503"}  | ${4}
   ${"lets nobody in"}             | ${group} | ${error(403, "AuthorizationFailed")}  | ${"403"}  | ${1}
   ${"knows no such subscription"} | ${vms}   | ${error(404, "SubscriptionNotFound")} | ${"404"}  | ${1}
   ${"is no Azure"}                | ${vms}   | ${{ body: "<html>" }}                 | ${"JSON"} | ${1}
-`("says what to do when Azure $trouble, never the token", async ({ path, answer, says, asked }) => {
+`("says what to do when Azure $problem, never the token", async ({ path, answer, says, asked }) => {
   const message = await ask({ [path]: [answer] }).then(
     () => "no error",
     (thrown: Error) => thrown.message,

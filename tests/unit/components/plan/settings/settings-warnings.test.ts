@@ -82,8 +82,10 @@ it("reaches the engine's log, and stops nothing", () => {
 });
 
 it("refuses IPVS where kube-proxy ends at once", () => {
-  const told = problems({ ...validSettings, kubernetesVersion: "1.40.0" }).filter(
+  const messages = problems({ ...validSettings, kubernetesVersion: "1.40.0" }).filter(
     ({ key }) => key === "proxyMode",
   );
-  expect(told).toEqual([expect.objectContaining({ fix: "pulumi config set proxyMode nftables" })]);
+  expect(messages).toEqual([
+    expect.objectContaining({ fix: "pulumi config set proxyMode nftables" }),
+  ]);
 });

@@ -50,9 +50,9 @@ describe.each(
 });
 
 it(
-  "tells every problem of a stack in one go, each with the setting, its value and a " + "command",
+  "reports every problem of a stack at once, each with the setting, its value and a " + "command",
   () => {
-    const told = complaints({
+    const messages = complaints({
       location: "",
       zones: ["1", 2, "1"],
       controlPlaneCount: 2,
@@ -61,7 +61,7 @@ it(
       sshPublicKey: "",
       apiAccessCidrs: [],
     });
-    expect(told.map(rootOf).sort()).toEqual([
+    expect(messages.map(rootOf).sort()).toEqual([
       "apiAccessCidrs",
       "controlPlaneCount",
       "location",
@@ -73,19 +73,19 @@ it(
       "zones",
       "zones",
     ]);
-    for (const line of told)
+    for (const line of messages)
       expect(line).toMatch(/^[\w.[\]]+ (is|has) .+, expected .+ \(pulumi config /);
   },
 );
 
 it("finds room for one range while another is no range at all", () => {
-  const told = complaints({
+  const messages = complaints({
     ...stack,
     networkCidr: "x",
     podCidr: "y",
     serviceCidr: "172.16.0.0/8",
   });
-  expect(told.map(rootOf).sort()).toEqual(["networkCidr", "podCidr", "serviceCidr"]);
+  expect(messages.map(rootOf).sort()).toEqual(["networkCidr", "podCidr", "serviceCidr"]);
 });
 
 it.each([
@@ -100,7 +100,7 @@ it.each([
   ]);
 });
 
-it("names the stack, and hides where in the program it was found", () => {
+it("names the stack, and hides where in the program it was thrown", () => {
   expect(() => settingsWith({ ...stack, cni: "x" })).toThrow(
     expect.objectContaining({
       message: expect.stringMatching(/^stack \S+ cannot be deployed:\n {2}- cni is "x"/),
@@ -116,7 +116,7 @@ it.each([
   { what: "an application's secret", values: { servicePrincipalClientSecret: "hush" } },
   { what: "a secret in the place of an id", values: { servicePrincipalClientId: "hush" } },
 ])("never repeats $what", ({ values }) => {
-  const told = complaints({ ...stack, ...values });
-  expect(told).not.toEqual([]);
-  expect(told.join()).not.toContain("hush");
+  const messages = complaints({ ...stack, ...values });
+  expect(messages).not.toEqual([]);
+  expect(messages.join()).not.toContain("hush");
 });

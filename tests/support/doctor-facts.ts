@@ -12,7 +12,7 @@ type Changeable<T> = T extends (...args: any[]) => unknown
   : T extends object
     ? { -readonly [K in keyof T]: Changeable<T[K]> }
     : T;
-export type MadeUpFacts = Changeable<Facts>;
+export type FakeFacts = Changeable<Facts>;
 
 const zone = (number: number): string => `southeastasia-${number}`;
 
@@ -53,7 +53,7 @@ const staticPod = (component: string, machine: string) => ({
 });
 
 /** What a healthy cluster of these machines says. */
-export const healthyFacts = ({ machines }: Expected = threeByThree): MadeUpFacts => ({
+export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts => ({
   now,
   version: "v1.36.3",
   writeError: undefined,
@@ -113,7 +113,7 @@ export const healthyFacts = ({ machines }: Expected = threeByThree): MadeUpFacts
 });
 
 /** An API server on this host that says these facts, which may change meanwhile. */
-export async function serveFacts(facts: { current: MadeUpFacts }, certificateDays = 365) {
+export async function serveFacts(facts: { current: FakeFacts }, certificateDays = 365) {
   const { key, cert } = await serverCertificate("localhost", "api", certificateDays * 24);
   const readiness = { status: 200, text: "ok", asked: 0 };
   const server = createServer({ key, cert }, ({ url = "", method }, response) => {
