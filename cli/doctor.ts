@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError } from "commander";
 
 import type { Expected } from "../doctor/check";
 import { checkCluster, type Report, type Cluster } from "../doctor/doctor";
@@ -13,9 +13,10 @@ import { passphraseOf } from "../local-azure/stack/passphrase";
 import { rehearsalFolder } from "../local-azure/stack/state-folder";
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
-import { Interrupted, messageOf, UserError } from "../shared/user-error";
+import { Interrupted, UserError } from "../shared/user-error";
 import { type Ended, pulumi } from "../stack/pulumi";
 import { ownPulumi } from "../stack/recover/own-pulumi";
+import { interruptible, parse, printError } from "./command";
 
 const pauseBetween = 5_000;
 const defaultState = join(checkout, ".local-azure");
@@ -105,15 +106,9 @@ async function checkUntilHealthy(
 }
 
 async function run({ stack: named, state, json, wait }: Words): Promise<number> {
-  const controller = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(name, () => {
-      controller.abort();
-      // A request that is under way is not worth its answer.
-      setTimeout(() => process.exit(130), 1000).unref();
-    });
-  }
-  const { signal } = controller;
+  const signal = interruptible();
+  // A request that is under way is not worth its answer.
+  signal.addEventListener("abort", () => setTimeout(() => process.exit(130), 1000).unref());
   const progress = new Progress(process.stderr);
   try {
     const folder = state ?? (named === undefined ? defaultState : undefined);
@@ -132,9 +127,7 @@ async function run({ stack: named, state, json, wait }: Words): Promise<number> 
     return report.healthy ? 0 : report.looked ? 1 : 2;
   } catch (error) {
     if (signal.aborted || error instanceof Interrupted) return 130;
-    const isForTheUser = error instanceof UserError;
-    const text = isForTheUser ? error.message : ((error as Error).stack ?? messageOf(error));
-    process.stderr.write(`\nzoned: ${text}\n`);
+    printError(error);
     return 2;
   }
 }
@@ -171,8 +164,4 @@ program
     process.exitCode = await run(words);
   });
 
-program.parseAsync().catch((error: unknown) => {
-  // Commander has said what is wrong; a call for help is no mistake.
-  process.exitCode = error instanceof CommanderError && error.exitCode === 0 ? 0 : 2;
-  if (!(error instanceof CommanderError)) throw error;
-});
+parse(program);

@@ -1,29 +1,13 @@
 import { join, resolve } from "node:path";
 
-import { Command, CommanderError } from "commander";
+import { Command } from "commander";
 
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
-import { Interrupted, messageOf, UserError } from "../shared/user-error";
+import { Interrupted } from "../shared/user-error";
 import { ownPulumi, ownSubscription } from "../stack/recover/own-pulumi";
 import { recover, summaryOf } from "../stack/recover/recover";
-
-/** One Ctrl-C may arrive twice: from the terminal, and passed on by npm. */
-const echo = 500;
-
-function interruptible(): AbortSignal {
-  const controller = new AbortController();
-  let last = 0;
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(signal, () => {
-      if (Date.now() - last < echo) return;
-      last = Date.now();
-      process.stderr.write("\ninterrupted: waiting for what is under way to end orderly\n");
-      controller.abort();
-    });
-  }
-  return controller.signal;
-}
+import { interruptible, parse, printError } from "./command";
 
 interface Words {
   readonly stack: string;
@@ -61,9 +45,7 @@ async function run({ stack, configFile, copies, dryRun }: Words): Promise<number
       process.stderr.write("run the same command again; it goes on from here\n");
       return 130;
     }
-    const isForTheUser = error instanceof UserError;
-    const text = isForTheUser ? error.message : ((error as Error).stack ?? messageOf(error));
-    process.stderr.write(`\nzoned: ${text}\n`);
+    printError(error);
     return 1;
   }
 }
@@ -94,8 +76,4 @@ program
     process.exitCode = await run(words);
   });
 
-program.parseAsync().catch((error: unknown) => {
-  // Commander has said what is wrong; a call for help is no mistake.
-  process.exitCode = error instanceof CommanderError && error.exitCode === 0 ? 0 : 2;
-  if (!(error instanceof CommanderError)) throw error;
-});
+parse(program);

@@ -1,40 +1,21 @@
 import { join, resolve } from "node:path";
 
-import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 
 import { bench } from "../bench/bench";
 import { defaultScale } from "../local-azure/machines/qemu/sizes";
 import { cacheFolder } from "../programs/tools";
 import { Progress } from "../shared/progress";
-import { Interrupted, messageOf, UserError } from "../shared/user-error";
+import { Interrupted, UserError } from "../shared/user-error";
 import { type FaultsOptions, testFaults } from "../tests/faults/suite";
 import { testMachines } from "../tests/machines/suite";
 import { lint, test } from "./check";
+import { interruptible, parse, printError } from "./command";
 import { mirrorCommand } from "./mirror";
 import { defaultState, start } from "./start";
 import { stop } from "./stop";
 
-/** One Ctrl-C may arrive twice: from the terminal, and passed on by npm. */
-const echo = 500;
-
 type Work = (progress: Progress, signal: AbortSignal) => Promise<number | void>;
-
-function interruptible(): AbortSignal {
-  const controller = new AbortController();
-  let last = 0;
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(signal, () => {
-      const now = Date.now();
-      if (now - last < echo) return;
-      last = now;
-      if (controller.signal.aborted)
-        process.stderr.write("ending; a moment, so that nothing is left half done\n");
-      else process.stderr.write("\ninterrupted: waiting for what is under way to end orderly\n");
-      controller.abort();
-    });
-  }
-  return controller.signal;
-}
 
 /**
  * A file that cannot be read or written, a full disk: what the system says of it names the file.
@@ -54,10 +35,7 @@ async function perform(work: Work): Promise<void> {
       error instanceof UserError ||
       (error as Error).name === "UnreadableState" ||
       isOfTheSystem(error);
-    if (!interrupted) {
-      const text = isForTheUser ? messageOf(error) : ((error as Error).stack ?? messageOf(error));
-      process.stderr.write(`\nzoned: ${text}\n`);
-    }
+    if (!interrupted) printError(error, isForTheUser);
     process.exitCode = interrupted ? 130 : error instanceof UserError ? error.exitCode : 1;
   }
 }
@@ -211,8 +189,4 @@ program
     perform((progress, signal) => mirrorCommand(options, progress, signal)),
   );
 
-program.parseAsync().catch((error: unknown) => {
-  // Commander has said what is wrong; a call for help is no mistake.
-  process.exitCode = error instanceof CommanderError && error.exitCode === 0 ? 0 : 2;
-  if (!(error instanceof CommanderError)) throw error;
-});
+parse(program);
