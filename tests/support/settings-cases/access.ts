@@ -1,5 +1,5 @@
 import { access } from "../stack";
-import type { Cases } from "./case";
+import type { Cases, Refused } from "./case";
 
 const field = (bytes: Buffer): Buffer => {
   const length = Buffer.alloc(4);
@@ -23,155 +23,109 @@ const ranges = (count: number, first: number) =>
 
 export const accessCases: Cases = {
   refused: [
-    {
-      flaw: "more ranges than a security group takes",
-      values: { apiAccessCidrs: ranges(3901, 20) },
-      says: "apiAccessCidrs has 3901 of the 3901 ranges",
-    },
-    {
-      flaw: "more ranges than a security group takes, most of them for SSH",
-      values: { apiAccessCidrs: ranges(900, 20), sshAccessCidrs: ranges(3001, 20) },
-      says: "sshAccessCidrs has 3001 of the 3901 ranges",
-    },
+    [
+      "more ranges than a security group takes",
+      { apiAccessCidrs: ranges(3901, 20) },
+      "apiAccessCidrs has 3901 of the 3901 ranges",
+    ],
+    [
+      "more ranges than a security group takes, most of them for SSH",
+      { apiAccessCidrs: ranges(900, 20), sshAccessCidrs: ranges(3001, 20) },
+      "sshAccessCidrs has 3001 of the 3901 ranges",
+    ],
     ...["300.1.1.1", "1.2.3", "10.1.2.3.4", "010.1.2.3", "api.example.1", "*.1.2.3.4", "7"].map(
-      (san) => ({
-        flaw: `${san} for an address or a name`,
-        values: { apiExtraSans: [san] },
-        says: "expected a DNS name or an IPv4 address",
-      }),
+      (san): Refused => [
+        `${san} for an address or a name`,
+        { apiExtraSans: [san] },
+        "expected a DNS name or an IPv4 address",
+      ],
     ),
-    {
-      flaw: "an API that nobody was let in to",
-      values: { apiAccessCidrs: [] },
-      says: "apiAccessCidrs[0] is not set",
-    },
-    {
-      flaw: "an address for a range",
-      values: { apiAccessCidrs: ["203.0.113.7"] },
-      says: "config set --path 'apiAccessCidrs[0]' 203.0.113.7/32",
-    },
-    {
-      flaw: "host bits",
-      values: { sshAccessCidrs: ["203.0.113.7/24"] },
-      says: "config set --path 'sshAccessCidrs[0]' 203.0.113.0/24",
-    },
-    {
-      flaw: "all of IPv6, which the API does not have",
-      values: { apiAccessCidrs: ["::/0"] },
-      says: 'apiAccessCidrs[0] is "::/0", expected an IPv4 range',
-    },
-    {
-      flaw: "Azure's word for everywhere",
-      values: { apiAccessCidrs: ["Internet"] },
-      says: "an IPv4 range",
-    },
-    {
-      flaw: "a range within another",
-      values: { apiAccessCidrs: ["203.0.113.128/25", "203.0.113.0/24"] },
-      says: 'apiAccessCidrs[0] is "203.0.113.128/25", expected a range outside 203.0.113.0/24',
-    },
-    {
-      flaw: "a range twice",
-      values: { sshAccessCidrs: ["10.0.0.0/8", "10.0.0.0/8"] },
-      says: 'sshAccessCidrs[1] is "10.0.0.0/8", expected a range outside 10.0.0.0/8',
-    },
-    {
-      flaw: "a scheme in a name",
-      values: { apiExtraSans: ["https://api.example"] },
-      says: "without scheme or port",
-    },
-    {
-      flaw: "a user that Azure refuses",
-      values: { adminUsername: "admin" },
-      says: 'adminUsername is "admin"',
-    },
-    {
-      flaw: "a user that Ubuntu has",
-      values: { adminUsername: "daemon" },
-      says: 'adminUsername is "daemon"',
-    },
-    {
-      flaw: "a user that Linux does not take",
-      values: { adminUsername: "Jane Doe" },
-      says: "that Linux takes",
-    },
-    { flaw: "no key", values: { sshPublicKey: "" }, says: "sshPublicKey is not set" },
-    {
-      flaw: "a private key",
-      values: {
+    ["an API that nobody was let in to", { apiAccessCidrs: [] }, "apiAccessCidrs[0] is not set"],
+    [
+      "an address for a range",
+      { apiAccessCidrs: ["203.0.113.7"] },
+      "config set --path 'apiAccessCidrs[0]' 203.0.113.7/32",
+    ],
+    [
+      "host bits",
+      { sshAccessCidrs: ["203.0.113.7/24"] },
+      "config set --path 'sshAccessCidrs[0]' 203.0.113.0/24",
+    ],
+    [
+      "all of IPv6, which the API does not have",
+      { apiAccessCidrs: ["::/0"] },
+      'apiAccessCidrs[0] is "::/0", expected an IPv4 range',
+    ],
+    ["Azure's word for everywhere", { apiAccessCidrs: ["Internet"] }, "an IPv4 range"],
+    [
+      "a range within another",
+      { apiAccessCidrs: ["203.0.113.128/25", "203.0.113.0/24"] },
+      'apiAccessCidrs[0] is "203.0.113.128/25", expected a range outside 203.0.113.0/24',
+    ],
+    [
+      "a range twice",
+      { sshAccessCidrs: ["10.0.0.0/8", "10.0.0.0/8"] },
+      'sshAccessCidrs[1] is "10.0.0.0/8", expected a range outside 10.0.0.0/8',
+    ],
+    ["a scheme in a name", { apiExtraSans: ["https://api.example"] }, "without scheme or port"],
+    ["a user that Azure refuses", { adminUsername: "admin" }, 'adminUsername is "admin"'],
+    ["a user that Ubuntu has", { adminUsername: "daemon" }, 'adminUsername is "daemon"'],
+    ["a user that Linux does not take", { adminUsername: "Jane Doe" }, "that Linux takes"],
+    ["no key", { sshPublicKey: "" }, "sshPublicKey is not set"],
+    [
+      "a private key",
+      {
         sshPublicKey:
           "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END " +
           "OPENSSH PRIVATE KEY-----",
       },
-      says: "sshPublicKey is a private key",
-    },
-    {
-      flaw: "a word for a key",
-      values: { sshPublicKey: "hunter2" },
-      says: "sshPublicKey is something else",
-    },
-    {
-      flaw: "a key of a type that Azure does not take",
-      values: { sshPublicKey: "ecdsa-sha2-nistp256 AAAAE2VjZHNh" },
-      says: "sshPublicKey is of type ecdsa-sha2-nistp256",
-    },
-    {
-      flaw: "a key under the name of another type",
-      values: { sshPublicKey: reused("ssh-rsa") },
-      says: "is cut short or damaged",
-    },
-    {
-      flaw: "a key cut short",
-      values: { sshPublicKey: `${type} ${base64.slice(0, -8)}` },
-      says: "is cut short or damaged",
-    },
-    {
-      flaw: "a key without its second half",
-      values: { sshPublicKey: type },
-      says: "is cut short or damaged",
-    },
-    {
-      flaw: "two keys",
-      values: { sshPublicKey: `${reused(type)}\n${reused(type)}` },
-      says: "has more than one line",
-    },
-    {
-      flaw: "a weak key",
-      values: { sshPublicKey: rsaKey(1024) },
-      says: "sshPublicKey is an RSA key of 1024 bits",
-    },
-    {
-      flaw: "an application without a secret",
-      values: { servicePrincipalClientId: id },
-      says: "servicePrincipalClientSecret is not set",
-    },
-    {
-      flaw: "an application's secret in clear",
-      values: { servicePrincipalClientId: id, servicePrincipalClientSecret: "hush" },
-      says: "servicePrincipalClientSecret is readable in the stack's file",
-    },
+      "sshPublicKey is a private key",
+    ],
+    ["a word for a key", { sshPublicKey: "hunter2" }, "sshPublicKey is something else"],
+    [
+      "a key of a type that Azure does not take",
+      { sshPublicKey: "ecdsa-sha2-nistp256 AAAAE2VjZHNh" },
+      "sshPublicKey is of type ecdsa-sha2-nistp256",
+    ],
+    [
+      "a key under the name of another type",
+      { sshPublicKey: reused("ssh-rsa") },
+      "is cut short or damaged",
+    ],
+    [
+      "a key cut short",
+      { sshPublicKey: `${type} ${base64.slice(0, -8)}` },
+      "is cut short or damaged",
+    ],
+    ["a key without its second half", { sshPublicKey: type }, "is cut short or damaged"],
+    ["two keys", { sshPublicKey: `${reused(type)}\n${reused(type)}` }, "has more than one line"],
+    ["a weak key", { sshPublicKey: rsaKey(1024) }, "sshPublicKey is an RSA key of 1024 bits"],
+    [
+      "an application without a secret",
+      { servicePrincipalClientId: id },
+      "servicePrincipalClientSecret is not set",
+    ],
+    [
+      "an application's secret in clear",
+      { servicePrincipalClientId: id, servicePrincipalClientSecret: "hush" },
+      "servicePrincipalClientSecret is readable in the stack's file",
+    ],
   ],
   accepted: [
-    {
-      merit: "as many ranges as there is room for",
-      values: { apiAccessCidrs: ranges(2000, 20), sshAccessCidrs: ranges(1900, 20) },
-    },
-    { merit: "an API that somebody opened to everyone", values: { apiAccessCidrs: ["0.0.0.0/0"] } },
-    {
-      merit: "ranges side by side",
-      values: { apiAccessCidrs: ["203.0.113.0/25", "203.0.113.128/25"] },
-    },
-    { merit: "the same range for both", values: { sshAccessCidrs: ["203.0.113.0/24"] } },
-    {
-      merit: "more names of the API",
-      values: {
+    [
+      "as many ranges as there is room for",
+      { apiAccessCidrs: ranges(2000, 20), sshAccessCidrs: ranges(1900, 20) },
+    ],
+    ["an API that somebody opened to everyone", { apiAccessCidrs: ["0.0.0.0/0"] }],
+    ["ranges side by side", { apiAccessCidrs: ["203.0.113.0/25", "203.0.113.128/25"] }],
+    ["the same range for both", { sshAccessCidrs: ["203.0.113.0/24"] }],
+    [
+      "more names of the API",
+      {
         apiExtraSans: ["api.example", "*.k8s.example", "10.1.2.3", "1.2.3.4.example", "api-2"],
       },
-    },
-    { merit: "a strong RSA key", values: { sshPublicKey: rsaKey(2048) } },
-    {
-      merit: "a key with a comment of several words",
-      values: { sshPublicKey: `${reused(type)} at work\n` },
-    },
+    ],
+    ["a strong RSA key", { sshPublicKey: rsaKey(2048) }],
+    ["a key with a comment of several words", { sshPublicKey: `${reused(type)} at work\n` }],
   ],
 };

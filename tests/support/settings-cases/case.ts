@@ -1,7 +1,11 @@
 import type { Values } from "../stack";
 
-/** Changes to valid settings, and the message of each. */
+/** A change to valid settings, and a part of its message. */
+export type Refused = readonly [flaw: string, values: Values, says: string];
+
+export type Accepted = readonly [merit: string, values: Values];
+
 export interface Cases {
-  readonly refused: readonly { flaw: string; values: Values; says: string }[];
-  readonly accepted: readonly { merit: string; values: Values }[];
+  readonly refused: readonly Refused[];
+  readonly accepted: readonly Accepted[];
 }

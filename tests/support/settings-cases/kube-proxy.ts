@@ -1,5 +1,5 @@
 import type { Values } from "../stack";
-import type { Cases } from "./case";
+import type { Cases, Refused } from "./case";
 
 const kubeProxy = (value: unknown): Values => ({ kubeProxy: value });
 
@@ -26,34 +26,34 @@ export const kubeProxyCases: Cases = {
       ["hostnameOverride", "each node has its own name"],
       ["clusterCIDR", "set podCidr"],
       ["mode", "set proxyMode"],
-    ].map(([name, says]) => ({
-      flaw: `kube-proxy's ${name}, which the program sets`,
-      values: kubeProxy({ [String(name)]: "x" }),
-      says: `kubeProxy.${name} is not yours to set, expected it left out: ${says}`,
-    })),
-    {
-      flaw: "kube-proxy's scheduler, which has a setting of its own",
-      values: kubeProxy({ ipvs: { scheduler: "wlc" } }),
-      says: "kubeProxy.ipvs.scheduler is not yours to set, expected it left out: set proxyScheduler",
-    },
-    {
-      flaw: "an unknown field of kube-proxy",
-      values: kubeProxy({ nodePortAddress: ["primary"] }),
-      says: "did you mean nodePortAddresses?",
-    },
-    {
-      flaw: "an unknown field below one of kube-proxy's",
-      values: kubeProxy({ ipvs: { syncperiod: "15m" } }),
-      says: "kubeProxy.ipvs.syncperiod is not a known name",
-    },
-    { flaw: "text for kube-proxy's fields", values: kubeProxy("x"), says: 'kubeProxy is "x"' },
-    ...wrongTypes.map(([value, says]) => ({
-      flaw: `${JSON.stringify(value)} for kube-proxy`,
-      values: kubeProxy(value),
+    ].map(([name, says]): Refused => [
+      `kube-proxy's ${name}, which the program sets`,
+      kubeProxy({ [String(name)]: "x" }),
+      `kubeProxy.${name} is not yours to set, expected it left out: ${says}`,
+    ]),
+    [
+      "kube-proxy's scheduler, which has a setting of its own",
+      kubeProxy({ ipvs: { scheduler: "wlc" } }),
+      "kubeProxy.ipvs.scheduler is not yours to set, expected it left out: set proxyScheduler",
+    ],
+    [
+      "an unknown field of kube-proxy",
+      kubeProxy({ nodePortAddress: ["primary"] }),
+      "did you mean nodePortAddresses?",
+    ],
+    [
+      "an unknown field below one of kube-proxy's",
+      kubeProxy({ ipvs: { syncperiod: "15m" } }),
+      "kubeProxy.ipvs.syncperiod is not a known name",
+    ],
+    ["text for kube-proxy's fields", kubeProxy("x"), 'kubeProxy is "x"'],
+    ...wrongTypes.map(([value, says]): Refused => [
+      `${JSON.stringify(value)} for kube-proxy`,
+      kubeProxy(value),
       says,
-    })),
+    ]),
   ],
-  accepted: [{ merit: "every field of kube-proxy", values: kubeProxy(everyField()) }],
+  accepted: [["every field of kube-proxy", kubeProxy(everyField())]],
 };
 
 /** A value for each field that an operator may set. */

@@ -8,189 +8,137 @@ const taint = (change: Values): Values =>
 
 export const poolCases: Cases = {
   refused: [
-    {
-      flaw: "a pool without a name",
-      values: { workerPools: [{ count: 2 }] },
-      says: "workerPools[0].name is not set",
-    },
-    {
-      flaw: "a second pool without a name",
-      values: { workerPools: [workers, { count: 2 }] },
-      says: "config set --path 'workerPools[1].name' pool-2",
-    },
-    { flaw: "a map of pools", values: { workerPools: { gpu: 1 } }, says: "a list of pools" },
-    {
-      flaw: "a pool without a count",
-      values: { workerPools: [{ name: "workers" }] },
-      says: "workerPools[0].count is not set",
-    },
-    {
-      flaw: "a count in words",
-      values: pool({ count: "two" }),
-      says: 'workerPools[0].count is "two"',
-    },
-    { flaw: "half a machine", values: pool({ count: 1.5 }), says: "a whole number" },
-    { flaw: "less than none", values: pool({ count: -1 }), says: "0 or more" },
-    {
-      flaw: "a word for a setting",
-      values: pool({ zone: "1" }),
-      says:
-        "workerPools[0].zone is not a known name, expected one of name, count, size, " +
+    ["a pool without a name", { workerPools: [{ count: 2 }] }, "workerPools[0].name is not set"],
+    [
+      "a second pool without a name",
+      { workerPools: [workers, { count: 2 }] },
+      "config set --path 'workerPools[1].name' pool-2",
+    ],
+    ["a map of pools", { workerPools: { gpu: 1 } }, "a list of pools"],
+    [
+      "a pool without a count",
+      { workerPools: [{ name: "workers" }] },
+      "workerPools[0].count is not set",
+    ],
+    ["a count in words", pool({ count: "two" }), 'workerPools[0].count is "two"'],
+    ["half a machine", pool({ count: 1.5 }), "a whole number"],
+    ["less than none", pool({ count: -1 }), "0 or more"],
+    [
+      "a word for a setting",
+      pool({ zone: "1" }),
+      "workerPools[0].zone is not a known name, expected one of name, count, size, " +
         "zones, labels, taints, maxUnavailable; did you mean zones?",
-    },
-    { flaw: "a size that is no text", values: pool({ size: 2 }), says: "workerPools[0].size is 2" },
-    {
-      flaw: "a capital letter in a pool's name",
-      values: pool({ name: "GPU" }),
-      says: 'workerPools[0].name is "GPU"',
-    },
-    { flaw: "a name that is too long", values: pool({ name: "a".repeat(17) }), says: "up to 16" },
-    {
-      flaw: "the control planes' name",
-      values: pool({ name: "cp" }),
-      says: "another name than cp",
-    },
-    {
-      flaw: "a name twice",
-      values: { workerPools: [workers, workers] },
-      says: 'workerPools[1].name is "workers", expected a name of its own',
-    },
-    {
-      flaw: "a zone that the cluster is not in",
-      values: { zones: ["1", "2"], ...pool({ zones: ["3"] }) },
-      says: "some of this cluster's zones 1, 2",
-    },
-    { flaw: "a pool in no zone", values: pool({ zones: [] }), says: "workerPools[0].zones is []" },
-    { flaw: "a pool's zone twice", values: pool({ zones: ["1", "1"] }), says: "none twice" },
-    {
-      flaw: "a pool's zone as a number",
-      values: pool({ zones: [1] }),
-      says: "workerPools[0].zones[0] is 1, expected text",
-    },
-    {
-      flaw: "a pool on Arm",
-      values: pool({ size: "Standard_D4ps_v5" }),
-      says: "config set --path 'workerPools[0].size' Standard_D4s_v5",
-    },
-    {
-      flaw: "a pool without Premium disks",
-      values: pool({ size: "Standard_E4_v5" }),
-      says: "config set --path 'workerPools[0].size' Standard_E4s_v5",
-    },
-    {
-      flaw: "a label that is no name",
-      values: pool({ labels: { "a b": "c" } }),
-      says: 'has the key "a b"',
-    },
-    {
-      flaw: "a label with two slashes",
-      values: pool({ labels: { "a/b/c": "d" } }),
-      says: 'has the key "a/b/c"',
-    },
-    {
-      flaw: "a label's domain in capitals",
-      values: pool({ labels: { "Example.com/a": "b" } }),
-      says: "perhaps with a domain",
-    },
-    {
-      flaw: "a label that Kubernetes keeps",
-      values: pool({ labels: { "topology.kubernetes.io/zone": "1" } }),
-      says: "Kubernetes keeps kubernetes.io",
-    },
-    {
-      flaw: "a label of k8s.io",
-      values: pool({ labels: { "k8s.io/team": "a" } }),
-      says: "Kubernetes keeps kubernetes.io",
-    },
-    {
-      flaw: "a label's value with a space",
-      values: pool({ labels: { team: "a b" } }),
-      says: 'has the value "a b"',
-    },
-    {
-      flaw: "a label's value that is too long",
-      values: pool({ labels: { team: "a".repeat(64) } }),
-      says: "63 letters",
-    },
-    {
-      flaw: "labels in a list",
-      values: pool({ labels: ["a"] }),
-      says: 'workerPools[0].labels is ["a"]',
-    },
-    {
-      flaw: "a label with more below",
-      values: pool({ labels: { team: { a: 1 } } }),
-      says: "workerPools[0].labels.team is",
-    },
-    {
-      flaw: "an unknown effect",
-      values: taint({ effect: "NoScheduling" }),
-      says: "one of NoSchedule, PreferNoSchedule, NoExecute",
-    },
-    {
-      flaw: "a taint without an effect",
-      values: taint({ effect: undefined }),
-      says: "workerPools[0].taints[0].effect is not set",
-    },
-    {
-      flaw: "a taint without a key",
-      values: taint({ key: undefined }),
-      says: 'workerPools[0].taints[0] has the key ""',
-    },
-    {
-      flaw: "a taint's value with a space",
-      values: taint({ value: "a b" }),
-      says: 'has the value "a b"',
-    },
-    {
-      flaw: "a taint's unknown part",
-      values: taint({ operator: "Exists" }),
-      says: "workerPools[0].taints[0].operator is not a known name",
-    },
-    {
-      flaw: "taints by name",
-      values: pool({ taints: { gpu: "NoSchedule" } }),
-      says: "a list of key, value and effect",
-    },
-    {
-      flaw: "a taint twice",
-      values: pool({
+    ],
+    ["a size that is no text", pool({ size: 2 }), "workerPools[0].size is 2"],
+    ["a capital letter in a pool's name", pool({ name: "GPU" }), 'workerPools[0].name is "GPU"'],
+    ["a name that is too long", pool({ name: "a".repeat(17) }), "up to 16"],
+    ["the control planes' name", pool({ name: "cp" }), "another name than cp"],
+    [
+      "a name twice",
+      { workerPools: [workers, workers] },
+      'workerPools[1].name is "workers", expected a name of its own',
+    ],
+    [
+      "a zone that the cluster is not in",
+      { zones: ["1", "2"], ...pool({ zones: ["3"] }) },
+      "some of this cluster's zones 1, 2",
+    ],
+    ["a pool in no zone", pool({ zones: [] }), "workerPools[0].zones is []"],
+    ["a pool's zone twice", pool({ zones: ["1", "1"] }), "none twice"],
+    [
+      "a pool's zone as a number",
+      pool({ zones: [1] }),
+      "workerPools[0].zones[0] is 1, expected text",
+    ],
+    [
+      "a pool on Arm",
+      pool({ size: "Standard_D4ps_v5" }),
+      "config set --path 'workerPools[0].size' Standard_D4s_v5",
+    ],
+    [
+      "a pool without Premium disks",
+      pool({ size: "Standard_E4_v5" }),
+      "config set --path 'workerPools[0].size' Standard_E4s_v5",
+    ],
+    ["a label that is no name", pool({ labels: { "a b": "c" } }), 'has the key "a b"'],
+    ["a label with two slashes", pool({ labels: { "a/b/c": "d" } }), 'has the key "a/b/c"'],
+    [
+      "a label's domain in capitals",
+      pool({ labels: { "Example.com/a": "b" } }),
+      "perhaps with a domain",
+    ],
+    [
+      "a label that Kubernetes keeps",
+      pool({ labels: { "topology.kubernetes.io/zone": "1" } }),
+      "Kubernetes keeps kubernetes.io",
+    ],
+    [
+      "a label of k8s.io",
+      pool({ labels: { "k8s.io/team": "a" } }),
+      "Kubernetes keeps kubernetes.io",
+    ],
+    ["a label's value with a space", pool({ labels: { team: "a b" } }), 'has the value "a b"'],
+    ["a label's value that is too long", pool({ labels: { team: "a".repeat(64) } }), "63 letters"],
+    ["labels in a list", pool({ labels: ["a"] }), 'workerPools[0].labels is ["a"]'],
+    [
+      "a label with more below",
+      pool({ labels: { team: { a: 1 } } }),
+      "workerPools[0].labels.team is",
+    ],
+    [
+      "an unknown effect",
+      taint({ effect: "NoScheduling" }),
+      "one of NoSchedule, PreferNoSchedule, NoExecute",
+    ],
+    [
+      "a taint without an effect",
+      taint({ effect: undefined }),
+      "workerPools[0].taints[0].effect is not set",
+    ],
+    ["a taint without a key", taint({ key: undefined }), 'workerPools[0].taints[0] has the key ""'],
+    ["a taint's value with a space", taint({ value: "a b" }), 'has the value "a b"'],
+    [
+      "a taint's unknown part",
+      taint({ operator: "Exists" }),
+      "workerPools[0].taints[0].operator is not a known name",
+    ],
+    ["taints by name", pool({ taints: { gpu: "NoSchedule" } }), "a list of key, value and effect"],
+    [
+      "a taint twice",
+      pool({
         taints: [
           { key: "a", effect: "NoSchedule" },
           { key: "a", value: "b", effect: "NoSchedule" },
         ],
       }),
-      says: "workerPools[0].taints[1] repeats a with NoSchedule",
-    },
+      "workerPools[0].taints[1] repeats a with NoSchedule",
+    ],
   ],
   accepted: [
-    { merit: "no pools", values: { workerPools: [] } },
-    { merit: "an empty pool", values: pool({ count: 0 }) },
-    {
-      merit: "a pool with less than a control plane needs",
-      values: pool({ size: "Standard_B1ls" }),
-    },
-    { merit: "a name of 16 characters", values: pool({ name: "a".repeat(16) }) },
-    { merit: "a pool in one zone", values: pool({ zones: ["3"] }) },
-    {
-      merit: "labels that operators are meant to write",
-      values: pool({
+    ["no pools", { workerPools: [] }],
+    ["an empty pool", pool({ count: 0 })],
+    ["a pool with less than a control plane needs", pool({ size: "Standard_B1ls" })],
+    ["a name of 16 characters", pool({ name: "a".repeat(16) })],
+    ["a pool in one zone", pool({ zones: ["3"] })],
+    [
+      "labels that operators are meant to write",
+      pool({
         labels: {
           "node-role.kubernetes.io/gpu": "",
           "example.com/team": "a",
           "node.kubernetes.io/exclude-from-external-load-balancers": "true",
         },
       }),
-    },
-    { merit: "a label that YAML took for a number", values: pool({ labels: { generation: 2 } }) },
-    {
-      merit: "a taint with two effects",
-      values: pool({
+    ],
+    ["a label that YAML took for a number", pool({ labels: { generation: 2 } })],
+    [
+      "a taint with two effects",
+      pool({
         taints: [
           { key: "a", effect: "NoSchedule" },
           { key: "a", effect: "NoExecute" },
         ],
       }),
-    },
+    ],
   ],
 };
