@@ -38,6 +38,20 @@ const oneDay = 24 * 3_600_000;
 
 const ubuntu = versions.ubuntuImage.split(".").slice(0, 2).join(".");
 
+const within = (
+  settings: Settings,
+  key: "osDiskSizeGb" | "drainMinutes",
+  least: number,
+  most: number,
+  why: string,
+  better: number,
+): Rule => ({
+  key,
+  holds: Number.isInteger(settings[key]) && settings[key] >= least && settings[key] <= most,
+  expected: `${least} to ${most}, ${why}`,
+  better,
+});
+
 const single = (settings: Settings): Rule[] => [
   ...Object.entries(choices).map(([name, known]) => ({
     key: name as Choice,
@@ -51,24 +65,15 @@ const single = (settings: Settings): Rule[] => [
     expected: "1, 3 or 5, so that etcd keeps its majority when one member is lost",
     better: 3,
   },
-  {
-    key: "osDiskSizeGb",
-    holds:
-      Number.isInteger(settings.osDiskSizeGb) &&
-      settings.osDiskSizeGb >= 30 &&
-      settings.osDiskSizeGb <= 4095,
-    expected: "30 to 4095, from what the image needs to what Azure boots from",
-    better: 64,
-  },
-  {
-    key: "drainMinutes",
-    holds:
-      Number.isInteger(settings.drainMinutes) &&
-      settings.drainMinutes >= 1 &&
-      settings.drainMinutes <= 1440,
-    expected: "1 to 1440, since an up that waits for ever helps nobody",
-    better: 15,
-  },
+  within(
+    settings,
+    "osDiskSizeGb",
+    30,
+    4095,
+    "from what the image needs to what Azure boots from",
+    64,
+  ),
+  within(settings, "drainMinutes", 1, 1440, "since an up that waits for ever helps nobody", 15),
   {
     key: "kubernetesVersion",
     holds:

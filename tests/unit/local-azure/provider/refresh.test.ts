@@ -1,31 +1,7 @@
-import { typeOf, typeOfToken } from "../../../../local-azure/arm/types";
-import { Properties } from "../../../../local-azure/plugins/protocol/values";
 import { AzureNative } from "../../../../local-azure/provider/operations";
-import { parametersOf } from "../../../../local-azure/provider/paths";
 import { createResources, newCloud } from "../../../support/arm/fixture";
+import { inputsOf, subject, type } from "../../../support/arm/provider-requests";
 import { network, valid } from "../../../support/arm/valid-resources";
-
-const type = (name: string) => typeOfToken(`azure-native:${name}`)!;
-const subject = {
-  urn: "urn",
-  type: "t",
-  name: "n",
-  signal: new AbortController().signal,
-  timeoutSeconds: 0,
-};
-
-/** The inputs of a program for a valid body. */
-const inputsOf = (kind: keyof typeof valid): Properties => {
-  const [id, body] = valid[kind];
-  const token = id.split("/").at(-2)!;
-  const found = ["Network", "Compute"].flatMap(
-    (namespace) => typeOf(`Microsoft.${namespace}/${token}`) ?? [],
-  )[0];
-  return {
-    ...(JSON.parse(JSON.stringify(body)) as Properties),
-    ...(found && parametersOf(found, id)),
-  };
-};
 
 const read = async (
   kind: keyof typeof valid,
