@@ -1,12 +1,12 @@
 import { parse } from "yaml";
 
 import { coreDnsPatch } from "../../../components/core-dns";
-import { sound } from "../../support/sample";
+import { validSettings } from "../../support/sample";
 
-const pool = { ...sound.workerPools[0]!, taints: [], zones: ["1"], count: 1 };
-const spread = (settings: Partial<typeof sound>) => {
+const pool = { ...validSettings.workerPools[0]!, taints: [], zones: ["1"], count: 1 };
+const spread = (settings: Partial<typeof validSettings>) => {
   const patch = coreDnsPatch({
-    ...sound,
+    ...validSettings,
     controlPlaneCount: 1,
     schedulableControlPlanes: false,
     workerPools: [pool],

@@ -74,7 +74,7 @@ const decide = ({ machines, workers = "gone", had, groupState, settings }: Scene
       : {
           initialization: id,
           initialControlPlane: "the-remembered",
-          settings: fixedSettings(sound),
+          settings: fixedSettings(validSettings),
           controlPlanes: had,
           machines: Object.fromEntries(
             Array.from({ length: had }, (_, index) => [`zoned-test-cp-${index + 1}`, remembered]),
