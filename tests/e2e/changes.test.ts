@@ -105,7 +105,7 @@ describe("a living cluster", () => {
       Array(3).fill("v1.36.4"),
     );
     expect(nodes.some(({ spec }) => spec.unschedulable)).toBe(false);
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("gives living machines another flag of the API server", async () => {

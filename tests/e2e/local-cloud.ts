@@ -251,7 +251,10 @@ export function asPlanned(run: Run): Run {
   return run;
 }
 
-/** Fails with what changed when a run changed anything. */
+/**
+ * Fails with what changed when a run changed anything. Without its preview, which would say the same,
+ * such a run takes half the time.
+ */
 export function unchanged(run: Run): void {
   well(run);
   if (changedAnything(run)) {

@@ -100,7 +100,7 @@ describe("three control planes and three workers", () => {
     expect(await news()).toEqual(
       machines.flatMap((name) => [`gone ${name}`, `made ${name}`, `joined ${name}`]),
     );
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
     const nodes = await cloud.get<{ metadata: { name: string } }>("nodes");
     expect(nodes).toHaveLength(6);
     await news();
@@ -132,7 +132,7 @@ describe("three control planes and three workers", () => {
       "made cp-3",
       "joined cp-3",
     ]);
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("resizes one machine after another, each once the one before it is well again", async () => {
@@ -210,7 +210,7 @@ describe("three control planes and three workers", () => {
     expect((await news()).filter((event) => /^(gone|joined) cp/.test(event))).toEqual(
       ["cp-3", "cp-1", "cp-2"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
     );
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
     await news();
   });
 
@@ -224,7 +224,7 @@ describe("three control planes and three workers", () => {
       "joined cp-2",
       "joined workers-3",
     ]);
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("loses nothing when somebody takes every machine's tags away", async () => {
@@ -238,7 +238,7 @@ describe("three control planes and three workers", () => {
     asPlanned(await cloud.stack.up());
 
     expect((await news()).filter((event) => /^gone/.test(event))).toEqual([]);
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
     await news();
   });
 
@@ -277,7 +277,7 @@ describe("three control planes and three workers", () => {
     expect((await news()).filter((event) => /^(gone|joined) cp/.test(event))).toEqual(
       ["cp-1", "cp-2", "cp-3"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
     );
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("is protected against destroy, and goes once that is taken away", async () => {
