@@ -1,88 +1,20 @@
-import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { Command, InvalidArgumentError } from "commander";
 
-import type { Expected } from "../doctor/check";
 import { checkCluster, type Report, type Cluster } from "../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../doctor/report";
-import { proxyOf } from "../local-azure/daemon/attachment";
-import { runningDaemon } from "../local-azure/daemon/daemon-client";
-import { hostSettings } from "../local-azure/machines/kinds";
-import { passphraseOf } from "../local-azure/stack/passphrase";
-import { rehearsalFolder } from "../local-azure/stack/state-folder";
-import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
-import { Interrupted, UserError } from "../shared/user-error";
-import { type Ended, pulumi } from "../stack/pulumi";
-import { ownPulumi } from "../stack/recover/own-pulumi";
+import { Interrupted } from "../shared/user-error";
+import { clusterOf, stackOption, stateOption, type StackWords } from "./cluster-of-stack";
 import { interruptible, parse, printError } from "./command";
 
 const pauseBetween = 5_000;
-const defaultState = join(checkout, ".local-azure");
 
-interface Words {
-  readonly stack?: string;
-  readonly state?: string;
+interface Words extends StackWords {
   readonly json: boolean;
   /** Milliseconds. */
   readonly wait: number;
-}
-
-/** A stack of the user's own, by the pulumi and the backend of this shell. */
-async function ownCluster(stack: string, signal: AbortSignal): Promise<Cluster> {
-  const ended = await ownPulumi(checkout, signal)(wordsOf(stack));
-  return clusterIn(ended, stack, `a rehearsal's stack: add --state ${defaultState}`);
-}
-
-/** A stack of a rehearsal that runs; nothing is started for it. */
-async function rehearsedCluster(
-  folder: string,
-  stack: string,
-  signal: AbortSignal,
-): Promise<Cluster> {
-  const state = rehearsalFolder(folder);
-  const daemon = state === undefined ? undefined : runningDaemon(state);
-  if (state === undefined || daemon === undefined) {
-    throw new UserError(
-      `no rehearsal runs in ${folder}: npm start begins one or continues it; for a stack on Azure, use --stack without --state`,
-    );
-  }
-  const { binaries, ports } = daemon;
-  const passphrase = passphraseOf(state);
-  const engine = { binaries, state, program: checkout, passphrase, signal };
-  const ended = await pulumi(wordsOf(stack), engine);
-  const cluster = clusterIn(
-    ended,
-    stack,
-    `a stack that was never rehearsed: npm start -- --stack ${stack}`,
-  );
-  return { ...cluster, proxy: proxyOf(ports) };
-}
-
-const wordsOf = (stack: string): string[] => [
-  ...["stack", "output", "--json", "--show-secrets", "--stack", stack],
-];
-
-/** @throws UserError when the outputs are not those of a cluster */
-function clusterIn({ code, stdout, stderr }: Ended, stack: string, otherwise: string): Cluster {
-  if (code !== 0) {
-    throw new UserError(
-      `the outputs of stack ${stack} cannot be read, since pulumi stack output ended with ${code}: ` +
-        `${(stderr || stdout).trim()}\n  Name one of pulumi stack ls, in the backend and with the passphrase of pulumi up; or ${otherwise}`,
-    );
-  }
-  const { kubeconfig, machines, cluster } = JSON.parse(stdout) as {
-    kubeconfig?: string;
-    machines?: Expected["machines"];
-    cluster?: { kubernetesVersion: string };
-  };
-  if (kubeconfig === undefined || machines === undefined) {
-    throw new UserError(
-      `stack ${stack} has no outputs kubeconfig and machines: run pulumi up until it ends well`,
-    );
-  }
-  return { kubeconfig, machines, kubernetesVersion: cluster?.kubernetesVersion };
 }
 
 /** Looks again until the cluster is healthy, or the time is over. */
@@ -105,17 +37,13 @@ async function checkUntilHealthy(
   });
 }
 
-async function run({ stack: named, state, json, wait }: Words): Promise<number> {
+async function run({ json, wait, ...words }: Words): Promise<number> {
   const signal = interruptible();
   // A request that is under way is not worth its answer.
   signal.addEventListener("abort", () => setTimeout(() => process.exit(130), 1000).unref());
   const progress = new Progress(process.stderr);
   try {
-    const folder = state ?? (named === undefined ? defaultState : undefined);
-    const stack = named ?? (folder && hostSettings(folder) ? "machines" : "local");
-    const cluster = await (folder === undefined
-      ? ownCluster(stack, signal)
-      : rehearsedCluster(resolve(folder), stack, signal));
+    const { stack, cluster } = await clusterOf(words, signal);
     const report = await checkUntilHealthy(cluster, wait, progress, signal);
     const lines = json
       ? [asJson(stack, report)]
@@ -148,11 +76,8 @@ program
       "do about each problem. A stack on Azure is read by the pulumi, the backend and the passphrase of this shell. " +
       "Changes nothing but a Lease of its own, which shows that etcd takes writes.",
   )
-  .option("--stack <name>", "the stack (default: the one that npm start has rehearsed)")
-  .option(
-    "--state <folder>",
-    "the stack is a rehearsal's, in this folder (default without --stack: the folder of npm start)",
-  )
+  .option(...stackOption)
+  .option(...stateOption)
   .option("--json", "print one JSON document", false)
   .option("--wait <time>", "look again until it is healthy, for so long: 90s, 10m", duration, 0)
   .addHelpText(

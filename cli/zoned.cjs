@@ -20,6 +20,7 @@ const others = {
   compare: "cli/trace.ts",
   recover: "cli/recover.ts",
   doctor: "cli/doctor.ts",
+  report: "cli/report.ts",
   settings: "cli/settings.ts",
   lint: "cli/zoned.ts",
 };

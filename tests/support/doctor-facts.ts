@@ -141,6 +141,13 @@ export async function serveFacts(facts: { current: FakeFacts }, certificateDays 
         current.manager,
       "/apis/apps/v1/daemonsets": current.daemonSets,
       "/apis/apps/v1/deployments": current.deployments,
+      "/apis/storage.k8s.io/v1/storageclasses": [
+        {
+          metadata: { name: "zonal" },
+          provisioner: "disk.csi.azure.com",
+          parameters: { skuName: "Premium_LRS" },
+        },
+      ],
     };
     const items = lists[[pathname, ...searchParams.values()].join(" ")];
     return send(items ? 200 : 404, JSON.stringify({ items }));

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -34,7 +34,7 @@ function havingOutputs(outputs: object): void {
   writeFileSync(join(folder, "pulumi"), `${script.join("\n")}\n`, { mode: 0o755 });
 }
 
-const doctor = (...words: string[]) =>
+const run = (...words: string[]) =>
   new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     const env = {
       ...process.env,
@@ -44,11 +44,13 @@ const doctor = (...words: string[]) =>
     };
     execFile(
       process.execPath,
-      ["cli/zoned.cjs", "doctor", ...words],
+      ["cli/zoned.cjs", ...words],
       { cwd: checkout, env },
       (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
     );
   });
+
+const doctor = (...words: string[]) => run("doctor", ...words);
 
 const outputs = () => ({
   kubeconfig: api.kubeconfig,
@@ -124,4 +126,39 @@ it.each<[string, () => object, string[], RegExp]>([
   expect(`${stdout}${stderr}`).toMatch(says);
   expect(`${stdout}${stderr}`).not.toMatch(/^ +at /m);
   expect(code).toBe(2);
+});
+
+describe("npm run report", () => {
+  const file = join(folder, "report.md");
+
+  it("writes health, nodes, add-ons and storage classes, and no id, address or credential", async () => {
+    havingOutputs(outputs());
+    facts.current.nodes[0]!.metadata.name = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
+
+    const { code, stdout } = await run("report", "--stack", "prod", "--output", file);
+
+    const text = readFileSync(file, "utf8");
+    expect(code).toBe(0);
+    expect(stdout).toContain(file);
+    expect(text).toMatch(/^- ✓ etcd takes writes/m);
+    expect(text).toMatch(/^- ✗ Nodes: /m);
+    expect(text).toMatch(/^\| workers-2 \| worker \| southeastasia-2 \| .* v1\.36\.3 /m);
+    expect(text).toMatch(/^\| DaemonSet \| kube-system\/kube-proxy \| 6 of 6 \| /m);
+    expect(text).toMatch(/^\| zonal \| disk\.csi\.azure\.com \| skuName=Premium_LRS \|/m);
+    expect(text).toContain("| (id) |");
+    expect(text).not.toMatch(/localhost|127\.0\.0\.1|46bb8116|BEGIN|client-key/);
+  });
+
+  it("writes nothing where the API does not answer", async () => {
+    const { kubeconfig, ...others } = outputs();
+    const nobody = kubeconfig.replace(/localhost:\d+/, "localhost:9");
+    havingOutputs({ ...others, kubeconfig: nobody });
+
+    const absent = join(folder, "absent.md");
+    const { code, stderr } = await run("report", "--stack", "prod", "--output", absent);
+
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/✗ API: .*apiAccessCidrs/s);
+    expect(() => readFileSync(absent)).toThrow(/ENOENT/);
+  });
 });

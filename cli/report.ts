@@ -1,0 +1,92 @@
+import { resolve } from "node:path";
+
+import { Command } from "commander";
+
+import { KubernetesApi } from "../components/kubernetes-api";
+import { checkCluster } from "../doctor/doctor";
+import { askInventory, inventoryLines } from "../doctor/inventory";
+import { checkLines, verdict } from "../doctor/report";
+import { checkout } from "../shared/checkout";
+import { reasonOf, writeWhole } from "../shared/files";
+import { Progress } from "../shared/progress";
+import { UserError } from "../shared/user-error";
+import { clusterOf, stackOption, stateOption, type StackWords } from "./cluster-of-stack";
+import { interruptible, parse, printError } from "./command";
+
+const { version } = require(resolve(checkout, "package.json")) as { version: string };
+
+/** Ids of subscriptions and machines, and where the API is. */
+const withoutIds = (text: string, server: string): string =>
+  text
+    .replaceAll(new RegExp(`${new URL(server).hostname}(:\\d+)?( \\([^)]*\\))?`, "g"), "(API)")
+    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi, "(id)");
+
+async function run({
+  output,
+  ...words
+}: StackWords & { readonly output?: string }): Promise<number> {
+  const signal = interruptible();
+  try {
+    const { stack, cluster } = await clusterOf(words, signal);
+    const { health, inventory } = await new Progress(process.stderr).during(
+      "looking at the cluster",
+      async () => {
+        const health = await checkCluster(cluster);
+        if (!health.looked) throw new UserError(checkLines(health).join("\n"));
+        const api = new KubernetesApi(cluster.kubeconfig, cluster.proxy);
+        return { health, inventory: await askInventory(api).finally(() => api.close()) };
+      },
+    );
+    const lines = [
+      `# Report of stack ${stack}`,
+      "",
+      `Made on ${health.time} by version ${version} of the program. It has no secret, no id and no address of the API; read it before you share it.`,
+      "",
+      "## Health",
+      "",
+      ...checkLines(health).map((line) => `- ${line}`),
+      "",
+      ...inventoryLines(inventory),
+    ];
+    const file = resolve(output ?? `zoned-report-${stack}.md`);
+    write(file, withoutIds(`${lines.join("\n")}\n`, health.server));
+    process.stdout.write(`stack ${stack}: ${verdict(health)}\n${file}\n`);
+    return 0;
+  } catch (error) {
+    if (signal.aborted) return 130;
+    printError(error);
+    return 2;
+  }
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeWhole(file, text);
+  } catch (error) {
+    throw new UserError(
+      `${file} cannot be written: ${reasonOf(error)}; name another file (--output)`,
+    );
+  }
+}
+
+const program = new Command("npm run").exitOverride();
+
+program
+  .command("report")
+  .description(
+    "Writes what a living cluster is made of into one Markdown file, to attach to an issue: the doctor's checks, " +
+      "versions of nodes and add-ons, conditions and dates. Reads no Secret.",
+  )
+  .option(...stackOption)
+  .option(...stateOption)
+  .option("--output <file>", "default: zoned-report-<stack>.md, in this folder")
+  .addHelpText(
+    "after",
+    "\nExit codes: 0 the file was written; 2 it was not: no such stack, no outputs, the API does not answer, or " +
+      "wrong usage; 130 interrupted.",
+  )
+  .action(async (words: StackWords & { readonly output?: string }) => {
+    process.exitCode = await run(words);
+  });
+
+parse(program);
