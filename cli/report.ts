@@ -2,7 +2,6 @@ import { resolve } from "node:path";
 
 import { Command } from "commander";
 
-import { KubernetesApi } from "../components/kubernetes-api";
 import { checkCluster } from "../doctor/doctor";
 import { askInventory, inventoryLines } from "../doctor/inventory";
 import { checkLines, verdict } from "../doctor/report";
@@ -33,8 +32,7 @@ async function run({
       async () => {
         const health = await checkCluster(cluster);
         if (!health.looked) throw new UserError(checkLines(health).join("\n"));
-        const api = new KubernetesApi(cluster.kubeconfig, cluster.proxy);
-        return { health, inventory: await askInventory(api).finally(() => api.close()) };
+        return { health, inventory: await askInventory(cluster) };
       },
     );
     const lines = [

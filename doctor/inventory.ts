@@ -1,4 +1,5 @@
 import { KubernetesApi, KubernetesObject } from "../components/kubernetes-api";
+import type { Cluster } from "./doctor";
 
 interface Node extends Pick<KubernetesObject, "metadata"> {
   readonly status?: {
@@ -40,13 +41,14 @@ export interface Inventory {
   readonly storageClasses: readonly StorageClass[];
 }
 
-export async function askInventory(api: KubernetesApi): Promise<Inventory> {
+export async function askInventory({ kubeconfig, proxy }: Cluster): Promise<Inventory> {
+  const api = new KubernetesApi(kubeconfig, proxy);
   const [nodes, daemonSets, deployments, storageClasses] = await Promise.all([
     api.list<Node>("/api/v1/nodes"),
     api.list<Workload>("/apis/apps/v1/daemonsets"),
     api.list<Workload>("/apis/apps/v1/deployments"),
     api.list<StorageClass>("/apis/storage.k8s.io/v1/storageclasses"),
-  ]);
+  ]).finally(() => api.close());
   return { nodes, daemonSets, deployments, storageClasses };
 }
 
