@@ -38,6 +38,13 @@ export const conflict = (code: string, message: string, target?: string): AzureE
 export const invalidParameter = (message: string, target?: string): AzureError =>
   refuse("InvalidParameter", message, target);
 
+export const methodNotAllowed = (method: string, type: string): AzureError =>
+  new AzureError(
+    405,
+    "MethodNotAllowed",
+    `The requested resource of type ${type} does not support http method '${method}'.`,
+  );
+
 export const propertyChangeNotAllowed = (path: string): AzureError =>
   conflict("PropertyChangeNotAllowed", `Changing property '${path}' is not allowed.`, path);
 

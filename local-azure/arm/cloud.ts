@@ -1,4 +1,5 @@
 import { Machines } from "../machines/machines";
+import type { PowerAction } from "../machines/qemu/qemu";
 import {
   checkReferences,
   checkRequest,
@@ -8,18 +9,20 @@ import {
   setState,
   stateOf,
 } from "./admission";
-import { AzureError, conflict, OperationFailed } from "./azure-error";
+import { AzureError, conflict, methodNotAllowed, OperationFailed, refuse } from "./azure-error";
 import { Clock, Durations, wallClock } from "./durations";
 import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults } from "./faults/faults";
 import { ArmId, keyOf } from "./ids";
 import { Inventory } from "./inventory";
+import { PartId, partOf } from "./parts";
 import { Outcome, RequestLog, Requests } from "./requests";
-import { Body, Resource } from "./resource";
+import { Body, merged, pick, Resource } from "./resource";
 import { ResourceType, withoutReadOnly } from "./resource-type";
 import { StateFile } from "./state-file";
 import { Quotas } from "./subscription/quotas";
 import { typeOf } from "./types";
+import { instanceViewOf, setPower } from "./types/compute/instance-view";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
 
 export interface CloudArgs {
@@ -32,6 +35,22 @@ export interface CloudArgs {
   readonly durations?: Durations;
   /** @default none */
   readonly faults?: Faults;
+}
+
+/** The headers If-Match and If-None-Match. */
+export interface Conditions {
+  readonly ifMatch?: string;
+  readonly ifNoneMatch?: string;
+}
+
+export interface ChangeOptions {
+  readonly conditions?: Conditions;
+  /** Called with Azure's first answer, when the operation goes on after it. */
+  readonly accepted?: (outcome: Outcome) => void;
+}
+
+interface ApplyOptions extends ChangeOptions {
+  readonly fault?: Fault;
 }
 
 /** A simulated Azure Resource Manager, with the types that a cluster needs. */
@@ -99,33 +118,109 @@ export class Cloud {
 
   get(id: string): Promise<Outcome> {
     return this.requests.answer("GET", id, async (armId) => {
-      const body = this.peek(armId.id);
+      const part = partOf(armId);
+      const body = part ? this.inventory.shownPart(part) : this.peek(armId.id);
+      if (part && body === undefined) throw partNotFound(armId);
       if (body !== undefined) return { status: 200, body };
       throw notFound(armId, this.inventory);
     });
   }
 
-  /** The resources of a group, all or of some types. */
-  list(groupId: string, types?: readonly string[]): Resource[] {
-    const wanted = types && new Set(types.map((type) => type.toLowerCase()));
-    return this.inventory
-      .descendants(groupId)
-      .filter(({ type }) => wanted === undefined || wanted.has(type.toLowerCase()));
+  /** Everything below a subscription, a group or a resource. */
+  list(scope: string): Resource[] {
+    return this.inventory.descendants(scope);
   }
 
   /**
    * Creates or updates. Throws OperationFailed where Azure would accept the request and its operation
    * would fail.
    */
-  put(id: string, body: Body): Promise<Outcome> {
-    return this.requests.answer("PUT", id, (armId, type, fault) =>
-      this.apply(armId, type, structuredClone(body), fault),
-    );
+  put(id: string, body: Body, options: ChangeOptions = {}): Promise<Outcome> {
+    return this.requests.answer("PUT", id, (armId, type, fault) => {
+      const part = partOf(armId);
+      const sent = structuredClone(body);
+      return part
+        ? this.applyPart(part, armId, sent, { ...options, fault })
+        : this.apply(armId, type, sent, { ...options, fault });
+    });
   }
 
-  private async apply(id: ArmId, type: ResourceType, sent: Body, fault?: Fault): Promise<Outcome> {
+  /** Changes tags and, of some types, other properties. What is left out stays. */
+  patch(id: string, body: Body, options: ChangeOptions = {}): Promise<Outcome> {
+    return this.requests.answer("PATCH", id, async (armId, type, fault) => {
+      if (partOf(armId) || !type.inputs.includes("tags")) {
+        throw methodNotAllowed("PATCH", armId.type);
+      }
+      const current = this.inventory.find(armId.id);
+      if (current === undefined) throw notFound(armId, this.inventory);
+      const { tags = current.body["tags"], ...others } = body;
+      const more = Object.fromEntries(
+        Object.entries(others).filter(([key, value]) => value !== current.body[key]),
+      );
+      if (Object.keys(more).length > 0) {
+        if (type.patches !== "inputs") {
+          throw refuse(
+            "InvalidRequestFormat",
+            `Cannot parse the request: PATCH of ${armId.id} takes tags only.`,
+          );
+        }
+        const sent = merged(pick(current.body, type.inputs), { tags, ...more });
+        return this.apply(armId, type, sent, { ...options, fault });
+      }
+      checkConditions(options.conditions, this.inventory.shown(current), armId);
+      if (isInFlight(current)) throw inProgress(current.id);
+      current.body = { ...current.body, tags };
+      current.changed = this.clock.now().toISOString();
+      await this.changed();
+      return { status: 200, body: this.inventory.shown(current) };
+    });
+  }
+
+  /** A part changes by a PUT of the resource that it belongs to; undefined deletes it. */
+  private async applyPart(
+    { owner, ownerType, list, name }: PartId,
+    id: ArmId,
+    body: Body | undefined,
+    { accepted, ...options }: ApplyOptions,
+  ): Promise<Outcome> {
+    if (!ownerType.maintainIfUnset?.includes(list)) {
+      throw methodNotAllowed(body === undefined ? "DELETE" : "PUT", id.type);
+    }
+    const resource = this.inventory.find(owner.id);
+    if (resource === undefined) throw notFound(owner, this.inventory);
+    const shown = this.inventory.shown(resource);
+    const parts = (shown[list] ?? []) as { name: string }[];
+    const at = parts.findIndex((part) => part.name.toLowerCase() === name.toLowerCase());
+    if (at < 0 && body === undefined) return { status: 204, body: {} };
+    const changed: Body[] = parts.toSpliced(
+      at < 0 ? parts.length : at,
+      at < 0 ? 0 : 1,
+      ...(body === undefined ? [] : [{ ...body, name }]),
+    );
+    const status = body !== undefined && at < 0 ? 201 : 200;
+    const part = () => this.inventory.shownPart({ owner, ownerType, list, name }) ?? {};
+    await this.apply(
+      owner,
+      ownerType,
+      { ...pick(shown, ownerType.inputs), [list]: changed },
+      { ...options, accepted: accepted && (() => accepted({ status, body: part() })) },
+    );
+    return { status, body: part() };
+  }
+
+  private async apply(
+    id: ArmId,
+    type: ResourceType,
+    sent: Body,
+    { fault, conditions, accepted: answer }: ApplyOptions,
+  ): Promise<Outcome> {
     const old = this.inventory.find(id.id);
-    const body = checkRequest(type, id, withoutReadOnly(type, sent), old, this.inventory);
+    const checked = checkRequest(type, id, withoutReadOnly(type, sent), old, this.inventory);
+    checkConditions(conditions, old && this.inventory.shown(old), id);
+    const body =
+      old && type.keepsAbsent
+        ? merged(withoutReadOnly(type, pick(old.body, type.inputs)), checked)
+        : checked;
     this.quotas.check(id, body, this.inventory);
     if (old && isInFlight(old)) throw inProgress(old.id);
     const milliseconds = this.durations.milliseconds(type.type, old ? "update" : "create");
@@ -133,22 +228,28 @@ export class Cloud {
     try {
       checkReferences(type, id, body, this.inventory);
       const now = this.clock.now();
-      const accepted = type.accept({ id, body, old, now }, this.inventory);
+      const admitted = type.accept({ id, body, old, now }, this.inventory);
       const resource: Resource = {
         id: old?.id ?? id.id,
         type: type.type,
-        body: accepted.body,
-        hidden: accepted.hidden ?? {},
+        body: admitted.body,
+        hidden: admitted.hidden ?? {},
         changed: now.toISOString(),
       };
+      const status = old ? 200 : 201;
       const isLong = milliseconds > 0 || type.run !== undefined || fault !== undefined;
-      setState(resource, !isLong ? "Succeeded" : old ? "Updating" : "Creating");
+      // Network says of a new resource, too, that it is being updated.
+      const isNew = old === undefined && !type.type.startsWith("Microsoft.Network/");
+      setState(resource, !isLong ? "Succeeded" : isNew ? "Creating" : "Updating");
       type.commit?.(resource, this.inventory, now, old);
       this.inventory.put(resource);
-      if (isLong) await this.operate(type, resource, { old, sent: body, milliseconds, fault });
+      if (isLong) {
+        const accepted = () => answer?.({ status, body: this.inventory.shown(resource) });
+        await this.operate(type, resource, { old, sent: body, milliseconds, fault, accepted });
+      }
       await this.changed();
       if (!isLong) await this.breakpoints.pass("accepted", "PUT", resource.id);
-      return { status: old ? 200 : 201, body: this.inventory.shown(resource) };
+      return { status, body: this.inventory.shown(resource) };
     } finally {
       release();
     }
@@ -157,12 +258,19 @@ export class Cloud {
   private async operate(
     type: ResourceType,
     resource: Resource,
-    operation: { old?: Resource; sent: Body; milliseconds: number; fault?: Fault },
+    operation: {
+      readonly old?: Resource;
+      readonly sent: Body;
+      readonly milliseconds: number;
+      readonly fault?: Fault;
+      readonly accepted: () => void;
+    },
   ): Promise<void> {
     const { inventory: ledger, machines, requests } = this;
     try {
       await this.changed();
       await this.breakpoints.pass("accepted", "PUT", resource.id);
+      operation.accepted();
       if (operation.milliseconds > 0) await this.clock.sleep(operation.milliseconds);
       if (operation.fault) throw errorOf(operation.fault);
       await type.run?.({ ...operation, resource, ledger, machines, script: requests.script });
@@ -180,10 +288,38 @@ export class Cloud {
     }
   }
 
-  /** Deletes a resource and everything nested in it. One that does not exist is no error. */
-  delete(id: string): Promise<Outcome> {
-    return this.requests.answer("DELETE", id, async (armId, type) => {
+  /** A machine's condition, which GET does not return. */
+  instanceView(id: string): Body | undefined {
+    const resource = this.inventory.find(id);
+    return resource && isMachine(resource) ? instanceViewOf(resource) : undefined;
+  }
+
+  /** Switches a machine on or off. */
+  power(
+    id: string,
+    action: PowerAction,
+    { accepted, perform }: Pick<ChangeOptions, "accepted"> & { readonly perform: () => unknown },
+  ): Promise<Outcome> {
+    return this.requests.answer("POST", id, async (armId) => {
       const resource = this.inventory.find(armId.id);
+      if (resource === undefined) throw notFound(armId, this.inventory);
+      accepted?.({ status: 202, body: {} });
+      await perform();
+      setPower(resource, action);
+      await this.state.save();
+      return { status: 200, body: {} };
+    });
+  }
+
+  /** Deletes a resource and everything nested in it. One that does not exist is no error. */
+  delete(id: string, options: ChangeOptions = {}): Promise<Outcome> {
+    return this.requests.answer("DELETE", id, async (armId, type) => {
+      const part = partOf(armId);
+      if (part) return this.applyPart(part, armId, undefined, options);
+      const resource = this.inventory.find(armId.id);
+      if (options.conditions) {
+        checkConditions(options.conditions, resource && this.inventory.shown(resource), armId);
+      }
       if (resource === undefined) return { status: 204, body: {} };
       if (stateOf(resource.body) === "Deleting") throw groupBeingDeleted(armId.group ?? armId.name);
       const milliseconds = this.durations.milliseconds(type.type, "delete");
@@ -193,8 +329,9 @@ export class Cloud {
         if (milliseconds > 0) {
           setState(resource, "Deleting");
           await this.state.save();
-          await this.clock.sleep(milliseconds);
         }
+        options.accepted?.({ status: 202, body: {} });
+        if (milliseconds > 0) await this.clock.sleep(milliseconds);
         await this.removeAll(resource.id);
         await this.changed();
         await this.breakpoints.pass("accepted", "DELETE", resource.id);
@@ -234,6 +371,33 @@ class OperationLocks {
     return () => void this.holders.delete(key);
   }
 }
+
+/** Throws when the resource is not in the condition that the client has seen it in. */
+function checkConditions(
+  { ifMatch, ifNoneMatch }: Conditions = {},
+  shown: Body | undefined,
+  { id }: ArmId,
+): void {
+  const etag = shown?.["etag"] as string | undefined;
+  const isStale =
+    ifMatch !== undefined &&
+    (shown === undefined || (etag !== undefined && ifMatch !== "*" && ifMatch !== etag));
+  const isThere =
+    ifNoneMatch !== undefined &&
+    shown !== undefined &&
+    (ifNoneMatch === "*" || ifNoneMatch === etag);
+  if (!isStale && !isThere) return;
+  throw new AzureError(
+    412,
+    "PreconditionFailed",
+    isStale
+      ? `Etag provided in if-match header ${ifMatch} does not match etag ${etag ?? ""} of resource ${id} in NRP data store.`
+      : `Etag provided in if-none-match header ${ifNoneMatch} matches etag ${etag ?? ""} of resource ${id}.`,
+  );
+}
+
+const partNotFound = ({ id }: ArmId): AzureError =>
+  new AzureError(404, "NotFound", `Resource ${id} not found.`);
 
 const inProgress = (id: string): AzureError =>
   conflict(

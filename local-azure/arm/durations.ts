@@ -19,6 +19,7 @@ const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.network/loadbalancers": { create: 6, update: 5, delete: 12 },
   "microsoft.network/networkinterfaces": { create: 3, update: 3, delete: 9 },
   "microsoft.compute/disks": { create: 6, update: 4, delete: 11 },
+  "microsoft.compute/snapshots": { create: 6, update: 4, delete: 11 },
   "microsoft.compute/virtualmachines": { create: 40, update: 30, delete: 35 },
   "microsoft.compute/virtualmachines/extensions": { create: 20, update: 10, delete: 5 },
   "microsoft.managedidentity/userassignedidentities": { create: 3, update: 2, delete: 2 },

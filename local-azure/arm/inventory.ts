@@ -1,4 +1,6 @@
+import { etagOf, hasEtag, withEtag } from "./etags";
 import { keyOf, parseId } from "./ids";
+import { PartId, partOf } from "./parts";
 import { Body, Ledger, Reference, Resource } from "./resource";
 import { typeOf } from "./types";
 
@@ -30,17 +32,11 @@ export class Inventory implements Ledger {
 
   exists(id: string): boolean {
     if (this.resources.has(keyOf(id))) return true;
-    const parsed = parseId(id);
-    const owner = parsed && this.find(parsed.parent);
-    const list =
-      parsed &&
-      owner &&
-      typeOf(owner.type)?.parts?.find((name) =>
-        parsed.type.toLowerCase().endsWith(`/${name.toLowerCase()}`),
-      );
-    if (!list) return false;
-    const subResources = (owner.body[list] ?? []) as { name?: string }[];
-    return subResources.some(({ name }) => name?.toLowerCase() === parsed.name.toLowerCase());
+    const part = partOf(parseId(id));
+    const owner = part && this.find(part.owner.id);
+    if (!owner) return false;
+    const parts = (owner.body[part.list] ?? []) as { name?: string }[];
+    return parts.some(({ name }) => name?.toLowerCase() === part.name.toLowerCase());
   }
 
   children(id: string): Resource[] {
@@ -62,12 +58,34 @@ export class Inventory implements Ledger {
 
   /** The resource as GET returns it. */
   shown(resource: Resource): Body {
+    const body = this.described(resource);
+    const type = typeOf(resource.type);
+    if (type === undefined || !hasEtag(resource)) return body;
+    const outermost = this.outermost(resource);
+    return withEtag(type, body, etagOf(this.described(outermost), outermost));
+  }
+
+  private described(resource: Resource): Body {
     return {
       ...resource.body,
       ...typeOf(resource.type)?.shown?.(resource, this),
       id: resource.id,
       name: resource.id.split("/").at(-1),
     };
+  }
+
+  /** The network of a subnet, the security group of a rule. */
+  private outermost(resource: Resource): Resource {
+    const { names, parent } = parseId(resource.id)!;
+    const owner = names.length > 1 ? this.find(parent) : undefined;
+    return owner === undefined ? resource : this.outermost(owner);
+  }
+
+  /** A part as GET returns it, such as a pool of a load balancer. */
+  shownPart({ owner, list, name }: PartId): Body | undefined {
+    const resource = this.find(owner.id);
+    const parts = resource && (this.shown(resource)[list] as { name?: string }[] | undefined);
+    return parts?.find((part) => part.name?.toLowerCase() === name.toLowerCase());
   }
 
   put(resource: Resource): void {

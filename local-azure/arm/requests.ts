@@ -5,6 +5,7 @@ import { Clock } from "./durations";
 import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults, Method } from "./faults/faults";
 import { ArmId, parseId } from "./ids";
+import { partOf } from "./parts";
 import { Body } from "./resource";
 import { ResourceType, Running } from "./resource-type";
 import { typeOf } from "./types";
@@ -26,14 +27,14 @@ export class Requests {
     private readonly clock: Clock,
   ) {}
 
-  async answer(method: "PUT" | "GET" | "DELETE", path: string, answer: Answer): Promise<Outcome> {
+  async answer(method: Exclude<Method, "SCRIPT">, path: string, answer: Answer): Promise<Outcome> {
     const held = this.breakpoints.pass("arrived", method, path);
     if (held) await held;
     const startedAt = this.clock.now().toISOString();
     let lost: Fault["lost"];
     try {
       const id = parseId(path);
-      const type = id && typeOf(id.type);
+      const type = id && (typeOf(id.type) ?? partOf(id)?.ownerType);
       if (id === undefined || type === undefined) {
         throw new AzureError(
           404,

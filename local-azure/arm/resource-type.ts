@@ -59,6 +59,12 @@ export interface ResourceType<B extends Body = Body> {
   readonly readOnly?: readonly string[];
   /** Lists whose elements have ids of their own. */
   readonly parts?: readonly string[];
+  /** Paths of further elements that have `properties` of their own in ARM's JSON. */
+  readonly nested?: readonly string[];
+  /** Whether a PUT leaves alone what it does not name, as Compute's of machines does. */
+  readonly keepsAbsent?: boolean;
+  /** What PATCH takes besides tags. @default nothing */
+  readonly patches?: "inputs";
   readonly zones?: { readonly most: number };
   /** @default up to 260 characters without a slash */
   readonly name?: RegExp;
@@ -90,6 +96,12 @@ export interface ResourceType<B extends Body = Body> {
   mayDelete?(resource: Resource<B>, view: View, now: Date): void;
   deleted?(resource: Resource<B>, ledger: Ledger): void;
 }
+
+/** Paths of all elements that have `properties` of their own in ARM's JSON. */
+export const nestedIn = ({ parts = [], nested = [] }: ResourceType): string[] => [
+  ...parts.map((list) => `${list}[]`),
+  ...nested,
+];
 
 /** A body without its read-only properties. */
 export function withoutReadOnly<B extends Body>({ readOnly = [] }: ResourceType, body: B): B {

@@ -57,6 +57,18 @@ export function withoutUndefined<B extends Body>(body: B): B {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as B;
 }
 
+/** The second body over the first, object by object; lists, tags and identities are replaced. */
+export function merged(old: Body, wanted: Body): Body {
+  const isPlain = (value: unknown): value is Body =>
+    typeof value === "object" && value !== null && !Array.isArray(value);
+  const changed = Object.entries(wanted).map(([key, value]) => {
+    const before = old[key];
+    const isWhole = key === "tags" || key === "identity";
+    return [key, !isWhole && isPlain(before) && isPlain(value) ? merged(before, value) : value];
+  });
+  return { ...old, ...withoutUndefined(Object.fromEntries(changed) as Body) };
+}
+
 /** Only the properties with these names. */
 export const pick = (body: Body, names: readonly string[]): Body =>
   Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)));

@@ -3,6 +3,7 @@ import { roleAssignment } from "./types/authorization/role-assignment";
 import { roleDefinition } from "./types/authorization/role-definition";
 import { userAssignedIdentity } from "./types/authorization/user-assigned-identity";
 import { disk } from "./types/compute/disk";
+import { snapshot } from "./types/compute/snapshot";
 import { virtualMachine } from "./types/compute/virtual-machine";
 import { virtualMachineExtension } from "./types/compute/virtual-machine-extension";
 import { loadBalancer } from "./types/network/load-balancer";
@@ -29,6 +30,7 @@ export const resourceTypes: readonly ResourceType[] = [
   roleDefinition,
   routeTable,
   securityRule,
+  snapshot,
   subnet,
   userAssignedIdentity,
   virtualMachine,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { messageOf, UserError } from "../../shared/user-error";
 import { Cloud, type CloudArgs } from "../arm/cloud";
+import { certificateIn } from "../arm/rest/certificate";
 import { serveRest } from "../arm/rest/rest";
 import { type LocalMachines, machinesIn } from "../machines/kinds";
 import type { Machines } from "../machines/machines";
@@ -75,8 +76,11 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       cure: machines.cure?.bind(machines),
     };
     const operations = operationsOf(state, cloud.breakpoints);
+    const certificate = await certificateIn(state);
     const ports: Ports = {
-      resourceManager: await serve("resourceManager", (port) => serveRest(cloud, port, hooks)),
+      resourceManager: await serve("resourceManager", (port) =>
+        serveRest(cloud, port, hooks, certificate),
+      ),
       azureNative: await serve("azureNative", (port) => serveAzureNative(cloud, port)),
       tls: await serve("tls", (port) => serveTls(port, operations)),
       kubernetes: await serve("kubernetes", (port) =>

@@ -16,6 +16,7 @@ import { checkout } from "../../shared/checkout";
 import { Progress } from "../../shared/progress";
 import { changedAnything } from "../../stack/events";
 import { environmentOf } from "../../stack/pulumi";
+import { askAzure } from "../support/azure-rest";
 
 export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);
 
@@ -126,7 +127,7 @@ export class LocalCloud {
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
   inGroup(method: string, path: string, body?: unknown): Promise<unknown> {
     const group = `${subscriptionPath}/resourceGroups/${this.clusterName}`;
-    return this.ask(method, `${group}${path}?api-version=2024-11-01`, body);
+    return this.ask(method, `${group}${path}`, body);
   }
 
   /** Whether the resource manager holds nothing at all. */
@@ -201,15 +202,8 @@ export class LocalCloud {
       .items;
   }
 
-  private async ask(method: string, path: string, body?: unknown): Promise<unknown> {
-    const response = await fetch(`${endpointOf(this.azure.ports)}${path}`, {
-      method,
-      headers: { authorization: "Bearer test", "content-type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return text === "" ? undefined : JSON.parse(text);
+  private ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    return askAzure(endpointOf(this.azure.ports), { method, path, body });
   }
 }
 

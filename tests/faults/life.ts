@@ -16,6 +16,7 @@ import { Rehearsal, type Run } from "../../local-azure/stack/rehearsal";
 import { Progress } from "../../shared/progress";
 import { messageOf } from "../../shared/user-error";
 import { type EngineProcess, processesOf } from "./processes";
+import { askAzure } from "../support/azure-rest";
 
 /** How a command ended, and all that it said. */
 export interface Said {
@@ -90,15 +91,7 @@ export class Life {
   async ask(method: string, path: string, body?: unknown): Promise<unknown> {
     const ports = runningDaemon(this.state)?.ports;
     if (ports === undefined) throw new Error(`no local Azure runs on ${this.state}`);
-    const response = await fetch(`${endpointOf(ports)}${path}`, {
-      method,
-      headers: { authorization: "Bearer test", "content-type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal: this.signal,
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return text === "" ? undefined : JSON.parse(text);
+    return askAzure(endpointOf(ports), { method, path, body, signal: this.signal });
   }
 
   /** SIGKILL to a process of the run that is under way; whether there was one. */

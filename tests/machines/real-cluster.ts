@@ -27,6 +27,7 @@ import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
 import { runUpstreamTest } from "./upstream-test";
+import { askAzure } from "../support/azure-rest";
 
 const stack = "machines";
 
@@ -206,7 +207,7 @@ export class RealCluster {
 
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
   inGroup(method: string, path: string): Promise<Body> {
-    return this.askAzure(method, `${this.group}/providers${path}?api-version=2024-11-01`);
+    return this.askAzure(method, `${this.group}/providers${path}`);
   }
 
   /**
@@ -231,12 +232,12 @@ export class RealCluster {
     (this.outputs ??= this.stack.outputs() as Promise<unknown> as Promise<Outputs>);
 
   private async askAzure(method: string, path: string): Promise<Body> {
-    const headers = { authorization: "Bearer suite" };
-    const url = `${endpointOf(this.azure.ports)}${path}`;
-    const response = await fetch(url, { method, headers, signal: this.signal });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return text === "" ? {} : (JSON.parse(text) as Body);
+    const answer = await askAzure(endpointOf(this.azure.ports), {
+      method,
+      path,
+      signal: this.signal,
+    });
+    return (answer ?? {}) as Body;
   }
 }
 

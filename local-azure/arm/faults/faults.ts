@@ -1,7 +1,7 @@
 import { ScriptResult } from "../../machines/machines";
 import { AzureError, OperationFailed } from "../azure-error";
 
-export type Method = "PUT" | "GET" | "DELETE" | "SCRIPT";
+export type Method = "PUT" | "GET" | "PATCH" | "POST" | "DELETE" | "SCRIPT";
 
 /** An injected error. */
 export interface Fault {

@@ -1,5 +1,7 @@
 import { ArmId, groupType } from "../ids";
+import { partOf } from "../parts";
 import { Body } from "../resource";
+import { nestedIn } from "../resource-type";
 import { typeOf } from "../types";
 
 /** Properties that ARM has beside `properties`. */
@@ -20,17 +22,22 @@ const envelope = new Set([
   "zones",
 ]);
 
+/** The same of an element in a list. */
+const elementEnvelope = new Set(["etag", "id", "name", "type", "zones"]);
+
 /**
  * An extension has a property `type` besides its ARM type; only the nesting distinguishes them.
  */
 const isExtension = (id: ArmId) => id.type.toLowerCase().endsWith("/virtualmachines/extensions");
 
-/** From the flat shape to ARM's, on the outermost level only: sub-resources stay flat. */
+/** From the flat shape to ARM's. */
 export function toArm(id: ArmId, body: Body): Body {
   const type = typeOf(id.type)?.type ?? id.type;
   if (type === groupType) return { ...body, type };
-  const outside = Object.entries(body).filter(([key]) => envelope.has(key) && key !== "type");
-  const inside = Object.entries(body).filter(
+  const nested = nestedPaths(id).toReversed();
+  const shaped = nested.reduce<Body>((value, path) => mapAt(value, path.split("."), wrap), body);
+  const outside = Object.entries(shaped).filter(([key]) => envelope.has(key) && key !== "type");
+  const inside = Object.entries(shaped).filter(
     ([key]) => !envelope.has(key) || (key === "type" && isExtension(id)),
   );
   return { ...Object.fromEntries(outside), type, properties: Object.fromEntries(inside) };
@@ -39,7 +46,50 @@ export function toArm(id: ArmId, body: Body): Body {
 /** From ARM's shape to the flat one, inputs only. */
 export function fromArm(id: ArmId, sent: Body): Body {
   const { properties, id: _id, name: _name, type: _type, etag: _etag, ...outside } = sent;
-  const inputs = new Set(typeOf(id.type)?.inputs ?? []);
+  const type = typeOf(id.type);
   const flat = { ...outside, ...(id.type === groupType ? {} : (properties as Body | undefined)) };
-  return Object.fromEntries(Object.entries(flat).filter(([key]) => inputs.has(key)));
+  const inputs = Object.fromEntries(
+    Object.entries(flat).filter(([key]) => type === undefined || type.inputs.includes(key)),
+  );
+  return nestedPaths(id).reduce<Body>(
+    (value, path) => mapAt(value, path.split("."), unwrap),
+    inputs,
+  );
+}
+
+/** Where elements with properties of their own are in a resource or a part, outermost first. */
+function nestedPaths(id: ArmId): string[] {
+  const type = typeOf(id.type);
+  if (type !== undefined) return nestedIn(type);
+  const part = partOf(id);
+  const prefix = `${part?.list}[].`;
+  return (part?.ownerType.nested ?? [])
+    .filter((path) => path.startsWith(prefix))
+    .map((path) => path.slice(prefix.length));
+}
+
+function mapAt(value: Body, [step = "", ...rest]: readonly string[], change: Change): Body {
+  const key = step.replace(/\[\]$/, "");
+  const inner = value[key];
+  const next = (one: Body): Body => (rest.length === 0 ? change(one) : mapAt(one, rest, change));
+  if (Array.isArray(inner)) return { ...value, [key]: (inner as Body[]).map(next) };
+  return inner === undefined || inner === null ? value : { ...value, [key]: next(inner as Body) };
+}
+
+type Change = (element: Body) => Body;
+
+function wrap(element: Body): Body {
+  const entries = Object.entries(element);
+  const inside = entries.filter(([key]) => !elementEnvelope.has(key));
+  return {
+    ...Object.fromEntries(entries.filter(([key]) => elementEnvelope.has(key))),
+    ...(inside.length > 0 && { properties: Object.fromEntries(inside) }),
+  };
+}
+
+/** What lies flat beside `properties` is no property to Azure. */
+function unwrap(element: Body): Body {
+  const { properties, ...outside } = element;
+  const known = Object.entries(outside).filter(([key]) => elementEnvelope.has(key));
+  return { ...Object.fromEntries(known), ...(properties as Body | undefined) };
 }

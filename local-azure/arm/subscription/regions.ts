@@ -33,9 +33,41 @@ export const regions: Readonly<Record<string, readonly string[]>> = {
   westus: [],
 };
 
+/** Azure's names of regions for people. */
+const displayNames = [
+  "Australia East",
+  "Brazil South",
+  "Canada Central",
+  "Central US",
+  "East US",
+  "East US 2",
+  "France Central",
+  "Germany West Central",
+  "Japan East",
+  "North Europe",
+  "South Africa North",
+  "South Central US",
+  "Southeast Asia",
+  "Sweden Central",
+  "Switzerland North",
+  "UK South",
+  "West Europe",
+  "West US 2",
+  "West US 3",
+  "Germany North",
+  "North Central US",
+  "South India",
+  "UK West",
+  "West Central US",
+  "West US",
+];
+
 /** `West US 2` and `westus2` are the same region. */
 export const normalLocation = (location: string): string =>
   location.toLowerCase().replaceAll(" ", "");
+
+export const displayName = (location: string): string =>
+  displayNames.find((name) => normalLocation(name) === location) ?? location;
 
 export function checkedLocation(location: unknown, what: string): string {
   if (typeof location !== "string" || location === "") {

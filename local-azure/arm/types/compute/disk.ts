@@ -1,7 +1,12 @@
 import { randomUUID } from "node:crypto";
 
-import { conflict, invalidParameter, propertyChangeNotAllowed } from "../../azure-error";
-import { Body, Resource } from "../../resource";
+import {
+  AzureError,
+  conflict,
+  invalidParameter,
+  propertyChangeNotAllowed,
+} from "../../azure-error";
+import { Body, Resource, View } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
 
 export type DiskBody = {
@@ -55,11 +60,13 @@ export const disk: ResourceType<DiskBody> = {
     "zones",
   ],
   required: ["creationData", "creationData.createOption"],
+  patches: "inputs",
   zones: { most: 1 },
   name: /^[A-Za-z0-9_.-]{1,80}$/,
 
-  accept({ body, old, now }: Put<DiskBody>): Accepted<DiskBody> {
-    const size = body.diskSizeGB ?? old?.body.diskSizeGB;
+  accept({ body, old, now }: Put<DiskBody>, view: View): Accepted<DiskBody> {
+    const source = sourceOf(body.creationData, old === undefined, view);
+    const size = body.diskSizeGB ?? old?.body.diskSizeGB ?? source?.diskSizeGB;
     if (body.creationData.createOption === "Empty" && !size) {
       throw invalidParameter(
         "Required parameter 'disk.diskSizeGB' is missing (null).",
@@ -71,6 +78,9 @@ export const disk: ResourceType<DiskBody> = {
         throw propertyChangeNotAllowed("zones");
       if (old.body.creationData.createOption !== body.creationData.createOption) {
         throw propertyChangeNotAllowed("creationData.createOption");
+      }
+      if (old.body.creationData.sourceResourceId !== body.creationData.sourceResourceId) {
+        throw propertyChangeNotAllowed("creationData.sourceResourceId");
       }
       if ((size ?? 0) < (old.body.diskSizeGB ?? 0)) {
         throw conflict(
@@ -106,6 +116,17 @@ export const disk: ResourceType<DiskBody> = {
     );
   },
 };
+
+/** What a new disk or snapshot is copied from. Once it is made, its source may go. */
+export function sourceOf(
+  { sourceResourceId: id }: { readonly sourceResourceId?: string },
+  isNew: boolean,
+  view: View,
+): { readonly diskSizeGB?: number } | undefined {
+  const source = id === undefined ? undefined : view.find(id);
+  if (id === undefined || source !== undefined || !isNew) return source?.body;
+  throw new AzureError(404, "NotFound", `Resource ${id} is not found.`);
+}
 
 export function attach(disk: Resource, machine: string): void {
   disk.body = { ...disk.body, managedBy: machine, diskState: "Attached" };

@@ -18,6 +18,8 @@ interface MachineDisk {
   readonly diskSizeGB?: number;
   readonly osType?: string;
   readonly managedDisk?: { readonly id?: string; readonly storageAccountType?: string };
+  /** Of a data disk: the request detaches it. */
+  readonly toBeDetached?: boolean;
 }
 
 interface OsProfile {

@@ -58,6 +58,9 @@ export const virtualMachine: ResourceType<MachineBody> = {
     "zones",
   ],
   required: [],
+  nested: ["networkProfile.networkInterfaces[]"],
+  keepsAbsent: true,
+  patches: "inputs",
   readOnly: [
     "storageProfile.imageReference.exactVersion",
     "identity.principalId",
@@ -241,7 +244,9 @@ function completeMachine(
         },
       },
       // A PUT without dataDisks leaves them unchanged.
-      dataDisks: storage.dataDisks ?? before?.dataDisks ?? [],
+      dataDisks: (storage.dataDisks ?? before?.dataDisks ?? []).filter(
+        ({ toBeDetached }) => !toBeDetached,
+      ),
     },
   });
   return {

@@ -5,9 +5,8 @@ import { Body, View } from "../../resource";
 
 export type Ref = { id?: string };
 
-/** Read-only properties of every Microsoft.Network resource. */
-export const etagAndGuid = (old: Body | undefined) => ({
-  etag: `W/"${randomUUID()}"`,
+/** A read-only property of every Microsoft.Network resource. */
+export const guidOf = (old: Body | undefined) => ({
   resourceGuid: (old?.["resourceGuid"] as string | undefined) ?? randomUUID(),
 });
 
@@ -25,7 +24,6 @@ export function withIds<P extends Part>(
   return (elements ?? []).map((element) => ({
     ...element,
     id: `${id}/${list}/${element.name}`,
-    etag: undefined,
     provisioningState: "Succeeded",
   }));
 }

@@ -2,7 +2,7 @@ import { invalidReference, refuse } from "../../azure-error";
 import { keyOf } from "../../ids";
 import { Body, Ledger, Reference, Resource, View, withoutUndefined } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
-import { etagAndGuid, networkName, Part, Ref, withIds } from "./common";
+import { guidOf, networkName, Part, Ref, withIds } from "./common";
 import {
   checkRules,
   completeFrontend,
@@ -44,6 +44,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   required: [],
   maintainIfUnset: ["backendAddressPools", "inboundNatRules"],
   parts: lists,
+  nested: ["backendAddressPools[].loadBalancerBackendAddresses[]", "inboundNatPools[]"],
   readOnly: [
     ...lists.flatMap((list) => [`${list}[].id`, `${list}[].etag`, `${list}[].provisioningState`]),
     "frontendIPConfigurations[].loadBalancingRules",
@@ -89,7 +90,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
       body: {
         ...body,
         sku: { tier: "Regional", ...body.sku, name: sku } as { name: string },
-        ...etagAndGuid(old?.body),
+        ...guidOf(old?.body),
         frontendIPConfigurations: withIds(id.id, "frontendIPConfigurations", frontends),
         backendAddressPools: withIds(id.id, "backendAddressPools", body.backendAddressPools),
         probes: withIds(id.id, "probes", body.probes),

@@ -2,7 +2,7 @@ import { refuse } from "../../azure-error";
 import { Body, Reference, View, withoutUndefined } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
 import { checkZonesUnchanged } from "../../subscription/regions";
-import { etagAndGuid, networkName, Ref, referrersOfType } from "./common";
+import { guidOf, networkName, Ref, referrersOfType } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
 
 type NatGatewayBody = {
@@ -64,7 +64,7 @@ export const natGateway: ResourceType<NatGatewayBody> = {
         );
       }
     }
-    return { body: { idleTimeoutInMinutes: minutes, ...body, ...etagAndGuid(old?.body) } };
+    return { body: { idleTimeoutInMinutes: minutes, ...body, ...guidOf(old?.body) } };
   },
 
   shown: ({ id }, view: View): Body =>

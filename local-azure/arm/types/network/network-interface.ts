@@ -4,7 +4,7 @@ import { refuse } from "../../azure-error";
 import { keyOf, parseId } from "../../ids";
 import { Body, Reference, Resource, View } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
-import { etagAndGuid, networkName, Part, Ref, withIds } from "./common";
+import { guidOf, networkName, Part, Ref, withIds } from "./common";
 import { checkPublicIpFree } from "./public-ip-address";
 import { assignAddress } from "./subnet";
 
@@ -125,7 +125,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
         disableTcpStateTracking: false,
         tapConfigurations: [],
         ...body,
-        ...etagAndGuid(old?.body),
+        ...guidOf(old?.body),
         dnsSettings: {
           dnsServers: [],
           appliedDnsServers: [],

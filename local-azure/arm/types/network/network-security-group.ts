@@ -2,7 +2,7 @@ import { refuse } from "../../azure-error";
 import { keyOf } from "../../ids";
 import { Body, Ledger, pick, Resource, View, withoutUndefined } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
-import { etagAndGuid, networkName, referrersOfType } from "./common";
+import { guidOf, networkName, referrersOfType } from "./common";
 import {
   checkPrioritiesUnique,
   checkRule,
@@ -29,6 +29,7 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   inputs: ["flushConnection", "location", "securityRules", "tags"],
   required: [],
   maintainIfUnset: ["securityRules"],
+  nested: ["securityRules[]", "defaultSecurityRules[]"],
   name: networkName,
   lock: ({ id }) => id,
 
@@ -39,7 +40,7 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
     return {
       body: {
         ...body,
-        ...etagAndGuid(old?.body),
+        ...guidOf(old?.body),
         securityRules: rules,
         defaultSecurityRules: defaultRules.map((rule) => ({
           ...rule,

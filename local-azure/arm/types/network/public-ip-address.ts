@@ -3,7 +3,7 @@ import { keyOf, parseId } from "../../ids";
 import { Body, Resource, View, withoutUndefined } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
 import { checkZonesUnchanged } from "../../subscription/regions";
-import { etagAndGuid, networkName } from "./common";
+import { guidOf, networkName } from "./common";
 
 export type PublicIpBody = {
   location: string;
@@ -78,7 +78,7 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
         ddosSettings: { protectionMode: "VirtualNetworkInherited" },
         ...kept,
         sku: { name: sku, tier: "Regional", ...body.sku },
-        ...etagAndGuid(old?.body),
+        ...guidOf(old?.body),
         dnsSettings: dnsSettingsOf(body, id.id, view),
         ipAddress: old?.body.ipAddress ?? freeAddress(view),
       }),

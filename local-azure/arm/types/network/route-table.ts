@@ -2,7 +2,7 @@ import { refuse } from "../../azure-error";
 import { Body, View, withoutUndefined } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
 import { parseRange } from "./addresses";
-import { etagAndGuid, networkName, Part, referrersOfType, withIds } from "./common";
+import { guidOf, networkName, Part, referrersOfType, withIds } from "./common";
 
 type RouteTableBody = {
   location: string;
@@ -33,7 +33,7 @@ export const routeTable: ResourceType<RouteTableBody> = {
         disableBgpRoutePropagation: false,
         ...body,
         routes: withIds(id.id, "routes", body.routes),
-        ...etagAndGuid(old?.body),
+        ...guidOf(old?.body),
       },
     };
   },

@@ -1,5 +1,3 @@
-import { randomUUID } from "node:crypto";
-
 import { Address4, Address6 } from "ip-address";
 
 import { refuse } from "../../azure-error";
@@ -72,7 +70,6 @@ export const completeRule = (body: RuleBody): RuleBody & Body => ({
   destinationAddressPrefixes: [],
   destinationPortRanges: [],
   ...body,
-  etag: `W/"${randomUUID()}"`,
 });
 
 export function checkPrioritiesUnique(rules: readonly (RuleBody & { name: string })[]): void {

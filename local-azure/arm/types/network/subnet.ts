@@ -1,5 +1,3 @@
-import { randomUUID } from "node:crypto";
-
 import { refuse } from "../../azure-error";
 import { keyOf } from "../../ids";
 import { Body, Reference, View, withoutUndefined } from "../../resource";
@@ -43,6 +41,7 @@ export const subnet: ResourceType<SubnetBody> = {
     "sharingScope",
   ],
   required: [],
+  nested: ["delegations[]"],
   name: networkName,
   lock: ({ parent }) => parent,
 
@@ -88,7 +87,6 @@ export const completeSubnet = (body: SubnetBody): SubnetBody & Body => ({
   privateEndpointNetworkPolicies: "Disabled",
   privateLinkServiceNetworkPolicies: "Enabled",
   ...body,
-  etag: `W/"${randomUUID()}"`,
 });
 
 export function subnetRanges({ addressPrefix, addressPrefixes }: SubnetBody, id: string): Range[] {

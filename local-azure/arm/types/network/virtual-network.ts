@@ -3,7 +3,7 @@ import { keyOf } from "../../ids";
 import { Body, Ledger, pick, Resource, View } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
 import { parseRange, Range, within } from "./addresses";
-import { etagAndGuid } from "./common";
+import { guidOf } from "./common";
 import {
   checkSubnetUnused,
   completeSubnet,
@@ -48,6 +48,7 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
   required: ["addressSpace.addressPrefixes"],
   forceNew: ["location"],
   maintainIfUnset: ["subnets", "virtualNetworkPeerings"],
+  nested: ["subnets[]", "subnets[].delegations[]", "virtualNetworkPeerings[]"],
   name: /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}[A-Za-z0-9_]$/,
   lock: ({ id }) => id,
 
@@ -65,7 +66,7 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
       body: {
         enableDdosProtection: false,
         ...own,
-        ...etagAndGuid(old?.body),
+        ...guidOf(old?.body),
         subnets: wanted,
       },
     };

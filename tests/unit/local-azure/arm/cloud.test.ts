@@ -88,7 +88,7 @@ it("compares ids case-insensitively, and keeps the case of the first PUT", async
   await cloud.put(id.toUpperCase(), body);
 
   expect(cloud.peek(id.toLowerCase())).toMatchObject({ id });
-  expect(cloud.list(group, ["microsoft.network/virtualnetworks"])).toHaveLength(1);
+  expect(cloud.list(group).filter(({ type }) => /virtualNetworks$/.test(type))).toHaveLength(1);
 });
 
 it("logs every request in the order of the answers, errors with their code", async () => {

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 import { subscriptionPath } from "../../../../../local-azure/arm/ids";
 import { serveRest } from "../../../../../local-azure/arm/rest/rest";
 import { createResources, newCloud } from "../../../../support/arm/fixture";
@@ -24,7 +26,7 @@ type Ask = <B = Answer>(
 ) => Promise<{ readonly status: number; readonly body: B }>;
 
 async function withServer<T>(
-  use: (ask: Ask, built: ReturnType<typeof newCloud>) => Promise<T>,
+  use: (ask: Ask, built: ReturnType<typeof newCloud> & { readonly port: number }) => Promise<T>,
 ): Promise<T> {
   const built = newCloud();
   await createResources(built.cloud);
@@ -39,22 +41,31 @@ async function withServer<T>(
     cure: async (machine) => void sick.push(`${machine}: well`),
   });
   try {
-    return await use(async <B>(method: string, path: string, body?: object, token = "anything") => {
-      const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
-        method,
-        headers: token === "" ? {} : { authorization: `Bearer ${token}` },
-        body: body && JSON.stringify(body),
-      });
-      const text = await response.text();
-      return { status: response.status, body: (text === "" ? undefined : JSON.parse(text)) as B };
-    }, built);
+    return await use(
+      async <B>(method: string, path: string, body?: object, token = "anything") => {
+        const response = await fetch(`http://127.0.0.1:${server.port}${versioned(path)}`, {
+          method,
+          headers: token === "" ? {} : { authorization: `Bearer ${token}` },
+          body: body && JSON.stringify(body),
+        });
+        const text = await response.text();
+        return { status: response.status, body: (text === "" ? undefined : JSON.parse(text)) as B };
+      },
+      { ...built, port: server.port },
+    );
   } finally {
     await server.close();
   }
 }
 
-const query = (parameters: Record<string, string>) =>
-  new URLSearchParams({ "api-version": "2024-03-01", ...parameters });
+/** With a version that every provider of these tests has, unless the path names one. */
+function versioned(path: string): string {
+  if (path.startsWith("/local/") || path.includes("api-version=")) return path;
+  const version = /\/disks\//.test(path) ? "2024-03-02" : "2024-03-01";
+  return `${path}${path.includes("?") ? "&" : "?"}api-version=${/skus/.test(path) ? "2021-07-01" : version}`;
+}
+
+const query = (parameters: Record<string, string>) => new URLSearchParams(parameters);
 
 it("lists machines and bootstrap steps with state and time of change", () =>
   withServer(async (ask) => {
@@ -91,6 +102,7 @@ it("lists the machines of a group with all their properties", () =>
       {
         id: valid.machine[0],
         name: "cp-1",
+        etag: cloud.peek(valid.machine[0])!["etag"],
         type: "Microsoft.Compute/virtualMachines",
         location: "westeurope",
         zones: ["1"],
@@ -195,7 +207,7 @@ it("accepts changes outside Pulumi in ARM's shape", () =>
       status: 200,
       body: { name: "cloud", properties: { priority: 500 } },
     });
-    expect((await ask("DELETE", rule)).status).toBe(200);
+    expect((await ask("DELETE", rule)).status).toBe(202);
     expect((await ask("DELETE", rule)).status).toBe(204);
   }));
 
@@ -232,18 +244,131 @@ it.each([
   [
     "a filter it does not know",
     "GET",
-    `${group}/resources?$filter=${encodeURIComponent("tagName eq 'a'")}`,
+    `${group}/resources?$filter=${encodeURIComponent("color eq 'a'")}`,
     400,
     "InvalidFilterInQueryString",
   ],
   ["a collection", "GET", `${group}/providers/Microsoft.Network`, 404, "InvalidResourceType"],
   ["a kind it does not have", "GET", network("azureFirewalls/x"), 404, "InvalidResourceType"],
-  ["another method", "PATCH", valid.vnet[0], 405, "MethodNotAllowed"],
+  ["another method", "POST", valid.vnet[0], 405, "MethodNotAllowed"],
+  ["PATCH of what has no tags", "PATCH", valid.subnet[0], 405, "MethodNotAllowed"],
 ])("refuses %s with Azure's error", (_, method, path, status, code) =>
   withServer(async (ask) => {
     expect(await ask(method, path)).toMatchObject({ status, body: { error: { code } } });
   }),
 );
+
+it.each([
+  ["none", "GET", group, "?api-version=", 400, "MissingApiVersionParameter"],
+  ["no date", "GET", valid.vnet[0], "?api-version=latest", 400, "InvalidApiVersionParameter"],
+  ["one of others", "GET", group, "?api-version=2024-05-01", 400, "InvalidApiVersionParameter"],
+  ["one of others", "GET", valid.vnet[0], "?api-version=2024-11-01", 404, "InvalidResourceType"],
+  [
+    "one of others",
+    "PUT",
+    valid.machine[0],
+    "?api-version=2024-05-01",
+    400,
+    "NoRegisteredProviderFound",
+  ],
+])("refuses %s as API version of a %s of %s", (_, method, path, version, status, code) =>
+  withServer(async (ask) => {
+    expect(await ask(method, `${path}${version}`)).toMatchObject({
+      status,
+      body: { error: { code } },
+    });
+  }),
+);
+
+it("refuses subscriptions other than its own, and takes a doubled slash for one", () =>
+  withServer(async (ask) => {
+    const other = group.replace("5ca1ab1e", "00000000");
+
+    for (const method of ["GET", "PUT", "DELETE"]) {
+      expect(await ask(method, other)).toMatchObject({
+        status: 404,
+        body: { error: { code: "SubscriptionNotFound" } },
+      });
+    }
+    expect(await ask("GET", "/subscriptions/none/resourceGroups")).toMatchObject({
+      status: 400,
+      body: { error: { code: "InvalidSubscriptionId" } },
+    });
+    expect(await ask("GET", `/${group}`)).toMatchObject({ status: 200, body: { name: "zoned" } });
+  }));
+
+it("answers a PUT at once, and a poll when the operation is done", () =>
+  withServer(async (_, { cloud, port }) => {
+    cloud.durations.set({ factor: 0.1 });
+    const address = network("publicIPAddresses/slow");
+    const { location, sku, publicIPAllocationMethod } = valid.apiIp[1];
+    const headers = { authorization: "Bearer anything" };
+
+    const put = await fetch(`http://127.0.0.1:${port}${address}?api-version=2024-05-01`, {
+      method: "PUT",
+      headers,
+      body: JSON.stringify({ location, sku, properties: { publicIPAllocationMethod } }),
+    });
+
+    expect(put.status).toBe(201);
+    expect(await put.json()).toMatchObject({ properties: { provisioningState: "Updating" } });
+    expect(put.headers.get("retry-after")).toBe("1");
+    const operation = put.headers.get("azure-asyncoperation")!;
+    expect(operation).toContain("/providers/Microsoft.Network/locations/westeurope/operations/");
+    const poll = async () => (await fetch(operation, { headers })).json();
+    expect(await poll()).toEqual({ status: "InProgress" });
+    while (cloud.peek(address)?.["provisioningState"] !== "Succeeded") await sleep(10);
+    await sleep(50);
+    expect(await poll()).toEqual({ status: "Succeeded" });
+    const removal = await fetch(`http://127.0.0.1:${port}${address}?api-version=2024-05-01`, {
+      method: "DELETE",
+      headers,
+    });
+    expect([removal.status, await removal.text()]).toEqual([202, ""]);
+    const result = () => fetch(removal.headers.get("location")!, { headers });
+    expect((await result()).status).toBe(202);
+    while (cloud.peek(address) !== undefined) await sleep(10);
+    await sleep(50);
+    expect((await result()).status).toBe(200);
+  }));
+
+it("answers a group's DELETE with a Location alone, and its HEAD without a body", () =>
+  withServer(async (ask, { port }) => {
+    const removal = await fetch(`http://127.0.0.1:${port}${group}?api-version=2024-03-01`, {
+      method: "DELETE",
+      headers: { authorization: "Bearer anything" },
+    });
+
+    expect(removal.status).toBe(202);
+    expect(removal.headers.get("azure-asyncoperation")).toBeNull();
+    expect(removal.headers.get("location")).toMatch(/\/operationresults\//);
+    expect((await ask("HEAD", group)).status).toBe(404);
+  }));
+
+it("shapes parts as Azure does, with properties of their own, and drops what lies beside them", () =>
+  withServer(async (ask) => {
+    const { body } = await ask<{ properties: Record<string, object[]> }>("GET", valid.balancer[0]);
+    const subnets = [{ name: "flat", addressPrefix: "172.16.9.0/24" }];
+
+    expect(body.properties["probes"]).toMatchObject([
+      { name: "readyz", id: expect.any(String), properties: { port: 6443 } },
+    ]);
+    expect(
+      await ask("PUT", network("virtualNetworks/flat"), {
+        location: "westeurope",
+        properties: { addressSpace: { addressPrefixes: ["172.16.0.0/16"] }, subnets },
+      }),
+    ).toMatchObject({ status: 400, body: { error: { code: "InvalidRequestFormat" } } });
+  }));
+
+it("names the clouds to clients without a token, in the shape of the API version", () =>
+  withServer(async (ask) => {
+    const list = await ask("GET", "/metadata/endpoints?api-version=2019-05-01", undefined, "");
+    const one = await ask("GET", "/metadata/endpoints?api-version=2022-09-01", undefined, "");
+
+    expect(list.body).toMatchObject([{ name: "AzureCloud" }]);
+    expect(one.body).toMatchObject({ resourceManager: expect.stringMatching(/^http:\/\/127/) });
+  }));
 
 it("has a control API under /local", () =>
   withServer(async (ask) => {

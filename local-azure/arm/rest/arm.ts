@@ -1,0 +1,211 @@
+import type { IncomingHttpHeaders } from "node:http";
+
+import type { PowerAction } from "../../machines/qemu/qemu";
+import { AzureError, methodNotAllowed } from "../azure-error";
+import { ChangeOptions, Cloud } from "../cloud";
+import { account, ArmId, groupType, parseId, subscriptionPath } from "../ids";
+import { Outcome } from "../requests";
+import { Body } from "../resource";
+import { checkApiVersion } from "../subscription/api-versions";
+import { Hooks } from "./control";
+import { collectionOf, membersOf, pageOf, resourceEntries } from "./lists";
+import { Operations, waitingFor } from "./operations";
+import type { Answer } from "./rest";
+import { fromArm, toArm } from "./shape";
+import { subscriptionAnswer, subscriptionBody } from "./subscription";
+
+export interface ArmRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly url: URL;
+  /** Scheme, host and port by which the client reaches this Azure. */
+  readonly origin: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Body;
+}
+
+/** Azure Resource Manager's REST API over the cloud, which the provider's side shares. */
+export class ArmApi {
+  private readonly operations: Operations;
+
+  constructor(
+    private readonly cloud: Cloud,
+    private readonly hooks: Hooks,
+  ) {
+    this.operations = new Operations(
+      () => cloud.durations.factor,
+      () => cloud.clock.now(),
+    );
+  }
+
+  async answer(request: ArmRequest): Promise<Answer> {
+    const { path, url, method, origin } = request;
+    const version = url.searchParams.get("api-version");
+    const poll = method === "GET" ? this.operations.poll(path, origin, url.search) : undefined;
+    if (poll) return poll;
+    checkApiVersion(version, typeAt(path), method);
+    if (/^\/subscriptions$/i.test(path)) {
+      return { status: 200, body: pageOf([subscriptionBody], url, origin) };
+    }
+    checkSubscription(path);
+    if (method === "GET") {
+      const read = await this.list(request);
+      if (read) return read;
+    }
+    const [, machine, action = ""] =
+      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|instanceView)$/i.exec(
+        path,
+      ) ?? [];
+    if (machine !== undefined) return this.machine(request, parseId(machine)!, action);
+    const id = parseId(path);
+    if (id === undefined) {
+      throw new AzureError(404, "InvalidResourceType", `The local Azure does not support ${path}.`);
+    }
+    return this.resource(request, id);
+  }
+
+  /** The answer when the path is that of a list, or of something else than a resource. */
+  private async list({ path, url, origin }: ArmRequest): Promise<Answer | undefined> {
+    const filter = url.searchParams.get("$filter") ?? "";
+    const expand = url.searchParams.get("$expand") ?? "";
+    const page = (values: readonly unknown[]) => ({
+      status: 200,
+      body: pageOf(values, url, origin),
+    });
+    const fixed = subscriptionAnswer(this.cloud, path, filter);
+    if (fixed) return "list" in fixed ? page(fixed.list) : { status: 200, body: fixed.body };
+    if (/^\/subscriptions\/[^/]+(\/resourceGroups\/[^/]+)?\/resources$/i.test(path)) {
+      const scope = path.replace(/\/resources$/i, "");
+      if (parseId(scope)?.type === groupType) await this.cloud.get(scope);
+      return page(resourceEntries(this.cloud, scope, filter, expand));
+    }
+    const member = collectionOf(path);
+    return member && page(await membersOf(this.cloud, member, filter));
+  }
+
+  private async resource(request: ArmRequest, id: ArmId): Promise<Answer> {
+    const { method, headers, url } = request;
+    if (id.type === "Microsoft.Resources/subscriptions") {
+      return { status: 200, body: subscriptionBody };
+    }
+    const conditions = { ifMatch: headers["if-match"], ifNoneMatch: headers["if-none-match"] };
+    switch (method) {
+      case "GET": {
+        const { status, body } = await this.cloud.get(id.id);
+        const isWithView = /instanceView/i.test(url.searchParams.get("$expand") ?? "");
+        const view = isWithView ? this.cloud.instanceView(id.id) : undefined;
+        return found(id, { status, body: { ...body, ...(view && { instanceView: view }) } });
+      }
+      case "HEAD":
+        await this.cloud.get(id.id);
+        return { status: 204 };
+      case "PUT": {
+        const body = fromArm(id, request.body);
+        return this.change(request, id, (more) =>
+          this.cloud.put(id.id, body, { conditions, ...more }),
+        );
+      }
+      case "PATCH": {
+        const body = fromArm(id, request.body);
+        return this.change(request, id, (more) =>
+          this.cloud.patch(id.id, body, { conditions, ...more }),
+        );
+      }
+      case "DELETE":
+        return this.change(request, id, (more) =>
+          this.cloud.delete(id.id, { conditions, ...more }),
+        );
+      default:
+        throw methodNotAllowed(method, id.type);
+    }
+  }
+
+  private async machine(request: ArmRequest, id: ArmId, action: string): Promise<Answer> {
+    await this.cloud.get(id.id);
+    if (action.toLowerCase() === "instanceview") {
+      if (request.method !== "GET") throw methodNotAllowed(request.method, id.type);
+      return { status: 200, body: this.cloud.instanceView(id.id) };
+    }
+    if (request.method !== "POST") throw methodNotAllowed(request.method, id.type);
+    const power = powerAction(action);
+    return this.change(request, id, ({ accepted }) =>
+      this.cloud.power(id.id, power, { accepted, perform: () => this.hooks.power?.(id.id, power) }),
+    );
+  }
+
+  /** Answers as soon as Azure does, which for most types is before the operation is done. */
+  private async change(
+    { method, origin, url }: ArmRequest,
+    id: ArmId,
+    start: (options: ChangeOptions) => Promise<Outcome>,
+  ): Promise<Answer> {
+    if (waitingFor(id.type, method) === undefined) {
+      const outcome = await start({});
+      return method === "DELETE" ? { status: outcome.status } : found(id, outcome);
+    }
+    const location = this.locationOf(id);
+    let accept: (outcome: Outcome) => void = () => undefined;
+    const accepted = new Promise<Outcome>((resolve) => (accept = resolve));
+    const done = start({ accepted: accept });
+    const first = await Promise.race([accepted, done]);
+    if (first.status === 204) return { status: 204 };
+    const version = url.searchParams.get("api-version") ?? "";
+    const shaped = done.then(({ status, body }) =>
+      Object.keys(body).length === 0 ? { status, body } : { status, body: toArm(id, body) },
+    );
+    const headers = this.operations.track(shaped, {
+      type: id.type,
+      method,
+      location,
+      origin,
+      version,
+    });
+    if (method === "DELETE" || method === "POST") return { status: 202, headers };
+    const { status, body } = found(id, first);
+    const isDisk = /\/(disks|snapshots)$/i.test(id.type);
+    return { status: isDisk ? 202 : status, body, headers };
+  }
+
+  private locationOf(id: ArmId): string {
+    const own = this.cloud.peek(id.id)?.["location"];
+    if (typeof own === "string") return own;
+    const parent = parseId(id.parent);
+    return parent === undefined ? "global" : this.locationOf(parent);
+  }
+}
+
+function found(id: ArmId, { status, body }: Outcome): Answer {
+  const etag = body["etag"];
+  return {
+    status,
+    body: toArm(id, body),
+    headers: typeof etag === "string" ? { etag } : {},
+  };
+}
+
+/** The type that a path is about, for its API versions. */
+function typeAt(path: string): string {
+  const [, namespace, rest = ""] = /^.*\/providers\/([^/]+)(?:\/(.*))?$/i.exec(path) ?? [];
+  // A provider's description is Resource Manager's own.
+  if (namespace === undefined || rest === "") return "Microsoft.Resources/subscriptions";
+  return `${namespace}/${rest.split("/")[0]}`;
+}
+
+function checkSubscription(path: string): void {
+  const [, id] = /^\/subscriptions\/([^/]+)/i.exec(path) ?? [];
+  if (id === undefined || `/subscriptions/${id.toLowerCase()}` === subscriptionPath) return;
+  const isGuid = id.length === account.subscriptionId.length;
+  throw isGuid
+    ? new AzureError(404, "SubscriptionNotFound", `The subscription '${id}' could not be found.`)
+    : new AzureError(
+        400,
+        "InvalidSubscriptionId",
+        `The provided subscription identifier '${id}' is malformed or invalid.`,
+      );
+}
+
+/** Azure compares names of actions case-insensitively. */
+const powerAction = (action: string): PowerAction =>
+  (["start", "restart", "powerOff", "deallocate"] as const).find(
+    (one) => one.toLowerCase() === action.toLowerCase(),
+  )!;

@@ -1,0 +1,53 @@
+import { createServer as createHttpServer, type RequestListener } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+
+import type { Certificate } from "./certificate";
+
+export interface Served {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** The first byte of a TLS connection. */
+const handshake = 0x16;
+
+/**
+ * Serves HTTP on 127.0.0.1 and, with a certificate, HTTPS on the same port: official SDKs send no
+ * token without TLS, and the program of a rehearsal is not to need a certificate authority.
+ */
+export async function serveBoth(
+  port: number,
+  answer: RequestListener,
+  certificate?: Certificate,
+): Promise<Served> {
+  const plain = createHttpServer(answer);
+  const secure = certificate && createHttpsServer(certificate, answer);
+  const door = createServer((socket: Socket) => {
+    socket.on("error", () => socket.destroy());
+    socket.once("data", (first) => {
+      socket.pause();
+      socket.unshift(first);
+      const isSecure = secure !== undefined && first[0] === handshake;
+      (isSecure ? secure : plain).emit("connection", socket);
+      process.nextTick(() => socket.resume());
+    });
+  });
+  const sockets = new Set<Socket>();
+  door.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    door.once("error", reject);
+    door.listen(port, "127.0.0.1", resolve);
+  });
+  return {
+    port: (door.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        door.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}

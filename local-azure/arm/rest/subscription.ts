@@ -1,0 +1,113 @@
+import { AzureError } from "../azure-error";
+import { Cloud } from "../cloud";
+import { account, groupType, subscriptionPath } from "../ids";
+import { Body } from "../resource";
+import { versionsOf as apiVersionsOf } from "../subscription/api-versions";
+import { versionsOf } from "../subscription/images";
+import { checkedLocation, displayName, normalLocation, regions } from "../subscription/regions";
+import { skusIn } from "../subscription/skus";
+import { resourceTypes } from "../types";
+import { invalidFilter } from "./lists";
+
+export const subscriptionBody = {
+  id: subscriptionPath,
+  subscriptionId: account.subscriptionId,
+  tenantId: account.tenantId,
+  displayName: "Local Azure",
+  state: "Enabled",
+  authorizationSource: "RoleBased",
+  subscriptionPolicies: {
+    locationPlacementId: "Public_2014-09-01",
+    quotaId: "PayAsYouGo_2014-09-01",
+    spendingLimit: "Off",
+  },
+};
+
+/** What a subscription has besides resources, at a path below it; undefined for other paths. */
+export function subscriptionAnswer(
+  cloud: Cloud,
+  path: string,
+  filter: string,
+): { readonly list: readonly unknown[] } | { readonly body: unknown } | undefined {
+  const at = path.slice(subscriptionPath.length + 1);
+  if (/^locations$/i.test(at)) return { list: Object.keys(regions).map(locationBody) };
+  if (/^providers$/i.test(at)) return { list: namespaces.map(providerBody) };
+  const [, namespace] = /^providers\/([^/]+)$/i.exec(at) ?? [];
+  if (namespace !== undefined) return { body: providerBody(knownNamespace(namespace)) };
+  if (/^providers\/Microsoft\.Compute\/skus$/i.test(at)) return { list: skus(filter) };
+  const [, location = "", rest] =
+    /^providers\/Microsoft\.Compute\/locations\/([^/]+)\/(usages|publishers\/.+)$/i.exec(at) ?? [];
+  if (rest === undefined) return undefined;
+  const region = checkedLocation(normalLocation(location), "locations");
+  return /^usages$/i.test(rest)
+    ? { list: cloud.usagesIn(region) }
+    : { body: imageVersions(region, rest) };
+}
+
+function skus(filter: string): object[] {
+  if (filter === "") return Object.keys(regions).flatMap((region) => skusIn(region));
+  const [, location] = /^\s*location\s+eq\s+'([^']*)'\s*$/i.exec(filter) ?? [];
+  if (location === undefined) throw invalidFilter(filter);
+  return skusIn(normalLocation(location));
+}
+
+/** Unlike other lists, that of an image's versions is a bare array. */
+function imageVersions(location: string, path: string): unknown {
+  const [, publisher, offer, sku, version] =
+    /^publishers\/([^/]+)\/artifacttypes\/vmimage\/offers\/([^/]+)\/skus\/([^/]+)\/versions(?:\/([^/]+))?$/i.exec(
+      path,
+    ) ?? [];
+  const known = versionsOf([publisher, offer, sku].join(":"));
+  if (known === undefined || (version !== undefined && !known.includes(version))) {
+    throw new AzureError(404, "NotFound", "Artifact: VMImage was not found.");
+  }
+  const id = `${subscriptionPath}/Providers/Microsoft.Compute/Locations/${location}/Publishers/${publisher}/ArtifactTypes/VMImage/Offers/${offer}/Skus/${sku}/Versions`;
+  const entry = (name: string) => ({ location, name, id: `${id}/${name}` });
+  return version === undefined ? known.map(entry) : { ...entry(version), properties: {} };
+}
+
+const locationBody = (name: string) => ({
+  id: `${subscriptionPath}/locations/${name}`,
+  name,
+  type: "Region",
+  displayName: displayName(name),
+  regionalDisplayName: displayName(name),
+  metadata: { regionType: "Physical" },
+  availabilityZoneMappings: regions[name]?.map((zone) => ({
+    logicalZone: zone,
+    physicalZone: `${name}-az${zone}`,
+  })),
+});
+
+const namespaces = [...new Set(resourceTypes.map(({ type }) => type.split("/")[0]!))];
+
+function knownNamespace(namespace: string): string {
+  const known = namespaces.find((one) => one.toLowerCase() === namespace.toLowerCase());
+  if (known !== undefined) return known;
+  throw new AzureError(
+    404,
+    "InvalidResourceNamespace",
+    `The resource namespace '${namespace}' is invalid.`,
+  );
+}
+
+/** Regions are named for people here, also in the mappings of zones. */
+const providerBody = (namespace: string): Body => ({
+  id: `${subscriptionPath}/providers/${namespace}`,
+  namespace,
+  registrationState: "Registered",
+  registrationPolicy: "RegistrationRequired",
+  resourceTypes: resourceTypes
+    .filter(({ type }) => type.startsWith(`${namespace}/`) && type !== groupType)
+    .map(({ type, zones, inputs }) => ({
+      resourceType: type.slice(namespace.length + 1),
+      locations: inputs.includes("location") ? Object.keys(regions).map(displayName) : [],
+      apiVersions: apiVersionsOf(type).toReversed(),
+      ...(zones && {
+        zoneMappings: Object.entries(regions).flatMap(([name, ofRegion]) =>
+          ofRegion.length === 0 ? [] : [{ location: displayName(name), zones: ofRegion }],
+        ),
+      }),
+      capabilities: inputs.includes("tags") ? "SupportsTags, SupportsLocation" : "None",
+    })),
+});

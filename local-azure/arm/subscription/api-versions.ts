@@ -1,0 +1,55 @@
+import { AzureError, refuse } from "../azure-error";
+
+/** Published versions by the beginning of the type in lower case; the first that fits counts. */
+const published: Readonly<Record<string, string>> = {
+  "microsoft.network/":
+    "2023-09-01 2023-11-01 2024-01-01 2024-03-01 2024-05-01 2024-07-01 2024-10-01 2025-01-01 2025-03-01 2025-05-01",
+  "microsoft.compute/skus": "2017-09-01 2019-04-01 2021-07-01",
+  "microsoft.compute/disks": "2023-01-02 2023-04-02 2023-10-02 2024-03-02 2025-01-02",
+  "microsoft.compute/snapshots": "2023-01-02 2023-04-02 2023-10-02 2024-03-02 2025-01-02",
+  "microsoft.compute/":
+    "2021-07-01 2022-11-01 2023-03-01 2023-07-01 2023-09-01 2024-03-01 2024-07-01 2024-11-01 2025-04-01 2026-03-01",
+  "microsoft.managedidentity/": "2018-11-30 2023-01-31 2024-11-30",
+  "microsoft.authorization/": "2018-01-01-preview 2020-10-01 2022-04-01",
+  "microsoft.resources/":
+    "2019-05-01 2019-10-01 2020-06-01 2020-10-01 2021-04-01 2022-09-01 2022-12-01 2023-07-01 2024-03-01 2024-07-01 2024-11-01 2025-04-01",
+};
+
+export const versionsOf = (type: string): string[] =>
+  Object.entries(published)
+    .find(([prefix]) => type.toLowerCase().startsWith(prefix))?.[1]
+    .split(" ") ?? [];
+
+/** Throws unless the request names a version that the type has. */
+export function checkApiVersion(version: string | null, type: string, method: string): void {
+  if (version === null || version === "") {
+    throw refuse(
+      "MissingApiVersionParameter",
+      "The api-version query parameter (?api-version=) is required for all requests.",
+    );
+  }
+  const versions = versionsOf(type);
+  if (versions.includes(version)) return;
+  const supported = `'${versions.toReversed().join(", ")}'`;
+  const [namespace, ...names] = type.split("/");
+  const isDate = /^\d{4}-\d{2}-\d{2}(-preview)?$/.test(version);
+  if (!isDate || namespace?.toLowerCase() === "microsoft.resources") {
+    throw refuse(
+      "InvalidApiVersionParameter",
+      `The api-version '${version}' is invalid. The supported versions are ${supported}.`,
+    );
+  }
+  if (method === "GET") {
+    throw new AzureError(
+      404,
+      "InvalidResourceType",
+      `The resource type '${names.join("/")}' could not be found in the namespace '${namespace}' for api version '${version}'. ` +
+        `The supported api-versions are ${supported}.`,
+    );
+  }
+  throw refuse(
+    "NoRegisteredProviderFound",
+    `No registered resource provider found for API version '${version}' for type '${names.join("/")}'. ` +
+      `The supported api-versions are ${supported}.`,
+  );
+}
