@@ -16,7 +16,10 @@ export interface AzureJsonFacts {
   readonly resourceManagerEndpoint: string;
 }
 
-/** Clouds that the provider knows by name; any other needs its endpoint spelt out. */
+/**
+ * Clouds that the provider knows by name. Any other needs its endpoint and no name: with a name, the
+ * provider looks for it in what the endpoint lists, and asks the public cloud when it is not there.
+ */
 const clouds: ReadonlyMap<string, string> = new Map([
   ["https://management.azure.com", "AzurePublicCloud"],
   ["https://management.usgovcloudapi.net", "AzureUSGovernmentCloud"],
@@ -36,8 +39,7 @@ export function azureJson(facts: AzureJsonFacts): string {
   const cloud = clouds.get(endpoint);
   return JSON.stringify(
     {
-      cloud: cloud ?? "AzurePublicCloud",
-      ...(cloud === undefined && { resourceManagerEndpoint: endpoint }),
+      ...(cloud === undefined ? { resourceManagerEndpoint: endpoint } : { cloud }),
       tenantId: facts.tenantId,
       subscriptionId: facts.subscriptionId,
       resourceGroup: facts.resourceGroup,

@@ -88,7 +88,9 @@ export class Identity extends pulumi.ComponentResource {
     assign("network", resourceGroup.id, role(builtIn.networkContributor), inGroup);
     assign("machines", resourceGroup.id, role(builtIn.virtualMachineContributor), inGroup);
     assign("snapshots", resourceGroup.id, role(builtIn.diskSnapshotContributor), inGroup);
-    // Attaching a disk is a PUT of the whole VM, which names the identity.
+    // Attaching a disk is a PUT of location and data disks alone (driver v1.34.5). Whether Azure then
+    // also checks the right to the identity that the machine has is not documented; OpenShift's
+    // cluster-storage-operator asks for it for such machines.
     assign("itself", identity.id, role(builtIn.managedIdentityOperator), inGroup);
 
     // The cloud provider asks at its start which zones the region has, and ends when it may not.

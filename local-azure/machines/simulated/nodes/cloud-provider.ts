@@ -20,18 +20,15 @@ export const providerId = ({ subscriptionId, resourceGroup, name }: VirtualMachi
   `azure:///subscriptions/${subscriptionId}/resourceGroups/${resourceGroup.toLowerCase()}` +
   `/providers/Microsoft.Compute/virtualMachines/${name}`;
 
-/** Labels that Azure's cloud provider gives a Node. */
+/** Labels that Azure's node manager gives a Node (v1.36.5: no beta ones). */
 export function cloudLabels({ location, zone, size }: VirtualMachine): Record<string, string> {
   const region = location.toLowerCase().replaceAll(" ", "");
   // Outside of zones the provider names the fault domain.
   const domain = zone === undefined ? "0" : `${region}-${zone}`;
   return {
     "node.kubernetes.io/instance-type": size,
-    "beta.kubernetes.io/instance-type": size,
     "topology.kubernetes.io/region": region,
-    "failure-domain.beta.kubernetes.io/region": region,
     "topology.kubernetes.io/zone": domain,
-    "failure-domain.beta.kubernetes.io/zone": domain,
   };
 }
 
@@ -55,12 +52,6 @@ const serviceAccount = ({ metadata, spec }: Body): string =>
 const runsImage = (pod: Body, image: string): boolean =>
   pod.spec.containers.some((container: Body) => container.image?.includes(image));
 
-const argumentsOf = (pod: Body): string[] =>
-  pod.spec.containers.flatMap((container: Body) => [
-    ...(container.command ?? []),
-    ...(container.args ?? []),
-  ]);
-
 /**
  * A pod that brings the host a CNI configuration: whatever of a DaemonSet mounts the folder for it.
  */
@@ -70,16 +61,9 @@ const bringsCni = ({ metadata, spec }: Body): boolean =>
     /^\/etc\/cni(\/net\.d)?\/?$/.test(hostPath?.path ?? ""),
   );
 
-/**
- * The pod that initialises a Node: the node manager on it, or a controller manager that is configured to.
- */
+/** The node manager on a Node initialises it; the controller manager, in v1.36.5, none. */
 const initialiserOf = (node: string, pods: readonly Body[]): Body | undefined =>
-  pods.find((pod) => pod.spec.nodeName === node && runsImage(pod, "cloud-node-manager")) ??
-  pods.find(
-    (pod) =>
-      runsImage(pod, "cloud-controller-manager") &&
-      !argumentsOf(pod).some((arg) => /^--controllers=.*-cloud-node\b(?!-)/.test(arg)),
-  );
+  pods.find((pod) => pod.spec.nodeName === node && runsImage(pod, "cloud-node-manager"));
 
 /**
  * Does once what the pods would do that KWOK only pretends to run. Returns whether anything is
