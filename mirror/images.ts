@@ -7,7 +7,7 @@ import { ownImage } from "./own-images";
 import type { Absence, Item, Report } from "./report";
 import type { Sources } from "./sources";
 import type { Stamps } from "./stamps";
-import { toolOf } from "./tools";
+import { placeIn } from "./tools";
 import { copyImage } from "./upstream-images";
 import { type WantedImage, without } from "./wanted-images";
 
@@ -72,7 +72,7 @@ async function provide(
 const versionsOf = ({ layers }: ImageRecipe): string[] =>
   layers
     .flatMap((layer) => (layer.kind === "binaries" ? Object.values(layer.binaries) : []))
-    .map((binary) => toolOf(binary).version);
+    .map((program) => placeIn(program).tool.version);
 
 const fetched = async (image: string, options: ImageOptions): Promise<Descriptor> =>
   copyImage(image, {

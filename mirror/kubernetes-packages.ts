@@ -1,12 +1,10 @@
-import { versions } from "../components/versions";
-import { pinned } from "../programs/tools";
+import { pinned } from "../programs/pinned";
+import { releaseOf } from "../programs/releases";
 import type { DebRecipe } from "./deb";
-import { cniPlugins } from "./tools";
+import { cniPlugins, programOf } from "./tools";
 
 /** Below any version of pkgs.k8s.io, whose own packages are preferred when both are there. */
 const revision = "0.zoned";
-
-const kubernetes = `${versions.kubernetes}-${revision}`;
 
 const service = `[Unit]
 Description=The agent that runs this node's pods
@@ -34,47 +32,62 @@ ExecStart=
 ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 `;
 
-/** What pkgs.k8s.io has and the first boot installs, where it has to be made here. */
-export const kubernetesPackages: readonly DebRecipe[] = [
-  {
-    name: "kubernetes-cni",
-    version: `${pinned("cni-plugins", "github.com/containernetworking/plugins")}-${revision}`,
-    depends: [],
-    description: "plugins that connect containers to networks",
-    binaries: Object.fromEntries(cniPlugins.map((name) => [`/opt/cni/bin/${name}`, name])),
-  },
-  {
-    name: "kubelet",
-    version: kubernetes,
-    depends: [
-      ...["conntrack", "ethtool", "iproute2", "iptables", "mount", "socat", "util-linux"],
-      "kubernetes-cni",
-    ],
-    description: "the agent that runs a Kubernetes node's pods",
-    binaries: { "/usr/bin/kubelet": "kubelet" },
-    texts: {
-      "/usr/lib/systemd/system/kubelet.service": service,
-      "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
+const cni: DebRecipe = {
+  name: "kubernetes-cni",
+  version: `${pinned("cni-plugins", "github.com/containernetworking/plugins")}-${revision}`,
+  depends: [],
+  description: "plugins that connect containers to networks",
+  binaries: Object.fromEntries(cniPlugins.map((name) => [`/opt/cni/bin/${name}`, name])),
+};
+
+/** What a node's own kubelet needs of the distribution. */
+export const kubeletDepends = [
+  ...["conntrack", "ethtool", "iproute2", "iptables", "mount", "socat", "util-linux"],
+];
+
+/**
+ * The packages of one version. Like upstream's (cmd/krel/templates/latest/metadata.yaml of
+ * kubernetes/release), kubeadm's depends on no kubelet: in an upgrade it comes long before that.
+ */
+function packagesOf(kubernetes: string): DebRecipe[] {
+  const version = `${kubernetes}-${revision}`;
+  const release = releaseOf(kubernetes);
+  return [
+    {
+      name: "kubelet",
+      version,
+      depends: [...kubeletDepends, cni.name],
+      description: "the agent that runs a Kubernetes node's pods",
+      binaries: { "/usr/bin/kubelet": programOf("kubelet", release) },
+      texts: {
+        "/usr/lib/systemd/system/kubelet.service": service,
+        "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
+      },
     },
-  },
-  {
-    name: "kubectl",
-    version: kubernetes,
-    depends: [],
-    description: "command line of Kubernetes",
-    binaries: { "/usr/bin/kubectl": "kubectl" },
-  },
-  {
-    name: "kubeadm",
-    version: kubernetes,
-    depends: [`kubelet (>= ${versions.kubernetes})`],
-    description: "initializes Kubernetes clusters and joins machines to them",
-    binaries: { "/usr/bin/kubeadm": "kubeadm" },
-    texts: { "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": dropIn },
-  },
+    {
+      name: "kubectl",
+      version,
+      depends: [],
+      description: "command line of Kubernetes",
+      binaries: { "/usr/bin/kubectl": programOf("kubectl", release) },
+    },
+    {
+      name: "kubeadm",
+      version,
+      depends: [],
+      description: "initializes Kubernetes clusters and joins machines to them",
+      binaries: { "/usr/bin/kubeadm": programOf("kubeadm", release) },
+      texts: { "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": dropIn },
+    },
+  ];
+}
+
+/** What pkgs.k8s.io has and the first boot installs, where it has to be made here. */
+export const kubernetesPackages = (versions: readonly string[]): readonly DebRecipe[] => [
+  cni,
+  ...versions.flatMap(packagesOf),
 ];
 
 /** What pkgs.k8s.io is asked for, in apt's words. */
-export const fromKubernetes = ["kubelet", "kubeadm", "kubectl"].map(
-  (name) => `${name}=${versions.kubernetes}-*`,
-);
+export const fromKubernetes = (version: string): string[] =>
+  ["kubelet", "kubeadm", "kubectl"].map((name) => `${name}=${version}-*`);

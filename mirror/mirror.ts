@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 
 import { versions } from "../components/versions";
 import { install, isInstalled, placesOf } from "../programs/installs";
+import { releaseOf } from "../programs/releases";
 import { cacheFolder } from "../programs/tools";
 import type { Progress } from "../shared/progress";
 import { writeRepository } from "./apt-repository";
@@ -19,7 +20,7 @@ import type { Absence, Item, Report } from "./report";
 import { Sources } from "./sources";
 import { Stamps } from "./stamps";
 import { together } from "./together";
-import { toolOf } from "./tools";
+import { placeIn, programOf } from "./tools";
 import { wantedImages } from "./wanted-images";
 
 export interface MirrorOptions {
@@ -27,6 +28,8 @@ export interface MirrorOptions {
   readonly folder?: string;
   /** What the machines run; without it, what the program's machines run where that can be had. */
   readonly system?: string;
+  /** The Kubernetes versions that it has; the program's own without it. */
+  readonly kubernetes?: readonly string[];
   readonly progress: Progress;
   readonly signal: AbortSignal;
   readonly cache?: string;
@@ -34,6 +37,8 @@ export interface MirrorOptions {
 
 export interface Mirror {
   readonly folder: string;
+  /** Each version's images, as its kubeadm names them. */
+  readonly images: Readonly<Record<string, readonly string[]>>;
   readonly report: Report;
 }
 
@@ -45,15 +50,19 @@ export interface Mirror {
 export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
   checkPrograms();
   const { cache = cacheFolder(), progress, signal, system } = options;
+  const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
   const sources = new Sources(signal);
   const distribution = await chooseDistribution(system, sources, (text) => progress.line(text));
-  const folder = resolve(options.folder ?? join(cache, "mirror", distribution.name));
+  // One for each choice of versions: whoever needs others does not take these away.
+  const others = kubernetes.filter((version) => version !== versions.kubernetes);
+  const name = [distribution.name, ...others].join("-");
+  const folder = resolve(options.folder ?? join(cache, "mirror", name));
   const opened = openFolder(folder);
   try {
     const { notes, drafts } = opened;
     const stamps = new Stamps(notes);
-    const filling = { ...options, cache, sources, distribution, folder, notes, stamps, drafts };
-    return { folder, report: await fill(filling) };
+    const at = { cache, folder, notes, stamps, drafts };
+    return { folder, ...(await fill({ ...options, ...at, kubernetes, sources, distribution })) };
   } finally {
     opened.release();
   }
@@ -61,6 +70,7 @@ export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
 
 interface Filling {
   readonly folder: string;
+  readonly kubernetes: readonly string[];
   readonly notes: string;
   readonly drafts: string;
   readonly stamps: Stamps;
@@ -71,9 +81,9 @@ interface Filling {
   readonly signal: AbortSignal;
 }
 
-async function fill(filling: Filling): Promise<Report> {
-  const { folder, sources, progress, signal } = filling;
-  const needed = await neededTools(sources);
+async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
+  const { folder, kubernetes, sources, progress, signal } = filling;
+  const needed = await neededTools(sources, kubernetes);
   let installed: Promise<void> | undefined;
   const items: Item[] = [];
   const absences: Absence[] = [];
@@ -81,9 +91,9 @@ async function fill(filling: Filling): Promise<Report> {
   const programs = (either: AbortSignal) => {
     const installing = { ...filling, signal: either };
     const all = (installed ??= install(needed, installing));
-    return async (binary: string): Promise<string> => {
+    return async (program: string): Promise<string> => {
       await all;
-      const tool = toolOf(binary);
+      const { tool, binary } = placeIn(program);
       if (!isInstalled(tool, filling.cache)) await install([tool], installing);
       return placesOf(tool, filling.cache)[binary]!;
     };
@@ -105,9 +115,14 @@ async function fill(filling: Filling): Promise<Report> {
     },
   ]);
   const placeOf = programs(signal);
-  const images = await progress.during("images for machines", async (step) => {
-    const list = await kubeadmImages(await placeOf("kubeadm"), signal);
-    return provideImages(wantedImages(list, manifests!.texts), {
+  const images: Record<string, string[]> = {};
+  for (const version of kubernetes) {
+    const kubeadm = await placeOf(programOf("kubeadm", releaseOf(version)));
+    images[version] = await kubeadmImages(kubeadm, version, signal);
+  }
+  const wanted = wantedImages(kubernetes, Object.values(images).flat(), manifests!.texts);
+  const provided = await progress.during("images for machines", (step) =>
+    provideImages(wanted, {
       ...filling,
       store: new ImageStore(join(folder, "images")),
       placeOf,
@@ -118,12 +133,13 @@ async function fill(filling: Filling): Promise<Report> {
           signal,
         }),
       say: (what) => step.say(what),
-    });
-  });
-  return {
-    items: [...items, ...images.items, ...manifests!.items],
-    absences: [...images.absences, ...manifests!.absences, ...absences],
+    }),
+  );
+  const report = {
+    items: [...items, ...provided.items, ...manifests!.items],
+    absences: [...provided.absences, ...manifests!.absences, ...absences],
   };
+  return { images, report };
 }
 
 const aptFolder = ({ cache }: Filling, { name }: Distribution): string =>
@@ -145,8 +161,12 @@ async function fillRepository(
   return items;
 }
 
-const kubeadmImages = async (kubeadm: string, signal: AbortSignal): Promise<string[]> => {
-  const flags = ["--kubernetes-version", `v${versions.kubernetes}`];
+const kubeadmImages = async (
+  kubeadm: string,
+  version: string,
+  signal: AbortSignal,
+): Promise<string[]> => {
+  const flags = ["--kubernetes-version", `v${version}`];
   return (await run(kubeadm, ["config", "images", "list", ...flags], { signal }))
     .trim()
     .split("\n");

@@ -1,17 +1,26 @@
-import { kubernetesTool, type Tool } from "../programs/tools";
+import { current, releaseOf } from "../programs/releases";
+import { kubernetesToolOf, type Tool } from "../programs/tools";
 import { registryAddress } from "./images";
 import { hasKubernetesPackages } from "./packages";
 import type { Sources } from "./sources";
-import { imageTools, packageTools } from "./tools";
+import { imageTools, packageTools, toolsOfRelease } from "./tools";
 
 /** What has to be installed first: kubeadm, which names the images, and what must be built. */
-export async function neededTools(sources: Sources): Promise<Tool[]> {
-  const needed = [kubernetesTool];
+export async function neededTools(
+  sources: Sources,
+  kubernetes: readonly string[],
+): Promise<Tool[]> {
+  const needed = kubernetes.map((version) => kubernetesToolOf(releaseOf(version)));
+  const others = kubernetes.filter((version) => version !== current.version);
+  const ofOthers = others.flatMap(toolsOfRelease);
   for (const [registry, tools] of Object.entries(imageTools)) {
-    if (!(await sources.answers(registryAddress(registry)))) needed.push(...tools);
+    if (await sources.answers(registryAddress(registry))) continue;
+    needed.push(...tools, ...(registry === "registry.k8s.io" ? ofOthers : []));
   }
-  if (!(await hasKubernetesPackages(sources))) needed.push(...packageTools);
+  if (!(await hasKubernetesPackages(sources, kubernetes)))
+    needed.push(...packageTools, ...ofOthers);
   const last = (tool: Tool): number => Number(tool.name === "kubernetes-node");
   // It shares most with what is built first, and by then that is in Go's cache.
-  return [...new Set(needed)].sort((a, b) => last(a) - last(b));
+  const each = new Map(needed.map((tool) => [`${tool.name} ${tool.version}`, tool]));
+  return [...each.values()].sort((a, b) => last(a) - last(b));
 }

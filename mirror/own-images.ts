@@ -1,16 +1,18 @@
-import { pinned } from "../programs/tools";
+import { pinned } from "../programs/pinned";
+import { type Release, releases } from "../programs/releases";
 import { UserError } from "../shared/user-error";
 import type { ImageRecipe } from "./build-image";
 import { partsOf } from "./image-store";
 import type { LayerRecipe } from "./layers";
+import { programOf } from "./tools";
 
 const binaries = (places: Readonly<Record<string, string>>): LayerRecipe => ({
   kind: "binaries",
   binaries: places,
 });
 
-const alone = (binary: string): ImageRecipe => ({
-  layers: [binaries({ [`/usr/local/bin/${binary}`]: binary })],
+const alone = (binary: string, release: Release): ImageRecipe => ({
+  layers: [binaries({ [`/usr/local/bin/${binary}`]: programOf(binary, release) })],
   entrypoint: [`/usr/local/bin/${binary}`],
 });
 
@@ -45,10 +47,11 @@ interface OwnImage {
   readonly version?: string;
 }
 
-const kubernetes = (recipe: ImageRecipe): OwnImage => {
-  const version = pinned("kubernetes", "k8s.io/kubernetes");
-  return { recipe, from: `Go module k8s.io/kubernetes v${version}`, version };
-};
+const kubernetes = (recipe: ImageRecipe, { version, sources }: Release): OwnImage => ({
+  recipe,
+  from: `Go module k8s.io/kubernetes v${pinned(`${sources}kubernetes`, "k8s.io/kubernetes")}`,
+  version,
+});
 
 const ofModule = (folder: string, module: string, recipe: ImageRecipe): OwnImage => {
   const version = pinned(folder, module);
@@ -56,29 +59,34 @@ const ofModule = (folder: string, module: string, recipe: ImageRecipe): OwnImage
 };
 
 /** Images that can be made here, by their name without registry and tag. */
-const ownImages: Readonly<Record<string, () => OwnImage>> = {
-  "kube-apiserver": () => kubernetes(alone("kube-apiserver")),
-  "kube-controller-manager": () => kubernetes(alone("kube-controller-manager")),
-  "kube-scheduler": () => kubernetes(alone("kube-scheduler")),
-  "kube-proxy": () =>
-    kubernetes({
-      layers: [network, busybox, ...alone("kube-proxy").layers],
-      entrypoint: ["kube-proxy"],
-    }),
-  etcd: () =>
-    ofModule("etcd", "go.etcd.io/etcd/server/v3", {
+const ownImages: Readonly<Record<string, (release: Release) => OwnImage>> = {
+  ...Object.fromEntries(
+    ["kube-apiserver", "kube-controller-manager", "kube-scheduler"].map((name) => [
+      name,
+      (release: Release) => kubernetes(alone(name, release), release),
+    ]),
+  ),
+  "kube-proxy": (release) => {
+    const layers = [network, busybox, ...alone("kube-proxy", release).layers];
+    return kubernetes({ layers, entrypoint: ["kube-proxy"] }, release);
+  },
+  etcd: (release) =>
+    ofModule(`${release.sources}etcd`, "go.etcd.io/etcd/server/v3", {
       layers: [
-        binaries({
-          "/usr/local/bin/etcd": "etcd",
-          "/usr/local/bin/etcdctl": "etcdctl",
-          "/usr/local/bin/etcdutl": "etcdutl",
-        }),
+        binaries(
+          Object.fromEntries(
+            ["etcd", "etcdctl", "etcdutl"].map((name) => [
+              `/usr/local/bin/${name}`,
+              programOf(name, release),
+            ]),
+          ),
+        ),
       ],
       entrypoint: ["/usr/local/bin/etcd"],
     }),
-  "coredns/coredns": () =>
-    ofModule("coredns", "github.com/coredns/coredns", {
-      layers: [binaries({ "/coredns": "coredns" })],
+  "coredns/coredns": (release) =>
+    ofModule(`${release.sources}coredns`, "github.com/coredns/coredns", {
+      layers: [binaries({ "/coredns": programOf("coredns", release) })],
       entrypoint: ["/coredns"],
     }),
   pause: () => ({
@@ -121,12 +129,14 @@ const ownImages: Readonly<Record<string, () => OwnImage>> = {
  */
 export function ownImage(image: string): OwnImage | undefined {
   const { name, tag } = partsOf(image);
-  const own = ownImages[name]?.();
-  if (own?.version === undefined || tag.replace(/^v/, "").replace(/-\d+$/, "") === own.version) {
-    return own;
-  }
+  const make = ownImages[name];
+  if (!make) return undefined;
+  const version = tag.replace(/^v/, "").replace(/-\d+$/, "");
+  const candidates = releases.map(make);
+  const own = candidates.find((one) => one.version === undefined || one.version === version);
+  if (own) return own;
   throw new UserError(
-    `${image} is wanted, and what it would be made of is ${own.from}: ` +
+    `${image} is wanted, and what it would be made of is ${candidates[0]!.from}: ` +
       "that module's go.mod in programs/modules has to name the image's version",
   );
 }

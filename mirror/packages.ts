@@ -2,16 +2,21 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs"
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { minorOf, versions } from "../components/versions";
+import { minorOf } from "../components/versions";
 import { packageIn } from "./apt-repository";
-import { archivePackages, type ExtraSource, type Package } from "./archive-packages";
+import {
+  type ArchiveOptions,
+  archivePackages,
+  type ExtraSource,
+  type Package,
+} from "./archive-packages";
 import { debName, packDeb } from "./deb";
 import type { Distribution } from "./distributions";
-import { fromKubernetes, kubernetesPackages } from "./kubernetes-packages";
+import { fromKubernetes, kubeletDepends, kubernetesPackages } from "./kubernetes-packages";
 import type { Item } from "./report";
 import type { Sources } from "./sources";
 import type { Stamps } from "./stamps";
-import { toolOf } from "./tools";
+import { placeIn } from "./tools";
 
 /** What the first boot installs from the distribution's own archive. */
 export const distributionPackages = [
@@ -24,9 +29,13 @@ const distributionsOwn: Readonly<Record<string, readonly string[]>> = {
   "debian-13": ["docker-cli"],
 };
 
-const kubernetesArchive = `https://pkgs.k8s.io/core:/stable:/v${minorOf(versions.kubernetes)}/deb/`;
+/** A repository for each minor. */
+const archiveOf = (version: string): string =>
+  `https://pkgs.k8s.io/core:/stable:/v${minorOf(version)}/deb/`;
 
 export interface PackageOptions {
+  /** The Kubernetes versions that machines may install. */
+  readonly kubernetes: readonly string[];
   readonly distribution: Distribution;
   /** Where packages of our own are kept. */
   readonly folder: string;
@@ -43,29 +52,24 @@ export interface Provided {
   readonly items: readonly Item[];
 }
 
-/** Whether Kubernetes' own packages can be had, so that none have to be made. */
-export const hasKubernetesPackages = (sources: Sources): Promise<boolean> =>
-  sources.answers(`${kubernetesArchive}Release.key`);
+/** Whether Kubernetes' own packages of these versions can be had, so that none have to be made. */
+export async function hasKubernetesPackages(
+  sources: Sources,
+  versions: readonly string[],
+): Promise<boolean> {
+  const asked = versions.map((version) => sources.answers(`${archiveOf(version)}Release.key`));
+  return (await Promise.all(asked)).every(Boolean);
+}
 
 /** Everything that the first boot installs, with what that depends on. */
 export async function providePackages(options: PackageOptions): Promise<Provided> {
-  const { distribution, sources, aptFolder, signal } = options;
-  const official = await hasKubernetesPackages(sources);
-  const depends = kubernetesPackages
-    .flatMap((one) => one.depends)
-    .filter((name) => !name.startsWith("kube"));
-  const names = [
-    ...distributionPackages,
-    ...(distributionsOwn[distribution.name] ?? []),
-    ...(official ? fromKubernetes : depends),
-  ];
+  const { distribution, sources, kubernetes } = options;
+  const official = await hasKubernetesPackages(sources, kubernetes);
+  const names = [...distributionPackages, ...(distributionsOwn[distribution.name] ?? [])];
   const [fromArchive, own] = await Promise.all([
-    archivePackages([...new Set(names)], {
-      distribution,
-      folder: aptFolder,
-      extra: official ? await kubernetesSource(aptFolder, signal) : undefined,
-      signal,
-    }),
+    official
+      ? fetchAll(names, options)
+      : archivePackages([...new Set([...names, ...kubeletDepends])], fetching(options)),
     official ? [] : buildAll(options),
   ]);
   const made = own.map((one) => ({
@@ -91,12 +95,38 @@ export async function providePackages(options: PackageOptions): Promise<Provided
   };
 }
 
-async function kubernetesSource(folder: string, signal: AbortSignal): Promise<ExtraSource> {
-  const response = await fetch(`${kubernetesArchive}Release.key`, { signal });
+const fetching = ({ distribution, aptFolder, signal }: PackageOptions): ArchiveOptions => ({
+  distribution,
+  folder: aptFolder,
+  signal,
+});
+
+/** With Kubernetes' own, version by version, since apt chooses one version of a package at a time. */
+async function fetchAll(
+  names: readonly string[],
+  options: PackageOptions,
+): Promise<readonly Package[]> {
+  const all = new Map<string, Package>();
+  for (const version of options.kubernetes) {
+    const extra = await kubernetesSource(version, options);
+    const wanted = [...names, ...fromKubernetes(version)];
+    for (const one of await archivePackages(wanted, { ...fetching(options), extra })) {
+      all.set(`${one.name} ${one.version}`, one);
+    }
+  }
+  return [...all.values()];
+}
+
+async function kubernetesSource(
+  version: string,
+  { aptFolder: folder, signal }: PackageOptions,
+): Promise<ExtraSource> {
+  const archive = archiveOf(version);
+  const response = await fetch(`${archive}Release.key`, { signal });
   const keyFile = join(folder, "kubernetes.asc");
   mkdirSync(folder, { recursive: true });
   await writeFile(keyFile, await response.text());
-  return { uri: kubernetesArchive, keyFile };
+  return { uri: archive, keyFile };
 }
 
 const modulesOf = (name: string): string =>
@@ -105,20 +135,21 @@ const modulesOf = (name: string): string =>
     : "Go module k8s.io/kubernetes";
 
 async function buildAll(options: PackageOptions): Promise<Package[]> {
-  const { folder, stamps, placeOf, signal } = options;
+  const { folder, stamps, placeOf, signal, kubernetes } = options;
   mkdirSync(folder, { recursive: true });
+  const recipes = kubernetesPackages(kubernetes);
   const made: Package[] = [];
-  for (const recipe of kubernetesPackages) {
+  for (const recipe of recipes) {
     const file = join(folder, debName(recipe));
-    const tools = Object.values(recipe.binaries).map((binary) => toolOf(binary).version);
+    const tools = Object.values(recipe.binaries).map((one) => placeIn(one).tool.version);
     const key = { recipe, tools };
-    if (!existsSync(file) || !stamps.find(recipe.name, key)) {
+    if (!existsSync(file) || !stamps.find(debName(recipe), key)) {
       const draft = `${file}.new`;
       rmSync(draft, { recursive: true, force: true });
       await packDeb(recipe, `${draft}.deb`, draft, placeOf, signal);
       renameSync(`${draft}.deb`, file);
       rmSync(draft, { recursive: true });
-      stamps.write(recipe.name, key, {
+      stamps.write(debName(recipe), key, {
         isOfficial: false,
         from: modulesOf(recipe.name),
         result: file,
@@ -127,7 +158,7 @@ async function buildAll(options: PackageOptions): Promise<Package[]> {
     made.push(await packageIn(file, signal));
   }
   for (const name of readdirSync(folder)) {
-    if (!kubernetesPackages.some((recipe) => debName(recipe) === name)) {
+    if (!recipes.some((recipe) => debName(recipe) === name)) {
       rmSync(join(folder, name), { recursive: true });
     }
   }

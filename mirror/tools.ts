@@ -1,14 +1,17 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { pinned } from "../programs/pinned";
+import { current, type Release, releaseOf } from "../programs/releases";
 import {
-  etcdTool,
+  etcdToolOf,
   github,
   type GoBuild,
   kubernetesTool,
+  kubernetesToolOf,
   nodeTool,
+  nodeToolOf,
   ofEtcd,
-  pinned,
   type Tool,
 } from "../programs/tools";
 import { checkout } from "../shared/checkout";
@@ -43,13 +46,13 @@ function cni(): Tool {
   };
 }
 
-function coredns(): Tool {
-  const version = pinned("coredns", "github.com/coredns/coredns");
+function corednsOf({ sources }: Release): Tool {
+  const version = pinned(`${sources}coredns`, "github.com/coredns/coredns");
   return {
     name: "coredns",
     version,
     binaries: ["coredns"],
-    builds: [{ module: "coredns", ldflags: "-s -w" }],
+    builds: [{ module: `${sources}coredns`, ldflags: "-s -w" }],
     typical: "3 min",
     downloads: (os, arch) => {
       const url = `${github}/coredns/coredns/releases/download/v${version}/coredns_${version}_${os}_${arch}.tgz`;
@@ -64,10 +67,10 @@ function coredns(): Tool {
   };
 }
 
-const etcdctl: Tool = {
-  ...ofEtcd("etcdctl", ["etcdctl", "etcdutl"]),
-  builds: [{ module: "etcdctl", ldflags: "-s -w" }],
-};
+const etcdctlOf = (release: Release): Tool => ({
+  ...ofEtcd("etcdctl", ["etcdctl", "etcdutl"], release),
+  builds: [{ module: `${release.sources}etcdctl`, ldflags: "-s -w" }],
+});
 
 /** Programs whose source is in a module's folder: another source is another version. */
 export function ofOurOwn(
@@ -147,18 +150,39 @@ const pause = ofOurOwn(
 /** What the packages of pkgs.k8s.io are made of, where those cannot be had. */
 export const packageTools: readonly Tool[] = [kubernetesTool, cni(), nodeTool];
 
+/** What kubeadm's images of a version are made of; the longest build first. */
+const controlPlaneTools = (release: Release): readonly Tool[] => [
+  kubernetesToolOf(release),
+  corednsOf(release),
+  etcdToolOf(release),
+  etcdctlOf(release),
+  nodeToolOf(release),
+];
+
 /**
  * What images are made of, by the registry that they cannot be had from; the longest build first.
  */
 export const imageTools: Readonly<Record<string, readonly Tool[]>> = {
-  "registry.k8s.io": [kubernetesTool, coredns(), etcdTool, agnhost, etcdctl, pause, nodeTool],
+  "registry.k8s.io": [...controlPlaneTools(current), agnhost, pause],
   "ghcr.io": [flannel],
 };
 
-/** Where to find each program. */
-export const toolOf = (binary: string): Tool => {
-  const all = [...packageTools, ...Object.values(imageTools).flat(), craneTool];
-  const found = all.find(({ binaries }) => binaries.includes(binary));
-  if (!found) throw new Error(`no tool has ${binary}`);
-  return found;
-};
+/** Packages and images of one more version take these. */
+export const toolsOfRelease = (version: string): readonly Tool[] =>
+  controlPlaneTools(releaseOf(version));
+
+/** A program as recipes name it: of another version than the current one, with that behind it. */
+export const programOf = (binary: string, { version }: Release): string =>
+  version === current.version ? binary : `${binary}@${version}`;
+
+/** Where to find a program: the tool that has it, and its name there. */
+export function placeIn(program: string): { readonly tool: Tool; readonly binary: string } {
+  const [binary = "", version] = program.split("@");
+  const all =
+    version === undefined
+      ? [...packageTools, ...Object.values(imageTools).flat(), craneTool]
+      : toolsOfRelease(version);
+  const tool = all.find(({ binaries }) => binaries.includes(binary));
+  if (!tool) throw new Error(`no tool has ${program}`);
+  return { tool, binary };
+}

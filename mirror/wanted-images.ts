@@ -27,12 +27,14 @@ const upstreamTestImages = ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"].map(
   (image) => `registry.k8s.io/e2e-test-images/${image}`,
 );
 
-const own: readonly WantedImage[] = [
+const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
   { image: `ghcr.io/flannel-io/flannel:${versions.flannel}`, part: "flannel" },
-  ...["azure-cloud-controller-manager", "azure-cloud-node-manager"].map((name) => ({
-    image: `mcr.microsoft.com/oss/v2/kubernetes/${name}:${cloudProviderOf(versions.kubernetes)}`,
-    part: "cloud provider" as const,
-  })),
+  ...kubernetes.flatMap((version) =>
+    ["azure-cloud-controller-manager", "azure-cloud-node-manager"].map((name) => ({
+      image: `mcr.microsoft.com/oss/v2/kubernetes/${name}:${cloudProviderOf(version)}`,
+      part: "cloud provider" as const,
+    })),
+  ),
   ...[testImage, ...upstreamTestImages].map((image) => ({ image, part: "tests" as const })),
 ];
 
@@ -43,12 +45,13 @@ export interface ManifestText {
 
 /** Everything that machines may pull: what kubeadm asks for, and what the add-ons name. */
 export function wantedImages(
+  kubernetes: readonly string[],
   kubeadms: readonly string[],
   manifests: readonly ManifestText[],
 ): WantedImage[] {
   const all = [
     ...kubeadms.map((image) => ({ image, part: "Kubernetes" as const })),
-    ...own,
+    ...own(kubernetes),
     ...manifests.flatMap(({ part, text }) =>
       [...text.matchAll(/^\s*(?:- )?image:\s*"?([^\s"]+)/gm)].map(([, image]) => ({
         image: image!,

@@ -1,10 +1,8 @@
-import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-import { versions } from "../components/versions";
-
-const modules = join(__dirname, "modules");
+import { pinned } from "./pinned";
+import { current, type Release } from "./releases";
 
 /** How a file's SHA-256 is published beside it. */
 export type Published =
@@ -47,15 +45,6 @@ export interface Tool {
   downloads(os: string, arch: string): readonly Download[] | undefined;
 }
 
-/** The version of a module that one of the go.mod files here asks for, without its `v`. */
-export function pinned(folder: string, module: string): string {
-  const text = readFileSync(join(modules, folder, "go.mod"), "utf8");
-  const escaped = module.replaceAll(/[./]/g, String.raw`\$&`);
-  const found = new RegExp(String.raw`^\s*(?:require )?${escaped} v(\S+)`, "m").exec(text)?.[1];
-  if (found === undefined) throw new Error(`${folder}/go.mod does not ask for ${module}`);
-  return found;
-}
-
 export const github = "https://github.com";
 
 function pulumi(): Tool {
@@ -87,43 +76,49 @@ function pulumi(): Tool {
 }
 
 /** One part of Kubernetes' own release: some of its programs, which are built and fetched alike. */
-function ofKubernetes(name: string, binaries: readonly string[], typical: string): Tool {
-  const version = versions.kubernetes;
-  const [major, minor] = version.split(".");
-  const base = "k8s.io/component-base/version";
-  return {
-    name,
-    version,
-    binaries,
-    builds: [
-      {
-        module: "kubernetes",
-        packages: binaries.map((binary) => `k8s.io/kubernetes/cmd/${binary}`),
-        ldflags: `-s -w -X ${base}.gitVersion=v${version} -X ${base}.gitMajor=${major} -X ${base}.gitMinor=${minor}`,
-      },
-    ],
-    typical,
-    // Servers and kubeadm are published for Linux alone.
-    downloads: (os, arch) =>
-      os !== "linux"
-        ? undefined
-        : binaries.map((binary) => {
-            const url = `https://dl.k8s.io/release/v${version}/bin/${os}/${arch}/${binary}`;
-            return { url, binary, sha256: { kind: "bare", url: `${url}.sha256` } };
-          }),
+const ofKubernetes =
+  (name: string, binaries: readonly string[], typical: string) =>
+  ({ version, sources }: Release): Tool => {
+    const [major, minor] = version.split(".");
+    const base = "k8s.io/component-base/version";
+    return {
+      name,
+      version,
+      binaries,
+      builds: [
+        {
+          module: `${sources}kubernetes`,
+          packages: binaries.map((binary) => `k8s.io/kubernetes/cmd/${binary}`),
+          ldflags: `-s -w -X ${base}.gitVersion=v${version} -X ${base}.gitMajor=${major} -X ${base}.gitMinor=${minor}`,
+        },
+      ],
+      typical,
+      // Servers and kubeadm are published for Linux alone.
+      downloads: (os, arch) =>
+        os !== "linux"
+          ? undefined
+          : binaries.map((binary) => {
+              const url = `https://dl.k8s.io/release/v${version}/bin/${os}/${arch}/${binary}`;
+              return { url, binary, sha256: { kind: "bare", url: `${url}.sha256` } };
+            }),
+    };
   };
-}
 
-export const kubernetesTool = ofKubernetes(
+export const kubernetesToolOf = ofKubernetes(
   "kubernetes",
   ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "kubectl"],
   "9 min",
 );
 
+export const kubernetesTool = kubernetesToolOf(current);
+
 /** Programs of etcd's release. */
-export function ofEtcd(name: string, binaries: readonly string[]): Omit<Tool, "builds"> {
-  // kubeadm's image tag has a build number behind the version.
-  const version = versions.etcd.replace(/-\d+$/, "");
+export function ofEtcd(
+  name: string,
+  binaries: readonly string[],
+  { sources }: Release,
+): Omit<Tool, "builds"> {
+  const version = pinned(`${sources}etcd`, "go.etcd.io/etcd/server/v3");
   const release = `${github}/etcd-io/etcd/releases/download/v${version}`;
   const member = (os: string, arch: string, binary: string) => [
     binary,
@@ -148,10 +143,12 @@ export function ofEtcd(name: string, binaries: readonly string[]): Omit<Tool, "b
   };
 }
 
-export const etcdTool: Tool = {
-  ...ofEtcd("etcd", ["etcd"]),
-  builds: [{ module: "etcd", ldflags: "-s -w", binary: "etcd" }],
-};
+export const etcdToolOf = (release: Release): Tool => ({
+  ...ofEtcd("etcd", ["etcd"], release),
+  builds: [{ module: `${release.sources}etcd`, ldflags: "-s -w", binary: "etcd" }],
+});
+
+const etcdTool = etcdToolOf(current);
 
 function kwok(): Tool {
   const version = pinned("kwok", "sigs.k8s.io/kwok");
@@ -186,7 +183,9 @@ export const clusterTools: readonly Tool[] = [kubernetesTool, etcdTool, kwok()];
 export const kubectlTools: readonly Tool[] = [kubernetesTool];
 
 /** What runs on every real node, and no simulated one. */
-export const nodeTool = ofKubernetes("kubernetes-node", ["kubelet", "kube-proxy"], "3 min");
+export const nodeToolOf = ofKubernetes("kubernetes-node", ["kubelet", "kube-proxy"], "3 min");
+
+export const nodeTool = nodeToolOf(current);
 
 /** Where the tools are kept: outside the working tree, shared by all of them. */
 export const cacheFolder = (env: NodeJS.ProcessEnv = process.env): string =>

@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 
 import type { Settings } from "../../components/plan/settings/settings";
 import { machinesOf } from "../../components/plan/topology";
+import { versions } from "../../components/versions";
 import type { InstallOptions } from "../../programs/installs";
 import { UserError } from "../../shared/user-error";
 import { runningDaemon } from "../daemon/daemon-client";
@@ -59,9 +60,13 @@ export function needOneVcpuEach(
 export async function chooseBackend(
   state: string,
   stack: Values,
-  options: InstallOptions & { readonly scale: number | undefined },
+  options: InstallOptions & {
+    readonly scale: number | undefined;
+    /** Kubernetes versions that real machines can be upgraded to. */
+    readonly upgrades?: readonly string[];
+  },
 ): Promise<void> {
-  const { scale } = options;
+  const { scale, upgrades = [] } = options;
   const settled = hostSettings(state);
   const runs = runningDaemon(state) !== undefined;
   if (runs && (settled === undefined) !== (scale === undefined)) {
@@ -76,7 +81,8 @@ export async function chooseBackend(
   const available = (): number => availableMib() + takenMib(state);
   // What they need with KVM they need in any case.
   if (!runs) checkFits(machines, scale, "kvm", available());
-  const settings = await prepareMachines({ ...options, scale });
+  const version = String(stack["kubernetesVersion"] ?? versions.kubernetes);
+  const settings = await prepareMachines({ ...options, scale, kubernetes: [version, ...upgrades] });
   if (runs) return;
   checkFits(machines, scale, settings.accelerator, available());
   const oneVcpuEach = needOneVcpuEach(stack, settings.accelerator, availableParallelism());

@@ -18,6 +18,8 @@ export interface Chapter {
   readonly name: string;
   /** Above those of Pulumi.machines.yaml. */
   readonly settings: Readonly<Record<string, unknown>>;
+  /** Kubernetes versions that its machines are upgraded to. */
+  readonly upgrades?: readonly string[];
   readonly claims: readonly Claim[];
 }
 

@@ -39,6 +39,8 @@ interface Outputs {
 export interface RealClusterOptions {
   readonly state: string;
   readonly settings: Readonly<Record<string, unknown>>;
+  /** Kubernetes versions that its machines can be upgraded to. */
+  readonly upgrades?: readonly string[];
   readonly progress: Progress;
   readonly signal: AbortSignal;
 }
@@ -60,13 +62,13 @@ export class RealCluster {
 
   /** Makes everything ready but the machines; takes up what an interrupted run left. */
   static async open(given: RealClusterOptions): Promise<RealCluster> {
-    const { settings, progress, signal } = given;
+    const { settings, upgrades, progress, signal } = given;
     const options = { progress, signal };
     const state = takeFolder(given.state);
     await prepareHost(options);
     const binaries = await prepareBinaries(options, kubectlTools);
     const asked = stackSettings(checkout, stack, settings);
-    await chooseBackend(state, asked, { ...options, scale: defaultScale });
+    await chooseBackend(state, asked, { ...options, scale: defaultScale, upgrades });
     if (!runningDaemon(state)) ownMirror(state);
     const azure = await ensureDaemon({ state, binaries }, progress, signal);
     const base = { state, stack, binaries, azure, progress, signal };

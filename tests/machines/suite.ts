@@ -89,7 +89,8 @@ async function runChapter(
   signal: AbortSignal,
 ): Promise<boolean> {
   progress.line(`\n${chapter.name}`);
-  const cluster = await RealCluster.open({ state, settings: chapter.settings, progress, signal });
+  const { settings, upgrades } = chapter;
+  const cluster = await RealCluster.open({ state, settings, upgrades, progress, signal });
   let ground: string | undefined;
   for (const claim of chapter.claims) {
     if (record.hasPassed(chapter, claim)) continue;

@@ -22,9 +22,15 @@ export async function prepareHost({ progress, signal }: InstallOptions): Promise
   await debianPackages(progress, signal, { ...forMachines, ...forMirror });
 }
 
+export interface MachinesOptions {
+  readonly scale: number;
+  /** The Kubernetes version that machines begin with, and those that they can be upgraded to. */
+  readonly kubernetes: readonly [string, ...string[]];
+}
+
 /** Everything that real machines need, from nothing; what is cached is taken from there. */
 export async function prepareMachines(
-  options: InstallOptions & { readonly scale: number },
+  options: InstallOptions & MachinesOptions,
 ): Promise<Omit<HostSettings, "oneVcpuEach">> {
   const { progress, scale } = options;
   // What waits for a network goes beside what compiles.
@@ -33,7 +39,7 @@ export async function prepareMachines(
     (signal) => prepareSystem({ ...options, signal }),
     (signal) => prepareMirror({ ...options, signal, system: "debian-13" }),
   ]);
-  const image = await prepareBaseImage(system, mirror.folder, options);
+  const image = await prepareBaseImage(system, mirror, options.kubernetes[0], options);
   const problem = await kvmProblem(qemu, image.kernel);
   const accelerator = problem === undefined ? "kvm" : "tcg";
   progress.line(

@@ -1,5 +1,7 @@
+import { versions } from "../../../components/versions";
 import { neededTools } from "../../../mirror/needed-tools";
 import { Sources } from "../../../mirror/sources";
+import { nextPatch, previousMinor } from "../../../programs/releases";
 
 class Only extends Sources {
   constructor(private readonly there: RegExp) {
@@ -11,7 +13,10 @@ class Only extends Sources {
   }
 }
 
-const names = async (there: RegExp) => (await neededTools(new Only(there))).map(({ name }) => name);
+const tools = (there: RegExp, ...kubernetes: string[]) =>
+  neededTools(new Only(there), [versions.kubernetes, ...kubernetes]);
+
+const names = async (there: RegExp) => (await tools(there)).map(({ name }) => name);
 
 it("builds nothing that an official source gives", async () => {
   expect(await names(/./)).toEqual(["kubernetes"]);
@@ -25,4 +30,15 @@ it("builds each thing once, and the kubelet when most of it is in Go's cache", a
   expect(needed[0]).toBe("kubernetes");
   expect(needed.at(-1)).toBe("kubernetes-node");
   expect(needed).toEqual(expect.arrayContaining(["coredns", "etcd", "flannel", "cni-plugins"]));
+});
+
+it("builds another version only for those who ask for it", async () => {
+  const others = [nextPatch.version, previousMinor.version];
+  const versionsOf = async (asked: string[]) =>
+    (await tools(/^nowhere$/, ...asked)).map(({ name, version }) => `${name} ${version}`);
+
+  const [usual, more] = await Promise.all([versionsOf([]), versionsOf(others)]);
+  expect(usual.join()).not.toMatch(new RegExp(others.join("|")));
+  expect(more).toEqual(expect.arrayContaining(others.map((one) => `kubernetes-node ${one}`)));
+  expect(new Set(more).size).toBe(more.length);
 });

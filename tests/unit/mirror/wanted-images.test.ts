@@ -5,20 +5,40 @@ import { cloudProviderOf, versions } from "../../../components/versions";
 import { partsOf } from "../../../mirror/image-store";
 import { ownImage } from "../../../mirror/own-images";
 import { wantedImages } from "../../../mirror/wanted-images";
+import { current, nextPatch, previousMinor } from "../../../programs/releases";
 import { checkout } from "../../../shared/checkout";
 import { built, output } from "../../support/tools";
 
 it("can make every image that the real kubeadm asks for, in the version that it asks for", () => {
-  const flags = ["--kubernetes-version", `v${versions.kubernetes}`];
-  const list = output(built("kubeadm"), ["config", "images", "list", ...flags]);
+  for (const { version } of [current, nextPatch]) {
+    const flags = ["--kubernetes-version", `v${version}`];
+    const list = output(built("kubeadm"), ["config", "images", "list", ...flags]);
 
-  const images = list.trim().split("\n");
-  expect(images.length).toBeGreaterThanOrEqual(7);
-  for (const image of images) expect(ownImage(image)).toBeDefined();
+    const images = list.trim().split("\n");
+    expect(images.length).toBeGreaterThanOrEqual(7);
+    for (const image of images) expect(ownImage(image)).toBeDefined();
+  }
+});
+
+it("makes each version's image of that version's programs", () => {
+  for (const { version } of [nextPatch, previousMinor]) {
+    const image = ownImage(`registry.k8s.io/kube-scheduler:v${version}`)!;
+
+    expect(image.recipe.layers).toContainEqual({
+      kind: "binaries",
+      binaries: { "/usr/local/bin/kube-scheduler": `kube-scheduler@${version}` },
+    });
+  }
+});
+
+it("says that the next patch is made of the sources of this one", () => {
+  expect(ownImage(`registry.k8s.io/kube-proxy:v${nextPatch.version}`)!.from).toBe(
+    `Go module k8s.io/kubernetes v${versions.kubernetes}`,
+  );
 });
 
 it("can make every image for tests", () => {
-  const wanted = wantedImages([], []).filter(({ part }) => part === "tests");
+  const wanted = wantedImages([versions.kubernetes], [], []).filter(({ part }) => part === "tests");
 
   expect(wanted.map(({ image }) => partsOf(image).name)).toEqual(
     expect.arrayContaining(["library/busybox", "e2e-test-images/agnhost"]),
@@ -62,14 +82,18 @@ it.each([
   const source = readFileSync(join(checkout, "components/add-ons", `${addOn}.ts`), "utf8");
 
   const [, name] = naming.exec(source) ?? [];
-  expect(wantedImages([], []).map(({ image }) => image)).toContain(`${name}:${version}`);
+  expect(wantedImages([versions.kubernetes], [], []).map(({ image }) => image)).toContain(
+    `${name}:${version}`,
+  );
 });
 
 it("wants what upstream's manifests name, each once", () => {
   const text =
     'spec:\n  image: quay.io/a/b:v1\n  - image: "quay.io/a/c:v2"\n  image: quay.io/a/b:v1\n';
 
-  const wanted = wantedImages([], [{ part: "Canal", text }]).filter(({ part }) => part === "Canal");
+  const wanted = wantedImages([], [], [{ part: "Canal", text }]).filter(
+    ({ part }) => part === "Canal",
+  );
   expect(wanted.map(({ image }) => image)).toEqual(["quay.io/a/b:v1", "quay.io/a/c:v2"]);
 });
 

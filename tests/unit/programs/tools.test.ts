@@ -1,14 +1,20 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { versions } from "../../../components/versions";
-import { craneTool, imageTools, packageTools } from "../../../mirror/tools";
+import { minorOf, minors, versions } from "../../../components/versions";
+import { craneTool, imageTools, packageTools, toolsOfRelease } from "../../../mirror/tools";
 import { hashIn } from "../../../programs/downloads";
-import { cacheFolder, clusterTools, engineTool, nodeTool, pinned } from "../../../programs/tools";
+import { pinned } from "../../../programs/pinned";
+import { previousMinor, releaseOf, releases } from "../../../programs/releases";
+import { cacheFolder, clusterTools, engineTool, nodeTool } from "../../../programs/tools";
 import { checkout } from "../../../shared/checkout";
 
-const mirrored = [...new Set([...packageTools, ...Object.values(imageTools).flat(), craneTool])];
-const all = [...new Set([engineTool, ...clusterTools, ...mirrored])];
+const mirrored = [...packageTools, ...Object.values(imageTools).flat(), craneTool];
+const ofReleases = releases.flatMap(({ version }) => toolsOfRelease(version));
+const each = [engineTool, ...clusterTools, ...mirrored, ...ofReleases].map(
+  (tool) => [`${tool.name} ${tool.version}`, tool] as const,
+);
+const all = [...new Map(each).values()];
 const builds = all.flatMap((tool) => tool.builds.map((build) => ({ tool, ...build })));
 
 it("builds what versions.ts asks for", () => {
@@ -20,6 +26,23 @@ it("builds what versions.ts asks for", () => {
   );
   expect(clusterTools.map(({ name, version }) => `${name} ${version}`)).toEqual(
     expect.arrayContaining([`kubernetes ${versions.kubernetes}`]),
+  );
+});
+
+it("builds the minor that an upgrade comes from, with the etcd and CoreDNS of its kubeadm", () => {
+  expect(minorOf(previousMinor.version)).toBe(minors[1].minor);
+  expect(toolsOfRelease(previousMinor.version).map((one) => `${one.name} ${one.version}`)).toEqual([
+    `kubernetes ${previousMinor.version}`,
+    "coredns 1.13.1",
+    "etcd 3.6.6",
+    "etcdctl 3.6.6",
+    `kubernetes-node ${previousMinor.version}`,
+  ]);
+});
+
+it("says which versions can be built where another is asked for", () => {
+  expect(() => releaseOf("1.34.1")).toThrow(
+    `Kubernetes 1.34.1 is not among the versions that can be built here: ${versions.kubernetes}, `,
   );
 });
 

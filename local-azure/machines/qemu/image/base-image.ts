@@ -14,6 +14,7 @@ import {
 import { dirname, join } from "node:path";
 
 import { imageArchive } from "../../../../mirror/archive";
+import type { Mirror } from "../../../../mirror/mirror";
 import type { InstallOptions } from "../../../../programs/installs";
 import { cacheFolder } from "../../../../programs/tools";
 import { Interrupted, messageOf, UserError } from "../../../../shared/user-error";
@@ -103,20 +104,36 @@ export async function prepareSystem(options: InstallOptions): Promise<string> {
   }
 }
 
+/** What only other versions of the mirror need; a machine fetches that when it is upgraded. */
+function lacking({ images }: Mirror, kubernetes: string): ReadonlySet<string> {
+  const own = new Set(images[kubernetes]);
+  const others = Object.values(images).flat();
+  return new Set(others.filter((image) => !own.has(image)));
+}
+
+interface Disk {
+  readonly system: string;
+  readonly mirror: Mirror;
+  /** The Kubernetes version that is installed on it. */
+  readonly kubernetes: string;
+  readonly folder: string;
+}
+
 /** The disk that all machines start from, with its kernel beside it, made once for its contents. */
 export async function prepareBaseImage(
   system: string,
-  mirror: string,
+  mirror: Mirror,
+  kubernetes: string,
   options: InstallOptions,
 ): Promise<BaseImage> {
   const cache = options.cache ?? cacheFolder();
   try {
-    const contents = contentsOf(mirror).map((path) => readFileSync(path));
+    const contents = contentsOf(mirror.folder).map((path) => readFileSync(path));
     const folder = join(
       cache,
-      `base-${digest([system, installKubernetes, diskSize, ...contents])}`,
+      `base-${digest([system, installKubernetes, kubernetes, diskSize, ...contents])}`,
     );
-    if (!existsSync(folder)) await makeDisk(system, mirror, folder, options);
+    if (!existsSync(folder)) await makeDisk({ system, mirror, kubernetes, folder }, options);
     return {
       disk: join(folder, "disk"),
       kernel: join(folder, "vmlinuz"),
@@ -129,9 +146,7 @@ export async function prepareBaseImage(
 
 /** Puts Kubernetes' packages and images into the system, natively, and makes a disk of it. */
 async function makeDisk(
-  system: string,
-  mirror: string,
-  folder: string,
+  { system, mirror, kubernetes, folder }: Disk,
   { progress, signal }: InstallOptions,
 ): Promise<void> {
   const draft = `${folder}.draft`;
@@ -148,13 +163,21 @@ async function makeDisk(
           signal,
         });
         step.say("gathering images");
-        await imageArchive(mirror, join(goods, "images.tar"), signal);
+        await imageArchive(
+          mirror.folder,
+          join(goods, "images.tar"),
+          lacking(mirror, kubernetes),
+          signal,
+        );
         step.say("installing and importing");
         const inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-ec"];
-        await run([...inside, installKubernetes, "install-kubernetes", root, mirror], {
-          signal,
-          onLine: step.say,
-        });
+        await run(
+          [...inside, installKubernetes, "install-kubernetes", root, mirror.folder, kubernetes],
+          {
+            signal,
+            onLine: step.say,
+          },
+        );
         rmSync(goods, { recursive: true, force: true });
         for (const [name, pattern] of [
           ["vmlinuz", /^vmlinuz-/],

@@ -1,17 +1,22 @@
 import { firstBoot } from "./debian";
 
-/** What first-boot.sh asks apt for, at the versions that the mirror has. */
-const wanted = ["ca-certificates", ...firstBoot, "kubelet", "kubeadm", "kubectl"];
+/** What first-boot.sh asks apt for. */
+const wanted = [
+  ...["ca-certificates", ...firstBoot],
+  ...["kubelet", "kubeadm", "kubectl"].map((name) => `"${name}=$kubernetes-*"`),
+];
 
 /**
  * What is done in the base image's system, so that a machine finds all that its first boot asks
  * for: the mirror's packages are installed, and its images, which lie in /var/tmp/zoned, imported
- * by the system's own containerd. Bash; its arguments are the system's folder and the mirror's. It
+ * by the system's own containerd. Bash; its arguments are the system's folder, the mirror's,
+ * and the Kubernetes version. It
  * runs in namespaces of its own: mounts and processes end with it.
  */
 export const installKubernetes = `
 root=$1
 mirror=$2
+export kubernetes=$3
 mount --make-rprivate /
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
