@@ -10,9 +10,15 @@ import { checkApiVersion } from "../subscription/api-versions";
 import { Hooks } from "./control";
 import { collectionOf, membersOf, pageOf, resourceEntries } from "./lists";
 import { Operations, waitingFor } from "./operations";
-import type { Answer } from "./rest";
 import { fromArm, toArm } from "./shape";
 import { subscriptionAnswer, subscriptionBody } from "./subscription";
+
+/** An answer of the REST API. */
+export interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+}
 
 export interface ArmRequest {
   readonly method: string;

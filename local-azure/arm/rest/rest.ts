@@ -4,18 +4,11 @@ import type { TLSSocket } from "node:tls";
 import { AzureError, ConnectionLost } from "../azure-error";
 import { Cloud } from "../cloud";
 import { Body } from "../resource";
-import { ArmApi } from "./arm";
+import { type Answer, ArmApi } from "./arm";
 import type { Certificate } from "./certificate";
 import { control, Hooks } from "./control";
 import { serveBoth, type Served } from "./door";
 import { endpoints } from "./endpoints";
-
-/** An answer of the REST API. */
-export interface Answer {
-  readonly status: number;
-  readonly body?: unknown;
-  readonly headers?: Record<string, string>;
-}
 
 /** Serves the REST API of the cloud on 127.0.0.1, and the control API under /local. */
 export async function serveRest(
