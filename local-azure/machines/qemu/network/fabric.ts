@@ -6,45 +6,17 @@ import { setTimeout as wait } from "node:timers/promises";
 import { loadTypeScript } from "../../../../shared/checkout";
 import { writeWhole } from "../../../../shared/files";
 import type { View } from "../../../arm/resource";
-import { isMachine, machineOf } from "../../../arm/types/compute/virtual-machine";
 import type { Address } from "../../../daemon/attachment";
 import { Supervisor } from "../../supervisor";
 import type { Host } from "../host";
-import type { MachineMetadata } from "./metadata";
+import { metadataOf } from "./machine-metadata";
 import type { NetworkFacts } from "./network-process";
-import { networksOf, plugOf, publicNamesOf, type VirtualNetwork } from "./network-view";
+import { networksOf, publicNamesOf, type VirtualNetwork } from "./network-view";
 import { PortForwards } from "./port-forwards";
 
 const startWithin = 60_000;
 /** An emulated processor needs longer to answer a probe. */
 const patience = { kvm: 1, tcg: 4 } as const;
-
-/** What the metadata service of this network serves. */
-function metadataOf(network: VirtualNetwork, view: View): MachineMetadata[] {
-  return view.ofType("Microsoft.Compute/virtualMachines").flatMap((resource) => {
-    const plug = plugOf(resource.id, view);
-    if (!isMachine(resource) || plug?.network !== network.key) return [];
-    const vm = machineOf(resource, view);
-    const [subnet = "", bits = ""] = plug.subnet.prefix.split("/");
-    const compute = {
-      azEnvironment: "AzurePublicCloud",
-      location: vm.location,
-      name: vm.name,
-      osType: "Linux",
-      platformFaultDomain: "0",
-      provider: "Microsoft.Compute",
-      resourceGroupName: vm.resourceGroup,
-      resourceId: vm.id,
-      subscriptionId: vm.subscriptionId,
-      vmId: vm.vmId,
-      vmSize: vm.size,
-      zone: vm.zone ?? "",
-    };
-    return [
-      { address: plug.address, mac: plug.mac, subnet: { address: subnet, prefix: bits }, compute },
-    ];
-  });
-}
 
 /** The networks of the resource manager as namespaces with what lives in them. */
 export class Fabric {

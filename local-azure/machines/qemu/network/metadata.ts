@@ -1,11 +1,24 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 
+import { issueToken, type MachineIdentity } from "./identity-token";
+
 /** A machine as its metadata service describes it, by its address. */
 export interface MachineMetadata {
   readonly address: string;
   readonly subnet: { readonly address: string; readonly prefix: string };
   readonly mac: string;
   readonly compute: Readonly<Record<string, unknown>>;
+  readonly identities: readonly MachineIdentity[];
+  /** Rules of load balancers that lead to it. */
+  readonly inboundRules: readonly InboundRule[];
+}
+
+export interface InboundRule {
+  readonly frontendIpAddress: string;
+  readonly protocol: string;
+  readonly frontendPort: number;
+  readonly backendPort: number;
+  readonly privateIpAddress: string;
 }
 
 const versions = [
@@ -13,7 +26,10 @@ const versions = [
   "2018-02-01",
   "2019-06-01",
   "2020-09-01",
+  "2020-10-01",
+  "2021-01-01",
   "2021-02-01",
+  "2021-10-01",
   "2021-12-13",
 ];
 
@@ -48,16 +64,18 @@ export function describe(
   machine: MachineMetadata | undefined,
 ): Reply {
   const path = url.pathname.replace(/\/+$/, "");
-  if (headers["metadata"] !== "true") {
+  if (String(headers["metadata"]).toLowerCase() !== "true") {
     return refuse(400, "Bad request. Required metadata header not specified");
   }
   if (headers["x-forwarded-for"] !== undefined) {
     return refuse(400, "Bad request. X-Forwarded-For header is not allowed");
   }
   if (path === "/metadata/versions") return { status: 200, body: { apiVersions: versions } };
-  if (path.startsWith("/metadata/identity"))
-    return refuse(400, "invalid_request: Identity not found");
-  if (machine === undefined || !/^\/metadata\/instance(\/|$)/.test(path)) {
+  if (path === "/metadata/identity/oauth2/token") {
+    return issueToken(url.searchParams, machine?.identities ?? []);
+  }
+  const isBalancer = path === "/metadata/loadbalancer";
+  if (machine === undefined || !(isBalancer || /^\/metadata\/instance(\/|$)/.test(path))) {
     return refuse(404, "Not found");
   }
   if (!versions.includes(url.searchParams.get("api-version") ?? "")) {
@@ -69,6 +87,7 @@ export function describe(
       },
     };
   }
+  if (isBalancer) return balancerOf(machine);
   const found = path
     .split("/")
     .slice(3)
@@ -82,6 +101,20 @@ export function describe(
     return refuse(404, "API is not supported for leaf nodes without format=text");
   }
   return { status: 200, body: found, isText: true };
+}
+
+/** What leads to a machine from outside. None has a public address of its own. */
+function balancerOf({ inboundRules }: MachineMetadata): Reply {
+  if (inboundRules.length > 0) {
+    return {
+      status: 200,
+      body: { loadbalancer: { publicIpAddresses: [], inboundRules, outboundRules: [] } },
+    };
+  }
+  return refuse(
+    404,
+    "No load balancer metadata is found. Please check if your VM is using any non-basic SKU load balancer and retry later.",
+  );
 }
 
 function send(response: ServerResponse, { status, body, isText }: Reply): void {
@@ -98,7 +131,7 @@ const listen = (server: Server, port: number, address: string): Promise<Server> 
 
 /** The instance metadata service. */
 export const serveMetadata = (
-  address: string,
+  { address, port = 80 }: { readonly address: string; readonly port?: number },
   machineAt: (address: string) => MachineMetadata | undefined,
 ): Promise<Server> =>
   listen(
@@ -106,7 +139,7 @@ export const serveMetadata = (
       const url = new URL(request.url ?? "/", "http://metadata");
       send(response, describe(url, request.headers, machineAt(request.socket.remoteAddress ?? "")));
     }),
-    80,
+    port,
     address,
   );
 

@@ -43,7 +43,7 @@ async function serve(file: string, socket: string): Promise<void> {
   };
   await takeUp();
   await serveNames(platformAddress, (name) => facts.names[name]);
-  await serveMetadata(metadataAddress, (address) =>
+  await serveMetadata({ address: metadataAddress }, (address) =>
     facts.machines.find((machine) => machine.address === address),
   );
   await serveWire(platformAddress);

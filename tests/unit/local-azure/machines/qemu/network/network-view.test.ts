@@ -5,12 +5,19 @@ import { join } from "node:path";
 import { Cloud } from "../../../../../../local-azure/arm/cloud";
 import type { View } from "../../../../../../local-azure/arm/resource";
 import type { Machines } from "../../../../../../local-azure/machines/machines";
+import { metadataOf } from "../../../../../../local-azure/machines/qemu/network/machine-metadata";
 import {
   networksOf,
   plugOf,
   publicNamesOf,
 } from "../../../../../../local-azure/machines/qemu/network/network-view";
-import { withChange, compute, type Kind, valid } from "../../../../../support/arm/valid-resources";
+import {
+  withChange,
+  compute,
+  group,
+  type Kind,
+  valid,
+} from "../../../../../support/arm/valid-resources";
 
 let folder: string;
 beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-view-"))));
@@ -112,4 +119,28 @@ test("the first behind a balancer is the machine with the lowest address, and no
   expect(await isFirst(at("172.16.1.9"), "172.16.1.10")).toBe(true);
   expect(await isFirst(at("172.16.1.9"), "172.16.1.10", "172.16.1.8")).toBe(false);
   expect(await isFirst({ ipConfigurations: [alone] }, "172.16.1.10")).toBe(false);
+});
+
+test("a machine's metadata has its identities, and the rules that lead to it", async () => {
+  const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/cluster`;
+  const view = await viewAfter({}, [
+    [identity, { location: "westeurope" }],
+    [
+      valid.machine[0],
+      withChange("machine", {
+        identity: { type: "UserAssigned", userAssignedIdentities: [identity] },
+      }),
+    ],
+  ]);
+
+  const { principalId, clientId } = view.find(identity)!.body;
+  expect(networksOf(view).flatMap((network) => metadataOf(network, view))).toMatchObject([
+    {
+      address: "172.16.1.4",
+      identities: [{ resourceId: identity, principalId, clientId }],
+      inboundRules: [
+        { protocol: "tcp", frontendPort: 6443, backendPort: 6443, privateIpAddress: "172.16.1.4" },
+      ],
+    },
+  ]);
 });

@@ -1,0 +1,83 @@
+import { account } from "../../../arm/ids";
+
+/** A managed identity that a machine has. */
+export interface MachineIdentity {
+  readonly resourceId: string;
+  readonly clientId: string;
+  readonly principalId: string;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+const refuse = (description: string): Reply => ({
+  status: 400,
+  body: { error: "invalid_request", error_description: description },
+});
+
+const lifeSeconds = 86_400;
+
+/** The token of one of a machine's identities, as the metadata service issues it. */
+export function issueToken(
+  query: URLSearchParams,
+  identities: readonly MachineIdentity[],
+  now = new Date(),
+): Reply {
+  const missing = ["api-version", "resource"].find((name) => !query.get(name));
+  if (missing !== undefined) return refuse(`Required query variable '${missing}' is missing`);
+  const wanted = (
+    [
+      ["client_id", "clientId"],
+      ["object_id", "principalId"],
+      ["mi_res_id", "resourceId"],
+      ["msi_res_id", "resourceId"],
+    ] as const
+  ).flatMap(([parameter, property]) => {
+    const value = query.get(parameter)?.toLowerCase();
+    return value === undefined ? [] : [{ property, value }];
+  });
+  const found = identities.filter((one) =>
+    wanted.every(({ property, value }) => one[property].toLowerCase() === value),
+  );
+  const [identity] = found;
+  if (identity === undefined) return refuse("Identity not found");
+  if (found.length > 1) {
+    return refuse(
+      "Multiple user assigned identities exist, please specify the clientId / resourceId of the identity in the token request",
+    );
+  }
+  const resource = query.get("resource") ?? "";
+  const from = Math.floor(now.getTime() / 1000);
+  return {
+    status: 200,
+    body: {
+      access_token: unsignedToken({
+        aud: resource,
+        iss: `https://sts.windows.net/${account.tenantId}/`,
+        iat: from,
+        nbf: from,
+        exp: from + lifeSeconds,
+        appid: identity.clientId,
+        oid: identity.principalId,
+        sub: identity.principalId,
+        tid: account.tenantId,
+        xms_mirid: identity.resourceId,
+      }),
+      client_id: identity.clientId,
+      expires_in: String(lifeSeconds - 1),
+      expires_on: String(from + lifeSeconds),
+      ext_expires_in: String(lifeSeconds - 1),
+      not_before: String(from),
+      resource,
+      token_type: "Bearer",
+    },
+  };
+}
+
+/** Clients read a token's claims; the local Azure takes any token. */
+function unsignedToken(claims: object): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  return `${part({ typ: "JWT", alg: "none" })}.${part(claims)}.`;
+}
