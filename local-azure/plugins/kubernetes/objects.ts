@@ -20,6 +20,9 @@ export const namespaceOf = (object: Properties): string =>
 export const annotation = (object: Properties, key: string): string =>
   text(at(object, "metadata", "annotations", `pulumi.com/${key}`));
 
+/** Of objects that name none. */
+export const defaultNamespace = "default";
+
 /** As Pulumi's ids have it: `kube-system/coredns`, or the bare name of what has no namespace. */
 export const idOf = (object: Properties): string =>
   [namespaceOf(object), nameOf(object)].filter((part) => part !== "").join("/");

@@ -18,11 +18,10 @@ import { type Around, serve } from "../protocol/serve";
 import { hasUnknown, Properties } from "../protocol/values";
 import { Resolve } from "./api/client";
 import { DynamicClient } from "./api/dynamic-client";
-import { accessFrom } from "./api/kubeconfig";
 import { Reachability } from "./api/reachability";
 import { timeoutOf } from "./await/await";
 import { diagnosis } from "./await/diagnosis";
-import { readRuleOf } from "./await/readiness";
+import { readinessRuleOf } from "./await/readiness";
 import { kindOfType, marked, normalised, partsOfId, stateOf, titleOf, without } from "./objects";
 import { Context, created, managerOf, previewed, relinquished, updated } from "./operations/apply";
 import { checked } from "./operations/check";
@@ -45,7 +44,6 @@ export class KubernetesProvider implements ResourceProvider {
   constructor(
     private readonly engine: EngineLog,
     private readonly resolve: Resolve | undefined,
-    private readonly accessOf = accessFrom,
   ) {}
 
   checkConfig = ({ news }: CheckRequest): CheckResult => checkConfig(news);
@@ -54,16 +52,12 @@ export class KubernetesProvider implements ResourceProvider {
 
   async configure(config: Properties): Promise<void> {
     this.settings = settingsFrom(config);
-    this.reachability = new Reachability(this.settings, this.resolve, this.accessOf);
+    this.reachability = new Reachability(this.settings, this.resolve);
     await this.reachability.tried();
   }
 
   async check(request: CheckRequest): Promise<CheckResult> {
-    if (this.settings.skipUpdateUnreachable && !(await this.reachability.clusterIfThere())) {
-      return { inputs: request.olds };
-    }
     return checked(request, {
-      namespace: () => this.reachability.namespace(),
       discovery: async () => (await this.reachability.cluster()).discovery,
       definedKinds: this.definedKinds,
     });
@@ -71,7 +65,7 @@ export class KubernetesProvider implements ResourceProvider {
 
   diff({ type, olds, news, state }: DiffRequest): DiffResult {
     const { isPatch } = kindOfType(type);
-    return difference({ olds, news, state, isPatch, mutability: this.settings });
+    return difference({ olds, news, state, isPatch });
   }
 
   async create(request: CreateRequest) {
@@ -85,16 +79,16 @@ export class KubernetesProvider implements ResourceProvider {
   }
 
   async read({ urn, type, id, state, inputs, signal }: ReadRequest) {
-    const cluster = await this.clusterOr(urn);
-    if (typeof cluster === "string") {
-      return cluster === "forget" ? undefined : { id, state, inputs };
+    const cluster = await this.clusterOrAbsence(urn);
+    if (!cluster) {
+      return undefined;
     }
     const { isPatch, ...kind } = kindOfType(type);
     const live = await cluster.find({ ...kind, ...inputs, metadata: partsOfId(id) }, signal);
     if (!live) {
       return undefined;
     }
-    const manager = managerOf(inputs, state);
+    const manager = managerOf(state);
     const now = stateOf(live, manager);
     if (Object.keys(inputs).length === 0) {
       const wanted = without(normalised(live), "status");
@@ -102,7 +96,7 @@ export class KubernetesProvider implements ResourceProvider {
       return { id, state: now, inputs: imported };
     }
     const drifted = marked(refreshed(inputs, state, live) as Properties);
-    const problem = await readRuleOf(inputs)?.(live, cluster.list);
+    const problem = await readinessRuleOf(inputs)?.(live, cluster.list);
     if (problem !== undefined) {
       const why = await diagnosis(cluster.client, live);
       throw new Unready(id, now, drifted, [`${titleOf(live)} is not ready: ${problem}`, ...why]);
@@ -128,22 +122,19 @@ export class KubernetesProvider implements ResourceProvider {
     timeoutSeconds,
     signal,
   }: DeleteRequest): Promise<void> {
-    const cluster = await this.clusterOr(urn);
-    if (cluster === "forget") {
+    const cluster = await this.clusterOrAbsence(urn);
+    if (!cluster) {
       return;
-    }
-    if (cluster === "keep") {
-      throw new Error(`${id} cannot be deleted while its cluster cannot be reached`);
     }
     const { isPatch, ...kind } = kindOfType(type);
     const object = { ...kind, ...inputs, metadata: { ...partsOfId(id) } };
     try {
       if (isPatch) {
-        await relinquished(cluster, object, managerOf(inputs, state));
+        await relinquished(cluster, object, managerOf(state));
       } else {
         await deleted(cluster, object, inputs, {
           signal,
-          timeoutSeconds: timeoutOf(timeoutSeconds, inputs),
+          timeoutSeconds: timeoutOf(timeoutSeconds),
           progress: (why) => this.engine.progress(urn, why),
         });
       }
@@ -153,23 +144,22 @@ export class KubernetesProvider implements ResourceProvider {
   }
 
   private async context(): Promise<Context> {
-    const { settings, engine } = this;
-    return { cluster: await this.reachability.cluster(), settings, engine };
+    return { cluster: await this.reachability.cluster(), engine: this.engine };
   }
 
   private async contextIfThere(): Promise<Context | undefined> {
-    const { settings, engine } = this;
     const cluster = await this.reachability.clusterIfThere();
-    return cluster && { cluster, settings, engine };
+    return cluster && { cluster, engine: this.engine };
   }
 
-  private async clusterOr(urn: string): Promise<DynamicClient | "forget" | "keep"> {
+  /** Undefined where the resource is to be forgotten. */
+  private async clusterOrAbsence(urn: string): Promise<DynamicClient | undefined> {
     const found = await this.reachability.clusterOrAbsence();
     if (found instanceof DynamicClient) {
       return found;
     }
-    this.engine.warn(urn, found.why);
-    return found.verdict;
+    this.engine.warn(urn, found);
+    return undefined;
   }
 }
 

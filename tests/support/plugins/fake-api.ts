@@ -24,6 +24,7 @@ export class FakeApi {
 
   private constructor(
     readonly access: Access,
+    readonly kubeconfig: string,
     private readonly server: https.Server,
     private readonly port: number,
   ) {}
@@ -35,10 +36,13 @@ export class FakeApi {
     const access = {
       server: new URL(`https://${apiHost}:6443`),
       tls: { ca: cert },
-      headers: {},
     };
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const api = new FakeApi(access, server, (server.address() as AddressInfo).port);
+    const data = (pem: string) => Buffer.from(pem).toString("base64");
+    const cluster = { server: access.server.href, "certificate-authority-data": data(cert) };
+    const user = { "client-certificate-data": data(cert), "client-key-data": data(key) };
+    const kubeconfig = JSON.stringify({ clusters: [{ cluster }], users: [{ user }] });
+    const api = new FakeApi(access, kubeconfig, server, (server.address() as AddressInfo).port);
     server.on("request", (request, response) => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -91,16 +95,6 @@ export class FakeApi {
           ],
         },
       ];
-    }
-    if (method === "POST") {
-      const place = `${path}/${String((body?.metadata as Properties).name)}`;
-      if (this.objects.has(place)) {
-        return [409, { reason: "AlreadyExists", message: `${place} already exists` }];
-      }
-      if (query.dryRun === undefined) {
-        this.objects.set(place, body!);
-      }
-      return [201, body!];
     }
     const found = this.objects.get(path);
     if (method === "PATCH" && Array.isArray(body)) {

@@ -43,13 +43,7 @@ class RedirectingAgent extends https.Agent {
 /** The address of an API server and the credentials for it. */
 export interface Access {
   readonly server: URL;
-  /** Of the kubeconfig's context. */
-  readonly namespace?: string;
-  readonly tls: Pick<
-    https.AgentOptions,
-    "ca" | "cert" | "key" | "pfx" | "passphrase" | "servername" | "rejectUnauthorized"
-  >;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly tls: Pick<https.AgentOptions, "ca" | "cert" | "key">;
 }
 
 /** The server answered, and the answer is no. */
@@ -82,11 +76,11 @@ export class Unreachable extends Error {
 }
 
 export interface Request {
-  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly method: "GET" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** @default server-side apply for PATCH, an object for POST */
+  /** @default server-side apply for PATCH */
   readonly contentType?: string;
   readonly signal?: AbortSignal;
 }
@@ -98,7 +92,7 @@ const attempts = 4;
  */
 const requestTimeoutMs = 75_000;
 
-/** Plain requests to one API server; every one of them but a POST may be sent twice. */
+/** Plain requests to one API server; every one of them may be sent twice. */
 export class Client {
   private readonly agent: https.Agent;
 
@@ -121,7 +115,7 @@ export class Client {
         return await this.once(request);
       } catch (error) {
         const again =
-          (error instanceof Unreachable && error.isTransient && request.method !== "POST") ||
+          (error instanceof Unreachable && error.isTransient) ||
           (error instanceof Refused && [429, 503, 504].includes(error.code));
         if (!again || request.signal?.aborted || attempt === attempts) {
           throw error;
@@ -146,7 +140,7 @@ export class Client {
     contentType = method === "PATCH" ? "application/apply-patch+yaml" : "application/json",
     signal,
   }: Request): Promise<Properties> {
-    const { server, headers } = this.access;
+    const { server } = this.access;
     const url = new URL(server.pathname.replace(/\/$/, "") + path, server);
     for (const [key, value] of Object.entries(query)) {
       if (value !== undefined) {
@@ -161,7 +155,6 @@ export class Client {
         signal,
         timeout: requestTimeoutMs,
         headers: {
-          ...headers,
           accept: "application/json",
           ...(payload && {
             "content-type": contentType,

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Properties, Value } from "../../protocol/values";
 import { Access, Client, Refused, Unreachable } from "./client";
 import { Discovery, UnknownKind } from "./discovery";
-import { at, items, nameOf, namespaceOf, text } from "../objects";
+import { at, defaultNamespace, items, nameOf, namespaceOf, text } from "../objects";
 import { Resolve } from "./client";
 
 export type Lister = (apiVersion: string, kind: string, namespace: string) => Promise<Properties[]>;
@@ -25,10 +25,7 @@ const retries = 8;
 export class DynamicClient {
   readonly discovery: Discovery;
 
-  private constructor(
-    readonly client: Client,
-    readonly defaultNamespace: string,
-  ) {
+  private constructor(readonly client: Client) {
     this.discovery = new Discovery(client);
   }
 
@@ -38,11 +35,7 @@ export class DynamicClient {
    *
    * @throws Unreachable
    */
-  static async reached(
-    access: Access,
-    namespace: string,
-    resolve: Resolve | undefined,
-  ): Promise<DynamicClient> {
+  static async reached(access: Access, resolve: Resolve | undefined): Promise<DynamicClient> {
     const client = new Client(access, resolve);
     try {
       await client.get("/openapi/v3");
@@ -54,7 +47,7 @@ export class DynamicClient {
         { cause: error },
       );
     }
-    return new DynamicClient(client, namespace);
+    return new DynamicClient(client);
   }
 
   /** Undefined when there is no such object, or not even such a kind. */
@@ -107,20 +100,6 @@ export class DynamicClient {
     }
   };
 
-  /** Creates an object that must not exist yet. */
-  async create(
-    object: Properties,
-    { manager, dryRun }: Omit<Applying, "force">,
-  ): Promise<Properties> {
-    const path = await this.pathOf(object);
-    return this.client.request({
-      method: "POST",
-      path: path.slice(0, path.lastIndexOf("/")),
-      query: { fieldManager: manager, dryRun: dryRun ? "All" : undefined },
-      body: object,
-    });
-  }
-
   /**
    * Replaces the record of who manages which fields, unless the object has changed since it was
    * read.
@@ -138,11 +117,12 @@ export class DynamicClient {
     });
   }
 
-  async remove(object: Properties, propagationPolicy: string): Promise<void> {
+  /** Deletes an object after what it owns. */
+  async remove(object: Properties): Promise<void> {
     await this.client.request({
       method: "DELETE",
       path: await this.pathOf(object),
-      query: { propagationPolicy },
+      query: { propagationPolicy: "Foreground" },
     });
   }
 
@@ -172,8 +152,12 @@ export class DynamicClient {
 
   private pathOf(object: Properties): Promise<string> {
     const { apiVersion, kind } = object;
-    const namespace = namespaceOf(object) || this.defaultNamespace;
-    return this.discovery.path(text(apiVersion), text(kind), namespace, nameOf(object));
+    return this.discovery.path(
+      text(apiVersion),
+      text(kind),
+      namespaceOf(object) || defaultNamespace,
+      nameOf(object),
+    );
   }
 }
 

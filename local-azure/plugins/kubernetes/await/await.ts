@@ -1,8 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Properties } from "../../protocol/values";
 import { Unreachable } from "../api/client";
-import { annotation } from "../objects";
-import { isFinal } from "./readiness";
 
 const firstPauseMs = 50;
 const longestPauseMs = 1000;
@@ -10,11 +8,9 @@ const longestPauseMs = 1000;
 const quietMs = 1000;
 const defaultTimeoutSeconds = 600;
 
-/** customTimeouts first, then the annotation, then ten minutes. */
-export function timeoutOf(timeoutSeconds: number, inputs: Properties): number {
-  const annotated = Number(annotation(inputs, "timeoutSeconds"));
-  return timeoutSeconds || annotated || defaultTimeoutSeconds;
-}
+/** customTimeouts, or ten minutes. */
+export const timeoutOf = (timeoutSeconds: number): number =>
+  timeoutSeconds || defaultTimeoutSeconds;
 
 export interface Wait {
   readonly read: () => Promise<Properties>;
@@ -47,9 +43,6 @@ export async function awaited(first: Properties, wait: Wait): Promise<Outcome> {
         wait.progress("");
       }
       return { object };
-    }
-    if (isFinal(problem)) {
-      return { object, problem };
     }
     if (Date.now() > end) {
       return { object, problem: `${problem} after ${wait.timeoutSeconds} seconds` };

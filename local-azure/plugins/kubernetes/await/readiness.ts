@@ -1,4 +1,4 @@
-import { isProperties, Properties, Value } from "../../protocol/values";
+import { Properties, Value } from "../../protocol/values";
 import type { Lister } from "../api/dynamic-client";
 import { annotation, at, items, nameOf, namespaceOf, text } from "../objects";
 
@@ -95,63 +95,6 @@ const daemonSet: ReadinessRule = (object) => {
   return key && `${status(key)} of ${wanted} nodes ${what}`;
 };
 
-const statefulSet: ReadinessRule = (object) => {
-  const status = (key: string) => count(at(object, "status", key));
-  const wanted = count(at(object, "spec", "replicas"), 1);
-  if (status("updatedReplicas") < wanted) {
-    return `${status("updatedReplicas")} of ${wanted} pods are of the new version`;
-  }
-  return status("readyReplicas") < wanted
-    ? `${status("readyReplicas")} of ${wanted} pods are ready`
-    : undefined;
-};
-
-const job: ReadinessRule = (object, list) => {
-  const failed = condition(object, "Failed");
-  if (failed?.status === "True") {
-    return `it has failed${because(failed)}`;
-  }
-  return at(object, "spec", "suspend") === true
-    ? undefined
-    : conditionIsTrue("Complete")(object, list);
-};
-
-/** Ready when no pod that it selects is unready; also when it selects no pod at all. */
-const service: ReadinessRule = async (object, list) => {
-  const { type, clusterIP, selector } = (object.spec ?? {}) as Properties;
-  if (
-    type === "LoadBalancer" &&
-    items(at(object, "status", "loadBalancer", "ingress")).length === 0
-  ) {
-    return "no load balancer has been given to it; that is the cloud controller manager's work";
-  }
-  const hasSelector = isProperties(selector) && Object.keys(selector).length > 0;
-  if (type === "ExternalName" || clusterIP === "None" || !hasSelector) {
-    return undefined;
-  }
-  const all = await list("v1", "Endpoints", namespaceOf(object));
-  const endpoints = all.find((one) => nameOf(one) === nameOf(object));
-  if (!endpoints) {
-    return "its Endpoints do not exist yet";
-  }
-  const unready = items(at(endpoints, "subsets")).flatMap(({ notReadyAddresses }) =>
-    items(notReadyAddresses ?? []),
-  );
-  return unready.length > 0 ? `${unready.length} of the pods behind it are not ready` : undefined;
-};
-
-const phase =
-  (...wanted: readonly string[]): ReadinessRule =>
-  (object) => {
-    const is = text(at(object, "status", "phase"));
-    return wanted.includes(is) ? undefined : `its phase is ${is || "not known"}`;
-  };
-
-const pod: ReadinessRule = (object, list) =>
-  at(object, "status", "phase") === "Succeeded"
-    ? undefined
-    : conditionIsTrue("Ready")(object, list);
-
 const after =
   (...rules: readonly ReadinessRule[]): ReadinessRule =>
   async (object, list) => {
@@ -162,111 +105,17 @@ const after =
     return undefined;
   };
 
-/** Other kinds are ready once they exist; among them are Namespaces and CustomResourceDefinitions. */
+/**
+ * Other kinds are ready once they exist; among them are Namespaces and CustomResourceDefinitions.
+ * Kinds that the official plugin awaits besides are refused in Check.
+ */
 const rules: Readonly<Record<string, ReadinessRule>> = {
   "apps/v1/DaemonSet": after(reconciled, daemonSet),
   "apps/v1/Deployment": after(notObserved, conditionIsTrue("Available"), deployment),
-  "apps/v1/StatefulSet": after(notObserved, statefulSet),
-  "batch/v1/Job": job,
-  "v1/Service": service,
-  "v1/Pod": pod,
-  "v1/PersistentVolume": phase("Available", "Bound"),
 };
 
-const ruleOfKind = ({ apiVersion, kind }: Properties): ReadinessRule | undefined =>
-  rules[`${text(apiVersion)}/${text(kind)}`];
-
-/** By which rule a refresh reports an object that is not ready; annotations with conditions do not count there. */
-export const readRuleOf = (inputs: Properties): ReadinessRule | undefined =>
-  annotation(inputs, "skipAwait") === "true" || inputs.kind === "PersistentVolume"
+/** When an object counts as created or updated, and what a refresh reports. */
+export const readinessRuleOf = (inputs: Properties): ReadinessRule | undefined =>
+  annotation(inputs, "skipAwait") === "true"
     ? undefined
-    : ruleOfKind(inputs);
-
-/**
- * When an object counts as created or updated, going by its kind or by what it asks for in
- * annotations.
- */
-export function readinessRuleOf(inputs: Properties): ReadinessRule | undefined {
-  if (annotation(inputs, "skipAwait") === "true") {
-    return undefined;
-  }
-  const wanted = annotation(inputs, "waitFor");
-  return wanted === "" ? ruleOfKind(inputs) : waitedFor(wanted);
-}
-
-/** What no waiting changes. */
-export const isFinal = (problem: string): boolean => problem.startsWith("it has failed");
-
-const expected =
-  'expected "condition=Type", "condition=Type=Status", "jsonpath={.path}" or ' +
-  '"jsonpath={.path}=value", or a JSON list of these';
-
-/** Keys, indexes and `?(@.key=="value")` filters of a JSONPath as kubectl writes it. */
-function steps(path: string): ((value: Value) => Value)[] {
-  const token = /\.((?:\\\.|[^.[\]])+)|\[(\d+)\]|\[\?\(@\.([\w.]+)\s*==\s*["']([^"']*)["']\)\]/gy;
-  const found: ((value: Value) => Value)[] = [];
-  while (token.lastIndex < path.length) {
-    const match = token.exec(path);
-    if (!match) {
-      throw new Error(
-        `pulumi.com/waitFor has the path {${path}}, which is beyond this provider: ${expected}`,
-      );
-    }
-    const [, key, index, filterKey, filterValue] = match;
-    if (key !== undefined) {
-      found.push((value) => (isProperties(value) ? value[key.replaceAll("\\.", ".")] : undefined));
-    } else if (index !== undefined) {
-      found.push((value) => (Array.isArray(value) ? value[Number(index)] : undefined));
-    } else {
-      const keys = (filterKey ?? "").split(".");
-      found.push((value) => items(value).find((item) => String(at(item, ...keys)) === filterValue));
-    }
-  }
-  return found;
-}
-
-function conditionOf(expression: string): ReadinessRule {
-  const [, type, status = "True"] = /^condition=([^=]+)(?:=(.+))?$/.exec(expression) ?? [];
-  if (type !== undefined) {
-    return (object: Properties) => {
-      const has = items(at(object, "status", "conditions")).find((entry) => entry.type === type);
-      const is = text(has?.status) || "not there";
-      return is.toLowerCase() === status.toLowerCase()
-        ? undefined
-        : `its condition ${type} is ${is}, and ${status} is waited for`;
-    };
-  }
-  const [, braced, bare, wanted] =
-    /^jsonpath=["']?(?:\{([^}]*)\}|(\.[^="']*))["']?(?:=(.*))?$/.exec(expression) ?? [];
-  const path = braced ?? bare;
-  if (path === undefined) {
-    throw new Error(`pulumi.com/waitFor is ${JSON.stringify(expression)}: ${expected}`);
-  }
-  const walk = steps(path);
-  return (object) => {
-    const value = walk.reduce<Value>((part, step) => step(part), object);
-    if (wanted === undefined ? value !== undefined : String(value) === wanted) {
-      return undefined;
-    }
-    const is = value === undefined ? "not there" : JSON.stringify(value);
-    return `its ${path} is ${is}${wanted === undefined ? "" : `, and ${wanted} is waited for`}`;
-  };
-}
-
-/**
- * The annotation `pulumi.com/waitFor`: one expression, or a JSON list of them that must all hold.
- */
-function waitedFor(annotation: string): ReadinessRule {
-  return after(...listed(annotation).map(conditionOf));
-}
-
-function listed(annotation: string): string[] {
-  if (!annotation.trimStart().startsWith("[")) {
-    return [annotation];
-  }
-  try {
-    return (JSON.parse(annotation) as unknown[]).map(String);
-  } catch {
-    throw new Error(`pulumi.com/waitFor is ${JSON.stringify(annotation)}: ${expected}`);
-  }
-}
+    : rules[`${text(inputs.apiVersion)}/${text(inputs.kind)}`];

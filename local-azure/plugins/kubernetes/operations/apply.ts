@@ -10,7 +10,6 @@ import { awaited, timeoutOf } from "../await/await";
 import { diagnosis } from "../await/diagnosis";
 import { readinessRuleOf } from "../await/readiness";
 import {
-  annotation,
   at,
   bodyOf,
   idOf,
@@ -24,12 +23,10 @@ import {
   titleOf,
   without,
 } from "../objects";
-import { Settings } from "../provider-config";
 import { explained } from "./errors";
 
 export interface Context {
   readonly cluster: DynamicClient;
-  readonly settings: Settings;
   readonly engine: EngineLog;
 }
 
@@ -38,24 +35,15 @@ interface Created {
   readonly state: Properties;
 }
 
-/** The name under which the official plugin creates objects that must not exist yet. */
-const creator = "pulumi-kubernetes";
-
-/**
- * Creates an object and waits until it is ready. A Patch resource is applied, whether or not there
- * is an object to patch; so is every other resource of a provider with upsertExistingObjects.
- */
+/** Applies an object, whether or not there is one, and waits until it is ready. */
 export async function created(context: Context, request: CreateRequest): Promise<Created> {
   const { cluster, engine } = context;
   const { urn, inputs, signal } = request;
   const body = bodyOf(inputs);
-  const manager = managerOf(inputs, {});
+  const manager = managerOf({});
   const live = await cluster
     .retryWhileMissing(
-      () =>
-        isApplied(context, request)
-          ? cluster.apply(body, { manager, force: isForced(context, inputs) })
-          : cluster.create(body, { manager: creator }),
+      () => cluster.apply(body, { manager, force: true }),
       signal,
       (why) => engine.progress(urn, why),
     )
@@ -65,21 +53,13 @@ export async function created(context: Context, request: CreateRequest): Promise
   return ready(context, request, live, inputs, manager);
 }
 
-const isApplied = ({ settings }: Context, { type }: CreateRequest): boolean =>
-  kindOfType(type).isPatch || settings.upsertExistingObjects;
-
-const isForced = ({ settings }: Context, inputs: Properties): boolean =>
-  settings.enablePatchForce || annotation(inputs, "patchForce") === "true";
-
 /** The state that a create would lead to, from a dry run; the inputs where there can be none. */
 export async function previewed(context: Context, request: CreateRequest): Promise<Properties> {
   const { inputs } = request;
   const body = bodyOf(inputs);
-  const manager = managerOf(inputs, {});
+  const manager = managerOf({});
   try {
-    const live = isApplied(context, request)
-      ? await dryRunApply(context, body, manager)
-      : await context.cluster.create(body, { manager: creator, dryRun: true });
+    const live = await dryRunApply(context, body, manager);
     return stateOf(without(live, "status"), manager);
   } catch (error) {
     if (isUndecided(error)) return marked(inputs);
@@ -92,9 +72,7 @@ export async function previewed(context: Context, request: CreateRequest): Promi
  * before it, what is in its place may be deleted before it, and a dry run may be forbidden.
  */
 const isUndecided = (error: unknown): boolean =>
-  error instanceof UnknownKind ||
-  (error instanceof Refused &&
-    ([403, 404].includes(error.code) || error.reason === "AlreadyExists"));
+  error instanceof UnknownKind || (error instanceof Refused && [403, 404].includes(error.code));
 
 /** An object whose fixed fields change is replaced, so its dry run is made under another name. */
 async function dryRunApply({ cluster }: Context, body: Properties, manager: string) {
@@ -114,9 +92,9 @@ async function dryRunApply({ cluster }: Context, body: Properties, manager: stri
  */
 export async function updated(context: Context, request: UpdateRequest): Promise<Properties> {
   const { cluster } = context;
-  const { state, olds, news, preview, signal } = request;
+  const { state, news, preview, signal } = request;
   const body = bodyOf(news);
-  const manager = managerOf(news, state);
+  const manager = managerOf(state);
   const before = await cluster.find(body, signal).catch((error: unknown) => {
     throw explained(error, body, "updated");
   });
@@ -128,10 +106,7 @@ export async function updated(context: Context, request: UpdateRequest): Promise
   try {
     const live = await changed(context, request, before, manager);
     if (preview) return stateOf(live, manager);
-    const { state: now } = await ready(context, request, live, news, manager);
-    const former = managerOf(olds, state);
-    if (former !== manager) await relinquished(cluster, body, former);
-    return now;
+    return (await ready(context, request, live, news, manager)).state;
   } catch (error) {
     if (error instanceof Unready) throw error;
     if (preview && error instanceof Refused && error.code === 403) return marked(news);
@@ -155,24 +130,16 @@ async function changed(
   if (text(news.kind) === "CustomResourceDefinition") {
     return cluster.replace(body, { manager, dryRun, like: before });
   }
-  const managers = items(at(before, "metadata", "managedFields"));
-  const isCreated = managers.some(isClientSide);
   if (!preview && !kindOfType(type).isPatch) await adoptFields(cluster, before, manager);
-  return cluster.apply(body, {
-    manager,
-    force: isForced(context, news) || managers.length === 0 || (preview && isCreated),
-    dryRun,
-  });
+  return cluster.apply(body, { manager, force: true, dryRun });
 }
 
 /**
  * The field manager of a resource. As with the official plugin, it is a random one whenever the
  * state has none: who creates an object again meets the fields of who created it before.
  */
-export const managerOf = (inputs: Properties, state: Properties): string =>
-  annotation(inputs, "patchFieldManager") ||
-  text(state[managerKey]) ||
-  `pulumi-kubernetes-${randomBytes(4).toString("hex")}`;
+export const managerOf = (state: Properties): string =>
+  text(state[managerKey]) || `pulumi-kubernetes-${randomBytes(4).toString("hex")}`;
 
 /** Managers whose fields an update makes its own, by name and operation. */
 const clientSide: ReadonlySet<string> = new Set([
@@ -255,7 +222,7 @@ async function ready(
       return found;
     },
     rule: async (found) => rule(found, cluster.list),
-    timeoutSeconds: timeoutOf(request.timeoutSeconds, inputs),
+    timeoutSeconds: timeoutOf(request.timeoutSeconds),
     signal: request.signal,
     progress: (why) => engine.progress(request.urn, why && `waiting for ${title}: ${why}`),
   });

@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
 import { CheckRequest, CheckResult } from "../../protocol/protocol";
-import { hasUnknown, isProperties, isUnknown, Properties } from "../../protocol/values";
+import { hasUnknown, isProperties, Properties } from "../../protocol/values";
 import { Discovery } from "../api/discovery";
 import {
   annotation,
   at,
+  defaultNamespace,
   groupOf,
   kindOfType,
   marked,
@@ -13,7 +13,6 @@ import {
   text,
   without,
 } from "../objects";
-import { readinessRuleOf } from "../await/readiness";
 import { isNamespaced } from "../api/discovery";
 
 interface Failure {
@@ -23,7 +22,6 @@ interface Failure {
 
 /** What only the provider knows, asked for where it matters. */
 export interface Surroundings {
-  readonly namespace: () => Promise<string>;
   readonly discovery: () => Promise<Pick<Discovery, "find">>;
   /** Whether the kinds of the program's own CustomResourceDefinitions have namespaces, by group and kind. */
   readonly definedKinds: Map<string, boolean>;
@@ -58,54 +56,39 @@ async function inNamespace(inputs: Properties, around: Surroundings): Promise<Pr
   if (metadata.namespace !== undefined) {
     return inputs;
   }
-  return { ...inputs, metadata: { ...metadata, namespace: await around.namespace() } };
+  return { ...inputs, metadata: { ...metadata, namespace: defaultNamespace } };
 }
 
-const digest = (of: string | Uint8Array): string =>
-  createHash("sha256").update(of).digest("hex").slice(0, 8);
+/** Kinds that the official plugin awaits, and the program has none of. */
+const awaitedOfficially: readonly string[] = [
+  "Ingress",
+  "Job",
+  "PersistentVolume",
+  "PersistentVolumeClaim",
+  "Pod",
+  "ReplicationController",
+  "ResourceQuota",
+  "Service",
+  "StatefulSet",
+];
 
-const autonamed = "pulumi.com/autonamed";
-
-/**
- * Gives a name to an object that has none, the same one as long as the object is not replaced.
- *
- * The engine leaves the old inputs out when it replaces, so a replacement has a name of its own.
- */
-function withName(request: CheckRequest, inputs: Properties): Properties {
-  const metadata = inputs.metadata ?? {};
-  if (!isProperties(metadata) || metadata.name !== undefined) {
-    return inputs;
-  }
-  const annotations = metadata.annotations ?? {};
-  if (!isProperties(annotations) || isUnknown(annotations)) {
-    return inputs;
-  }
-  const kept = annotation(request.olds, "autonamed") === "true" ? nameOf(request.olds) : "";
-  const seed = request.seed.length > 0 ? request.seed : request.urn;
-  return {
-    ...inputs,
-    metadata: {
-      ...metadata,
-      name: kept || `${request.name.toLowerCase()}-${digest(seed)}`,
-      annotations: { ...annotations, [autonamed]: "true" },
-    },
-  };
-}
+const officialAnnotations: readonly string[] = [
+  "deletionPropagationPolicy",
+  "patchFieldManager",
+  "replaceUnready",
+  "timeoutSeconds",
+  "waitFor",
+];
 
 function failuresOf(inputs: Properties, isPatch: boolean): Failure[] {
   const kind = text(inputs.kind);
   const failures: Failure[] = [];
-  if (isPatch && nameOf(inputs) === "") {
+  if (isProperties(inputs.metadata ?? {}) && nameOf(inputs) === "") {
     failures.push({
       property: "metadata.name",
-      reason: "a Patch resource must name the object that it changes in metadata.name",
-    });
-  }
-  if (at(inputs, "metadata", "generateName") !== undefined) {
-    failures.push({
-      property: "metadata.generateName",
-      reason:
-        "server-side apply needs a name: give metadata.name, or leave both out to be given one",
+      reason: isPatch
+        ? "a Patch resource must name the object that it changes in metadata.name"
+        : "only the official plugin makes up a name: give metadata.name",
     });
   }
   if (kind.endsWith("List") && Array.isArray(inputs.items)) {
@@ -114,10 +97,17 @@ function failuresOf(inputs: Properties, isPatch: boolean): Failure[] {
       reason: `a ${kind} is no object: make a resource of each of its items`,
     });
   }
-  try {
-    readinessRuleOf(inputs);
-  } catch (error) {
-    failures.push({ property: "metadata.annotations", reason: (error as Error).message });
+  if (!isPatch && awaitedOfficially.includes(kind)) {
+    failures.push({
+      property: "kind",
+      reason: `only the official plugin knows when a ${kind} is ready`,
+    });
+  }
+  for (const key of officialAnnotations.filter((one) => annotation(inputs, one) !== "")) {
+    failures.push({
+      property: "metadata.annotations",
+      reason: `only the official plugin knows the annotation pulumi.com/${key}`,
+    });
   }
   return failures;
 }
@@ -136,6 +126,5 @@ export async function checked(request: CheckRequest, around: Surroundings): Prom
   const failures = hasUnknown(at(given, "metadata", "annotations"))
     ? []
     : failuresOf(given, isPatch);
-  const named = isPatch || at(given, "metadata", "generateName") ? given : withName(request, given);
-  return { inputs: marked(await inNamespace(named, around)), failures };
+  return { inputs: marked(await inNamespace(given, around)), failures };
 }

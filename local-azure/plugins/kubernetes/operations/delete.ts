@@ -6,20 +6,7 @@ import { annotation, at, items, text, titleOf } from "../objects";
 import { awaited } from "../await/await";
 
 /** For these kinds, the annotation skipAwait holds for deletion too. */
-const deletedWithoutWaiting = [
-  "DaemonSet",
-  "Deployment",
-  "Job",
-  "Namespace",
-  "Pod",
-  "ReplicationController",
-  "StatefulSet",
-];
-
-const propagationPolicies: Readonly<Record<string, string>> = {
-  background: "Background",
-  orphan: "Orphan",
-};
+const deletedWithoutWaiting = ["DaemonSet", "Deployment", "Namespace"];
 
 interface Deleting {
   readonly signal: AbortSignal;
@@ -50,9 +37,8 @@ export async function deleted(
   inputs: Properties,
   { signal, timeoutSeconds, progress }: Deleting,
 ): Promise<void> {
-  const policy = annotation(inputs, "deletionPropagationPolicy").toLowerCase();
   try {
-    await cluster.remove(object, propagationPolicies[policy] ?? "Foreground");
+    await cluster.remove(object);
   } catch (error) {
     if (isGone(error)) {
       return;

@@ -16,30 +16,12 @@ function withoutContents(message: string, object: Properties): string {
     .reduce((text, value) => text.replaceAll(value, "[secret]"), cut);
 }
 
-/** A create that would take over somebody else's object. */
-const alreadyThere = (object: Properties): Error =>
-  new Error(
-    `${titleOf(object)} exists already, and it is not of this resource. If Pulumi shall ` +
-      `manage it, "pulumi import" it; to change some of its fields only, use its Patch resource; ` +
-      `if this resource was renamed, give it an alias; to take it over as it is, set ` +
-      `upsertExistingObjects on the provider`,
-  );
-
 /** The server's answer, in terms of the object and of what can be done. */
 export function explained(error: unknown, object: Properties, verb: string): unknown {
   if (!(error instanceof Refused)) {
     return error;
   }
   const title = titleOf(object);
-  if (error.reason === "AlreadyExists") return alreadyThere(object);
-  if (error.code === 409 && error.causes.some(({ reason }) => reason === "FieldManagerConflict")) {
-    const fields = error.causes.map(({ field, message }) => `${text(field)} (${text(message)})`);
-    return new Error(
-      `${title} has fields that others manage: ${fields.join(", ")}. To take them over, set the ` +
-        `annotation pulumi.com/patchForce: "true" on it, or enablePatchForce on the provider; to ` +
-        `leave them, take them out of this resource or name them in ignoreChanges`,
-    );
-  }
   const required = error.causes.find(({ reason }) => reason === "FieldValueRequired");
   if (verb === "relinquished" && required) {
     return new Error(

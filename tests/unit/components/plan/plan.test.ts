@@ -2,6 +2,8 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { account } from "../../../../local-azure/arm/ids";
 import { serveRest } from "../../../../local-azure/arm/rest/rest";
+import { checked } from "../../../../local-azure/plugins/kubernetes/operations/check";
+import { checkConfig } from "../../../../local-azure/plugins/kubernetes/provider-config";
 import { newCloud } from "../../../support/arm/fixture";
 import { Recorded, Recorder } from "../../../support/record";
 import { access, settingsWith, stackValues, Values } from "../../../support/stack";
@@ -67,10 +69,32 @@ function texts(value: unknown): string[] {
   return Object.values(value).flatMap(texts);
 }
 
+/** What the stand-in for the kubernetes plugin refuses of a plan. */
+async function refusedOf(plan: readonly Recorded[]): Promise<readonly unknown[]> {
+  const around = {
+    definedKinds: new Map<string, boolean>(),
+    discovery: () => Promise.reject(new Error("no cluster")),
+  };
+  const request = { urn: "urn", olds: {}, seed: Buffer.of(), signal: new AbortController().signal };
+  const answers = plan.map(async ({ type, name, inputs }) =>
+    type === "pulumi:providers:kubernetes"
+      ? checkConfig(inputs)
+      : type.startsWith("kubernetes:")
+        ? checked({ ...request, type, name, news: inputs }, around)
+        : { failures: [] },
+  );
+  return (await Promise.all(answers)).flatMap(({ failures }) => failures ?? []);
+}
+
 describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) => {
   let plan: readonly Recorded[];
   beforeAll(async () => {
     plan = await planOf(stack);
+  });
+
+  it("asks for nothing that only the official kubernetes plugin has", async () => {
+    expect(plan.filter(({ type }) => type.startsWith("kubernetes:"))).not.toEqual([]);
+    expect(await refusedOf(plan)).toEqual([]);
   });
 
   it("has machines, and a step on each", () => {

@@ -2,7 +2,6 @@ import { Properties } from "../../../../../local-azure/plugins/protocol/values";
 import {
   checkConfig,
   diffConfig,
-  settingsFrom,
 } from "../../../../../local-azure/plugins/kubernetes/provider-config";
 
 const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
@@ -10,8 +9,6 @@ const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 const kubeconfig = (server: string, token = "a") => `
 clusters: [{ name: c, cluster: { server: "${server}" } }]
 users: [{ name: u, user: { token: ${token} } }]
-contexts: [{ name: x, context: { cluster: c, user: u } }]
-current-context: x
 `;
 const here = kubeconfig("https://here:6443");
 const there = kubeconfig("https://there:6443");
@@ -70,22 +67,18 @@ it.each([
   );
 });
 
-it("prefers what the provider says to the environment", () => {
-  const environment = { PULUMI_K8S_DELETE_UNREACHABLE: "true" };
+it.each([
+  ["renderYamlToDirectory", "out"],
+  ["enableServerSideApply", "false"],
+  ["namespace", "here"],
+  ["skipUpdateUnreachable", "true"],
+  ["upsertExistingObjects", "false"],
+  ["enablePatchForce", undefined],
+])("refuses what only the official plugin can do: %s: %s", (property, value) => {
+  const { failures } = checkConfig({
+    ...{ upsertExistingObjects: "true", enablePatchForce: "true", enableServerSideApply: "true" },
+    ...{ skipUpdateUnreachable: "false", [property]: value },
+  });
 
-  expect(settingsFrom({}, environment).deleteUnreachable).toBe(true);
-  expect(settingsFrom({ deleteUnreachable: "false" }, environment).deleteUnreachable).toBe(false);
-  expect(settingsFrom({ deleteUnreachable: "true" }, {}).deleteUnreachable).toBe(true);
+  expect(failures?.map((failure) => failure.property)).toEqual([property]);
 });
-
-it.each(["renderYamlToDirectory", "enableServerSideApply"])(
-  "refuses what only the official plugin can do: %s",
-  (property) => {
-    const { failures } = checkConfig({
-      renderYamlToDirectory: property === "renderYamlToDirectory" ? "out" : undefined,
-      enableServerSideApply: property === "enableServerSideApply" ? "false" : "true",
-    });
-
-    expect(failures?.map((failure) => failure.property)).toEqual([property]);
-  },
-);

@@ -1,10 +1,7 @@
-import type { Access } from "../../../../../../local-azure/plugins/kubernetes/api/client";
 import { KubernetesProvider } from "../../../../../../local-azure/plugins/kubernetes/provider";
 import { Properties } from "../../../../../../local-azure/plugins/protocol/values";
 import { FakeApi } from "../../../../../support/plugins/fake-api";
 
-/** Jest cannot load the module that reads kubeconfigs. */
-let access: () => Access;
 let api: FakeApi;
 const warnings: string[] = [];
 const signal = new AbortController().signal;
@@ -12,7 +9,6 @@ const signal = new AbortController().signal;
 beforeEach(async () => {
   warnings.length = 0;
   api = await FakeApi.start();
-  access = () => api.access;
 });
 afterEach(() => api.stop());
 
@@ -21,8 +17,8 @@ async function configured(settings: Properties = {}): Promise<KubernetesProvider
     progress: () => undefined,
     warn: (_: string, text: string) => void warnings.push(text),
   };
-  const provider = new KubernetesProvider(engine, api.redirect, async () => access());
-  await provider.configure(settings);
+  const provider = new KubernetesProvider(engine, api.redirect);
+  await provider.configure({ kubeconfig: api.kubeconfig, ...settings });
   return provider;
 }
 
@@ -76,27 +72,10 @@ describe.each([
   });
 });
 
-it("keeps what it knows of a cluster that does not answer where skipUpdateUnreachable is set", async () => {
-  await api.stop();
-  const provider = await configured({ skipUpdateUnreachable: "true" });
-
-  expect(await provider.read(recorded)).toEqual({ id: "here/it", state: object, inputs: object });
-  const { inputs } = await provider.check({
-    ...subject,
-    olds: object,
-    news: { ...object, data: { a: "1" } },
-    seed: new Uint8Array(),
-  });
-  expect(inputs).toEqual(object);
-});
-
 it("takes a kubeconfig that nobody can read for a cluster that nobody can reach", async () => {
-  access = () => {
-    throw new Error("the kubeconfig cannot be read");
-  };
-  const provider = await configured({ namespace: "here" });
+  const provider = await configured({ kubeconfig: "clusters: [hush" });
 
   await expect(provider.read(recorded)).rejects.toThrow(
-    /^the kubeconfig cannot be read. Nothing was forgotten/,
+    /^the kubeconfig of this provider cannot be read: expected [^[]*. Nothing was forgotten/,
   );
 });

@@ -6,7 +6,6 @@ import {
   updated,
 } from "../../../../../../local-azure/plugins/kubernetes/operations/apply";
 import { DynamicClient } from "../../../../../../local-azure/plugins/kubernetes/api/dynamic-client";
-import { settingsFrom } from "../../../../../../local-azure/plugins/kubernetes/provider-config";
 import { Properties } from "../../../../../../local-azure/plugins/protocol/values";
 import { FakeApi } from "../../../../../support/plugins/fake-api";
 
@@ -18,8 +17,7 @@ const path = "/api/v1/namespaces/here/configmaps/it";
 beforeEach(async () => {
   api = await FakeApi.start();
   context = {
-    cluster: await DynamicClient.reached(api.access, "here", api.redirect),
-    settings: settingsFrom({}, {}),
+    cluster: await DynamicClient.reached(api.access, api.redirect),
     engine: { progress: () => undefined, warn: () => undefined },
   };
 });
@@ -57,57 +55,19 @@ const updating = (state: Properties, news: Properties, preview = false) => ({
 
 const applied = () => api.seen.filter(({ method }) => method === "PATCH");
 
-const upserting = () => ({
-  ...context,
-  settings: settingsFrom({ upsertExistingObjects: "true" }, {}),
-});
-
-it("makes a new object by POST, and remembers a field manager of its own for what comes after", async () => {
-  const inputs = configMap({ data: { a: "1" } });
-
-  const { id, state } = await created(context, creating("kubernetes:core/v1:ConfigMap", inputs));
-
-  expect(id).toBe("here/it");
-  expect(api.seen.filter(({ method }) => method === "POST")).toEqual([
-    expect.objectContaining({
-      path: "/api/v1/namespaces/here/configmaps",
-      body: inputs,
-      query: { fieldManager: "pulumi-kubernetes" },
-    }),
-  ]);
-  expect(applied()).toEqual([]);
-  expect(state.__fieldManager).toMatch(/^pulumi-kubernetes-[0-9a-f]{8}$/);
-});
-
-it("refuses to take over an object that is there", async () => {
-  api.objects.set(path, configMap());
-
-  const creation = created(context, creating("kubernetes:core/v1:ConfigMap", configMap()));
-
-  await expect(creation).rejects.toThrow(/^ConfigMap here\/it exists already/);
-  expect(applied()).toEqual([]);
-});
-
-it("takes an object over where the provider says so, each time as another field manager", async () => {
+it("takes over by force an object that is there, each time as another field manager", async () => {
   api.objects.set(path, configMap());
   const again = () =>
-    created(upserting(), creating("kubernetes:core/v1:ConfigMap", configMap({ data: { a: "1" } })));
+    created(context, creating("kubernetes:core/v1:ConfigMap", configMap({ data: { a: "1" } })));
 
   const made = [await again(), await again()];
 
   const managers = made.map(({ state }) => state.__fieldManager);
   expect(new Set(managers).size).toBe(2);
+  expect(managers[0]).toMatch(/^pulumi-kubernetes-[0-9a-f]{8}$/);
   expect(applied().map(({ query }) => query)).toEqual(
-    managers.map((fieldManager) => ({ fieldManager, force: "false" })),
+    managers.map((fieldManager) => ({ fieldManager, force: "true" })),
   );
-});
-
-it("takes fields over by force where the provider says so", async () => {
-  const settings = settingsFrom({ upsertExistingObjects: "true", enablePatchForce: "true" }, {});
-
-  await created({ ...context, settings }, creating("kubernetes:core/v1:ConfigMap", configMap()));
-
-  expect(applied()[0]?.query.force).toBe("true");
 });
 
 it("owns on the first update what it set when it made the object", async () => {
@@ -142,7 +102,7 @@ const node = (annotations: Record<string, string> = {}): Properties => ({
   metadata: { name: "it", labels: { a: "1" }, annotations },
 });
 
-it("patches what is there, by force where the patch asks for it", async () => {
+it("patches what is there, and sends the annotations of the plugin along", async () => {
   api.objects.set("/api/v1/nodes/it", node());
   const inputs = node({ "pulumi.com/patchForce": "true" });
 
@@ -172,48 +132,18 @@ it("relinquishes a Patch by applying nothing under its field manager, without a 
   ]);
 });
 
-const managedBy = (manager: string, operation: string) =>
-  configMap({
-    metadata: { name: "it", namespace: "here", managedFields: [{ manager, operation }] },
-  });
-
-it.each([
-  { what: "an object without managers", live: configMap(), preview: false, force: "true" },
-  { what: "an applied object", live: managedBy("a", "Apply"), preview: false, force: "false" },
-  {
-    what: "the preview of an applied object",
-    live: managedBy("a", "Apply"),
-    preview: true,
-    force: "false",
-  },
-  {
-    what: "the preview of an object as it was created",
-    live: managedBy("pulumi-kubernetes", "Update"),
-    preview: true,
-    force: "true",
-  },
-])("updates $what with force $force", async ({ live, preview, force }) => {
-  api.objects.set(path, live);
-  const state = configMap({ __fieldManager: "mine" });
-
-  await updated(context, updating(state, configMap({ data: { a: "2" } }), preview));
-
-  expect(applied().map(({ query }) => query.force)).toEqual([force]);
-});
-
-it("relinquishes the fields of a manager that a resource no longer has", async () => {
+it("updates by force, also in a preview", async () => {
   api.objects.set(path, configMap());
-  const news = configMap({
-    metadata: {
-      name: "it",
-      namespace: "here",
-      annotations: { "pulumi.com/patchFieldManager": "new" },
-    },
-  });
+  const update = (preview: boolean) =>
+    updated(context, updating(configMap(), configMap({ data: { a: "2" } }), preview));
 
-  await updated(context, updating(configMap({ __fieldManager: "old" }), news));
+  await update(false);
+  await update(true);
 
-  expect(applied().map(({ query }) => query.fieldManager)).toEqual(["new", "old"]);
+  expect(applied().map(({ query }) => query)).toMatchObject([
+    { force: "true" },
+    { force: "true", dryRun: "All" },
+  ]);
 });
 
 it("replaces a CustomResourceDefinition as a whole", async () => {
@@ -266,9 +196,8 @@ const secretHere = (name = "it"): Properties => ({
 it.each([
   { what: "forbids the dry run", code: 403, reason: "Forbidden" },
   { what: "lacks the namespace", code: 404, reason: "NotFound" },
-  { what: "has the object already", code: 409, reason: "AlreadyExists" },
 ])("previews the inputs where the server $what", async ({ code, reason }) => {
-  api.answer = ({ method }) => (method === "POST" ? [code, { reason }] : undefined);
+  api.answer = ({ method }) => (method === "PATCH" ? [code, { reason }] : undefined);
 
   const state = await previewed(context, creating("kubernetes:core/v1:Secret", secretHere()));
 
@@ -277,7 +206,7 @@ it.each([
 
 it("fails a preview with what the server refuses", async () => {
   api.answer = ({ method }) =>
-    method === "POST" ? [422, { reason: "Invalid", message: "no" }] : undefined;
+    method === "PATCH" ? [422, { reason: "Invalid", message: "no" }] : undefined;
 
   const preview = previewed(context, creating("kubernetes:core/v1:Secret", secretHere()));
 
@@ -290,7 +219,7 @@ it("previews the replacement of an object with fixed fields under another name",
       ? [422, { reason: "Invalid", message: "roleRef: field is immutable" }]
       : undefined;
 
-  await previewed(upserting(), creating("kubernetes:core/v1:Secret", secretHere()));
+  await previewed(context, creating("kubernetes:core/v1:Secret", secretHere()));
 
   const [refused, accepted] = applied();
   expect(refused?.query).toMatchObject({ dryRun: "All", force: "true" });
@@ -326,20 +255,20 @@ it("changes nothing in a preview", async () => {
 });
 
 it("keeps an object that does not get ready, with the reasons", async () => {
-  const pod = { ...configMap({ status: { phase: "Pending" } }), kind: "Pod" };
-  api.answer = ({ method, path: asked }) =>
-    method === "POST" ? (api.objects.set(`${asked}/it`, pod), [201, pod]) : undefined;
+  const inputs = { ...configMap(), apiVersion: "apps/v1", kind: "DaemonSet" };
+  const resources = [{ name: "daemonsets", kind: "DaemonSet", namespaced: true }];
+  api.answer = ({ path: asked }) => (asked === "/apis/apps/v1" ? [200, { resources }] : undefined);
 
   const creation = created(context, {
-    ...creating("kubernetes:core/v1:Pod", { ...configMap(), kind: "Pod" }),
+    ...creating("kubernetes:apps/v1:DaemonSet", inputs),
     timeoutSeconds: 0.05,
   });
 
   await expect(creation).rejects.toMatchObject({
     id: "here/it",
-    state: { kind: "Pod", status: { phase: "Pending" } },
+    state: inputs,
     reasons: [
-      "Pod here/it exists, but is not ready: its condition Ready is not true after 0.05 seconds",
+      "DaemonSet here/it exists, but is not ready: its controller has not counted its nodes yet after 0.05 seconds",
     ],
   });
 });

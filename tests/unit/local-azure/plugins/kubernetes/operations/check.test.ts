@@ -2,7 +2,6 @@ import { checked } from "../../../../../../local-azure/plugins/kubernetes/operat
 import { Properties } from "../../../../../../local-azure/plugins/protocol/values";
 
 const around = (namespaced?: boolean) => ({
-  namespace: async () => "team",
   definedKinds: new Map<string, boolean>(),
   discovery: async () => ({
     find: async () => {
@@ -41,23 +40,8 @@ it("takes kind and version from the type where the inputs leave them out", async
   expect(inputs).toMatchObject({ apiVersion: "apps/v1", kind: "DaemonSet" });
 });
 
-it("gives a nameless object a name that stays until it is replaced", async () => {
-  const first = await metadataOf(configMap, {});
-  const again = await metadataOf(
-    configMap,
-    {},
-    { olds: { metadata: first }, seed: Buffer.from("other") },
-  );
-  const replaced = await metadataOf(configMap, {}, { seed: Buffer.from("other") });
-
-  expect(first.name).toMatch(/^web-[0-9a-f]{8}$/);
-  expect(first.annotations).toEqual({ "pulumi.com/autonamed": "true" });
-  expect(again.name).toBe(first.name);
-  expect(replaced.name).not.toBe(first.name);
-});
-
 it.each([
-  { what: "a built-in kind", type: configMap, given: undefined, namespace: "team" },
+  { what: "a built-in kind", type: configMap, given: undefined, namespace: "default" },
   { what: "one that names its own", type: configMap, given: "mine", namespace: "mine" },
   {
     what: "a kind without namespaces",
@@ -65,7 +49,7 @@ it.each([
     given: "mine",
     namespace: undefined,
   },
-  { what: "a kind that is not known yet", type: custom, given: undefined, namespace: "team" },
+  { what: "a kind that is not known yet", type: custom, given: undefined, namespace: "default" },
 ])("gives $what the namespace $namespace", async ({ type, given, namespace }) => {
   const metadata = await metadataOf(type, { metadata: { name: "a", namespace: given } });
 
@@ -75,7 +59,7 @@ it.each([
 it("asks the cluster about namespaces of a custom kind", async () => {
   const news = { metadata: { name: "a" } };
 
-  expect((await metadataOf(custom, news, {}, true)).namespace).toBe("team");
+  expect((await metadataOf(custom, news, {}, true)).namespace).toBe("default");
   expect((await metadataOf(custom, news, {}, false)).namespace).toBeUndefined();
 });
 
@@ -100,7 +84,10 @@ it("learns from a CustomResourceDefinition of the program that its kind has no n
 });
 
 it("encodes and hides what a Secret contains", async () => {
-  const { inputs } = await check("kubernetes:core/v1:Secret", { stringData: { key: "a" } });
+  const { inputs } = await check("kubernetes:core/v1:Secret", {
+    metadata: { name: "a" },
+    stringData: { key: "a" },
+  });
 
   expect(inputs.stringData).toBeUndefined();
   expect(inputs.data).toEqual({
@@ -112,7 +99,7 @@ it("encodes and hides what a Secret contains", async () => {
 it("drops what an exported manifest carries along", async () => {
   const metadata = { name: "a", creationTimestamp: null, resourceVersion: "1", labels: null };
 
-  expect(await metadataOf(configMap, { metadata })).toEqual({ name: "a", namespace: "team" });
+  expect(await metadataOf(configMap, { metadata })).toEqual({ name: "a", namespace: "default" });
 });
 
 it.each([
@@ -123,16 +110,28 @@ it.each([
     says: "a Patch resource must name the object that it changes in metadata.name",
   },
   {
-    problem: "a generated name",
+    problem: "an object without a name",
     type: configMap,
     news: { metadata: { generateName: "a-" } },
-    says: "server-side apply needs a name: give metadata.name, or leave both out to be given one",
+    says: "only the official plugin makes up a name: give metadata.name",
   },
   {
     problem: "a list",
     type: "kubernetes:core/v1:ConfigMapList",
-    news: { items: [] },
+    news: { metadata: { name: "a" }, items: [] },
     says: "a ConfigMapList is no object: make a resource of each of its items",
+  },
+  {
+    problem: "a kind whose readiness it does not know",
+    type: "kubernetes:batch/v1:Job",
+    news: { metadata: { name: "a" } },
+    says: "only the official plugin knows when a Job is ready",
+  },
+  {
+    problem: "an annotation that it does not know",
+    type: configMap,
+    news: { metadata: { name: "a", annotations: { "pulumi.com/waitFor": "condition=Ready" } } },
+    says: "only the official plugin knows the annotation pulumi.com/waitFor",
   },
 ])("refuses $problem", async ({ type, news, says }) => {
   const { failures } = await check(type, news);

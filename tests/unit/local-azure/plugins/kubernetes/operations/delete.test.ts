@@ -9,7 +9,7 @@ const path = "/api/v1/namespaces/here/configmaps/it";
 
 beforeEach(async () => {
   api = await FakeApi.start();
-  cluster = await DynamicClient.reached(api.access, "here", api.redirect);
+  cluster = await DynamicClient.reached(api.access, api.redirect);
 });
 
 afterEach(async () => {
@@ -29,18 +29,14 @@ const deleting = {
   progress: () => undefined,
 };
 
-it.each([
-  { annotations: {}, policy: "Foreground" },
-  { annotations: { "pulumi.com/deletionPropagationPolicy": "background" }, policy: "Background" },
-])("deletes in the $policy and is content when it is gone", async ({ annotations, policy }) => {
-  const inputs = configMap({ annotations });
-  api.objects.set(path, inputs);
+it("deletes after what the object owns, and is content when it is gone", async () => {
+  api.objects.set(path, configMap());
 
-  await deleted(cluster, inputs, inputs, deleting);
-  await deleted(cluster, inputs, inputs, deleting);
+  await deleted(cluster, configMap(), configMap(), deleting);
+  await deleted(cluster, configMap(), configMap(), deleting);
 
   expect(api.seen.find(({ method }) => method === "DELETE")?.query).toEqual({
-    propagationPolicy: policy,
+    propagationPolicy: "Foreground",
   });
   expect(api.objects.size).toBe(0);
 });

@@ -1,7 +1,6 @@
 import { difference } from "../../../../../../local-azure/plugins/kubernetes/operations/diff";
 import { Properties } from "../../../../../../local-azure/plugins/protocol/values";
 
-const mutability = { enableConfigMapMutable: false, enableSecretMutable: false };
 const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
 const object = (apiVersion: string, kind: string, rest: Properties = {}): Properties => ({
@@ -12,7 +11,7 @@ const object = (apiVersion: string, kind: string, rest: Properties = {}): Proper
 });
 
 const compare = (olds: Properties, news: Properties, more: object = {}) =>
-  difference({ olds, news, state: olds, isPatch: false, mutability, ...more });
+  difference({ olds, news, state: olds, isPatch: false, ...more });
 
 const replacing = (olds: Properties, news: Properties, more?: object) =>
   compare(olds, news, more)
@@ -44,12 +43,6 @@ it.each([
     replaces: [],
   },
   {
-    what: "a Job's template",
-    olds: object("batch/v1", "Job", { spec: { template: { a: 1 } } }),
-    news: object("batch/v1", "Job", { spec: { template: { a: 2 } } }),
-    replaces: ["spec.template.a"],
-  },
-  {
     what: "a StorageClass's provisioner",
     olds: object("storage.k8s.io/v1", "StorageClass", { provisioner: "a" }),
     news: object("storage.k8s.io/v1", "StorageClass", { provisioner: "b" }),
@@ -68,6 +61,12 @@ it.each([
     replaces: ['data["a.b"]'],
   },
   {
+    what: "a Secret's data",
+    olds: object("v1", "Secret", { data: { key: "YQ==" } }),
+    news: object("v1", "Secret", { data: { key: "Yg==" } }),
+    replaces: ["data.key"],
+  },
+  {
     what: "a label",
     olds: object("v1", "ConfigMap"),
     news: object("v1", "ConfigMap", { metadata: { name: "it", namespace: "here", labels: {} } }),
@@ -82,16 +81,6 @@ it.each([
 ])("for $what replaces $replaces", ({ olds, news, replaces }) => {
   expect(replacing(olds, news)).toEqual(replaces);
   expect(compare(olds, news).changes).not.toEqual([]);
-});
-
-it("changes a Secret in place where the provider says so, unless it is sealed", () => {
-  const secret = (value: string, immutable?: boolean) =>
-    object("v1", "Secret", { immutable, data: { key: value } });
-  const mutable = { mutability: { ...mutability, enableSecretMutable: true } };
-
-  expect(replacing(secret("YQ=="), secret("Yg=="))).toEqual(["data.key"]);
-  expect(replacing(secret("YQ=="), secret("Yg=="), mutable)).toEqual([]);
-  expect(replacing(secret("YQ==", true), secret("Yg==", true), mutable)).toEqual(["data.key"]);
 });
 
 it("takes stringData and data for two ways to write one thing", () => {
@@ -124,14 +113,9 @@ it("does not miss a namespace that the inputs left to the provider", () => {
 });
 
 it("deletes first only where the new object would have the name of the old one", () => {
-  const named = (name: string, value: string, annotations = {}) =>
-    object("v1", "ConfigMap", {
-      metadata: { name, namespace: "here", annotations },
-      data: { a: value },
-    });
-  const auto = { "pulumi.com/autonamed": "true" };
+  const named = (name: string, value: string) =>
+    object("v1", "ConfigMap", { metadata: { name, namespace: "here" }, data: { a: value } });
 
   expect(compare(named("x", "1"), named("x", "2")).deleteBeforeReplace).toBe(true);
   expect(compare(named("x", "1"), named("y", "2")).deleteBeforeReplace).toBe(false);
-  expect(compare(named("x", "1", auto), named("x", "2", auto)).deleteBeforeReplace).toBe(false);
 });

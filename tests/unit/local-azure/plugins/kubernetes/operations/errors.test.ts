@@ -10,20 +10,6 @@ const object = (kind: string, data = {}) => ({
 
 const messageOf = (error: unknown) => (error as Error).message;
 
-it("names fields, managers and remedies of a conflict", () => {
-  const causes = [
-    { reason: "FieldManagerConflict", field: ".data.a", message: 'conflict with "kubectl"' },
-  ];
-  const conflict = new Refused(409, { reason: "Conflict", details: { causes } });
-
-  const message = messageOf(explained(conflict, object("ConfigMap"), "updated"));
-
-  expect(message).toMatch(
-    /^ConfigMap here\/it has fields that others manage: \.data\.a \(conflict with "kubectl"\)\. /,
-  );
-  expect(message).toMatch(/pulumi\.com\/patchForce.*ignoreChanges/);
-});
-
 it("does not repeat what the server quotes of a Secret", () => {
   const key = Buffer.from("hush-hush").toString("base64");
   const refusal = new Refused(400, {
