@@ -10,6 +10,7 @@ import { runOf } from "../machine/machine";
 import { connect } from "./azure/connection";
 import { askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
+import { subscriptionProblems } from "./azure/subscription";
 import { fixedProblems } from "./fixed-settings";
 import { askGate } from "./gate";
 import { decideInitialization, Initialization } from "./initialization";
@@ -58,12 +59,13 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const { memory, kubeconfig } = await remember();
   refuse(fixedProblems(settings, memory?.settings));
   const connection = await connect(settings);
-  const [azure, offers, texts] = await Promise.all([
-    askAzure(settings, connection),
+  const azure = await askAzure(settings, connection);
+  const api = apiName(settings, connection.subscriptionId);
+  const [lacking, offers, texts] = await Promise.all([
+    azure.groupState === undefined ? subscriptionProblems(settings, connection, api) : [],
     askOffers(settings, connection),
     findManifests(manifestsFor(settings), settings),
   ]);
-  const api = apiName(settings, connection.subscriptionId);
   const machines = machinesOf(settings);
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
@@ -102,6 +104,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     now,
   });
   refuse([
+    ...lacking,
     ...offerProblems(machines, created, azure.machines, offers, settings, connection),
     ...initialization.problems,
     // Before a first `up` has ended well, Azure alone tells where the cluster is.

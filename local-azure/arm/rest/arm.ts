@@ -78,7 +78,7 @@ export class ArmApi {
       status: 200,
       body: pageOf(values, url, origin),
     });
-    const fixed = subscriptionAnswer(this.cloud, path, filter);
+    const fixed = subscriptionAnswer(this.cloud, path, url.searchParams);
     if (fixed) return "list" in fixed ? page(fixed.list) : { status: 200, body: fixed.body };
     if (/^\/subscriptions\/[^/]+(\/resourceGroups\/[^/]+)?\/resources$/i.test(path)) {
       const scope = path.replace(/\/resources$/i, "");

@@ -27,14 +27,21 @@ export const subscriptionBody = {
 export function subscriptionAnswer(
   cloud: Cloud,
   path: string,
-  filter: string,
+  query: URLSearchParams,
 ): { readonly list: readonly unknown[] } | { readonly body: unknown } | undefined {
   const at = path.slice(subscriptionPath.length + 1);
   if (/^locations$/i.test(at)) return { list: Object.keys(regions).map(locationBody) };
   if (/^providers$/i.test(at)) return { list: namespaces.map(providerBody) };
   const [, namespace] = /^providers\/([^/]+)$/i.exec(at) ?? [];
   if (namespace !== undefined) return { body: providerBody(knownNamespace(namespace)) };
-  if (/^providers\/Microsoft\.Compute\/skus$/i.test(at)) return { list: skus(filter) };
+  if (/^providers\/Microsoft\.Compute\/skus$/i.test(at)) {
+    return { list: skus(query.get("$filter") ?? "") };
+  }
+  const [, dnsRegion] =
+    /^providers\/Microsoft\.Network\/locations\/([^/]+)\/CheckDnsNameAvailability$/i.exec(at) ?? [];
+  if (dnsRegion !== undefined) {
+    return { body: { available: isFree(cloud, dnsRegion, query.get("domainNameLabel") ?? "") } };
+  }
   const [, location = "", rest] =
     /^providers\/Microsoft\.Compute\/locations\/([^/]+)\/(usages|publishers\/.+)$/i.exec(at) ?? [];
   if (rest === undefined) return undefined;
@@ -42,6 +49,16 @@ export function subscriptionAnswer(
   return /^usages$/i.test(rest)
     ? { list: cloud.usagesIn(region) }
     : { body: imageVersions(region, rest) };
+}
+
+/** Whether no public address of this region has the label. */
+function isFree(cloud: Cloud, region: string, label: string): boolean {
+  const location = checkedLocation(normalLocation(region), "locations");
+  const fqdn = `${label}.${location}.cloudapp.azure.com`;
+  return cloud.list(subscriptionPath).every(({ body }) => {
+    const { dnsSettings } = body as { readonly dnsSettings?: { readonly fqdn?: string } };
+    return dnsSettings?.fqdn !== fqdn;
+  });
 }
 
 function skus(filter: string): object[] {

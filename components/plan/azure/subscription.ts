@@ -1,0 +1,60 @@
+import type { Settings } from "../settings/settings";
+import { AzureConnection } from "./connection";
+
+interface Provider {
+  readonly namespace: string;
+  readonly registrationState: string;
+}
+
+/** Without a managed identity of the program's own, nobody needs the last one. */
+const namespacesOf = ({ servicePrincipal }: Settings): string[] => [
+  "Microsoft.Compute",
+  "Microsoft.Network",
+  ...(servicePrincipal === undefined ? ["Microsoft.ManagedIdentity"] : []),
+];
+
+/**
+ * What a subscription lacks for its first cluster of this stack, as far as Azure says it beforehand:
+ * resource providers, and the API's name. Rights are not among it, since Azure lists them for
+ * existing resource groups only.
+ *
+ * @param apiName the whole name, which begins with the label
+ */
+export async function subscriptionProblems(
+  settings: Settings,
+  { arm, subscriptionId }: AzureConnection,
+  apiName: string,
+): Promise<string[]> {
+  const { location } = settings;
+  const subscription = `/subscriptions/${subscriptionId}`;
+  const [label = ""] = apiName.split(".");
+  const providers = await Promise.all(
+    namespacesOf(settings).map((namespace) =>
+      arm.get<Provider>(
+        `${subscription}/providers/${namespace}`,
+        { "api-version": "2021-04-01" },
+        { namespace: "", registrationState: "" },
+      ),
+    ),
+  );
+  const missing = providers.flatMap((provider) =>
+    provider === undefined || provider.registrationState === "Registered" ? [] : [provider],
+  );
+  const unregistered = missing.map(
+    ({ namespace, registrationState }) =>
+      `the resource provider ${namespace} is ${registrationState} in subscription ${subscriptionId}, and Azure refuses what is made of it: ` +
+      `az provider register --namespace ${namespace} --wait`,
+  );
+  if (missing.some(({ namespace }) => namespace === "Microsoft.Network")) return unregistered;
+  const name = await arm.get<{ available: boolean }>(
+    `${subscription}/providers/Microsoft.Network/locations/${location}/CheckDnsNameAvailability`,
+    { domainNameLabel: label, "api-version": "2024-05-01" },
+    { available: true },
+  );
+  if (name === undefined || name.available) return unregistered;
+  return [
+    ...unregistered,
+    `the API's name ${apiName} belongs to a public address already, perhaps of another stack with this name: ` +
+      "delete that one, or take another (pulumi config set clusterName NAME)",
+  ];
+}
