@@ -39,11 +39,11 @@ async function answer(
   const { headers, method = "GET", socket } = request;
   const scheme = (socket as TLSSocket).encrypted ? "https" : "http";
   const origin = `${scheme}://${headers.host ?? "127.0.0.1"}`;
-  // SDKs send //subscriptions/… for what they are given a scope of.
-  const url = new URL(`${origin}${(request.url ?? "/").replace(/^\/+/, "/")}`);
+  const url = new URL(`${origin}${request.url ?? "/"}`);
+  // SDKs send //subscriptions/… where they are given a scope.
   const path = decodeURIComponent(url.pathname)
-    .replace(/\/+$/, "")
-    .replace(/\/{2,}/g, "/");
+    .replace(/\/{2,}/g, "/")
+    .replace(/\/$/, "");
   if (path.toLowerCase().startsWith("/local/")) {
     return control(cloud, hooks, method, path.toLowerCase(), await read(request));
   }

@@ -485,9 +485,10 @@ it("shows a machine that is switched off, and switches it on again", () =>
   }));
 
 it("answers what a subscription has: regions, providers with zones, sizes, groups", () =>
-  withSdks(async ({ resources, compute }, { cloud }) => {
+  withSdks(async ({ resources, compute, network }, { cloud }) => {
     await cloud.put(groupId, { location });
 
+    expect(await all(network.privateLinkServices.list(group))).toEqual([]);
     const provider = await resources.providers.get("Microsoft.Compute");
     const machines = provider.resourceTypes?.find(
       (type) => type.resourceType === "virtualMachines",

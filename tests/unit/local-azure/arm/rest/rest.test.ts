@@ -65,6 +65,10 @@ function versioned(path: string): string {
   return `${path}${path.includes("?") ? "&" : "?"}api-version=${/skus/.test(path) ? "2021-07-01" : version}`;
 }
 
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await sleep(50);
+}
+
 const query = (parameters: Record<string, string>) => new URLSearchParams(parameters);
 
 it("lists machines and bootstrap steps with state and time of change", () =>
@@ -294,12 +298,13 @@ it("refuses subscriptions other than its own, and takes a doubled slash for one"
       status: 400,
       body: { error: { code: "InvalidSubscriptionId" } },
     });
-    expect(await ask("GET", `/${group}`)).toMatchObject({ status: 200, body: { name: "zoned" } });
+    expect(await ask("GET", `/${group}/resources`)).toMatchObject({ status: 200 });
   }));
 
 it("answers a PUT at once, and a poll when the operation is done", () =>
   withServer(async (_, { cloud, port }) => {
-    cloud.durations.set({ factor: 0.1 });
+    const seconds = { "Microsoft.Network/publicIPAddresses": { create: 20, delete: 20 } };
+    cloud.durations.set({ factor: 0.1, seconds });
     const address = network("publicIPAddresses/slow");
     const { location, sku, publicIPAllocationMethod } = valid.apiIp[1];
     const headers = { authorization: "Bearer anything" };
@@ -317,9 +322,9 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     expect(operation).toContain("/providers/Microsoft.Network/locations/westeurope/operations/");
     const poll = async () => (await fetch(operation, { headers })).json();
     expect(await poll()).toEqual({ status: "InProgress" });
-    while (cloud.peek(address)?.["provisioningState"] !== "Succeeded") await sleep(10);
-    await sleep(50);
+    await until(async () => ((await poll()) as { status: string }).status !== "InProgress");
     expect(await poll()).toEqual({ status: "Succeeded" });
+    expect(cloud.peek(address)).toMatchObject({ provisioningState: "Succeeded" });
     const removal = await fetch(`http://127.0.0.1:${port}${address}?api-version=2024-05-01`, {
       method: "DELETE",
       headers,
@@ -327,9 +332,9 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     expect([removal.status, await removal.text()]).toEqual([202, ""]);
     const result = () => fetch(removal.headers.get("location")!, { headers });
     expect((await result()).status).toBe(202);
-    while (cloud.peek(address) !== undefined) await sleep(10);
-    await sleep(50);
+    await until(async () => (await result()).status !== 202);
     expect((await result()).status).toBe(200);
+    expect(cloud.peek(address)).toBeUndefined();
   }));
 
 it("answers a group's DELETE with a Location alone, and its HEAD without a body", () =>
