@@ -2,7 +2,7 @@ import { once } from "node:events";
 
 import { prepareMirror } from "../mirror/mirror";
 import { reportLines } from "../mirror/report";
-import { serveMirror } from "../mirror/serve";
+import { serveMirror } from "../mirror/serve/serve";
 import type { Progress } from "../shared/progress";
 import { Interrupted, UserError } from "../shared/user-error";
 

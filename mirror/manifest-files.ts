@@ -7,7 +7,7 @@ import { findManifests } from "../components/plan/manifests";
 import { type Manifest, manifests } from "../components/versions";
 import { writeWhole } from "../shared/files";
 import type { Absence, Item } from "./report";
-import { type ManifestText, without } from "./wanted-images";
+import { type ManifestText, without } from "./images/wanted-images";
 
 const parts = [
   { part: "Canal", list: manifests.canal },

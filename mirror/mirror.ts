@@ -5,23 +5,23 @@ import { install, isInstalled, placesOf } from "../programs/installs";
 import { releaseOf } from "../programs/releases";
 import { cacheFolder } from "../programs/tools";
 import type { Progress } from "../shared/progress";
-import { writeRepository } from "./apt-repository";
-import { archivePackages } from "./archive-packages";
-import { fetchCriDockerd } from "./cri-dockerd";
+import { writeRepository } from "./packages/apt-repository";
+import { archivePackages } from "./packages/archive-packages";
+import { fetchCriDockerd } from "./packages/cri-dockerd";
 import { chooseDistribution, debian, type Distribution } from "./distributions";
 import { openFolder } from "./folder";
-import { ImageStore } from "./image-store";
-import { provideImages } from "./images";
+import { ImageStore } from "./images/image-store";
+import { provideImages } from "./images/images";
 import { fetchManifests, type Manifests } from "./manifest-files";
 import { neededTools } from "./needed-tools";
-import { providePackages } from "./packages";
+import { providePackages } from "./packages/packages";
 import { checkPrograms, run } from "./programs";
 import type { Absence, Item, Report } from "./report";
 import { Sources } from "./sources";
 import { Stamps } from "./stamps";
 import { together } from "./together";
 import { placeIn, programOf } from "./tools";
-import { wantedImages } from "./wanted-images";
+import { wantedImages } from "./images/wanted-images";
 
 export interface MirrorOptions {
   /** Where the mirror is; one in the cache without it. */

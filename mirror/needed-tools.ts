@@ -1,7 +1,7 @@
 import { current, releaseOf } from "../programs/releases";
 import { kubernetesToolOf, type Tool } from "../programs/tools";
-import { registryAddress } from "./images";
-import { hasKubernetesPackages } from "./packages";
+import { registryAddress } from "./images/images";
+import { hasKubernetesPackages } from "./packages/packages";
 import type { Sources } from "./sources";
 import { imageTools, packageTools, toolsOfRelease } from "./tools";
 

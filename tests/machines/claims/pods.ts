@@ -1,4 +1,4 @@
-import { testImage } from "../../../mirror/wanted-images";
+import { testImage } from "../../../mirror/images/wanted-images";
 import { type Claim, eventually, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { ImageBuilder } from "../../../mirror/build-image";
-import { ImageStore } from "../../../mirror/image-store";
+import { ImageBuilder } from "../../../mirror/images/build-image";
+import { ImageStore } from "../../../mirror/images/image-store";
 
 /** A folder for one test file, gone at its end. */
 export function testFolder(): string {

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { imageArchive } from "../../../../mirror/archive";
+import { imageArchive } from "../../../../mirror/images/archive";
 import type { Mirror } from "../../../../mirror/mirror";
 import type { InstallOptions } from "../../../../programs/installs";
 import { cacheFolder } from "../../../../programs/tools";

@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 
-import { serveMirror } from "../../../../mirror/serve";
+import { serveMirror } from "../../../../mirror/serve/serve";
 import { mirrorAddress, operatorAddress } from "./namespaces";
 
 const longestOrder = 100;

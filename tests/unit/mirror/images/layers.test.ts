@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { packDeb } from "../../../mirror/deb";
-import { packLayer } from "../../../mirror/layers";
-import { run } from "../../../mirror/programs";
-import { testFolder } from "../../support/mirror/fixture";
+import { packDeb } from "../../../../mirror/packages/deb";
+import { packLayer } from "../../../../mirror/images/layers";
+import { run } from "../../../../mirror/programs";
+import { testFolder } from "../../../support/mirror/fixture";
 
 const folder = testFolder();
 const { signal } = new AbortController();

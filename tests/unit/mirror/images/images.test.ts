@@ -2,9 +2,9 @@ import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { ImageStore } from "../../../mirror/image-store";
-import { copyImage } from "../../../mirror/upstream-images";
-import { smallImage, testFolder } from "../../support/mirror/fixture";
+import { ImageStore } from "../../../../mirror/images/image-store";
+import { copyImage } from "../../../../mirror/images/upstream-images";
+import { smallImage, testFolder } from "../../../support/mirror/fixture";
 
 const folder = testFolder();
 const { signal } = new AbortController();

@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { platform } from "../programs/downloads";
-import { UserError } from "../shared/user-error";
+import { platform } from "../../programs/downloads";
+import { UserError } from "../../shared/user-error";
 import { type Descriptor, ImageStore } from "./image-store";
-import { run } from "./programs";
+import { run } from "../programs";
 
 export interface CopyOptions {
   readonly crane: string;

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join, resolve, sep } from "node:path";
 
-import { UserError } from "../shared/user-error";
+import { UserError } from "../../shared/user-error";
 import { answerRegistry } from "./registry";
 import { sendFile } from "./send-file";
 

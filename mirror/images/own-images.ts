@@ -1,10 +1,10 @@
-import { pinned } from "../programs/pinned";
-import { type Release, releases } from "../programs/releases";
-import { UserError } from "../shared/user-error";
+import { pinned } from "../../programs/pinned";
+import { type Release, releases } from "../../programs/releases";
+import { UserError } from "../../shared/user-error";
 import type { ImageRecipe } from "./build-image";
 import { partsOf } from "./image-store";
 import type { LayerRecipe } from "./layers";
-import { programOf } from "./tools";
+import { programOf } from "../tools";
 
 const binaries = (places: Readonly<Record<string, string>>): LayerRecipe => ({
   kind: "binaries",

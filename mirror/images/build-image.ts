@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { platform } from "../programs/downloads";
+import { platform } from "../../programs/downloads";
 import { type Descriptor, type ImageStore, mediaTypes } from "./image-store";
 import { type LayerRecipe, type LayerSources, packLayer } from "./layers";
 

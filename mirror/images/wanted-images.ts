@@ -1,4 +1,4 @@
-import { cloudProviderOf, versions } from "../components/versions";
+import { cloudProviderOf, versions } from "../../components/versions";
 
 /** What an image is for; each part but the first two can be left out by a setting. */
 export type Part = "Kubernetes" | "tests" | "flannel" | "Canal" | "cloud provider" | "disk driver";

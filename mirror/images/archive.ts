@@ -2,7 +2,7 @@ import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 import { ImageStore } from "./image-store";
-import { run } from "./programs";
+import { run } from "../programs";
 
 /**
  * Writes the images of a mirror, but those left out, into one file that `ctr images import` and

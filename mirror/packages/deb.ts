@@ -1,8 +1,8 @@
 import { constants, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { platform } from "../programs/downloads";
-import { run } from "./programs";
+import { platform } from "../../programs/downloads";
+import { run } from "../programs";
 
 /** A Debian package of our own. */
 export interface DebRecipe {

@@ -12,8 +12,8 @@ import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 import { type Package, stanzas } from "./archive-packages";
-import { sha256, sha256OfFile } from "./hash";
-import { run } from "./programs";
+import { sha256, sha256OfFile } from "../hash";
+import { run } from "../programs";
 import { clearSign } from "./signing";
 
 export interface RepositoryOptions {

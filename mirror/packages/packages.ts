@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs"
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { minorOf } from "../components/versions";
+import { minorOf } from "../../components/versions";
 import { packageIn } from "./apt-repository";
 import {
   type ArchiveOptions,
@@ -11,12 +11,12 @@ import {
   type Package,
 } from "./archive-packages";
 import { debName, packDeb } from "./deb";
-import type { Distribution } from "./distributions";
+import type { Distribution } from "../distributions";
 import { fromKubernetes, kubeletDepends, kubernetesPackages } from "./kubernetes-packages";
-import type { Item } from "./report";
-import type { Sources } from "./sources";
-import type { Stamps } from "./stamps";
-import { placeIn } from "./tools";
+import type { Item } from "../report";
+import type { Sources } from "../sources";
+import type { Stamps } from "../stamps";
+import { placeIn } from "../tools";
 
 /** What the first boot installs from the distribution's own archive. */
 export const distributionPackages = [

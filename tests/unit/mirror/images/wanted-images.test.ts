@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { cloudProviderOf, versions } from "../../../components/versions";
-import { partsOf } from "../../../mirror/image-store";
-import { ownImage } from "../../../mirror/own-images";
-import { wantedImages } from "../../../mirror/wanted-images";
-import { current, nextPatch, previousMinor } from "../../../programs/releases";
-import { checkout } from "../../../shared/checkout";
-import { built, output } from "../../support/tools";
+import { cloudProviderOf, versions } from "../../../../components/versions";
+import { partsOf } from "../../../../mirror/images/image-store";
+import { ownImage } from "../../../../mirror/images/own-images";
+import { wantedImages } from "../../../../mirror/images/wanted-images";
+import { current, nextPatch, previousMinor } from "../../../../programs/releases";
+import { checkout } from "../../../../shared/checkout";
+import { built, output } from "../../../support/tools";
 
 it("can make every image that the real kubeadm asks for, in the version that it asks for", () => {
   for (const { version } of [current, nextPatch]) {

@@ -4,10 +4,10 @@ import { ImageBuilder, type ImageRecipe } from "./build-image";
 import { type Descriptor, ImageStore, partsOf } from "./image-store";
 import type { LayerSources } from "./layers";
 import { ownImage } from "./own-images";
-import type { Absence, Item, Report } from "./report";
-import type { Sources } from "./sources";
-import type { Stamps } from "./stamps";
-import { placeIn } from "./tools";
+import type { Absence, Item, Report } from "../report";
+import type { Sources } from "../sources";
+import type { Stamps } from "../stamps";
+import { placeIn } from "../tools";
 import { copyImage } from "./upstream-images";
 import { type WantedImage, without } from "./wanted-images";
 

@@ -1,12 +1,16 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { packageIn, writeRepository } from "../../../mirror/apt-repository";
-import { archivePackages, type Package, stanzas } from "../../../mirror/archive-packages";
-import { packDeb } from "../../../mirror/deb";
-import type { Distribution } from "../../../mirror/distributions";
-import { type MirrorServer, serveMirror } from "../../../mirror/serve";
-import { testFolder } from "../../support/mirror/fixture";
+import { packageIn, writeRepository } from "../../../../mirror/packages/apt-repository";
+import {
+  archivePackages,
+  type Package,
+  stanzas,
+} from "../../../../mirror/packages/archive-packages";
+import { packDeb } from "../../../../mirror/packages/deb";
+import type { Distribution } from "../../../../mirror/distributions";
+import { type MirrorServer, serveMirror } from "../../../../mirror/serve/serve";
+import { testFolder } from "../../../support/mirror/fixture";
 
 const mirror = testFolder();
 const work = testFolder();

@@ -1,7 +1,7 @@
-import { pinned } from "../programs/pinned";
-import { releaseOf } from "../programs/releases";
+import { pinned } from "../../programs/pinned";
+import { releaseOf } from "../../programs/releases";
 import type { DebRecipe } from "./deb";
-import { cniPlugins, programOf } from "./tools";
+import { cniPlugins, programOf } from "../tools";
 
 /** Below any version of pkgs.k8s.io, whose own packages are preferred when both are there. */
 const revision = "0.zoned";

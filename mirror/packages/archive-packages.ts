@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { platform } from "../programs/downloads";
-import { UserError } from "../shared/user-error";
-import type { Distribution } from "./distributions";
-import { sha256OfFile } from "./hash";
-import { run } from "./programs";
+import { platform } from "../../programs/downloads";
+import { UserError } from "../../shared/user-error";
+import type { Distribution } from "../distributions";
+import { sha256OfFile } from "../hash";
+import { run } from "../programs";
 
 /** A package as apt knows it. */
 export interface Package {

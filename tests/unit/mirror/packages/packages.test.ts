@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { versions } from "../../../components/versions";
-import { kubernetesPackages } from "../../../mirror/kubernetes-packages";
-import { distributionPackages } from "../../../mirror/packages";
-import { nextPatch } from "../../../programs/releases";
-import { checkout } from "../../../shared/checkout";
+import { versions } from "../../../../components/versions";
+import { kubernetesPackages } from "../../../../mirror/packages/kubernetes-packages";
+import { distributionPackages } from "../../../../mirror/packages/packages";
+import { nextPatch } from "../../../../programs/releases";
+import { checkout } from "../../../../shared/checkout";
 
 const firstBoot = readFileSync(join(checkout, "cloud-init/first-boot.sh"), "utf8");
 

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { type MirrorServer, serveMirror } from "../../../mirror/serve";
-import { smallImage, testFolder } from "../../support/mirror/fixture";
+import { type MirrorServer, serveMirror } from "../../../../mirror/serve/serve";
+import { smallImage, testFolder } from "../../../support/mirror/fixture";
 
 const mirror = testFolder();
 let server: MirrorServer;

@@ -1,8 +1,8 @@
 import { chmodSync, constants, copyFileSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import type { Package } from "./archive-packages";
-import { run } from "./programs";
+import type { Package } from "../packages/archive-packages";
+import { run } from "../programs";
 
 /** What one layer of an image consists of. */
 export type LayerRecipe =

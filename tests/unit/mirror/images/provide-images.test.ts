@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { ImageStore } from "../../../mirror/image-store";
-import { type ImageOptions, provideImages } from "../../../mirror/images";
-import { Sources } from "../../../mirror/sources";
-import { Stamps } from "../../../mirror/stamps";
-import type { WantedImage } from "../../../mirror/wanted-images";
-import { smallImage, testFolder } from "../../support/mirror/fixture";
+import { ImageStore } from "../../../../mirror/images/image-store";
+import { type ImageOptions, provideImages } from "../../../../mirror/images/images";
+import { Sources } from "../../../../mirror/sources";
+import { Stamps } from "../../../../mirror/stamps";
+import type { WantedImage } from "../../../../mirror/images/wanted-images";
+import { smallImage, testFolder } from "../../../support/mirror/fixture";
 
 const folder = testFolder();
 const upstream = testFolder();

@@ -10,8 +10,8 @@ import {
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { writeWhole } from "../shared/files";
-import { sha256, sha256OfFile } from "./hash";
+import { writeWhole } from "../../shared/files";
+import { sha256, sha256OfFile } from "../hash";
 
 export const mediaTypes = {
   index: "application/vnd.oci.image.index.v1+json",

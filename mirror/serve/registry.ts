@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-import { type Descriptor, ImageStore, partsOf } from "./image-store";
+import { type Descriptor, ImageStore, partsOf } from "../images/image-store";
 import { sendFile } from "./send-file";
 
 /**
