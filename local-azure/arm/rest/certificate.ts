@@ -25,7 +25,8 @@ const day = 86_400_000;
 
 /** A certificate of this start, from the authority in the folder, which clients keep trusting. */
 export async function certificateIn(folder: string): Promise<Certificate> {
-  if (!existsSync(keyFile(folder)) || !existsSync(authorityFile(folder))) await found(folder);
+  if (!existsSync(keyFile(folder)) || !existsSync(authorityFile(folder)))
+    await makeAuthority(folder);
   const authority = new x509.X509Certificate(readFileSync(authorityFile(folder), "utf8"));
   const signingKey = await crypto.subtle.importKey(
     "pkcs8",
@@ -58,7 +59,7 @@ export async function certificateIn(folder: string): Promise<Certificate> {
   };
 }
 
-async function found(folder: string): Promise<void> {
+async function makeAuthority(folder: string): Promise<void> {
   const keys = await newKeys();
   const authority = await x509.X509CertificateGenerator.createSelfSigned({
     name: "CN=local Azure CA",

@@ -7,7 +7,7 @@ import { Body } from "../resource";
 import { type Answer, ArmApi } from "./arm";
 import type { Certificate } from "./certificate";
 import { control, Hooks } from "./control";
-import { serveBoth, type Served } from "./door";
+import { serveBoth, type Served } from "./listener";
 import { endpoints } from "./endpoints";
 
 /** Serves the REST API of the cloud on 127.0.0.1, and the control API under /local. */

@@ -23,7 +23,7 @@ export async function serveBoth(
 ): Promise<Served> {
   const plain = createHttpServer(answer);
   const secure = certificate && createHttpsServer(certificate, answer);
-  const door = createServer((socket: Socket) => {
+  const listener = createServer((socket: Socket) => {
     socket.on("error", () => socket.destroy());
     socket.once("data", (first) => {
       socket.pause();
@@ -34,19 +34,19 @@ export async function serveBoth(
     });
   });
   const sockets = new Set<Socket>();
-  door.on("connection", (socket) => {
+  listener.on("connection", (socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
-    door.once("error", reject);
-    door.listen(port, "127.0.0.1", resolve);
+    listener.once("error", reject);
+    listener.listen(port, "127.0.0.1", resolve);
   });
   return {
-    port: (door.address() as AddressInfo).port,
+    port: (listener.address() as AddressInfo).port,
     close: () =>
       new Promise((resolve) => {
-        door.close(() => resolve());
+        listener.close(() => resolve());
         for (const socket of sockets) socket.destroy();
       }),
   };
