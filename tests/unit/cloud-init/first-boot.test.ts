@@ -192,7 +192,11 @@ describe("a first boot that ends well", () => {
     machines.pop();
     healthy.program(
       "apt-get",
-      '[[ $* == *docker.io* ]] && cp "$root/etc/docker/daemon.json" "$root/seen.json"; exit 0',
+      `[[ $* == *docker.io* ]] && {
+        cp "$root/etc/docker/daemon.json" "$root/seen.json"
+        cp -r "$root/etc/systemd/system" "$root/seen-units"
+      }
+      exit 0`,
     );
     outcome = await boot(healthy);
   });
@@ -290,6 +294,15 @@ describe("a first boot that ends well", () => {
       "log-opts": { "max-size": "10m" },
     });
   });
+
+  it.each(["containerd", "docker"])(
+    "lets containers of %s open more than 1,024 files, from its package's first start on",
+    (unit) => {
+      expect(healthy.read(`/seen-units/${unit}.service.d/zoned-limits.conf`)).toBe(
+        "[Service]\nLimitNOFILE=1048576\n",
+      );
+    },
+  );
 
   it("starts containerd once, with its settings, and Docker on top of it", async () => {
     const starts = healthy
