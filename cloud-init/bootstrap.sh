@@ -207,12 +207,15 @@ api_answers() {
   return 1
 }
 
+# The entry is known by the name: cloud-init moves tabs and comments when it writes this file anew.
+name_entry() { echo "[[:space:]]${api_name//./\\.}\\([[:space:]#]\\|\$\\)"; }
+
 name_is_here() {
-  grep --quiet ' # zoned$' "$root/etc/hosts" ||
+  grep --quiet "$(name_entry)" "$root/etc/hosts" ||
     echo "127.0.0.1 $api_name # zoned" >>"$root/etc/hosts"
 }
 
-name_is_elsewhere() { sed -i '/ # zoned$/d' "$root/etc/hosts"; }
+name_is_elsewhere() { sed -i "/$(name_entry)/d" "$root/etc/hosts"; }
 
 # kubeadm has begun something here, and no step saw it end well.
 is_half_done() {
@@ -680,13 +683,16 @@ peers_are_well() {
 
 await_peers() { watch peers_are_well; }
 
+# A new file in its place: what runs goes on with the one that it has open.
+forget_payload() { sed --in-place '/^#--- payload ---$/q' "$0"; }
+
 forget_secrets() {
   rm -f "$discovery" "$init_config" "$join_config" "$kubelet_config" "$upgrade_config" "$root/etc/zoned/kubeadm-reset.yaml"
-  # A new file in its place: what runs goes on with the one that it has open.
-  sed --in-place '/^#--- payload ---$/q' "$0"
+  forget_payload
 }
 
 finish() {
+  first_boot remove_package_source
   settle
   forget_secrets
 }
@@ -703,7 +709,13 @@ fi
 mkdir -p "$state" "$run" "$(dirname "$log")"
 chmod 0700 "$run"
 rm -f "$run"/*
-trap 'rm -rf "$run"' EXIT
+# However it ends, nothing is left of the keys that came with it: another run brings them again.
+end() {
+  first_boot resume_upgrades >>"$log" 2>&1 || true
+  forget_payload
+  rm -rf "$run"
+}
+trap end EXIT
 touch "$log"
 chmod 0600 "$log"
 # Room to say what went wrong where a step fills the disk.
@@ -713,6 +725,7 @@ step "payload" 60 0 read_payload
 # shellcheck source=/dev/null
 . "$run/facts"
 step "first boot" 3000 0 await_first_boot
+first_boot pause_upgrades >>"$log" 2>&1 || true
 step "kernel modules" 60 1 load_modules
 
 if [[ ! -e $state/joined ]]; then

@@ -88,12 +88,49 @@ if [[ -n $MIRROR ]]; then
     -o Dir::Etc::SourceParts=- -o APT::Get::List-Cleanup=0)
 fi
 
+# Upgrades in the background hold apt's locks, and one of Azure's agent ends what the agent is running:
+# this, or the bootstrap step. They may begin again when that step has ended.
+upgrade_timers=(apt-daily.timer apt-daily-upgrade.timer)
+
+pause_upgrades() { systemctl stop "${upgrade_timers[@]}" || true; }
+
+resume_upgrades() {
+  local timer
+  for timer in "${upgrade_timers[@]}"; do
+    # One that somebody has switched off stays off.
+    if systemctl is-enabled --quiet "$timer"; then systemctl start "$timer"; fi
+  done
+}
+
+# apt's own timeout is for dpkg's locks alone (DPkg::Lock::Timeout), and its other two end it at once.
+await_apt() {
+  python3 -c '
+import fcntl, os, sys
+for path in sys.argv[1:]:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print("waiting for", path, flush=True)
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+' "$root"/var/{lib/dpkg/lock-frontend,lib/dpkg/lock,lib/apt/lists/lock,cache/apt/archives/lock}
+}
+
+apt_update() {
+  await_apt
+  # A failed download is a mere warning otherwise, and a later step fails with a stranger message.
+  apt-get "${apt_options[@]}" -o APT::Update::Error-Mode=any update
+}
+
 apt_install() {
   say "installing $*"
   local command=(apt-get "${apt_options[@]}" install --yes --no-install-recommends
     --allow-change-held-packages "$@")
-  # A try that ran out of time may have left packages half configured.
-  "${command[@]}" || { dpkg --configure --pending && "${command[@]}"; }
+  await_apt
+  # A try that ran out of time may have left packages half configured, and an archive may have changed
+  # since it was asked what it has.
+  "${command[@]}" || { dpkg --configure --pending && apt_update && "${command[@]}"; }
 }
 
 # bring_up start|restart UNIT: where that fails, systemctl says no more than where to look, and whoever
@@ -126,22 +163,38 @@ at_least() {
   return 1
 }
 
+can_connect() {
+  [[ $1 =~ ^(https?)://([^/:]+)(:([0-9]+))? ]]
+  host=${BASH_REMATCH[2]}
+  port=${BASH_REMATCH[4]}
+  [[ -n $port ]] || { [[ ${BASH_REMATCH[1]} == https ]] && port=443 || port=80; }
+  # shellcheck disable=SC2016 # the inner shell expands them
+  timeout 10 "$BASH" -c 'exec 3<>"/dev/tcp/$1/$2"' _ "$host" "$port"
+}
+
+# Packages come from a host behind pkgs.k8s.io, and from the distribution's archive, which an image may have
+# nearby.
 check_egress() {
-  local source host port sources=(https://pkgs.k8s.io https://registry.k8s.io)
-  [[ $CONTAINER_RUNTIME == cri-dockerd ]] && sources+=(https://github.com)
-  [[ -n $MIRROR ]] && sources=("$MIRROR")
+  local source host port missing=() sources later=()
+  if [[ -n $MIRROR ]]; then
+    sources=("$MIRROR")
+  else
+    # shellcheck disable=SC2016 # apt's own
+    mapfile -t sources < <(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort --unique)
+    sources+=(https://pkgs.k8s.io https://prod-cdn.packages.k8s.io https://registry.k8s.io)
+    [[ $CONTAINER_RUNTIME == cri-dockerd ]] && sources+=(https://github.com)
+    later=(https://mcr.microsoft.com https://quay.io https://registry-1.docker.io)
+  fi
   for source in "${sources[@]}"; do
-    [[ $source =~ ^(https?)://([^/:]+)(:([0-9]+))? ]]
-    host=${BASH_REMATCH[2]}
-    port=${BASH_REMATCH[4]}
-    [[ -n $port ]] || { [[ ${BASH_REMATCH[1]} == https ]] && port=443 || port=80; }
-    # shellcheck disable=SC2016 # the inner shell expands them
-    timeout 10 "$BASH" -c 'exec 3<>"/dev/tcp/$1/$2"' _ "$host" "$port" || {
-      say "no connection to $host port $port: look at the subnet's NAT gateway, its route table and" \
-        "firewall, and at DNS; for machines without internet set zoned:mirror"
-      return 1
-    }
+    [[ $source != http* ]] || can_connect "$source" || missing+=("$host port $port")
   done
+  for source in "${later[@]}"; do
+    can_connect "$source" || say "no connection to $host port $port, where images of add-ons come from"
+  done
+  ((${#missing[@]} == 0)) && return
+  say "no connection to $(paste --serial --delimiters , <(printf '%s\n' "${missing[@]}")): look at the subnet's" \
+    "NAT gateway, its route table and firewall, and at DNS; for machines without internet set zoned:mirror"
+  return 1
 }
 
 add_package_source() {
@@ -153,20 +206,29 @@ add_package_source() {
   download "$base/Release.key" "$root/etc/apt/keyrings/zoned.asc"
   write /etc/apt/sources.list.d/zoned.list \
     <<<"deb [signed-by=$root/etc/apt/keyrings/zoned.asc] $base/ /"
-  # A failed download is a mere warning otherwise, and a later step fails with a stranger message.
-  apt-get "${apt_options[@]}" -o APT::Update::Error-Mode=any update
+  apt_update
+}
+
+# Its key expires one day, and every update of the machine would fail from then on
+# (kubernetes/release #3818).
+remove_package_source() {
+  [[ -n $MIRROR ]] || rm -f "$root"/etc/apt/{sources.list.d/zoned.list,keyrings/zoned.asc}
 }
 
 load_modules() {
   local module missing=() loaded=()
-  local needed=(overlay br_netfilter nf_conntrack ip_vs ip_vs_rr ip_vs_wrr ip_vs_sh)
+  # nft_fib_inet is for the pods' firewall, vxlan for the pod network.
+  local needed=(overlay br_netfilter nf_conntrack nft_fib_inet vxlan ip_vs ip_vs_rr ip_vs_wrr ip_vs_sh)
   local wanted=(ip_vs_{lc,wlc,fo,ovf,lblc,lblcr,dh,sed,nq,mh})
   # Some kernels keep the rarer modules in a package of their own.
   local extra
   extra=linux-modules-extra-$(uname -r)
-  if ! modprobe --all --dry-run "${needed[@]}" &&
-    apt-cache "${apt_options[@]}" show "$extra" >/dev/null; then
-    apt_install "$extra" || say "$extra cannot be installed"
+  if ! modprobe --all --dry-run "${needed[@]}"; then
+    if apt-cache "${apt_options[@]}" show "$extra" >/dev/null; then
+      apt_install "$extra" || say "$extra cannot be installed"
+    else
+      say "there is no package $extra, which an archive has for a recent kernel only"
+    fi
   fi
   for module in "${needed[@]}"; do
     if modprobe "$module"; then loaded+=("$module"); else missing+=("$module"); fi
@@ -314,12 +376,16 @@ install_kubelet() {
   hold kubelet kubectl
 }
 
+# crictl is for people: no package depends on it since 1.32.
 install_kubernetes() {
-  apt_install {kubelet,kubeadm,kubectl}="$KUBERNETES_VERSION-*"
+  local tools=()
+  apt-cache "${apt_options[@]}" show cri-tools >/dev/null 2>&1 && tools=(cri-tools)
+  apt_install {kubelet,kubeadm,kubectl}="$KUBERNETES_VERSION-*" "${tools[@]}"
   hold kubelet kubeadm kubectl
   # A worker's kubelet looks for it every second, and complains as often when it is not there.
   mkdir -p "$root/etc/kubernetes/manifests"
   systemctl enable kubelet.service
+  write /etc/crictl.yaml <<<"runtime-endpoint: $(runtime_socket)"
 }
 
 kubernetes_images() { kubeadm config images list --kubernetes-version "v$KUBERNETES_VERSION"; }
@@ -425,9 +491,17 @@ END
   bring_up restart cri-dockerd.service
 }
 
+runtime_socket() {
+  if [[ $CONTAINER_RUNTIME == cri-dockerd ]]; then
+    echo unix:///run/cri-dockerd.sock
+  else
+    echo unix:///run/containerd/containerd.sock
+  fi
+}
+
 pull_images() {
-  local image host socket=unix:///run/containerd/containerd.sock
-  [[ $CONTAINER_RUNTIME == cri-dockerd ]] && socket=unix:///run/cri-dockerd.sock
+  local image host socket
+  socket=$(runtime_socket)
   if [[ $CONTAINER_RUNTIME != cri-dockerd || -z $MIRROR ]]; then
     kubeadm config images pull --kubernetes-version "v$KUBERNETES_VERSION" --cri-socket "$socket"
     return
@@ -457,6 +531,7 @@ rm -f "$state/first-boot.failed"
 # Room to say what went wrong where a step fills the disk.
 head --bytes=64K /dev/zero >"$state/spare" || true
 
+pause_upgrades
 step "egress" 60 20 check_egress
 step "package source" 900 8 add_package_source
 step "kernel modules" 900 1 load_modules
@@ -469,6 +544,7 @@ step "kubernetes packages" 1200 5 install_kubernetes
 step "containerd settings" 120 2 configure_containerd
 [[ $CONTAINER_RUNTIME == cri-dockerd ]] && step "cri-dockerd" 300 5 install_cri_dockerd
 step "images" 1200 5 pull_images
+remove_package_source
 
 date --utc +%FT%TZ >"$state/first-boot.done"
 note "done"

@@ -46,6 +46,29 @@ function cni(): Tool {
   };
 }
 
+/** crictl, which speaks to a runtime as the kubelet does. */
+function criTools(): Tool {
+  const version = pinned("cri-tools", "sigs.k8s.io/cri-tools");
+  return {
+    name: "cri-tools",
+    version,
+    binaries: ["crictl"],
+    builds: [
+      {
+        module: "cri-tools",
+        ldflags: `-s -w -X sigs.k8s.io/cri-tools/pkg/version.Version=v${version}`,
+      },
+    ],
+    typical: "2 min",
+    downloads: (os, arch) => {
+      const url = `${github}/kubernetes-sigs/cri-tools/releases/download/v${version}/crictl-v${version}-${os}-${arch}.tar.gz`;
+      return [
+        { url, sha256: { kind: "list", url: `${url}.sha256` }, members: { crictl: "crictl" } },
+      ];
+    },
+  };
+}
+
 function corednsOf({ sources }: Release): Tool {
   const version = pinned(`${sources}coredns`, "github.com/coredns/coredns");
   return {
@@ -148,7 +171,7 @@ const pause = ofOurOwn(
 );
 
 /** What the packages of pkgs.k8s.io are made of, where those cannot be had. */
-export const packageTools: readonly Tool[] = [kubernetesTool, cni(), nodeTool];
+export const packageTools: readonly Tool[] = [kubernetesTool, cni(), criTools(), nodeTool];
 
 /** What kubeadm's images of a version are made of; the longest build first. */
 const controlPlaneTools = (release: Release): readonly Tool[] => [

@@ -40,6 +40,14 @@ const cni: DebRecipe = {
   binaries: Object.fromEntries(cniPlugins.map((name) => [`/opt/cni/bin/${name}`, name])),
 };
 
+const criTools: DebRecipe = {
+  name: "cri-tools",
+  version: `${pinned("cri-tools", "sigs.k8s.io/cri-tools")}-${revision}`,
+  depends: [],
+  description: "command line for container runtimes, as the kubelet speaks to them",
+  binaries: { "/usr/bin/crictl": "crictl" },
+};
+
 /** What a node's own kubelet needs of the distribution. */
 export const kubeletDepends = [
   ...["conntrack", "ethtool", "iproute2", "iptables", "mount", "socat", "util-linux"],
@@ -85,9 +93,12 @@ function packagesOf(kubernetes: string): DebRecipe[] {
 /** What pkgs.k8s.io has and the first boot installs, where it has to be made here. */
 export const kubernetesPackages = (versions: readonly string[]): readonly DebRecipe[] => [
   cni,
+  criTools,
   ...versions.flatMap(packagesOf),
 ];
 
 /** What pkgs.k8s.io is asked for, in apt's words. */
-export const fromKubernetes = (version: string): string[] =>
-  ["kubelet", "kubeadm", "kubectl"].map((name) => `${name}=${version}-*`);
+export const fromKubernetes = (version: string): string[] => [
+  ...["kubelet", "kubeadm", "kubectl"].map((name) => `${name}=${version}-*`),
+  criTools.name,
+];

@@ -129,10 +129,12 @@ async function kubernetesSource(
   return { uri: archive, keyFile };
 }
 
-const modulesOf = (name: string): string =>
-  name === "kubernetes-cni"
-    ? "Go module github.com/containernetworking/plugins"
-    : "Go module k8s.io/kubernetes";
+const ownModules: Readonly<Record<string, string>> = {
+  "kubernetes-cni": "github.com/containernetworking/plugins",
+  "cri-tools": "sigs.k8s.io/cri-tools",
+};
+
+const modulesOf = (name: string): string => `Go module ${ownModules[name] ?? "k8s.io/kubernetes"}`;
 
 async function buildAll(options: PackageOptions): Promise<Package[]> {
   const { folder, stamps, placeOf, signal, kubernetes } = options;

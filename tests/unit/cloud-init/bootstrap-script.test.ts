@@ -144,9 +144,11 @@ const fails = (what: string) =>
 
 const programs = {
   "cloud-init": "echo 'status: running'",
+  "first-boot": "",
   modprobe: "",
   curl: `case $* in
     *169.254.169.254*) cat "$root/vm-id" ;;
+    *:203.0.113.7*) echo x >>"$root/probed"; (($(wc -l <"$root/probed") >= $(cat "$root/probes"))) || exit 28 ;;
     *--resolve*) [[ -e $root/etc/kubernetes/manifests/kube-apiserver.yaml ]] ;;
     *2381/health*) ;;
     *2379/health*) cat "$root/health" ;;
@@ -205,6 +207,7 @@ const machineIn = (world: Partial<World> = {}, payload: Payload = controlPlane) 
   machine.write("/objects", JSON.stringify({ items: allWell }));
   machine.write("/proc/sys/kernel/random/boot_id", "b0071d00-0000-4000-8000-000000000001\n");
   machine.write("/var/lib/zoned/first-boot.done", "");
+  machine.write("/opt/zoned/first-boot.sh", '#!/bin/bash\nfirst-boot "$@"\n', 0o700);
   ship(machine, payload);
   return machine;
 };
@@ -649,6 +652,7 @@ describe("the other control planes", () => {
 
     const again = await bootstrap(machine);
     machine.write("/health", '{"health":"true"}');
+    ship(machine, controlPlane);
     const well = await bootstrap(machine);
 
     expect(lastLine(again)).toBe('step "other control planes" failed with exit code 124');
@@ -964,7 +968,7 @@ describe("the first boot", () => {
     machine.removeFile(done);
     machine.write(
       "/opt/zoned/first-boot.sh",
-      `#!/bin/bash\ntouch "$ZONED_ROOT/ran"\nrm -f "$ZONED_ROOT${failed}"\ntouch "$ZONED_ROOT${done}"\n`,
+      `#!/bin/bash\n(($# == 0)) || exit 0\ntouch "$ZONED_ROOT/ran"\nrm -f "$ZONED_ROOT${failed}"\ntouch "$ZONED_ROOT${done}"\n`,
       0o700,
     );
     return machine;
@@ -1017,7 +1021,27 @@ describe("the first boot", () => {
   });
 });
 
+it("lets no upgrade in the background begin while it is at work", async () => {
+  const machine = machineIn();
+  await bootstrap(machine);
+
+  expect(machine.callsOf("first-boot")).toEqual([
+    "pause_upgrades",
+    "remove_package_source",
+    "resume_upgrades",
+  ]);
+});
+
 describe("secrets", () => {
+  it("that came with a step are gone from its script when it has failed", async () => {
+    const machine = machineIn({ failing: { join: 9 } });
+
+    expect((await bootstrap(machine)).code).not.toBe(0);
+
+    expect(machine.read(script)).not.toContain("secret of the CA");
+    expect(machine.callsOf("first-boot").at(-1)).toBe("resume_upgrades");
+  });
+
   it.each([controlPlane, worker])("stand on no command line ($role)", async (payload) => {
     const machine = machineIn({ failing: { join: 1 }, node: true }, payload);
     await bootstrap(machine);
@@ -1084,7 +1108,7 @@ describe("an upgrade", () => {
     machine.write("/versions", "9.9.9");
     machine.write(
       "/opt/zoned/first-boot.sh",
-      `#!/bin/bash\necho "first-boot $1" >>"${machine.root}/order"; [[ $1 == install_kubeadm ]] && echo 9.9.10 >"${machine.root}/versions"; exit 0`,
+      `#!/bin/bash\n[[ $1 != *_upgrades && $1 != remove_* ]] || exit 0\necho "first-boot $1" >>"${machine.root}/order"; [[ $1 == install_kubeadm ]] && echo 9.9.10 >"${machine.root}/versions"; exit 0`,
       0o700,
     );
     machine.program("kubelet", 'echo "Kubernetes v9.9.9"');

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync, mkdirSync } from "node:fs";
 import { createServer, Server } from "node:http";
 import { AddressInfo } from "node:net";
@@ -232,7 +233,7 @@ describe("a first boot that ends well", () => {
   });
 
   it("loads every module now and at every boot", async () => {
-    const wanted = ["overlay", "br_netfilter", "nf_conntrack", "ip_vs"];
+    const wanted = ["overlay", "br_netfilter", "nf_conntrack", "nft_fib_inet", "vxlan", "ip_vs"];
     const schedulers = [
       "rr",
       "wrr",
@@ -449,7 +450,8 @@ it("may be run again after a failure, and then ends well", async () => {
 });
 
 it("names every module that the kernel must have and has not", async () => {
-  const needed = "overlay br_netfilter nf_conntrack ip_vs ip_vs_rr ip_vs_wrr ip_vs_sh";
+  const needed =
+    "overlay br_netfilter nf_conntrack nft_fib_inet vxlan ip_vs ip_vs_rr ip_vs_wrr ip_vs_sh";
   const broken = machine();
   broken.program("modprobe", `[[ " ${needed} " != *" $1 "* ]]`);
 
@@ -495,6 +497,66 @@ it("tries again what can be tried again, with longer and longer pauses", async (
   expect((await boot(shaky)).code).toBe(0);
 
   expect(shaky.callsOf("sleep")).toEqual(["5", "10", "20"]);
+});
+
+it("asks the archive anew when it has not what it said it had", async () => {
+  const moved = machine();
+  moved.program(
+    "apt-get",
+    `case $* in
+      *update) echo x >>"$root/updates" ;;
+      *install*kubelet*) (($(wc -l <"$root/updates") > 1)) || exit 100 ;;
+    esac`,
+  );
+
+  expect((await boot(moved)).code).toBe(0);
+
+  expect(moved.callsOf("sleep")).toEqual([]);
+});
+
+const locks = [
+  "lib/dpkg/lock-frontend",
+  "lib/dpkg/lock",
+  "lib/apt/lists/lock",
+  "cache/apt/archives/lock",
+];
+
+it.each(locks)(
+  "waits for who holds /var/%s, as apt itself does not for all of them",
+  async (lock) => {
+    const busy = machine();
+    for (const one of locks) busy.write(`/var/${one}`, "");
+    busy.program(
+      "apt-get",
+      `python3 -c 'import fcntl, sys
+for path in sys.argv[1:]: fcntl.lockf(open(path, "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+' $root/var/{${locks.join(",")}} || exit 100`,
+    );
+    const holder = spawn("python3", [
+      "-c",
+      "import fcntl, sys, time\nfile = open(sys.argv[1], 'r+')\nfcntl.lockf(file, fcntl.LOCK_EX)\nprint(flush=True)\ntime.sleep(2)",
+      join(busy.root, "var", lock),
+    ]);
+    await once(holder.stdout, "data");
+
+    expect((await boot(busy)).code).toBe(0);
+
+    expect(busy.callsOf("sleep")).toEqual([]);
+  },
+);
+
+it("keeps upgrades in the background from beginning, and lets them begin again where nobody had switched them off", async () => {
+  const healthy = machine();
+  await boot(healthy);
+  expect(healthy.callsOf("systemctl")[0]).toBe("stop apt-daily.timer apt-daily-upgrade.timer");
+  healthy.forgetCalls();
+  healthy.program("systemctl", '[[ $* != "is-enabled --quiet apt-daily-upgrade.timer" ]]');
+
+  await healthy.run("/opt/zoned/first-boot.sh", ["resume_upgrades"]);
+
+  expect(healthy.callsOf("systemctl").filter((call) => call.startsWith("start"))).toEqual([
+    "start apt-daily.timer",
+  ]);
 });
 
 it("repairs packages that a try left half configured, and goes on", async () => {
@@ -554,9 +616,53 @@ it("says where it cannot connect to, before anything else", async () => {
   expect(shut.callsOf("apt-get")).toEqual([]);
 });
 
+it("names every host that it cannot connect to, those of the distribution's archive among them", async () => {
+  const shut = machine({ MIRROR: "" });
+  shut.program("apt-get", "echo http://azure.archive.example/ubuntu/");
+  shut.program(
+    "timeout",
+    `[[ $* == */dev/tcp/* ]] && { [[ $* == *" pkgs.k8s.io "* ]]; exit; }; shift 2; exec "$@"`,
+  );
+
+  expect((await boot(shut)).code).toBe(1);
+
+  expect(shut.read("/var/log/zoned.log")).toContain(
+    "no connection to azure.archive.example port 80,prod-cdn.packages.k8s.io port 443,registry.k8s.io port 443: look at",
+  );
+});
+
+it("only says so where the registries of add-ons cannot be reached, which a cluster may not need", async () => {
+  const partly = machine({ MIRROR: "" });
+  partly.program(
+    "timeout",
+    `[[ $* == */dev/tcp/* ]] || { shift 2; exec "$@"; }; [[ $* != *quay.io* ]]`,
+  );
+
+  const { code, stdout } = await partly.run("/opt/zoned/first-boot.sh", ["check_egress"]);
+
+  expect(code).toBe(0);
+  expect(stdout).toContain("no connection to quay.io port 443, where images of add-ons come from");
+});
+
+it.each([
+  { runtime: "docker", socket: "unix:///run/containerd/containerd.sock" },
+  { runtime: "cri-dockerd", socket: "unix:///run/cri-dockerd.sock" },
+])("brings crictl where there is a package of it, for $runtime", async ({ runtime, socket }) => {
+  const healthy = machine({ CONTAINER_RUNTIME: runtime });
+  healthy.program("apt-cache", '[[ $* == *"show cri-tools" ]]');
+  await boot(healthy);
+
+  expect(healthy.callsOf("apt-get").join("\n")).toContain("kubectl=9.9.9-* cri-tools");
+  expect(healthy.read("/etc/crictl.yaml")).toBe(`runtime-endpoint: ${socket}\n`);
+});
+
 it("takes Kubernetes from its own minor's repository where there is no mirror", async () => {
   const official = machine({ MIRROR: "" });
   official.program("timeout", `[[ $* == */dev/tcp/* ]] || { shift 2; exec "$@"; }`);
+  official.program(
+    "apt-get",
+    '[[ $* != *update ]] || cp "$root/etc/apt/sources.list.d/zoned.list" "$root/list"',
+  );
   official.program(
     "python3",
     '[[ $2 == *urlopen* ]] && { echo "$3" >>"$root/fetched"; echo key >"$4"; exit; }; exec /usr/bin/env -i /usr/bin/python3 "$@"',
@@ -566,7 +672,10 @@ it("takes Kubernetes from its own minor's repository where there is no mirror", 
 
   const source = "https://pkgs.k8s.io/core:/stable:/v9.9/deb";
   expect(official.read("/fetched")).toBe(`${source}/Release.key\n`);
-  expect(official.read("/etc/apt/sources.list.d/zoned.list")).toContain(` ${source}/ /\n`);
+  expect(official.read("/list")).toContain(` ${source}/ /\n`);
+  // Its key expires, and a machine's every update with it.
+  expect(official.has("/etc/apt/sources.list.d/zoned.list")).toBe(false);
+  expect(official.has("/etc/apt/keyrings/zoned.asc")).toBe(false);
   expect(official.has("/etc/containerd/certs.d")).toBe(false);
 });
 

@@ -4,6 +4,7 @@ import { firstBoot } from "./debian";
 const wanted = [
   ...["ca-certificates", ...firstBoot],
   ...["kubelet", "kubeadm", "kubectl"].map((name) => `"${name}=$kubernetes-*"`),
+  "cri-tools",
 ];
 
 /**

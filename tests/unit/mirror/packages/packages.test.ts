@@ -2,7 +2,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { versions } from "../../../../components/versions";
-import { kubernetesPackages } from "../../../../mirror/packages/kubernetes-packages";
+import {
+  fromKubernetes,
+  kubernetesPackages,
+} from "../../../../mirror/packages/kubernetes-packages";
 import { distributionPackages } from "../../../../mirror/packages/packages";
 import { nextPatch } from "../../../../programs/releases";
 import { checkout } from "../../../../shared/checkout";
@@ -21,7 +24,10 @@ it("has the packages that the first boot names, and no other", () => {
   expect([...distributionPackages].sort()).toEqual(literal.sort());
   const own = kubernetesPackages([versions.kubernetes]).map(({ name }) => name);
   expect(firstBoot).toContain("apt_install {kubelet,kubeadm,kubectl}=");
-  expect(own).toEqual(expect.arrayContaining(["kubelet", "kubeadm", "kubectl"]));
+  expect(firstBoot).toContain("tools=(cri-tools)");
+  const wanted = ["kubelet", "kubeadm", "kubectl", "cri-tools"];
+  expect(own).toEqual(expect.arrayContaining(wanted));
+  expect(fromKubernetes(versions.kubernetes).map((one) => one.split("=")[0])).toEqual(wanted);
 });
 
 it("has each version's packages beside the others', made of that version's programs", () => {
