@@ -24,7 +24,7 @@ kubelet_config=$root/etc/zoned/kubeadm-kubelet.yaml
 upgrade_config=$root/etc/zoned/kubeadm-upgrade.yaml
 
 # What the payload says; its first step fills these in.
-machine='' role='' initial_control_plane='' api_name='' api_port='' version='' address='' awaits_ready=''
+machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready=''
 configuration='' cluster='' drain_minutes=''
 modules=()
 upgraded=''
@@ -99,7 +99,7 @@ if not text.strip():
 payload = json.loads(text)
 if what == "facts":
     names = {"machine": "machine", "role": "role", "initial_control_plane": "initialControlPlane", "api_name": "apiName",
-             "api_port": "apiPort", "version": "kubernetesVersion",
+             "api_port": "apiPort", "api_address": "apiAddress", "version": "kubernetesVersion",
              "configuration": "configuration", "cluster": "clusterConfiguration",
              "drain_minutes": "drainMinutes", "address": "nodeAddress"}
     with open(facts, "w") as file:
@@ -423,7 +423,24 @@ control_plane_is_well() {
     curl --silent --show-error --fail --max-time 10 --noproxy '*' http://127.0.0.1:2381/health
 }
 
-await_control_plane() { watch control_plane_is_well; }
+# Azure's balancer sends nobody here before its probe has seen this API server twice, and whoever applies
+# objects next comes that way. That it does not answer a machine behind it stops nobody.
+await_balancer() {
+  local tries=24
+  [[ -n $api_address ]] || return 0
+  until ask_api /readyz --fail --output /dev/null --max-time 5 --resolve "$api_name:$api_port:$api_address"; do
+    if ((tries-- == 0)); then
+      say "no answer from https://$api_address:$api_port, the balancer's address"
+      return
+    fi
+    sleep 5
+  done
+}
+
+await_control_plane() {
+  watch control_plane_is_well
+  await_balancer
+}
 
 ask_as_kubelet() {
   ask_api "$1" --fail --max-time 20 \

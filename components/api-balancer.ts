@@ -5,6 +5,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort } from "./kubeadm";
+import { addressOf } from "./network";
 import { Settings } from "./plan/settings/settings";
 
 /** Where the API answers. */
@@ -28,6 +29,7 @@ export interface ApiBalancerArgs {
 export class ApiBalancer extends pulumi.ComponentResource {
   /** The pool that control plane machines join. Known once the balancer exists. */
   readonly poolId: pulumi.Output<string>;
+  readonly address: pulumi.Output<string>;
 
   constructor(name: string, args: ApiBalancerArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ApiBalancer", name, {}, opts);
@@ -95,6 +97,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
     this.poolId = pulumi
       .all([part("backendAddressPools", "control-plane").id, balancer.id])
       .apply(([id]) => id);
+    this.address = addressOf(address, this);
     this.registerOutputs();
   }
 }

@@ -111,16 +111,17 @@ export class ControlPlane extends pulumi.ComponentResource {
   }
 
   private step(machine: Machine, after: readonly pulumi.Resource[]): void {
-    const { plan, certificates } = this.args;
+    const { plan, api, certificates } = this.args;
     const script = pulumi
-      .all([this.initial, pkiFiles(certificates)])
-      .apply(([initialControlPlane, pki]) =>
+      .all([this.initial, api.address, pkiFiles(certificates)])
+      .apply(([initialControlPlane, apiAddress, pki]) =>
         bootstrapScript({
           machine: machine.plan.name,
           role: "control-plane",
           initialControlPlane,
           apiName: plan.apiServer.name,
           apiPort: plan.apiServer.port,
+          apiAddress,
           kubernetesVersion: plan.settings.kubernetesVersion,
           configuration: plan.orders.get(machine.plan.name)!.configuration,
           clusterConfiguration: clusterConfigurationOf(plan.settings, plan.apiServer.name),

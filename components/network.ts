@@ -166,7 +166,10 @@ export const networkNames = (clusterName: string): NetworkNames => ({
 });
 
 /** The address itself: Azure's answer leaves it out only while the address is being made. */
-const addressOf = (ip: network.PublicIPAddress, owner: pulumi.Resource): pulumi.Output<string> =>
+export const addressOf = (
+  ip: network.PublicIPAddress,
+  owner: pulumi.Resource,
+): pulumi.Output<string> =>
   pulumi.all([ip.ipAddress, ip.name]).apply(([address, name]) => {
     if (address === undefined) {
       throw new pulumi.ResourceError(

@@ -26,6 +26,8 @@ export interface Payload {
   readonly initialControlPlane?: string;
   readonly apiName: string;
   readonly apiPort: number;
+  /** Of the balancer, where the API's name means this very machine; control planes only. */
+  readonly apiAddress?: string;
   readonly kubernetesVersion: string;
   /** Hash over what kubeadm configures; a member that has another one is upgraded. */
   readonly configuration: string;

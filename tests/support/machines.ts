@@ -113,7 +113,10 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
       settings.zones.map((zone) => [zone, pulumi.output(`subnet of zone ${zone}`)]),
     ),
   });
-  const api = part<ApiBalancer>("api", { poolId: pulumi.output("the-pool") });
+  const api = part<ApiBalancer>("api", {
+    poolId: pulumi.output("the-pool"),
+    address: pulumi.output("20.0.0.4"),
+  });
   const identity = part<Identity>("identity", { resourceId: pulumi.output("the-identity") });
   const certificates = part<Certificates>("pki", {
     cluster: pair("ca"),

@@ -324,6 +324,45 @@ describe("a control plane", () => {
     },
   );
 
+  it.each([
+    { when: "its third question", probes: 3, asked: 3 },
+    { when: "none", probes: 1000, asked: 25 },
+  ])(
+    "ends when the balancer sends somebody to it, or after two minutes ($when)",
+    async ({ probes, asked }) => {
+      const machine = machineIn(
+        { ...asInitial, api: "silent" },
+        { ...controlPlane, apiAddress: "203.0.113.7" },
+      );
+      machine.write("/probes", `${probes}`);
+
+      expect((await bootstrap(machine)).code).toBe(0);
+
+      const through = machine.callsOf("curl").filter((call) => call.includes(":203.0.113.7"));
+      expect(through).toHaveLength(asked);
+      expect(through[0]).toContain(
+        "--resolve zoned-test.westeurope.cloudapp.azure.com:6443:203.0.113.7",
+      );
+    },
+  );
+
+  it("knows its entry in /etc/hosts when cloud-init has written the file anew", async () => {
+    const machine = machineIn();
+    machine.write(
+      "/etc/hosts",
+      `127.0.0.1\tlocalhost\n127.0.0.1\t${controlPlane.apiName}# zoned\n127.0.0.1 not${controlPlane.apiName}\n`,
+    );
+    machine.write("/etc/kubernetes/kubelet.conf", "");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.read("/hosts-at-join")).not.toMatch(/\szoned-test/);
+    expect(machine.read("/etc/hosts").trim().split("\n").slice(1)).toEqual([
+      `127.0.0.1 not${controlPlane.apiName}`,
+      hostsEntry,
+    ]);
+  });
+
   it("means itself by the API's name before it initializes", async () => {
     const machine = machineIn({ ...asInitial, api: "silent" });
     await bootstrap(machine);

@@ -192,3 +192,13 @@ it("tells that the API answers only when the initial control plane's step has en
   expect(await known(previewed)).toBe(false);
   expect(await known(firstUp)).toBe(true);
 });
+
+it("tells control planes where the balancer is, since the API's name means themselves there", async () => {
+  const { recorder } = firstUp;
+
+  for (const name of names) {
+    expect(await payloadOf(recorder, name)).toMatchObject({
+      apiAddress: "20.0.0.4",
+    });
+  }
+});
