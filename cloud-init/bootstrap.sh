@@ -708,9 +708,14 @@ forget_secrets() {
   forget_payload
 }
 
+# Before each try of an upgrade kubeadm copies etcd's data, and it keeps every copy: on a disk that is not
+# for that (cmd/kubeadm/app/phases/upgrade/staticpods.go). Once the member is well nobody goes back to one.
+forget_copies() { rm -rf "$root"/etc/kubernetes/tmp/kubeadm-*; }
+
 finish() {
   first_boot remove_package_source
   settle
+  forget_copies
   forget_secrets
 }
 
@@ -738,7 +743,7 @@ chmod 0600 "$log"
 # Room to say what went wrong where a step fills the disk.
 head --bytes=64K /dev/zero >"$state/spare" || true
 
-step "payload" 60 0 read_payload
+step "payload" 300 0 read_payload
 # shellcheck source=/dev/null
 . "$run/facts"
 step "first boot" 3000 0 await_first_boot

@@ -1220,6 +1220,24 @@ describe("an upgrade", () => {
     expect(upgrades(second)).toEqual(["kubeadm upgrade node --config"]);
   });
 
+  it("keeps kubeadm's copy of etcd's data until the member is well again, and no longer", async () => {
+    const copy =
+      "/etc/kubernetes/tmp/kubeadm-backup-etcd-2026-11-24-02-06-21/etcd/member/wal/0.wal";
+    const machine = memberIn({ ...controlPlane, ...next });
+    machine.write(copy, "");
+    machine.write("/broken", "");
+    machine.program(
+      "kubeadm",
+      '[[ $1 != version ]] || echo v9.9.10; [[ $1 != upgrade || ! -e "$root/broken" ]]',
+    );
+
+    expect((await bootstrap(machine)).stderr).toContain('step "kubeadm upgrade" failed');
+    expect(machine.has(copy)).toBe(true);
+    machine.removeFile("/broken");
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.has(copy)).toBe(false);
+  });
+
   it("does nothing to a member that is what it shall be", async () => {
     const machine = memberIn({ ...worker, configuration: "now" });
     machine.write("/order", "");
