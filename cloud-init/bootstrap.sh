@@ -494,10 +494,12 @@ has_version() { [[ $(kubelet --version) == "Kubernetes v$version" ]]; }
 first_boot() { "$root/opt/zoned/first-boot.sh" "$1"; }
 
 upgrade_kubeadm() {
-  [[ $(kubeadm version --output short) == "v$version" ]] && return
-  first_boot add_package_source
-  first_boot install_kubeadm
-  first_boot pull_images
+  if [[ $(kubeadm version --output short) != "v$version" ]]; then
+    first_boot add_package_source
+    first_boot install_kubeadm
+  fi
+  # Ahead of the drain, also when an earlier try ended between the two.
+  has_version || first_boot pull_images
 }
 
 # A kubelet may evict the pods that run on its own node, and cordon that, by its own certificate
