@@ -1242,6 +1242,7 @@ describe("an upgrade", () => {
     expect((await bootstrap(machine)).stderr).toContain('step "kubeadm upgrade" failed');
     expect(machine.has(copy)).toBe(true);
     machine.removeFile("/broken");
+    ship(machine, { ...controlPlane, ...next });
     expect((await bootstrap(machine)).code).toBe(0);
     expect(machine.has(copy)).toBe(false);
   });
