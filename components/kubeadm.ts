@@ -230,6 +230,18 @@ const kubeletConfiguration = () => ({
 const documents = (...objects: object[]) =>
   objects.map((object) => stringify(object, { lineWidth: 0, version: "1.1" })).join("---\n");
 
+/**
+ * Where a worker has no certificates. kubeadm takes a CA without its key, which is what a worker has,
+ * for one that is kept elsewhere, and then wants the API server's certificates beside it
+ * (UsingExternalCA in cmd/kubeadm/app/phases/certs).
+ */
+const withoutCertificates = "/etc/zoned/pki";
+
+const workersCertificates = {
+  cluster: { certificatesDir: withoutCertificates },
+  kubelet: { authentication: { x509: { clientCAFile: "/etc/kubernetes/pki/ca.crt" } } },
+};
+
 /** What `kubeadm init phase kubelet-start` writes a kubelet's flags and configuration from. */
 const kubeletFile = (settings: KubeadmSettings, machine: KubeadmMachine): string =>
   documents(
@@ -244,8 +256,9 @@ const kubeletFile = (settings: KubeadmSettings, machine: KubeadmMachine): string
       kind: "ClusterConfiguration",
       kubernetesVersion: `v${settings.kubernetesVersion}`,
       networking: networking(settings),
+      ...(machine.role === "worker" && workersCertificates.cluster),
     },
-    kubeletConfiguration(),
+    { ...kubeletConfiguration(), ...(machine.role === "worker" && workersCertificates.kubelet) },
   );
 
 /**
