@@ -140,7 +140,7 @@ program
   .description(
     "what real machines show: a report of what is true of them, and exit code 1 when something is not",
   )
-  .argument("[chapter...]", "one or three, for one or three control planes (default: both)")
+  .argument("[chapter...]", "one, alone, three, upgrade or upgrade-three (default: all of them)")
   .option("--keep", "leave the machines when something is not true, to look into them", false)
   .option(
     "--folder <folder>",

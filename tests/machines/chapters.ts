@@ -1,3 +1,4 @@
+import { current, nextPatch, previousMinor } from "../../programs/releases";
 import type { Chapter } from "./claim";
 import { closedClaims } from "./claims/closed";
 import { initializationClaims } from "./claims/initialization";
@@ -8,6 +9,7 @@ import { podClaims } from "./claims/pods";
 import { manyServicesClaims, serviceClaims } from "./claims/services";
 import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
+import { upgradeClaims, upgradeThreeClaims } from "./claims/upgrade";
 import { upstreamClaims } from "./claims/upstream";
 
 export const chapters: readonly Chapter[] = [
@@ -39,6 +41,23 @@ export const chapters: readonly Chapter[] = [
     name: "three control planes",
     settings: { controlPlaneCount: 3, workerPools: [] },
     claims: [comesUp, ...threeClaims],
+  },
+  {
+    key: "upgrade",
+    name: "one control plane and one worker, from minor to minor and patch to patch",
+    settings: {
+      kubernetesVersion: previousMinor.version,
+      workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+    },
+    upgrades: [current.version, nextPatch.version],
+    claims: [comesUp, ...upgradeClaims],
+  },
+  {
+    key: "upgrade-three",
+    name: "three control planes, from patch to patch, then one",
+    settings: { controlPlaneCount: 3, workerPools: [] },
+    upgrades: [nextPatch.version],
+    claims: [comesUp, ...upgradeThreeClaims],
   },
 ];
 

@@ -20,7 +20,7 @@ async function members(cluster: RealCluster, on: string): Promise<readonly Membe
   return (JSON.parse(text) as { members: readonly Member[] }).members;
 }
 
-async function expectMembers(cluster: RealCluster, on: string): Promise<void> {
+export async function expectMembers(cluster: RealCluster, on: string): Promise<void> {
   const machines = await cluster.machines();
   const all = await members(cluster, on);
   expectSame(
