@@ -102,10 +102,7 @@ export class Machine extends pulumi.ComponentResource {
         vmName: name,
         zones: [zone],
         hardwareProfile: { vmSize: plan.size },
-        identity:
-          args.identityId === undefined
-            ? undefined
-            : { type: "UserAssigned", userAssignedIdentities: [args.identityId] },
+        identity: identityOf(args),
         networkProfile: {
           networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
         },
@@ -218,6 +215,17 @@ export class Machine extends pulumi.ComponentResource {
     const { plan, initialization, kubeconfig } = this.args;
     return { machine: plan.name, role: plan.role, size: plan.size, initialization, kubeconfig };
   }
+}
+
+/**
+ * A PUT that names no identity leaves the one that a machine has, so that a control plane must be said
+ * to have none.
+ */
+function identityOf({ identityId, plan }: MachineArgs): compute.VirtualMachineArgs["identity"] {
+  if (identityId !== undefined) {
+    return { type: "UserAssigned", userAssignedIdentities: [identityId] };
+  }
+  return plan.role === "control-plane" ? { type: "None" } : undefined;
 }
 
 /**

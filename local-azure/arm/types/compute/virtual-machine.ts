@@ -211,10 +211,8 @@ function completeMachine(
     ...body,
     vmId: old?.body.vmId ?? randomUUID(),
     timeCreated: old?.body.timeCreated ?? now.toISOString(),
-    identity: body.identity && {
-      ...body.identity,
-      userAssignedIdentities: identityMap(body, view),
-    },
+    // A PUT without an identity leaves it unchanged.
+    identity: body.identity === undefined ? old?.body.identity : shownIdentity(body, view),
     osProfile: {
       allowExtensionOperations: true,
       requireGuestProvisionSignal: true,
@@ -260,6 +258,11 @@ function identitiesOf({ identity }: MachineBody): string[] {
   const identities = identity?.userAssignedIdentities ?? [];
   return Array.isArray(identities) ? identities : Object.keys(identities);
 }
+
+const shownIdentity = (body: MachineBody, view: View) =>
+  body.identity?.type === "None"
+    ? undefined
+    : { ...body.identity, userAssignedIdentities: identityMap(body, view) };
 
 const identityMap = (body: MachineBody, view: View): Record<string, object> =>
   Object.fromEntries(

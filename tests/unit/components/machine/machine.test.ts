@@ -126,7 +126,9 @@ it("acts as the identity it is given, and as nobody otherwise", async () => {
     type: "UserAssigned",
     userAssignedIdentities: ["the-identity"],
   });
-  expect(await vmInputs()).not.toHaveProperty("identity");
+  // Left out, Azure would leave it the identity that it had.
+  expect((await vmInputs()).identity).toEqual({ type: "None" });
+  expect(await vmInputs({ plan: { ...plan, role: "worker" } })).not.toHaveProperty("identity");
 });
 
 it("is made anew, the old VM first, where Azure refuses a change", async () => {

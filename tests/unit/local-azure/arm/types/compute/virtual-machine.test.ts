@@ -102,6 +102,22 @@ it.each<[flaw: string, change: Body, code: string]>([
   expect(await refusalOf("machine", change)).toMatch(new RegExp(`^${code}`));
 });
 
+it("leaves a machine its identity when a PUT names none, and takes it away when asked to", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud, "machine");
+  const own = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
+  await cloud.put(own, { location: "westeurope" });
+  const identity = { type: "UserAssigned", userAssignedIdentities: { [own]: {} } };
+  await cloud.put(id, withChange("machine", { identity }));
+
+  await cloud.put(id, valid.machine[1]);
+  const kept = cloud.peek(id)?.["identity"];
+  await cloud.put(id, withChange("machine", { identity: { type: "None" } }));
+
+  expect(kept).toMatchObject({ type: "UserAssigned", userAssignedIdentities: { [own]: {} } });
+  expect(cloud.peek(id)).not.toHaveProperty("identity");
+});
+
 it("creates the machine, and restarts it when its size changed", async () => {
   const { cloud, machines } = newCloud();
   await createResources(cloud, "machine");
