@@ -4,6 +4,7 @@ import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { azureCloudAt } from "./azure-clouds";
 import { apiPort } from "./kubeadm";
 import { addressOf } from "./network";
 import { Settings } from "./plan/settings/settings";
@@ -114,4 +115,4 @@ export const dnsLabel = (clusterName: string, subscriptionId: string): string =>
 
 /** The API's name, by which certificates, kubeconfigs and machines know it. */
 export const apiName = (settings: Settings, subscriptionId: string): string =>
-  `${dnsLabel(settings.clusterName, subscriptionId)}.${settings.location}.cloudapp.azure.com`;
+  `${dnsLabel(settings.clusterName, subscriptionId)}.${settings.location}.${azureCloudAt(settings.resourceManagerEndpoint).domain}`;

@@ -1,3 +1,5 @@
+import { azureCloudAt } from "./azure-clouds";
+
 /** What azure.json is made of, all of it known values. */
 export interface AzureJsonFacts {
   readonly tenantId: string;
@@ -17,16 +19,6 @@ export interface AzureJsonFacts {
 }
 
 /**
- * Clouds that the provider knows by name. Any other needs its endpoint and no name: with a name, the
- * provider looks for it in what the endpoint lists, and asks the public cloud when it is not there.
- */
-const clouds: ReadonlyMap<string, string> = new Map([
-  ["https://management.azure.com", "AzurePublicCloud"],
-  ["https://management.usgovcloudapi.net", "AzureUSGovernmentCloud"],
-  ["https://management.chinacloudapi.cn", "AzureChinaCloud"],
-]);
-
-/**
  * The file that the cloud provider and the disk driver read.
  *
  * No `loadBalancerName`: left out, it is the cluster's name, which no balancer of ours bears. No
@@ -35,8 +27,7 @@ const clouds: ReadonlyMap<string, string> = new Map([
  * @see https://cloud-provider-azure.sigs.k8s.io/install/configs/
  */
 export function azureJson(facts: AzureJsonFacts): string {
-  const endpoint = facts.resourceManagerEndpoint.replace(/\/+$/, "");
-  const cloud = clouds.get(endpoint);
+  const { endpoint, name: cloud } = azureCloudAt(facts.resourceManagerEndpoint);
   return JSON.stringify(
     {
       ...(cloud === undefined ? { resourceManagerEndpoint: endpoint } : { cloud }),

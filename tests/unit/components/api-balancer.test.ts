@@ -121,6 +121,17 @@ it("keeps a silent connection as long as Azure allows", async () => {
   expect(inputs.loadBalancingRules[0].idleTimeoutInMinutes).toBe(30);
 });
 
+it.each([
+  ["https://management.azure.com/", "azure.com"],
+  ["https://management.usgovcloudapi.net", "usgovcloudapi.net"],
+  ["https://management.chinacloudapi.cn", "chinacloudapi.cn"],
+  ["http://127.0.0.1:8123", "azure.com"],
+])("is called by the domain of the cloud that answers at %s", (resourceManagerEndpoint, domain) => {
+  expect(apiName({ ...validSettings, resourceManagerEndpoint }, subscriptionId)).toMatch(
+    new RegExp(`^zoned-test-[0-9a-f]{8}\\.westeurope\\.cloudapp\\.${domain.replace(".", "\\.")}$`),
+  );
+});
+
 it("names the pool that control plane machines join", async () => {
   const { api } = await build();
 
