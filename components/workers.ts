@@ -113,21 +113,21 @@ export class Workers extends pulumi.ComponentResource {
       this.steps.push(step);
       if (isLiving) stepsOfPool.set(worker.pool!, [...pool, [step, membership]]);
 
-      if (Object.keys(worker.labels).length > 0) {
-        // A kubelet may not give itself every label, and labels change on a living node.
-        new NodePatch(
-          `${worker.name}-labels`,
-          {
-            metadata: {
-              name: worker.name,
-              labels: { ...worker.labels },
-              // A replaced machine registers without them: this makes them come back.
-              annotations: { "zoned/machine": machine.vm.vmId },
-            },
+      // A kubelet may not give itself every label, and labels change on a living node. It is there
+      // also without labels, which are then taken away by its update: deleted, it would be applied
+      // once more, and that makes a Node where there is none any more.
+      new NodePatch(
+        `${worker.name}-labels`,
+        {
+          metadata: {
+            name: worker.name,
+            labels: { ...worker.labels },
+            // A replaced machine registers without them: this makes them come back.
+            annotations: { "zoned/machine": machine.vm.vmId },
           },
-          { ...inCluster, dependsOn: [step] },
-        );
-      }
+        },
+        { ...inCluster, dependsOn: [step], retainOnDelete: true },
+      );
     }
     this.registerOutputs();
   }

@@ -168,10 +168,14 @@ it("labels the node of a worker once it has joined, and again when its machine i
   expect(await awaitedBy(patch)).toEqual(["zoned-test-workers-1-bootstrap"]);
 });
 
-it("patches no node of a pool without labels", async () => {
-  const { recorder } = firstUp;
+it("applies no patch for a worker that goes, which would make its Node anew, and takes labels away by an update", async () => {
+  const patches = await firstUp.recorder.of("kubernetes:core/v1:NodePatch");
 
-  expect(await recorder.of("kubernetes:core/v1:NodePatch")).toEqual([]);
+  expect(patches.length).toBe(firstUp.plan.workers.length);
+  for (const { inputs, opts } of patches) {
+    expect(inputs.metadata.labels).toEqual({});
+    expect(opts.retainOnDelete).toBe(true);
+  }
 });
 
 it("registers no token in clear", async () => {
