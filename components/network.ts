@@ -12,7 +12,7 @@ export interface NetworkArgs {
 }
 
 /**
- * The network of the nodes: a subnet per zone, closed to everything that no rule admits, each with
+ * The network of the nodes: a subnet per zone, and one for internal balancers, closed to everything that no rule admits, each with
  * egress that survives the other zones.
  *
  * A Standard NAT gateway lives in one zone, so with `egress: zonal` every zone has its own. With
@@ -149,6 +149,23 @@ export class Network extends pulumi.ComponentResource {
       rule("operators-reach-ssh", 220, 22, [...settings.sshAccessCidrs]);
     }
 
+    // An internal balancer takes the lowest free address of its subnet, which is the next machine's
+    // in one of theirs.
+    chain.push(
+      new network.Subnet(
+        `${name}-internal-balancers`,
+        {
+          resourceGroupName,
+          virtualNetworkName: virtualNetwork.name,
+          subnetName: this.names.balancerSubnet,
+          addressPrefix: zoneCidr(settings.networkCidr, "0"),
+          defaultOutboundAccess: false,
+          networkSecurityGroup: { id: securityGroup.id },
+        },
+        { ...child, dependsOn: last() },
+      ),
+    );
+
     this.registerOutputs();
   }
 }
@@ -157,12 +174,14 @@ export interface NetworkNames {
   readonly virtualNetwork: string;
   readonly securityGroup: string;
   readonly routeTable: string;
+  readonly balancerSubnet: string;
 }
 
 export const networkNames = (clusterName: string): NetworkNames => ({
   virtualNetwork: `${clusterName}-vnet`,
   securityGroup: `${clusterName}-nsg`,
   routeTable: `${clusterName}-rt`,
+  balancerSubnet: "internal-balancers",
 });
 
 /** The address itself: Azure's answer leaves it out only while the address is being made. */

@@ -46,10 +46,7 @@ export class CloudConfig extends pulumi.ComponentResource {
           resourceGroup: group,
           location: settings.location,
           virtualNetwork: names.virtualNetwork,
-          // One subnet can be named, and there is one per zone. It is used for internal load
-          // balancers alone, and Azure reaches every zone from each; a Service may name another by
-          // annotation.
-          subnet: `nodes-${settings.zones[0]}`,
+          subnet: names.balancerSubnet,
           securityGroup: names.securityGroup,
           routeTable: names.routeTable,
           clientId,

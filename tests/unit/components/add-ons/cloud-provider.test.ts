@@ -54,7 +54,8 @@ describe("CloudConfig", () => {
       resourceGroup: "zoned-test",
       location: "westeurope",
       vnetName: "zoned-test-vnet",
-      subnetName: "nodes-1",
+      // Not the machines' own: a balancer would take the next one's address.
+      subnetName: "internal-balancers",
       securityGroupName: "zoned-test-nsg",
       aadClientId: "client",
       aadClientSecret: "hush",
