@@ -124,6 +124,14 @@ export class CloudControllerManager extends pulumi.ComponentResource {
                     initialDelaySeconds: 20,
                     timeoutSeconds: 5,
                   },
+                  // It answers before it has asked Azure anything, and ends when Azure does not honour
+                  // its rights yet. Longer than its leader's lease, for which it waits when it begins
+                  // again.
+                  readinessProbe: {
+                    httpGet: { host: "127.0.0.1", path: "/healthz", port, scheme: "HTTPS" },
+                    initialDelaySeconds: 30,
+                    timeoutSeconds: 5,
+                  },
                   resources: {
                     requests: { cpu: "100m", memory: "128Mi" },
                     limits: { memory: "2Gi" },
@@ -137,7 +145,8 @@ export class CloudControllerManager extends pulumi.ComponentResource {
               volumes: [
                 {
                   name: "cloud-config",
-                  secret: { secretName: cloudConfigSecret.name, defaultMode: 0o400 },
+                  // As whom the image runs is upstream's choice; a Secret's files are root's.
+                  secret: { secretName: cloudConfigSecret.name, defaultMode: 0o444 },
                 },
                 { name: "certificates", hostPath: { path: "/etc/ssl", type: "Directory" } },
               ],

@@ -105,6 +105,29 @@ describe("CloudControllerManager", () => {
     },
   );
 
+  it("counts as ready when it has run for longer than it takes to find that it has no rights yet", async () => {
+    const { recorder } = await build();
+
+    const [container] = (await controller(recorder)).spec.template.spec.containers;
+
+    // A leader's lease, for which it waits when it begins again, lasts 15 s.
+    expect(container.readinessProbe).toMatchObject({
+      httpGet: { host: "127.0.0.1", path: "/healthz", port: 10268, scheme: "HTTPS" },
+      initialDelaySeconds: 30,
+    });
+  });
+
+  it("can read azure.json as whatever user its image runs", async () => {
+    const { recorder } = await build();
+
+    const { volumes } = (await controller(recorder)).spec.template.spec;
+
+    expect(volumes).toContainEqual({
+      name: "cloud-config",
+      secret: { secretName: "azure-cloud-provider", defaultMode: 0o444 },
+    });
+  });
+
   it("may do what upstream's does, but for reading Secrets", async () => {
     const { recorder } = await build();
 
