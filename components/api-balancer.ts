@@ -92,7 +92,8 @@ export class ApiBalancer extends pulumi.ComponentResource {
           },
         ],
       },
-      child,
+      // After a refresh Azure's list of the machines in the pool is among the inputs.
+      { ...child, ignoreChanges: ["backendAddressPools[0].loadBalancerBackendAddresses"] },
     );
 
     this.poolId = pulumi

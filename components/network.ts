@@ -66,7 +66,8 @@ export class Network extends pulumi.ComponentResource {
           publicIPAllocationMethod: "Static",
           zones: [...addressZones],
         },
-        child,
+        // After a refresh the gateway that has the address is among the inputs.
+        { ...child, ignoreChanges: ["natGateway"] },
       );
       const nat = new network.NatGateway(
         `${name}-egress${suffix}`,

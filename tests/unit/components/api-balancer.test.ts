@@ -121,6 +121,14 @@ it("keeps a silent connection as long as Azure allows", async () => {
   expect(inputs.loadBalancingRules[0].idleTimeoutInMinutes).toBe(30);
 });
 
+it("leaves it to the machines who is in its pool, also after a refresh has seen them there", async () => {
+  const { recorder } = await build();
+
+  const { opts } = await recorder.only(loadBalancer);
+
+  expect(opts.ignoreChanges).toEqual(["backendAddressPools[0].loadBalancerBackendAddresses"]);
+});
+
 it.each([
   ["https://management.azure.com/", "azure.com"],
   ["https://management.usgovcloudapi.net", "usgovcloudapi.net"],

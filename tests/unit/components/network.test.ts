@@ -106,6 +106,12 @@ it("lets all zones out through one gateway without a zone, if asked for a single
   );
 });
 
+it("leaves it to the gateway which addresses it has, also after a refresh has seen it there", async () => {
+  for (const { opts } of await zonal.recorder.of(type("PublicIPAddress"))) {
+    expect(opts.ignoreChanges).toEqual(["natGateway"]);
+  }
+});
+
 it("never sends a list of rules or routes, which would undo what the cloud provider adds", async () => {
   expect((await zonal.recorder.only(type("NetworkSecurityGroup"))).inputs).not.toHaveProperty(
     "securityRules",

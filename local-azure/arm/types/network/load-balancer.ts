@@ -1,5 +1,5 @@
 import { invalidReference, refuse } from "../../azure-error";
-import { keyOf } from "../../ids";
+import { keyOf, parseId } from "../../ids";
 import { Body, Ledger, Reference, Resource, View, withoutUndefined } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
 import { guidOf, networkName, Part, Ref, withIds } from "./common";
@@ -12,11 +12,13 @@ import {
   Probe,
 } from "./load-balancer-validation";
 
+type Pool = Part & { loadBalancerBackendAddresses?: { name?: string }[] };
+
 type LoadBalancerBody = {
   location: string;
   sku?: { name?: string };
   frontendIPConfigurations?: Frontend[];
-  backendAddressPools?: Part[];
+  backendAddressPools?: Pool[];
   probes?: Probe[];
   loadBalancingRules?: LoadBalancingRule[];
   outboundRules?: OutboundRule[];
@@ -85,6 +87,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
     });
     for (const list of lists) checkNames(body[list] ?? [], list, id.id);
     checkSubResourceReferences(body, id.id);
+    const pools = (body.backendAddressPools ?? []).map((pool) => ownPart(pool, id.id, view));
     checkRules(body);
     return {
       body: {
@@ -92,7 +95,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
         sku: { tier: "Regional", ...body.sku, name: sku } as { name: string },
         ...guidOf(old?.body),
         frontendIPConfigurations: withIds(id.id, "frontendIPConfigurations", frontends),
-        backendAddressPools: withIds(id.id, "backendAddressPools", body.backendAddressPools),
+        backendAddressPools: withIds(id.id, "backendAddressPools", pools),
         probes: withIds(id.id, "probes", body.probes),
         loadBalancingRules: withIds(id.id, "loadBalancingRules", body.loadBalancingRules),
         outboundRules: withIds(id.id, "outboundRules", body.outboundRules),
@@ -128,8 +131,10 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
       ),
       backendAddressPools: each("backendAddressPools", body.backendAddressPools, (part) => {
         const members = view.referrers(part).map(({ from }) => ({ id: from }));
+        const addresses = membersOf(part, view);
         return {
           backendIPConfigurations: members.length > 0 ? members : undefined,
+          loadBalancerBackendAddresses: addresses.length > 0 ? addresses : undefined,
           loadBalancingRules: rulesWith(part, (rule) => [
             rule.backendAddressPool,
             ...(rule.backendAddressPools ?? []),
@@ -150,6 +155,32 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
     }
   },
 };
+
+/** Network interfaces in a pool, as Azure names them in a list that is also an input. */
+const membersOf = (pool: string, view: View): { name: string }[] =>
+  view.referrers(pool).map(({ from }) => {
+    const { group, name } = parseId(from.split("/ipConfigurations/")[0]!)!;
+    return { name: `${group}_${name}${from.split("/").at(-1)}` };
+  });
+
+/** A pool without its members, which are the network interfaces' to say. */
+function ownPart(pool: Pool, id: string, view: View): Pool {
+  const { loadBalancerBackendAddresses: wanted, ...rest } = pool;
+  const part = partId(id, "backendAddressPools", pool.name);
+  const names = (list: { name?: string }[]) =>
+    list
+      .map(({ name }) => name)
+      .sort()
+      .join();
+  if (wanted !== undefined && names(wanted) !== names(membersOf(part, view))) {
+    throw refuse(
+      "ModificationOfNICIpConfigBackendPoolNotSupported",
+      `Operation on backend pool ${part} not allowed since it adds/modifies/deletes backend address pool members ` +
+        "that are specified with a network interface IP configuration.",
+    );
+  }
+  return rest as Pool;
+}
 
 function removeFromPool(networkInterface: string, pool: string, ledger: Ledger): void {
   const nic = ledger.find(networkInterface);

@@ -33,6 +33,7 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
     "linkedPublicIPAddress",
     "location",
     "migrationPhase",
+    "natGateway",
     "publicIPAddressVersion",
     "publicIPAllocationMethod",
     "publicIPPrefix",
@@ -69,7 +70,8 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
     }
     if (old) checkZonesUnchanged(id.id, old.body.zones ?? [], body.zones ?? []);
 
-    const { deleteOption: _, ...kept } = body as PublicIpBody & Body;
+    // The gateway names its addresses, and each of these shows it.
+    const { deleteOption: _, natGateway: __, ...kept } = body as PublicIpBody & Body;
     return {
       body: withoutUndefined({
         publicIPAddressVersion: "IPv4",

@@ -61,6 +61,30 @@ it("adds no rules and pool members of other resources to the inputs", async () =
   expect(balancer.now?.inputs).toEqual(balancer.inputs);
 });
 
+it("shows in properties that are inputs who is in a pool, and which gateway has an address", async () => {
+  const { cloud } = newCloud();
+  const azure = new AzureNative(cloud);
+  await createResources(cloud, "balancer");
+  const [pool] = valid.balancer;
+  const inputs = { ...inputsOf("balancer"), azureApiVersion: "x" };
+  const balancer = type("network:LoadBalancer");
+  const before = await azure.read(balancer, { ...subject, id: pool, state: {}, inputs: {} });
+  await createResources(cloud);
+
+  const now = await azure.read(balancer, { ...subject, id: pool, state: before!.state, inputs });
+
+  expect(now?.inputs["backendAddressPools"]).toEqual([
+    expect.objectContaining({ loadBalancerBackendAddresses: [{ name: expect.any(String) }] }),
+  ]);
+  const shown = await azure.read(type("network:PublicIPAddress"), {
+    ...subject,
+    id: valid.natIp[0],
+    state: {},
+    inputs: {},
+  });
+  expect(shown?.inputs).toMatchObject({ natGateway: { id: valid.nat[0] } });
+});
+
 it("reports a deleted resource", async () => {
   const { now } = await read("extension", "compute:VirtualMachineExtension", (cloud) =>
     cloud.delete(valid.extension[0]),
