@@ -33,6 +33,7 @@ export = async () => {
 
   const parts = { resourceGroup, plan, network, certificates };
   const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity });
+  identity.grant(controlPlane.machines[0]!.vm);
   const kubeconfig = kubeconfigOf(controlPlane.initialized, plan, certificates);
   const cluster = clusterProvider(kubeconfig, plan, controlPlane);
 

@@ -10,10 +10,36 @@ import { Settings } from "./plan/settings/settings";
 /** Azure's built-in roles by the ids that every tenant has. */
 const builtIn = {
   networkContributor: "4d97b98b-1d4f-4787-a291-c67834d212e7",
-  virtualMachineContributor: "9980e02c-c2be-4d73-94e8-173b1dc7cf3c",
-  diskSnapshotContributor: "7efff54f-a5b4-42b5-a1c5-5411624893ce",
   managedIdentityOperator: "f1a07417-d97a-45cb-824c-7a7467783830",
 } as const;
+
+/**
+ * What the cloud provider and the disk driver do with machines, disks and snapshots, as AKS lists it
+ * for its own. The smallest built-in role with all of this may also run commands on every machine.
+ *
+ * @see https://learn.microsoft.com/azure/aks/concepts-identity
+ */
+const onMachines = [
+  "virtualMachines/read",
+  "virtualMachines/instanceView/read",
+  "virtualMachines/write",
+  "disks/read",
+  "disks/write",
+  "disks/delete",
+  "snapshots/read",
+  "snapshots/write",
+  "snapshots/delete",
+  "locations/DiskOperations/read",
+  "locations/operations/read",
+  "locations/vmSizes/read",
+].map((action) => `Microsoft.Compute/${action}`);
+
+interface Grant {
+  readonly what: string;
+  readonly scope: pulumi.Input<string>;
+  readonly roleDefinitionId: pulumi.Input<string>;
+  readonly options: pulumi.CustomResourceOptions;
+}
 
 export interface IdentityArgs {
   readonly resourceGroup: ResourceGroup;
@@ -30,8 +56,9 @@ export interface CloudCredential {
 }
 
 /**
- * A managed identity for the control plane machines, with no more rights than the cloud provider
- * and the disk driver use; or nothing at all, when the settings name a service principal.
+ * A managed identity for the control plane machines, with the rights that the cloud provider and the
+ * disk driver need, in networks more than that; or nothing at all, when the settings name a service
+ * principal.
  *
  * Azure honours a new assignment within seconds to minutes; what runs on the machines retries for
  * so long.
@@ -40,6 +67,8 @@ export class Identity extends pulumi.ComponentResource {
   readonly credential: CloudCredential;
   /** To be put on control plane machines; none with a service principal. */
   readonly resourceId?: pulumi.Output<string>;
+  private readonly principalId?: pulumi.Output<string>;
+  private readonly grants: Grant[] = [];
 
   constructor(name: string, args: IdentityArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Identity", name, {}, opts);
@@ -61,33 +90,45 @@ export class Identity extends pulumi.ComponentResource {
     );
     this.resourceId = identity.id;
     this.credential = { clientId: identity.clientId };
+    this.principalId = identity.principalId;
 
     const assign = (
       what: string,
       scope: pulumi.Input<string>,
       roleDefinitionId: pulumi.Input<string>,
       options: pulumi.CustomResourceOptions,
-    ) =>
-      new authorization.RoleAssignment(
-        `${name}-${what}`,
-        {
-          scope,
-          roleDefinitionId,
-          principalId: identity.principalId,
-          principalType: "ServicePrincipal",
-          // Derived from all three: an assignment can never be moved to another principal, scope or
-          // role.
-          roleAssignmentName: pulumi
-            .all([identity.principalId, scope, roleDefinitionId])
-            .apply((parts) => guid(parts.join(" "))),
-        },
-        options,
-      );
+    ) => this.grants.push({ what: `${name}-${what}`, scope, roleDefinitionId, options });
     const role = (id: string) =>
       `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${id}`;
+    // It lies in no group, so that it goes with none.
+    const ownRole = (
+      what: string,
+      does: string,
+      actions: string[],
+      description: string,
+    ): authorization.RoleDefinition =>
+      new authorization.RoleDefinition(
+        `${name}-${what}`,
+        {
+          scope: subscription,
+          roleDefinitionId: guid(`${what}/${subscription}/${settings.clusterName}`),
+          // No two roles of a tenant may have the same name.
+          roleName: `${settings.clusterName} ${does} (${subscriptionId})`,
+          description,
+          permissions: [{ actions }],
+          assignableScopes: [subscription],
+        },
+        { parent: this },
+      );
+    const attachesDisks = ownRole(
+      "attaches-disks",
+      "attaches disks and takes snapshots of them",
+      onMachines,
+      "For the cloud provider and the disk driver of this cluster.",
+    );
     assign("network", resourceGroup.id, role(builtIn.networkContributor), inGroup);
-    assign("machines", resourceGroup.id, role(builtIn.virtualMachineContributor), inGroup);
-    assign("snapshots", resourceGroup.id, role(builtIn.diskSnapshotContributor), inGroup);
+    // Not with the group: Azure deletes no role that is assigned, and the group goes last.
+    assign("machines", resourceGroup.id, attachesDisks.id, { parent: this });
     // Attaching a disk is a PUT of location and data disks alone (driver v1.34.5). Whether Azure then
     // also checks the right to the identity that the machine has is not documented; OpenShift's
     // cluster-storage-operator asks for it for such machines.
@@ -95,23 +136,43 @@ export class Identity extends pulumi.ComponentResource {
 
     // The cloud provider asks at its start which zones the region has, and ends when it may not.
     // The smallest built-in role that allows it reads everything, so this is one of our own.
-    const readsProviders = new authorization.RoleDefinition(
-      `${name}-reads-providers`,
-      {
-        scope: subscription,
-        roleDefinitionId: guid(`reads-providers/${subscription}/${settings.clusterName}`),
-        // No two roles of a tenant may have the same name.
-        roleName: `${settings.clusterName} reads which zones a region has (${subscriptionId})`,
-        description: "For the cloud provider of this cluster; it stops at its start without this.",
-        permissions: [{ actions: ["Microsoft.Resources/subscriptions/providers/read"] }],
-        assignableScopes: [subscription],
-      },
-      { parent: this },
+    const readsProviders = ownRole(
+      "reads-providers",
+      "reads which zones a region has",
+      ["Microsoft.Resources/subscriptions/providers/read"],
+      "For the cloud provider of this cluster; it stops at its start without this.",
     );
-    // Neither lies in the group, so neither goes with it.
     assign("zones", subscription, readsProviders.id, { parent: this });
 
     this.registerOutputs();
+  }
+
+  /**
+   * Gives the identity its rights.
+   *
+   * @param after something that takes a minute: a new identity and a new role are not known to all
+   *   of Azure at once, and nobody repeats an assignment that is refused for it
+   */
+  grant(after: pulumi.Resource): void {
+    const { principalId } = this;
+    if (principalId === undefined) return;
+    for (const { what, scope, roleDefinitionId, options } of this.grants) {
+      new authorization.RoleAssignment(
+        what,
+        {
+          scope,
+          roleDefinitionId,
+          principalId,
+          principalType: "ServicePrincipal",
+          // Derived from all three: an assignment can never be moved to another principal, scope or
+          // role.
+          roleAssignmentName: pulumi
+            .all([principalId, scope, roleDefinitionId])
+            .apply((parts) => guid(parts.join(" "))),
+        },
+        { ...options, dependsOn: [after] },
+      );
+    }
   }
 }
 

@@ -228,7 +228,10 @@ export class Cloud {
     try {
       checkReferences(type, id, body, this.inventory);
       const now = this.clock.now();
-      const admitted = type.accept({ id, body, old, now }, this.inventory);
+      const admitted = type.accept(
+        { id, body, old, now, pace: this.durations.factor },
+        this.inventory,
+      );
       const resource: Resource = {
         id: old?.id ?? id.id,
         type: type.type,

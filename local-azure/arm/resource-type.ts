@@ -7,6 +7,8 @@ export interface Put<B extends Body = Body> {
   readonly body: B;
   readonly old?: Resource<B>;
   readonly now: Date;
+  /** The share of Azure's time that things take here; 0 is none. */
+  readonly pace: number;
 }
 
 export interface Accepted<B extends Body = Body> {

@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Identity } from "../../../components/identity";
 import { Settings } from "../../../components/plan/settings/settings";
-import { Recorder, valueOf } from "../../support/record";
+import { dependenciesOf, Recorder, valueOf } from "../../support/record";
 import { validSettings, subscriptionId } from "../../support/sample";
 
 const subscription = `/subscriptions/${subscriptionId}`;
@@ -37,8 +37,13 @@ const build = async (stack: Stack = {}) => {
     },
     { transformations: [recorder.watch] },
   );
-  return { recorder, resourceGroup, identity };
+  const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
+  identity.grant(machine);
+  return { recorder, resourceGroup, identity, machine };
 };
+
+const named = async (recorder: Recorder, name: string) =>
+  (await recorder.of(definition)).find((one) => one.name === name)!;
 
 const namesOf = async (stack?: Stack) => {
   const { recorder } = await build(stack);
@@ -53,6 +58,14 @@ it("tells Azure that the principal is no user, which azure-native would assume",
   }
 });
 
+it("gets its rights when a machine has been made, since Azure knows no new identity and role at once", async () => {
+  const { recorder, machine } = await build();
+
+  for (const request of await recorder.of(assignment)) {
+    expect(await dependenciesOf(request)).toContain(machine);
+  }
+});
+
 it("may change network, machines and snapshots in its group, and nothing at the subscription", async () => {
   const { recorder } = await build();
 
@@ -64,19 +77,18 @@ it("may change network, machines and snapshots in its group, and nothing at the 
   expect(rights).toEqual(
     expect.arrayContaining([
       [groupId, "4d97b98b-1d4f-4787-a291-c67834d212e7"],
-      [groupId, "9980e02c-c2be-4d73-94e8-173b1dc7cf3c"],
-      [groupId, "7efff54f-a5b4-42b5-a1c5-5411624893ce"],
+      [groupId, "identity-attaches-disks"],
       ["/ids/identity-identity", "f1a07417-d97a-45cb-824c-7a7467783830"],
       [subscription, "identity-reads-providers"],
     ]),
   );
-  expect(rights).toHaveLength(5);
+  expect(rights).toHaveLength(4);
 });
 
 it("may do one thing at the subscription: read which zones a region has", async () => {
   const { recorder } = await build();
 
-  const { inputs } = await recorder.only(definition);
+  const { inputs } = await named(recorder, "identity-reads-providers");
 
   expect(inputs).toMatchObject({ scope: subscription, assignableScopes: [subscription] });
   expect(inputs.permissions).toEqual([
@@ -84,22 +96,41 @@ it("may do one thing at the subscription: read which zones a region has", async 
   ]);
 });
 
+it("may attach disks to machines, and neither run commands nor install anything on them", async () => {
+  const { recorder } = await build();
+
+  const { inputs } = await named(recorder, "identity-attaches-disks");
+
+  const [{ actions }] = inputs.permissions as [{ actions: string[] }];
+  expect(actions).toEqual(
+    expect.arrayContaining([
+      "Microsoft.Compute/virtualMachines/read",
+      "Microsoft.Compute/virtualMachines/write",
+      "Microsoft.Compute/disks/delete",
+      "Microsoft.Compute/snapshots/write",
+    ]),
+  );
+  expect(actions.filter((action) => /\*|runCommand|extensions|action$/.test(action))).toEqual([]);
+});
+
 it("names assignments by the same GUIDs in every release, since Azure renames none", async () => {
   expect((await namesOf()).sort()).toEqual([
-    "18d36e13-f910-5889-82cc-3bcea5415580",
     "292c6246-44e6-56e2-85b6-cf4c9c88c4d5",
-    "767f5bff-5fba-59f0-868b-ff581ee97d6e",
+    "e200cd1e-3c29-5aaa-82ee-08d5ee3bd621",
     "e9e2a22d-47c7-5561-8e6a-8dc974f4633c",
     "ef527d33-57f3-59a2-8379-c447482242d1",
   ]);
 });
 
-it("names its own role by the same GUID in every release", async () => {
+it("names its own roles by the same GUIDs in every release", async () => {
   const { recorder } = await build();
 
-  expect((await recorder.only(definition)).inputs.roleDefinitionId).toBe(
+  const roles = await recorder.of(definition);
+
+  expect(roles.map(({ inputs }) => inputs.roleDefinitionId).sort()).toEqual([
     "d4d569aa-34c8-5153-833a-51f853e625b2",
-  );
+    "f701ca4e-6e8a-537a-8339-80fe75124a52",
+  ]);
 });
 
 it("gives another principal other assignments, since Azure moves none", async () => {
@@ -109,7 +140,7 @@ it("gives another principal other assignments, since Azure moves none", async ()
   expect(after.filter((name) => before.includes(name))).toEqual([]);
 });
 
-it("names its own role so that no other cluster of the tenant has the same", async () => {
+it("names its own roles so that no other cluster of the tenant has the same", async () => {
   const stacks = [
     {},
     { change: { clusterName: "zoned-prod" } },
@@ -118,14 +149,14 @@ it("names its own role so that no other cluster of the tenant has the same", asy
   const roles = [];
   for (const stack of stacks) {
     const { recorder } = await build(stack);
-    roles.push((await recorder.only(definition)).inputs);
+    roles.push(...(await recorder.of(definition)).map(({ inputs }) => inputs));
   }
 
-  expect(new Set(roles.map(({ roleName }) => roleName)).size).toBe(3);
-  expect(new Set(roles.map(({ roleDefinitionId }) => roleDefinitionId)).size).toBe(3);
+  expect(new Set(roles.map(({ roleName }) => roleName)).size).toBe(6);
+  expect(new Set(roles.map(({ roleDefinitionId }) => roleDefinitionId)).size).toBe(6);
 });
 
-it("goes with the group where it lies in it, and only there", async () => {
+it("goes with the group where it lies in it, but for what a role of its own is assigned by", async () => {
   const { recorder, resourceGroup } = await build();
 
   const requests = (await recorder.all()).filter(({ type }) =>
@@ -134,10 +165,12 @@ it("goes with the group where it lies in it, and only there", async () => {
   const left = requests.filter(({ opts }) => opts.deletedWith !== resourceGroup);
 
   expect(left.map(({ name }) => name).sort()).toEqual([
+    "identity-attaches-disks",
+    // Azure deletes no role that is assigned.
+    "identity-machines",
     "identity-reads-providers",
     "identity-zones",
   ]);
-  expect(left.filter(({ inputs }) => inputs.scope !== subscription)).toEqual([]);
   expect(requests).toHaveLength(7);
 });
 

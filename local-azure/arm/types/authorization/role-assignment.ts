@@ -1,6 +1,6 @@
 import { conflict, refuse } from "../../azure-error";
 import { account, keyOf } from "../../ids";
-import { Body, View } from "../../resource";
+import { Body, Resource, View } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
 import { roleExists } from "./role-definition";
 
@@ -13,6 +13,12 @@ type RoleAssignmentBody = {
 };
 
 const type = "Microsoft.Authorization/roleAssignments";
+
+/**
+ * How long a new identity or role is not known to all of Azure: from seconds to minutes, and nobody
+ * repeats what was refused for it (pulumi-azure #840).
+ */
+const replicationSeconds = 30;
 
 export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   token: "azure-native:authorization:RoleAssignment",
@@ -34,9 +40,11 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 
   accept(
-    { id, body, old, now }: Put<RoleAssignmentBody>,
+    { id, body, old, now, pace }: Put<RoleAssignmentBody>,
     view: View,
   ): Accepted<RoleAssignmentBody> {
+    const isKnown = ({ changed }: Resource) =>
+      now.getTime() - Date.parse(changed) >= replicationSeconds * 1000 * pace;
     const role = (one: RoleAssignmentBody) => one.roleDefinitionId.split("/").at(-1)!.toLowerCase();
     if (old && (old.body.principalId !== body.principalId || role(old.body) !== role(body))) {
       throw refuse(
@@ -44,7 +52,7 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
         "Tenant ID, application ID, principal ID, and scope are not allowed to be updated.",
       );
     }
-    const actual = principalType(body.principalId, view);
+    const actual = principalType(body.principalId, view, isKnown);
     if (actual === undefined) {
       throw refuse(
         "PrincipalNotFound",
@@ -60,7 +68,7 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
         `The PrincipalId '${body.principalId.replaceAll("-", "")}' has type '${actual}' , which is different from specified PrinciaplType '${requested}'.`,
       );
     }
-    if (!roleExists(body.roleDefinitionId, view)) {
+    if (!roleExists(body.roleDefinitionId, view, isKnown)) {
       throw refuse(
         "RoleDefinitionDoesNotExist",
         `The specified role definition with ID '${role(body)}' does not exist.`,
@@ -96,10 +104,14 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
 };
 
 /** Principals in the directory: the managed identities and the signed-in service principal. */
-function principalType(principalId: string, view: View): string | undefined {
+function principalType(
+  principalId: string,
+  view: View,
+  isKnown: (resource: Resource) => boolean,
+): string | undefined {
   if (principalId === account.objectId) return "ServicePrincipal";
   const isIdentity = view
     .ofType("Microsoft.ManagedIdentity/userAssignedIdentities")
-    .some(({ body }) => body["principalId"] === principalId);
+    .some((one) => one.body["principalId"] === principalId && isKnown(one));
   return isIdentity ? "ServicePrincipal" : undefined;
 }

@@ -86,10 +86,16 @@ const builtIn = new Set([
   "17d1049b-9a84-46fb-8f53-869881c3d3ab", // Storage Account Contributor
 ]);
 
-export function roleExists(roleDefinitionId: string, view: View): boolean {
+export function roleExists(
+  roleDefinitionId: string,
+  view: View,
+  isKnown: (role: Resource) => boolean,
+): boolean {
   const name = roleDefinitionId.split("/").at(-1)!.toLowerCase();
   return (
     builtIn.has(name) ||
-    view.ofType(roleDefinitionType).some(({ id }) => id.toLowerCase().endsWith(`/${name}`))
+    view
+      .ofType(roleDefinitionType)
+      .some((role) => role.id.toLowerCase().endsWith(`/${name}`) && isKnown(role))
   );
 }

@@ -1,6 +1,12 @@
-import { subscriptionPath } from "../../../../../../local-azure/arm/ids";
+import { Durations } from "../../../../../../local-azure/arm/durations";
+import { account, subscriptionPath } from "../../../../../../local-azure/arm/ids";
 import { Body } from "../../../../../../local-azure/arm/resource";
-import { createResources, newCloud, refusedBy } from "../../../../../support/arm/fixture";
+import {
+  createResources,
+  ManualClock,
+  newCloud,
+  refusedBy,
+} from "../../../../../support/arm/fixture";
 import { group, reader, roleDefinition } from "../../../../../support/arm/valid-resources";
 
 const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
@@ -50,6 +56,37 @@ it.each<[flaw: string, change: Body, code: string]>([
   const refusal = await refusedBy(cloud.put(assignment(group, 1), { ...grant, ...change }));
 
   expect(refusal).toMatch(new RegExp(`^${code}`));
+});
+
+it("does not know a new identity and a new role for a while, as long as things take time at all", async () => {
+  const clock = new ManualClock();
+  const seconds = Object.fromEntries(
+    ["ManagedIdentity/userAssignedIdentities", "Authorization/roleDefinitions"].map((type) => [
+      `Microsoft.${type}`,
+      { create: 0 },
+    ]),
+  );
+  const { cloud } = newCloud({ clock, durations: new Durations({ factor: 1, seconds }) });
+  const role = roleDefinition(guid(7));
+  await clock.until(createResources(cloud, "group"));
+  await cloud.put(role, {
+    roleName: "own",
+    permissions: [{ actions: ["*/read"] }],
+    assignableScopes: [subscriptionPath],
+  });
+  const { body } = await cloud.put(identity, { location: "westeurope" });
+  const wanted = { principalId: String(body["principalId"]), roleDefinitionId: role };
+  const assigned = (change: Body = {}) =>
+    refusedBy(clock.until(cloud.put(assignment(group, 1), { ...wanted, ...change })));
+
+  const atOnce = await assigned();
+  clock.advance(29);
+  const ofRole = await assigned({ principalId: account.objectId });
+  clock.advance(1);
+
+  expect(atOnce).toMatch(/^PrincipalNotFound/);
+  expect(ofRole).toMatch(/^RoleDefinitionDoesNotExist/);
+  expect(await assigned()).toBe("not refused");
 });
 
 it("refuses the same assignment under another name, and another one under the same", async () => {
