@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-import { testImage } from "../../../mirror/wanted-images";
+import { testImage } from "../../../mirror/images/wanted-images";
 import { current, nextPatch, previousMinor } from "../../../programs/releases";
 import { refused, unchanged, well } from "../../e2e/local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { parse, parseAllDocuments, stringify } from "yaml";
 
 import { kubeadmFiles, type KubeadmMachine } from "../../../components/kubeadm";
-import { machine as controlPlane, sound } from "../../support/sample";
+import { machine as controlPlane, validSettings } from "../../support/sample";
 import { built, output } from "../../support/tools";
 
 const worker: KubeadmMachine = { ...controlPlane, name: "zoned-test-workers-1", role: "worker" };
@@ -16,13 +16,13 @@ function startKubelet(machine: KubeadmMachine, holdsKey: boolean): Record<string
   const [pki, config, dry] = [join(folder, "pki"), join(folder, "it.yaml"), join(folder, "dry")];
   const path = "/etc/zoned/kubeadm-kubelet.yaml";
   try {
-    const version = `v${sound.kubernetesVersion}`;
+    const version = `v${validSettings.kubernetesVersion}`;
     const make = ["init", "phase", "certs", "ca", "--kubernetes-version", version];
     output(built("kubeadm"), [...make, "--cert-dir", pki]);
     if (!holdsKey) rmSync(join(pki, "ca.key"));
     mkdirSync(dry);
     mkdirSync(join(folder, "patches"));
-    const rendered = kubeadmFiles(sound, machine, "api.example.com").find(
+    const rendered = kubeadmFiles(validSettings, machine, "api.example.com").find(
       (file) => file.path === path,
     );
     const documents = parseAllDocuments(rendered!.content).map(
