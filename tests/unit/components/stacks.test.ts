@@ -87,8 +87,9 @@ it("dev is the recipe's cluster, all of it cheap", () => {
       location: "southeastasia",
       egress: "single",
       osDiskSku: "StandardSSD_LRS",
-      controlPlaneSize: "Standard_B2s",
-      workerPools: [{ size: "Standard_B2s" }],
+      // Not Standard_B2s, which Azure retires in November 2028 and new subscriptions often lack.
+      controlPlaneSize: "Standard_B2as_v2",
+      workerPools: [{ size: "Standard_B2as_v2" }],
       protect: false,
     },
   });
