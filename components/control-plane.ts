@@ -99,6 +99,7 @@ export class ControlPlane extends pulumi.ComponentResource {
         identityId: identity.resourceId,
         customData: plan.customData,
         stays: plan.kept.has(machinePlan.name),
+        accelerated: plan.accelerated.has(machinePlan.name),
         initialization: initialization.id,
         order: plan.orders.get(machinePlan.name)!,
         kubeconfig: adminKubeconfig(plan, certificates),

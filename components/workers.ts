@@ -66,6 +66,7 @@ export class Workers extends pulumi.ComponentResource {
           subnetId: network.subnetIds.get(worker.zone)!,
           customData: plan.customData,
           stays: plan.kept.has(worker.name),
+          accelerated: plan.accelerated.has(worker.name),
           initialization: plan.initialization.id,
           order,
           kubeconfig: adminKubeconfig(plan, certificates),

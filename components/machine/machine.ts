@@ -24,6 +24,8 @@ export interface MachineArgs {
   readonly customData: string;
   /** Whether the machine exists and stays. */
   readonly stays: boolean;
+  /** Whether its size has accelerated networking. */
+  readonly accelerated: boolean;
   /** The initialization of the cluster that it is made for. */
   readonly initialization: string;
   readonly order: MachineMemory;
@@ -77,6 +79,7 @@ export class Machine extends pulumi.ComponentResource {
         resourceGroupName,
         networkInterfaceName: `${name}-nic`,
         enableIPForwarding: true,
+        enableAcceleratedNetworking: args.accelerated,
         ipConfigurations: [
           {
             name: "node",
@@ -88,7 +91,8 @@ export class Machine extends pulumi.ComponentResource {
           },
         ],
       },
-      child,
+      // Azure changes it on no running machine, and the interface outlives its machines.
+      { ...child, ignoreChanges: ["enableAcceleratedNetworking"] },
     );
 
     this.restart = new Restart(this.member, { ...child, dependsOn: [...args.after] });

@@ -8,7 +8,7 @@ import { customData } from "../machine/boot";
 import { generationOf, madeWith } from "../machine/generation";
 import { runOf } from "../machine/machine";
 import { connect } from "./azure/connection";
-import { askOffers, offerProblems } from "./azure/offers";
+import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
 import { subscriptionProblems } from "./azure/subscription";
 import { fixedProblems } from "./fixed-settings";
@@ -39,6 +39,8 @@ export interface Plan {
   readonly orders: ReadonlyMap<string, MachineMemory>;
   /** Names of the machines that exist and stay: what only a first boot reads is not theirs. */
   readonly kept: ReadonlySet<string>;
+  /** Names of the machines whose size has accelerated networking. */
+  readonly accelerated: ReadonlySet<string>;
   readonly controlPlanes: readonly Machine[];
   readonly workers: readonly Machine[];
   /** First-boot data, the same for every machine. */
@@ -149,6 +151,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     firstControlPlane: gate.first,
     orders: new Map(orders),
     kept,
+    accelerated: acceleratedMachines(machines, offers),
     controlPlanes,
     workers,
     customData: data,

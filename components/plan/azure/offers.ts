@@ -5,7 +5,7 @@ import { askImage, ImageOffer, imageProblems } from "./image-offers";
 import { askQuotas, Quota, quotaProblems } from "./quotas";
 import { regionProblems } from "./region-offers";
 import { resizeProblems } from "./resize-offers";
-import { Sku, sizeCommand, skuProblems } from "./size-offers";
+import { hasAcceleratedNetworking, Sku, sizeCommand, sizesIn, skuProblems } from "./size-offers";
 import { AzureState } from "./state";
 
 /** What a region has for this subscription. */
@@ -35,6 +35,19 @@ export async function askOffers(
     askImage(arm, subscriptionId, settings),
   ]);
   return { skus, quotas, image };
+}
+
+/** Names of the machines whose size has accelerated networking. */
+export function acceleratedMachines(
+  machines: readonly Machine[],
+  { skus }: Pick<Offers, "skus">,
+): Set<string> {
+  const sizes = sizesIn(skus);
+  const accelerated = machines.filter(({ size }) => {
+    const sku = sizes.get(size.toLowerCase());
+    return sku !== undefined && hasAcceleratedNetworking(sku);
+  });
+  return new Set(accelerated.map(({ name }) => name));
 }
 
 /**

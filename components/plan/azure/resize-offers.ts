@@ -1,5 +1,5 @@
 import { Machine } from "../topology";
-import { capability, Sku, sizesIn } from "./size-offers";
+import { capability, hasAcceleratedNetworking, Sku, sizesIn } from "./size-offers";
 
 interface Wanted {
   readonly skus: readonly Sku[];
@@ -11,7 +11,8 @@ interface Wanted {
 
 /**
  * Which machines Azure would not resize, though it makes new ones of that size: a temporary disk
- * can neither come nor go, nor can the kind of the disk controller change.
+ * can neither come nor go, nor can the kind of the disk controller change, nor can an interface with
+ * accelerated networking belong to a machine without.
  */
 export function resizeProblems(
   machines: readonly Machine[],
@@ -31,6 +32,10 @@ export function resizeProblems(
       [
         isNvmeOnly(next) && !isNvmeOnly(now),
         `has NVMe disk controllers only, and the machine was made with SCSI`,
+      ],
+      [
+        hasAcceleratedNetworking(now) && !hasAcceleratedNetworking(next),
+        `has no accelerated networking, and the machine's interface was made with it`,
       ],
     ];
     return fixed

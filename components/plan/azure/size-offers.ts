@@ -84,6 +84,9 @@ export const sizesIn = (skus: readonly Sku[]): Map<string, Sku> =>
 export const capability = ({ capabilities }: Sku, key: string): string | undefined =>
   capabilities?.find(({ name }) => name === key)?.value.toLowerCase();
 
+export const hasAcceleratedNetworking = (sku: Sku): boolean =>
+  capability(sku, "AcceleratedNetworkingEnabled") === "true";
+
 /**
  * Processors that a machine of this size has and its quota is charged with, 0 where Azure does not
  * say.

@@ -26,6 +26,7 @@ const build = async (
       subnetId: "the-subnet",
       customData: "",
       stays: false,
+      accelerated: true,
       initialization: "1",
       order: { ...order, run },
       kubeconfig: "the-kubeconfig",

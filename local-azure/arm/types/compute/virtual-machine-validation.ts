@@ -221,8 +221,15 @@ export function checkNics(body: MachineBody, id: ArmId, view: View): void {
         `Network Interface ${nic} is used by existing resource ${other.owner}. In order to use the network interface, it must be dissociated from the resource.`,
       );
     }
-    const configurations =
-      (view.find(nic)?.body as NetworkInterfaceBody | undefined)?.ipConfigurations ?? [];
+    const found = view.find(nic)?.body as NetworkInterfaceBody | undefined;
+    const size = body.hardwareProfile?.vmSize ?? "";
+    if (found?.enableAcceleratedNetworking && findSize(size)?.acceleratedNetworking === false) {
+      throw refuse(
+        "VMSizeIsNotPermittedToEnableAcceleratedNetworking",
+        `Virtual Machine size ${size} is not in the allowed list of VM sizes for accelerated networking to be enabled on Network Interface ${id.id}.`,
+      );
+    }
+    const configurations = found?.ipConfigurations ?? [];
     for (const { publicIPAddress } of configurations) {
       if (publicIPAddress?.id === undefined || body.zones === undefined) continue;
       const zones = (view.find(publicIPAddress.id)?.body as PublicIpBody | undefined)?.zones ?? [];

@@ -21,6 +21,7 @@ export type NetworkInterfaceBody = {
   location: string;
   ipConfigurations?: IpConfiguration[];
   networkSecurityGroup?: Ref;
+  enableAcceleratedNetworking?: boolean;
 };
 
 const partId = (id: string, name: string) => `${id}/ipConfigurations/${name}`;

@@ -23,6 +23,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       subnetId: "the-subnet",
       customData: "ZGF0YQ==",
       stays: false,
+      accelerated: true,
       initialization: "1-then",
       order,
       kubeconfig: "the-kubeconfig",
@@ -52,6 +53,15 @@ it("has an interface of its own, at a fixed address, that forwards for pods", as
     }),
   ]);
   expect(inputs.ipConfigurations[0]).not.toHaveProperty("publicIPAddress");
+});
+
+it("accelerates its interface where the size can, and never changes that, which Azure refuses while it runs", async () => {
+  for (const accelerated of [true, false]) {
+    const { inputs, opts } = await (await build({ accelerated })).recorder.only(nicType);
+
+    expect(inputs.enableAcceleratedNetworking).toBe(accelerated);
+    expect(opts.ignoreChanges).toEqual(["enableAcceleratedNetworking"]);
+  }
 });
 
 it("joins no pool of the API's unless it is given one", async () => {

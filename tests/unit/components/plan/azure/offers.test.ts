@@ -1,5 +1,9 @@
 import { order } from "../../../../support/machines";
-import { askOffers, offerProblems } from "../../../../../components/plan/azure/offers";
+import {
+  acceleratedMachines,
+  askOffers,
+  offerProblems,
+} from "../../../../../components/plan/azure/offers";
 import { ResourceManager } from "../../../../../components/plan/azure/resource-manager";
 import { createdMachines, Memory } from "../../../../../components/plan/machine-changes";
 import { Settings } from "../../../../../components/plan/settings/settings";
@@ -125,4 +129,20 @@ it("reads a generation from the outputs where the machine has lost its tag", asy
   expect(await problemsOf({ settings, existing, machines })).toEqual([
     expect.stringContaining(`${cp} would be made of it`),
   ]);
+});
+
+it("knows by Azure's list which machines can have accelerated networking", () => {
+  const machines = machinesOf({ ...validSettings, controlPlaneSize: "standard_d2S_v5" });
+  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
+  const sku = (name: string, value: string) => ({
+    resourceType: "virtualMachines",
+    name,
+    capabilities: [{ name: "AcceleratedNetworkingEnabled", value }],
+  });
+  const among = (skus: Parameters<typeof acceleratedMachines>[1]["skus"]) =>
+    [...acceleratedMachines(controlPlanes, { skus })].length;
+
+  expect(among([sku("Standard_D2s_v5", "True")])).toBe(controlPlanes.length);
+  expect(among([sku("Standard_D2s_v5", "False")])).toBe(0);
+  expect(among([])).toBe(0);
 });

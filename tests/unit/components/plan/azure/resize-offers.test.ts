@@ -12,6 +12,7 @@ const skus = [
   sku("silent"),
   sku("both", { MaxResourceVolumeMB: "0", DiskControllerTypes: "SCSI, NVMe" }),
   sku("nvme", { MaxResourceVolumeMB: "0", DiskControllerTypes: "NVMe" }),
+  sku("fast", { MaxResourceVolumeMB: "0", AcceleratedNetworkingEnabled: "True" }),
   sku("temporary", { MaxResourceVolumeMB: "8192", DiskControllerTypes: "SCSI" }),
 ];
 
@@ -27,6 +28,7 @@ it.each([
   ["temporary", "plain", "has no temporary disk and temporary has one"],
   ["plain", "nvme", "has NVMe disk controllers only"],
   ["both", "nvme", "has NVMe disk controllers only"],
+  ["fast", "plain", "has no accelerated networking"],
 ])("refuses to resize from %s to %s, and says how to keep it", (before, size, says) => {
   expect(check(before, size)).toEqual([
     expect.stringContaining(`zoned-test-cp-1: size ${size} ${says}`),
@@ -38,6 +40,7 @@ it.each([
 
 it.each([
   ["PLAIN", "plain"],
+  ["plain", "fast"],
   ["plain", "silent"],
   ["plain", "both"],
   ["nvme", "both"],

@@ -102,6 +102,19 @@ it.each<[flaw: string, change: Body, code: string]>([
   expect(await refusalOf("machine", change)).toMatch(new RegExp(`^${code}`));
 });
 
+it("gives an interface with accelerated networking to no machine whose size has none", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud, "nic");
+  await cloud.put(valid.nic[0], withChange("nic", { enableAcceleratedNetworking: true }));
+
+  const refusal = await refusedBy(
+    cloud.put(id, withChange("machine", { hardwareProfile: { vmSize: "Standard_B2s" } })),
+  );
+
+  expect(refusal).toMatch(/^VMSizeIsNotPermittedToEnableAcceleratedNetworking/);
+  expect(await refusedBy(cloud.put(id, body))).toBe("not refused");
+});
+
 it("leaves a machine its identity when a PUT names none, and takes it away when asked to", async () => {
   const { cloud } = newCloud();
   await createResources(cloud, "machine");
