@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
-import { accessSync, constants, realpathSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { accessSync, constants, copyFileSync, existsSync, realpathSync, renameSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 
+import { checkout } from "../shared/checkout";
 import { gather, install, type InstallOptions, isInstalled, placesOf } from "./installs";
 import { clusterTools, engineTool, type Tool } from "./tools";
 
@@ -83,5 +85,24 @@ async function withEngine(tools: readonly Tool[]) {
   return { own, needed: own ? tools : [engineTool, ...tools] };
 }
 
-const folderWith = (tools: readonly Tool[], own?: Record<string, string>, cache?: string): string =>
-  gather(Object.assign({}, ...tools.map((tool) => placesOf(tool, cache)), own), cache);
+function folderWith(
+  tools: readonly Tool[],
+  own: Record<string, string> | undefined,
+  cache?: string,
+): string {
+  if (own === undefined) completeEngine(cache);
+  return gather(Object.assign({}, ...tools.map((tool) => placesOf(tool, cache)), own), cache);
+}
+
+/**
+ * Puts beside an engine what runs dynamic resources. It is part of a release of the engine; taken
+ * from anywhere else, each run warns of it.
+ */
+function completeEngine(cache?: string): void {
+  const name = "pulumi-resource-pulumi-nodejs";
+  const place = join(dirname(placesOf(engineTool, cache)["pulumi"]!), name);
+  if (existsSync(place)) return;
+  const draft = `${place}.${randomUUID()}`;
+  copyFileSync(join(checkout, "node_modules/@pulumi/pulumi", name), draft);
+  renameSync(draft, place);
+}

@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 
-import { checkout } from "../shared/checkout";
 import type { Progress } from "../shared/progress";
 import { Tail } from "../shared/tail";
 import { Interrupted } from "../shared/user-error";
@@ -36,7 +35,6 @@ export interface Ended {
 /** What would lead a rehearsal to somebody's real cloud, backend or cluster. */
 const foreign = /^(PULUMI_|ARM_|AZURE_|KUBECONFIG$|(no_)?grpc_proxy$)/;
 
-const library = join(checkout, "node_modules/@pulumi/pulumi");
 const endWithEngine = join(__dirname, "end-with-engine.cjs");
 
 /** The engine's environment: its own state and settings, and nothing of the user's accounts. */
@@ -45,9 +43,8 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !foreign.test(name));
   return {
     ...Object.fromEntries(kept),
-    // The language host runs the `node` it finds first. What runs dynamic resources comes beside a
-    // downloaded engine, and with Pulumi's library.
-    PATH: [binaries, dirname(process.execPath), library, process.env.PATH].join(delimiter),
+    // The language host runs the `node` it finds first.
+    PATH: [binaries, dirname(process.execPath), process.env.PATH].join(delimiter),
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --require ${JSON.stringify(endWithEngine)}`,
     // What else a folder's name may have, the engine takes as it is. Without a file beside each
     // checkpoint, which is not written whole: an engine killed meanwhile could not read its own

@@ -12,7 +12,7 @@ const small = {
   sshPublicKey:
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
 };
-const pool = { name: "workers", count: 2, size: "Standard_B2s" };
+const pool = { name: "workers", count: 2, size: "Standard_B2as_v2" };
 const taints = [{ key: "gpu", value: "yes", effect: "NoSchedule" }];
 
 /** What was asked of Azure but reads, as `PUT virtualMachines/workers-1`. */

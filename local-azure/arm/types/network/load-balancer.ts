@@ -12,7 +12,7 @@ import {
   Probe,
 } from "./load-balancer-validation";
 
-type Pool = Part & { loadBalancerBackendAddresses?: { name?: string }[] };
+type Pool = Part & { loadBalancerBackendAddresses?: { name?: string; ipAddress?: string }[] };
 
 type LoadBalancerBody = {
   location: string;
@@ -134,7 +134,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
         const addresses = membersOf(part, view);
         return {
           backendIPConfigurations: members.length > 0 ? members : undefined,
-          loadBalancerBackendAddresses: addresses.length > 0 ? addresses : undefined,
+          ...(addresses.length > 0 && { loadBalancerBackendAddresses: addresses }),
           loadBalancingRules: rulesWith(part, (rule) => [
             rule.backendAddressPool,
             ...(rule.backendAddressPools ?? []),
@@ -163,16 +163,23 @@ const membersOf = (pool: string, view: View): { name: string }[] =>
     return { name: `${group}_${name}${from.split("/").at(-1)}` };
   });
 
-/** A pool without its members, which are the network interfaces' to say. */
+/**
+ * A pool as it is kept: members by their addresses are its own, and those that are network interfaces
+ * are for the interfaces to say.
+ */
 function ownPart(pool: Pool, id: string, view: View): Pool {
   const { loadBalancerBackendAddresses: wanted, ...rest } = pool;
   const part = partId(id, "backendAddressPools", pool.name);
+  const members = membersOf(part, view);
+  if (members.length === 0 && wanted?.every(({ ipAddress }) => ipAddress !== undefined)) {
+    return pool;
+  }
   const names = (list: { name?: string }[]) =>
     list
       .map(({ name }) => name)
       .sort()
       .join();
-  if (wanted !== undefined && names(wanted) !== names(membersOf(part, view))) {
+  if (wanted !== undefined && names(wanted) !== names(members)) {
     throw refuse(
       "ModificationOfNICIpConfigBackendPoolNotSupported",
       `Operation on backend pool ${part} not allowed since it adds/modifies/deletes backend address pool members ` +
