@@ -256,6 +256,12 @@ fs.inotify.max_user_instances = 8192
 fs.inotify.max_user_watches = 524288
 END
   sysctl --load "$root/etc/sysctl.d/90-zoned.conf"
+  # When it restarts, as after an upgrade, networkd would take away the routes that the pod network has made.
+  write /etc/systemd/networkd.conf.d/zoned.conf <<'END'
+[Network]
+ManageForeignRoutes=no
+ManageForeignRoutingPolicyRules=no
+END
 }
 
 swap_off() {

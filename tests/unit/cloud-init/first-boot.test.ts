@@ -353,6 +353,12 @@ describe("a first boot that ends well", () => {
     expect(healthy.callsOf("sysctl")).toEqual(["--load /etc/sysctl.d/90-zoned.conf"]);
   });
 
+  it("keeps networkd from taking the pod network's routes away when it restarts", () => {
+    expect(healthy.read("/etc/systemd/networkd.conf.d/zoned.conf")).toBe(
+      "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
+    );
+  });
+
   it("turns swap off for good", async () => {
     expect(healthy.callsOf("systemctl")).toContain("mask swap.target");
     expect(healthy.callsOf("swapoff")).toEqual(["--all"]);
