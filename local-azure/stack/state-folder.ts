@@ -39,6 +39,7 @@ const own = pattern(
   "daemon\\.(err|json|lock|log)",
   "ports\\.json",
   "cloud\\.json",
+  "azure-ca\\.(crt|key)",
   "(requests|operations)\\.jsonl",
   "qemu\\.json",
   "machines",
