@@ -94,7 +94,10 @@ const inCloud = (): { id: string; type: string; body: { provisioningState?: stri
 };
 
 const isBeingCreated = (pattern: RegExp) =>
-  inCloud().some(({ id, body }) => pattern.test(id) && body.provisioningState === "Creating");
+  inCloud().some(
+    ({ id, body }) =>
+      pattern.test(id) && /^(Creating|Updating)$/.test(body.provisioningState ?? ""),
+  );
 
 /**
  * Kills a process and all that it started, as nothing but the kernel's out-of-memory killer does.
