@@ -129,7 +129,7 @@ export class Identity extends pulumi.ComponentResource {
     assign("network", resourceGroup.id, role(builtIn.networkContributor), inGroup);
     // Not with the group: Azure deletes no role that is assigned, and the group goes last.
     assign("machines", resourceGroup.id, attachesDisks.id, { parent: this });
-    // Attaching a disk is a PUT of location and data disks alone (driver v1.34.5). Whether Azure then
+    // Attaching a disk is a PUT of location and data disks alone (as the driver does it). Whether Azure then
     // also checks the right to the identity that the machine has is not documented; OpenShift's
     // cluster-storage-operator asks for it for such machines.
     assign("itself", identity.id, role(builtIn.managedIdentityOperator), inGroup);
