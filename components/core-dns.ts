@@ -21,22 +21,20 @@ export function coreDnsPatch(settings: Parameters<typeof machinesOf>[0]): string
   const hosts = machinesOf(settings).filter(({ taints }) =>
     taints.every(({ key, effect }) => key === controlPlaneTaint || effect === "PreferNoSchedule"),
   );
-  const constraint = (topologyKey: string, domains: readonly string[]) => {
-    const minDomains = Math.min(replicas, new Set(domains).size);
-    return minDomains < 2
+  const constraint = (topologyKey: string, domains: readonly string[]) =>
+    new Set(domains).size < replicas
       ? []
       : [
           {
             topologyKey,
             maxSkew: 1,
-            minDomains,
+            minDomains: replicas,
             whenUnsatisfiable: "DoNotSchedule",
             nodeTaintsPolicy: "Honor",
             labelSelector: { matchLabels: { "k8s-app": "kube-dns" } },
             matchLabelKeys: ["pod-template-hash"],
           },
         ];
-  };
   const topologySpreadConstraints = [
     ...constraint(
       "topology.kubernetes.io/zone",

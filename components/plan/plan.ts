@@ -61,10 +61,13 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const { memory, kubeconfig } = await remember();
   refuse(fixedProblems(settings, memory?.settings));
   const connection = await connect(settings);
-  const azure = await askAzure(settings, connection);
   const api = apiName(settings, connection.subscriptionId);
-  const [lacking, offers, texts] = await Promise.all([
-    azure.groupState === undefined ? subscriptionProblems(settings, connection, api) : [],
+  const asked = askAzure(settings, connection);
+  const [azure, lacking, offers, texts] = await Promise.all([
+    asked,
+    asked.then(({ groupState }) =>
+      groupState === undefined ? subscriptionProblems(settings, connection, api) : [],
+    ),
     askOffers(settings, connection),
     findManifests(manifestsFor(settings), settings),
   ]);
