@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 
 import { stringify } from "yaml";
 
+import { securityFiles, securityFlags, securityVolumes } from "./api-server-security";
 import { coreDnsPatch } from "./core-dns";
 import { kubeProxyConfiguration } from "./kube-proxy";
 import type { PayloadFile } from "./machine/bootstrap";
@@ -188,6 +189,7 @@ function clusterConfiguration(settings: KubeadmSettings, apiName: string) {
   const { kubeadm } = settings;
   const apiServer = {
     ...quiet,
+    ...securityFlags(kubeadm.apiServerExtraArgs),
     // Clients keep a connection for hours; now and then one goes, and a new server has its share.
     ...(settings.controlPlaneCount > 1 && { "goaway-chance": "0.001" }),
   };
@@ -204,6 +206,7 @@ function clusterConfiguration(settings: KubeadmSettings, apiName: string) {
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],
       extraArgs: args(apiServer, kubeadm.apiServerExtraArgs),
+      extraVolumes: securityVolumes,
     },
     controllerManager: { extraArgs: args(controllerManager, kubeadm.controllerManagerExtraArgs) },
     scheduler: { extraArgs: args(quiet, kubeadm.schedulerExtraArgs) },
@@ -280,7 +283,9 @@ export function kubeadmFiles(
   );
   const patches = Object.entries(patchesOf(settings, machine)).sort();
   return [
-    ...(machine.role === "control-plane" ? [file("/etc/zoned/kubeadm-init.yaml", init)] : []),
+    ...(machine.role === "control-plane"
+      ? [file("/etc/zoned/kubeadm-init.yaml", init), ...securityFiles]
+      : []),
     file("/etc/zoned/kubeadm-kubelet.yaml", kubeletFile(settings, machine)),
     file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),
     file("/etc/zoned/kubeadm-reset.yaml", documents(resetConfiguration(settings))),

@@ -1,9 +1,12 @@
 import { ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { get } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+
+import { parse } from "yaml";
 
 import { Fault } from "../../local-azure/arm/faults/faults";
 import { subscriptionPath } from "../../local-azure/arm/ids";
@@ -17,6 +20,8 @@ import { Progress } from "../../shared/progress";
 import { changedAnything } from "../../stack/events";
 import { environmentOf } from "../../stack/pulumi";
 import { askAzure } from "../support/azure-rest";
+
+const ca = "certificate-authority-data";
 
 export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);
 
@@ -146,6 +151,25 @@ export class LocalCloud {
       { maxBuffer: 64e6 },
     );
     return stdout;
+  }
+
+  /** The status of the API's answer to a GET by somebody who shows no credential. */
+  async anonymously(path: string): Promise<number> {
+    const { clusters } = parse(await this.kubectl("config", "view", "--raw")) as {
+      clusters: { cluster: Record<"server" | "tls-server-name", string> & { [ca]: string } }[];
+    };
+    const { cluster } = clusters[0]!;
+    const options = {
+      ca: Buffer.from(cluster[ca], "base64"),
+      servername: cluster["tls-server-name"],
+      agent: false,
+    };
+    return new Promise((resolve, reject) => {
+      get(`${cluster.server}${path}`, options, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode!);
+      }).on("error", reject);
+    });
   }
 
   /**

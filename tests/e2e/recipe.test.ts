@@ -1,3 +1,6 @@
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
 import { asPlanned, hasManifests, LocalCloud, refused, unchanged, well } from "./local-cloud";
 
 interface Node {
@@ -11,6 +14,11 @@ interface Pod {
 }
 interface ProxyPod {
   spec: { nodeName: string; volumes: { name: string; configMap?: { name: string } }[] };
+}
+interface AuditEvent {
+  verb: string;
+  objectRef?: { resource: string; name?: string };
+  user: { username: string };
 }
 interface StorageClass {
   metadata: { name: string; annotations?: Record<string, string> };
@@ -126,6 +134,53 @@ describe("the recipe's cluster on the local Azure", () => {
       "zoned-local-workers-1",
       "zoned-local-workers-2",
     ]);
+  });
+
+  it("answers probes without a credential, and nothing else", async () => {
+    for (const probe of ["/readyz", "/livez", "/healthz"]) {
+      expect(await cloud.anonymously(probe)).toBe(200);
+    }
+    for (const path of ["/version", "/api", "/api/v1/namespaces/kube-public/configmaps"]) {
+      expect(await cloud.anonymously(path)).toBe(401);
+    }
+  });
+
+  it("takes a pod that owns its host in kube-system alone", async () => {
+    const pod = (namespace: string) => {
+      const container = { name: "it", image: "it", securityContext: { privileged: true } };
+      const file = join(cloud.state, "pod.json");
+      const spec = { hostNetwork: true, containers: [container] };
+      const metadata = { name: "owner", namespace };
+      writeFileSync(file, JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata, spec }));
+      return cloud.kubectl("create", "--dry-run=server", "--filename", file);
+    };
+
+    expect(await pod("kube-system")).toContain("created");
+    await expect(pod("default")).rejects.toThrow(/violates PodSecurity "baseline/);
+  });
+
+  it("writes who made a Secret into its audit log, and no word of what is in it", async () => {
+    const secret = "pass-word-of-a-test";
+    await cloud.kubectl("create", "secret", "generic", "told", `--from-literal=it=${secret}`);
+
+    const log = globSync(join(cloud.state, "**/audit/audit.log")).map((file) =>
+      readFileSync(file, "utf8"),
+    );
+    expect(log).toHaveLength(1);
+    const events = log[0]!
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as AuditEvent);
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        verb: "create",
+        objectRef: expect.objectContaining({ resource: "secrets", name: "told" }),
+        user: expect.objectContaining({ username: "kubernetes-admin" }),
+      }),
+    );
+    expect(log[0]).not.toContain(secret);
+    expect(log[0]).not.toContain(Buffer.from(secret).toString("base64"));
+    await cloud.kubectl("delete", "secret", "told");
   });
 
   it("spreads a Deployment of three over the three zones", async () => {
