@@ -1,11 +1,9 @@
 import { stringify } from "yaml";
 
-import { machinesOf } from "./plan/topology";
+import { controlPlaneMark, machinesOf } from "./plan/topology";
 
 /** kubeadm deploys this many pods. */
 const replicas = 2;
-
-const controlPlaneTaint = "node-role.kubernetes.io/control-plane";
 
 /**
  * A patch for kubeadm's Deployment of CoreDNS: its pods run in different zones and on different
@@ -19,7 +17,7 @@ const controlPlaneTaint = "node-role.kubernetes.io/control-plane";
  */
 export function coreDnsPatch(settings: Parameters<typeof machinesOf>[0]): string | undefined {
   const hosts = machinesOf(settings).filter(({ taints }) =>
-    taints.every(({ key, effect }) => key === controlPlaneTaint || effect === "PreferNoSchedule"),
+    taints.every(({ key, effect }) => key === controlPlaneMark || effect === "PreferNoSchedule"),
   );
   const constraint = (topologyKey: string, domains: readonly string[]) =>
     new Set(domains).size < replicas

@@ -1,4 +1,5 @@
 import { KubernetesApi, KubernetesObject } from "../components/kubernetes-api";
+import { controlPlaneMark } from "../components/plan/topology";
 import type { Cluster } from "./doctor";
 
 interface Node extends Pick<KubernetesObject, "metadata"> {
@@ -70,7 +71,7 @@ const nodeRow = (node: Node): string[] => {
     node.status?.nodeInfo ?? {};
   return [
     name,
-    "node-role.kubernetes.io/control-plane" in labels ? "control-plane" : "worker",
+    controlPlaneMark in labels ? "control-plane" : "worker",
     labels["topology.kubernetes.io/zone"] ?? "none",
     labels["node.kubernetes.io/instance-type"] ?? "none",
     ...[kubeletVersion, osImage, kernelVersion, containerRuntimeVersion].map((text) => text ?? "?"),

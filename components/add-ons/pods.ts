@@ -1,16 +1,15 @@
 import type { ApiServer } from "../api-balancer";
 import type { Settings } from "../plan/settings/settings";
-
-const controlPlane = "node-role.kubernetes.io/control-plane";
+import { controlPlaneMark } from "../plan/topology";
 
 /**
  * Where a pod belongs that calls Azure: on control plane machines, since they alone carry the
  * identity, and also before the cloud provider has been there.
  */
-export const nodeSelector = { "kubernetes.io/os": "linux", [controlPlane]: "" };
+export const nodeSelector = { "kubernetes.io/os": "linux", [controlPlaneMark]: "" };
 
 export const tolerations = [
-  { key: controlPlane, operator: "Exists", effect: "NoSchedule" },
+  { key: controlPlaneMark, operator: "Exists", effect: "NoSchedule" },
   {
     key: "node.cloudprovider.kubernetes.io/uninitialized",
     operator: "Exists",

@@ -1,5 +1,6 @@
 import { isReady, KubernetesApi, KubernetesObject } from "../kubernetes-api";
 import { askCluster } from "../plan/cluster-health";
+import { controlPlaneMark } from "../plan/topology";
 import { drain, insist, nodePath, uncordon } from "./drain";
 import { EtcdMember, etcdctl, listMembers, ownEndpoint, removeMember } from "./etcd-member";
 
@@ -19,8 +20,6 @@ export interface Limits {
   readonly goesUnasked: boolean;
 }
 
-const mark = "node-role.kubernetes.io/control-plane";
-
 /**
  * Takes a machine out of its cluster, so that its VM may go: its pods are evicted, its etcd member
  * and its Node removed.
@@ -36,7 +35,9 @@ export async function leave(
     const node = await insist(() => api.find(nodePath(machine)));
     // A machine that was made anew, unknown to Pulumi's state, has joined in its predecessor's place.
     if (node !== undefined && !isOf(node, vmId)) return;
-    const controlPlanes = await insist(() => api.list(`/api/v1/nodes?labelSelector=${mark}`));
+    const controlPlanes = await insist(() =>
+      api.list(`/api/v1/nodes?labelSelector=${controlPlaneMark}`),
+    );
     const others = controlPlanes.filter(({ metadata }) => metadata.name !== machine);
     // With the last control plane the cluster goes, and there is nothing that pods could move to.
     if (role === "control-plane" && others.length === 0) return;

@@ -64,10 +64,10 @@ const partOf = (networkCidr: string): number => {
 export const poolRoom = (networkCidr: string, position: number): number =>
   Math.max(0, partOf(networkCidr) - (position === maxPools - 1 ? 1 : 0));
 
-const controlPlaneTaint: Taint = {
-  key: "node-role.kubernetes.io/control-plane",
-  effect: "NoSchedule",
-};
+/** The key by which kubeadm labels and taints the Nodes of control planes. */
+export const controlPlaneMark = "node-role.kubernetes.io/control-plane";
+
+const controlPlaneTaint: Taint = { key: controlPlaneMark, effect: "NoSchedule" };
 
 /** Whether a machine is called like a control plane of this cluster, whether or not it is planned. */
 export const isControlPlaneName = (
