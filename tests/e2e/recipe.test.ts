@@ -27,6 +27,8 @@ interface StorageClass {
 
 jest.setTimeout(600_000);
 
+const principalSecret = "the-secret-of-a-principal";
+
 /** One life of the recipe's own cluster; each test goes on where the one before it ended. */
 describe("the recipe's cluster on the local Azure", () => {
   let cloud: LocalCloud;
@@ -285,6 +287,34 @@ describe("the recipe's cluster on the local Azure", () => {
     expect(resized.properties.storageProfile.dataDisks).toHaveLength(1);
   });
 
+  it("takes a service principal in place of its managed identity, and only that from a machine", async () => {
+    const before = (await cloud.requests()).length;
+    await cloud.stack.configure({
+      ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
+      servicePrincipalClientId: "3f1c7a52-6f0e-4b6f-9d0e-2f6f6f0f3c11",
+    });
+    const key = "servicePrincipalClientSecret";
+    const file = ["--config-file", cloud.stack.place.config];
+    const set = ["config", "set", "--secret", key, principalSecret, ...file];
+    expect(await cloud.stack.command(...set)).toMatchObject({ code: 0 });
+
+    asPlanned(await cloud.stack.up());
+
+    const writes = (await cloud.requests())
+      .slice(before)
+      .filter(({ method }) => method !== "GET" && method !== "POST")
+      .map(({ method, id }) => `${method} ${id.split("/").slice(-2).join("/")}`);
+    expect(writes.filter((write) => /virtualMachines/.test(write))).toEqual([
+      "PUT virtualMachines/zoned-local-cp-1",
+    ]);
+    expect(writes).toContain("DELETE userAssignedIdentities/zoned-local");
+    const config = await cloud.kubectl(
+      ...["get", "secret", "azure-cloud-provider", "--namespace", "kube-system"],
+      ...["--output", "jsonpath={.data.cloud-config}"],
+    );
+    expect(Buffer.from(config, "base64").toString()).toContain(principalSecret);
+  });
+
   it("shows no key, token or kubeconfig in its exported state", async () => {
     const outputs = (await cloud.stack.outputs()) as { kubeconfig: string };
     const exported = JSON.stringify(await cloud.stack.stackExport());
@@ -292,6 +322,7 @@ describe("the recipe's cluster on the local Azure", () => {
     expect(exported).not.toMatch(/PRIVATE KEY/);
     expect(exported).not.toContain("client-key-data");
     expect(exported).not.toContain('token-secret":"');
+    expect(exported).not.toContain(principalSecret);
     const key = (JSON.parse(outputs.kubeconfig) as { users: { user: Record<string, string> }[] })
       .users[0]!.user["client-key-data"]!;
     expect(exported).not.toContain(key);
