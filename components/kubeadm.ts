@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 import { stringify } from "yaml";
 
-import { securityFiles, securityFlags, securityVolumes } from "./api-server-security";
+import { cipherSuites, securityFiles, securityFlags, securityVolumes } from "./api-server-security";
 import { coreDnsPatch } from "./core-dns";
 import { kubeProxyConfiguration } from "./kube-proxy";
 import type { PayloadFile } from "./machine/bootstrap";
@@ -227,6 +227,7 @@ const kubeletConfiguration = () => ({
   shutdownGracePeriod: "30s",
   shutdownGracePeriodCriticalPods: "10s",
   systemReserved: { memory: "256Mi" },
+  tlsCipherSuites: [...cipherSuites],
 });
 
 /** kubeadm reads YAML 1.1, in which yes and on without quotes are no text. */

@@ -4,6 +4,7 @@ import { get } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { SecureContextOptions } from "node:tls";
 import { promisify } from "node:util";
 
 import { parse } from "yaml";
@@ -154,7 +155,7 @@ export class LocalCloud {
   }
 
   /** The status of the API's answer to a GET by somebody who shows no credential. */
-  async anonymously(path: string): Promise<number> {
+  async anonymously(path: string, tls: SecureContextOptions = {}): Promise<number> {
     const { clusters } = parse(await this.kubectl("config", "view", "--raw")) as {
       clusters: { cluster: Record<"server" | "tls-server-name", string> & { [ca]: string } }[];
     };
@@ -163,6 +164,7 @@ export class LocalCloud {
       ca: Buffer.from(cluster[ca], "base64"),
       servername: cluster["tls-server-name"],
       agent: false,
+      ...tls,
     };
     return new Promise((resolve, reject) => {
       get(`${cluster.server}${path}`, options, (answer) => {

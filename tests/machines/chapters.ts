@@ -6,6 +6,7 @@ import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { comesUp, nodeClaims } from "./claims/nodes";
 import { podClaims } from "./claims/pods";
+import { securityClaims } from "./claims/security";
 import { manyServicesClaims, serviceClaims } from "./claims/services";
 import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
@@ -34,7 +35,7 @@ export const chapters: readonly Chapter[] = [
     key: "alone",
     name: "one control plane alone",
     settings: { workerPools: [] },
-    claims: [comesUp, ...initializationClaims],
+    claims: [comesUp, ...securityClaims, ...initializationClaims],
   },
   {
     key: "three",
