@@ -437,6 +437,25 @@ await_balancer() {
   done
 }
 
+# As the kubelet that runs now has them. One of another minor version gives static pods another UID and
+# starts them anew, after seconds in which those of its predecessor answer, and look Ready in the API.
+static_pods_are_ready() {
+  local pods amiss
+  # A kubelet's serving certificate is self-signed; this does not leave the machine.
+  pods=$(curl --silent --show-error --fail --max-time 10 --noproxy '*' --insecure \
+    --cert "$pki/apiserver-kubelet-client.crt" --key "$pki/apiserver-kubelet-client.key" \
+    https://127.0.0.1:10250/pods) || return
+  amiss=$(jq --raw-output --arg machine "$machine" '
+    [.items[] | select(any(.status.conditions[]?; .type == "Ready" and .status == "True")) | .metadata.name] as $ready
+    | ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] | map("\(.)-\($machine)")
+    | . - $ready | join(", ")' <<<"$pods") || return
+  [[ -z $amiss ]] && return
+  echo "not Ready for the kubelet: $amiss"
+  return 1
+}
+
+await_static_pods() { watch static_pods_are_ready; }
+
 await_control_plane() {
   watch control_plane_is_well
   await_balancer
@@ -774,6 +793,7 @@ elif is_outdated; then
   has_version || step "drain" $((drain_minutes * 60 + 120)) 0 drain
   step "kubeadm upgrade" 1800 1 upgrade_member
   step "kubelet" 900 2 upgrade_kubelet
+  [[ $role == worker ]] || step "static pods" 900 0 await_static_pods
 fi
 
 [[ $role == worker ]] || step "control plane" 900 0 await_control_plane

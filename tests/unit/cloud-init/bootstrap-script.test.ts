@@ -123,6 +123,14 @@ const staticPods = (node: string) =>
     listedPod(`${component}-${node}`),
   );
 
+/** What the kubelet of this machine says of its own static pods, of which one may not be Ready yet. */
+const kubeletPods = (starting?: string) =>
+  JSON.stringify({
+    items: staticPods(controlPlane.machine).map(({ metadata: { name } }) =>
+      listedPod(name, name === `${starting}-${controlPlane.machine}` ? "False" : "True"),
+    ),
+  });
+
 /** Nodes and pods of a cluster that is well, but for this machine and a worker. */
 const allWell: readonly Listed[] = [
   listedNode(controlPlane.machine, "False"),
@@ -1169,6 +1177,7 @@ describe("an upgrade", () => {
         *"/api/v1/pods"*) cat "$root/pods" ;;
         *"/leases/"*) date --utc +%FT%TZ | jq --raw-input '{spec: {renewTime: .}}' ;;
         *"/api/v1/nodes/"*) echo '{"metadata":{"annotations":{"zoned/cordoned-for-upgrade":"x"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}' ;;
+        *10250/pods*) echo kubelet >>"$root/order"; { cat "$root/kubelet-pods" || echo '${kubeletPods()}'; rm -f "$root/kubelet-pods"; } 2>/dev/null ;;
         *2379/health*) echo '{"health":"true"}' ;;
         *maintenance/alarm*) echo '{}' ;;
         *member/list*) echo '${JSON.stringify({ members: [peer] })}' ;;
@@ -1226,6 +1235,25 @@ describe("an upgrade", () => {
       "annotate",
     ]);
     expect(upgrades(second)).toEqual(["kubeadm upgrade node --config"]);
+  });
+
+  it.each([
+    ["has not yet read their manifests", '{"items":[]}'],
+    ["starts one of them anew", kubeletPods("etcd")],
+  ])("waits for the static pods while the upgraded kubelet %s", async (_, pods) => {
+    const machine = memberIn({ ...controlPlane, ...next });
+    machine.write("/kubelet-pods", pods);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine).slice(-4)).toEqual([
+      "kubeadm init phase kubelet-start",
+      "kubelet",
+      "kubelet",
+      "uncordon",
+    ]);
+    expect(machine.read("/var/log/zoned.log")).toContain(
+      `not Ready for the kubelet: etcd-${controlPlane.machine}`,
+    );
   });
 
   it("keeps kubeadm's copy of etcd's data until the member is well again, and no longer", async () => {

@@ -79,6 +79,7 @@ const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
     *169.254.169.254*) echo -n ${vmId} ;;
     *--resolve*) ;;
     *2381/health*) ${isOwnEtcdSick ? "echo 'no answer' >&2; exit 7" : ""} ;;
+    *10250/pods*) cat "$root/own-pods" ;;
     *2379/health*) echo '{"health":"true"}' ;;
     *maintenance/alarm*) echo '{}' ;;
     *member/list*) echo '${JSON.stringify({ members: [peer] })}' ;;
@@ -110,6 +111,7 @@ async function runScript(vm: VirtualMachine, script: string, change: Partial<Wor
   try {
     const items = objectsOf(["demo-cp-1", "demo-cp-2"], world.sick);
     machine.write("/objects", JSON.stringify({ items }));
+    machine.write("/own-pods", JSON.stringify({ items: objectsOf([vm.name], world.sick) }));
     machine.write("/api", world.api);
     machine.write("/usr/bin/curl", "");
     machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
@@ -322,12 +324,30 @@ const again = ["payload", "first boot", "kernel modules"];
         steps: [
           ...again,
           "other control planes",
-          ...["packages", "kubeadm upgrade", "kubelet", "control plane", "node", "uncordon"],
+          ...["packages", "kubeadm upgrade", "kubelet", "static pods"],
+          ...["control plane", "node", "uncordon"],
           ...["other control planes", "secrets"],
         ],
       },
       {
+        situation: "a member whose scheduler does not come back after its kubelet was started anew",
+        prepare: () => machines.sicken("demo-cp-2", "kube-scheduler"),
+        vm: cp[1],
+        script: () => configured(script(cp[1]), { configuration: "one more" }),
+        world: {
+          files: { ...member("joined"), ...cni },
+          sick: ["kube-scheduler-demo-cp-2"],
+        },
+        steps: [
+          ...again,
+          "other control planes",
+          ...["packages", "kubeadm upgrade", "kubelet", "static pods"],
+        ],
+        refusal: /^not Ready for the kubelet: kube-scheduler-demo-cp-2\n.+ 124$/,
+      },
+      {
         situation: "a worker with another version",
+        prepare: () => machines.cure("demo-cp-2"),
         vm: worker,
         script: () => configured(script(worker), { kubernetesVersion: "1.36.4" }),
         world: { files: { ...member("joined"), ...cni } },

@@ -113,6 +113,11 @@ export class Bootstrap {
       if (isControlPlane) await cluster.inTurn(() => upgradeControlPlane(cluster, payload));
     });
     await steps.step("kubelet", () => upgradeKubelet(kubelet, payload));
+    if (isControlPlane) {
+      await steps.step("static pods", () =>
+        watch(machine, this.limits.api, async () => cluster.unreadyAt(machine.vm)),
+      );
+    }
   }
 
   /** @param cluster to join; without one, it is initialized */

@@ -9,6 +9,7 @@ import { Poller } from "./poller";
 import { Api, type Body, strategicPatch, unlessStatus } from "../api";
 import { reconcileCloudProvider } from "../nodes/cloud-provider";
 import { type Binaries, ControlPlane } from "../control-plane/control-plane";
+import { components } from "../control-plane/static-pods";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
 import { runEtcdctlPod, runsPods } from "./etcdctl";
@@ -228,6 +229,15 @@ export class SimulatedCluster {
       return "the API server does not answer at 127.0.0.1:6443";
     }
     return this.isFull ? "etcd is not healthy: alarm NOSPACE" : undefined;
+  }
+
+  /** What a machine's own kubelet tells it of static pods that are not Ready. */
+  unreadyAt({ name, vmId }: VirtualMachine): string | undefined {
+    const member = this.members.list.find((one) => one.vmId === vmId);
+    const unready = components.filter((component) => member && isSick(member, component));
+    if (unready.length === 0) return undefined;
+    const pods = unready.map((component) => `${component}-${name}`);
+    return `not Ready for the kubelet: ${pods.join(", ")}`;
   }
 
   /** What it sees amiss with the other control planes. */
