@@ -163,7 +163,7 @@ export const drained: Claim = {
       if (!step(log, name))
         throw new Error(`${worker} did no step "${name}":\n${log.slice(-2000)}`);
     }
-    expectSaid(log, [`${namespace}/budget`, "was told to end"]);
+    expectSaid(log, [`${namespace}/budget`, "is being evicted"]);
     expectSame(
       "order",
       log.indexOf("bootstrap: drain:") < log.indexOf("bootstrap: kubelet:"),
