@@ -301,6 +301,8 @@ describe("the recipe's cluster on the local Azure", () => {
     const before = (await cloud.requests()).length;
     await cloud.stack.configure({
       ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
+      proxyMode: "nftables",
+      workerPools: [{ name: "workers", count: 2, size: "Standard_B2ms" }],
       servicePrincipalClientId: "3f1c7a52-6f0e-4b6f-9d0e-2f6f6f0f3c11",
     });
     const key = "servicePrincipalClientSecret";
