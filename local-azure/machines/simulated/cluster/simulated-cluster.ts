@@ -57,6 +57,7 @@ export class SimulatedCluster {
   private readonly controlPlane: ControlPlane;
   private turn: Promise<unknown> = Promise.resolve();
   private changes: Promise<unknown> = Promise.resolve();
+  private kubelets: Promise<unknown> = Promise.resolve();
   private readonly rounds: Poller;
   /** Runs until the cluster stops, since nobody says when there is a pod to run. */
   private readonly errands: Poller;
@@ -259,15 +260,23 @@ export class SimulatedCluster {
     return this.members.living.some((member) => isSick(member, "etcd-space"));
   }
 
+  /**
+   * One round at a time: another would undo what a member's change has just done, or take what is
+   * half done for the end.
+   */
   private reconcileKubelets(): Promise<boolean> {
     const { vmOf, kubeletOf } = this.options;
-    return reconcileKubelets({
-      api: this.superAdmin(),
-      members: this.members.list,
-      vmOf,
-      kubeletOf,
-      manifestOf: (component, vm) => this.controlPlane.manifestOf(component, vm),
-    });
+    const result = this.kubelets.then(() =>
+      reconcileKubelets({
+        api: this.superAdmin(),
+        members: this.members.list,
+        vmOf,
+        kubeletOf,
+        manifestOf: (component, vm) => this.controlPlane.manifestOf(component, vm),
+      }),
+    );
+    this.kubelets = result.catch(() => undefined);
+    return result;
   }
 
   private async outlive(): Promise<"gone" | "lives"> {

@@ -11,7 +11,7 @@ import {
   readiness,
   wasUnheard,
 } from "./mirror-pods";
-import { isOf, isReady, nodePath, unreachable } from "./node";
+import { isOf, isReady, nodePath, readyCondition, unreachable } from "./node";
 import { type Component, components } from "../control-plane/static-pods";
 
 export interface Kubelets {
@@ -122,10 +122,13 @@ const report = async (
     .catch(unlessStatus(404));
 };
 
-/** Lets a Node go silent: its lease is renewed no more, and it turns NotReady. */
+/**
+ * Lets a Node go silent: its lease is renewed no more, and it turns NotReady. KWOK must have let go
+ * of it before, so what is left of a failed attempt is known by the condition alone.
+ */
 async function silence(node: Body, api: Api): Promise<boolean> {
   const { name, annotations } = node.metadata;
-  if (annotations?.[fake] === undefined) return false;
+  if (annotations?.[fake] === undefined && readyCondition(node)?.status === "Unknown") return false;
   await api.patch(nodePath(name), { metadata: { annotations: { [fake]: null } } }, mergePatch);
   await api
     .patch(leasePath(name), { spec: { holderIdentity: name, leaseDurationSeconds: forEver } })
