@@ -4,8 +4,8 @@ type Seconds = Readonly<Record<Operation, number>>;
 
 /**
  * How long Azure takes, in seconds, from published measurements. An extension is what the agent
- * needs besides the script. There are no figures for rules and role definitions: they have those
- * of similar types.
+ * needs besides the script. There are no figures for rules, role definitions and storage: they have
+ * those of similar types.
  */
 const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.resources/resourcegroups": { create: 2, update: 1, delete: 60 },
@@ -22,6 +22,9 @@ const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.compute/snapshots": { create: 6, update: 4, delete: 11 },
   "microsoft.compute/virtualmachines": { create: 40, update: 30, delete: 35 },
   "microsoft.compute/virtualmachines/extensions": { create: 20, update: 10, delete: 5 },
+  "microsoft.storage/storageaccounts": { create: 20, update: 3, delete: 5 },
+  "microsoft.storage/storageaccounts/blobservices": { create: 1, update: 1, delete: 1 },
+  "microsoft.storage/storageaccounts/blobservices/containers": { create: 1, update: 1, delete: 1 },
   "microsoft.managedidentity/userassignedidentities": { create: 3, update: 2, delete: 2 },
   "microsoft.authorization/roleassignments": { create: 2, update: 2, delete: 4 },
   "microsoft.authorization/roledefinitions": { create: 2, update: 2, delete: 4 },

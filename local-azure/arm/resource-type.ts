@@ -63,6 +63,8 @@ export interface ResourceType<B extends Body = Body> {
   readonly parts?: readonly string[];
   /** Paths of further elements that have `properties` of their own in ARM's JSON. */
   readonly nested?: readonly string[];
+  /** ARM's names of properties that azure-native calls otherwise. */
+  readonly armNames?: Readonly<Record<string, string>>;
   /** Whether a PUT leaves alone what it does not name, as Compute's of machines does. */
   readonly keepsAbsent?: boolean;
   /** What PATCH takes besides tags. @default nothing */

@@ -16,9 +16,14 @@ import { securityRule } from "./types/network/security-rule";
 import { subnet } from "./types/network/subnet";
 import { virtualNetwork } from "./types/network/virtual-network";
 import { resourceGroup } from "./types/resource-group";
+import { blobContainer } from "./types/storage/blob-container";
+import { blobService } from "./types/storage/blob-service";
+import { storageAccount } from "./types/storage/storage-account";
 
 /** Every type that the local Azure supports. */
 export const resourceTypes: readonly ResourceType[] = [
+  blobContainer,
+  blobService,
   disk,
   loadBalancer,
   natGateway,
@@ -31,6 +36,7 @@ export const resourceTypes: readonly ResourceType[] = [
   routeTable,
   securityRule,
   snapshot,
+  storageAccount,
   subnet,
   userAssignedIdentity,
   virtualMachine,

@@ -3,6 +3,7 @@ import { type Deployment, type Inputs, type Recorded } from "./deployment";
 const group = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}";
 const compute = `${group}/providers/Microsoft.Compute`;
 const network = `${group}/providers/Microsoft.Network`;
+const account = `${group}/providers/Microsoft.Storage/storageAccounts/{accountName}`;
 
 /** The id that azure-native gives to each type of the program, from a resource's inputs. */
 export const idTemplates: Readonly<Record<string, string>> = {
@@ -21,6 +22,9 @@ export const idTemplates: Readonly<Record<string, string>> = {
   "azure-native:network:RouteTable": `${network}/routeTables/{routeTableName}`,
   "azure-native:network:SecurityRule": `${network}/networkSecurityGroups/{networkSecurityGroupName}/securityRules/{securityRuleName}`,
   "azure-native:network:Subnet": `${network}/virtualNetworks/{virtualNetworkName}/subnets/{subnetName}`,
+  "azure-native:storage:BlobContainer": `${account}/blobServices/default/containers/{containerName}`,
+  "azure-native:storage:BlobServiceProperties": `${account}/blobServices/{blobServicesName}`,
+  "azure-native:storage:StorageAccount": account,
   "azure-native:managedidentity:UserAssignedIdentity": `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}`,
   "azure-native:compute:VirtualMachineExtension": `${compute}/virtualMachines/{vmName}/extensions/{vmExtensionName}`,
   "azure-native:compute:VirtualMachine": `${compute}/virtualMachines/{vmName}`,

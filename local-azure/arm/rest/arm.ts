@@ -7,6 +7,7 @@ import { account, ArmId, groupType, parseId, subscriptionPath } from "../ids";
 import { Outcome } from "../requests";
 import { Body } from "../resource";
 import { checkApiVersion } from "../subscription/api-versions";
+import { storageAccountType } from "../types/storage/storage-account";
 import { Hooks } from "./control";
 import { collectionOf, membersOf, pageOf, resourceEntries } from "./lists";
 import { Operations, waitingFor } from "./operations";
@@ -168,6 +169,7 @@ export class ArmApi {
     });
     if (method === "DELETE" || method === "POST") return { status: 202, headers };
     const { status, body } = found(id, first);
+    if (isAccount(id)) return status === 201 ? { status: 202, headers } : { status, body };
     const isDisk = /\/(disks|snapshots)$/i.test(id.type);
     return { status: isDisk ? 202 : status, body, headers };
   }
@@ -179,6 +181,9 @@ export class ArmApi {
     return parent === undefined ? "global" : this.locationOf(parent);
   }
 }
+
+const isAccount = ({ type }: ArmId): boolean =>
+  type.toLowerCase() === storageAccountType.toLowerCase();
 
 function found(id: ArmId, { status, body }: Outcome): Answer {
   const etag = body["etag"];

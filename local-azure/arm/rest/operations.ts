@@ -9,6 +9,7 @@ type Waiting = "status" | "result";
 
 const waits: readonly (readonly [RegExp, RegExp, Waiting])[] = [
   [/^microsoft\.(network|compute)\//i, /^(PUT|PATCH|POST|DELETE)$/, "status"],
+  [/^microsoft\.storage\/storageaccounts$/i, /^PUT$/, "result"],
   [new RegExp(`^${groupType}$`, "i"), /^DELETE$/, "result"],
 ];
 

@@ -35,7 +35,10 @@ export function toArm(id: ArmId, body: Body): Body {
   const type = typeOf(id.type)?.type ?? id.type;
   if (type === groupType) return { ...body, type };
   const nested = nestedPaths(id).toReversed();
-  const shaped = nested.reduce<Body>((value, path) => mapAt(value, path.split("."), wrap), body);
+  const shaped = nested.reduce<Body>(
+    (value, path) => mapAt(value, path.split("."), wrap),
+    renamed(body, Object.entries(typeOf(id.type)?.armNames ?? {})),
+  );
   const outside = Object.entries(shaped).filter(([key]) => envelope.has(key) && key !== "type");
   const inside = Object.entries(shaped).filter(
     ([key]) => !envelope.has(key) || (key === "type" && isExtension(id)),
@@ -47,7 +50,9 @@ export function toArm(id: ArmId, body: Body): Body {
 export function fromArm(id: ArmId, sent: Body): Body {
   const { properties, id: _id, name: _name, type: _type, etag: _etag, ...outside } = sent;
   const type = typeOf(id.type);
-  const flat = { ...outside, ...(id.type === groupType ? {} : (properties as Body | undefined)) };
+  const given = { ...outside, ...(id.type === groupType ? {} : (properties as Body | undefined)) };
+  const names = Object.entries(type?.armNames ?? {}).map(([flat, arm]) => [arm, flat] as const);
+  const flat = renamed(given, names);
   const inputs = Object.fromEntries(
     Object.entries(flat).filter(([key]) => type === undefined || type.inputs.includes(key)),
   );
@@ -55,6 +60,11 @@ export function fromArm(id: ArmId, sent: Body): Body {
     (value, path) => mapAt(value, path.split("."), unwrap),
     inputs,
   );
+}
+
+function renamed(body: Body, names: readonly (readonly [from: string, to: string])[]): Body {
+  const map = new Map(names);
+  return Object.fromEntries(Object.entries(body).map(([key, one]) => [map.get(key) ?? key, one]));
 }
 
 /** Where elements with properties of their own are in a resource or a part, outermost first. */

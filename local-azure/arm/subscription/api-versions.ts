@@ -9,6 +9,8 @@ const published: Readonly<Record<string, string>> = {
   "microsoft.compute/snapshots": "2023-01-02 2023-04-02 2023-10-02 2024-03-02 2025-01-02",
   "microsoft.compute/":
     "2021-07-01 2022-11-01 2023-03-01 2023-07-01 2023-09-01 2024-03-01 2024-07-01 2024-11-01 2025-04-01 2026-03-01",
+  "microsoft.storage/":
+    "2022-09-01 2023-01-01 2023-04-01 2023-05-01 2024-01-01 2025-01-01 2025-06-01 2025-08-01 2026-04-01 2026-09-01",
   "microsoft.managedidentity/": "2018-11-30 2023-01-31 2024-11-30",
   "microsoft.authorization/": "2018-01-01-preview 2020-10-01 2022-04-01",
   "microsoft.resources/":

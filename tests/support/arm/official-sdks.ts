@@ -7,6 +7,7 @@ import { ComputeManagementClient } from "@azure/arm-compute";
 import { ManagedServiceIdentityClient } from "@azure/arm-msi";
 import { NetworkManagementClient } from "@azure/arm-network";
 import { ResourceManagementClient } from "@azure/arm-resources";
+import { StorageManagementClient } from "@azure/arm-storage";
 import type { TokenCredential } from "@azure/core-auth";
 
 import { account } from "../../../local-azure/arm/ids";
@@ -33,6 +34,7 @@ function clientsOf(port: number, { authority }: Certificate) {
     network: new NetworkManagementClient(credential, subscriptionId, options),
     compute: new ComputeManagementClient(credential, subscriptionId, options),
     identities: new ManagedServiceIdentityClient(credential, subscriptionId, options),
+    storage: new StorageManagementClient(credential, subscriptionId, options),
     authorization: new AuthorizationManagementClient(credential, subscriptionId, options),
   };
 }

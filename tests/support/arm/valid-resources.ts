@@ -4,6 +4,9 @@ import { Body } from "../../../local-azure/arm/resource";
 export const group = `${subscriptionPath}/resourceGroups/zoned`;
 export const network = (path: string): string => `${group}/providers/Microsoft.Network/${path}`;
 export const compute = (path: string): string => `${group}/providers/Microsoft.Compute/${path}`;
+/** The id of something below the storage account; without a path that of the account. */
+export const storage = (path: string): string =>
+  `${group}/providers/Microsoft.Storage/storageAccounts/zonedbackups${path}`;
 
 /** The id of a role definition, by its GUID. */
 export const roleDefinition = (guid: string): string =>
@@ -23,6 +26,11 @@ export const valid = {
     compute("disks/data"),
     { location, zones: ["1"], creationData: { createOption: "Empty" }, diskSizeGB: 8 },
   ],
+  storageAccount: [
+    storage(""),
+    { location, kind: "StorageV2", sku: { name: "Standard_ZRS" }, minimumTlsVersion: "TLS1_2" },
+  ],
+  container: [storage("/blobServices/default/containers/etcd"), {}],
   securityGroup: [network("networkSecurityGroups/nsg"), { location }],
   rule: [
     network("networkSecurityGroups/nsg/securityRules/api"),

@@ -2,7 +2,7 @@ import { conflict, refuse } from "../../azure-error";
 import { account, keyOf } from "../../ids";
 import { Body, Resource, View } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
-import { roleExists } from "./role-definition";
+import { allowsData, roleExists } from "./role-definition";
 
 type RoleAssignmentBody = {
   principalId: string;
@@ -43,8 +43,7 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
     { id, body, old, now, pace }: Put<RoleAssignmentBody>,
     view: View,
   ): Accepted<RoleAssignmentBody> {
-    const isKnown = ({ changed }: Resource) =>
-      now.getTime() - Date.parse(changed) >= replicationSeconds * 1000 * pace;
+    const isKnown = isKnownAt(now, pace);
     const role = (one: RoleAssignmentBody) => one.roleDefinitionId.split("/").at(-1)!.toLowerCase();
     if (old && (old.body.principalId !== body.principalId || role(old.body) !== role(body))) {
       throw refuse(
@@ -102,6 +101,30 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
     return { body: filled as RoleAssignmentBody };
   },
 };
+
+/** Whether all of Azure knows a thing by now. */
+const isKnownAt =
+  (now: Date, pace: number) =>
+  ({ changed }: Resource): boolean =>
+    now.getTime() - Date.parse(changed) >= replicationSeconds * 1000 * pace;
+
+/** Whether an assignment at this scope, or above it, allows a principal an operation on data. */
+export function mayAccessData(
+  principalId: string,
+  { action, scope }: { readonly action: string; readonly scope: string },
+  view: View,
+  { now, pace }: { readonly now: Date; readonly pace: number },
+): boolean {
+  return view.ofType(type).some((assignment) => {
+    const given = assignment.body as RoleAssignmentBody;
+    return (
+      given.principalId === principalId &&
+      `${keyOf(scope)}/`.startsWith(`${keyOf(given.scope ?? "")}/`) &&
+      isKnownAt(now, pace)(assignment) &&
+      allowsData(given.roleDefinitionId, action, view)
+    );
+  });
+}
 
 /** Principals in the directory: the managed identities and the signed-in service principal. */
 function principalType(

@@ -217,6 +217,47 @@ it("creates, lists and deletes the network and machines of a cluster in three zo
     expect((await resources.resourceGroups.checkExistence(group)).body).toBe(false);
   }));
 
+it("creates, changes, lists and deletes a storage account with a container", () =>
+  withSdks(async ({ resources, storage }) => {
+    await resources.resourceGroups.createOrUpdate(group, { location });
+    const account = await storage.storageAccounts.create(
+      group,
+      "zonedbackups",
+      {
+        location,
+        kind: "StorageV2",
+        sku: { name: "Standard_ZRS" },
+        enableHttpsTrafficOnly: false,
+        networkRuleSet: { defaultAction: "Deny" },
+      },
+      soon,
+    );
+    const container = await storage.blobContainers.create(group, "zonedbackups", "etcd", {});
+    const changed = await storage.storageAccounts.update(group, "zonedbackups", {
+      enableHttpsTrafficOnly: true,
+    });
+
+    expect(account).toMatchObject({
+      enableHttpsTrafficOnly: false,
+      networkRuleSet: { defaultAction: "Deny" },
+      primaryEndpoints: { blob: "https://zonedbackups.blob.core.windows.net/" },
+      provisioningState: "Succeeded",
+    });
+    expect(changed).toMatchObject({ enableHttpsTrafficOnly: true, kind: "StorageV2" });
+    expect(container).toMatchObject({
+      name: "etcd",
+      publicAccess: "None",
+      leaseState: "Available",
+    });
+    expect(await all(storage.storageAccounts.list())).toMatchObject([{ name: "zonedbackups" }]);
+    expect(await all(storage.blobContainers.list(group, "zonedbackups"))).toMatchObject([
+      { name: "etcd", leaseState: "Available" },
+    ]);
+    await storage.blobContainers.delete(group, "zonedbackups", "etcd");
+    await storage.storageAccounts.delete(group, "zonedbackups");
+    expect(await all(storage.storageAccounts.listByResourceGroup(group))).toEqual([]);
+  }));
+
 it("changes tags alone by PATCH, and leaves everything else", () =>
   withSdks(async ({ network, compute, resources, identities }, { cloud, machines }) => {
     await createResources(cloud);

@@ -1,0 +1,53 @@
+import { conflict } from "../../azure-error";
+import { parseId } from "../../ids";
+import { View } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+import { StorageAccountBody } from "./storage-account";
+
+type BlobContainerBody = {
+  publicAccess?: string;
+  metadata?: Record<string, string>;
+  lastModifiedTime?: string;
+};
+
+export const blobContainerType = "Microsoft.Storage/storageAccounts/blobServices/containers";
+
+export const blobContainer: ResourceType<BlobContainerBody> = {
+  token: "azure-native:storage:BlobContainer",
+  type: blobContainerType,
+  apiVersion: "2024-01-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/default/containers/{containerName}",
+  autoName: "copy",
+  inputs: [
+    "defaultEncryptionScope",
+    "denyEncryptionScopeOverride",
+    "immutableStorageWithVersioning",
+    "metadata",
+    "publicAccess",
+  ],
+  required: [],
+  name: /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/,
+
+  accept({ id, body, now }: Put<BlobContainerBody>, view: View): Accepted<BlobContainerBody> {
+    const publicAccess = body.publicAccess ?? "None";
+    const account = view.find(parseId(id.parent)!.parent)!.body as StorageAccountBody;
+    if (publicAccess !== "None" && !account.allowBlobPublicAccess) {
+      throw conflict(
+        "PublicAccessNotPermitted",
+        "Public access is not permitted on this storage account.",
+      );
+    }
+    const filled = {
+      defaultEncryptionScope: "$account-encryption-key",
+      denyEncryptionScopeOverride: false,
+      hasImmutabilityPolicy: false,
+      hasLegalHold: false,
+      leaseState: "Available",
+      leaseStatus: "Unlocked",
+      ...body,
+      publicAccess,
+      lastModifiedTime: now.toISOString(),
+    };
+    return { body: filled };
+  },
+};

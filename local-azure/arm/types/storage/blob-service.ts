@@ -1,0 +1,38 @@
+import { methodNotAllowed } from "../../azure-error";
+import { Resource } from "../../resource";
+import { ResourceType } from "../../resource-type";
+
+const type = "Microsoft.Storage/storageAccounts/blobServices";
+
+/** The part of an account that its containers are in. It comes and goes with the account. */
+export const blobServiceOf = (account: string, now: Date): Resource => ({
+  id: `${account}/blobServices/default`,
+  type,
+  body: {
+    cors: { corsRules: [] },
+    deleteRetentionPolicy: { enabled: false },
+    provisioningState: "Succeeded",
+  },
+  hidden: {},
+  changed: now.toISOString(),
+});
+
+export const blobService: ResourceType = {
+  token: "azure-native:storage:BlobServiceProperties",
+  type,
+  apiVersion: "2024-01-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/{blobServicesName}",
+  autoName: "copy",
+  inputs: [
+    "containerDeleteRetentionPolicy",
+    "cors",
+    "deleteRetentionPolicy",
+    "isVersioningEnabled",
+  ],
+  required: [],
+  name: /^default$/,
+  accept: ({ body }) => ({ body: { cors: { corsRules: [] }, ...body } }),
+  mayDelete() {
+    throw methodNotAllowed("DELETE", type);
+  },
+};

@@ -1,0 +1,129 @@
+import { AzureError, conflict, propertyChangeNotAllowed, refuse } from "../../azure-error";
+import { keyOf } from "../../ids";
+import { Ledger, Resource, View } from "../../resource";
+import { Accepted, Put, ResourceType } from "../../resource-type";
+import { blobServiceOf } from "./blob-service";
+
+export type StorageAccountBody = {
+  location: string;
+  kind: string;
+  sku: { name: string; tier?: string };
+  accessTier?: string;
+  allowBlobPublicAccess?: boolean;
+  allowSharedKeyAccess?: boolean;
+  isHnsEnabled?: boolean;
+  networkRuleSet?: Record<string, unknown>;
+  enableHttpsTrafficOnly?: boolean;
+  creationTime?: string;
+};
+
+export const storageAccountType = "Microsoft.Storage/storageAccounts";
+
+/** Below which each account has a name of its own for its blobs. */
+export const blobDomain = "blob.core.windows.net";
+
+const skus = ["LRS", "ZRS", "GRS", "RAGRS", "GZRS", "RAGZRS"].map((one) => `Standard_${one}`);
+const kinds = ["StorageV2", "Storage", "BlobStorage", "BlockBlobStorage", "FileStorage"];
+
+export const storageAccount: ResourceType<StorageAccountBody> = {
+  token: "azure-native:storage:StorageAccount",
+  type: storageAccountType,
+  apiVersion: "2024-01-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}",
+  autoName: "random",
+  inputs: [
+    "accessTier",
+    "allowBlobPublicAccess",
+    "allowCrossTenantReplication",
+    "allowSharedKeyAccess",
+    "allowedCopyScope",
+    "azureFilesIdentityBasedAuthentication",
+    "customDomain",
+    "defaultToOAuthAuthentication",
+    "dnsEndpointType",
+    "enableHttpsTrafficOnly",
+    "encryption",
+    "extendedLocation",
+    "identity",
+    "immutableStorageWithVersioning",
+    "isHnsEnabled",
+    "isLocalUserEnabled",
+    "isNfsV3Enabled",
+    "isSftpEnabled",
+    "keyPolicy",
+    "kind",
+    "largeFileSharesState",
+    "location",
+    "minimumTlsVersion",
+    "networkRuleSet",
+    "publicNetworkAccess",
+    "routingPreference",
+    "sasPolicy",
+    "sku",
+    "tags",
+  ],
+  required: ["kind", "location", "sku", "sku.name"],
+  forceNew: ["isHnsEnabled", "isNfsV3Enabled", "location"],
+  armNames: { enableHttpsTrafficOnly: "supportsHttpsTrafficOnly", networkRuleSet: "networkAcls" },
+  patches: "inputs",
+
+  accept(
+    { id, body, old, now }: Put<StorageAccountBody>,
+    view: View,
+  ): Accepted<StorageAccountBody> {
+    if (!/^[a-z0-9]{3,24}$/.test(id.name)) {
+      throw refuse(
+        "AccountNameInvalid",
+        `${id.name} is not a valid storage account name. Storage account name must be between 3 and 24 characters in length and use numbers and lower-case letters only.`,
+      );
+    }
+    const namesake = view
+      .ofType(storageAccountType)
+      .some((other) => keyOf(other.id) !== id.key && other.id.endsWith(`/${id.name}`));
+    if (namesake) {
+      throw conflict(
+        "StorageAccountAlreadyTaken",
+        `The storage account named ${id.name} is already taken.`,
+      );
+    }
+    checkValue("kind", body.kind, kinds);
+    checkValue("sku.name", body.sku.name, [...skus, "Premium_LRS", "Premium_ZRS"]);
+    const isNew = old === undefined;
+    if (!isNew && old.body.isHnsEnabled !== (body.isHnsEnabled ?? false)) {
+      throw propertyChangeNotAllowed("isHnsEnabled");
+    }
+    if (!isNew && tierOf(old.body) !== tierOf(body)) throw propertyChangeNotAllowed("sku.name");
+    const filled = {
+      accessTier: "Hot",
+      allowBlobPublicAccess: false,
+      isHnsEnabled: false,
+      minimumTlsVersion: "TLS1_0",
+      networkRuleSet: { bypass: "AzureServices", defaultAction: "Allow" },
+      enableHttpsTrafficOnly: true,
+      ...body,
+      sku: { name: body.sku.name, tier: tierOf(body) },
+      creationTime: old?.body.creationTime ?? now.toISOString(),
+      primaryLocation: body.location,
+      statusOfPrimary: "available",
+      primaryEndpoints: { blob: `https://${id.name}.${blobDomain}/` },
+    };
+    return { body: filled };
+  },
+
+  commit(account: Resource<StorageAccountBody>, ledger: Ledger, now: Date): void {
+    const service = blobServiceOf(account.id, now);
+    if (ledger.find(service.id) === undefined) ledger.put(service);
+  },
+};
+
+const tierOf = ({ sku }: StorageAccountBody): string => sku.name.split("_")[0]!;
+
+function checkValue(property: string, value: string, allowed: readonly string[]): void {
+  if (allowed.includes(value)) return;
+  throw new AzureError(
+    400,
+    "InvalidValuesForRequestParameters",
+    `Values for request parameters are invalid: ${property}.`,
+    property,
+  );
+}
