@@ -12,6 +12,7 @@ import {
   nodesOf,
   reachableHere,
 } from "../local-azure/stack/cluster-view";
+import { choosePlugins } from "../local-azure/stack/choose-plugins";
 import { followMachines } from "../local-azure/stack/machine-steps";
 import { Rehearsal } from "../local-azure/stack/rehearsal";
 import { stackSettings } from "../local-azure/stack/stack-config";
@@ -72,6 +73,7 @@ export async function start(
     const binaries = await prepareBinaries({ progress, signal }, tools);
     const settings = stackSettings(checkout, stack);
     await chooseBackend(state, settings, { progress, signal, scale: qemu?.scale });
+    await choosePlugins(state, { progress, signal, asked: process.env.ZONED_PLUGINS });
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
     const unfollow = followMachines(azure, progress);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { endDaemon, ensureDaemon } from "../local-azure/daemon/daemon-client";
 import { hostSettings, settingsFile } from "../local-azure/machines/kinds";
+import { arePluginsThere, pluginsFile } from "../local-azure/stack/choose-plugins";
 import { Rehearsal } from "../local-azure/stack/rehearsal";
 import { clearFolder, rehearsalFolder } from "../local-azure/stack/state-folder";
 import { installedBinaries } from "../programs/engine";
@@ -63,13 +64,17 @@ async function destroyAll(
 ): Promise<string | undefined> {
   const stacks = stacksIn(state);
   if (stacks.length === 0) return undefined;
-  const own = [join(state, "cloud.json"), settingsFile(state), ...assumedSettingsIn(state)];
+  const own = [
+    ...[join(state, "cloud.json"), settingsFile(state), pluginsFile(state)],
+    ...assumedSettingsIn(state),
+  ];
   const damaged =
     own.find((file) => existsSync(file) && !isJson(file)) ??
     stacks.map(({ checkpoint }) => checkpoint).find((file) => damageOf(file) !== undefined);
   if (damaged !== undefined) return `${damaged} is damaged`;
   const binaries = await installedBinaries(hostSettings(state) ? kubectlTools : clusterTools);
   if (binaries === undefined) return "the engine is no longer in the cache";
+  if (!arePluginsThere(state)) return "the official plugins are no longer in the cache";
   const azure = await ensureDaemon({ state, binaries }, progress, signal).catch(
     (error: unknown) => {
       if (error instanceof Interrupted) throw error;

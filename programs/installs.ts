@@ -45,9 +45,18 @@ export interface InstallOptions {
  * built.
  */
 export async function install(tools: readonly Tool[], options: InstallOptions): Promise<void> {
+  const unavailable = await tryToInstall(tools, options);
+  if (unavailable.length > 0) throw nothingLeft(unavailable);
+}
+
+/** As `install`, but returns what cannot be had, and why each. */
+export async function tryToInstall(
+  tools: readonly Tool[],
+  options: InstallOptions,
+): Promise<readonly string[]> {
   const { cache = cacheFolder(), signal } = options;
   const missing = tools.filter((tool) => !isInstalled(tool, cache));
-  if (missing.length === 0) return;
+  if (missing.length === 0) return [];
   openCache(cache);
   const waiting = [...missing];
   const slots = Math.max(
@@ -73,7 +82,7 @@ export async function install(tools: readonly Tool[], options: InstallOptions): 
   );
   if (signal.aborted) throw new Interrupted();
   if (failures.length > 0) throw failures.find((one) => !(one instanceof Interrupted));
-  if (unavailable.length > 0) throw nothingLeft(unavailable);
+  return unavailable;
 }
 
 function openCache(cache: string): void {
@@ -140,6 +149,7 @@ async function fill(
   } catch (error) {
     if (signal.aborted) throw new Interrupted();
     if (!(error instanceof NoAnswer)) throw error;
+    if (tool.builds.length === 0) return `${title}: ${error.message}`;
     const problem = await goProblem();
     if (problem !== undefined) return `${title}: ${error.message}; ${problem}`;
     progress.line(`${title}: no official download (${error.message}), so it is built from source`);

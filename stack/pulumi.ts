@@ -37,6 +37,9 @@ const foreign = /^(PULUMI_|ARM_|AZURE_|KUBECONFIG$|(no_)?grpc_proxy$)/;
 
 const endWithEngine = join(__dirname, "end-with-engine.cjs");
 
+/** The engine's own folder in a state folder. */
+export const pulumiHome = (state: string): string => join(state, "pulumi-home");
+
 /** The engine's environment: its own state and settings, and nothing of the user's accounts. */
 export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
   const { binaries, state, passphrase, environment } = options;
@@ -50,7 +53,7 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
     // checkpoint, which is not written whole: an engine killed meanwhile could not read its own
     // state any more ("failed to load checkpoint: EOF").
     PULUMI_BACKEND_URL: `file://${join(state, "backend").replaceAll(/[%?#]/g, encodeURIComponent)}?metadata=skip`,
-    PULUMI_HOME: join(state, "pulumi-home"),
+    PULUMI_HOME: pulumiHome(state),
     PULUMI_CONFIG_PASSPHRASE: passphrase,
     PULUMI_SKIP_UPDATE_CHECK: "true",
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
@@ -127,8 +130,13 @@ function start(
 ): Promise<number> {
   const { binaries, program, state, signal } = options;
   mkdirSync(join(state, "backend"), { recursive: true, mode: 0o700 });
-  const env = { ...environmentOf(options), ...environmentOfRun(run) };
-  return runEngine(join(binaries, "pulumi"), args, { cwd: program, env, output, signal });
+  // The official kubernetes plugin leaves kubeconfigs there, in clear.
+  const temporary = `${run}.tmp`;
+  mkdirSync(temporary, { mode: 0o700 });
+  const env = { ...environmentOf(options), ...environmentOfRun(run), TMPDIR: temporary };
+  return runEngine(join(binaries, "pulumi"), args, { cwd: program, env, output, signal }).finally(
+    () => rmSync(temporary, { recursive: true, force: true }),
+  );
 }
 
 interface Captured {

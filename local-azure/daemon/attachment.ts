@@ -21,21 +21,23 @@ export interface Attachment {
   apiAddress(apiName: string): Promise<Address | undefined>;
 }
 
-/**
- * Makes the engine connect to the local Azure's providers instead of starting plugins.
- *
- * Also where the official plugins are installed: the kubernetes plugin would look up the API's name,
- * which only exists on Azure, and certificates should come from the same tls plugin every time.
- */
-export const debugProviders = ({ azureNative, tls, kubernetes }: Ports): string =>
-  `azure-native:${azureNative},tls:${tls},kubernetes:${kubernetes}`;
+/** Whose plugins for tls and kubernetes run: Pulumi's own, or the local Azure's. */
+export type Plugins = "official" | "stand-ins";
+
+/** Makes the engine connect to the local Azure's providers instead of starting plugins. */
+export const debugProviders = ({ azureNative, tls, kubernetes }: Ports, plugins: Plugins): string =>
+  [
+    `azure-native:${azureNative}`,
+    ...(plugins === "official" ? [] : [`tls:${tls}`, `kubernetes:${kubernetes}`]),
+  ].join(",");
 
 /** The value of the setting `resourceManagerEndpoint`. */
 export const endpointOf = ({ resourceManager }: Ports): string =>
   `http://127.0.0.1:${resourceManager}`;
 
 /**
- * The value of HTTPS_PROXY, so that the program reaches the clusters' APIs by their names.
+ * The value of HTTPS_PROXY, so that the program and the official kubernetes plugin reach the
+ * clusters' APIs by their names.
  */
 export const proxyOf = ({ proxy }: Ports): string => `http://127.0.0.1:${proxy}`;
 
@@ -52,7 +54,10 @@ function proxies(own: string): Record<string, string> {
 }
 
 /** Environment variables that make the engine and the program use this local Azure. */
-export const attachedEnvironment = ({ ports }: Attachment): Record<string, string> => ({
-  PULUMI_DEBUG_PROVIDERS: debugProviders(ports),
+export const attachedEnvironment = (
+  { ports }: Attachment,
+  plugins: Plugins,
+): Record<string, string> => ({
+  PULUMI_DEBUG_PROVIDERS: debugProviders(ports, plugins),
   ...proxies(proxyOf(ports)),
 });

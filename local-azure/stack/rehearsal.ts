@@ -18,6 +18,7 @@ import {
   endpointOf,
 } from "../daemon/attachment";
 import { assumedSettings } from "./assumed-settings";
+import { pluginsOf } from "./choose-plugins";
 import { endEarlierRun } from "./earlier-run";
 import { passphraseOf } from "./passphrase";
 import { projectOf, writeConfig } from "./stack-config";
@@ -60,7 +61,7 @@ export class Rehearsal {
     private readonly assumed: Readonly<Record<string, unknown>>,
   ) {
     const { state, binaries, azure, program = checkout, signal } = options;
-    const environment = attachedEnvironment(azure);
+    const environment = attachedEnvironment(azure, pluginsOf(state));
     const passphrase = passphraseOf(state);
     this.#engine = { state, binaries, environment, program, signal, passphrase };
     this.#settings = options.settings ?? {};

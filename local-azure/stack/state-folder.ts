@@ -38,6 +38,7 @@ const own = pattern(
   "command\\.lock",
   "daemon\\.(err|json|lock|log)",
   "ports\\.json",
+  "plugins\\.json",
   "cloud\\.json",
   "azure-ca\\.(crt|key)",
   "(requests|operations)\\.jsonl",
@@ -53,7 +54,7 @@ const own = pattern(
   "recovered",
   "kubeconfig(-[^/]+)?",
   "kubectl-cache",
-  "[a-z]+-\\d+-\\d+\\.(events|log)",
+  "[a-z]+-\\d+-\\d+\\.(events|log|tmp)",
 );
 
 export const isOwn = (name: string): boolean => own.test(name);

@@ -15,6 +15,7 @@ import { LoggedRequest } from "../../local-azure/arm/requests";
 import { attachedEnvironment, Attachment, endpointOf } from "../../local-azure/daemon/attachment";
 import { endDaemon, ensureDaemon } from "../../local-azure/daemon/daemon-client";
 import { apiNameIn, reachableHere } from "../../local-azure/stack/cluster-view";
+import { choosePlugins, pluginsOf } from "../../local-azure/stack/choose-plugins";
 import { Rehearsal, Run } from "../../local-azure/stack/rehearsal";
 import { checkout } from "../../shared/checkout";
 import { Progress } from "../../shared/progress";
@@ -56,11 +57,11 @@ export class LocalCloud {
 
   static async start(stack: string, settings: Record<string, unknown> = {}): Promise<LocalCloud> {
     const state = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
-    const azure = await ensureDaemon(
-      { state, binaries: binaries() },
-      new Progress(),
-      new AbortController().signal,
-    );
+    const { signal } = new AbortController();
+    const progress = new Progress({ write: () => true });
+    const asked = process.env["ZONED_PLUGINS"] || "stand-ins";
+    await choosePlugins(state, { progress, signal, asked });
+    const azure = await ensureDaemon({ state, binaries: binaries() }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries: binaries(), azure, settings });
     return new LocalCloud(state, rehearsal, azure, stack);
   }
@@ -112,7 +113,7 @@ export class LocalCloud {
   /** What leads an engine that a test starts by itself to this cloud. */
   environment(): Record<string, string> {
     const { state } = this;
-    const environment = attachedEnvironment(this.azure);
+    const environment = attachedEnvironment(this.azure, pluginsOf(state));
     const all = environmentOf({
       binaries: binaries(),
       state,

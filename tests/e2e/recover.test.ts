@@ -160,7 +160,7 @@ async function recoverCommand(stack: Rehearsal, name: string, ...flags: string[]
     binaries: binaries(),
     program: checkout,
     passphrase,
-    environment: attachedEnvironment(azure),
+    environment: attachedEnvironment(azure, "stand-ins"),
   });
   const path = [binaries(), dirname(process.execPath), process.env["PATH"]].join(delimiter);
   const words = [...loadTypeScript, "cli/recover.ts", "recover"];

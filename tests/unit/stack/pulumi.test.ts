@@ -1,7 +1,9 @@
-import { join } from "node:path";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 
 import { attachedEnvironment } from "../../../local-azure/daemon/attachment";
-import { environmentOf } from "../../../stack/pulumi";
+import { environmentOf, pulumi } from "../../../stack/pulumi";
 
 const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5 };
 const options = { binaries: "/bin", state: "/state", program: "/program", passphrase: "secret" };
@@ -12,7 +14,7 @@ afterEach(() => void (process.env = { ...environment }));
 
 const given = (variables: Record<string, string>): NodeJS.ProcessEnv => {
   process.env = { PATH: "", ...variables };
-  return environmentOf({ ...options, environment: attachedEnvironment(azure) });
+  return environmentOf({ ...options, environment: attachedEnvironment(azure, "stand-ins") });
 };
 
 it("leads the program to the clusters' APIs, and to this host without a proxy", () => {
@@ -68,3 +70,21 @@ it.each(["/tmp/zoned ü x", "/tmp/100%20 #1?", "/tmp/it's"])(
     expect(PULUMI_BACKEND_URL).toMatch(/^[^?#]*\?metadata=skip$/);
   },
 );
+
+it("gives an engine a folder for what plugins leave in clear, and removes it with the run", async () => {
+  const state = mkdtempSync(join(tmpdir(), "zoned-pulumi-"));
+  const engine = '#!/bin/sh\necho secret > "$TMPDIR/kubeconfig1"; echo "$TMPDIR/kubeconfig1"';
+  writeFileSync(join(state, "pulumi"), engine, { mode: 0o755 });
+
+  const { stdout } = await pulumi(["version"], {
+    ...options,
+    state,
+    binaries: state,
+    program: state,
+  });
+
+  const left = stdout.trim();
+  expect(dirname(dirname(left))).toBe(state);
+  expect(existsSync(dirname(left))).toBe(false);
+  rmSync(state, { recursive: true });
+});

@@ -38,9 +38,10 @@ it("gives the engine and the program its ports", async () => {
   const { ports } = await start();
 
   expect(new Set(Object.values(ports)).size).toBe(5);
-  expect(debugProviders(ports)).toBe(
+  expect(debugProviders(ports, "stand-ins")).toBe(
     `azure-native:${ports.azureNative},tls:${ports.tls},kubernetes:${ports.kubernetes}`,
   );
+  expect(debugProviders(ports, "official")).toBe(`azure-native:${ports.azureNative}`);
   const response = await fetch(`${endpointOf(ports)}/local/health`);
   expect(await response.json()).toMatchObject({ empty: true, apis: {} });
 });
