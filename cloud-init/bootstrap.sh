@@ -25,7 +25,7 @@ upgrade_config=$root/etc/zoned/kubeadm-upgrade.yaml
 
 # What the payload says; its first step fills these in.
 machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready=''
-configuration='' cluster='' drain_minutes=''
+configuration='' cluster='' drain_minutes='' takes_snapshots='' restored_from=''
 modules=()
 upgraded=''
 
@@ -101,12 +101,13 @@ if what == "facts":
     names = {"machine": "machine", "role": "role", "initial_control_plane": "initialControlPlane", "api_name": "apiName",
              "api_port": "apiPort", "api_address": "apiAddress", "version": "kubernetesVersion",
              "configuration": "configuration", "cluster": "clusterConfiguration",
-             "drain_minutes": "drainMinutes", "address": "nodeAddress"}
+             "drain_minutes": "drainMinutes", "address": "nodeAddress", "restored_from": "restoredFrom"}
     with open(facts, "w") as file:
         for name, key in names.items():
             file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")
         file.write(f"modules=({shlex.join(payload['modules'])})\n")
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
+        file.write(f"takes_snapshots={'yes' if payload.get('takesSnapshots') else ''}\n")
     sys.exit()
 for entry in payload["files"]:
     path = root + entry["path"]
@@ -360,9 +361,75 @@ initialize() {
   fi
   name_is_here
   touch "$state/initialization"
-  kubeadm init --config "$init_config" --skip-token-print
+  if [[ -n $restored_from ]]; then
+    restore_etcd
+    # Patched by the program (upgradeConfiguration in kubeadm.ts), and in the snapshot as it was.
+    kubeadm init --config "$init_config" --skip-token-print --skip-phases addon/kube-proxy \
+      --ignore-preflight-errors DirAvailable--var-lib-etcd
+    forget_old_control_planes
+  else
+    kubeadm init --config "$init_config" --skip-token-print
+  fi
   become initialized
   rm "$state/initialization"
+}
+
+# etcd_snapshot VERB...: what saves and fetches snapshots, and says in its last line why it cannot.
+etcd_snapshot() {
+  "$root/opt/zoned/etcd-snapshot.sh" "$@" 2>"$run/snapshot-said" || {
+    cat "$run/snapshot-said"
+    reason "$(tail --lines=1 "$run/snapshot-said")"
+    return 1
+  }
+  cat "$run/snapshot-said"
+}
+
+fetch_snapshot() {
+  etcd_snapshot fetch "$restored_from" "$run/snapshot.db"
+  etcd_snapshot etcdutl "$run/etcdutl"
+  "$run/etcdutl" snapshot status "$run/snapshot.db" || {
+    reason "etcdutl cannot read snapshot $restored_from: name an older one (pulumi config set restoreFrom)"
+    return 1
+  }
+}
+
+# Whoever watches has seen revisions that the snapshot does not know. Past all of them, and with what was
+# before compacted away, every client lists anew (etcd's guide "Disaster recovery").
+restore_etcd() {
+  local own=https://$address:2380
+  rm -rf "$root/var/lib/etcd"
+  "$run/etcdutl" snapshot restore "$run/snapshot.db" --data-dir "$root/var/lib/etcd" --name "$machine" \
+    --initial-cluster "$machine=$own" --initial-advertise-peer-urls "$own" \
+    --initial-cluster-token "zoned-$(date --utc +%Y%m%dT%H%M%SZ)" --bump-revision 1000000000 --mark-compacted
+}
+
+# Nodes and static pods of machines that are gone, this one's predecessor among them: with the volumes and
+# taints of then they would be taken for what is here. This machine's kubelet registers anew when it begins.
+forget_old_control_planes() {
+  local admin=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s)
+  systemctl stop kubelet
+  "${admin[@]}" delete nodes --selector node-role.kubernetes.io/control-plane --wait=false
+  "${admin[@]}" delete pods --namespace kube-system --selector tier=control-plane --grace-period 0 --force --wait=false
+  systemctl start kubelet
+  kubeadm init phase mark-control-plane --config "$init_config"
+}
+
+save_snapshot() { etcd_snapshot save any; }
+
+snapshot_unit=zoned-etcd-snapshot
+snapshot_units=$root/etc/systemd/system/$snapshot_unit
+
+# What saves snapshots came with the payload; where it does not come any more, it goes.
+schedule_snapshots() {
+  if [[ -n $takes_snapshots ]]; then
+    systemctl daemon-reload
+    systemctl enable "$snapshot_unit.timer"
+    systemctl restart "$snapshot_unit.timer"
+    return
+  fi
+  systemctl disable --now "$snapshot_unit.timer"
+  rm -f "$snapshot_units".{timer,service} "$root"/opt/zoned/etcd-snapshot.{sh,env}
+  systemctl daemon-reload
 }
 
 # Keeps its output, which names the phase that failed.
@@ -776,6 +843,7 @@ if [[ ! -e $state/joined ]]; then
   if [[ $role == control-plane ]]; then
     step "search for the API" 900 0 decide
     if [[ $(<"$run/decision") == initialize ]]; then
+      [[ -z $restored_from ]] || step "snapshot" 2400 1 fetch_snapshot
       step "kubeadm init" 1500 1 initialize
     else
       step "kubeadm join" 1500 3 join
@@ -790,6 +858,7 @@ elif is_outdated; then
   # upgrade has left half done is put right whatever the others are.
   [[ $role == worker ]] || ! control_plane_is_well >>"$log" 2>&1 || step "other control planes" 600 0 await_peers
   step "packages" 1800 3 upgrade_kubeadm
+  has_version || [[ -z $takes_snapshots ]] || step "snapshot" 1200 1 save_snapshot
   has_version || step "drain" $((drain_minutes * 60 + 120)) 0 drain
   step "kubeadm upgrade" 1800 1 upgrade_member
   step "kubelet" 900 2 upgrade_kubelet
@@ -797,6 +866,7 @@ elif is_outdated; then
 fi
 
 [[ $role == worker ]] || step "control plane" 900 0 await_control_plane
+if [[ -n $takes_snapshots || -e $snapshot_units.timer ]]; then step "snapshots" 60 1 schedule_snapshots; fi
 # Before there is a pod network, the initial control plane cannot be Ready.
 if [[ $(<"$state/joined") == joined ]] || has_pod_network; then
   step "node" 1500 0 await_node

@@ -4,16 +4,19 @@ const clouds = [
     endpoint: "https://management.azure.com",
     name: "AzurePublicCloud",
     domain: "cloudapp.azure.com",
+    storage: "core.windows.net",
   },
   {
     endpoint: "https://management.usgovcloudapi.net",
     name: "AzureUSGovernmentCloud",
     domain: "cloudapp.usgovcloudapi.net",
+    storage: "core.usgovcloudapi.net",
   },
   {
     endpoint: "https://management.chinacloudapi.cn",
     name: "AzureChinaCloud",
     domain: "cloudapp.chinacloudapi.cn",
+    storage: "core.chinacloudapi.cn",
   },
 ] as const;
 
@@ -24,11 +27,12 @@ interface AzureCloud {
   readonly name?: string;
   /** Below which, by region, the DNS labels of public addresses are. */
   readonly domain: string;
+  /** Below which, by service, the names of storage accounts are. */
+  readonly storage: string;
 }
 
 export function azureCloudAt(resourceManagerEndpoint: string): AzureCloud {
   const endpoint = resourceManagerEndpoint.replace(/\/+$/, "");
-  return (
-    clouds.find((cloud) => cloud.endpoint === endpoint) ?? { endpoint, domain: clouds[0].domain }
-  );
+  const { domain, storage } = clouds[0];
+  return clouds.find((cloud) => cloud.endpoint === endpoint) ?? { endpoint, domain, storage };
 }

@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ControlPlane } from "./control-plane";
 import { numberOf } from "./plan/initialization";
+import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 
 /**
@@ -23,7 +24,7 @@ export function clusterProvider(
     number === 1 ? "kubernetes" : `kubernetes-${number}`,
     {
       kubeconfig,
-      clusterIdentifier: `${apiServer.name}/${id}`,
+      clusterIdentifier: `${apiServer.name}/${clusterIdOf(id)}`,
       // What was made and not recorded is taken up again; all these objects are the program's
       // alone.
       upsertExistingObjects: true,

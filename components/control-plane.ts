@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "./api-balancer";
 import { Certificates } from "./certificates";
+import { snapshotFiles } from "./etcd-backups";
 import { Identity } from "./identity";
 import { proxyModules } from "./kube-proxy";
 import { clusterConfigurationOf, kubeadmFiles } from "./kubeadm";
@@ -54,10 +55,13 @@ export class ControlPlane extends pulumi.ComponentResource {
     );
     this.others = others;
     const machine = this.machine(first!);
-    this.initial = initialization.exists
+    const isInitialized = initialization.exists && !initialization.isRestoring;
+    this.initial = isInitialized
       ? pulumi.output(initialization.initialControlPlane ?? "nobody")
       : machine.vm.vmId;
-    this.step(machine, [args.api, args.network]);
+    // While a machine of the etcd before is left, two clusters might answer.
+    const replaced = initialization.isRestoring ? others.map((one) => this.machine(one).vm) : [];
+    this.step(machine, [args.api, args.network, ...replaced]);
     this.registerOutputs();
   }
 
@@ -88,7 +92,12 @@ export class ControlPlane extends pulumi.ComponentResource {
   private machine(machinePlan: MachinePlan): Machine {
     const { plan, resourceGroup, network, api, identity, certificates } = this.args;
     const { initialization } = plan;
-    const isLiving = initialization.exists && plan.azure.machines.has(machinePlan.name);
+    const made = this.machines.find((one) => one.plan === machinePlan);
+    if (made !== undefined) return made;
+    const isLiving =
+      initialization.exists &&
+      !initialization.isRestoring &&
+      plan.azure.machines.has(machinePlan.name);
     const machine = new Machine(
       {
         resourceGroup,
@@ -112,10 +121,14 @@ export class ControlPlane extends pulumi.ComponentResource {
   }
 
   private step(machine: Machine, after: readonly pulumi.Resource[]): void {
-    const { plan, api, certificates } = this.args;
+    const { plan, api, certificates, identity } = this.args;
+    const { settings } = plan;
+    const { restoredFrom } = plan.initialization;
+    // What asks for no token waits for no identity.
+    const client = settings.etcdBackups?.container && identity.credential.clientId;
     const script = pulumi
-      .all([this.initial, api.address, pkiFiles(certificates)])
-      .apply(([initialControlPlane, apiAddress, pki]) =>
+      .all([this.initial, api.address, pkiFiles(certificates), client ?? ""])
+      .apply(([initialControlPlane, apiAddress, pki, clientId]) =>
         bootstrapScript({
           machine: machine.plan.name,
           role: "control-plane",
@@ -130,8 +143,11 @@ export class ControlPlane extends pulumi.ComponentResource {
           nodeAddress: machine.plan.address,
           modules: proxyModules(plan.settings),
           awaitsReady: plan.settings.cni !== "none",
+          ...(settings.etcdBackups !== undefined && { takesSnapshots: true }),
+          ...(restoredFrom !== undefined && { restoredFrom }),
           files: [
             ...pki,
+            ...snapshotFiles(settings, clientId),
             ...firstBootFiles(plan.settings),
             ...kubeadmFiles(plan.settings, machine.plan, plan.apiServer.name),
           ],
@@ -139,6 +155,7 @@ export class ControlPlane extends pulumi.ComponentResource {
       );
     const { step, membership } = machine.bootstrap({
       initialControlPlane: this.initial,
+      restoredFrom,
       script,
       after,
       outlives: this.memberships.slice(-1),

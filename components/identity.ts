@@ -11,6 +11,7 @@ import { Settings } from "./plan/settings/settings";
 const builtIn = {
   networkContributor: "4d97b98b-1d4f-4787-a291-c67834d212e7",
   managedIdentityOperator: "f1a07417-d97a-45cb-824c-7a7467783830",
+  storageBlobDataContributor: "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
 } as const;
 
 /**
@@ -133,6 +134,13 @@ export class Identity extends pulumi.ComponentResource {
     // also checks the right to the identity that the machine has is not documented; OpenShift's
     // cluster-storage-operator asks for it for such machines.
     assign("itself", identity.id, role(builtIn.managedIdentityOperator), inGroup);
+
+    // Not with the group: the container lies in another one.
+    const container = settings.etcdBackups?.container;
+    if (container !== undefined) {
+      const writesBlobs = role(builtIn.storageBlobDataContributor);
+      assign("snapshots", container, writesBlobs, { parent: this });
+    }
 
     // The cloud provider asks at its start which zones the region has, and ends when it may not.
     // The smallest built-in role that allows it reads everything, so this is one of our own.

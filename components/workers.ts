@@ -14,6 +14,7 @@ import { bootstrapScript } from "./machine/bootstrap";
 import { JoinToken } from "./machine/join-token";
 import { Machine } from "./machine/machine";
 import { Network } from "./network";
+import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 
 export interface WorkersArgs {
@@ -67,7 +68,7 @@ export class Workers extends pulumi.ComponentResource {
           customData: plan.customData,
           stays: plan.kept.has(worker.name),
           accelerated: plan.accelerated.has(worker.name),
-          initialization: plan.initialization.id,
+          initialization: clusterIdOf(plan.initialization.id),
           order,
           kubeconfig: adminKubeconfig(plan, certificates),
           after: isLiving ? inTurn : [],

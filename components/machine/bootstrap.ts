@@ -44,6 +44,10 @@ export interface Payload {
    * @default true; without a pod network of this program's own nobody knows when nodes can be
    */
   readonly awaitsReady?: boolean;
+  /** Whether the machine saves snapshots of etcd, by what is among its files. */
+  readonly takesSnapshots?: boolean;
+  /** The snapshot that the initial control plane initializes the cluster with: a name, or `latest`. */
+  readonly restoredFrom?: string;
   readonly files: readonly PayloadFile[];
 }
 

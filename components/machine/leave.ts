@@ -14,7 +14,7 @@ export interface Member {
 
 export interface Limits {
   readonly drainMinutes: number;
-  /** The cluster may be lost, by the setting `reinitialize`. */
+  /** The cluster may be lost, by the setting `reinitialize`, or is restored, by `restoreFrom`. */
   readonly isGivenUp: boolean;
   /** Machines go though nobody can ask the cluster, by the setting `skipHealthCheckUntil`. */
   readonly goesUnasked: boolean;

@@ -38,6 +38,8 @@ export interface MachineArgs {
 export interface BootstrapArgs {
   /** vmId of the machine that ran or may run `kubeadm init`; control planes only. */
   readonly initialControlPlane?: pulumi.Input<string>;
+  /** The snapshot of which the cluster is restored; control planes only. */
+  readonly restoredFrom?: string;
   /** What runs as root; it may hold keys. */
   readonly script: pulumi.Output<string>;
   readonly after: readonly pulumi.Resource[];
@@ -172,7 +174,13 @@ export class Machine extends pulumi.ComponentResource {
    * settings, the script or the tag below change; a machine that is a healthy member it makes what
    * the settings say, and else only verifies.
    */
-  bootstrap({ initialControlPlane, script, after, outlives = [] }: BootstrapArgs): Bootstrapped {
+  bootstrap({
+    initialControlPlane,
+    restoredFrom,
+    script,
+    after,
+    outlives = [],
+  }: BootstrapArgs): Bootstrapped {
     const { resourceGroup, settings, order } = this.args;
     const { run } = order;
     const step = new compute.VirtualMachineExtension(
@@ -198,6 +206,7 @@ export class Machine extends pulumi.ComponentResource {
           ...(initialControlPlane === undefined
             ? {}
             : { [tag.initialControlPlane]: initialControlPlane }),
+          ...(restoredFrom === undefined ? {} : { [tag.restoredFrom]: restoredFrom }),
         },
       },
       {

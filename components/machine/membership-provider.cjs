@@ -5,11 +5,14 @@
 /** The stack's settings of this moment; what a resource was made with may be years old. */
 let settings = () => undefined;
 
-function limits({ initialization }) {
+function limits({ initialization, role }) {
   const { parseCompactTime } = program("../plan/settings/times");
   return {
     drainMinutes: Number(settings("drainMinutes") ?? 15),
-    isGivenUp: settings("reinitialize") === initialization,
+    isGivenUp:
+      settings("reinitialize") === initialization ||
+      // A living cluster's control planes are not changed while this is set; see gate.ts.
+      (role === "control-plane" && Boolean(settings("restoreFrom"))),
     goesUnasked: parseCompactTime(settings("skipHealthCheckUntil") ?? "") > Date.now(),
   };
 }

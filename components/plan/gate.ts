@@ -2,7 +2,7 @@ import { AzureState } from "./azure/state";
 import { askCluster, ClusterHealth } from "./cluster-health";
 import { compactTime, parseCompactTime } from "./settings/times";
 import { Initialization } from "./initialization";
-import { isMadeFor, MachineChange, Memory } from "./machine-changes";
+import { isMemberOf, MachineChange, Memory } from "./machine-changes";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, Machine } from "./topology";
 
@@ -16,8 +16,11 @@ export interface Gate {
 }
 
 export interface GateArgs {
-  readonly settings: Pick<Settings, "clusterName" | "reinitialize" | "skipHealthCheckUntil">;
-  readonly initialization: Pick<Initialization, "id">;
+  readonly settings: Pick<
+    Settings,
+    "clusterName" | "reinitialize" | "restoreFrom" | "skipHealthCheckUntil"
+  >;
+  readonly initialization: Pick<Initialization, "id" | "isRestoring">;
   readonly changes: readonly MachineChange[];
   readonly controlPlanes: readonly Machine[];
   readonly azure: Pick<AzureState, "machines">;
@@ -43,9 +46,11 @@ const sentences = (reasons: readonly string[]) => reasons.join("; ");
 export async function askGate(args: GateArgs): Promise<Gate> {
   if (args.changes.length === 0) return { problems: [] };
   const { settings, initialization, kubeconfig, now } = args;
+  if (initialization.isRestoring) return { problems: [notNowProblem(args.changes)] };
   const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
   const unled = [
     ...(settings.reinitialize === initialization.id ? [givenUpProblem(settings)] : []),
+    ...(settings.restoreFrom === "" ? [] : [unrestoredProblem(settings)]),
     ...(isSkipped ? unaskedProblems(args) : []),
   ];
   if (unled.length > 0) return { problems: unled };
@@ -68,6 +73,15 @@ const givenUpProblem = ({ reinitialize }: GateArgs["settings"]): string =>
   `reinitialize is ${reinitialize}, which is this stack's cluster, and its control plane is not lost: this change would let machines ` +
   "go without draining them. Take the setting back, then run pulumi up: pulumi config rm reinitialize";
 
+/** As above: the setting lets control planes go without a word to etcd. */
+const unrestoredProblem = ({ restoreFrom }: GateArgs["settings"]): string =>
+  `restoreFrom is ${restoreFrom}, and the control plane is not lost: this change would let control planes go without draining them. ` +
+  "Take the setting back, then run pulumi up: pulumi config rm restoreFrom";
+
+const notNowProblem = (changes: readonly MachineChange[]): string =>
+  "this up restores the cluster from a snapshot, and nobody can drain a machine before that has ended; it would also " +
+  `${changes.map(({ does, machine }) => `${does} ${machine}`).join(", ")}: take that change back, and make it by the next up`;
+
 /** A member that nobody can remove would count in etcd for ever. */
 function unaskedProblems({ settings, changes }: GateArgs): string[] {
   const leaving = changes
@@ -85,7 +99,7 @@ function unaskedProblems({ settings, changes }: GateArgs): string[] {
 function controlPlanesOf({ initialization, controlPlanes, azure, memory }: GateArgs): string[] {
   const isOfThis = (name: string): boolean => {
     const machine = azure.machines.get(name);
-    return machine !== undefined && isMadeFor(initialization.id, machine);
+    return machine !== undefined && isMemberOf(initialization.id, machine);
   };
   return controlPlanes
     .map(({ name }) => name)

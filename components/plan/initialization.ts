@@ -1,5 +1,5 @@
 import { AzureState } from "./azure/state";
-import { isMadeFor, isReplaced, Memory, memoryOf, WantedMachine } from "./machine-changes";
+import { clusterIdOf, isMemberOf, isReplaced, Memory, WantedMachine } from "./machine-changes";
 import { Settings } from "./settings/settings";
 import { compactTime } from "./settings/times";
 import { isControlPlaneName } from "./topology";
@@ -9,7 +9,8 @@ export interface Initialization {
   /**
    * Which initialization this stack's cluster is of: its number, and when an `up` decided on it,
    * such as `1-20261123T174128Z`. Machines and everything in the cluster belong to one, and are
-   * made anew with the next.
+   * made anew with the next. When the cluster was restored from a snapshot, the time of that
+   * follows, and of the machines only control planes are made anew with it.
    */
   readonly id: string;
   /**
@@ -17,6 +18,10 @@ export interface Initialization {
    * none but the initial control plane may run `kubeadm init`.
    */
   readonly exists: boolean;
+  /** The snapshot of which this cluster is restored, or was: its name, or `latest`. */
+  readonly restoredFrom?: string;
+  /** True until the initial control plane has restored it. */
+  readonly isRestoring?: boolean;
   /** vmId of the initial control plane; undefined until there is one. */
   readonly initialControlPlane?: string;
   /** Why this `up` must not go on, one sentence each. */
@@ -25,7 +30,10 @@ export interface Initialization {
   readonly warnings: readonly string[];
 }
 
-type Wanted = Pick<Settings, "clusterName" | "controlPlaneCount" | "reinitialize">;
+type Wanted = Pick<
+  Settings,
+  "clusterName" | "controlPlaneCount" | "reinitialize" | "restoreFrom" | "etcdBackups"
+>;
 
 /**
  * Decides from what Azure and the stack's outputs remember whether the cluster exists, and refuses
@@ -46,7 +54,7 @@ export function decideInitialization(
   const { clusterName } = settings;
   const id = latest(memory, azure) ?? idOf(1, now);
   const quiet = { id, problems: [], warnings: [] };
-  const current = memoryOf(id, memory);
+  const current = memory?.initialization === id ? memory : undefined;
   if (azure.groupState?.toLowerCase() === "deleting") {
     return {
       ...quiet,
@@ -69,7 +77,7 @@ export function decideInitialization(
   ].map(({ name, wanted }) => {
     const machine = azure.machines.get(name);
     const remembered = current?.machines[name];
-    const isOfThis = machine !== undefined && isMadeFor(id, machine);
+    const isOfThis = machine !== undefined && isMemberOf(id, machine);
     const hasJoined =
       remembered !== undefined && (machine?.made ?? remembered.made) === remembered.made;
     return {
@@ -90,23 +98,32 @@ export function decideInitialization(
     known.some(({ bootstrap }) => bootstrap?.state === "Succeeded") ||
     [...azure.machines].some(
       ([name, machine]) =>
-        machine.bootstrap !== undefined && isMadeFor(id, machine) && name !== first?.name,
+        machine.bootstrap !== undefined && isMemberOf(id, machine) && name !== first?.name,
     );
+  const isGivenUp = settings.reinitialize === id;
+  const restoring = { exists: true, isRestoring: true, restoredFrom: settings.restoreFrom };
+  const emptied = { ...quiet, id: idOf(numberOf(id) + 1, now), exists: false };
+  if (!exists && id !== clusterIdOf(id)) {
+    if (settings.restoreFrom !== "") return { ...quiet, ...restoring };
+    return isGivenUp ? emptied : { ...quiet, ...restoring, problems: [unfinishedProblem(id)] };
+  }
   if (!exists) return { ...quiet, exists, warnings: unusedWarnings(settings, id) };
 
   const members = known.filter(({ isMember }) => isMember);
   const losesOnly = members.length === 1 && members[0]!.isReplaced;
   const needed = Math.floor((current?.controlPlanes ?? 1) / 2) + 1;
   const isLost = members.length < needed;
-  if ((losesOnly || isLost) && settings.reinitialize === id) {
-    return { ...quiet, id: idOf(numberOf(id) + 1, now), exists: false };
+  if ((isLost || isGivenUp) && settings.restoreFrom !== "") {
+    return { ...quiet, ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
   }
+  if ((losesOnly || isLost) && isGivenUp) return emptied;
   const initialControlPlane =
     members.find(({ bootstrap }) => bootstrap?.initialControlPlane)?.bootstrap
       ?.initialControlPlane ?? current?.initialControlPlane;
   return {
     id,
     exists,
+    restoredFrom: known.find(({ bootstrap }) => bootstrap?.restoredFrom)?.bootstrap?.restoredFrom,
     initialControlPlane,
     problems: [
       ...(isLost ? [lostProblem(settings, id, members.length, current)] : []),
@@ -134,8 +151,23 @@ const anew = (id: string): string =>
   "if a new, empty cluster may take its place, with every machine and everything in it made anew: " +
   `pulumi config set reinitialize ${id}, then pulumi up`;
 
+const unfinishedProblem = (id: string): string =>
+  "the cluster is being restored from a snapshot, and no control plane has done that yet: name the snapshot again, " +
+  `then run pulumi up (pulumi config set restoreFrom latest); or, ${anew(id)}`;
+
+/** What brings back a lost cluster, as far as it had snapshots, and what gives it up. */
+function waysBack({ etcdBackups }: Wanted, id: string): string {
+  if (etcdBackups?.container !== undefined) {
+    return (
+      "If the machines are lost, restore the newest snapshot, with which all that was changed after it is lost: " +
+      `pulumi config set restoreFrom latest, then pulumi up. Or, ${anew(id)}`
+    );
+  }
+  return `If the machines are lost, all that etcd held is lost too; ${anew(id)}`;
+}
+
 function lostProblem(
-  { clusterName }: Wanted,
+  settings: Wanted,
   id: string,
   alive: number,
   memory: Memory | undefined,
@@ -143,10 +175,10 @@ function lostProblem(
   const had = memory?.controlPlanes ?? 1;
   const needed = Math.floor(had / 2) + 1;
   return (
-    `cluster ${clusterName} had ${had} control plane machine(s), and Azure has ${alive} of them left, ` +
+    `cluster ${settings.clusterName} had ${had} control plane machine(s), and Azure has ${alive} of them left, ` +
     `fewer than the ${needed} that etcd needs, so that no machine can join it. ` +
     "If a destroy was interrupted, finish it: pulumi destroy. " +
-    `If the machines are lost, all that etcd held is lost too; ${anew(id)}`
+    waysBack(settings, id)
   );
 }
 
@@ -157,10 +189,16 @@ const onlyMemberProblem = ({ controlPlaneCount }: Wanted, id: string, name: stri
     : `Take the change back and run pulumi up until the other ${controlPlaneCount - 1} have joined, then make the change; `) +
   anew(id);
 
-/** The setting names one initialization, so that one that is left behind does nothing. */
-function unusedWarnings({ reinitialize }: Wanted, id: string): string[] {
-  if (reinitialize === "") return [];
+/** Both settings are spent by their use, so that one that is left behind does nothing. */
+function unusedWarnings({ reinitialize, restoreFrom }: Wanted, id: string): string[] {
+  const unrestored =
+    `restoreFrom is ${restoreFrom}, and the control plane is not lost: nothing is restored. ` +
+    "Take it back: pulumi config rm restoreFrom. If what the cluster holds now may be lost for what the snapshot holds: " +
+    `pulumi config set reinitialize ${id}`;
+  const unrestoredWarnings = restoreFrom === "" ? [] : [unrestored];
+  if (reinitialize === "") return unrestoredWarnings;
   return [
+    ...unrestoredWarnings,
     (reinitialize === id
       ? `reinitialize is ${id}, which is this stack's cluster, and its control plane is not lost: nothing is initialized anew. `
       : `reinitialize is ${reinitialize}, and this stack's cluster is ${id}: the setting does nothing any more. `) +

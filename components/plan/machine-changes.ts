@@ -6,6 +6,7 @@ import { Machine } from "./topology";
  * What an earlier `up` that ended well wrote into the stack's outputs, where nobody cleans up tags.
  */
 export interface Memory {
+  /** The initialization, and the restoration if the cluster was restored; see initialization.ts. */
   readonly initialization: string;
   /** vmId of the machine that ran `kubeadm init`. */
   readonly initialControlPlane?: string;
@@ -16,9 +17,17 @@ export interface Memory {
   readonly machines: Readonly<Record<string, MachineMemory>>;
 }
 
+/**
+ * What of an id stays the same when the cluster is restored from a snapshot: workers, objects and
+ * certificates are those of before.
+ */
+export const clusterIdOf = (id: string): string => id.split("-").slice(0, 2).join("-");
+
+const isOfCluster = (id: string, other: string): boolean => clusterIdOf(id) === clusterIdOf(other);
+
 /** The memory, unless it is that of an earlier initialization. */
 export const memoryOf = (id: string, memory: Memory | undefined): Memory | undefined =>
-  memory?.initialization === id ? memory : undefined;
+  memory !== undefined && isOfCluster(id, memory.initialization) ? memory : undefined;
 
 export interface MachineMemory {
   /** Hash of what a change of would replace the machine. */
@@ -75,6 +84,10 @@ export interface MachineChange {
 
 /** Whether a machine was made for this initialization; a missing tag says nothing. */
 export const isMadeFor = (id: string, { initialization = id }: MachineFacts): boolean =>
+  isOfCluster(id, initialization);
+
+/** Whether a control plane belongs to the etcd of now, and not to one that a snapshot replaced. */
+export const isMemberOf = (id: string, { initialization = id }: MachineFacts): boolean =>
   initialization === id;
 
 /** Whether a machine would be replaced; what neither Azure nor the outputs know has not changed. */
@@ -82,9 +95,9 @@ export const isReplaced = (
   machine: MachineFacts,
   memory: MachineMemory | undefined,
   id: string,
-  wanted: Pick<WantedMachine, "generation" | "imageVersion">,
+  wanted: Pick<WantedMachine, "plan" | "generation" | "imageVersion">,
 ): boolean =>
-  !isMadeFor(id, machine) ||
+  !(wanted.plan.role === "control-plane" ? isMemberOf : isMadeFor)(id, machine) ||
   (machine.generation ?? memory?.generation ?? wanted.generation) !== wanted.generation ||
   isOfOtherImage(machine, wanted);
 

@@ -23,7 +23,7 @@ import {
 } from "./machine-changes";
 import { findManifests, manifestsFor } from "./manifests";
 import { Settings } from "./settings/settings";
-import { Machine, machinesOf } from "./topology";
+import { isControlPlaneName, Machine, machinesOf } from "./topology";
 import { upgradeProblems } from "./upgrade";
 
 /** All that is known before the first resource is registered. */
@@ -93,7 +93,10 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   );
   const current = memoryOf(initialization.id, memory);
   const isSafe = initialization.exists && initialization.problems.length === 0;
-  const changes = isSafe ? machineChanges(initialization.id, wanted, azure, current) : [];
+  const { isRestoring } = initialization;
+  const changes = (isSafe ? machineChanges(initialization.id, wanted, azure, current) : []).filter(
+    ({ machine }) => !isRestoring || !isControlPlaneName(settings, machine),
+  );
   const created = createdMachines(initialization.id, wanted, azure, current);
   const remade = controlPlanes
     .filter((machine) => current?.machines[machine.name] !== undefined && created.includes(machine))
@@ -104,7 +107,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     changes,
     controlPlanes,
     azure,
-    memory: current,
+    memory: current?.initialization === initialization.id ? current : undefined,
     kubeconfig,
     now,
   });

@@ -59,6 +59,7 @@ export const validSettings: Settings = {
   protect: false,
   drainMinutes: 15,
   reinitialize: "",
+  restoreFrom: "",
   skipHealthCheckUntil: "",
 };
 

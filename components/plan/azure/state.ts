@@ -10,6 +10,8 @@ export interface BootstrapFacts {
   readonly run?: string;
   /** vmId of the machine that ran, or may run, `kubeadm init`. */
   readonly initialControlPlane?: string;
+  /** The snapshot of which its cluster is restored. */
+  readonly restoredFrom?: string;
   readonly kubernetesVersion?: string;
   /** Hash over what the step configures. */
   readonly configuration?: string;
@@ -48,6 +50,7 @@ export const tag = {
   kubernetes: "zoned-kubernetes",
   configuration: "zoned-configuration",
   initialControlPlane: "zoned-initial-control-plane",
+  restoredFrom: "zoned-restored-from",
 } as const;
 
 const computeVersion = { "api-version": "2024-11-01" };
@@ -119,6 +122,7 @@ async function machinesIn(arm: ResourceManager, group: string): Promise<Map<stri
               state: step.properties.provisioningState,
               run: step.tags?.[tag.run],
               initialControlPlane: step.tags?.[tag.initialControlPlane],
+              restoredFrom: step.tags?.[tag.restoredFrom],
               kubernetesVersion: step.tags?.[tag.kubernetes],
               configuration: step.tags?.[tag.configuration],
             },

@@ -4,6 +4,7 @@ import { versions } from "../../versions";
 import { Problem, sentence, unknownNames } from "./problem";
 import {
   readBoolean,
+  readEtcdBackups,
   readJson,
   readKubeadm,
   readKubeProxy,
@@ -65,11 +66,13 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     storageClasses: yes("storageClasses"),
     servicePrincipal: readServicePrincipal(config, report),
     kubeadm: readKubeadm(json("kubeadm"), report),
+    etcdBackups: readEtcdBackups(json("etcdBackups"), report),
     mirror: text("mirror"),
     resourceManagerEndpoint: text("resourceManagerEndpoint").replace(/\/+$/, ""),
     protect: yes("protect"),
     drainMinutes: number("drainMinutes"),
     reinitialize: text("reinitialize"),
+    restoreFrom: text("restoreFrom"),
     skipHealthCheckUntil: text("skipHealthCheckUntil"),
   };
   const own = `${config.name}:`;

@@ -1,5 +1,5 @@
 import { entry, found, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
-import type { KubeadmExtras, Taint, WorkerPool } from "./settings";
+import type { EtcdBackups, KubeadmExtras, Taint, WorkerPool } from "./settings";
 
 /** Takes what is wrong with lists and maps, which Pulumi's schema does not type to the end. */
 type Report = Problem[];
@@ -155,6 +155,21 @@ export function readKubeProxy(raw: unknown = {}, problems: Report): Record<strin
   const key = "kubeProxy";
   problems.push({ key, is: found(raw), expected: "values by name", fix: toRemove(key) });
   return {};
+}
+
+/** Where etcd is saved; an empty object means nowhere. */
+export function readEtcdBackups(raw: unknown, problems: Report): EtcdBackups | undefined {
+  const key = "etcdBackups";
+  const known = ["container", "every", "endpoint"];
+  const given = readTextByName(key, raw, problems);
+  problems.push(...unknownNames(key, Object.keys(given), known));
+  if (Object.keys(given).length === 0) return undefined;
+  const { container, every = "1h", endpoint } = given;
+  return {
+    every,
+    ...(container !== undefined && { container }),
+    ...(endpoint !== undefined && { endpoint: endpoint.replace(/\/+$/, "") }),
+  };
 }
 
 /** What an operator adds to kubeadm's configuration. */

@@ -2,6 +2,7 @@ import { minorOf, minors, versions } from "../../versions";
 import { compactTime, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
 import { accessProblems } from "./rules/access";
+import { etcdBackupProblems } from "./rules/etcd-backups";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
 import { nameProblems } from "./rules/names";
@@ -113,7 +114,7 @@ const single = (settings: Settings): Rule[] => [
   },
   {
     key: "reinitialize",
-    holds: /^$|^\d+-\d{8}T\d{6}Z$/.test(settings.reinitialize),
+    holds: /^$|^\d+(-\d{8}T\d{6}Z){1,2}$/.test(settings.reinitialize),
     expected:
       "empty, or the id of the initialization that may be lost, as the message that asks for it prints it",
     better: "",
@@ -133,5 +134,6 @@ export const problems = (settings: Settings): Problem[] => [
   ...poolProblems(settings),
   ...kubeadmProblems(settings.kubeadm),
   ...kubeProxyProblems(settings),
+  ...etcdBackupProblems(settings),
   ...sourceProblems(settings),
 ];

@@ -40,6 +40,19 @@ export interface KubeadmExtras {
   readonly patches: Readonly<Record<string, string>>;
 }
 
+/** Where and how often etcd is saved. */
+export interface EtcdBackups {
+  /**
+   * Azure's id of a blob container, for which etcd-backups.ts has a form. Without one, snapshots lie
+   * on the control planes' own disks.
+   */
+  readonly container?: string;
+  /** Such as 1h or 30m. */
+  readonly every: string;
+  /** Where the container's account is reached, when that is not under its public name. */
+  readonly endpoint?: string;
+}
+
 /** This stack's settings. Pulumi.yaml explains each under the same name. */
 export interface Settings {
   readonly clusterName: string;
@@ -78,6 +91,8 @@ export interface Settings {
     readonly clientSecret: pulumi.Output<string>;
   };
   readonly kubeadm: KubeadmExtras;
+  /** Undefined when etcd is not saved. */
+  readonly etcdBackups?: EtcdBackups;
   /** Empty for the official sources. */
   readonly mirror: string;
   readonly resourceManagerEndpoint: string;
@@ -86,6 +101,8 @@ export interface Settings {
   readonly drainMinutes: number;
   /** The initialization whose cluster may be lost; empty for none. */
   readonly reinitialize: string;
+  /** The snapshot that a lost cluster is restored from: its name, or `latest`; empty for none. */
+  readonly restoreFrom: string;
   /** As in times.ts; empty for never. */
   readonly skipHealthCheckUntil: string;
 }

@@ -202,3 +202,39 @@ it("tells control planes where the balancer is, since the API's name means thems
     });
   }
 });
+
+describe("that is restored from a snapshot", () => {
+  const initialization = { ...existing, isRestoring: true, restoredFrom: "latest" };
+
+  it("begins when no machine of the etcd before is left, with the first machine", async () => {
+    const { recorder } = await buildMachines({ settings, initialization, existing: names });
+
+    expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
+    const [first] = await recorder.of(stepType);
+    expect(await awaitedBy(first!)).toEqual([
+      "api",
+      "network",
+      ...names.slice(1).map((name) => `${name}-vm`),
+    ]);
+    expect(await payloadOf(recorder, names[0]!)).toMatchObject({
+      initialControlPlane: "id of zoned-test-cp-1-vm",
+      restoredFrom: "latest",
+    });
+  });
+
+  it("has the same steps afterwards, though nothing is to be restored any more", async () => {
+    const after = { ...initialization, isRestoring: undefined };
+    const { recorder } = await buildMachines({
+      settings,
+      initialization: { ...after, initialControlPlane: "id of zoned-test-cp-1-vm" },
+      existing: names,
+    });
+
+    expect(await payloadOf(recorder, names[0]!)).toMatchObject({
+      initialControlPlane: "id of zoned-test-cp-1-vm",
+      restoredFrom: "latest",
+    });
+    const [first] = await recorder.of(stepType);
+    expect(first!.inputs.tags["zoned-restored-from"]).toBe("latest");
+  });
+});

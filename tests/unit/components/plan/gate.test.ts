@@ -160,3 +160,15 @@ describe("a change that cannot be drained or cannot leave etcd", () => {
     expect((await asked(unasked, "remove workers-1")).problems).toEqual([]);
   });
 });
+
+it("touches no machine but control planes while the cluster is restored, and none by a setting left behind", async () => {
+  const one = args({ changes: "resize workers-1" });
+  const restoring = { ...one, initialization: { id: "1-then", isRestoring: true } };
+  expect(await askGate(restoring)).toEqual({
+    problems: [expect.stringMatching(/would also resize .*workers-1: take that change back/)],
+  });
+  const left = { ...one, settings: { ...one.settings, restoreFrom: "latest" } };
+  expect(await askGate(left)).toEqual({
+    problems: [expect.stringContaining("pulumi config rm restoreFrom")],
+  });
+});

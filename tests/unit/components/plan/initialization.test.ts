@@ -38,6 +38,18 @@ const states: Readonly<Record<string, MachineFacts | undefined>> = {
   /** Made for the initialization after this one. */
   next: { ...well, initialization: "2-20260202T000000Z", bootstrap: undefined },
   "next-well": { ...well, initialization: "2-20260202T000000Z" },
+  /** Made to restore the cluster from a snapshot, and a control plane since it was restored. */
+  restoring: { ...well, initialization: `${id}-20260303T000000Z`, bootstrap: undefined },
+  "restoring-failed": {
+    ...well,
+    initialization: `${id}-20260303T000000Z`,
+    bootstrap: step("Failed"),
+  },
+  restored: {
+    ...well,
+    initialization: `${id}-20260303T000000Z`,
+    bootstrap: { ...step("Succeeded"), restoredFrom: "latest" },
+  },
   gone: undefined,
 };
 
@@ -246,4 +258,89 @@ it("goes on with an initialization that was interrupted among machines of the on
     problems: [],
   });
   expect(reinitialize("next-well well well", 3)).toMatchObject({ exists: true });
+});
+
+describe("a cluster whose control plane is lost", () => {
+  const container =
+    "/subscriptions/1/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
+  const etcdBackups = { container, every: "1h" };
+  const restore = (machines: string, had: number, settings: Partial<Settings> = {}) =>
+    decide({ machines, had, settings: { etcdBackups, restoreFrom: "latest", ...settings } });
+  const restoration = {
+    id: `${id}-20261123T174128Z`,
+    exists: true,
+    isRestoring: true,
+    restoredFrom: "latest",
+    problems: [],
+    warnings: [],
+  };
+
+  it("is told first of its snapshots, where it has some, and then how all of it is lost", () => {
+    const [problem = ""] = decide({
+      machines: "gone gone gone",
+      had: 3,
+      settings: { etcdBackups },
+    }).problems;
+
+    expect(problem).toMatch(/set restoreFrom latest, then pulumi up.+set reinitialize 1-/);
+    const folder = decide({
+      machines: "gone",
+      had: 1,
+      settings: { etcdBackups: { every: "1h" } },
+    }).problems;
+    expect(folder).toEqual([expect.not.stringContaining("restoreFrom")]);
+  });
+
+  it.each([
+    ["all of three", "gone gone gone"],
+    ["two of three", "gone well gone"],
+  ])("is restored when %s are lost", (_, machines) => {
+    expect(restore(machines, 3)).toEqual(restoration);
+  });
+
+  it("is restored by choice only where a second setting names what may be lost", () => {
+    expect(restore("well well well", 3)).toMatchObject({
+      id,
+      problems: [],
+      warnings: [
+        expect.stringMatching(
+          new RegExp(`config rm restoreFrom.+pulumi config set reinitialize ${id}$`),
+        ),
+      ],
+    });
+    expect(restore("well well well", 3, { reinitialize: "1-20250101T000000Z" }).id).toBe(id);
+    expect(restore("well well well", 3, { reinitialize: id })).toEqual(restoration);
+    expect(restore("old", 1, { reinitialize: id })).toEqual(restoration);
+  });
+
+  it("goes on where a restoration has ended half-way, on the machines that were made for it", () => {
+    for (const machines of ["restoring restoring well", "restoring-failed restoring restoring"]) {
+      expect(restore(machines, 3)).toEqual({ ...restoration, id: `${id}-20260303T000000Z` });
+    }
+    const unnamed = restore("restoring restoring", 3, { restoreFrom: "" });
+    expect(unnamed.problems).toEqual([expect.stringContaining("set restoreFrom latest")]);
+  });
+
+  it("is not restored twice by settings that were left behind, and remembers its snapshot", () => {
+    const settings = { reinitialize: id };
+    for (const machines of ["restored restored restored", "restored restoring well"]) {
+      const after = restore(machines, 3, settings);
+      expect(after).toMatchObject({
+        id: `${id}-20260303T000000Z`,
+        exists: true,
+        restoredFrom: "latest",
+        problems: [],
+      });
+      expect(after.isRestoring).toBeUndefined();
+      expect(after.warnings).toHaveLength(2);
+    }
+  });
+
+  it("may still be given up for a new, empty one when no snapshot can be restored", () => {
+    const settings = { restoreFrom: "", reinitialize: `${id}-20260303T000000Z` };
+    expect(restore("restoring-failed restoring", 3, settings)).toMatchObject({
+      id: "2-20261123T174128Z",
+      exists: false,
+    });
+  });
 });

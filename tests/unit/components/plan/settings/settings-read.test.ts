@@ -95,10 +95,17 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
       timeouts: { discovery: "6m" },
       patches: { "etcd.yaml": "{}" },
     },
+    etcdBackups: {
+      container:
+        "/subscriptions/1/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+      every: "30m",
+      endpoint: "https://ours.privatelink.example",
+    },
     mirror: "https://mirror.example",
     resourceManagerEndpoint: "https://management.example",
     protect: true,
     reinitialize: "1-20261123T174128Z",
+    restoreFrom: "latest",
     skipHealthCheckUntil: "20261123T180000Z",
   };
   expect(settingsWith(given)).toEqual({ ...given, servicePrincipal: undefined });

@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { after } from "../../../../support/config-command";
 import { accessCases } from "../../../../support/settings-cases/access";
 import { clusterCases } from "../../../../support/settings-cases/cluster";
+import { etcdBackupCases } from "../../../../support/settings-cases/etcd-backups";
 import { kubeadmCases } from "../../../../support/settings-cases/kubeadm";
 import { kubeProxyCases } from "../../../../support/settings-cases/kube-proxy";
 import { poolCases } from "../../../../support/settings-cases/pools";
@@ -32,6 +33,7 @@ describe.each(
     poolCases,
     kubeadmCases,
     kubeProxyCases,
+    etcdBackupCases,
   }),
 )("%s", (_, { refused, accepted }) => {
   it.each(refused)("refuses %s, and only that", (_flaw, values, says) => {

@@ -1,0 +1,276 @@
+#!/usr/bin/env bash
+# Snapshots of etcd on one control plane, as root:
+#   etcd-snapshot.sh save            by the timer; only the member that leads etcd does something
+#   etcd-snapshot.sh save any        by the bootstrap step, before it changes the member
+#   etcd-snapshot.sh fetch NAME FILE by the bootstrap step that restores; NAME may be `latest`
+#   etcd-snapshot.sh etcdutl FILE    takes this program out of etcd's image, where no etcd runs
+#
+# Its settings are in etcd-snapshot.env beside it. With CONTAINER, snapshots are blobs there; without, files in
+# a folder of this machine, which is lost with it. On failure the last line says why, and the way on.
+set -Eeuo pipefail
+umask 077
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# Empty on a machine; tests put a folder of their own here.
+root=${ZONED_ROOT:-}
+# shellcheck source=/dev/null
+. "$root/opt/zoned/etcd-snapshot.env"
+# shellcheck source=/dev/null
+. "$root/etc/zoned/first-boot.env"
+: "$CLUSTER_NAME" "$CONTAINER" "$CLIENT_ID" "$EVERY" "$KUBERNETES_VERSION"
+
+pki=$root/etc/kubernetes/pki
+folder=$root/var/lib/zoned/snapshots
+# Where etcd's container can write. Nothing but etcd's own folders there is of interest to it.
+draft=var/lib/etcd/zoned-snapshot.db
+work=$root/run/zoned-etcd-snapshot
+block_bytes=$((32 * 1024 * 1024))
+# In the folder: it is on the disk that etcd needs.
+keep=5
+
+say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*" >&2; }
+
+# fail WORDS...: the last line of the output
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+
+ask_etcd() {
+  curl --silent --show-error --fail --connect-timeout 5 --max-time 30 --noproxy '*' \
+    --cacert "$pki/etcd/ca.crt" --cert "$pki/etcd/healthcheck-client.crt" \
+    --key "$pki/etcd/healthcheck-client.key" "https://127.0.0.1:2379$1" --data '{}'
+}
+
+# in_etcd COMMAND...: where its image and its certificates are; it has no shell.
+in_etcd() {
+  local container
+  container=$(crictl ps --state Running --name '^etcd$' --quiet | head --lines=1)
+  [[ -n $container ]] || fail "no container of etcd runs on this machine"
+  crictl exec --sync --timeout 900 "$container" "$@"
+}
+
+# etcd ends a snapshot with the SHA-256 of what comes before.
+is_whole() {
+  [[ $(head --bytes=-32 "$1" | sha256sum | cut --characters=-64) == \
+    "$(tail --bytes=32 "$1" | od --address-radix=n --format=x1 --output-duplicates | tr -d ' \n')" ]]
+}
+
+own_cluster() { sha256sum "$pki/ca.crt" | cut --characters=-64; }
+
+# A token lives in a file of root's for the run: arguments of a process are everybody's to read.
+authorize() {
+  local query="api-version=2018-02-01&resource=https%3A%2F%2Fstorage.azure.com%2F&client_id=$CLIENT_ID"
+  curl --silent --show-error --fail --max-time 10 --retry 5 --noproxy '*' --header Metadata:true \
+    "http://169.254.169.254/metadata/identity/oauth2/token?$query" >"$work/token" ||
+    fail "this machine gets no token for Azure storage from the metadata service: look at its identity (az vm identity show)"
+  jq --raw-output '"Authorization: Bearer \(.access_token)"' "$work/token" >"$work/authorization"
+}
+
+# storage METHOD PATH [CURL'S OPTION...]: the answer is in the files `answer` and `headers`. Returns 4 where
+# there is no such thing.
+storage() {
+  local code method=$1 path=$2
+  code=$(curl --silent --show-error --max-time 1200 --connect-timeout 10 --retry 3 --request "$method" \
+    --header "@$work/authorization" --header 'x-ms-version: 2024-11-04' --output "$work/answer" \
+    --dump-header "$work/headers" --write-out '%{http_code}' "${@:3}" "$CONTAINER$path") ||
+    fail "$CONTAINER does not answer: look at its name, and at the account's network rules and private endpoints"
+  case $code in
+    2??) ;;
+    404) return 4 ;;
+    401 | 403)
+      fail "$CONTAINER refuses this machine's identity ($code): it needs the role Storage Blob Data Contributor" \
+        "on the container, which takes minutes to take effect, and the account's network rules must admit it"
+      ;;
+    *) fail "$CONTAINER answers $method with $code: $(head --bytes=300 "$work/answer" | tr '\r\n' '  ')" ;;
+  esac
+}
+
+header() { sed --quiet --regexp-extended "s/^$1: *([^\r]*)\r?$/\1/Ip" "$work/headers" | tail --lines=1; }
+
+no_container() { fail "there is no container $CONTAINER: make it, or name another (zoned:etcdBackups)"; }
+
+# upload FILE NAME: in blocks, since one request carries no more than 5,000 MiB.
+upload() {
+  local file=$1 path=/$CLUSTER_NAME/$2 bytes count=0 id list='' etcd
+  bytes=$(stat --format %s "$file")
+  etcd=$(ask_etcd /v3/maintenance/status | jq --raw-output .version)
+  authorize
+  while ((count * block_bytes < bytes)); do
+    dd if="$file" of="$work/block" bs="$block_bytes" skip="$count" count=1 status=none
+    id=$(printf %06d "$count" | base64)
+    storage PUT "$path?comp=block&blockid=$id" --upload-file "$work/block" || no_container
+    list+="<Latest>$id</Latest>"
+    count=$((count + 1))
+  done
+  rm -f "$work/block"
+  storage PUT "$path?comp=blocklist" --data-binary "<BlockList>$list</BlockList>" \
+    --header 'Content-Type: application/xml' --header "x-ms-meta-cluster: $(own_cluster)" \
+    --header "x-ms-meta-kubernetes: $KUBERNETES_VERSION" --header "x-ms-meta-etcd: $etcd" \
+    --header "x-ms-meta-machine: $(uname -n)" || no_container
+}
+
+# Names of this cluster's snapshots, the oldest first.
+list() {
+  local marker=''
+  while :; do
+    storage GET "?restype=container&comp=list&prefix=$CLUSTER_NAME%2F&marker=$marker" || no_container
+    python3 - "$work/answer" "$work/marker" <<'PYTHON'
+import re, sys, urllib.parse, xml.etree.ElementTree
+answer = xml.etree.ElementTree.parse(sys.argv[1])
+for name in answer.iterfind("Blobs/Blob/Name"):
+    last = name.text.split("/", 1)[1]
+    if re.fullmatch(r"\d{8}T\d{6}Z-\d+\.db", last):
+        print(last)
+with open(sys.argv[2], "w") as file:
+    file.write(urllib.parse.quote(answer.findtext("NextMarker") or "", safe=""))
+PYTHON
+    marker=$(<"$work/marker")
+    [[ -n $marker ]] || break
+  done | sort
+}
+
+minor_of() { cut --delimiter=. --fields=-2 <<<"$1"; }
+
+# A snapshot of another cluster would be restored without a word, and nobody could read a Secret in it.
+check_origin() {
+  local name=$1 cluster kubernetes own
+  cluster=$(header x-ms-meta-cluster)
+  kubernetes=$(header x-ms-meta-kubernetes)
+  own=$(minor_of "$KUBERNETES_VERSION")
+  if [[ -n $cluster && $cluster != $(own_cluster) ]]; then
+    fail "snapshot $name is of another cluster named $CLUSTER_NAME, one with another CA: name one of this stack's own" \
+      "(pulumi config set restoreFrom), or use the state of the stack that it is of"
+  fi
+  if [[ -n $kubernetes && $(minor_of "$kubernetes") != "$own" &&
+    $(printf '%s\n' "$(minor_of "$kubernetes")" "$own" | sort --version-sort | tail --lines=1) != "$own" ]]; then
+    fail "snapshot $name is of Kubernetes $kubernetes, newer than this cluster's $KUBERNETES_VERSION, which cannot read it:" \
+      "pulumi config set kubernetesVersion $kubernetes, or name an older snapshot (pulumi config set restoreFrom)"
+  fi
+}
+
+fetch() {
+  local name=$1 file=$2 all
+  [[ -n $CONTAINER ]] || fail "there is no container to restore from (zoned:etcdBackups)"
+  authorize
+  if [[ $name == latest ]]; then
+    all=$(list)
+    name=$(tail --lines=1 <<<"$all")
+    [[ -n $name ]] || fail "there is no snapshot of cluster $CLUSTER_NAME in $CONTAINER: look for its blobs" \
+      "($CLUSTER_NAME/<time>-<revision>.db), or initialize a new, empty cluster (pulumi config set reinitialize)"
+  fi
+  say "fetching snapshot $name"
+  storage GET "/$CLUSTER_NAME/$name" || {
+    all=$(list | tail --lines=5 | paste --serial --delimiters ' ')
+    fail "there is no snapshot $CLUSTER_NAME/$name in $CONTAINER; the newest are: ${all:-none}." \
+      "Name one of them: pulumi config set restoreFrom"
+  }
+  check_origin "$name"
+  is_whole "$work/answer" ||
+    fail "snapshot $name is damaged or not whole ($(stat --format %s "$work/answer") bytes): name an older one" \
+      "(pulumi config set restoreFrom)"
+  mv "$work/answer" "$file"
+}
+
+# What runs no etcd takes the program from where etcd would come from.
+unpack_etcdutl() {
+  local image container
+  image=$(kubeadm config images list --kubernetes-version "v$KUBERNETES_VERSION" | grep /etcd:)
+  if [[ $CONTAINER_RUNTIME == cri-dockerd ]]; then
+    container=$(docker create "$image")
+    docker cp "$container:/usr/local/bin/etcdutl" "$1"
+    docker rm "$container"
+    return
+  fi
+  mkdir "$work/image"
+  ctr --namespace k8s.io images mount "$image" "$work/image"
+  cp "$work/image/usr/local/bin/etcdutl" "$1" || say "$image has no etcdutl"
+  ctr --namespace k8s.io images unmount --rm "$work/image"
+  [[ -x $1 ]]
+}
+
+# What the doctor reads: the last good one, and what has failed since.
+say_saved() {
+  local where=$CONTAINER
+  [[ -n $where ]] || where="folder /var/lib/zoned/snapshots on $(uname -n)"
+  apply_report result "$(jq --null-input --arg where "$where" --arg machine "$(uname -n)" --arg name "$1" \
+    --arg bytes "$2" --arg revision "$3" --arg every "$EVERY" \
+    '{$where, $machine, $name, $bytes, $revision, $every, time: (now | todate)}')"
+  apply_report failure '{}'
+}
+
+say_failed() {
+  apply_report failure "$(jq --null-input --arg error "$(uname -n): $1" '{$error, failed: (now | todate)}')"
+}
+
+# apply_report PART DATA: each part has fields of its own in the one object, and one that is left out goes.
+apply_report() {
+  jq --null-input --argjson data "$2" '{apiVersion: "v1", kind: "ConfigMap", $data,
+    metadata: {name: "zoned-etcd-snapshot", namespace: "kube-system"}}' |
+    kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s apply --server-side \
+      --force-conflicts --field-manager "zoned-etcd-snapshot-$1" --filename - >&2 || true
+}
+
+leads() { jq --exit-status '.leader == .header.member_id' <<<"$1" >/dev/null; }
+
+take() {
+  local status revision name bytes
+  rm -f "$root/$draft"
+  in_etcd etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt \
+    --cert /etc/kubernetes/pki/etcd/healthcheck-client.crt --key /etc/kubernetes/pki/etcd/healthcheck-client.key \
+    --command-timeout 10m snapshot save "/$draft" >&2
+  status=$(in_etcd etcdutl --write-out json snapshot status "/$draft") ||
+    fail "etcdutl does not find the snapshot to be whole: look at etcd's disk"
+  is_whole "$root/$draft" || fail "the snapshot is not whole, though etcdctl said so: look at etcd's disk"
+  revision=$(jq --raw-output .revision <<<"$status")
+  bytes=$(stat --format %s "$root/$draft")
+  name=$(date --utc +%Y%m%dT%H%M%SZ)-$revision.db
+  mkdir -p "$folder"
+  mv "$root/$draft" "$folder/$name"
+  if [[ -n $CONTAINER ]]; then
+    upload "$folder/$name" "$name"
+    rm "$folder/$name"
+  fi
+  say_saved "$name" "$bytes" "$revision"
+  say "saved $name, $bytes bytes"
+}
+
+# The oldest go. With a container, only what could not be uploaded is here.
+tidy() {
+  rm -f "$root/$draft"
+  find "$folder" -name '*.db' 2>/dev/null | sort | head --lines=-"$keep" | xargs --no-run-if-empty rm -f
+}
+
+save() {
+  local state
+  state=$(ask_etcd /v3/maintenance/status) || fail "etcd of this machine does not answer"
+  if [[ ${1:-} != any ]] && ! leads "$state"; then
+    say "another member leads etcd, and saves"
+    return
+  fi
+  # In a process of its own, so that its first failure ends it.
+  if ! "$BASH" "$0" take 2>"$work/said"; then
+    cat "$work/said" >&2
+    tidy
+    say_failed "$(tail --lines=1 "$work/said")"
+    exit 1
+  fi
+  cat "$work/said" >&2
+  tidy
+}
+
+command=${1:-save}
+if [[ $command == take ]]; then
+  take
+  exit
+fi
+mkdir -p "$work"
+exec 9>"$work.lock"
+flock 9
+trap 'rm -rf "$work"' EXIT
+case $command in
+  save) save "${2:-}" ;;
+  fetch) fetch "$2" "$3" ;;
+  etcdutl) unpack_etcdutl "$2" ;;
+  *) fail "what is $command? expected save, fetch or etcdutl" ;;
+esac
