@@ -161,7 +161,7 @@ program
   )
   .argument("[scenario...]", "first-up, replacement, resize, labels, destroy (default: all)")
   .option("--only <pattern>", "only cases whose name matches this regular expression")
-  .option("--sample <number>", "only so many, spread evenly over all that are left", atLeastOne)
+  .option("--sample <number>", "only so many, of as many kinds of request as it can", atLeastOne)
   .option("--jobs <number>", "how many at a time", atLeastOne, 2)
   .option("--list", "name the cases and try none", false)
   .option("--fresh", "try again what an earlier run has tried", false)

@@ -1,5 +1,5 @@
 import type { Fault, Method } from "../../local-azure/arm/faults/faults";
-import type { Case } from "./cases";
+import { type Case, whatOf } from "./cases";
 import type { Request } from "./requests";
 import type { Scenario } from "./scenarios";
 
@@ -74,7 +74,8 @@ export function azureFaults(
     .flatMap((request) => faultsAt(scenario, request));
 }
 
-function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request): Case[] {
+function faultsAt(scenario: Scenario, request: Request): Case[] {
+  const { method, id, nth, title, type } = request;
   const isMachine = method === "PUT" && type.toLowerCase() === machineType;
   const at = (refusal: Refusal): Fault => ({ ...refusal, method: method as Method, id, nth });
   const words = wordsOf(method, type);
@@ -87,7 +88,7 @@ function faultsAt(scenario: Scenario, { method, id, nth, title, type }: Request)
         }))
       : []),
   ].map(({ kind, refusal, says }) => ({
-    ...{ scenario, kind, title },
+    ...{ scenario, kind, title, what: whatOf(request) },
     disturbance: { fault: at(refusal), says },
   }));
 }

@@ -11,6 +11,8 @@ export interface Case {
   readonly scenario: Scenario;
   /** A row of the report. */
   readonly kind: string;
+  /** Verb and type of the request at which it does; for others what it is. */
+  readonly what: string;
   readonly title: string;
   readonly disturbance: Disturbance;
 }
@@ -25,6 +27,19 @@ export const nameOf = ({
   readonly kind: string;
   readonly title: string;
 }): string => `${typeof scenario === "string" ? scenario : scenario.key}: ${kind}: ${title}`;
+
+/** Cases of one class are likely to end the same. */
+export const classOf = ({
+  scenario,
+  kind,
+  what,
+}: {
+  readonly scenario: Scenario | string;
+  readonly kind: string;
+  readonly what: string;
+}): string => nameOf({ scenario, kind, title: what });
+
+export const whatOf = ({ method, type }: Request): string => `${method} ${type.toLowerCase()}`;
 
 /** What a good run asked. */
 export interface Asked {
@@ -57,15 +72,18 @@ const killedAgain = (scenario: Scenario, victim: Victim): Case[] =>
   (["arrived", "accepted"] as const).map((stage) => ({
     scenario,
     kind: `${victim} killed again and again`,
+    what: stage,
     title: `every ${often}th request ${stage}`,
     disturbance: { killAgain: victim, every: often, stage },
   }));
 
-function killPoints(scenario: Scenario, { method, id, nth, title }: Request): Case[] {
+function killPoints(scenario: Scenario, request: Request): Case[] {
+  const { method, id, nth, title } = request;
   return killed.flatMap(([victim, when]) =>
     when.map((stage) => ({
       scenario,
       kind: `${victim} killed, request ${stage}`,
+      what: whatOf(request),
       title,
       disturbance: {
         kill: victim,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { writeWhole } from "../../shared/files";
 import { spoken } from "../../shared/progress";
-import { nameOf } from "./cases";
+import { classOf, nameOf } from "./cases";
 import { endings, type Result } from "./trial";
 
 export interface Report {
@@ -14,6 +14,8 @@ export interface Report {
   readonly program: string;
   /** How many cases there are, by scenario and kind. */
   readonly cases: Readonly<Record<string, number>>;
+  /** And of how many classes. */
+  readonly classes: Readonly<Record<string, number>>;
   readonly results: readonly Result[];
 }
 
@@ -38,6 +40,7 @@ export class Findings {
             host: `${availableParallelism()} cores with ${Math.round(totalmem() / 2 ** 30)} GiB`,
             program,
             cases: {},
+            classes: {},
             results: [],
           };
   }
@@ -49,8 +52,12 @@ export class Findings {
     this.write({ ...this.report, results });
   }
 
-  count(cases: Report["cases"]): void {
-    this.write({ ...this.report, cases: { ...this.report.cases, ...cases } });
+  count({ cases, classes }: Pick<Report, "cases" | "classes">): void {
+    this.write({
+      ...this.report,
+      cases: { ...this.report.cases, ...cases },
+      classes: { ...this.report.classes, ...classes },
+    });
   }
 
   add(result: Result): void {
@@ -79,13 +86,17 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
     .map((cells) => `| ${cells.map(cell).join(" | ")} |`)
     .join("\n");
 
-export function markdown({ began, host, program, cases, results }: Report): string {
+const sumOf = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+export function markdown({ began, host, program, cases, classes, results }: Report): string {
   const scenarios = [...new Set(results.map(({ scenario }) => scenario))];
-  const all = Object.values(cases).reduce((sum, count) => sum + count, 0);
   const bad = results.filter(({ ending }) => ending === "flawed" || ending === "stuck");
   return [
     "# Faults: what was injected, and how it ended",
-    `${results.length} of ${all} cases tried: ${summary(results)}. ` +
+    `${results.length} of ${sumOf(cases)} cases tried, in ` +
+      `${new Set(results.map(classOf)).size} of ${sumOf(classes)} classes ` +
+      `(scenario, kind, verb and type): ${summary(results)}. ` +
       `Begun ${began}, on ${host}, with the program ${program}.`,
     ...scenarios.flatMap((scenario) => [
       `## ${scenario}`,

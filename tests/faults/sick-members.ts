@@ -87,7 +87,7 @@ const harmless: readonly (readonly [string, Sick])[] = [
 
 const casesIn = (key: string, ones: typeof sick): Case[] =>
   ones.map(([title, disturbance]) => ({
-    ...{ scenario: scenarioOf(key), kind: "sick cluster", title, disturbance },
+    ...{ scenario: scenarioOf(key), kind: "sick cluster", what: title, title, disturbance },
   }));
 
 /** Clusters that are not well when a change comes, and what has to become of the change. */

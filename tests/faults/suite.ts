@@ -6,8 +6,9 @@ import { prepareBinaries } from "../../programs/engine";
 import { clusterTools } from "../../programs/tools";
 import { type Progress, spoken } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
-import { type Case, casesOf, nameOf } from "./cases";
+import { type Case, casesOf, classOf, nameOf } from "./cases";
 import { askedOf, forgetGround, Ground, programStamp } from "./ground";
+import { inOrder } from "./order";
 import { Findings, summary } from "./report";
 import { type Scenario, scenarios } from "./scenarios";
 import { type Result, tryOut } from "./trial";
@@ -19,7 +20,7 @@ export interface FaultsOptions {
   readonly keys: readonly string[];
   /** Regular expression over `scenario: kind: title`. */
   readonly only?: string;
-  /** Tries so many, spread evenly over all that are left. */
+  /** Tries so many, of as many classes as it can. */
   readonly sample?: number;
   readonly jobs: number;
   /** Forgets what an earlier run has found out about these cases. */
@@ -49,11 +50,11 @@ export async function testFaults(
       (_, index) => new Ground(join(folder, `place-${index + 1}`), binaries, signal),
     );
     const all = await everyCase(chosenOf(keys), { folder, ground: grounds[0]!, progress, signal });
-    record.count(countsOf(all));
-    const chosen = matching(all, only);
+    record.count({ cases: countsOf(all), classes: countsOf(firstOfClasses(all)) });
+    const chosen = inOrder(matching(all, only));
     if (fresh) record.forget(new Set(chosen.map(nameOf)));
     const open = chosen.filter((one) => !record.has(nameOf(one)));
-    const cases = sample === undefined ? open : spread(open, sample);
+    const cases = open.slice(0, sample);
     if (list) {
       for (const one of cases) progress.line(nameOf(one));
       progress.line(`${cases.length} cases to try, of ${all.length}`);
@@ -105,6 +106,10 @@ async function everyCase(
   return all;
 }
 
+const firstOfClasses = (all: readonly Case[]): Case[] => [
+  ...new Map(all.map((one) => [classOf(one), one])).values(),
+];
+
 function countsOf(all: readonly Case[]): { [kind: string]: number } {
   const counts: { [kind: string]: number } = {};
   for (const { scenario, kind } of all) {
@@ -125,13 +130,6 @@ function matching(all: readonly Case[], only: string): Case[] {
   if (chosen.length > 0) return chosen;
   throw new UserError(`no case matches ${only}; npm run test:faults -- --list names them all`, 2);
 }
-
-/** So many of them, as far from each other as possible, and always the same. */
-export const spread = <T>(all: readonly T[], count: number): T[] =>
-  all.filter(
-    (_, index) =>
-      Math.floor((index * count) / all.length) !== Math.floor(((index - 1) * count) / all.length),
-  );
 
 /** Each place takes the next case until none is left. */
 async function tryAll(

@@ -9,6 +9,7 @@ export const endings = ["converged", "flawed", "stuck", "not reached"] as const;
 export interface Result {
   readonly scenario: string;
   readonly kind: string;
+  readonly what: string;
   readonly title: string;
   /**
    * converged: everything is as it has to be. flawed: it ended, and something is not. stuck: no
@@ -32,7 +33,7 @@ const keptWords = 2_000;
  * Lets one thing go wrong, brings it to its end by the documented commands, and looks at all of it.
  */
 export async function tryOut(one: Case, life: Life, before: Identity): Promise<Result> {
-  const { scenario, kind, title, disturbance } = one;
+  const { scenario, kind, what, title, disturbance } = one;
   const since = Date.now();
   const { happened, times, said, flaws } = await disturb(life, scenario, disturbance);
   const after = await conclude(life, scenario, before);
@@ -45,7 +46,7 @@ export async function tryOut(one: Case, life: Life, before: Identity): Promise<R
         ? "converged"
         : "not reached";
   return {
-    ...{ scenario: scenario.key, kind, title, ending },
+    ...{ scenario: scenario.key, kind, what, title, ending },
     commands: after.commands,
     seconds: Math.round((Date.now() - since) / 1000),
     flaws: all,

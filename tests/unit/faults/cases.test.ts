@@ -1,7 +1,7 @@
-import { casesOf, nameOf } from "../../faults/cases";
+import { casesOf, classOf, nameOf } from "../../faults/cases";
+import { inOrder } from "../../faults/order";
 import type { Request } from "../../faults/requests";
-import { firstUp } from "../../faults/scenarios";
-import { spread } from "../../faults/suite";
+import { firstUp, scenarioOf } from "../../faults/scenarios";
 
 const request = (method: string, type: string, name: string): Request => ({
   ...{ method, type, nth: 1 },
@@ -32,12 +32,20 @@ it("lets Azure go wrong once for each type and verb, and only Azure", () => {
   expect(new Set(wrong.map(({ title }) => title))).toEqual(new Set([machine.title, read.title]));
 });
 
-it.each([1, 3, 7, 10, 20])("takes %i of ten, spread over all of them", (count) => {
-  const all = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+it("tries each class once before any is repeated, with scenarios and kinds in turn", () => {
+  const writes = ["cp-1", "cp-2"].map((name) => request("PUT", machine.type, name));
+  const cases = [firstUp, scenarioOf("destroy")].flatMap((scenario) =>
+    casesOf(scenario, { writes: [...writes, object], reads: [] }),
+  );
+  const classes = new Set(cases.map(classOf));
 
-  const some = spread(all, count);
+  const ordered = inOrder(cases);
 
-  expect(some).toHaveLength(Math.min(count, 10));
-  const gaps = some.slice(1).map((number, index) => number - some[index]!);
-  expect(Math.max(0, ...gaps) - Math.min(10, ...gaps)).toBeLessThanOrEqual(1);
+  expect(new Set(ordered.map(nameOf))).toEqual(new Set(cases.map(nameOf)));
+  expect(new Set(ordered.slice(0, classes.size).map(classOf))).toEqual(classes);
+  expect(classes.size).toBeLessThan(cases.length);
+  expect(ordered.slice(0, 4).map(({ scenario }) => scenario.key)).toEqual([
+    ...["first-up", "destroy", "first-up", "destroy"],
+  ]);
+  expect(new Set(ordered.slice(0, 10).map(({ kind }) => kind)).size).toBe(5);
 });

@@ -10,7 +10,8 @@ beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-findings-"))));
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const result = (more: Partial<Result>): Result => ({
-  ...{ scenario: "first-up", kind: "429", title: "PUT virtualMachines/cp-1", ending: "converged" },
+  ...{ scenario: "first-up", kind: "429", what: "PUT machines", title: "PUT virtualMachines/cp-1" },
+  ending: "converged",
   ...{ commands: 1, seconds: 40, flaws: [], ...more },
 });
 const left = (pid: number) => [`left running: program (process ${pid})`];
@@ -42,15 +43,17 @@ it("tries again what it was asked to forget, and nothing else", () => {
 
 it("counts each kind by how it ended, and gathers under one cause what has one", () => {
   const findings = new Findings(folder, "one");
-  findings.count({ "first-up: 429": 7 });
+  findings.count({ cases: { "first-up: 429": 7 }, classes: { "first-up: 429": 3 } });
   findings.add(result({}));
   findings.add(result({ title: "x", ending: "flawed", flaws: left(1), seconds: 90 }));
-  findings.add(result({ title: "y", ending: "flawed", flaws: left(2), seconds: 50 }));
+  findings.add(
+    result({ what: "PUT groups", title: "y", ending: "flawed", flaws: left(2), seconds: 50 }),
+  );
 
   const text = readFileSync(join(folder, "report.md"), "utf8");
 
   expect(summary(findings.report.results)).toBe("1 converged, 2 flawed");
-  expect(text).toContain("3 of 7 cases tried");
+  expect(text).toContain("3 of 7 cases tried, in 2 of 3 classes");
   expect(text).toContain("| 429 | 7 | 3 | 1 | 2 |  |  | 1 | 50 s, at most 1 min 30 s |");
   expect(text.match(/^### .*$/gm)).toEqual(["### 2 times: left running: program"]);
 });
