@@ -4,17 +4,20 @@ import { join } from "node:path";
 
 import { parse, parseAllDocuments } from "yaml";
 
-import { proxyModules } from "../../../../../../components/kube-proxy";
+import { cipherSuites } from "../../../components/api-server-security";
+import { proxyModules } from "../../../components/kube-proxy";
 import {
+  clusterConfigurationOf,
+  configurationOf,
   discoveryKubeconfig,
   kubeadmFiles,
   KubeadmMachine,
   KubeadmSettings,
-} from "../../../../../../components/kubeadm";
-import { machinesOf } from "../../../../../../components/plan/topology";
-import { validSettings } from "../../../../../support/sample";
-import { everyField } from "../../../../../support/settings-cases/kube-proxy";
-import { built, output, run } from "../../../../../support/tools";
+} from "../../../components/kubeadm";
+import { machinesOf } from "../../../components/plan/topology";
+import { validSettings } from "../../support/sample";
+import { everyField } from "../../support/settings-cases/kube-proxy";
+import { built, output, run } from "../../support/tools";
 
 const apiName = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
 
@@ -86,7 +89,7 @@ describe("the real kubeadm", () => {
     ),
   ];
 
-  it.each(["init", "join", "reset"])(
+  it.each(["init", "join", "reset", "upgrade"])(
     "accepts every %s configuration that settings can produce",
     (kind) => {
       const discovery = join(folder, "discovery.conf");
@@ -249,6 +252,126 @@ it("runs kubelets with systemd's cgroups, also where only version 1 is", () => {
 
 it("has kubelets renew their certificates, which end after a year", () => {
   expect(object("KubeletConfiguration").rotateCertificates).toBe(true);
+});
+
+it("has kubelets confine pods, end them in order, and keep memory for the machine", () => {
+  expect(object("KubeletConfiguration")).toMatchObject({
+    seccompDefault: true,
+    // Ubuntu's own drop-in for logind grants no more than 30 s.
+    shutdownGracePeriod: "30s",
+    shutdownGracePeriodCriticalPods: "10s",
+    systemReserved: { memory: "256Mi" },
+    tlsCipherSuites: [...cipherSuites],
+  });
+});
+
+it("makes small keys, and shows nobody profiles", () => {
+  const cluster = object("ClusterConfiguration");
+
+  expect(cluster.encryptionAlgorithm).toBe("ECDSA-P256");
+  for (const part of ["apiServer", "controllerManager", "scheduler"]) {
+    expect(cluster[part].extraArgs).toContainEqual({ name: "profiling", value: "false" });
+  }
+});
+
+it("gives each component its own arguments", () => {
+  const mine = (component: string) => ({ mine: component });
+  const { apiServer, controllerManager, scheduler, etcd } = object("ClusterConfiguration", {
+    ...validSettings,
+    kubeadm: {
+      ...validSettings.kubeadm,
+      apiServerExtraArgs: mine("API server"),
+      controllerManagerExtraArgs: mine("manager"),
+      schedulerExtraArgs: mine("scheduler"),
+      etcdExtraArgs: mine("etcd"),
+    },
+  });
+
+  expect(
+    [apiServer, controllerManager, scheduler, etcd.local].flatMap(({ extraArgs }) =>
+      extraArgs.filter(({ name }: { name: string }) => name === "mine"),
+    ),
+  ).toEqual(
+    ["API server", "manager", "scheduler", "etcd"].map((value) => ({ name: "mine", value })),
+  );
+});
+
+it("upgrades members without a Job, and leaves kube-proxy as this program has patched it", () => {
+  const kubeadm = { ...extras, ignorePreflightErrors: ["Mem"] };
+  const { apply, node, timeouts } = object("UpgradeConfiguration", { ...validSettings, kubeadm });
+  const both = {
+    ignorePreflightErrors: ["CreateJob", "Mem"],
+    skipPhases: ["addon/kube-proxy"],
+    patches: { directory: "/etc/zoned/patches" },
+  };
+
+  expect(apply).toEqual({ kubernetesVersion: `v${validSettings.kubernetesVersion}`, ...both });
+  expect(node).toEqual(both);
+  expect(timeouts).toEqual(extras.timeouts);
+});
+
+it("resets a machine without a question", () => {
+  expect(object("ResetConfiguration").force).toBe(true);
+});
+
+it("patches CoreDNS by control planes alone, unless the operator patches it", () => {
+  const name = "corednsdeployment+strategic.yaml";
+  const patchOf = (...args: Parameters<typeof files>) =>
+    files(...args).get(`/etc/zoned/patches/${name}`)?.content;
+  const kubeadm = { ...validSettings.kubeadm, patches: { [name]: "spec: {}" } };
+
+  expect(patchOf()).toContain("topologySpreadConstraints");
+  expect(patchOf(validSettings, worker)).toBeUndefined();
+  expect(patchOf({ ...validSettings, kubeadm })).toBe("spec: {}");
+});
+
+describe("the hash over what a member is configured with", () => {
+  const of = (machine: KubeadmMachine, change: Partial<typeof validSettings> = {}) =>
+    configurationOf({ ...validSettings, ...change }, machine, apiName);
+  const changes: [string, Partial<typeof validSettings>, "all" | "control planes"][] = [
+    ["version", { kubernetesVersion: "1.36.99" }, "all"],
+    ["runtime", { containerRuntime: "cri-dockerd" }, "all"],
+    ["patch", { kubeadm: { ...validSettings.kubeadm, patches: extras.patches } }, "all"],
+    [
+      "argument of kubelets",
+      { kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { v: "3" } } },
+      "all",
+    ],
+    [
+      "argument of etcd",
+      { kubeadm: { ...validSettings.kubeadm, etcdExtraArgs: { v: "3" } } },
+      "control planes",
+    ],
+    ["name of the API", { apiExtraSans: ["kubernetes.example.com"] }, "control planes"],
+    ["range of Services", { serviceCidr: "10.32.0.0/16" }, "control planes"],
+  ];
+
+  it.each(changes)("is another one with another %s", (_, change, whose) => {
+    expect(of(controlPlane, change)).not.toBe(of(controlPlane));
+    if (whose === "all") expect(of(worker, change)).not.toBe(of(worker));
+    else expect(of(worker, change)).toBe(of(worker));
+  });
+
+  it("stays when what changes reaches no living member: its taints, kube-proxy's mode, an add-on", () => {
+    expect(of({ ...worker, taints: [taint] })).toBe(of(worker));
+    for (const change of [
+      { proxyMode: "nftables" },
+      { cni: "flannel" },
+      { diskDriver: false },
+    ] as const) {
+      expect(of(controlPlane, change)).toBe(of(controlPlane));
+    }
+  });
+
+  it("is the cluster's alone in the part that the first control plane gives to the others", () => {
+    const whole = (change: Partial<typeof validSettings> = {}) =>
+      clusterConfigurationOf({ ...validSettings, ...change }, apiName);
+
+    expect(whole({ apiExtraSans: ["kubernetes.example.com"] })).not.toBe(whole());
+    expect(whole({ kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { v: "3" } } })).toBe(
+      whole(),
+    );
+  });
 });
 
 it("has clients of several API servers come back to another one now and then", () => {
