@@ -4,7 +4,7 @@ import type { Iptables } from "../model/iptables";
 import type { Ruleset } from "../model/nftables";
 import { type Destination, serviceName } from "../model/packet";
 import { canonical } from "../model/range";
-import { wordsIn } from "./iptables/specification";
+import { wordsIn } from "../read/iptables/rule";
 import { isClusterAddress } from "./nftables/facts";
 
 /** Where a Service is reached, as a rule names it. */

@@ -43,6 +43,19 @@ export type Statement =
   | { readonly kind: "nat"; readonly nat: Nat }
   | { readonly kind: "update"; readonly set: string }
   | { readonly kind: "notrack" }
+  /** Holds for this share of all new connections, as iptables' `statistic` does. */
+  | { readonly kind: "chance"; readonly share: number }
+  /** Whether the parts of the packet that `sides` names (`dst,dst,src`) are in a set of ipset. */
+  | {
+      readonly kind: "ipset";
+      readonly name: string;
+      readonly sides: readonly string[];
+      readonly negated: boolean;
+    }
+  /** Goes to an endpoint for clients that came within so many seconds; others go on. */
+  | { readonly kind: "affinity"; readonly seconds: number }
+  /** What is to be said of the rule, in one sentence, once a packet comes to this place in it. */
+  | { readonly kind: "note"; readonly sentence: string }
   /** Counts, logs and the like: the packet goes on as it is. */
   | { readonly kind: "idle" }
   /** Holds or not by something that no dump has; `why` completes "it cannot be decided". */
@@ -56,7 +69,8 @@ export type Verdict =
   | { readonly kind: "jump" | "goto"; readonly chain: string };
 
 export interface Nat {
-  readonly kind: "dnat" | "snat" | "masquerade" | "redirect";
+  /** `netmap` keeps the host's part of an address and changes the network's. */
+  readonly kind: "dnat" | "snat" | "masquerade" | "redirect" | "netmap";
   /** Null where only the port changes, and for masquerade and redirect. */
   readonly address: Expression | null;
   readonly port: Expression | null;

@@ -1,7 +1,10 @@
-import { builtIn, type Chain, type Iptables, type Table } from "../../model/iptables";
-import type { BaseChain, Hook, HookContext } from "../context";
-import { end, type Flow } from "../flow";
-import { walkChain } from "./walk";
+import { builtIn, type Chain, type Iptables, ofKubeProxy, type Table } from "../../model/iptables";
+import { statementsOf } from "../../read/iptables/rule";
+import type { BaseChain, Hook } from "../context";
+import type { RuleTable } from "../rules/place";
+import { baseChain } from "../rules/walk";
+import { candidates } from "./candidates";
+import { missingChain } from "./missing-chain";
 
 const priorities: Readonly<Record<string, number>> = {
   raw: -300,
@@ -11,71 +14,58 @@ const priorities: Readonly<Record<string, number>> = {
 };
 
 /** The chains that the kernel calls, table by table. */
-export function baseChains(iptables: Iptables): BaseChain[] {
-  return [...iptables.tables.values()].flatMap((table) =>
+export const baseChains = (iptables: Iptables): BaseChain[] =>
+  [...iptables.tables.values()].flatMap((table) =>
     (builtIn[table.name] ?? []).flatMap((name) => {
-      const written = table.chains.get(name);
-      const chain = written ?? supposed(table, name);
+      const chain = table.chains.get(name) ?? supposed(table, name);
       if (chain === null) return [];
       const hook = name.toLowerCase() as Hook;
-      return [
-        {
-          table: table.name,
-          name,
-          hook,
-          priority:
-            table.name === "nat"
-              ? hook === "prerouting" || hook === "output"
-                ? -100
-                : 100
-              : priorities[table.name]!,
-          nat: table.name === "nat",
-          walk: (flow: Flow, context: HookContext) =>
-            walkTable(iptables, table, chain, written === undefined, flow, context),
-        },
-      ];
+      const nat = table.name === "nat";
+      const base = baseChain(ruleTable(iptables, table, chain), name, {
+        hook,
+        priority: nat ? (/^(prerouting|output)$/.test(hook) ? -100 : 100) : priorities[table.name]!,
+        nat,
+        policy: chain.policy === "DROP" ? "drop" : "accept",
+      });
+      return [{ ...base, walk: noting(base, assumptions(table, chain)) }];
     }),
   );
-}
 
-function walkTable(
-  iptables: Iptables,
-  table: Table,
-  chain: Chain,
-  assumed: boolean,
-  flow: Flow,
-  context: HookContext,
-): Flow[] {
-  if (assumed) {
+const noting =
+  ({ walk }: BaseChain, sentences: readonly string[]): BaseChain["walk"] =>
+  (flow, context) => {
+    sentences.forEach((sentence) => context.path.note(sentence));
+    return walk(flow, context);
+  };
+
+/** What is assumed of a chain that the dump has not, or not its policy. */
+function assumptions(table: Table, chain: Chain): string[] {
+  const place = `hain ${chain.name} of table ${table.name}`;
+  if (!table.chains.has(chain.name)) {
     const to = chain.rules.map((rule) => rule.text.slice(rule.text.indexOf("-j ") + 3)).join(", ");
-    context.path.note(
-      `Chain ${chain.name} of table ${table.name} is not in the dump; it is taken to go to ${to}, as kube-proxy makes it.`,
-    );
+    return [`C${place} is not in the dump; it is taken to go to ${to}, as kube-proxy makes it.`];
   }
-  const { ended, returned } = walkChain(chain, flow, { iptables, table, context, depth: 0 });
-  return [...ended, ...returned.map((each) => byPolicy(table, chain, each, context))];
+  return chain.policy === null && table.name === "filter" && chain.columns === null
+    ? [`The dump does not show the policy of c${place}; it is taken for ACCEPT.`]
+    : [];
 }
 
-function byPolicy(table: Table, chain: Chain, flow: Flow, context: HookContext): Flow {
-  if (chain.policy === "DROP") {
-    context.path.step(
-      table.name,
-      chain.name,
-      "policy DROP",
-      "drops the packet: no rule of the chain took it",
-    );
-    return end(
-      flow,
-      "drop",
-      `The policy of chain ${chain.name} in table ${table.name} is DROP, and no rule accepts the packet before.`,
-    );
-  }
-  if (chain.policy === null && table.name === "filter" && chain.columns === null) {
-    context.path.note(
-      `The dump does not show the policy of chain ${chain.name} in table ${table.name}; it is taken for ACCEPT.`,
-    );
-  }
-  return flow;
+/** `base` is the chain that the kernel calls, which a cut-down dump may lack. */
+function ruleTable(iptables: Iptables, table: Table, base: Chain): RuleTable {
+  const chainOf = (name: string): Chain | undefined =>
+    name === base.name ? base : table.chains.get(name);
+  return {
+    name: table.name,
+    sets: new Map(),
+    rulesOf(name, flow) {
+      const chain = chainOf(name);
+      return chain === undefined ? null : candidates(chain, flow);
+    },
+    statementsOf: (rule, name) => statementsOf(rule, chainOf(name)!, iptables.file),
+    isKubeProxys: (name) => ofKubeProxy.test(name),
+    missing: (name, flow, place) => missingChain(name, flow, place, iptables),
+    reasonOf: () => null,
+  };
 }
 
 function kubeProxyIn(table: Table): boolean {

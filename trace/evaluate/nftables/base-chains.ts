@@ -1,8 +1,10 @@
-import { type Base, type Chain, type Ruleset, type Table, tableName } from "../../model/nftables";
+import { ofKubeProxy } from "../../model/iptables";
+import { type Base, isKubeProxy, type Ruleset, type Table, tableName } from "../../model/nftables";
+import type { Statement } from "../../model/statement";
+import { statementsOf } from "../../read/nftables/rule";
 import type { BaseChain, Hook } from "../context";
-import { end } from "../flow";
-import type { Place } from "./place";
-import { walkChain } from "./walk";
+import { lost, type RuleTable } from "../rules/place";
+import { baseChain } from "../rules/walk";
 
 const hooks: readonly string[] = ["prerouting", "input", "forward", "output", "postrouting"];
 
@@ -15,7 +17,20 @@ export function baseChains(
   const families = family === 4 ? ["ip", "inet"] : ["ip6", "inet"];
   return [...ruleset.tables.values()]
     .filter((table) => families.includes(table.family) && !table.dormant && asked(table))
-    .flatMap((table) => [...table.chains.values()].flatMap((chain) => baseChain(table, chain)));
+    .flatMap((table) =>
+      [...table.chains.values()].flatMap(({ name, base }) =>
+        base === null || !hooks.includes(base.hook)
+          ? []
+          : [
+              baseChain(ruleTable(table), name, {
+                hook: base.hook as Hook,
+                priority: orderOf(base),
+                nat: base.type === "nat",
+                policy: base.policy,
+              }),
+            ],
+      ),
+    );
 }
 
 /**
@@ -28,28 +43,68 @@ function orderOf({ type, hook, priority }: Base): number {
   return place + (priority - place) / 2 ** 33;
 }
 
-function baseChain(table: Table, chain: Chain): BaseChain[] {
-  const { base } = chain;
-  if (base === null || !hooks.includes(base.hook)) return [];
-  return [
+const ruleTable = (table: Table): RuleTable => ({
+  name: tableName(table),
+  sets: table.sets,
+  rulesOf: (chain) => table.chains.get(chain)?.rules ?? null,
+  statementsOf(rule, chain) {
+    const statements = statementsOf(rule);
+    return table.ofIptables && ofKubeProxy.test(chain) && statements.every(isMatch)
+      ? [...statements, ...targetOf(chain)]
+      : statements;
+  },
+  isKubeProxys: (chain) => isKubeProxy(table) || (table.ofIptables && ofKubeProxy.test(chain)),
+  missing: (chain, flow) =>
+    lost(flow, `Chain ${chain} of table ${tableName(table)} is not in the dump.`),
+  reasonOf: (verdict, name) =>
+    (isKubeProxy(table) &&
+      reasons.find((each) => each.verdict === verdict && each.by.test(name))?.why) ||
+    null,
+});
+
+const isMatch = ({ kind }: Statement): boolean =>
+  kind === "match" || kind === "idle" || kind === "open";
+
+/**
+ * kube-proxy writes no rule without a target, but nft has no words for some that iptables has. Only
+ * in one chain it cannot be but one.
+ */
+const targetOf = (chain: string): Statement[] =>
+  chain === "KUBE-POSTROUTING"
+    ? [
+        {
+          kind: "note",
+          sentence:
+            "nft does not show what the last rule of KUBE-POSTROUTING does; it is taken to masquerade, as kube-proxy writes it.",
+        },
+        { kind: "nat", nat: { kind: "masquerade", address: null, port: null } },
+      ]
+    : [
+        {
+          kind: "away",
+          text: "a target of iptables",
+          why: "nft does not show what it does; take `iptables-save`",
+        },
+      ];
+
+/** Why kube-proxy drops or rejects by a map of its own, or in a chain of its own. */
+const reasons: readonly { readonly verdict: string; readonly by: RegExp; readonly why: string }[] =
+  [
+    { verdict: "reject", by: /^no-endpoint-/, why: "The Service has no endpoints" },
     {
-      table: tableName(table),
-      name: chain.name,
-      hook: base.hook as Hook,
-      priority: orderOf(base),
-      nat: base.type === "nat",
-      walk: (flow, context) => {
-        const place: Place = { table, base: chain, chain, rule: null, context, depth: 0 };
-        return walkChain(chain.name, flow, place).map(({ flow: way, on }) => {
-          if (on === "out" || base.policy === "accept" || way.verdict !== null) return way;
-          context.path.step(tableName(table), chain.name, "policy drop", "drop");
-          return end(
-            way,
-            "drop",
-            `The policy of chain ${chain.name} of table ${tableName(table)} is drop.`,
-          );
-        });
-      },
+      verdict: "drop",
+      by: /^no-endpoint-/,
+      why: "The Service's traffic policy is Local and it has no endpoint on this node",
+    },
+    {
+      verdict: "drop",
+      by: /^firewall-/,
+      why: "The source is in none of the Service's source ranges",
+    },
+    { verdict: "reject", by: /^cluster-ips-check$/, why: "The cluster IP has no such port" },
+    {
+      verdict: "drop",
+      by: /^cluster-ips-check$/,
+      why: "The address is in the range of Services, and no Service has it",
     },
   ];
-}

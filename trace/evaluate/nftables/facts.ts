@@ -1,8 +1,8 @@
 import { type Chain, isKubeProxy, type Ruleset, type Table } from "../../model/nftables";
 import type { Statement, WrittenElement } from "../../model/statement";
 import { statementsOf } from "../../read/nftables/rule";
-import { intervalOf } from "./kinds";
-import { contains } from "./subject";
+import { intervalOf } from "../rules/kinds";
+import { contains } from "../rules/subject";
 
 type Match = Extract<Statement, { kind: "match" }>;
 

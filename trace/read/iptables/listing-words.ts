@@ -35,7 +35,7 @@ export function columnsOf(text: string, columns: Columns): ListedRule | null {
 }
 
 /** A listed rule in the words of iptables-save; what is not understood comes as `--listed TEXT`. */
-export function wordsOfListed(rule: ListedRule): string[] {
+export function wordsOfListed(rule: ListedRule, chain: string): string[] {
   const words: string[] = [];
   const put = (name: string, value: string, any: readonly string[]): void => {
     const plain = value.replace(/^!/, "");
@@ -46,9 +46,8 @@ export function wordsOfListed(rule: ListedRule): string[] {
   put("-d", rule.destination, ["anywhere", "0.0.0.0/0", "::/0"]);
   put("-i", rule.input, ["*", "any"]);
   put("-o", rule.output, ["*", "any"]);
-  // Of kube-proxy's chains only an endpoint's is for one protocol without a port.
-  const endpoint = rule.target === "DNAT" && /^(tcp|udp|sctp)$/.test(rule.protocol);
-  put(endpoint ? "--listed-protocol" : "-p", rule.protocol, ["all", "0"]);
+  // To an endpoint's chain comes one protocol only; a listing typed off by hand may name another.
+  if (!chain.startsWith("KUBE-SEP-")) put("-p", rule.protocol, ["all", "0"]);
   let rest = rule.rest;
   let jump = "-j";
   const options: string[] = [];

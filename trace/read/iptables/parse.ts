@@ -1,7 +1,7 @@
-import { specificationOf } from "../../evaluate/iptables/specification";
 import { DumpProblem } from "../../model/dump";
 import { type Chain, exactness, type Iptables, type Table, tableNames } from "../../model/iptables";
 import { once } from "./combine";
+import { statementsOf } from "./rule";
 import { inferFamily, inferTable, type Section } from "./section";
 import { isListing, splitListing } from "./split-listing";
 import { splitSave } from "./split-save";
@@ -88,7 +88,7 @@ function nextFamily(
 function checkLast(section: Section, file: string): void {
   const chain = [...section.chains.values()].filter((each) => each.rules.length > 0).at(-1);
   const rule = chain?.rules.at(-1);
-  if (chain !== undefined && rule !== undefined) specificationOf(rule, chain, file);
+  if (chain !== undefined && rule !== undefined) statementsOf(rule, chain, file);
 }
 
 function add(table: Table | undefined, name: string, section: Section, file: string): Table {

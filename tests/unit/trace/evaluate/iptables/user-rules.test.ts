@@ -26,6 +26,12 @@ describe("what users write", () => {
     ["-A FORWARD -g CHECK\n-A FORWARD -j DROP\n-A CHECK -s 10.99.0.0/16 -j DROP", toPod],
     ["-A FORWARD -j CHECK\n-A FORWARD -j DROP\n-A CHECK -s 10.99.0.0/16 -j DROP", "drop"],
     ["-A FORWARD -i lo -j DROP", toPod],
+    ["-A FORWARD -m ipvs --ipvs -j DROP", toPod],
+    ["-A FORWARD -m ipvs ! --ipvs -j DROP", "drop"],
+    ["-A FORWARD -m owner --uid-owner 0 -j DROP", toPod],
+    ["-A FORWARD -m rpfilter --invert ! -o docker0 -j DROP", toPod],
+    ["-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j DROP", "drop"],
+    ["-A FORWARD -d 10.244.0.0/255.255.0.0 -j DROP", "drop"],
     ["-A FORWARD -i eth0 -j DROP", toPod],
   ])("%s", (rule, expected) => {
     expect(filtered(rule)).toBe(expected);
@@ -150,4 +156,10 @@ describe("what users write", () => {
       "dnat 10.244.2.5:8080=1 masquerade=true",
     );
   });
+});
+
+it("takes one of the node's own addresses for no forwarded packet's destination, without `ip addr` too", () => {
+  const node = nodeOf(tables({ filter: "-A FORWARD -m addrtype --dst-type LOCAL -j DROP" }));
+
+  expect(brief(ask(node, "outside 198.51.100.7 > 192.0.2.1:8080"))).toBe("pass");
 });

@@ -13,6 +13,7 @@ const protocols: { readonly [name: string]: number } = {
   ip: 0,
   icmp: 1,
   igmp: 2,
+  ipencap: 4,
   tcp: 6,
   udp: 17,
   dccp: 33,
@@ -22,13 +23,18 @@ const protocols: { readonly [name: string]: number } = {
   ah: 51,
   icmpv6: 58,
   "ipv6-icmp": 58,
+  ospf: 89,
+  ipip: 94,
   comp: 108,
+  vrrp: 112,
   sctp: 132,
   udplite: 136,
 };
 
 const symbols = {
   state: { invalid: 1, established: 2, related: 4, new: 8, untracked: 64 },
+  /** iptables' names for a connection's state, of which two are about its addresses. */
+  ctstate: { invalid: 1, established: 2, related: 4, new: 8, untracked: 64, dnat: 128, snat: 256 },
   status: {
     expected: 1,
     "seen-reply": 2,
@@ -58,11 +64,12 @@ const symbols = {
 } as const;
 
 const kinds: readonly (readonly [RegExp, Kind])[] = [
-  [/^(ip6?|ct (original|reply)( ip6?)?) [sd]addr$/, "address"],
-  [/^(th|tcp|udp|udplite|sctp|dccp) [sd]port$|^ct (original|reply) proto-(src|dst)$/, "port"],
-  [/^(meta l4proto|ip protocol|ip6 nexthdr|ct (original |reply )?protocol)$/, "protocol"],
+  [/^(ip6?|ct (original|reply)( ip6?)?|ipvs ip6?) [sd]addr$/, "address"],
+  [/^(th|tcp|udp|udplite|sctp|dccp|ipvs) [sd]?port$|^ct (original|reply) proto-(src|dst)$/, "port"],
+  [/^(meta l4proto|ip protocol|ip6 nexthdr|(ct|ipvs) (original |reply )?protocol)$/, "protocol"],
   [/^meta [io]if(name)?$/, "name"],
   [/^ct state$/, "state"],
+  [/^ct state with nat$/, "ctstate"],
   [/^ct status$/, "status"],
   [/^ct direction$/, "direction"],
   [/^tcp flags$/, "flags"],

@@ -3,7 +3,7 @@ import { type Flow, fork } from "../flow";
 import { keyOf } from "./key";
 import { find } from "./lookup";
 import { decide, elementsOf, missing } from "./match";
-import { ask, type Place, ruleName } from "./place";
+import { type Place, ruleName } from "./place";
 import type { NamedDoubt } from "./subject";
 
 /** A flow for which a statement holds, and why that is not certain. */
@@ -17,7 +17,7 @@ type Match = Extract<Statement, { kind: "match" }>;
 
 /** The ways past a match: those for which it holds, and those for which it does not. */
 export function branchOnMatch(match: Match, flow: Flow, place: Place): Branch<boolean>[] {
-  const { holds, negated } = decide(match, place.table, ask(match.sign, flow, place));
+  const { holds, negated } = decide(match, place.table, { ...place, flow });
   if (typeof holds === "boolean") return [{ flow, value: holds !== negated, doubt: null }];
   if ("share" in holds) {
     const share = negated ? 1 - holds.share : holds.share;
@@ -57,7 +57,7 @@ export function branchOnMap(
       },
     ];
   }
-  const { kinds, subjects } = keyOf(key, ask("==", flow, place));
+  const { kinds, subjects } = keyOf(key, { ...place, flow });
   const ways: Branch<WrittenElement | null>[] = [];
   let rest: Branch<boolean>[] = [{ flow, value: false, doubt: null }];
   let left = 1;
@@ -92,7 +92,7 @@ function noteThePick(subjects: ReturnType<typeof keyOf>["subjects"], { context }
     );
 }
 
-function part<T>(flow: Flow, share: number, value: T): Branch<T>[] {
+export function part<T>(flow: Flow, share: number, value: T): Branch<T>[] {
   if (share <= 0) return [];
   return [
     {

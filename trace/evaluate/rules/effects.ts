@@ -4,7 +4,7 @@ import { redirectTarget } from "../addresses/local";
 import { end, type Flow, redirect, socket, type Translation } from "../flow";
 import { subjectOf } from "./key";
 import { numberOf } from "./kinds";
-import { ask, choices, isByKubeProxy, type Place, ruleName, addStep } from "./place";
+import { addStep, choices, type Place, ruleName } from "./place";
 import { branchOnMap, type Branch } from "./branches";
 
 /** Marks decide what happens later; what else a rule may set does not. */
@@ -12,42 +12,40 @@ export function assign(
   { name, value }: Extract<Statement, { kind: "set" }>,
   flow: Flow,
   place: Place,
-  doubt: string | null,
+  caveat: string,
 ): Flow {
   if (/^(ip6?|tcp|udp|sctp|th) /.test(name)) {
     if (!/ ([sd]addr|[sd]port)$/.test(name)) return flow;
-    addStep(place, `writes ${name}: cannot be followed`, doubt);
+    addStep(place, `writes ${name}: cannot be followed`, caveat);
     return end(flow, "unknown", `${ruleName(place)} writes ${name} without conntrack.`);
   }
   if (name !== "meta mark" && name !== "ct mark") return flow;
   const ways = value.kind === "map" ? branchOnMap(value.key, value.data, flow, place) : [];
   const only = ways.length === 1 ? ways[0]!.value : null;
   const source = only?.value == null ? value : ({ kind: "literal", text: only.value } as const);
-  const mark = subjectOf(source, "number", ask("==", flow, place));
+  const mark = subjectOf(source, "number", { ...place, flow });
   if (mark.is !== "value") {
-    addStep(place, `sets ${name} to what cannot be decided`, doubt);
+    addStep(place, `sets ${name} to what cannot be decided`, caveat);
     return value.kind === "map" && only === null && ways.length === 1
       ? flow
       : end(flow, "unknown", `${ruleName(place)} sets a mark that the dump does not show.`);
   }
   const number = Number(mark.value) >>> 0;
-  addStep(place, `sets ${name} to 0x${number.toString(16)}`, doubt);
+  addStep(place, `sets ${name} to 0x${number.toString(16)}`, caveat);
   return name === "meta mark" ? { ...flow, mark: number } : { ...flow, connmark: number };
 }
 
 /**
  * A set that remembers clients for a while, in a chain that chooses endpoints, is session affinity.
  */
-export function remember(name: string, flow: Flow, place: Place, doubt: string | null): Flow {
+export function remember(name: string, flow: Flow, place: Place, caveat: string): Flow {
   const seconds = place.table.sets.get(name)?.timeoutSeconds ?? null;
   addStep(
     place,
     seconds === null ? `puts it into ${name}` : `puts it into ${name} for ${String(seconds)} s`,
-    doubt,
+    caveat,
   );
-  return place.base.base?.type === "nat" && seconds !== null
-    ? { ...flow, affinitySeconds: seconds }
-    : flow;
+  return place.nat && seconds !== null ? { ...flow, affinitySeconds: seconds } : flow;
 }
 
 /**
@@ -61,19 +59,14 @@ interface Target {
 const mostAddresses = 64;
 
 /** Rewrites the packet; a way whose value is false goes on to the next rule. */
-export function translate(
-  nat: Nat,
-  flow: Flow,
-  place: Place,
-  doubt: string | null,
-): Branch<boolean>[] {
+export function translate(nat: Nat, flow: Flow, place: Place, caveat: string): Branch<boolean>[] {
   const by = (to: string): Translation => ({
     to,
     by: ruleName(place),
-    kubeProxy: isByKubeProxy(place),
+    kubeProxy: place.table.isKubeProxys(place.chain),
   });
   if (nat.kind === "masquerade") {
-    addStep(place, "masquerades the source", doubt);
+    addStep(place, "masquerades the source", caveat);
     return [
       settled({
         ...flow,
@@ -82,20 +75,25 @@ export function translate(
       }),
     ];
   }
-  if (nat.kind === "redirect") return [toTheNode(nat, flow, place, by, doubt)];
+  if (nat.kind === "redirect") return [toTheNode(nat, flow, place, by, caveat)];
+  if (nat.kind === "netmap") return [settled(mapNetwork(nat, flow, place, by, caveat))];
   const targets: Target[] =
-    nat.address === null ? [{ flow, text: null }] : evaluate(nat.address, flow, place);
+    nat.address === null
+      ? [{ flow, text: null }]
+      : nat.kind === "snat" && nat.address.kind === "literal"
+        ? [{ flow, text: nat.address.text }]
+        : evaluate(nat.address, flow, place);
   const destinations: { what: string; share: number }[] = [];
   const ways = targets.map((target): Branch<boolean> => {
     if (target.flow.verdict !== null) return settled(target.flow);
     if (nat.address !== null && target.text === null)
-      return { flow: target.flow, value: false, doubt };
+      return { flow: target.flow, value: false, doubt: null };
     const [address = flow.destination, ownPort] = target.text?.split(" . ") ?? [];
     if (address.includes(":") !== (place.context.node.family === 6))
-      return { flow: target.flow, value: false, doubt };
+      return { flow: target.flow, value: false, doubt: null };
     const port = readPort(ownPort ?? written(nat.port), target.flow.port);
     if (nat.kind === "snat") {
-      addStep(place, `rewrites the source to ${address}`, doubt);
+      addStep(place, `rewrites the source to ${address}`, caveat);
       return settled({
         ...target.flow,
         sourceSettled: true,
@@ -109,7 +107,7 @@ export function translate(
     return settled(redirect(target.flow, address, port, by(to)));
   });
   if (destinations.length > 0)
-    addStep(place, `rewrites the destination to ${choices(destinations)}`, doubt);
+    addStep(place, `rewrites the destination to ${choices(destinations)}`, caveat);
   return ways;
 }
 
@@ -122,12 +120,32 @@ function toTheNode(
   flow: Flow,
   place: Place,
   by: (to: string) => Translation,
-  doubt: string | null,
+  caveat: string,
 ): Branch<boolean> {
   const port = readPort(written(nat.port), flow.port) ?? flow.port;
   const address = redirectTarget(place.context, flow);
-  addStep(place, `redirects it to the node itself, port ${String(port)}`, doubt);
+  addStep(place, `redirects it to the node itself, port ${String(port)}`, caveat);
   return settled(redirect(flow, address, port, by(socket(address, port))));
+}
+
+/** The host's part of the address stays, the network's is another one. */
+function mapNetwork(
+  nat: Nat,
+  flow: Flow,
+  place: Place,
+  by: (to: string) => Translation,
+  caveat: string,
+): Flow {
+  const to = rangeOf(written(nat.address) ?? "");
+  const before = rangeOf(flow.destination);
+  const { hook } = place.context;
+  if (hook === "postrouting" || hook === "input" || to === null || before === null) {
+    addStep(place, "rewrites the network of the source", caveat);
+    return { ...flow, sourceSettled: true, snat: [...flow.snat, by("another network")] };
+  }
+  const address = addressOf(to.low + (before.low & (to.high - to.low)), to.family);
+  addStep(place, `rewrites the destination to ${socket(address, flow.port)}`, caveat);
+  return redirect(flow, address, flow.port, by(socket(address, flow.port)));
 }
 
 function written(port: Expression | null): string | undefined {

@@ -5,7 +5,7 @@ import { isSourceIn } from "../addresses/source";
 import type { HookContext } from "../context";
 import type { Decision, Flow, Undecided } from "../flow";
 import { devicePattern, intervalOf, numberOf } from "./kinds";
-import { known, type NamedDoubt, open, type Subject } from "./subject";
+import { isPart, known, type NamedDoubt, open, type Subject } from "./subject";
 
 /** What the packet has for a selector such as `ip saddr`. */
 export function select(name: string, question: Question): Subject {
@@ -26,13 +26,19 @@ export function select(name: string, question: Question): Subject {
       if (last === "dport") return known(flow.port);
       // A connection begins with SYN alone.
       if (last === "flags") return known(2);
-      return open(last === "sport" ? "which port the packet comes from" : `what ${name} is`);
+      if (last === "port") return eitherPort(flow.port);
+      if (last === "sport") return open("which port the packet comes from", isClientPort);
+      return open(`what ${name} is`);
     case "meta":
       return selectMeta(last, question);
     case "ct":
       return selectConntrack(rest, question);
     case "fib":
       return selectRoute(rest, question);
+    case "physdev":
+      return selectBridgePort(last, flow);
+    case "ipvs":
+      return selectIpvs(rest, question);
     case "icmp":
     case "icmpv6":
     case "igmp":
@@ -93,10 +99,48 @@ function selectMeta(key: string, { flow, context }: Question): Subject {
     }
     case "skuid":
     case "skgid":
-      return flow.from === "node" ? open("which user sends the packet") : { is: "absent" };
+      return flow.from === "node"
+        ? open("which user sends the packet", (text) => `whether ${key} of the sender is ${text}`)
+        : { is: "absent" };
     default:
       return open(`what the packet's ${key} is`);
   }
+}
+
+const isClientPort = (text: string): string => `whether the client's port is ${text}`;
+
+/** The packet's port, or that of its source, which nobody knows. */
+const eitherPort = (port: number): Subject => ({
+  is: "open",
+  ask: (text) => (isPart(known(port), "port", text) === true ? true : { why: isClientPort(text) }),
+  why: "which port the packet comes from",
+});
+
+/** Only a packet that came over a bridge has a bridge port; only pods are behind one. */
+function selectBridgePort(name: string, flow: Flow): Subject {
+  switch (name) {
+    case "in":
+      return flow.from === "node"
+        ? { is: "absent" }
+        : open(
+            "by which bridge port the packet comes in",
+            (text) => `whether the packet comes in by bridge port ${text}`,
+          );
+    case "is-in":
+      return flow.from === "pod" ? open("whether the pod is behind a bridge") : known(0);
+    default:
+      return flow.dnat.length > 0 ? known(0) : open("whether the packet leaves over a bridge");
+  }
+}
+
+/** iptables' match `ipvs`: the virtual service of packets that IPVS has a connection for. */
+function selectIpvs(words: readonly string[], question: Question): Subject {
+  const { packet } = question.context.node;
+  const name = words.join(" ");
+  if (name === "connection") return known(question.flow.ipvs ? 1 : 0);
+  if (!question.flow.ipvs) return { is: "absent" };
+  if (name === "dport") return known(packet.port);
+  return name === "protocol" ? known(protocols[packet.protocol]) : address(packet.destination);
 }
 
 /** `words` is what follows `ct`, such as `state` or `original ip daddr`. */
@@ -107,6 +151,12 @@ export function selectConntrack(words: readonly string[], question: Question): S
   switch (name) {
     case "state":
       return known(numberOf("state", flow.tracked ? "new" : "untracked")!);
+    case "state with nat":
+      return known(
+        numberOf("ctstate", flow.tracked ? "new" : "untracked")! +
+          (flow.dnat.length > 0 ? numberOf("ctstate", "dnat")! : 0) +
+          (flow.snat.length > 0 ? numberOf("ctstate", "snat")! : 0),
+      );
     case "status":
       if (flow.ipvs) return open("what the connection's status is");
       return known((flow.dnat.length > 0 ? 32 : 0) + (flow.snat.length > 0 ? 16 : 0));
@@ -145,7 +195,7 @@ export function selectRoute(words: readonly string[], { flow, context }: Questio
     const ask = (text: string): Decision => {
       const type = numberOf("route", text);
       if (type === null) return { why: `what "${text}" stands for` };
-      if (!ofSource && isMany(flow.destination)) return { why: `what kind of address ${what} is` };
+      if (!ofSource && isMany(flow.destination)) return isOfMany(type, flow.destination);
       if (type > 2) return false;
       if (local !== true && local !== false) return undecided(type, local, flow.destination);
       if (type === 2 && local && words.includes("iif"))
@@ -172,6 +222,10 @@ export function selectRoute(words: readonly string[], { flow, context }: Questio
   return open(`which way leads to ${what}`);
 }
 
+/** 255.255.255.255 is broadcast, and each of the others multicast, whatever the routes are. */
+const isOfMany = (type: number, destination: string): boolean =>
+  type === numberOf("route", destination.startsWith("255.") ? "broadcast" : "multicast");
+
 /** The kernel's own routing asks the same, and the answer has to be the same there. */
 function undecided(type: number, local: Undecided, destination: string): Decision {
   if (type !== 2) return { why: `whether ${destination} is an address of another machine` };
@@ -179,11 +233,11 @@ function undecided(type: number, local: Undecided, destination: string): Decisio
   return asked;
 }
 
-/** The packet, the place where it is asked, and whether the question is a pod's reaching itself. */
+/** The packet, and the chain in which it is asked about. */
 export interface Question {
   readonly flow: Flow;
   readonly context: HookContext;
-  readonly ownEndpoint: boolean;
+  readonly chain: string;
 }
 
 export const protocols = { tcp: 6, udp: 17, sctp: 132 };
@@ -195,14 +249,17 @@ export function address(text: string): Subject {
     : { is: "value", value: interval.low, text };
 }
 
-export function source({ flow, context, ownEndpoint }: Question): Subject {
+/** Chains that kube-proxy has for an endpoint each, and asks there whether a pod reaches itself. */
+const ofEndpoint = /^(KUBE-SEP-|endpoint-)/;
+
+export function source({ flow, context, chain }: Question): Subject {
   if (flow.snat.length > 0) return open("which source the packet has after its translation");
   if (flow.source !== null) return address(flow.source);
   const ask = (text: string): Decision => {
     const range = rangeOf(text);
     return range === null
       ? { why: `what "${text}" stands for` }
-      : isSourceIn(context.node, flow, range, ownEndpoint, context.path);
+      : isSourceIn(context.node, flow, range, ofEndpoint.test(chain), context.path);
   };
   return { is: "open", ask, why: "which source the packet has: none is given" };
 }

@@ -1,9 +1,9 @@
-import type { Table } from "../../model/nftables";
 import type { Elements, Statement, WrittenElement } from "../../model/statement";
 import type { Decision, Undecided } from "../flow";
 import { keyOf } from "./key";
 import { intervalOf, type Kind, numberOf } from "./kinds";
 import { find } from "./lookup";
+import type { RuleTable } from "./place";
 import type { Question } from "./select";
 import { shareOf, type Subject } from "./subject";
 
@@ -15,7 +15,7 @@ export type Outcome = {
   readonly negated: boolean;
 };
 
-export function decide(match: Match, table: Table, question: Question): Outcome {
+export function decide(match: Match, table: RuleTable, question: Question): Outcome {
   const { kinds, subjects } = keyOf(match.left, question);
   if (subjects.some((subject) => subject.is === "absent")) return { holds: false, negated: false };
   if (isOfStrangers(match, table, subjects, question))
@@ -35,7 +35,7 @@ export function decide(match: Match, table: Table, question: Question): Outcome 
 /** A set that rules fill remembers clients: without a source the packet is a new client's. */
 function isOfStrangers(
   match: Match,
-  table: Table,
+  table: RuleTable,
   subjects: readonly Subject[],
   { flow, context }: Question,
 ): boolean {
@@ -52,7 +52,7 @@ function isOfStrangers(
 }
 
 /** Null where the dump lacks the set. */
-export function elementsOf(data: Elements, table: Table): readonly WrittenElement[] | null {
+export function elementsOf(data: Elements, table: RuleTable): readonly WrittenElement[] | null {
   return data.kind === "written" ? data.elements : (table.sets.get(data.name)?.elements() ?? null);
 }
 

@@ -20,8 +20,10 @@ export function known(value: number): Subject {
   return { is: "value", value, text: String(value) };
 }
 
-export function open(why: string): Subject {
-  return { is: "open", ask: () => ({ why }), why };
+/** What no dump says; `of` asks the same of one value. */
+export function open(why: string, of: (text: string) => string = () => why): Subject {
+  const ask = (text: string): NamedDoubt => ({ why: of(text), id: `${why} ${text}` });
+  return { is: "open", ask, why };
 }
 
 /** Whether the packet's part is what an element has there. */
