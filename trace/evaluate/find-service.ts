@@ -1,11 +1,10 @@
 import { UserError } from "../../shared/user-error";
 import type { NodeDump } from "../model/dump";
 import type { Iptables } from "../model/iptables";
-import type { Ruleset } from "../model/nftables";
 import { type Destination, serviceName } from "../model/packet";
 import { canonical } from "../model/range";
 import { wordsIn } from "../read/iptables/rule";
-import { isClusterAddress } from "./nftables/facts";
+import { isClusterAddress } from "./addresses/services";
 
 /** Where a Service is reached, as a rule names it. */
 interface ServiceAddress extends Destination {
@@ -23,11 +22,7 @@ interface ServiceAddress extends Destination {
  */
 export function findService(dump: NodeDump, text: string): Destination[] {
   const { namespace, name, port } = serviceName(text);
-  const all = [
-    ...ofIptables(dump.iptables4),
-    ...ofIptables(dump.iptables6),
-    ...ofNftables(dump.nftables),
-  ];
+  const all = [...ofIptables(dump.iptables4), ...ofIptables(dump.iptables6), ...ofNftables(dump)];
   const own = all.filter((way) => way.service === `${namespace}/${name}`);
   const asked = own.filter(
     (way) => port === null || way.portName === port || String(way.port) === port,
@@ -109,10 +104,9 @@ const inVerdict =
 /** `namespace/name:port`. */
 const inElement = /^(\S+\/[^\s:]+)(?::(\S*))?/;
 
-function ofNftables(ruleset: Ruleset | null): ServiceAddress[] {
-  if (ruleset === null) return [];
+function ofNftables(dump: NodeDump): ServiceAddress[] {
   return ([4, 6] as const).flatMap((family) => {
-    const sets = ruleset.tables.get(family === 4 ? "ip kube-proxy" : "ip6 kube-proxy")?.sets;
+    const sets = dump.nftables?.tables.get(family === 4 ? "ip kube-proxy" : "ip6 kube-proxy")?.sets;
     const elements = ["service-ips", "no-endpoint-services"].flatMap(
       (name) => sets?.get(name)?.elements() ?? [],
     );
@@ -125,7 +119,7 @@ function ofNftables(ruleset: Ruleset | null): ServiceAddress[] {
         if (destination === null || service === undefined) return [];
         const inside =
           kind === undefined
-            ? isClusterAddress(ruleset, family, destination)
+            ? isClusterAddress(dump, family, destination)
             : /^(service|local)$/.test(kind);
         return [
           {

@@ -7,12 +7,12 @@ import { isLocal } from "./addresses/local";
 import { podsOf } from "./addresses/pods";
 import { type BaseChain, type Node, Path, tablesOf } from "./context";
 import { type Flow, start } from "./flow";
-import { baseChains as iptablesChains } from "./iptables/base-chains";
+import { baseChains as iptablesChains } from "./rules/iptables";
 import { baseChains as ipvsChains } from "./ipvs";
 import { Kernel } from "./kernel";
 import { asFarAsDumped } from "./missing-dumps";
 import { modeOf } from "./mode";
-import { baseChains as nftablesChains } from "./nftables/base-chains";
+import { baseChains as nftablesChains } from "./rules/nftables";
 import { outcomeOf } from "./outcome";
 
 /** Takes the packet through what the dumps say of the node, hook by hook as the kernel does. */

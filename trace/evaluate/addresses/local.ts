@@ -1,8 +1,7 @@
 import { isLoopback, isWithin, rangeOf } from "../../model/range";
 import type { HookContext, Node, Path } from "../context";
 import type { Decision, Flow } from "../flow";
-import { clusterAddress } from "../iptables/candidates";
-import { isClusterAddress, isNodePortAddress } from "../nftables/facts";
+import { isClusterAddress, isNodePortAddress } from "./services";
 
 /** Whether the kernel's routing holds `address` for one of the node's own. */
 export function isLocal(node: Node, address: string, path: Path): Decision {
@@ -23,15 +22,13 @@ export function isLocal(node: Node, address: string, path: Path): Decision {
   // Only of what rules send to: a packet may be for a NodePort of a node in its own pods' range.
   const isAsked = node.packet.destination === address;
   if (!isAsked && node.podRanges.some((pods) => isWithin(range, pods))) return false;
-  const { ipvs, nftables } = node.dump;
-  if (ipvs === null && clusterAddress(node, address)) return false;
-  if (nftables !== null && isNodePortAddress(nftables, node.family, address)) {
+  if (isNodePortAddress(node.dump, node.family, address)) {
     path.note(
       `${address} has NodePorts in kube-proxy's rules, so it is taken for one of the node's own.`,
     );
     return true;
   }
-  if (nftables !== null && isClusterAddress(nftables, node.family, address)) return false;
+  if (isClusterAddress(node.dump, node.family, address)) return false;
   return { why: `whether ${address} is one of the node's own addresses: there is no \`ip addr\`` };
 }
 

@@ -1,7 +1,10 @@
 import type { NodeDump } from "../../model/dump";
-import type { Iptables } from "../../model/iptables";
+import type { Rule } from "../../model/nftables";
 import { type Range, rangeOf } from "../../model/range";
-import { podsOf as podsOfNftables } from "../nftables/facts";
+import type { Statement } from "../../model/statement";
+import { statementsOf as ofIptables } from "../../read/iptables/rule";
+import { statementsOf as ofNftables } from "../../read/nftables/rule";
+import { devicePattern } from "../rules/kinds";
 
 /** Where pods are: ranges of addresses, or interfaces that they come by. */
 export interface Pods {
@@ -9,57 +12,85 @@ export interface Pods {
   readonly devices: readonly string[];
 }
 
-/** How kube-proxy writes "not from a pod of this cluster", and in other places "from one". */
-const bySource = [
-  /! -s (\S+\/\d+) .*-j KUBE-MARK-MASQ\b/,
-  /KUBE-MARK-MASQ\b.*\s!([0-9a-f.:]+\/\d+)\s/i,
-  /-s (\S+\/\d+) .*-j KUBE-SV[CL]-/,
-  /KUBE-SVC-\S+\s.*?\s(?!0\.0\.0\.0\/0|::\/0)([0-9a-f.:]+\/\d+)\s.*(?:pod traffic for|Redirect pods)/i,
-  /-s (\S+\/\d+) .*conntrack pod source rule/,
-];
-
-const byDevice = [/! -i (\S+) .*-j KUBE-MARK-MASQ\b/, /-i (\S+) .*-j KUBE-SV[CL]-/];
-
-const worthALook = /KUBE-MARK-MASQ|KUBE-SV[CL]-|pod source rule/;
-
-const known = new WeakMap<Iptables, Pods>();
-
-/** Where pods are, by the first rule of kube-proxy that distinguishes pods from others. */
-export function podsOf(dump: NodeDump, family: 4 | 6): Pods {
-  const iptables = family === 4 ? dump.iptables4 : dump.iptables6;
-  const own =
-    iptables === null ? { ranges: [], devices: [] } : (known.get(iptables) ?? look(iptables));
-  if (iptables !== null) known.set(iptables, own);
-  if (dump.nftables === null) return own;
-  const { ranges, devices } = podsOfNftables(dump.nftables, family);
-  return {
-    ranges: [...own.ranges, ...ranges.map(rangeOf).filter((range) => range !== null)],
-    devices: [...own.devices, ...devices],
-  };
+/** One of kube-proxy's chains, and how its rules are read. */
+interface Rules {
+  readonly chain: string;
+  readonly rules: readonly Rule[];
+  /** What a rule's text has that may compare a source or an interface. */
+  readonly worthReading: RegExp;
+  statementsOf(rule: Rule): readonly Statement[];
 }
 
-function look(iptables: Iptables): Pods {
-  for (const text of rulesOf(iptables)) {
-    if (!worthALook.test(text)) continue;
-    const range = bySource
-      .map((pattern) => rangeOf(pattern.exec(text)?.[1] ?? ""))
-      .find((each) => each !== null);
-    // A single address would be an endpoint that reaches itself.
-    if (range?.family === iptables.family && range.low !== range.high)
-      return { ranges: [range], devices: [] };
-    const device = byDevice
-      .map((pattern) => pattern.exec(text)?.[1])
-      .find((name) => name !== undefined);
-    if (device !== undefined) return { ranges: [], devices: [device] };
+const known = new WeakMap<NodeDump, Map<4 | 6, Pods>>();
+
+/** Where pods are, by the first chain of kube-proxy that distinguishes pods from others. */
+export function podsOf(dump: NodeDump, family: 4 | 6): Pods {
+  const before = known.get(dump)?.get(family);
+  if (before !== undefined) return before;
+  const pods = look(dump, family);
+  known.set(dump, (known.get(dump) ?? new Map<4 | 6, Pods>()).set(family, pods));
+  return pods;
+}
+
+function look(dump: NodeDump, family: 4 | 6): Pods {
+  for (const chain of chainsOf(dump, family)) {
+    const matches = detectors(chain);
+    const ranges = matches
+      .filter(({ name }) => name !== "meta iifname")
+      .map(({ value }) => rangeOf(value))
+      // A single address would be an endpoint that reaches itself.
+      .filter((range) => range?.family === family && range.low !== range.high);
+    const devices = matches.filter(({ name }) => name === "meta iifname");
+    if (ranges.length + devices.length > 0) {
+      return {
+        ranges: ranges.filter((range) => range !== null),
+        devices: devices.map(({ value }) => devicePattern(value)),
+      };
+    }
   }
   return { ranges: [], devices: [] };
 }
 
-function* rulesOf(iptables: Iptables): Iterable<string> {
-  for (const table of iptables.tables.values()) {
+function* chainsOf(dump: NodeDump, family: 4 | 6): Generator<Rules> {
+  const iptables = family === 4 ? dump.iptables4 : dump.iptables6;
+  for (const table of iptables?.tables.values() ?? []) {
     for (const chain of table.chains.values()) {
-      if (!chain.name.startsWith("KUBE-") || chain.name.startsWith("KUBE-SEP-")) continue;
-      for (const rule of chain.rules) yield rule.text;
+      yield {
+        chain: chain.name,
+        rules: chain.rules,
+        worthReading: chain.columns === null ? / -[si] / : /KUBE-MARK-MASQ|\/\d/,
+        statementsOf: (rule) => ofIptables(rule, chain, iptables!.file),
+      };
     }
   }
+  const [ip, { nftables }] = [family === 4 ? "ip" : "ip6", dump];
+  const table = nftables?.tables.get(`${ip} kube-proxy`) ?? nftables?.tables.get(`${ip} nat`);
+  for (const { name, rules } of table?.chains.values() ?? []) {
+    yield { chain: name, rules, worthReading: /saddr|iifname/, statementsOf: ofNftables };
+  }
+}
+
+/** Chains with rules for all but pods, which mark for masquerade, and with rules for pods only. */
+const signs: readonly (readonly [RegExp, string])[] = [
+  [/^(services$|service-|KUBE-SERVICES$|KUBE-SV[CL]-)/, "!="],
+  [/^(external-|KUBE-(EXT|XLB)-|KUBE-FORWARD$)/, "=="],
+];
+
+/** What the chain's rules compare a packet's source or interface with to find out pods. */
+function detectors({
+  chain,
+  rules,
+  worthReading,
+  statementsOf,
+}: Rules): { name: string; value: string }[] {
+  const sign = signs.find(([names]) => names.test(chain))?.[1];
+  if (sign === undefined) return [];
+  const read = rules.filter(({ text }) => worthReading.test(text)).flatMap(statementsOf);
+  return read.flatMap((statement) => {
+    if (statement.kind !== "match" || statement.sign !== sign) return [];
+    const { left, right } = statement;
+    if (left.kind !== "selector" || right.kind !== "written") return [];
+    if (!/^(ip6? saddr|meta iifname)$/.test(left.name)) return [];
+    return right.elements.map(({ key: [value = ""] }) => ({ name: left.name, value }));
+  });
 }

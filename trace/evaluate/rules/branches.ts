@@ -1,8 +1,7 @@
 import type { Elements, Expression, Statement, WrittenElement } from "../../model/statement";
 import { type Flow, fork } from "../flow";
-import { keyOf } from "./key";
 import { find } from "./lookup";
-import { decide, elementsOf, missing } from "./match";
+import { decide, elementsOf, keyOf, missing } from "./match";
 import { type Place, ruleName } from "./place";
 import type { NamedDoubt } from "./subject";
 

@@ -1,6 +1,6 @@
 import { start } from "../../../../../trace/evaluate/flow";
 import { Kernel } from "../../../../../trace/evaluate/kernel";
-import { baseChains } from "../../../../../trace/evaluate/nftables/base-chains";
+import { baseChains } from "../../../../../trace/evaluate/rules/nftables";
 import { parse } from "../../../../../trace/read/nftables/parse";
 import type { Packet } from "../../../../../trace/model/packet";
 import { Path } from "../../../../../trace/evaluate/context";

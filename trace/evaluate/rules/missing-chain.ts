@@ -1,7 +1,7 @@
 import type { Iptables } from "../../model/iptables";
 import { end, type Flow } from "../flow";
-import { branchOnDoubt } from "../rules/branches";
-import type { Outcome, Place } from "../rules/place";
+import { branchOnDoubt } from "./branches";
+import type { Outcome, Place } from "./place";
 
 /** What kube-proxy's chains do that are always written alike, where a cut-down dump lacks them. */
 export function missingChain(

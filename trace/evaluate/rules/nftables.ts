@@ -3,8 +3,8 @@ import { type Base, isKubeProxy, type Ruleset, type Table, tableName } from "../
 import type { Statement } from "../../model/statement";
 import { statementsOf } from "../../read/nftables/rule";
 import type { BaseChain, Hook } from "../context";
-import { lost, type RuleTable } from "../rules/place";
-import { baseChain } from "../rules/walk";
+import { lost, type RuleTable } from "./place";
+import { baseChain } from "./walk";
 
 const hooks: readonly string[] = ["prerouting", "input", "forward", "output", "postrouting"];
 

@@ -1,5 +1,4 @@
 import type { Chain, Rule } from "../../model/iptables";
-import { type Node, tablesOf } from "../context";
 import type { Flow } from "../flow";
 
 /**
@@ -86,18 +85,4 @@ function keyOfListed(text: string): string | null {
   );
   const destination = source < 0 ? undefined : columns[source + 1];
   return destination !== undefined && /^\d+(\.\d+){3}$/.test(destination) ? destination : null;
-}
-
-/**
- * Whether kube-proxy's own rules name `address` as a Service's cluster IP, which no interface has.
- */
-export function clusterAddress(node: Node, address: string): boolean {
-  const tables = tablesOf(node);
-  return ["nat", "filter"].some((name) => {
-    const chain = tables?.tables.get(name)?.chains.get("KUBE-SERVICES");
-    return (
-      chain !== undefined &&
-      rulesFor(chain, address).some((rule) => /cluster IP|has no endpoints/.test(rule.text))
-    );
-  });
 }

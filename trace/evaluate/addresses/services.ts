@@ -1,53 +1,16 @@
-import { type Chain, isKubeProxy, type Ruleset, type Table } from "../../model/nftables";
+import type { NodeDump } from "../../model/dump";
+import type { Chain, Table } from "../../model/nftables";
 import type { Statement, WrittenElement } from "../../model/statement";
 import { statementsOf } from "../../read/nftables/rule";
+import { rulesFor } from "../rules/candidates";
 import { intervalOf } from "../rules/kinds";
 import { contains } from "../rules/subject";
 
 type Match = Extract<Statement, { kind: "match" }>;
 
 /** kube-proxy's own table for a family. */
-function ownTable(ruleset: Ruleset, family: 4 | 6): Table | undefined {
-  const table = ruleset.tables.get(family === 4 ? "ip kube-proxy" : "ip6 kube-proxy");
-  return table !== undefined && isKubeProxy(table) ? table : undefined;
-}
-
-/**
- * Where pods live, or by which interfaces they send, as the rules show that distinguish them.
- */
-export function podsOf(
-  ruleset: Ruleset,
-  family: 4 | 6,
-): { readonly ranges: string[]; readonly devices: string[] } {
-  const ranges: string[] = [];
-  const devices: string[] = [];
-  const byIptables = ruleset.tables.get(family === 4 ? "ip nat" : "ip6 nat");
-  for (const chain of (ownTable(ruleset, family) ?? byIptables)?.chains.values() ?? []) {
-    for (const match of detectors(chain)) {
-      const texts = written(match).map(({ key }) => key[0]!);
-      if (match.left.kind === "selector" && match.left.name === "meta iifname") {
-        devices.push(...texts.map((text) => text.replace(/"/g, "").replace(/\*$/, "+")));
-      } else ranges.push(...texts);
-    }
-    if (ranges.length + devices.length > 0) break;
-  }
-  return { ranges, devices };
-}
-
-/** `ip saddr != PODS` before a mark, `ip saddr PODS goto service-…` in chains of Services. */
-function* detectors(chain: Chain): Generator<Match> {
-  const sign = /^(services$|service-|KUBE-SV[CL]-)/.test(chain.name)
-    ? "!="
-    : /^(external-|KUBE-(EXT|XLB)-)/.test(chain.name)
-      ? "=="
-      : null;
-  if (sign === null) return;
-  for (const rule of chain.rules.filter(({ text }) => /saddr|iifname/.test(text))) {
-    for (const match of matchesOf(rule, /^ip6? saddr$|^meta iifname$/)) {
-      if (match.sign === sign && match.right.kind === "written") yield match;
-    }
-  }
-}
+const ownTable = ({ nftables }: NodeDump, family: 4 | 6): Table | undefined =>
+  nftables?.tables.get(family === 4 ? "ip kube-proxy" : "ip6 kube-proxy");
 
 function matchesOf(rule: Chain["rules"][number], selector: RegExp): Match[] {
   return statementsOf(rule).filter(
@@ -71,9 +34,13 @@ interface KnownAddresses {
 
 const cached = new WeakMap<Table, KnownAddresses>();
 
-/** Whether kube-proxy takes `address` for a cluster IP, given away or not: no interface has one. */
-export function isClusterAddress(ruleset: Ruleset, family: 4 | 6, address: string): boolean {
-  const table = ownTable(ruleset, family);
+/**
+ * Whether kube-proxy's rules take `address` for a cluster IP: no interface has one, unless IPVS
+ * does. In nftables mode that is so of addresses that no Service has, too.
+ */
+export function isClusterAddress(dump: NodeDump, family: 4 | 6, address: string): boolean {
+  if (dump.ipvs === null && isInIptables(dump, family, address)) return true;
+  const table = ownTable(dump, family);
   if (table === undefined) return false;
   const { clusterAddresses, serviceRanges } = addressesIn(table);
   if (clusterAddresses.has(address)) return true;
@@ -84,9 +51,20 @@ export function isClusterAddress(ruleset: Ruleset, family: 4 | 6, address: strin
   );
 }
 
+function isInIptables({ iptables4, iptables6 }: NodeDump, family: 4 | 6, address: string): boolean {
+  const iptables = family === 4 ? iptables4 : iptables6;
+  return ["nat", "filter"].some((name) => {
+    const chain = iptables?.tables.get(name)?.chains.get("KUBE-SERVICES");
+    return (
+      chain !== undefined &&
+      rulesFor(chain, address).some((rule) => /cluster IP|has no endpoints/.test(rule.text))
+    );
+  });
+}
+
 /** Whether kube-proxy names `address` as one of the node's own that has NodePorts. */
-export function isNodePortAddress(ruleset: Ruleset, family: 4 | 6, address: string): boolean {
-  const table = ownTable(ruleset, family);
+export function isNodePortAddress(dump: NodeDump, family: 4 | 6, address: string): boolean {
+  const table = ownTable(dump, family);
   return table !== undefined && addressesIn(table).nodeAddresses.has(address);
 }
 

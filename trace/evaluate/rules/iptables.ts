@@ -1,8 +1,8 @@
 import { builtIn, type Chain, type Iptables, ofKubeProxy, type Table } from "../../model/iptables";
 import { statementsOf } from "../../read/iptables/rule";
 import type { BaseChain, Hook } from "../context";
-import type { RuleTable } from "../rules/place";
-import { baseChain } from "../rules/walk";
+import type { RuleTable } from "./place";
+import { baseChain } from "./walk";
 import { candidates } from "./candidates";
 import { missingChain } from "./missing-chain";
 
