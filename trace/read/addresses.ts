@@ -13,11 +13,6 @@ const brief = /^([^\s@]+)(@\S+)?\s+(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT)\b(.*
 
 const inet = /\binet6?\s+([0-9a-fA-F.:]+)(\/(\d+))?(\s+peer\s+([0-9a-fA-F.:]+)\/(\d+))?/;
 
-export function recognises(text: string): boolean {
-  if (text.trimStart().startsWith("[")) return /"ifname"/.test(text);
-  return text.split("\n").some((line) => header.test(line) || one.test(line) || brief.test(line));
-}
-
 /** `ip addr` in each of its forms: plain, `-o`, `-br`, `-j`. */
 export function parse(text: string, file: string, firstLine: number): Addresses {
   if (text.trimStart().startsWith("[")) return fromJson(text, file, firstLine);

@@ -1,7 +1,8 @@
-import { type Continues, shapes } from "./shapes";
+import { type Continues, type Kind, shapes } from "./shapes";
 
 /** The output of one command, or several of its kind in a row, out of a longer text. */
 export interface Section {
+  readonly kind: Kind;
   readonly text: string;
   /** Where it begins in the file, from 1. */
   readonly firstLine: number;
@@ -22,13 +23,14 @@ export function cut(text: string): Section[] {
   const lines = text.split("\n");
   const sections: Section[] = [];
   for (let at = 0; at < lines.length;) {
-    const continues = begun(lines, at);
-    if (continues === null) {
+    const begins = begun(lines, at);
+    if (begins === null) {
       at += 1;
       continue;
     }
-    const end = endOf(lines, at, continues);
+    const end = endOf(lines, at, begins.continues);
     sections.push({
+      kind: begins.kind,
       text: undecorated(lines.slice(at, end)),
       firstLine: at + 1,
       isOpen: end === lines.length,
@@ -38,13 +40,16 @@ export function cut(text: string): Section[] {
   return sections;
 }
 
-function begun(lines: readonly string[], at: number): Continues | null {
+function begun(
+  lines: readonly string[],
+  at: number,
+): { readonly kind: Kind; readonly continues: Continues } | null {
   const first = bare(lines[at] ?? "");
   if (first === "") return null;
   const next = bare(lines.slice(at + 1, at + 3).join(" "));
-  for (const shape of shapes) {
+  for (const [kind, shape] of shapes) {
     const continues = shape(first, next);
-    if (continues !== null) return continues;
+    if (continues !== null) return { kind, continues };
   }
   return null;
 }

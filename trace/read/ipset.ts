@@ -6,10 +6,6 @@ interface Draft extends IpSet {
   readonly members: string[];
 }
 
-export function recognises(text: string): boolean {
-  return /^(create|add) \S+ \S+/m.test(text) || /^Name: \S+\s*$/m.test(text);
-}
-
 /** `ipset save` or `ipset list`. */
 export function parse(text: string, file: string, firstLine: number): IpSets {
   const sets = new Map<string, Draft>();

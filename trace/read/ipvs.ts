@@ -14,10 +14,6 @@ const real = /^\s*->\s+(\S+)\s+(Masq|Route|Tunnel|Local)\s+(\d+)\b/i;
 
 const saved = /^-[AaEe] (-[tuf]|--(tcp|udp|sctp|fwmark)-service)\b/;
 
-export function recognises(text: string): boolean {
-  return text.split("\n").some((line) => heading.test(line) || saved.test(line.trim()));
-}
-
 /** `ipvsadm -ln`, `ipvsadm -Sn`, or `/proc/net/ip_vs`. */
 export function parse(text: string, file: string, firstLine: number): VirtualServers {
   const lines = text.split("\n");

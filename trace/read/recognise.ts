@@ -26,30 +26,21 @@ export type Recognised = { readonly file: string; readonly section: Section } & 
   | { readonly kind: "routes"; readonly said: Routes }
 );
 
-interface Parser<T> {
-  recognises(text: string): boolean;
-  parse(text: string, file: string, firstLine: number): T;
-}
-
-/** In the order in which they are asked: rules of IPVS begin as those of iptables do. */
-const parsers = { ipvs, iptables, ipset, nftables, addresses, routes } satisfies Record<
-  Recognised["kind"],
-  Parser<unknown>
->;
-
-const kinds = Object.keys(parsers) as Recognised["kind"][];
+const parsers = { ipvs, iptables, ipset, nftables, addresses, routes };
 
 const expected =
   "the output of iptables-save, iptables -S or -L, ipset save or list, ipvsadm -Sn or -ln, /proc/net/ip_vs, nft list, ip addr, or ip route";
 
 /** Every dump in a text, recognised by its content; prose around dumps is passed over. */
-export function recognise(text: string, file: string): Recognised[] {
-  return cut(text).flatMap((section) => {
-    const kind = kinds.find((name) => parsers[name].recognises(section.text));
-    if (kind === undefined) return [];
-    const said = parsers[kind].parse(section.text, file, section.firstLine);
-    if ("interfaces" in said && !said.interfaces.some(hasAddress)) return [];
-    return [{ file, section, kind, said } as Recognised];
+export function recognise(whole: string, file: string): Recognised[] {
+  return cut(whole).flatMap((section) => {
+    const { kind, text, firstLine } = section;
+    const said = parsers[kind].parse(text, file, firstLine);
+    const saysNothing =
+      "interfaces" in said
+        ? !said.interfaces.some(hasAddress)
+        : "length" in said && said.length === 0;
+    return saysNothing ? [] : [{ file, section, kind, said } as Recognised];
   });
 }
 

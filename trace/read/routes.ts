@@ -17,12 +17,6 @@ export const isRoute = (line: string, next = ""): boolean =>
   nextHop.test(line) ||
   (/^\s*default\s*$/.test(line) && nextHop.test(next));
 
-export function recognises(text: string): boolean {
-  if (text.trimStart().startsWith("[")) return /"dst"\s*:/.test(text);
-  const lines = text.split("\n");
-  return lines.some((line, at) => isRoute(line, lines[at + 1]));
-}
-
 /** `ip route` and `ip -6 route`, plain or with `-j`. */
 export function parse(text: string, file: string, firstLine: number): Routes {
   const routes = new Map<string, Route>();

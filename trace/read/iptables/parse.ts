@@ -6,15 +6,6 @@ import { inferFamily, inferTable, type Section } from "./section";
 import { isListing, splitListing } from "./split-listing";
 import { splitSave } from "./split-save";
 
-export function recognises(text: string): boolean {
-  return (
-    isListing(text) ||
-    /^(\[\d+:\d+\] )?-A [^\s-]\S*( |$)|^\*(nat|filter|mangle|raw|security)\s*$|^:\S+ (ACCEPT|DROP|-) \[|^-[PN] \S+/m.test(
-      text,
-    )
-  );
-}
-
 /**
  * What iptables-save, `iptables -S` or `iptables -L` printed; one for each IP family that is in it.
  */

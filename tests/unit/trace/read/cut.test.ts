@@ -48,9 +48,37 @@ it.each(Object.entries(outputs))(
   (_, output) => {
     const article = `Let's see the rules now.\n\n$ command\n${output}\n\nAs we know, all rules are processed in order.\n`;
 
-    expect(cut(article)).toEqual([{ text: output, firstLine: 4, isOpen: false }]);
+    expect(cut(article)).toEqual([
+      { kind: expect.any(String) as string, text: output, firstLine: 4, isOpen: false },
+    ]);
   },
 );
+
+it.each([
+  ["iptables", save],
+  ["iptables", listing],
+  ["iptables", "[12:720] -A KUBE-SERVICES -j ACCEPT"],
+  ["iptables", "-N KUBE-SVC-A"],
+  ["ipset", ipset],
+  ["ipset", "create KUBE-X hash:ip"],
+  ["ipvs", ipvs],
+  ["ipvs", "-A -t 10.96.0.1:443 -s rr"],
+  ["ipvs", "TCP  0A60000A:0035 wrr persistent 150000 FFFFFF00"],
+  ["nftables", nft],
+  [
+    "nftables",
+    "# Warning: table ip nat is managed by iptables-nft, do not touch!\ntable ip nat {\n}",
+  ],
+  ["nftables", json],
+  ["addresses", address],
+  ["addresses", "eth0@if7         UP             192.0.2.1/24 2001:db8::1/64"],
+  ["addresses", "2: eth0    inet 192.0.2.1/24 brd 192.0.2.255 scope global eth0"],
+  ["addresses", '[{"ifindex":1,"ifname":"lo","addr_info":[]}]'],
+  ["routes", "default via 192.0.2.254 dev eth0"],
+  ["routes", '[{"dst":"default","gateway":"192.0.2.254","dev":"eth0"}]'],
+])("sees by the first lines that an output is of %s: %j", (kind, output) => {
+  expect(cut(`${output}\n`).map((section) => section.kind)).toEqual([kind]);
+});
 
 it("takes the outputs of several commands apart", () => {
   const pasted = Object.values(outputs)

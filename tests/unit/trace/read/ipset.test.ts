@@ -1,4 +1,4 @@
-import { parse, recognises } from "../../../../trace/read/ipset";
+import { parse } from "../../../../trace/read/ipset";
 import { ask, brief, nodeOf, oneNode } from "../../../support/trace/example";
 
 const saved = `create clients hash:net family inet hashsize 1024 maxelem 65536
@@ -21,7 +21,6 @@ Members:
 
 it("reads ipset save and ipset list alike", () => {
   expect([...parse(saved, "ipset", 1).sets]).toEqual([...parse(listed, "ipset", 1).sets]);
-  expect([saved, listed].map(recognises)).toEqual([true, true]);
 });
 
 it("names file and line of what is cut off", () => {

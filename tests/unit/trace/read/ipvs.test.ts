@@ -1,4 +1,4 @@
-import { parse, recognises } from "../../../../trace/read/ipvs";
+import { parse } from "../../../../trace/read/ipvs";
 import { remarkOn, sharesOf } from "../../../../trace/evaluate/ipvs";
 
 const listed = `IP Virtual Server version 1.2.1 (size=4096)
@@ -42,7 +42,6 @@ it("reads ipvsadm -Sn and ipvsadm -ln alike", () => {
       ],
     },
   ]);
-  expect([listed, saved].map(recognises)).toEqual([true, true]);
 });
 
 it("reads the kernel's own list as ipvsadm's, but for flags, and takes its ticks for seconds", () => {
@@ -68,7 +67,6 @@ FWM  00004000 rr
       { ...Object(server), persistentTicks: ticks[at] },
     ]),
   );
-  expect(recognises(kernel)).toBe(true);
 });
 
 it("reads ipvsadm's ports as decimal also behind an address that fills all of IPv6", () => {

@@ -1,5 +1,5 @@
 import { DumpProblem } from "../../../../../trace/model/dump";
-import { parse, recognises } from "../../../../../trace/read/nftables/parse";
+import { parse } from "../../../../../trace/read/nftables/parse";
 import type { Ruleset } from "../../../../../trace/model/nftables";
 
 const read = (text: string): Ruleset => parse(text, "nft.txt", 11);
@@ -177,16 +177,4 @@ describe("a listing as JSON", () => {
       "handle 4",
     );
   });
-});
-
-it("recognises listings by what they say", () => {
-  expect(recognises("table ip kube-proxy {\n")).toBe(true);
-  expect(
-    recognises(
-      "# Warning: table ip nat is managed by iptables-nft, do not touch!\ntable ip nat {\n",
-    ),
-  ).toBe(true);
-  expect(recognises('{"nftables": [{"metainfo": {}}]}')).toBe(true);
-  expect(recognises("*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n")).toBe(false);
-  expect(recognises('[{"ifindex": 1, "ifname": "lo"}]')).toBe(false);
 });
