@@ -58,7 +58,7 @@ step() {
     rm -f "$run/reason"
     say "bootstrap: $name: begins" >>"$log" || true
     timeout --kill-after=15 "$((limit > 1 ? limit : 1))" "$BASH" "$0" "$function" \
-      </dev/null >>"$log" 2>&1 || code=$?
+      </dev/null >>"$log" 2>&1 9>&- || code=$?
     if ((code == 0)); then
       note "$name: done after $((SECONDS - started)) s"
       return
@@ -504,14 +504,18 @@ await_balancer() {
   done
 }
 
+# A kubelet's serving certificate is self-signed; this does not leave the machine.
+kubelet_pods() {
+  curl --silent --show-error --fail --max-time 10 --noproxy '*' --insecure \
+    --cert "$pki/apiserver-kubelet-client.crt" --key "$pki/apiserver-kubelet-client.key" \
+    https://127.0.0.1:10250/pods
+}
+
 # As the kubelet that runs now has them. One of another minor version gives static pods another UID and
 # starts them anew, after seconds in which those of its predecessor answer, and look Ready in the API.
 static_pods_are_ready() {
   local pods amiss
-  # A kubelet's serving certificate is self-signed; this does not leave the machine.
-  pods=$(curl --silent --show-error --fail --max-time 10 --noproxy '*' --insecure \
-    --cert "$pki/apiserver-kubelet-client.crt" --key "$pki/apiserver-kubelet-client.key" \
-    https://127.0.0.1:10250/pods) || return
+  pods=$(kubelet_pods) || return
   amiss=$(jq --raw-output --arg machine "$machine" '
     [.items[] | select(any(.status.conditions[]?; .type == "Ready" and .status == "True")) | .metadata.name] as $ready
     | ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] | map("\(.)-\($machine)")
@@ -592,10 +596,13 @@ upgrade_kubeadm() {
 # (Node authorization mode and the admission plugin NodeRestriction).
 node_path() { echo "/api/v1/nodes/$machine"; }
 
-set_cordon() {
+patch_node() {
   ask_as_kubelet "$(node_path)" --output /dev/null --request PATCH \
     --header 'Content-Type: application/merge-patch+json' --data "$1"
 }
+
+# annotate NAME VALUE, the value as JSON
+annotate() { patch_node "{\"metadata\": {\"annotations\": {\"$1\": $2}}}"; }
 
 cordoned_by=zoned/cordoned-for-upgrade
 
@@ -604,7 +611,7 @@ cordon() {
   node=$(ask_as_kubelet "$(node_path)")
   # Somebody else's cordon stays theirs.
   jq --exit-status '.spec.unschedulable == true' <<<"$node" >/dev/null && return
-  set_cordon "{\"metadata\": {\"annotations\": {\"$cordoned_by\": \"$version\"}},
+  patch_node "{\"metadata\": {\"annotations\": {\"$cordoned_by\": \"$version\"}},
     \"spec\": {\"unschedulable\": true}}"
 }
 
@@ -612,7 +619,7 @@ uncordon() {
   local node
   node=$(ask_as_kubelet "$(node_path)")
   jq --exit-status --arg by "$cordoned_by" '.metadata.annotations[$by]' <<<"$node" >/dev/null || return 0
-  set_cordon "{\"metadata\": {\"annotations\": {\"$cordoned_by\": null}},
+  patch_node "{\"metadata\": {\"annotations\": {\"$cordoned_by\": null}},
     \"spec\": {\"unschedulable\": null}}"
 }
 
@@ -788,6 +795,16 @@ peers_are_well() {
 
 await_peers() { watch peers_are_well; }
 
+# Their timer goes on when this step has ended, and asks by means of this file, without the payload, what
+# it has to know of this machine and of the others.
+keep_certificates() {
+  sed '/^#--- payload ---$/q' "$0" >"$root/opt/zoned/bootstrap.sh"
+  cp "$run/facts" "$state/facts"
+  systemctl daemon-reload
+  systemctl enable --now zoned-certificates.timer
+  "$BASH" "$root/opt/zoned/renew-certificates.sh" report
+}
+
 # A new file in its place: what runs goes on with the one that it has open.
 forget_payload() { sed --in-place '/^#--- payload ---$/q' "$0"; }
 
@@ -807,17 +824,22 @@ finish() {
   forget_secrets
 }
 
-# shellcheck source=/dev/null
-if [[ -e $run/facts ]]; then . "$run/facts"; fi
+# Those of the step that runs, or of the last one.
+for facts in "$run/facts" "$state/facts"; do
+  # shellcheck source=/dev/null
+  if [[ -e $facts ]]; then . "$facts" && break; fi
+done
 
 if (($# > 0)); then
   trap 'report_failure $? "$BASH_COMMAND" $LINENO' ERR
-  "$1"
+  "$@"
   exit
 fi
 
 mkdir -p "$state" "$run" "$(dirname "$log")"
 chmod 0700 "$run"
+exec 9>"$root/run/zoned-bootstrap.lock"
+flock 9
 rm -f "$run"/*
 # However it ends, nothing is left of the keys that came with it: another run brings them again.
 end() {
@@ -876,6 +898,7 @@ if [[ -n $upgraded ]]; then step "uncordon" 120 5 uncordon; fi
 if [[ $role == control-plane ]] && is_touched; then
   step "other control planes" 600 0 await_peers
 fi
+[[ $role == worker ]] || step "certificates" 120 2 keep_certificates
 step "secrets" 60 0 finish
 note "$machine is a member of the cluster"
 exit

@@ -13,6 +13,7 @@ import { firstBootFiles } from "./machine/boot";
 import { bootstrapScript, PayloadFile } from "./machine/bootstrap";
 import { Machine } from "./machine/machine";
 import { Membership } from "./machine/membership";
+import { renewalFiles } from "./machine/renewal";
 import { Network } from "./network";
 import { Plan } from "./plan/plan";
 import { Machine as MachinePlan } from "./plan/topology";
@@ -149,6 +150,7 @@ export class ControlPlane extends pulumi.ComponentResource {
             ...pki,
             ...snapshotFiles(settings, clientId),
             ...firstBootFiles(plan.settings),
+            ...renewalFiles(plan.controlPlanes.indexOf(machine.plan)),
             ...kubeadmFiles(plan.settings, machine.plan, plan.apiServer.name),
           ],
         }),

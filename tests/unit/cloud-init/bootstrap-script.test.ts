@@ -153,6 +153,8 @@ const fails = (what: string) =>
 const programs = {
   "cloud-init": "echo 'status: running'",
   "first-boot": "",
+  renewal: "",
+  systemctl: "",
   modprobe: "",
   curl: `case $* in
     *169.254.169.254*) cat "$root/vm-id" ;;
@@ -216,6 +218,7 @@ const machineIn = (world: Partial<World> = {}, payload: Payload = controlPlane) 
   machine.write("/proc/sys/kernel/random/boot_id", "b0071d00-0000-4000-8000-000000000001\n");
   machine.write("/var/lib/zoned/first-boot.done", "");
   machine.write("/opt/zoned/first-boot.sh", '#!/bin/bash\nfirst-boot "$@"\n', 0o700);
+  machine.write("/opt/zoned/renew-certificates.sh", 'renewal "$@"\n', 0o700);
   ship(machine, payload);
   return machine;
 };

@@ -75,6 +75,7 @@ const peer = {
 const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
   "cloud-init": "echo 'status: done'",
   modprobe: "",
+  systemctl: "",
   curl: `case $* in
     *169.254.169.254*) echo -n ${vmId} ;;
     *--resolve*) ;;
@@ -120,6 +121,7 @@ async function runScript(vm: VirtualMachine, script: string, change: Partial<Wor
     for (const [path, text] of Object.entries(files)) machine.write(path, text);
     if ("/var/lib/zoned/first-boot.failed" in files)
       machine.removeFile("/var/lib/zoned/first-boot.done");
+    machine.write("/opt/zoned/renew-certificates.sh", "");
     machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(payloadOf(script))}\n`);
     const { code, stdout, stderr } = await machine.run("/script.sh", [], { LIMIT: "4" });
     return { exitCode: code, stdout, stderr };
@@ -248,13 +250,13 @@ const again = ["payload", "first boot", "kernel modules"];
         prepare: () => create(cp[0]),
         vm: cp[0],
         world: { api: "silent", hasNetwork: false },
-        steps: [...before, "kubeadm init", "control plane", "secrets"],
+        steps: [...before, "kubeadm init", "control plane", "certificates", "secrets"],
       },
       {
         situation: "the initial control plane, a member, before there is a pod network",
         vm: cp[0],
         world: { files: member("initialized") },
-        steps: [...again, "control plane", "secrets"],
+        steps: [...again, "control plane", "certificates", "secrets"],
       },
       {
         situation: "another control plane, with another cluster's CA",
@@ -296,7 +298,7 @@ const again = ["payload", "first boot", "kernel modules"];
         situation: "the initial control plane, a member with a pod network",
         vm: cp[0],
         world: { files: { ...member("initialized"), ...cni } },
-        steps: [...again, "control plane", "node", "secrets"],
+        steps: [...again, "control plane", "node", "certificates", "secrets"],
       },
       {
         situation: "another control plane, fresh",
@@ -307,6 +309,7 @@ const again = ["payload", "first boot", "kernel modules"];
           "control plane",
           "node",
           "other control planes",
+          "certificates",
           "secrets",
         ],
       },
@@ -314,7 +317,7 @@ const again = ["payload", "first boot", "kernel modules"];
         situation: "another control plane, a member",
         vm: cp[1],
         world: { files: { ...member("joined"), ...cni } },
-        steps: [...again, "control plane", "node", "secrets"],
+        steps: [...again, "control plane", "node", "certificates", "secrets"],
       },
       {
         situation: "a member with another configuration",
@@ -326,7 +329,7 @@ const again = ["payload", "first boot", "kernel modules"];
           "other control planes",
           ...["packages", "kubeadm upgrade", "kubelet", "static pods"],
           ...["control plane", "node", "uncordon"],
-          ...["other control planes", "secrets"],
+          ...["other control planes", "certificates", "secrets"],
         ],
       },
       {
@@ -367,6 +370,7 @@ const again = ["payload", "first boot", "kernel modules"];
           "control plane",
           "node",
           "other control planes",
+          "certificates",
           "secrets",
         ],
       },
@@ -387,14 +391,28 @@ const again = ["payload", "first boot", "kernel modules"];
         prepare: () => machines.cure("demo-cp-2"),
         vm: cp[3],
         world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/touched": "" } },
-        steps: [...again, "control plane", "node", "other control planes", "secrets"],
+        steps: [
+          ...again,
+          "control plane",
+          "node",
+          "other control planes",
+          "certificates",
+          "secrets",
+        ],
       },
       {
         situation: "a control plane that was rebooted",
         prepare: () => machines.restart(cp[3]),
         vm: cp[3],
         world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/boot": "boot 0\n" } },
-        steps: [...again, "control plane", "node", "other control planes", "secrets"],
+        steps: [
+          ...again,
+          "control plane",
+          "node",
+          "other control planes",
+          "certificates",
+          "secrets",
+        ],
       },
       {
         situation: "a control plane whose own etcd is not well",

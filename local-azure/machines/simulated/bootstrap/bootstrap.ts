@@ -1,8 +1,9 @@
 import { setTimeout as wait } from "node:timers/promises";
 
 import type { Payload } from "../../../../components/machine/bootstrap";
+import { validUntil } from "../../../../components/machine/renewal";
 import type { VirtualMachine } from "../../machines";
-import { Api, ApiError, type Body, kubeconfigOf } from "../api";
+import { Api, ApiError, type Body, kubeconfigOf, mergePatch } from "../api";
 import { SimulatedCluster } from "../cluster/simulated-cluster";
 import { KubeadmCommand } from "../control-plane/kubeadm-command";
 import type { Fleet } from "../fleet";
@@ -86,6 +87,9 @@ export class Bootstrap {
     }
     if (isControlPlane && machine.touched) {
       await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
+    }
+    if (isControlPlane) {
+      await steps.step("certificates", () => this.reportCertificates(machine));
     }
     await steps.step("secrets", () => {
       machine.settle(payload.configuration);
@@ -266,6 +270,13 @@ export class Bootstrap {
         : "another control plane is not well, so no other machine was touched; make it well and run " +
             `\`pulumi up\` again, which goes on from here: ${amiss.join("; ")}`;
     });
+
+  private async reportCertificates(machine: SimulatedMachine): Promise<void> {
+    const until = this.fleet.clusterOf(machine)!.certificatesValidUntil();
+    const path = nodePath(machine.joined?.node ?? "");
+    const metadata = { annotations: { [validUntil]: until } };
+    await this.kubeletOf(machine).patch(path, { metadata }, mergePatch);
+  }
 
   private kubeletOf(machine: SimulatedMachine): Api {
     const kubelet = this.fleet.kubeletOf(machine);

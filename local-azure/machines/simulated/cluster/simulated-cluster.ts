@@ -154,6 +154,8 @@ export class SimulatedCluster {
   upgradeCoreDns = (files: ReadonlyMap<string, string>): Promise<void> =>
     this.controlPlane.upgradeCoreDns(files);
 
+  certificatesValidUntil = (): string => this.controlPlane.certificatesValidUntil();
+
   hasQuorum = (): boolean => this.members.haveQuorum;
 
   /** The API as whoever trusts this CA reaches it. */

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -187,6 +188,12 @@ export class ControlPlane {
   /** The certificate that kubeadm made for the kubelet of the initial control plane. */
   initialKubeconfig = (): string =>
     fs.readFileSync(path.join(this.kubernetesFolder, "kubelet.conf"), "utf8");
+
+  /** When the certificates end that kubeadm made, as ISO 8601. */
+  certificatesValidUntil(): string {
+    const file = path.join(this.kubernetesFolder, "pki/apiserver.crt");
+    return new X509Certificate(fs.readFileSync(file)).validToDate.toISOString();
+  }
 
   private get kubernetesFolder(): string {
     return path.join(this.root, "etc/kubernetes");

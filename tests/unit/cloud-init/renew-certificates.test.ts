@@ -1,0 +1,309 @@
+import { X509Certificate } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { parse } from "yaml";
+
+import { kubeadmFiles } from "../../../components/kubeadm";
+import {
+  renewalFailed,
+  renewalFiles,
+  renewedBelowDays,
+  validUntil,
+} from "../../../components/machine/renewal";
+import { machinesOf } from "../../../components/plan/topology";
+import { checkout } from "../../../shared/checkout";
+import { FakeMachine } from "../../support/fake-machine";
+import { validSettings } from "../../support/sample";
+import { built, type Outcome } from "../../support/tools";
+import { asRoot, describeUnless, onLinux } from "../../support/unless";
+
+jest.setTimeout(120_000);
+
+const [controlPlane] = machinesOf(validSettings);
+const { name } = controlPlane!;
+const peer = "zoned-test-cp-2";
+const components = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+
+const ready = (status: string) => ({ conditions: [{ type: "Ready", status }] });
+
+/** Nodes and static pods of the other control plane, of whose pods one may be sick. */
+const peers = (sick?: string) => ({
+  items: [
+    {
+      kind: "Node",
+      metadata: { name: peer, labels: { "node-role.kubernetes.io/control-plane": "" } },
+      status: ready("True"),
+    },
+    ...components.map((component) => ({
+      kind: "Pod",
+      metadata: { name: `${component}-${peer}` },
+      status: ready(component === sick ? "False" : "True"),
+    })),
+  ],
+});
+
+const members = {
+  members: [1, 2].map((n) => ({
+    ID: `${n}`,
+    name: `zoned-test-cp-${n}`,
+    peerURLs: [`https://172.16.${n}.4:2380`],
+    clientURLs: [`https://172.16.${n}.4:2379`],
+  })),
+};
+
+/** kubeadm knows only /etc/kubernetes, which is this machine's inside of a mount namespace. */
+const kubeadm = (): string => `exec unshare --mount bash -c '
+  mkdir -p "$0/etc/kubernetes/manifests"
+  mount -t tmpfs zoned-test /etc && mkdir -p /etc/kubernetes /etc/zoned/patches &&
+  mount --rbind "$0/etc/kubernetes" /etc/kubernetes
+  exec ${built("kubeadm")} "$@"' "$root" "$@"`;
+
+const programs = () => ({
+  // What is in the cluster's ConfigMap stands in a file here.
+  kubeadm: `[[ $1 != certs ]] || set -- "$@" --config "$root/cluster.yaml"\n${kubeadm()}`,
+  kubectl: `cat "$root/objects"`,
+  curl: `case $* in
+    *PATCH*) echo "$*" >>"$root/patches" ;;
+    *2379/health*) echo '{"health":"true"}' ;;
+    *maintenance/alarm*) echo '{}' ;;
+    *member/list*) echo '${JSON.stringify(members)}' ;;
+    *readyz*|*2381/health*) [[ ! -e $root/sick ]] ;;
+    *10250/pods*) echo asked >>"$root/asked"
+      for manifest in "$root"/etc/kubernetes/manifests/*.yaml; do
+        [[ $manifest != */"$(cat "$root/stuck" 2>/dev/null)".yaml ]] || continue
+        jq --null-input --arg name "$(basename "$manifest" .yaml)-${name}" \\
+          --arg stamp "$(sed -nE 's/^ +zoned.certificates-renewed: "(.*)"/\\1/p' "$manifest")" \\
+          '{metadata: {name: $name, annotations: {"zoned/certificates-renewed": $stamp}},
+            status: {conditions: [{type: "Ready", status: "True"}]}}'
+      done | jq --slurp '{items: .}' ;;
+  esac`,
+});
+
+/** A control plane to be: it has no certificates yet. */
+function controlPlaneMachine(): FakeMachine {
+  const machine = new FakeMachine(programs());
+  machine.write("/objects", JSON.stringify(peers()));
+  machine.write("/patches", "");
+  machine.write("/run/it", "");
+  machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
+  machine.ship("renew-certificates.sh", "/renew.sh");
+  machine.write(
+    "/var/lib/zoned/facts",
+    `machine=${name}\naddress=172.16.1.4\nawaits_ready=yes\napi_name=it\napi_port=6443\n`,
+  );
+  return machine;
+}
+
+describeUnless(onLinux ?? asRoot)("the renewal of a control plane's certificates", () => {
+  let machine: FakeMachine;
+
+  const cluster = (validity: string): string =>
+    kubeadmFiles(validSettings, controlPlane!, "zoned-test.westeurope.cloudapp.azure.com")
+      .find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!
+      .content.replace("\nnetworking:", `\ncertificateValidityPeriod: ${validity}\nnetworking:`);
+
+  /** A control plane whose certificates are valid for so long, as kubeadm makes one. */
+  async function controlPlaneWith(validity: string): Promise<void> {
+    machine.write("/cluster.yaml", cluster(validity));
+    for (const phase of ["certs all", "kubeconfig all", "etcd local", "control-plane all"]) {
+      const config = ["--config", join(machine.root, "cluster.yaml")];
+      machine.write("/phase", `kubeadm init phase ${[...phase.split(" "), ...config].join(" ")}\n`);
+      expect(await machine.run("/phase")).toMatchObject({ code: 0 });
+    }
+    machine.write("/cluster.yaml", cluster("8760h"));
+    machine.forgetCalls();
+  }
+
+  const renew = () => machine.run("/renew.sh", [], { ZONED_LIMIT: "2" });
+
+  const annotated = (annotation: string): string[] =>
+    machine
+      .read("/patches")
+      .split("\n")
+      .filter((line) => line.includes(annotation))
+      .map((line) => /--data (.*?) https:/.exec(line)?.[1] ?? line);
+
+  const kubernetes = () => join(machine.root, "etc/kubernetes");
+
+  /** All that is on the machine below /etc/kubernetes, by path. */
+  const files = (): Map<string, string> =>
+    new Map(
+      readdirSync(kubernetes(), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(entry.parentPath, entry.name))
+        .map((path) => [path.slice(kubernetes().length + 1), readFileSync(path, "utf8")]),
+    );
+
+  const daysLeft = (certificate: string | Buffer): number =>
+    (new X509Certificate(certificate).validToDate.getTime() - Date.now()) / 86_400_000;
+
+  const clientOf = (kubeconfig: string): Buffer => {
+    const { users } = parse(files().get(kubeconfig)!);
+    return Buffer.from(users[0].user["client-certificate-data"], "base64");
+  };
+
+  describe("that is due", () => {
+    let before: Map<string, string>;
+    let outcome: Outcome;
+
+    beforeAll(async () => {
+      machine = controlPlaneMachine();
+      await controlPlaneWith("2h");
+      before = files();
+      outcome = await renew();
+    });
+    afterAll(() => machine.remove());
+
+    it("gives every certificate that kubeadm made another year, and touches nothing else", () => {
+      expect(outcome).toMatchObject({ code: 0, stderr: "" });
+      const after = files();
+      const changed = [...after.keys()].filter((path) => after.get(path) !== before.get(path));
+      const pairs = ["apiserver", "apiserver-etcd-client", "apiserver-kubelet-client"];
+      const ofEtcd = ["healthcheck-client", "peer", "server"].map((stem) => `etcd/${stem}`);
+      const renewed = [...pairs, ...ofEtcd, "front-proxy-client"].map((stem) => `pki/${stem}`);
+      const kubeconfigs = ["admin", "controller-manager", "scheduler", "super-admin"].map(
+        (stem) => `${stem}.conf`,
+      );
+      const manifests = components.map((component) => `manifests/${component}.yaml`);
+      expect(changed.sort()).toEqual(
+        [
+          ...renewed.flatMap((stem) => [`${stem}.crt`, `${stem}.key`]),
+          ...kubeconfigs,
+          ...manifests,
+        ].sort(),
+      );
+      for (const stem of renewed) expect(daysLeft(after.get(`${stem}.crt`)!)).toBeGreaterThan(360);
+      for (const file of kubeconfigs) expect(daysLeft(clientOf(file))).toBeGreaterThan(360);
+      expect([...after.keys()].sort()).toEqual([...before.keys()].sort());
+      const ca = new X509Certificate(after.get("pki/ca.crt")!);
+      expect(new X509Certificate(after.get("pki/apiserver.crt")!).verify(ca.publicKey)).toBe(true);
+    });
+
+    it("restarts the four static pods by nothing but an annotation, one after another", () => {
+      expect(outcome.stdout.match(/^.+(?=: restarted$)/gm)).toEqual(components);
+      for (const component of components) {
+        const path = `manifests/${component}.yaml`;
+        const was = parse(before.get(path)!);
+        const is = parse(files().get(path)!);
+        const { "zoned/certificates-renewed": stamp, ...annotations } = is.metadata.annotations;
+        expect(stamp).toMatch(/^\d{4}-/);
+        expect(annotations).toEqual(was.metadata.annotations ?? {});
+        for (const one of [was, is]) delete one.metadata.annotations;
+        expect(is).toEqual(was);
+      }
+    });
+
+    it("says on the Node until when they are valid, and that nothing failed", () => {
+      const [said] = annotated(validUntil);
+      const until = JSON.parse(said!).metadata.annotations[validUntil];
+      const ends = [...files()]
+        .filter(([path]) => path.endsWith(".crt") && !path.endsWith("ca.crt"))
+        .map(([, text]) => new X509Certificate(text).validToDate.getTime());
+      expect(Date.parse(until)).toBe(Math.min(...ends));
+      expect(JSON.parse(annotated(renewalFailed)[0]!)).toEqual({
+        metadata: { annotations: { [renewalFailed]: null } },
+      });
+    });
+
+    it("does nothing a second time, since more than 60 days are left", async () => {
+      const once = files();
+      machine.forgetCalls();
+
+      expect(await renew()).toMatchObject({ code: 0, stderr: "" });
+
+      expect(files()).toEqual(once);
+      expect(machine.callsOf("kubeadm").join()).not.toContain("renew");
+      const script = readFileSync(join(checkout, "cloud-init/renew-certificates.sh"), "utf8");
+      expect(script).toContain(`least_days=${renewedBelowDays}\n`);
+    });
+  });
+
+  describe("otherwise", () => {
+    beforeEach(() => void (machine = controlPlaneMachine()));
+    afterEach(() => machine.remove());
+
+    it("renews again what has been renewed before, when that ends", async () => {
+      await controlPlaneWith("2h");
+      machine.write("/cluster.yaml", cluster("3h"));
+      await renew();
+      machine.write("/cluster.yaml", cluster("8760h"));
+
+      expect(await renew()).toMatchObject({ code: 0, stderr: "" });
+
+      expect(daysLeft(files().get("pki/apiserver.crt")!)).toBeGreaterThan(360);
+      const text = files().get("manifests/kube-scheduler.yaml")!;
+      expect(text.match(/zoned\/certificates-renewed/g)).toHaveLength(1);
+    });
+
+    it("touches nothing while another control plane is not well, and says so on the Node", async () => {
+      await controlPlaneWith("2h");
+      machine.write("/objects", JSON.stringify(peers("etcd")));
+      const before = files();
+
+      const { code, stderr } = await renew();
+
+      expect(code).toBe(1);
+      expect(stderr).toBe(
+        "not renewing certificates, since another control plane is not well: " +
+          `static pod etcd-${peer} is not Ready\n`,
+      );
+      expect(files()).toEqual(before);
+      expect(annotated(renewalFailed).join()).toContain(`static pod etcd-${peer} is not Ready`);
+    });
+
+    it("touches nothing of a control plane that is not well itself", async () => {
+      await controlPlaneWith("2h");
+      machine.write("/sick", "");
+      const before = files();
+
+      expect((await renew()).stderr).toContain("since this control plane is not well");
+      expect(files()).toEqual(before);
+    });
+
+    it("leaves the API server alone when etcd does not come back, and goes on from there the next time", async () => {
+      await controlPlaneWith("2h");
+      machine.write("/stuck", "etcd");
+      const before = files();
+
+      const { code, stderr } = await renew();
+
+      expect(code).toBe(1);
+      expect(stderr).toBe("etcd has new certificates and is not well 2 s after its restart\n");
+      const api = "manifests/kube-apiserver.yaml";
+      expect(files().get(api)).toBe(before.get(api));
+      const half = files();
+      machine.removeFile("/stuck");
+      machine.forgetCalls();
+      expect((await renew()).stdout.match(/^.+(?=: restarted$)/gm)).toEqual(components);
+      expect(machine.callsOf("kubeadm").join()).not.toContain("renew");
+      expect(files().get("pki/apiserver.crt")).toBe(half.get("pki/apiserver.crt"));
+      expect(files().get("manifests/etcd.yaml")).toBe(half.get("manifests/etcd.yaml"));
+    });
+
+    it("fails with a unit that has failed where kubeadm does", async () => {
+      await controlPlaneWith("2h");
+      machine.program("kubeadm", `[[ $2 != renew ]] || exit 3\n${programs().kubeadm}`);
+
+      const { code } = await renew();
+
+      expect(code).toBe(1);
+      expect(annotated(renewalFailed).join()).toContain("exit code 3 of: kubeadm certs renew all");
+    });
+  });
+});
+
+describe("the timers of control planes", () => {
+  const calendarOf = (position: number): string =>
+    /OnCalendar=(.+)/.exec(
+      renewalFiles(position).find(({ path }) => path.endsWith(".timer"))!.content,
+    )![1]!;
+
+  it("are on days of their own", () => {
+    const calendars = [0, 1, 2, 3, 4].map(calendarOf);
+
+    expect(calendars).toEqual(
+      ["Mon", "Tue", "Wed", "Thu", "Fri"].map((day) => `${day} *-*-* 03:00:00 UTC`),
+    );
+  });
+});
