@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
+import { isIP } from "node:net";
 
 import { Properties } from "../protocol/values";
 import {
   certificateRequest,
   derOf,
   Issued,
+  Names,
   knownUses,
   newPrivateKey,
   selfSigned,
@@ -41,10 +43,11 @@ const only = (value: string): Rule => ({ is: value, accepts: (given) => given ==
 const pem: Rule = { is: "a text in PEM", accepts: isText };
 const flag: Rule = { is: "true or false", accepts: (value) => typeof value === "boolean" };
 const hours: Rule = { is: "a whole number of hours, 0 or more", accepts: isHours };
-const uses: Rule = {
-  is: `a list of ${knownUses.join(", ")}`,
-  accepts: (value) => Array.isArray(value) && value.every((use) => knownUses.includes(use)),
-};
+const listOf = (is: string, accepts: (one: unknown) => boolean): Rule => ({
+  is: `a list of ${is}`,
+  accepts: (value) => Array.isArray(value) && value.every(accepts),
+});
+const uses = listOf(knownUses.join(", "), (use) => knownUses.includes(use as string));
 const subject: Rule = {
   is: "an object of commonName and organization",
   accepts: (value) =>
@@ -102,13 +105,19 @@ export const resources: Readonly<Record<string, Resource>> = {
     },
   },
   CertRequest: {
-    inputs: { privateKeyPem: required(pem), subject },
+    inputs: {
+      privateKeyPem: required(pem),
+      subject,
+      dnsNames: listOf("names", isText),
+      ipAddresses: listOf("IP addresses", (one) => isText(one) && isIP(one) !== 0),
+    },
     defaults: {},
     computed: ["certRequestPem", "keyAlgorithm"],
     secrets: ["privateKeyPem"],
     create: async (inputs) => {
       const key = await signingKey(text(inputs.privateKeyPem), "privateKeyPem");
-      const certRequestPem = await certificateRequest(key, (inputs.subject ?? {}) as Subject);
+      const subject = (inputs.subject ?? {}) as Subject;
+      const certRequestPem = await certificateRequest(key, subject, inputs as Names);
       return {
         id: sha1(derOf(certRequestPem)),
         outputs: { certRequestPem, keyAlgorithm: "ECDSA" },

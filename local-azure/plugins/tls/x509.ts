@@ -24,7 +24,10 @@ const keyUsages: Readonly<Record<string, x509.KeyUsageFlags>> = {
   cert_signing: KeyUsageFlags.keyCertSign,
   crl_signing: KeyUsageFlags.cRLSign,
 };
-const extendedUsages: Readonly<Record<string, string>> = { client_auth: "1.3.6.1.5.5.7.3.2" };
+const extendedUsages: Readonly<Record<string, string>> = {
+  client_auth: "1.3.6.1.5.5.7.3.2",
+  server_auth: "1.3.6.1.5.5.7.3.1",
+};
 
 /** What `allowedUses` may name. */
 export const knownUses: readonly string[] = [
@@ -32,9 +35,17 @@ export const knownUses: readonly string[] = [
   ...Object.keys(extendedUsages),
 ];
 
+const subjectAlternativeName = "2.5.29.17";
+
 export interface Subject {
   readonly organization?: string;
   readonly commonName?: string;
+}
+
+/** What a certificate is good for besides its subject. */
+export interface Names {
+  readonly dnsNames?: readonly string[];
+  readonly ipAddresses?: readonly string[];
 }
 
 export interface Terms {
@@ -132,9 +143,19 @@ export async function selfSigned(
 export async function certificateRequest(
   key: webcrypto.CryptoKeyPair,
   subject: Subject,
+  { dnsNames = [], ipAddresses = [] }: Names = {},
 ): Promise<string> {
+  const names = [
+    ...dnsNames.map((value) => ({ type: "dns" as const, value })),
+    ...ipAddresses.map((value) => ({ type: "ip" as const, value })),
+  ];
   const request = await x509.Pkcs10CertificateRequestGenerator.create(
-    { name: nameOf(subject), keys: key, signingAlgorithm },
+    {
+      name: nameOf(subject),
+      keys: key,
+      signingAlgorithm,
+      extensions: names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(names)],
+    },
     engine,
   );
   return pemOf("CERTIFICATE REQUEST", request.rawData);
@@ -162,6 +183,7 @@ export async function signed(
     issuer: issuer.subjectName,
     publicKey: request.publicKey,
     authorityKeyId: issuer.getExtension(x509.SubjectKeyIdentifierExtension)?.keyId,
+    names: request.extensions.find(({ type }) => type === subjectAlternativeName),
     signer: authority,
   });
 }
@@ -172,11 +194,12 @@ interface Certificate {
   readonly issuer: x509.Name;
   readonly publicKey: x509.PublicKey;
   readonly authorityKeyId?: string;
+  readonly names?: x509.Extension;
   readonly signer: webcrypto.CryptoKeyPair;
 }
 
 async function issue(certificate: Certificate): Promise<Issued> {
-  const { terms, subject, issuer, publicKey, authorityKeyId, signer } = certificate;
+  const { terms, subject, issuer, publicKey, authorityKeyId, names, signer } = certificate;
   const flags = terms.allowedUses.reduce((all, use) => all | (keyUsages[use] ?? 0), 0);
   const extended = terms.allowedUses.flatMap((use) => extendedUsages[use] ?? []);
   const serial = randomBytes(16);
@@ -202,6 +225,7 @@ async function issue(certificate: Certificate): Promise<Issued> {
           ? [new x509.SubjectKeyIdentifierExtension(await keyId(publicKey))]
           : []),
         ...(authorityKeyId ? [new x509.AuthorityKeyIdentifierExtension(authorityKeyId)] : []),
+        ...(names ? [names] : []),
       ],
     },
     engine,

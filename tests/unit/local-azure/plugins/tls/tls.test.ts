@@ -188,6 +188,17 @@ it.each([
   ]);
 });
 
+it.each([
+  { change: { ipAddresses: ["cp-1"] }, says: 'ipAddresses is ["cp-1"], expected a list of IP' },
+  { change: { ipAddresses: "10.0.0.1" }, says: "expected a list of IP addresses" },
+  { change: { dnsNames: [""] }, says: 'dnsNames is [""], expected a list of names' },
+  { change: { uris: ["spiffe://a"] }, says: "uris is not supported" },
+])("refuses a request with %j", async ({ change, says }) => {
+  const inputs = { subject: { commonName: "a" }, privateKeyPem: "key", ...change };
+
+  expect(await check("CertRequest", inputs)).toEqual([expect.stringContaining(says)]);
+});
+
 it("does not quote a key that it refuses", async () => {
   const inputs = { ...certificate, privateKeyPem: ["hush"] };
 

@@ -94,6 +94,20 @@ it("gives certificates the extensions of the official plugin, in its order", asy
   expect(extensionsOf(withSubjectKeyId.certPem)).toContain(subjectKeyId);
 });
 
+it("takes names and addresses of a request over into the certificate, last", async () => {
+  const { key, certPem } = await authority();
+  const names = { dnsNames: ["cp-1"], ipAddresses: ["172.16.1.4"] };
+  const pem = await certificateRequest(await newKey(), { commonName: "cp-1" }, names);
+  const terms = { ...clientTerms, allowedUses: ["server_auth"] };
+
+  const { certPem: serverPem } = await signed(key, certPem, pem, terms);
+
+  const server = new X509Certificate(serverPem);
+  expect(server.subjectAltName).toBe("DNS:cp-1, IP Address:172.16.1.4");
+  expect(server.keyUsage).toEqual(["1.3.6.1.5.5.7.3.1"]);
+  expect(extensionsOf(serverPem).at(-1)).toBe("2.5.29.17");
+});
+
 it("identifies keys by the SHA-1 of their point, and an issued certificate by its authority's", async () => {
   const { key, certPem, certificate } = await authority();
   const { pem } = await request();
