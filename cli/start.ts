@@ -29,7 +29,7 @@ import { changedAnything } from "../stack/events";
 export interface StartOptions {
   readonly state: string;
   readonly stack: string;
-  /** The first of five ports in a row. */
+  /** The first of six ports in a row. */
   readonly port?: number;
   /** Real machines, with this much of their sizes' memory; without it they are simulated. */
   readonly qemu?: { readonly scale: number };

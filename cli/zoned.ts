@@ -98,7 +98,7 @@ program
   )
   .option(
     "--port <number>",
-    "first of five ports in a row for the local Azure (default: any free ones)",
+    "first of six ports in a row for the local Azure (default: any free ones)",
     port,
   )
   .option(...stateOption)

@@ -17,7 +17,7 @@ import { ArmId, keyOf } from "./ids";
 import { Inventory } from "./inventory";
 import { PartId, partOf } from "./parts";
 import { Outcome, RequestLog, Requests } from "./requests";
-import { Body, merged, pick, Resource } from "./resource";
+import { Body, merged, pick, Resource, View } from "./resource";
 import { ResourceType, withoutReadOnly } from "./resource-type";
 import { StateFile } from "./state-file";
 import { Quotas } from "./subscription/quotas";
@@ -35,6 +35,8 @@ export interface CloudArgs {
   readonly durations?: Durations;
   /** @default none */
   readonly faults?: Faults;
+  /** Called for each resource that is gone. */
+  readonly removed?: (resource: Resource) => void;
 }
 
 /** The headers If-Match and If-None-Match. */
@@ -66,10 +68,12 @@ export class Cloud {
   private readonly inventory: Inventory;
   private readonly requests: Requests;
   private readonly locks = new OperationLocks();
+  private readonly removed: CloudArgs["removed"];
 
   /** Throws UnreadableState when the state file is damaged. */
-  constructor({ stateFile, requestLog, machines, clock, durations, faults }: CloudArgs) {
+  constructor({ stateFile, requestLog, machines, clock, durations, faults, removed }: CloudArgs) {
     this.machines = machines;
+    this.removed = removed;
     this.clock = clock ?? wallClock;
     this.durations = durations ?? new Durations();
     this.faults = faults ?? new Faults();
@@ -99,6 +103,11 @@ export class Cloud {
   private async changed(): Promise<void> {
     await this.state.save();
     await this.machines.networkChanged?.(this.inventory);
+  }
+
+  /** What is there now, for the services beside the Resource Manager. */
+  get view(): View {
+    return this.inventory;
   }
 
   get isEmpty(): boolean {
@@ -354,6 +363,7 @@ export class Cloud {
     for (const resource of removed) {
       this.inventory.remove(resource.id);
       typeOf(resource.type)?.deleted?.(resource, this.inventory);
+      this.removed?.(resource);
     }
   }
 }

@@ -7,6 +7,8 @@ export interface Ports {
   readonly kubernetes: number;
   /** An HTTP proxy to the clusters' APIs. */
   readonly proxy: number;
+  /** The Blob service. */
+  readonly blob: number;
 }
 
 export interface Address {
@@ -34,6 +36,10 @@ export const debugProviders = ({ azureNative, tls, kubernetes }: Ports, plugins:
 /** The value of the setting `resourceManagerEndpoint`. */
 export const endpointOf = ({ resourceManager }: Ports): string =>
   `http://127.0.0.1:${resourceManager}`;
+
+/** Where the blobs of a storage account are, for a client on this host. */
+export const blobEndpointOf = ({ blob }: Ports, account: string): string =>
+  `http://127.0.0.1:${blob}/${account}`;
 
 /**
  * The value of HTTPS_PROXY, so that the program and the official kubernetes plugin reach the

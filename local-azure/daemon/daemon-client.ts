@@ -180,7 +180,7 @@ export interface DaemonRecord {
 export interface DaemonArguments {
   readonly state: string;
   readonly binaries: string;
-  /** The first of five consecutive ports. @default any free ports */
+  /** The first of six consecutive ports. @default any free ports */
   readonly port?: number;
 }
 

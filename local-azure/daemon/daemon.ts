@@ -20,6 +20,7 @@ function wantedPorts(state: string, first?: number): Partial<Ports> {
       tls: first + 2,
       kubernetes: first + 3,
       proxy: first + 4,
+      blob: first + 5,
     };
   }
   try {

@@ -3,8 +3,12 @@ import { join } from "node:path";
 
 import { messageOf, UserError } from "../../shared/user-error";
 import { Cloud, type CloudArgs } from "../arm/cloud";
+import { wallClock } from "../arm/durations";
 import { certificateIn } from "../arm/rest/certificate";
 import { serveRest } from "../arm/rest/rest";
+import { blobContainerType } from "../arm/types/storage/blob-container";
+import { BlobService } from "../blobs/blob-service";
+import { BlobStore } from "../blobs/store";
 import { type LocalMachines, machinesIn } from "../machines/kinds";
 import type { Machines } from "../machines/machines";
 import { serveKubernetes } from "../plugins/kubernetes/provider";
@@ -50,11 +54,13 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
   const { state, binaries, log, around = (machines) => machines } = options;
   mkdirSync(state, { recursive: true, mode: 0o700 });
   const machines = machinesIn(state, binaries, log);
+  const store = new BlobStore(join(state, "blobs"), () => (options.clock ?? wallClock).now());
   const cloud = new Cloud({
     ...options,
     stateFile: join(state, "cloud.json"),
     requestLog: join(state, "requests.jsonl"),
     machines: around(machines),
+    removed: ({ id, type }) => type === blobContainerType && store.removeContainer(id),
   });
   const servers: Server[] = [];
   const stop = async (): Promise<void> => {
@@ -87,6 +93,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
         serveKubernetes({ port, resolve: redirect, around: operations }),
       ),
       proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
+      blob: await serve("blob", (port) => new BlobService(cloud, store).serve(port, certificate)),
     };
     return { cloud, machines, ports, stop, apiAddress: async (name) => machines.apiAddress(name) };
   } catch (error) {

@@ -1,4 +1,5 @@
 import type { View } from "../arm/resource";
+import type { MachineIdentity } from "./identity-token";
 
 /** What the resource manager gives about a virtual machine to what simulates or boots it. */
 export interface VirtualMachine {
@@ -15,6 +16,8 @@ export interface VirtualMachine {
   readonly customData?: string;
   readonly privateAddress: string;
   readonly image: string;
+  /** As whom its processes may ask for tokens. */
+  readonly identities: readonly MachineIdentity[];
 }
 
 export interface ScriptResult {

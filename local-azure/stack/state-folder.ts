@@ -40,6 +40,7 @@ const own = pattern(
   "ports\\.json",
   "plugins\\.json",
   "cloud\\.json",
+  "blobs",
   "azure-ca\\.(crt|key)",
   "(requests|operations)\\.jsonl",
   "qemu\\.json",

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
 
 import { writeWhole } from "../../../shared/files";
+import { blobDomain } from "../types/storage/storage-account";
 
 /** What the REST API identifies itself with over TLS. */
 export interface Certificate {
@@ -48,6 +49,7 @@ export async function certificateIn(folder: string): Promise<Certificate> {
       new x509.SubjectAlternativeNameExtension([
         { type: "ip", value: "127.0.0.1" },
         { type: "dns", value: "localhost" },
+        { type: "dns", value: `*.${blobDomain}` },
       ]),
       await x509.AuthorityKeyIdentifierExtension.create(authority),
     ],

@@ -72,6 +72,7 @@ export class SimulatedMachines implements Machines {
       if (machine === undefined) {
         throw new Error(`there is no machine ${vm.name} to run a script on`);
       }
+      machine.update(vm);
       await this.bootstrap.run(machine, script, steps);
       return steps.succeeded();
     } catch (error) {

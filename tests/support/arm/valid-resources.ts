@@ -1,6 +1,7 @@
 import { account, subscriptionPath } from "../../../local-azure/arm/ids";
 import { Body } from "../../../local-azure/arm/resource";
 
+export const subscription = subscriptionPath;
 export const group = `${subscriptionPath}/resourceGroups/zoned`;
 export const network = (path: string): string => `${group}/providers/Microsoft.Network/${path}`;
 export const compute = (path: string): string => `${group}/providers/Microsoft.Compute/${path}`;

@@ -91,6 +91,7 @@ export const vmOf = (name: string, zone: string, privateAddress: string): Virtua
   customData: firstBoot,
   privateAddress,
   image: "Ubuntu 24.04",
+  identities: [],
 });
 
 const args = (values: Record<string, string>) =>

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { attachedEnvironment } from "../../../local-azure/daemon/attachment";
 import { environmentOf, pulumi } from "../../../stack/pulumi";
 
-const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5 };
+const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6 };
 const options = { binaries: "/bin", state: "/state", program: "/program", passphrase: "secret" };
 const azure = { ports, apiAddress: async () => undefined };
 

@@ -186,6 +186,10 @@ export function machineOf({ id, body, hidden }: Resource<MachineBody>, view: Vie
     privateAddress:
       (configurations.find((one) => one.primary) ?? configurations[0])?.privateIPAddress ?? "",
     image: imageName(body.storageProfile?.imageReference ?? {}),
+    identities: (body.identity?.type === "None" ? [] : identitiesOf(body)).map((resourceId) => {
+      const { principalId, clientId } = view.find(resourceId)?.body ?? {};
+      return { resourceId, principalId: String(principalId), clientId: String(clientId) };
+    }),
   };
 }
 

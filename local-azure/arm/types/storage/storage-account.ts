@@ -12,7 +12,8 @@ export type StorageAccountBody = {
   allowBlobPublicAccess?: boolean;
   allowSharedKeyAccess?: boolean;
   isHnsEnabled?: boolean;
-  networkRuleSet?: Record<string, unknown>;
+  networkRuleSet?: { bypass?: string; defaultAction?: string };
+  publicNetworkAccess?: string;
   enableHttpsTrafficOnly?: boolean;
   creationTime?: string;
 };

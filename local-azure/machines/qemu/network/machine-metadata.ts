@@ -1,17 +1,7 @@
-import type { Resource, View } from "../../../arm/resource";
+import type { View } from "../../../arm/resource";
 import { isMachine, machineOf } from "../../../arm/types/compute/virtual-machine";
-import type { MachineBody } from "../../../arm/types/compute/virtual-machine-validation";
-import type { MachineIdentity } from "./identity-token";
 import type { MachineMetadata } from "./metadata";
 import { plugOf, type VirtualNetwork } from "./network-view";
-
-function identitiesOf({ body }: Resource<MachineBody>): MachineIdentity[] {
-  const identities = (body.identity?.userAssignedIdentities ?? {}) as Record<
-    string,
-    Omit<MachineIdentity, "resourceId">
-  >;
-  return Object.entries(identities).map(([resourceId, ids]) => ({ resourceId, ...ids }));
-}
 
 /** What the metadata service of this network serves. */
 export function metadataOf(network: VirtualNetwork, view: View): MachineMetadata[] {
@@ -50,7 +40,7 @@ export function metadataOf(network: VirtualNetwork, view: View): MachineMetadata
         mac: plug.mac,
         subnet: { address: subnet, prefix: bits },
         compute,
-        identities: identitiesOf(resource),
+        identities: vm.identities,
         inboundRules,
       },
     ];

@@ -1,6 +1,6 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 
-import { issueToken, type MachineIdentity } from "./identity-token";
+import { issueToken, type MachineIdentity } from "../../identity-token";
 
 /** A machine as its metadata service describes it, by its address. */
 export interface MachineMetadata {

@@ -37,7 +37,7 @@ const start = async (options: Partial<LocalAzureOptions> = {}) =>
 it("gives the engine and the program its ports", async () => {
   const { ports } = await start();
 
-  expect(new Set(Object.values(ports)).size).toBe(5);
+  expect(new Set(Object.values(ports)).size).toBe(6);
   expect(debugProviders(ports, "stand-ins")).toBe(
     `azure-native:${ports.azureNative},tls:${ports.tls},kubernetes:${ports.kubernetes}`,
   );

@@ -10,7 +10,7 @@ beforeEach(() => (state = mkdtempSync(join(tmpdir(), "zoned-rehearsal-"))));
 afterEach(() => rmSync(state, { recursive: true }));
 
 const azure: Attachment = {
-  ports: { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5 },
+  ports: { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6 },
   apiAddress: async () => undefined,
 };
 

@@ -134,3 +134,20 @@ test("a name is needed where a machine has several identities, and refused where
     appid: identity("1").clientId,
   });
 });
+
+test("a token is for Azure's interfaces or for storage, and for nothing that the tenant does not know", () => {
+  const token = (resource: string) =>
+    ask(
+      `/metadata/identity/oauth2/token?api-version=2018-02-01&resource=${resource}&client_id=${identity("1").clientId}`,
+    );
+
+  expect(token("https://storage.azure.com/")).toMatchObject({
+    status: 200,
+    body: { resource: "https://storage.azure.com/", token_type: "Bearer" },
+  });
+  expect(token("https://zonedbackups.blob.core.windows.net").status).toBe(200);
+  expect(token("https://storage.example.com/")).toMatchObject({
+    status: 400,
+    body: { error: "invalid_resource" },
+  });
+});

@@ -1,4 +1,4 @@
-import { account } from "../../../arm/ids";
+import { account } from "../arm/ids";
 
 /** A managed identity that a machine has. */
 export interface MachineIdentity {
@@ -12,12 +12,16 @@ interface Reply {
   readonly body: unknown;
 }
 
-const refuse = (description: string): Reply => ({
+const refuse = (description: string, error = "invalid_request"): Reply => ({
   status: 400,
-  body: { error: "invalid_request", error_description: description },
+  body: { error, error_description: description },
 });
 
 const lifeSeconds = 86_400;
+
+/** What tokens can be for: Azure's own interfaces, blobs, and keys. */
+const audiences =
+  /^https:\/\/(management\.azure\.com|management\.core\.windows\.net|storage\.azure\.com|[a-z0-9]{3,24}\.blob\.core\.windows\.net|vault\.azure\.net)\/?$/;
 
 /** The token of one of a machine's identities, as the metadata service issues it. */
 export function issueToken(
@@ -49,6 +53,12 @@ export function issueToken(
     );
   }
   const resource = query.get("resource") ?? "";
+  if (!audiences.test(resource)) {
+    return refuse(
+      `AADSTS500011: The resource principal named ${resource} was not found in the tenant named ${account.tenantId}.`,
+      "invalid_resource",
+    );
+  }
   const from = Math.floor(now.getTime() / 1000);
   return {
     status: 200,
@@ -76,7 +86,7 @@ export function issueToken(
   };
 }
 
-/** Clients read a token's claims; the local Azure takes any token. */
+/** Clients read a token's claims, and so does the Blob service; Resource Manager takes any token. */
 function unsignedToken(claims: object): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   return `${part({ typ: "JWT", alg: "none" })}.${part(claims)}.`;

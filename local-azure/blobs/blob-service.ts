@@ -1,0 +1,329 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { TLSSocket } from "node:tls";
+
+import { ConnectionLost } from "../arm/azure-error";
+import type { Cloud } from "../arm/cloud";
+import type { Method } from "../arm/faults/faults";
+import type { Certificate } from "../arm/rest/certificate";
+import { serveBoth, type Served } from "../arm/rest/listener";
+import {
+  blobDomain,
+  type StorageAccountBody,
+  storageAccountType,
+} from "../arm/types/storage/storage-account";
+import { authorize, principalOf } from "./authorize";
+import { BlobError, containerNotFound } from "./blob-error";
+import { deletable, readable, writable } from "./conditions";
+import { escaped, listOf } from "./list";
+import {
+  blockIdOf,
+  descriptionOf,
+  lengthOf,
+  metadataHeaders,
+  rangeOf,
+  wantedBlocks,
+} from "./requests";
+import type { Blob, BlobStore } from "./store";
+import { checkVersion } from "./versions";
+
+interface Reply {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string | number>>;
+  readonly body?: string | Readable;
+}
+
+/** A request, and the container that it is about. */
+interface Asked {
+  readonly request: IncomingMessage;
+  readonly url: URL;
+  readonly account: string;
+  /** Its ARM id. */
+  readonly container: string;
+  readonly containerName: string;
+  /** Empty where it is about the container itself. */
+  readonly name: string;
+}
+
+const mebibyte = 1024 ** 2;
+const largestBlock = 4000 * mebibyte;
+const largestBlob = 5000 * mebibyte;
+
+/**
+ * Azure's Blob service for block blobs, over the accounts, containers and roles of the cloud. An
+ * account is reached by its name on Azure (`A.blob.core.windows.net`) or as the first part of the
+ * path. Azure takes tokens over TLS only; here plain HTTP does where the account allows it, so that a
+ * machine needs no certificate authority of a rehearsal.
+ */
+export class BlobService {
+  constructor(
+    private readonly cloud: Cloud,
+    private readonly store: BlobStore,
+  ) {}
+
+  serve(port: number, certificate?: Certificate): Promise<Served> {
+    return serveBoth(
+      port,
+      (request, response) => {
+        this.handle(request, response).catch(() => response.destroy());
+      },
+      certificate,
+    );
+  }
+
+  private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { headers, method } = request;
+    const id = randomUUID();
+    const common = {
+      "x-ms-request-id": id,
+      "x-ms-version": String(headers["x-ms-version"] ?? ""),
+      ...(headers["x-ms-client-request-id"] && {
+        "x-ms-client-request-id": headers["x-ms-client-request-id"],
+      }),
+    };
+    const reply = await this.answer(request).catch((error: unknown) => {
+      if (error instanceof ConnectionLost || request.socket.destroyed) return undefined;
+      return failed(error, id, this.cloud.clock.now());
+    });
+    if (reply === undefined) return void request.socket.destroy();
+    // What a refused request still sends has nowhere to go.
+    request.resume();
+    const { status, body } = reply;
+    response.writeHead(status, { ...common, ...reply.headers });
+    if (body === undefined || typeof body === "string" || method === "HEAD") {
+      return void response.end(method === "HEAD" ? undefined : body);
+    }
+    await pipeline(body, response);
+  }
+
+  private async answer(request: IncomingMessage): Promise<Reply> {
+    const asked = this.askedBy(request);
+    const { container, name, url } = asked;
+    const { headers, method = "GET" } = request;
+    const verb = method === "HEAD" ? "GET" : (method as Method);
+    const fault = this.cloud.faults.match(
+      verb,
+      name === "" ? container : `${container}/blobs/${name}`,
+    );
+    if (fault?.lost === "request") throw new ConnectionLost();
+    if (fault && fault.lost === undefined) {
+      const { status = 500, code = "InternalError", message, retryAfter } = fault;
+      const after: Record<string, string> =
+        retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
+      throw new BlobError(status, code, message ?? "An injected fault.", {}, after);
+    }
+    checkVersion(headers["x-ms-version"] as string | undefined);
+    const at = { now: this.cloud.clock.now(), pace: this.cloud.durations.factor };
+    const host = `${asked.account}.${blobDomain}`;
+    const principal = principalOf(headers.authorization, host, url.searchParams, at.now);
+    const needed = verb === "GET" ? "read" : verb === "DELETE" ? "delete" : "write";
+    authorize(principal, container, needed, this.cloud.view, at);
+    if (this.cloud.peek(container) === undefined) throw containerNotFound();
+    const reply = await this.perform(asked);
+    if (fault?.lost === "answer") throw new ConnectionLost();
+    return reply;
+  }
+
+  private askedBy(request: IncomingMessage): Asked {
+    const host = request.headers.host ?? "";
+    const isSecure = (request.socket as TLSSocket).encrypted === true;
+    const url = new URL(request.url ?? "/", `${isSecure ? "https" : "http"}://${host || "blobs"}`);
+    const parts = url.pathname.slice(1).split("/").map(decodeURIComponent);
+    const [named] = host.toLowerCase().split(`.${blobDomain}`);
+    const isNamed = named !== host.toLowerCase();
+    const account = (isNamed ? named : parts.shift()) ?? "";
+    const [containerName = "", ...rest] = parts;
+    const found = this.cloud.view
+      .ofType(storageAccountType)
+      .find(({ id }) => id.toLowerCase().endsWith(`/${account}`));
+    if (found === undefined) {
+      throw new BlobError(404, "ResourceNotFound", "The specified resource does not exist.");
+    }
+    checkAccess(found.body as StorageAccountBody, isSecure);
+    if (containerName === "") throw unsupported("an account itself");
+    const container = `${found.id}/blobServices/default/containers/${containerName}`;
+    return { request, url, account, container, containerName, name: rest.join("/") };
+  }
+
+  private perform(asked: Asked): Promise<Reply> | Reply {
+    const { request, url, name } = asked;
+    const { searchParams } = url;
+    const operation = [
+      request.method,
+      name === "" ? "container" : "blob",
+      searchParams.get("restype") ?? "",
+      searchParams.get("comp") ?? "",
+    ].join(" ");
+    switch (operation.trim()) {
+      case "GET container container list":
+        return this.list(asked);
+      case "PUT blob":
+        return this.putBlob(asked);
+      case "PUT blob  block":
+        return this.putBlock(asked);
+      case "PUT blob  blocklist":
+        return this.putBlockList(asked);
+      case "GET blob":
+      case "HEAD blob":
+        return this.get(asked);
+      case "DELETE blob":
+        return this.remove(asked);
+      default:
+        throw unsupported(operation.replace(/\s+/g, " ").trim());
+    }
+  }
+
+  private list({ url, container, containerName, account }: Asked): Reply {
+    checkQuery(url, ["restype", "comp", "prefix", "marker", "maxresults", "include"]);
+    const include = url.searchParams.get("include") ?? "";
+    if (!/^(metadata)?$/.test(include)) throw unsupported(`a list with include=${include}`);
+    const endpoint = `https://${account}.${blobDomain}/`;
+    const body = listOf(this.store.list(container), url.searchParams, {
+      endpoint,
+      container: containerName,
+    });
+    return { status: 200, headers: { "content-type": "application/xml" }, body };
+  }
+
+  private async putBlock({ request, url, container, name }: Asked): Promise<Reply> {
+    checkQuery(url, ["comp", "blockid"]);
+    const id = blockIdOf(url.searchParams);
+    lengthOf(request, largestBlock);
+    await this.store.putBlock(
+      container,
+      name,
+      id,
+      request,
+      request.headers["content-md5"] as string,
+    );
+    return { status: 201, headers: { "x-ms-request-server-encrypted": "true" } };
+  }
+
+  private async putBlockList({ request, url, container, name }: Asked): Promise<Reply> {
+    checkQuery(url, ["comp"]);
+    const wanted = await wantedBlocks(request);
+    const blob = await this.store.putBlockList(
+      container,
+      name,
+      wanted,
+      descriptionOf(request),
+      writable(request.headers),
+    );
+    return written(blob);
+  }
+
+  private async putBlob({ request, url, container, name }: Asked): Promise<Reply> {
+    checkQuery(url, []);
+    const type = request.headers["x-ms-blob-type"];
+    if (type !== "BlockBlob") throw unsupported(`a blob of type ${String(type)}`);
+    lengthOf(request, largestBlob);
+    const blob = await this.store.putBlob(
+      container,
+      name,
+      request,
+      descriptionOf(request),
+      writable(request.headers),
+      request.headers["content-md5"] as string | undefined,
+    );
+    return written(blob);
+  }
+
+  private get({ request, url, container, name }: Asked): Reply {
+    checkQuery(url, []);
+    const blob = readable(request.headers, this.store.find(container, name));
+    const range = request.method === "HEAD" ? undefined : rangeOf(request.headers, blob.size);
+    const { from, to } = range ?? { from: 0, to: blob.size - 1 };
+    const { "content-md5": md5, ...described } = blob.headers;
+    const headers = {
+      ...propertiesOf(blob),
+      ...described,
+      ...(md5 && { [range ? "x-ms-blob-content-md5" : "content-md5"]: md5 }),
+      ...metadataHeaders(blob),
+      "accept-ranges": "bytes",
+      "content-length": to - from + 1,
+      "x-ms-blob-type": "BlockBlob",
+      "x-ms-creation-time": new Date(blob.created).toUTCString(),
+      "x-ms-lease-state": "available",
+      "x-ms-lease-status": "unlocked",
+      "x-ms-server-encrypted": "true",
+      ...(range && { "content-range": `bytes ${from}-${to}/${blob.size}` }),
+    };
+    const status = range ? 206 : 200;
+    return { status, headers, body: this.store.read(blob, container, name, from, to) };
+  }
+
+  private async remove({ request, url, container, name }: Asked): Promise<Reply> {
+    checkQuery(url, []);
+    await this.store.remove(container, name, deletable(request.headers));
+    return { status: 202, headers: { "x-ms-delete-type-permanent": "true" } };
+  }
+}
+
+const propertiesOf = ({ etag, modified }: Blob) => ({
+  etag,
+  "last-modified": new Date(modified).toUTCString(),
+});
+
+const written = (blob: Blob): Reply => ({
+  status: 201,
+  headers: { ...propertiesOf(blob), "x-ms-request-server-encrypted": "true" },
+});
+
+/** Throws when the account takes no requests that come this way. */
+function checkAccess(account: StorageAccountBody, isSecure: boolean): void {
+  if (account.enableHttpsTrafficOnly && !isSecure) {
+    throw new BlobError(
+      400,
+      "AccountRequiresHttps",
+      "The account being accessed does not support http.",
+    );
+  }
+  // Its exceptions, of addresses and networks, are not simulated.
+  if (
+    account.publicNetworkAccess === "Disabled" ||
+    account.networkRuleSet?.defaultAction === "Deny"
+  ) {
+    throw new BlobError(
+      403,
+      "AuthorizationFailure",
+      "This request is not authorized to perform this operation.",
+    );
+  }
+}
+
+function checkQuery({ searchParams }: URL, allowed: readonly string[]): void {
+  const unknown = [...searchParams.keys()].find((name) => ![...allowed, "timeout"].includes(name));
+  if (unknown === undefined) return;
+  throw new BlobError(
+    400,
+    "UnsupportedQueryParameter",
+    "One of the query parameters specified in the request URI is not supported.",
+    { QueryParameterName: unknown },
+  );
+}
+
+const unsupported = (what: string): BlobError =>
+  new BlobError(501, "NotImplemented", `The local Azure's Blob service does not support ${what}.`);
+
+function failed(error: unknown, id: string, now: Date): Reply {
+  const { status, code, message, details, headers } =
+    error instanceof BlobError
+      ? error
+      : new BlobError(500, "InternalError", (error as Error).message);
+  const text = `${message}\nRequestId:${id}\nTime:${now.toISOString()}`;
+  const more = Object.entries(details).map(
+    ([name, value]) => `<${name}>${escaped(value)}</${name}>`,
+  );
+  const body = `\ufeff<?xml version="1.0" encoding="utf-8"?><Error><Code>${code}</Code><Message>${escaped(text)}</Message>${more.join("")}</Error>`;
+  return {
+    status,
+    headers: {
+      ...headers,
+      "x-ms-error-code": code,
+      ...(status !== 304 && { "content-type": "application/xml" }),
+    },
+    body: status === 304 ? undefined : body,
+  };
+}

@@ -1,0 +1,289 @@
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+
+import { makeFolder, writeWhole } from "../../shared/files";
+import { keyOf } from "../arm/ids";
+import { BlobError, md5Mismatch } from "./blob-error";
+
+/** A part of a blob, which is a file. */
+interface Block {
+  readonly id: string;
+  readonly size: number;
+  readonly file: string;
+}
+
+/** What a client says of a blob besides its content. */
+export interface Description {
+  /** Such as `content-type`, as GET returns them. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** A blob that can be read. */
+export interface Blob extends Description {
+  readonly name: string;
+  readonly size: number;
+  readonly etag: string;
+  /** ISO 8601. */
+  readonly created: string;
+  readonly modified: string;
+  readonly blocks: readonly Block[];
+}
+
+/** What the folder of a blob says of it, in one file that is never half written. */
+interface BlobRecord {
+  readonly name: string;
+  readonly committed?: Blob;
+  readonly uncommitted: readonly Block[];
+}
+
+/** A name in a list of blocks, and where to look for it. */
+export interface WantedBlock {
+  readonly id: string;
+  readonly from: "Committed" | "Uncommitted" | "Latest";
+}
+
+/** Called with the blob as it is now, before it changes; throws what speaks against it. */
+export type Precondition = (blob: Blob | undefined) => void;
+
+const recordFile = "blob.json";
+
+/** Azure's limit for the blocks of a blob that are not committed. */
+const mostUncommitted = 100_000;
+
+/**
+ * Block blobs as files. A blob is a folder with a record and a file per block: content is streamed,
+ * whatever its size, and a list of blocks is committed by writing the record.
+ */
+export class BlobStore {
+  private readonly turns = new Map<string, Promise<unknown>>();
+
+  constructor(
+    private readonly folder: string,
+    private readonly now: () => Date,
+  ) {}
+
+  find(container: string, name: string): Blob | undefined {
+    return readRecord(this.folderOf(container, name))?.committed;
+  }
+
+  /** By name, as Azure sorts them. */
+  list(container: string): Blob[] {
+    const folder = this.containerFolder(container);
+    const names = existsSync(folder) ? readdirSync(folder) : [];
+    return names
+      .flatMap((name) => readRecord(join(folder, name))?.committed ?? [])
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** A block that has the name of another one takes its place. */
+  async putBlock(
+    container: string,
+    name: string,
+    id: string,
+    content: Readable,
+    md5?: string,
+  ): Promise<void> {
+    const folder = this.folderOf(container, name);
+    await withContent(folder, content, md5, ({ file, size }) =>
+      this.change(folder, name, (record) => {
+        const others = record.uncommitted.filter((one) => one.id !== id);
+        if (others.some((one) => one.id.length !== id.length)) throw invalidBlock();
+        if (others.length >= mostUncommitted) throw tooManyBlocks();
+        return { ...record, uncommitted: [...others, { id, size, file }] };
+      }),
+    );
+  }
+
+  /** Makes a blob of blocks that were put before; all others of this blob are gone then. */
+  putBlockList(
+    container: string,
+    name: string,
+    wanted: readonly WantedBlock[],
+    description: Description,
+    allowed: Precondition,
+  ): Promise<Blob> {
+    return this.replace(container, name, allowed, ({ committed, uncommitted }) => ({
+      ...description,
+      blocks: wanted.map(({ id, from }) => {
+        const places = {
+          Committed: [committed?.blocks],
+          Uncommitted: [uncommitted],
+          Latest: [uncommitted, committed?.blocks],
+        }[from];
+        const found = places.flatMap((blocks = []) => blocks).find((block) => block.id === id);
+        if (found === undefined) throw invalidBlockList();
+        return found;
+      }),
+    }));
+  }
+
+  putBlob(
+    container: string,
+    name: string,
+    content: Readable,
+    { headers, metadata }: Description,
+    allowed: Precondition,
+    md5?: string,
+  ): Promise<Blob> {
+    return withContent(this.folderOf(container, name), content, md5, ({ digest, file, size }) =>
+      this.replace(container, name, allowed, () => ({
+        headers: { "content-md5": digest, ...headers },
+        metadata,
+        blocks: [{ id: "", size, file }],
+      })),
+    );
+  }
+
+  /** The content from one byte to another, both included. */
+  read({ blocks }: Blob, container: string, name: string, from: number, to: number): Readable {
+    const folder = this.folderOf(container, name);
+    return Readable.from(
+      (async function* () {
+        let start = 0;
+        for (const { file, size } of blocks) {
+          const [first, last] = [Math.max(from - start, 0), Math.min(to - start, size - 1)];
+          start += size;
+          if (first <= last)
+            yield* createReadStream(join(folder, file), { start: first, end: last });
+        }
+      })(),
+      { objectMode: false },
+    );
+  }
+
+  remove(container: string, name: string, allowed: Precondition): Promise<void> {
+    const folder = this.folderOf(container, name);
+    return this.inTurn(folder, () => {
+      allowed(readRecord(folder)?.committed);
+      rmSync(folder, { recursive: true, force: true });
+    });
+  }
+
+  removeContainer(container: string): void {
+    rmSync(this.containerFolder(container), { recursive: true, force: true });
+  }
+
+  private async replace(
+    container: string,
+    name: string,
+    allowed: Precondition,
+    content: (record: BlobRecord) => Description & Pick<Blob, "blocks">,
+  ): Promise<Blob> {
+    const record = await this.change(this.folderOf(container, name), name, (old) => {
+      allowed(old.committed);
+      const modified = this.now().toISOString();
+      const made = content(old);
+      const committed = {
+        ...{ name, etag: newEtag(), created: old.committed?.created ?? modified, modified },
+        ...{ ...made, size: made.blocks.reduce((sum, { size }) => sum + size, 0) },
+      };
+      return { name, committed, uncommitted: [] };
+    });
+    return record.committed!;
+  }
+
+  /** Changes a record, and then removes what it no longer names. */
+  private change(
+    folder: string,
+    name: string,
+    next: (record: BlobRecord) => BlobRecord,
+  ): Promise<BlobRecord> {
+    return this.inTurn(folder, () => {
+      const record = readRecord(folder) ?? { name, uncommitted: [] };
+      const named = filesOf(record);
+      const changed = next(record);
+      writeWhole(join(folder, recordFile), JSON.stringify(changed));
+      const kept = new Set(filesOf(changed));
+      for (const file of named) if (!kept.has(file)) rmSync(join(folder, file), { force: true });
+      return changed;
+    });
+  }
+
+  /** One change of a blob after the other. */
+  private inTurn<T>(folder: string, act: () => T): Promise<T> {
+    const turn = (this.turns.get(folder) ?? Promise.resolve()).then(act);
+    const done = turn
+      .catch(() => undefined)
+      .then(() => {
+        if (this.turns.get(folder) === done) this.turns.delete(folder);
+      });
+    this.turns.set(folder, done);
+    return turn;
+  }
+
+  private containerFolder = (container: string): string =>
+    join(this.folder, digestOf(keyOf(container)));
+
+  private folderOf = (container: string, name: string): string =>
+    join(this.containerFolder(container), digestOf(name));
+}
+
+const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+const newEtag = (): string => `"0x${randomUUID().replaceAll("-", "").slice(0, 15).toUpperCase()}"`;
+
+const filesOf = ({ committed, uncommitted }: BlobRecord): string[] =>
+  [...(committed?.blocks ?? []), ...uncommitted].map(({ file }) => file);
+
+function readRecord(folder: string): BlobRecord | undefined {
+  const file = join(folder, recordFile);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as BlobRecord) : undefined;
+}
+
+interface Content {
+  readonly file: string;
+  readonly size: number;
+  /** MD5, as base64. */
+  readonly digest: string;
+}
+
+/**
+ * Writes content to a file that is on the disk when it is used; none is left of what breaks off or
+ * cannot be used.
+ */
+async function withContent<T>(
+  folder: string,
+  content: Readable,
+  md5: string | undefined,
+  use: (content: Content) => Promise<T>,
+): Promise<T> {
+  makeFolder(folder);
+  const name = `${randomUUID()}.block`;
+  const path = join(folder, name);
+  const hash = createHash("md5");
+  let size = 0;
+  const file = await open(path, "wx", 0o600);
+  try {
+    for await (const chunk of content as AsyncIterable<Buffer>) {
+      hash.update(chunk);
+      size += chunk.length;
+      await file.writeFile(chunk);
+    }
+    await file.sync();
+    const digest = hash.digest("base64");
+    if (md5 !== undefined && md5 !== digest) throw md5Mismatch();
+    return await use({ file: name, size, digest });
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+const invalidBlock = (): BlobError =>
+  new BlobError(400, "InvalidBlobOrBlock", "The specified blob or block content is invalid.");
+
+const invalidBlockList = (): BlobError =>
+  new BlobError(400, "InvalidBlockList", "The specified block list is invalid.");
+
+const tooManyBlocks = (): BlobError =>
+  new BlobError(
+    409,
+    "BlockCountExceedsLimit",
+    "The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.",
+  );
