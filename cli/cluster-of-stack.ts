@@ -92,12 +92,13 @@ function clusterIn({ code, stdout, stderr }: Ended, stack: string, otherwise: st
   const { kubeconfig, machines, cluster } = JSON.parse(stdout) as {
     kubeconfig?: string;
     machines?: Expected["machines"];
-    cluster?: { kubernetesVersion: string };
+    cluster?: { kubernetesVersion: string; etcdBackups?: string };
   };
   if (kubeconfig === undefined || machines === undefined) {
     throw new UserError(
       `stack ${stack} has no outputs kubeconfig and machines: run pulumi up until it ends well`,
     );
   }
-  return { kubeconfig, machines, kubernetesVersion: cluster?.kubernetesVersion };
+  const { kubernetesVersion, etcdBackups } = cluster ?? {};
+  return { kubeconfig, machines, kubernetesVersion, etcdBackups };
 }

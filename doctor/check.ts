@@ -8,6 +8,8 @@ export interface Expected {
   }[];
   /** Missing until an `up` has ended well. */
   readonly kubernetesVersion?: string;
+  /** How often etcd is to be saved, such as 1h; missing where it is not. */
+  readonly etcdBackups?: string;
 }
 
 export interface Problem {

@@ -6,6 +6,7 @@ import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
 import { askFacts, type Facts } from "./facts";
 import { cordons, nodes, pressure, versions } from "./nodes";
+import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, dnsSpread, nodeZones } from "./zones";
 
@@ -103,6 +104,7 @@ export const checksOf = (expected: Expected, facts: Facts): Check[] =>
     etcdWrite(facts),
     etcdMembers(expected, facts),
     etcdSize(expected, facts),
+    snapshots(expected, facts),
     rollOuts(facts),
     controlPlaneSpread(expected, facts),
     dnsSpread(facts),

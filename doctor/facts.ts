@@ -29,6 +29,21 @@ export interface Facts extends Machines {
   readonly dnsPods: readonly KubernetesObject[];
   /** Of every namespace. */
   readonly pendingPods: readonly KubernetesObject[];
+  /** Undefined where no control plane has tried to make one. */
+  readonly snapshot: SnapshotReport | undefined;
+}
+
+/** What control planes say of their snapshots of etcd, all of it as text. */
+export interface SnapshotReport {
+  /** Of the newest that was made: when, as ISO 8601, its name, its size, by whom, and where it is. */
+  readonly time?: string;
+  readonly name?: string;
+  readonly bytes?: string;
+  readonly machine?: string;
+  readonly where?: string;
+  /** When one failed since, and why. */
+  readonly failed?: string;
+  readonly error?: string;
 }
 
 /** @throws Error, or NoAnswer, when the API is not ready or refuses to say something of this */
@@ -38,7 +53,7 @@ export async function askFacts(api: KubernetesApi): Promise<Facts> {
     () => undefined,
     ({ message }: Error) => message,
   );
-  const [machines, version, metrics, daemonSets, deployments, dnsPods, pendingPods] =
+  const [machines, version, metrics, daemonSets, deployments, dnsPods, pendingPods, snapshots] =
     await Promise.all([
       askMachines(api),
       api.get("/version"),
@@ -47,6 +62,9 @@ export async function askFacts(api: KubernetesApi): Promise<Facts> {
       api.list<Workload>("/apis/apps/v1/deployments"),
       api.list("/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns"),
       api.list("/api/v1/pods?fieldSelector=status.phase%3DPending"),
+      api.list<Pick<KubernetesObject, "metadata"> & { readonly data?: SnapshotReport }>(
+        "/api/v1/namespaces/kube-system/configmaps?fieldSelector=metadata.name%3Dzoned-etcd-snapshot",
+      ),
     ]);
   return {
     ...machines,
@@ -58,6 +76,7 @@ export async function askFacts(api: KubernetesApi): Promise<Facts> {
     deployments,
     dnsPods,
     pendingPods,
+    snapshot: snapshots[0]?.data,
   };
 }
 

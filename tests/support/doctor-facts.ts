@@ -26,6 +26,7 @@ export const threeByThree: Expected = {
     })),
   ),
   kubernetesVersion: "1.36.3",
+  etcdBackups: "1h",
 };
 
 /** In whole seconds, as an HTTP date has it; certificates are made for the real time. */
@@ -110,6 +111,13 @@ export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts =
   pendingPods: [
     { metadata: { name: "young", namespace: "default", creationTimestamp: ago(9 * 60) } },
   ],
+  snapshot: {
+    time: ago(20 * 60),
+    name: "20261124T215500Z-42.db",
+    bytes: "3145728",
+    machine: "cp-2",
+    where: "https://backups.blob.core.windows.net/etcd",
+  },
 });
 
 /** An API server on this host that says these facts, which may change meanwhile. */
@@ -139,6 +147,8 @@ export async function serveFacts(facts: { current: FakeFacts }, certificateDays 
       "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": current.leases,
       "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases metadata.name=kube-controller-manager":
         current.manager,
+      "/api/v1/namespaces/kube-system/configmaps metadata.name=zoned-etcd-snapshot":
+        current.snapshot === undefined ? [] : [{ data: current.snapshot }],
       "/apis/apps/v1/daemonsets": current.daemonSets,
       "/apis/apps/v1/deployments": current.deployments,
       "/apis/storage.k8s.io/v1/storageclasses": [
