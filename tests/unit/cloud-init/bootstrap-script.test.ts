@@ -313,7 +313,7 @@ describe("a control plane", () => {
   it("never initializes when it is not the initial control plane, and says what to do", async () => {
     const machine = machineIn({ api: "silent" });
 
-    const outcome = await bootstrap(machine, { LIMIT: "2" });
+    const outcome = await bootstrap(machine, { HANGS: "decide" });
 
     expect(outcome.code).toBe(124);
     expect(deeds(machine)).toEqual([]);
@@ -571,7 +571,7 @@ describe("a control plane", () => {
     const machine = machineIn({ ...asInitial, api: "silent", ready: "False KubeletNotReady" });
     machine.write("/etc/cni/net.d/10-canal.conflist", "");
 
-    expect(lastLine(await bootstrap(machine, { LIMIT: "2" }))).toBe(
+    expect(lastLine(await bootstrap(machine, { HANGS: "await_node" }))).toBe(
       'step "node" failed with exit code 124',
     );
   });
@@ -826,7 +826,7 @@ describe("a worker", () => {
   });
 
   it("says what the API said when it cannot be reached", async () => {
-    const outcome = await bootstrap(workerIn({ api: "silent" }), { LIMIT: "2" });
+    const outcome = await bootstrap(workerIn({ api: "silent" }), { HANGS: "await_api" });
 
     expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
       "no route to the API",
@@ -889,7 +889,7 @@ describe.each([
   it("is not reset when it is not well, and the step says what it waited for", async () => {
     const machine = await member({ ready: "False KubeletNotReady the runtime is down" });
 
-    const outcome = await bootstrap(machine, { LIMIT: "2" });
+    const outcome = await bootstrap(machine, { HANGS: "await_node" });
 
     expect(deeds(machine)).toEqual([]);
     expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
@@ -912,7 +912,7 @@ describe.each([
     const machine = await member();
     machine.removeFile("/etc/cni/net.d/10-it.conflist");
 
-    const outcome = await bootstrap(machine, { LIMIT: "2" });
+    const outcome = await bootstrap(machine, { HANGS: "await_node" });
 
     expect(outcome.stderr).toContain(`node ${payload.machine}: no pod network yet`);
     expect(machine.callsOf("curl").filter((call) => call.includes("/nodes/"))).toEqual([]);
@@ -922,7 +922,7 @@ describe.each([
     const machine = await member();
     machine.write("/lease", "2020-01-01T00:00:00.000000Z");
 
-    const outcome = await bootstrap(machine, { LIMIT: "2" });
+    const outcome = await bootstrap(machine, { HANGS: "await_node" });
 
     expect(outcome.stderr).toContain("the kubelet last reported at 2020-01-01T00:00:00.000000Z");
   });
@@ -1006,7 +1006,7 @@ describe("a failure", () => {
       ZONED_DEADLINE: `${Math.floor(Date.now() / 1000) + 4}`,
     });
 
-    expect(lastLine(outcome)).toBe('step "search for the API" failed with exit code 124');
+    expect(lastLine(outcome)).toMatch(/^step ".*" failed with exit code 124$/);
   });
 });
 

@@ -604,7 +604,7 @@ it("stops a step that hangs, with all that it started, and names it", async () =
   const hanging = machine();
   hanging.program("swapoff", 'echo $$ >"$root/hanging"; exec /bin/sleep 300');
 
-  const { code, stdout } = await boot(hanging, { LIMIT: "1" });
+  const { code, stdout } = await boot(hanging, { HANGS: "swap_off" });
 
   expect(code).toBe(124);
   expect(hanging.read(failure)).toBe("swap off, exit code 124\n");
