@@ -483,7 +483,20 @@ watch() {
   done
 }
 
-await_api() { watch find_node; }
+# An API server that has just begun knows no token yet; what it refuses for two minutes has expired.
+await_api() {
+  local said last='' tries=24
+  until said=$(find_node 2>&1); do
+    if [[ $said == *Unauthorized* ]] && ((tries-- == 0)); then
+      reason "the API does not know the join token of $machine, which lasts one day: run \`pulumi up\` again, without" \
+        "--replace and --target, and it makes another one"
+      return 1
+    fi
+    [[ $said == "$last" ]] || reason "$said"
+    last=$said
+    sleep 5
+  done
+}
 
 control_plane_is_well() {
   ask_api /readyz --fail --max-time 10 --resolve "$api_name:$api_port:127.0.0.1" &&

@@ -834,6 +834,31 @@ describe("a worker", () => {
     ]);
   });
 
+  const refusedTimes = (times: number) => {
+    const machine = workerIn();
+    machine.program(
+      "kubectl",
+      `echo x >>"$root/asked"\n[[ $(wc -l <"$root/asked") -gt ${times} ]] || { echo "error: You must be logged in to the server (Unauthorized)" >&2; exit 1; }\n${programs.kubectl}`,
+    );
+    return machine;
+  };
+
+  it("gives an API server time to know its token", async () => {
+    expect((await bootstrap(refusedTimes(10))).code).toBe(0);
+  });
+
+  it("ends when its token has expired, and says how it gets another one", async () => {
+    const outcome = await bootstrap(refusedTimes(1000));
+
+    expect(outcome.code).toBe(1);
+    expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
+      expect.stringMatching(
+        /does not know the join token of zoned-test-workers-1.*run `pulumi up` again, without --replace/,
+      ),
+      'step "search for the API" failed with exit code 1',
+    ]);
+  });
+
   it("leaves the API's name to the balancer", async () => {
     const machine = workerIn();
     await bootstrap(machine);

@@ -228,11 +228,22 @@ export class Bootstrap {
   ): Promise<SimulatedCluster> {
     const { server, ca, user } = kubeconfigOf(fileOf(payload, discoveryFile));
     const isOfPayload = Number(server.port || 443) === payload.apiPort;
+    let refusals = 0;
     await watch(machine, this.limits.api, async () => {
       const cluster = isOfPayload && this.fleet.clusters.get(server.hostname);
       if (!cluster) return `no API answers at ${server.origin}`;
-      await new Api(cluster.server(ca), user).find(nodePath(payload.machine));
-      return undefined;
+      try {
+        await new Api(cluster.server(ca), user).find(nodePath(payload.machine));
+        return undefined;
+      } catch (error) {
+        if (!(error instanceof ApiError && error.status === 401)) throw error;
+        if (refusals++ < mostRefusals) return error.message;
+        throw new Refused(
+          `the API does not know the join token of ${payload.machine}, which lasts one day: ` +
+            "run `pulumi up` again, without --replace and --target, and it makes another one",
+          { cause: error },
+        );
+      }
     });
     return this.fleet.clusters.get(server.hostname)!;
   }
@@ -291,6 +302,9 @@ const hasNetwork = ({ metadata }: Body): boolean =>
   metadata.annotations?.[cniAnnotation] !== undefined;
 
 class Refused extends Error {}
+
+/** An API server that has just begun does not know every token yet. */
+const mostRefusals = 10;
 
 /** Looks until nothing is amiss; what fails for good is not looked at again. */
 async function watch(

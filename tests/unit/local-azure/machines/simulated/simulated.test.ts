@@ -178,7 +178,9 @@ describeUnless(obstacle)("simulated machines on real components", () => {
     const { exitCode, stderr } = await run(workers[0], { token: "aaaaaa.0123456789abcdef" });
 
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/Unauthorized[^]*step "search for the API" failed/);
+    expect(stderr).toMatch(
+      /the API does not know the join token of demo-workers-1[^]*step "search for the API" failed/,
+    );
   });
 
   it("does not let a machine give itself a label of Kubernetes' own", async () => {
