@@ -252,7 +252,7 @@ export function well(run: Run): Run {
  * A machine that changes may get another id, as far as a preview knows, and these follow its id.
  */
 const maybe =
-  /^(update (roll-out-.*|.*-labels|.*-bootstrap|.*-membership)|(replace|create-replacement|delete-replaced) .*-(join-token|membership))$/;
+  /^(update .*-(labels|bootstrap|membership)|(replace|create-replacement|delete-replaced) .*-membership)$/;
 
 /** Fails when an `up` did not end well, or did otherwise than its preview had said. */
 export function asPlanned(run: Run): Run {

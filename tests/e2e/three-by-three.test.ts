@@ -36,6 +36,8 @@ describe("three control planes and three workers", () => {
     read = requests.length;
     return story(fresh);
   };
+  const vmPath = (machine: string) =>
+    `/providers/Microsoft.Compute/virtualMachines/zoned-prod-${machine}`;
   beforeAll(async () => {
     cloud = await LocalCloud.start("prod", small);
   });
@@ -87,147 +89,6 @@ describe("three control planes and three workers", () => {
       "joined cp-2",
       "joined cp-3",
     ]);
-    unchanged(await cloud.stack.up());
-    await news();
-  });
-
-  it("replaces control planes strictly one at a time, then workers one after another", async () => {
-    await cloud.stack.configure(otherImage);
-
-    asPlanned(await cloud.stack.up());
-
-    const machines = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
-    expect(await news()).toEqual(
-      machines.flatMap((name) => [`gone ${name}`, `made ${name}`, `joined ${name}`]),
-    );
-    unchanged(await cloud.stack.up("--skip-preview"));
-    const nodes = await cloud.get<{ metadata: { name: string } }>("nodes");
-    expect(nodes).toHaveLength(6);
-    await news();
-  });
-
-  it("stops before the next machine when a join fails in the middle", async () => {
-    await cloud.stack.configure({ ...small, imageVersion: versions.ubuntuImage });
-    await cloud.fault({
-      method: "SCRIPT",
-      id: "zoned-prod-cp-2/extensions/bootstrap",
-      script: { exitCode: 3, stdout: "", stderr: 'step "kubeadm join" failed with exit code 3' },
-    });
-
-    refused(await cloud.stack.up());
-    expect((await news()).slice(0, 6)).toEqual([
-      "gone cp-1",
-      "made cp-1",
-      "joined cp-1",
-      "gone cp-2",
-      "made cp-2",
-      "failed cp-2",
-    ]);
-
-    await cloud.clearFaults();
-    asPlanned(await cloud.stack.up());
-    expect((await news()).filter((event) => /cp/.test(event))).toEqual([
-      "joined cp-2",
-      "gone cp-3",
-      "made cp-3",
-      "joined cp-3",
-    ]);
-    unchanged(await cloud.stack.up("--skip-preview"));
-  });
-
-  it("resizes one machine after another, each once the one before it is well again", async () => {
-    await news();
-    await cloud.stack.configure({ ...small, controlPlaneSize: "Standard_D4s_v5" });
-
-    asPlanned(await cloud.stack.up());
-
-    expect((await news()).filter((event) => /cp/.test(event))).toEqual(
-      ["cp-1", "cp-2", "cp-3"].flatMap((name) => [`made ${name}`, `joined ${name}`]),
-    );
-  });
-
-  const resized = { ...small, controlPlaneSize: "Standard_D4s_v5" };
-  const resizedOtherImage = { ...resized, imageVersion: "24.04.202608110" };
-  const vmPath = (machine: string) =>
-    `/providers/Microsoft.Compute/virtualMachines/zoned-prod-${machine}`;
-
-  it("refuses to resize anything while a member's etcd is sick", async () => {
-    await cloud.stack.configure({ ...resized, controlPlaneSize: "Standard_D8s_v5" });
-    await cloud.sick("cp-2", "etcd");
-
-    const said = refused(await cloud.stack.up());
-
-    await cloud.well("cp-2");
-    expect(said).toMatch(
-      /would resize zoned-prod-cp-1, zoned-prod-cp-2, zoned-prod-cp-3, .*zoned-prod-cp-2: its etcd is not ready/s,
-    );
-    expect(await news()).toEqual([]);
-  });
-
-  it("refuses to touch a cluster whose API does not answer, unless read so for a while", async () => {
-    const bigger = { ...resized, controlPlaneSize: "Standard_D8s_v5" };
-    await cloud.stack.configure(bigger);
-    for (const machine of ["cp-2", "cp-3"]) await cloud.sick(machine, "etcd");
-    try {
-      const said = refused(await cloud.stack.preview());
-      expect(said).toMatch(/does not answer from here/);
-      await cloud.obey(said, /config set skipHealthCheckUntil \w+/);
-    } finally {
-      for (const machine of ["cp-2", "cp-3"]) await cloud.well(machine);
-    }
-    await cloud.sick("cp-2", "kube-scheduler");
-    well(await cloud.stack.preview());
-    await cloud.well("cp-2");
-    expect(await news()).toEqual([]);
-  });
-
-  it("changes what touches no machine while a member is sick", async () => {
-    await cloud.sick("cp-2", "kube-scheduler");
-    await cloud.stack.configure({ ...resized, apiAccessCidrs: ["198.51.100.0/24"] });
-
-    asPlanned(await cloud.stack.up());
-
-    expect(await news()).toEqual([]);
-    await cloud.well("cp-2");
-  });
-
-  it("replaces the sick one first, and the others once it is well", async () => {
-    await cloud.sick("cp-3", "etcd");
-    await cloud.stack.configure(resizedOtherImage);
-
-    asPlanned(await cloud.stack.up());
-
-    expect((await news()).filter((event) => /^(gone|joined) cp/.test(event))).toEqual(
-      ["cp-3", "cp-1", "cp-2"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
-    );
-    unchanged(await cloud.stack.up("--skip-preview"));
-    await news();
-  });
-
-  it("makes a machine anew that was deleted behind its back, by a plain up", async () => {
-    for (const machine of ["cp-2", "workers-3"]) await cloud.inGroup("DELETE", vmPath(machine));
-    await news();
-
-    asPlanned(await cloud.stack.up());
-
-    expect((await news()).filter((event) => /^joined/.test(event)).sort()).toEqual([
-      "joined cp-2",
-      "joined workers-3",
-    ]);
-    unchanged(await cloud.stack.up("--skip-preview"));
-  });
-
-  it("loses nothing when somebody takes every machine's tags away", async () => {
-    for (const machine of ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"]) {
-      const { tags: _, ...vm } = (await cloud.inGroup("GET", vmPath(machine))) as { tags: object };
-      await cloud.inGroup("PUT", vmPath(machine), { ...vm, tags: {} });
-    }
-    well(await cloud.stack.refresh());
-    await news();
-
-    asPlanned(await cloud.stack.up());
-
-    expect((await news()).filter((event) => /^gone/.test(event))).toEqual([]);
     unchanged(await cloud.stack.up("--skip-preview"));
     await news();
   });
@@ -259,14 +120,117 @@ describe("three control planes and three workers", () => {
     await cloud.kubectl("get", "daemonset", "kube-flannel-ds", "-n", "kube-flannel");
   });
 
-  it("does nothing with a setting that is spent, whatever changes after that", async () => {
-    await cloud.stack.configure({ ...resized, imageVersion: versions.ubuntuImage, reinitialize });
+  /** The setting that was used is spent, and stays in all that follows. */
+  const spent = () => ({ ...otherImage, reinitialize });
+  const resized = () => ({ ...spent(), controlPlaneSize: "Standard_D4s_v5" });
+  const bigger = () => ({ ...spent(), controlPlaneSize: "Standard_D8s_v5" });
+
+  it("replaces control planes strictly one at a time, then workers, and stops where a join fails", async () => {
+    await cloud.stack.configure(spent());
+    await cloud.fault({
+      method: "SCRIPT",
+      id: "zoned-prod-cp-2/extensions/bootstrap",
+      script: { exitCode: 3, stdout: "", stderr: 'step "kubeadm join" failed with exit code 3' },
+    });
+    const replaced = (...names: string[]) =>
+      names.flatMap((name) => [`gone ${name}`, `made ${name}`, `joined ${name}`]);
+
+    refused(await cloud.stack.up());
+    expect(await news()).toEqual([
+      ...replaced("cp-1"),
+      ...["gone cp-2", "made cp-2", "failed cp-2"],
+    ]);
+
+    await cloud.clearFaults();
+    asPlanned(await cloud.stack.up());
+    expect(await news()).toEqual([
+      "joined cp-2",
+      ...replaced("cp-3", "workers-1", "workers-2", "workers-3"),
+    ]);
+    unchanged(await cloud.stack.up("--skip-preview"));
+    expect(await cloud.get("nodes")).toHaveLength(6);
+    await news();
+  });
+
+  it("resizes one machine after another, and loses none when somebody has taken all tags away", async () => {
+    for (const machine of ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"]) {
+      const { tags: _, ...vm } = (await cloud.inGroup("GET", vmPath(machine))) as { tags: object };
+      await cloud.inGroup("PUT", vmPath(machine), { ...vm, tags: {} });
+    }
+    well(await cloud.stack.refresh());
+    await news();
+    await cloud.stack.configure(resized());
+
+    asPlanned(await cloud.stack.up());
+
+    const events = await news();
+    expect(events.filter((event) => /cp/.test(event))).toEqual(
+      ["cp-1", "cp-2", "cp-3"].flatMap((name) => [`made ${name}`, `joined ${name}`]),
+    );
+    expect(events.filter((event) => /^gone/.test(event))).toEqual([]);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
+  it("refuses to resize anything while a member's etcd is sick", async () => {
+    await cloud.stack.configure(bigger());
+    await cloud.sick("cp-2", "etcd");
+
+    const said = refused(await cloud.stack.up());
+
+    await cloud.well("cp-2");
+    expect(said).toMatch(
+      /would resize zoned-prod-cp-1, zoned-prod-cp-2, zoned-prod-cp-3, .*zoned-prod-cp-2: its etcd is not ready/s,
+    );
+    expect(await news()).toEqual([]);
+  });
+
+  it("refuses to touch a cluster whose API does not answer, unless read so for a while", async () => {
+    await cloud.stack.configure(bigger());
+    for (const machine of ["cp-2", "cp-3"]) await cloud.sick(machine, "etcd");
+    try {
+      const said = refused(await cloud.stack.preview());
+      expect(said).toMatch(/does not answer from here/);
+      await cloud.obey(said, /config set skipHealthCheckUntil \w+/);
+    } finally {
+      for (const machine of ["cp-2", "cp-3"]) await cloud.well(machine);
+    }
+    await cloud.sick("cp-2", "kube-scheduler");
+    well(await cloud.stack.preview());
+    await cloud.well("cp-2");
+    expect(await news()).toEqual([]);
+  });
+
+  it("changes what touches no machine while a member is sick", async () => {
+    await cloud.sick("cp-2", "kube-scheduler");
+    await cloud.stack.configure({ ...resized(), apiAccessCidrs: ["198.51.100.0/24"] });
+
+    asPlanned(await cloud.stack.up());
+
+    expect(await news()).toEqual([]);
+    await cloud.well("cp-2");
+  });
+
+  it("replaces the sick one first, and the others once it is well", async () => {
+    await cloud.sick("cp-3", "etcd");
+    await cloud.stack.configure({ ...resized(), imageVersion: versions.ubuntuImage });
 
     asPlanned(await cloud.stack.up());
 
     expect((await news()).filter((event) => /^(gone|joined) cp/.test(event))).toEqual(
-      ["cp-1", "cp-2", "cp-3"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
+      ["cp-3", "cp-1", "cp-2"].flatMap((name) => [`gone ${name}`, `joined ${name}`]),
     );
+  });
+
+  it("makes a machine anew that was deleted behind its back, by a plain up", async () => {
+    for (const machine of ["cp-2", "workers-3"]) await cloud.inGroup("DELETE", vmPath(machine));
+    await news();
+
+    asPlanned(await cloud.stack.up());
+
+    expect((await news()).filter((event) => /^joined/.test(event)).sort()).toEqual([
+      "joined cp-2",
+      "joined workers-3",
+    ]);
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
