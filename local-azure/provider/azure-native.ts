@@ -4,7 +4,7 @@ import { Cloud } from "../arm/cloud";
 import { account } from "../arm/ids";
 import { ResourceType } from "../arm/resource-type";
 import { typeOfToken } from "../arm/types";
-import type { Plugin, ResourceProvider, Served } from "../plugins/protocol/protocol";
+import type { EngineLog, Plugin, ResourceProvider, Served } from "../plugins/protocol/protocol";
 import { serve } from "../plugins/protocol/serve";
 import { check, diff } from "./check";
 import { AzureNative } from "./operations";
@@ -17,10 +17,13 @@ const { version } = JSON.parse(
 export const serveAzureNative = (cloud: Cloud, port: number): Promise<Served> =>
   serve(plugin(cloud), port);
 
-const plugin = (cloud: Cloud): Plugin => ({ version, connect: () => provider(cloud) });
+const plugin = (cloud: Cloud): Plugin => ({
+  version,
+  connect: (engine) => provider(cloud, engine),
+});
 
-function provider(cloud: Cloud): ResourceProvider {
-  const operations = new AzureNative(cloud);
+function provider(cloud: Cloud, engine: EngineLog): ResourceProvider {
+  const operations = new AzureNative(cloud, (urn, message) => engine.warn(urn, message));
   let location: string | undefined;
   return {
     configure: async (config) => {
@@ -31,7 +34,7 @@ function provider(cloud: Cloud): ResourceProvider {
     create: (request) => operations.create(typeFor(request.type), request),
     read: (request) => operations.read(typeFor(request.type), request),
     update: (request) => operations.update(typeFor(request.type), request),
-    delete: ({ id, signal }) => operations.delete(id, signal),
+    delete: (request) => operations.delete(request),
     invoke: async (token) => {
       switch (token) {
         case "azure-native:authorization:getClientConfig":

@@ -101,8 +101,11 @@ function defaultLocation(
  */
 export function diff(type: ResourceType, olds: Properties, news: Properties): DiffResult {
   const replacing = new Set([...pathParameters(type), ...(type.forceNew ?? [])]);
-  const changes = changesBetween(sameLocation(olds), sameLocation(news), (path) =>
-    replacing.has(path.split(/[.[]/)[0] ?? path),
+  const changes = changesBetween(
+    sameLocation(olds),
+    sameLocation(news),
+    // A part that comes into a property or goes from it is an update, and so is an array's element.
+    (path, kind) => replacing.has(kind === "update" ? path.replace(/\..*$/s, "") : path),
   );
   const replaces = changes.some((change) => change.replaces);
   return { changes, deleteBeforeReplace: replaces && olds[createBeforeDelete] !== true };

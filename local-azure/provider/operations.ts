@@ -3,56 +3,67 @@ import { Cloud } from "../arm/cloud";
 import { Body } from "../arm/resource";
 import { ResourceType } from "../arm/resource-type";
 import { Unready } from "../plugins/protocol/failures";
-import type { CreateRequest, ReadRequest, UpdateRequest } from "../plugins/protocol/protocol";
+import type {
+  CreateRequest,
+  EngineLog,
+  ReadRequest,
+  UpdateRequest,
+} from "../plugins/protocol/protocol";
 import { Properties, unknown } from "../plugins/protocol/values";
 import { idOf, parametersOf } from "./paths";
 import { inputsIn, refreshedInputs } from "./refresh";
 
-interface PutOptions {
-  readonly id: string;
-  readonly inputs: Properties;
+/** What ends an operation of azure-native: its time limit, or the end of the run. */
+interface Limits {
   readonly signal: AbortSignal;
+  /** 0 is azure-native's own limit. */
+  readonly timeoutSeconds: number;
 }
+
+/** Of an operation for which a program sets none. */
+const defaultTimeoutSeconds = 2 * 60 * 60;
 
 /**
  * Creates, reads, updates and deletes as azure-native does: by PUT, GET and DELETE of whole
  * resources.
  */
 export class AzureNative {
-  constructor(private readonly cloud: Cloud) {}
+  constructor(
+    private readonly cloud: Cloud,
+    private readonly warn: EngineLog["warn"] = () => undefined,
+  ) {}
 
-  async create(type: ResourceType, { inputs, preview, signal }: CreateRequest) {
+  async create(type: ResourceType, { urn, inputs, preview, ...limits }: CreateRequest) {
     if (preview) return { id: "", state: previewOutputs(type, inputs) };
     const id = idOf(type, inputs);
-    if (this.cloud.peek(id) !== undefined) {
-      throw new Error(`cannot create already existing resource '${id}'`);
-    }
+    const context = contextOf(limits);
+    await this.refuseExisting(id, context);
     const body = bodyOf(type, inputs);
     for (const list of type.maintainIfUnset ?? []) body[list] ??= [];
-    await this.putAndWait(type, { id, inputs, signal }, body);
-    return { id, state: this.outputs(type, id) };
+    await this.putAndWait(type, { id, inputs, body, context });
+    return { id, state: await this.readAfterWrite(type, { id, urn, context }) };
   }
 
   async update(
     type: ResourceType,
-    { id, news, state, preview, signal }: UpdateRequest,
+    { id, urn, news, state, preview, ...limits }: UpdateRequest,
   ): Promise<Properties> {
     if (preview) {
       const { name, location } = state;
       return { ...previewOutputs(type, news), name, ...(location !== undefined && { location }) };
     }
+    const context = contextOf(limits);
     const body = bodyOf(type, news);
-    const current = this.cloud.peek(id);
-    for (const list of type.maintainIfUnset ?? []) body[list] ??= current?.[list] ?? [];
-    await this.putAndWait(type, { id, inputs: news, signal }, body);
-    return this.outputs(type, id);
+    await this.maintain(type, { id, body, context });
+    await this.putAndWait(type, { id, inputs: news, body, context });
+    return this.readAfterWrite(type, { id, urn, context });
   }
 
-  async read(type: ResourceType, { id, state, inputs }: ReadRequest) {
+  async read(type: ResourceType, { id, state, inputs, signal }: ReadRequest) {
     try {
-      await this.cloud.get(id);
+      await this.get(id, signal);
     } catch (error) {
-      if (error instanceof AzureError && error.status === 404) return undefined;
+      if (isNotFound(error)) return undefined;
       throw providerError(error);
     }
     const outputs = this.outputs(type, id);
@@ -63,42 +74,113 @@ export class AzureNative {
     return { id, state: outputs, inputs: read };
   }
 
-  async delete(id: string, signal?: AbortSignal): Promise<void> {
+  /** Azure goes on with a deletion that is interrupted. */
+  async delete({ id, ...limits }: { readonly id: string } & Limits): Promise<void> {
+    const context = contextOf(limits);
     try {
-      await withRetries(this.cloud, () => this.cloud.delete(id), signal);
+      await within(
+        context,
+        withRetries(this.cloud, () => this.cloud.delete(id), context),
+      );
     } catch (error) {
-      if (error instanceof AzureError && error.status === 404) return;
-      throw providerError(error);
+      if (!isNotFound(error)) throw providerError(error);
     }
   }
 
+  private get(id: string, context: AbortSignal) {
+    return within(
+      context,
+      withRetries(this.cloud, () => this.cloud.get(id), context),
+    );
+  }
+
+  /** A PUT would change what exists. */
+  private async refuseExisting(id: string, context: AbortSignal): Promise<void> {
+    try {
+      await this.get(id, context);
+    } catch (error) {
+      if (isNotFound(error)) return;
+      if (!(error instanceof AzureError)) throw error;
+      throw new Error(
+        `cannot check existence of resource '${id}': status code ${error.status}, ${error.message}`,
+        { cause: error },
+      );
+    }
+    throw new Error(`cannot create already existing resource '${id}'`);
+  }
+
+  /** Sends lists along that a program leaves to resources of their own. */
+  private async maintain(
+    { maintainIfUnset = [] }: ResourceType,
+    {
+      id,
+      body,
+      context,
+    }: { readonly id: string; readonly body: Body; readonly context: AbortSignal },
+  ): Promise<void> {
+    const unset = maintainIfUnset.filter((list) => body[list] === undefined);
+    if (unset.length === 0) return;
+    const { body: current } = await this.get(id, context).catch((error: unknown) => {
+      const { message } = providerError(error);
+      throw new Error(
+        `failed maintaining unset sub-resource properties: reading cloud state: ${message}`,
+      );
+    });
+    for (const list of unset) body[list] = current[list] ?? [];
+  }
+
   /**
-   * A PUT whose operation failed or was interrupted leaves a resource that the next update continues
-   * with.
+   * What Azure has accepted belongs into the state, however its operation ends: the next update goes
+   * on with it.
    */
   private async putAndWait(
     type: ResourceType,
-    { id, inputs, signal }: PutOptions,
-    body: Body,
+    {
+      id,
+      inputs,
+      body,
+      context,
+    }: {
+      readonly id: string;
+      readonly inputs: Properties;
+      readonly body: Body;
+      readonly context: AbortSignal;
+    },
   ): Promise<void> {
-    const interruption = new AbortController();
-    const interrupted = new Promise<never>((_, reject) => {
-      const interrupt = () => reject(new Interrupted());
-      signal.addEventListener("abort", interrupt, { signal: interruption.signal });
-      if (signal.aborted) interrupt();
-    });
+    let isAccepted = false;
+    const accepted = (): void => void (isAccepted = true);
     try {
-      await Promise.race([
-        withRetries(this.cloud, () => this.cloud.put(id, body), signal),
-        interrupted,
-      ]);
+      await within(
+        context,
+        withRetries(this.cloud, () => this.cloud.put(id, body, { accepted }), context),
+      );
     } catch (error) {
-      const isKept = error instanceof OperationFailed || error instanceof Interrupted;
-      if (!isKept || this.cloud.peek(id) === undefined) throw providerError(error);
-      throw new Unready(id, this.outputs(type, id), inputs, [providerError(error).message]);
-    } finally {
-      interruption.abort();
+      const failure = providerError(error);
+      if (!isAccepted && !(error instanceof OperationFailed)) throw failure;
+      const state = await this.get(id, context).then(
+        () => this.outputs(type, id),
+        ({ message }: Error) => {
+          failure.message = `resource created but read failed ${message}: ${failure.message}`;
+          return {};
+        },
+      );
+      throw new Unready(id, state, inputs, [failure.message]);
     }
+  }
+
+  /** The answer to a PUT may have another shape than that to a GET, which a refresh sees. */
+  private async readAfterWrite(
+    type: ResourceType,
+    {
+      id,
+      urn,
+      context,
+    }: { readonly id: string; readonly urn: string; readonly context: AbortSignal },
+  ): Promise<Properties> {
+    await this.get(id, context).catch(({ message }: Error) =>
+      this.warn(urn, `failed to read the resource after it was written: ${message}`),
+    );
+    return this.outputs(type, id);
   }
 
   private outputs(type: ResourceType, id: string): Properties {
@@ -110,11 +192,29 @@ export class AzureNative {
   }
 }
 
-class Interrupted extends Error {
-  constructor() {
-    super("interrupted before the operation was complete; Azure continues it");
-  }
+/** Ends when the run is interrupted or the time of an operation is up. */
+function contextOf({ signal, timeoutSeconds }: Limits): AbortSignal {
+  const limit = AbortSignal.timeout((timeoutSeconds || defaultTimeoutSeconds) * 1000);
+  return AbortSignal.any([signal, limit]);
 }
+
+/** The work, or the end of its context, whichever is first. */
+async function within<T>(context: AbortSignal, work: Promise<T>): Promise<T> {
+  const settled = new AbortController();
+  const ended = new Promise<never>((_, reject) => {
+    const end = (): void => {
+      const { name } = context.reason as Error;
+      reject(new Error(name === "TimeoutError" ? "context deadline exceeded" : "context canceled"));
+    };
+    context.addEventListener("abort", end, { signal: settled.signal });
+    if (context.aborted) end();
+  });
+  // Azure goes on, and nobody waits for it any more.
+  work.catch(() => undefined);
+  return Promise.race([work, ended]).finally(() => settled.abort());
+}
+
+const isNotFound = (error: unknown): boolean => error instanceof AzureError && error.status === 404;
 
 /** An error of Azure as azure-native reports it. */
 function providerError(error: unknown): Error {

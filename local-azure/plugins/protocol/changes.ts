@@ -12,10 +12,10 @@ const joined = (path: string, key: string): string => {
 export function changesBetween(
   before: Value,
   after: Value,
-  replaces: (path: string) => boolean,
+  replaces: (path: string, kind: Change["kind"]) => boolean,
   path = "",
 ): Change[] {
-  const change = (kind: Change["kind"]): Change[] => [{ path, kind, replaces: replaces(path) }];
+  const change = (kind: Change["kind"]): Change[] => [{ path, kind, replaces: replaces(path, kind) }];
   if (isProperties(before) && isProperties(after)) {
     return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) =>
       changesBetween(before[key], after[key], replaces, joined(path, key)),

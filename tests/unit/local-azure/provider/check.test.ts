@@ -91,6 +91,22 @@ it.each<[string, string, object, object, boolean, boolean]>([
     true,
     true,
   ],
+  [
+    "what comes into an address's sku",
+    "network:PublicIPAddress",
+    { sku: { name: "Standard" } },
+    { sku: { name: "Standard", tier: "Regional" } },
+    false,
+    false,
+  ],
+  [
+    "what goes from an address's sku",
+    "network:PublicIPAddress",
+    { sku: { name: "Standard", tier: "Regional" } },
+    { sku: { name: "Standard" } },
+    false,
+    false,
+  ],
   ["a scope", "authorization:RoleAssignment", { scope: "/a" }, { scope: "/b" }, true, true],
   [
     "a role",

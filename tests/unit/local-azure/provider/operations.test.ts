@@ -1,3 +1,4 @@
+import { Faults } from "../../../../local-azure/arm/faults/faults";
 import { Unready } from "../../../../local-azure/plugins/protocol/failures";
 import { Properties, unknown } from "../../../../local-azure/plugins/protocol/values";
 import { AzureNative } from "../../../../local-azure/provider/operations";
@@ -131,24 +132,142 @@ it("returns a resource whose operation failed, for the next update", async () =>
   });
 });
 
-it("returns the resource when the run is interrupted", async () => {
+/** Azure's network, whose creation takes as long as on Azure. */
+async function slowNetwork() {
   const clock = new ManualClock();
   const { cloud } = newCloud({ clock });
   await createResources(cloud, "group");
   cloud.durations.set({ factor: 1 });
+  const create = (limits: { signal?: AbortSignal; timeoutSeconds?: number }) =>
+    new AzureNative(cloud).create(type("network:VirtualNetwork"), {
+      ...{ ...subject, inputs: inputsOf("vnet"), preview: false },
+      ...limits,
+    });
+  const asleep = jest.spyOn(clock, "sleep");
+  const isUnderWay = async (): Promise<void> => {
+    while (asleep.mock.calls.length === 0) await turn();
+  };
+  return { clock, cloud, create, asleep, isUnderWay };
+}
+const turn = () => new Promise((next) => setImmediate(next));
+
+it("keeps of a creation that is interrupted its inputs, and no output, since it can read nothing more", async () => {
+  const { create, isUnderWay } = await slowNetwork();
   const interrupt = new AbortController();
 
-  const create = new AzureNative(cloud).create(type("network:VirtualNetwork"), {
-    ...subject,
-    inputs: inputsOf("vnet"),
-    signal: interrupt.signal,
-    preview: false,
-  });
+  const creating = create({ signal: interrupt.signal });
+  creating.catch(() => undefined);
+  await isUnderWay();
   interrupt.abort();
 
-  await expect(create).rejects.toMatchObject({
+  await expect(creating).rejects.toMatchObject({
     id: valid.vnet[0],
-    reasons: [expect.stringContaining("interrupted")],
+    inputs: inputsOf("vnet"),
+    state: {},
+    reasons: ["resource created but read failed context canceled: context canceled"],
+  });
+});
+
+it("keeps nothing of a creation that is interrupted before Azure has accepted it", async () => {
+  const { cloud, create } = await slowNetwork();
+
+  const creating = create({ signal: AbortSignal.abort() });
+
+  await expect(creating).rejects.toThrow(/^context canceled$/);
+  await expect(creating).rejects.not.toBeInstanceOf(Unready);
+  expect(cloud.peek(valid.vnet[0])).toBeUndefined();
+});
+
+it("ends an operation whose time is up", async () => {
+  const { create } = await slowNetwork();
+
+  await expect(create({ timeoutSeconds: 0.2 })).rejects.toMatchObject({
+    id: valid.vnet[0],
+    state: {},
+    reasons: [expect.stringMatching(/context deadline exceeded$/)],
+  });
+});
+
+it("ends a deletion that is interrupted, which Azure goes on with", async () => {
+  const { clock, cloud, asleep, isUnderWay } = await slowNetwork();
+  await clock.until(cloud.put(...valid.vnet));
+  asleep.mockClear();
+  const interrupt = new AbortController();
+
+  const deleting = new AzureNative(cloud).delete({
+    ...{ ...subject, id: valid.vnet[0] },
+    signal: interrupt.signal,
+  });
+  deleting.catch(() => undefined);
+  await isUnderWay();
+  interrupt.abort();
+
+  await expect(deleting).rejects.toThrow("context canceled");
+  expect(cloud.peek(valid.vnet[0])).toMatchObject({ provisioningState: "Deleting" });
+  clock.advance(60);
+  while (cloud.peek(valid.vnet[0]) !== undefined) await turn();
+});
+
+describe("with a GET that Azure refuses", () => {
+  const refused = (nth: number, kind: "vnet" | "extension" = "vnet") =>
+    new Faults([{ method: "GET", id: `${valid[kind][0]}$`, nth, status: 403, code: "Forbidden" }]);
+  const network = { ...subject, inputs: inputsOf("vnet"), preview: false };
+
+  it("does not create what it cannot look for", async () => {
+    const { cloud } = newCloud({ faults: refused(1) });
+    await createResources(cloud, "group");
+
+    const create = new AzureNative(cloud).create(type("network:VirtualNetwork"), network);
+
+    await expect(create).rejects.toThrow(
+      `cannot check existence of resource '${valid.vnet[0]}': status code 403`,
+    );
+    expect(cloud.peek(valid.vnet[0])).toBeUndefined();
+  });
+
+  it("warns of what it cannot read after it was written", async () => {
+    const { cloud } = newCloud({ faults: refused(2) });
+    await createResources(cloud, "group");
+    const warnings: string[] = [];
+    const azure = new AzureNative(cloud, (_, message) => warnings.push(message));
+
+    const { state } = await azure.create(type("network:VirtualNetwork"), network);
+
+    expect(state).toMatchObject({ provisioningState: "Succeeded" });
+    expect(warnings).toEqual([expect.stringMatching(/^failed to read the resource after/)]);
+  });
+
+  it("changes nothing whose rules and subnets it cannot send along", async () => {
+    const { cloud } = newCloud({ faults: refused(1) });
+    await createResources(cloud);
+
+    const changed = new AzureNative(cloud).update(
+      type("network:VirtualNetwork"),
+      update(valid.vnet[0], { ...inputsOf("vnet"), tags: { a: "b" } }),
+    );
+
+    await expect(changed).rejects.toThrow("failed maintaining unset sub-resource properties");
+    expect(cloud.peek(valid.vnet[0])).not.toHaveProperty("tags");
+  });
+
+  it("keeps of a failed operation no output", async () => {
+    const { cloud, machines } = newCloud({ faults: refused(2, "extension") });
+    machines.scriptResult = () => ({ exitCode: 1, stdout: "", stderr: "boom" });
+    await createResources(cloud, "machine");
+    const inputs = {
+      ...inputsOf("extension"),
+      ...parametersOf(type("compute:VirtualMachineExtension"), valid.extension[0]),
+    };
+
+    const create = new AzureNative(cloud).create(type("compute:VirtualMachineExtension"), {
+      ...{ ...subject, inputs, preview: false },
+    });
+
+    await expect(create).rejects.toMatchObject({
+      id: valid.extension[0],
+      state: {},
+      reasons: [expect.stringMatching(/^resource created but read failed .*boom/s)],
+    });
   });
 });
 
@@ -156,6 +275,6 @@ it("deletes a resource that does not exist without an error", async () => {
   const { cloud } = newCloud();
 
   await expect(
-    new AzureNative(cloud).delete(compute("virtualMachines/none")),
+    new AzureNative(cloud).delete({ ...subject, id: compute("virtualMachines/none") }),
   ).resolves.toBeUndefined();
 });
