@@ -63,13 +63,15 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const connection = await connect(settings);
   const api = apiName(settings, connection.subscriptionId);
   const asked = askAzure(settings, connection);
-  const [azure, lacking, offers, texts] = await Promise.all([
+  const [azure, lacking, offers, manifests] = await Promise.all([
     asked,
     asked.then(({ groupState }) =>
       groupState === undefined ? subscriptionProblems(settings, connection, api) : [],
     ),
     askOffers(settings, connection),
-    findManifests(manifestsFor(settings), settings),
+    findManifests(manifestsFor(settings), settings).catch(
+      ({ message }: pulumi.RunError) => message,
+    ),
   ]);
   const machines = machinesOf(settings);
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
@@ -111,8 +113,10 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     kubeconfig,
     now,
   });
+  const texts = typeof manifests === "string" ? new Map<string, string>() : manifests;
   refuse([
     ...lacking,
+    ...(typeof manifests === "string" ? [manifests.replaceAll("\n", "\n    ")] : []),
     ...offerProblems(machines, created, azure.machines, offers, settings, connection),
     ...initialization.problems,
     // Before a first `up` has ended well, Azure alone tells where the cluster is.

@@ -149,6 +149,12 @@ function wayOn({ status, code }: Refusal): string {
         .join("\n")
     );
   }
+  if (code === "SubscriptionNotFound") {
+    return (
+      "The login sees no such subscription. Choose one that it has, then run again: az account list --output table; " +
+      "az account set --subscription SUBSCRIPTION. A service principal: check ARM_SUBSCRIPTION_ID."
+    );
+  }
   if (status === 401) {
     return (
       "The login is missing, too old, or for another tenant: az login, then az account set -s SUBSCRIPTION, " +

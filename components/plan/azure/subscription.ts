@@ -1,5 +1,6 @@
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
+import { rightsProblems } from "./rights";
 
 interface Provider {
   readonly namespace: string;
@@ -15,12 +16,39 @@ const namespacesOf = ({ servicePrincipal }: Settings): string[] => [
 
 /**
  * What a subscription lacks for its first cluster of this stack, as far as Azure says it beforehand:
- * resource providers, and the API's name. Rights are not among it, since Azure lists them for
- * existing resource groups only.
+ * that it is in use, the login's rights, resource providers, and the API's name.
  *
  * @param apiName the whole name, which begins with the label
  */
 export async function subscriptionProblems(
+  settings: Settings,
+  connection: AzureConnection,
+  apiName: string,
+): Promise<string[]> {
+  const problems = await Promise.all([
+    stateProblems(connection),
+    rightsProblems(settings, connection),
+    providerProblems(settings, connection, apiName),
+  ]);
+  return problems.flat();
+}
+
+/** A subscription that is disabled can be read, and changed in nothing. */
+async function stateProblems({ arm, subscriptionId }: AzureConnection): Promise<string[]> {
+  const subscription = await arm.get<{ state: string }>(
+    `/subscriptions/${subscriptionId}`,
+    { "api-version": "2022-12-01" },
+    { state: "" },
+  );
+  if (subscription === undefined || /^(Enabled|Warned|PastDue)$/.test(subscription.state))
+    return [];
+  return [
+    `subscription ${subscriptionId} is ${subscription.state}, and Azure changes nothing in it: ` +
+      "have it enabled, or take another (az account list --output table; az account set --subscription SUBSCRIPTION)",
+  ];
+}
+
+async function providerProblems(
   settings: Settings,
   { arm, subscriptionId }: AzureConnection,
   apiName: string,

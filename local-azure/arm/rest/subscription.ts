@@ -32,6 +32,7 @@ export function subscriptionAnswer(
   const at = path.slice(subscriptionPath.length + 1);
   if (/^locations$/i.test(at)) return { list: Object.keys(regions).map(locationBody) };
   if (/^providers$/i.test(at)) return { list: namespaces.map(providerBody) };
+  if (/^providers\/Microsoft\.Authorization\/permissions$/i.test(at)) return { list: [owner] };
   const [, namespace] = /^providers\/([^/]+)$/i.exec(at) ?? [];
   if (namespace !== undefined) return { body: providerBody(knownNamespace(namespace)) };
   if (/^providers\/Microsoft\.Compute\/skus$/i.test(at)) {
@@ -50,6 +51,9 @@ export function subscriptionAnswer(
     ? { list: cloud.usagesIn(region) }
     : { body: imageVersions(region, rest) };
 }
+
+/** What whoever asks the local Azure may do. */
+const owner = { actions: ["*"], notActions: [], dataActions: [], notDataActions: [] };
 
 /** Whether no public address of this region has the label. */
 function isFree(cloud: Cloud, region: string, label: string): boolean {

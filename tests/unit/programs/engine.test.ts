@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -10,8 +11,17 @@ import {
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
-import { installedBinaries, isNewEnough, onPath, ownEngine } from "../../../programs/engine";
+import { parse } from "yaml";
+
+import {
+  installedBinaries,
+  isNewEnough,
+  oldestEngine,
+  onPath,
+  ownEngine,
+} from "../../../programs/engine";
 import { clusterTools, engineTool, kubectlTools } from "../../../programs/tools";
+import { checkout } from "../../../shared/checkout";
 
 const folder = mkdtempSync(join(tmpdir(), "zoned-engine-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -35,6 +45,12 @@ it.each([
   ["", false],
 ])("calls engine %j new enough: %s", (version, expected) => {
   expect(isNewEnough(version)).toBe(expected);
+});
+
+it("is the version that Pulumi itself asks for", () => {
+  const project = parse(readFileSync(join(checkout, "Pulumi.yaml"), "utf8")) as object;
+
+  expect(project).toMatchObject({ requiredPulumiVersion: `>=${oldestEngine.join(".")}.0` });
 });
 
 const host = "pulumi-language-nodejs";

@@ -1,5 +1,12 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
 import * as pulumi from "@pulumi/pulumi";
 
+import { makePlan } from "../../../../components/plan/plan";
+import { loadSettings } from "../../../../components/plan/settings/load";
+import { manifests } from "../../../../components/versions";
 import { account } from "../../../../local-azure/arm/ids";
 import { serveRest } from "../../../../local-azure/arm/rest/rest";
 import { checked } from "../../../../local-azure/plugins/kubernetes/operations/check";
@@ -11,8 +18,12 @@ import { access, settingsWith, stackValues, Values } from "../../../support/stac
 const keyPem =
   "-----BEGIN EC PRIVATE KEY-----\nthe key that nobody may see\n-----END EC PRIVATE KEY-----\n";
 
-/** Everything that the whole program asks for, with the settings of a stack. */
-async function planOf(stack: string, more: Values = {}): Promise<readonly Recorded[]> {
+/** Works with the settings of a stack, on a local Azure without the engine. */
+async function withStack<T>(
+  stack: string,
+  more: Values,
+  work: (recorder: Recorder) => Promise<T>,
+): Promise<T> {
   const { cloud } = newCloud();
   const rest = await serveRest(cloud, 0);
   const values = {
@@ -47,16 +58,22 @@ async function planOf(stack: string, more: Values = {}): Promise<readonly Record
   });
   settingsWith(values);
   try {
+    return await work(recorder);
+  } finally {
+    await rest.close();
+  }
+}
+
+/** Everything that the whole program asks for, with the settings of a stack. */
+const planOf = (stack: string): Promise<readonly Recorded[]> =>
+  withStack(stack, {}, async (recorder) => {
     await pulumi.runtime.runInPulumiStack(async () => {
       pulumi.runtime.registerStackTransformation(recorder.watch);
       const program = require("../../../../index") as () => Promise<unknown>;
       return program();
     });
-    return await recorder.all();
-  } finally {
-    await rest.close();
-  }
-}
+    return recorder.all();
+  });
 
 const azure = (plan: readonly Recorded[]) =>
   plan.filter(({ type }) => type.startsWith("azure-native:"));
@@ -85,6 +102,26 @@ async function refusedOf(plan: readonly Recorded[]): Promise<readonly unknown[]>
   );
   return (await Promise.all(answers)).flatMap(({ failures }) => failures ?? []);
 }
+
+it("names a missing manifest beside all that Azure would refuse", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-plan-"));
+  for (const { path } of manifests.canal) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), "another file");
+  }
+  const before = { ...process.env };
+  process.env = { ...before, ZONED_MANIFESTS: folder, XDG_CACHE_HOME: folder };
+  try {
+    const planning = withStack("dev", { cni: "canal", controlPlaneSize: "Standard_X9" }, () =>
+      makePlan(loadSettings()),
+    );
+
+    await expect(planning).rejects.toThrow(/canal.*has another file.*Standard_X9 is not offered/s);
+  } finally {
+    process.env = before;
+    rmSync(folder, { recursive: true });
+  }
+});
 
 describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) => {
   let plan: readonly Recorded[];

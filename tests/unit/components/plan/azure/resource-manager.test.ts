@@ -154,7 +154,7 @@ it.each([
 it.each([
   [error(401, "ExpiredAuthenticationToken"), ["az login", "az account set"], 1],
   [error(403, "AuthorizationFailed"), ["az role assignment list", "Contributor"], 1],
-  [error(404, "SubscriptionNotFound"), ["az account show", "resourceManagerEndpoint"], 1],
+  [error(404, "SubscriptionNotFound"), ["az account list", "az account set"], 1],
   [
     error(409, "MissingSubscriptionRegistration"),
     ["Compute", "Network", "ManagedIdentity"].map(
