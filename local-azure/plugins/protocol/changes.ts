@@ -15,7 +15,9 @@ export function changesBetween(
   replaces: (path: string, kind: Change["kind"]) => boolean,
   path = "",
 ): Change[] {
-  const change = (kind: Change["kind"]): Change[] => [{ path, kind, replaces: replaces(path, kind) }];
+  const change = (kind: Change["kind"]): Change[] => [
+    { path, kind, replaces: replaces(path, kind) },
+  ];
   if (isProperties(before) && isProperties(after)) {
     return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) =>
       changesBetween(before[key], after[key], replaces, joined(path, key)),

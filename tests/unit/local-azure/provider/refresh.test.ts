@@ -85,6 +85,21 @@ it("shows in properties that are inputs who is in a pool, and which gateway has 
   expect(shown?.inputs).toMatchObject({ natGateway: { id: valid.nat[0] } });
 });
 
+it("lays over the inputs all that Azure shows where no outputs are known, and nothing that it hides", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud);
+  const inputs = { ...inputsOf("machine"), azureApiVersion: "x" };
+
+  const now = await new AzureNative(cloud).read(type("compute:VirtualMachine"), {
+    ...{ ...subject, id: valid.machine[0], state: {}, inputs },
+  });
+
+  expect(inputs["osProfile"]).toHaveProperty("customData");
+  expect(now?.inputs["osProfile"]).not.toHaveProperty("customData");
+  expect(now?.inputs["osProfile"]).toMatchObject({ computerName: "cp-1" });
+  expect(now?.inputs["vmName"]).toBe("cp-1");
+});
+
 it("reports a deleted resource", async () => {
   const { now } = await read("extension", "compute:VirtualMachineExtension", (cloud) =>
     cloud.delete(valid.extension[0]),
