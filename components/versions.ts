@@ -44,6 +44,16 @@ export const cloudProviderOf = (kubernetesVersion: string): string =>
   minors.find(({ minor }) => minor === minorOf(kubernetesVersion))?.cloudProvider ??
   minors[0].cloudProvider;
 
+/** The cloud provider's images for a Kubernetes version. */
+export const cloudProviderImages = (kubernetesVersion: string) => {
+  const image = (name: string): string =>
+    `mcr.microsoft.com/oss/v2/kubernetes/${name}:${cloudProviderOf(kubernetesVersion)}`;
+  return {
+    controllerManager: image("azure-cloud-controller-manager"),
+    nodeManager: image("azure-cloud-node-manager"),
+  };
+};
+
 export interface Manifest {
   /** Place below a mirror's `manifests/`. */
   readonly path: string;

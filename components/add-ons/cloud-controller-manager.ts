@@ -5,13 +5,12 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../api-balancer";
 import type { Settings } from "../plan/settings/settings";
-import { cloudProviderOf } from "../versions";
+import { cloudProviderImages } from "../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "./pods";
 
 const name = "cloud-controller-manager";
 const namespace = "kube-system";
-const repository = "mcr.microsoft.com/oss/v2/kubernetes/azure-cloud-controller-manager";
 const port = 10268;
 const rbac = "rbac.authorization.k8s.io";
 
@@ -101,7 +100,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
               containers: [
                 {
                   name,
-                  image: `${repository}:${cloudProviderOf(settings.kubernetesVersion)}`,
+                  image: cloudProviderImages(settings.kubernetesVersion).controllerManager,
                   command: [name],
                   args: [
                     "--cloud-provider=azure",

@@ -5,14 +5,13 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../api-balancer";
 import type { Settings } from "../plan/settings/settings";
-import { cloudProviderOf } from "../versions";
+import { cloudProviderImages } from "../versions";
 import { skipAwait } from "./objects";
 import { apiServerEnv } from "./pods";
 import { RollOutTarget } from "./roll-out";
 
 const name = "cloud-node-manager";
 const namespace = "kube-system";
-const repository = "mcr.microsoft.com/oss/v2/kubernetes/azure-cloud-node-manager";
 
 export interface CloudNodeManagerArgs {
   readonly settings: Pick<Settings, "kubernetesVersion">;
@@ -84,7 +83,7 @@ export class CloudNodeManager extends pulumi.ComponentResource {
           containers: [
             {
               name,
-              image: `${repository}:${cloudProviderOf(settings.kubernetesVersion)}`,
+              image: cloudProviderImages(settings.kubernetesVersion).nodeManager,
               command: [name],
               args: [
                 "--node-name=$(NODE_NAME)",

@@ -11,6 +11,7 @@ import { connect } from "./azure/connection";
 import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
 import { subscriptionProblems } from "./azure/subscription";
+import { cloudProviderProblems } from "./cloud-provider-images";
 import { fixedProblems } from "./fixed-settings";
 import { askGate } from "./gate";
 import { decideInitialization, Initialization } from "./initialization";
@@ -65,9 +66,14 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const asked = askAzure(settings, connection);
   const [azure, lacking, offers, manifests] = await Promise.all([
     asked,
-    asked.then(({ groupState }) =>
-      groupState === undefined ? subscriptionProblems(settings, connection, api) : [],
-    ),
+    asked.then(async ({ groupState }) => {
+      if (groupState !== undefined) return [];
+      const problems = await Promise.all([
+        subscriptionProblems(settings, connection, api),
+        cloudProviderProblems(settings),
+      ]);
+      return problems.flat();
+    }),
     askOffers(settings, connection),
     findManifests(manifestsFor(settings), settings).catch(
       ({ message }: pulumi.RunError) => message,

@@ -1,4 +1,4 @@
-import { cloudProviderOf, versions } from "../../components/versions";
+import { cloudProviderImages, versions } from "../../components/versions";
 
 /** What an image is for; each part but the first two can be left out by a setting. */
 export type Part = "Kubernetes" | "tests" | "flannel" | "Canal" | "cloud provider" | "disk driver";
@@ -30,8 +30,8 @@ const upstreamTestImages = ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"].map(
 const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
   { image: `ghcr.io/flannel-io/flannel:${versions.flannel}`, part: "flannel" },
   ...kubernetes.flatMap((version) =>
-    ["azure-cloud-controller-manager", "azure-cloud-node-manager"].map((name) => ({
-      image: `mcr.microsoft.com/oss/v2/kubernetes/${name}:${cloudProviderOf(version)}`,
+    Object.values(cloudProviderImages(version)).map((image) => ({
+      image,
       part: "cloud provider" as const,
     })),
   ),

@@ -1,3 +1,4 @@
+import type { Properties } from "../../../../local-azure/plugins/protocol/values";
 import { AzureNative } from "../../../../local-azure/provider/operations";
 import { createResources, newCloud } from "../../../support/arm/fixture";
 import { inputsOf, subject, type } from "../../../support/arm/provider-requests";
@@ -88,7 +89,7 @@ it("shows in properties that are inputs who is in a pool, and which gateway has 
 it("lays over the inputs all that Azure shows where no outputs are known, and nothing that it hides", async () => {
   const { cloud } = newCloud();
   await createResources(cloud);
-  const inputs = { ...inputsOf("machine"), azureApiVersion: "x" };
+  const inputs: Properties = { ...inputsOf("machine"), azureApiVersion: "x" };
 
   const now = await new AzureNative(cloud).read(type("compute:VirtualMachine"), {
     ...{ ...subject, id: valid.machine[0], state: {}, inputs },
