@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { cloudProviderOf, versions } from "../../../../components/versions";
+import { cloudProviderImages, versions } from "../../../../components/versions";
 import { partsOf } from "../../../../mirror/images/image-store";
 import { ownImage } from "../../../../mirror/images/own-images";
 import { wantedImages } from "../../../../mirror/images/wanted-images";
@@ -74,16 +74,15 @@ it("does not call an image by a version that it would not be made of", () => {
   );
 });
 
-it.each([
-  ["flannel", /= `(\S+):\$\{versions\.flannel\}`/, versions.flannel],
-  ["cloud-controller-manager", /repository = "(\S+)"/, cloudProviderOf(versions.kubernetes)],
-  ["cloud-node-manager", /repository = "(\S+)"/, cloudProviderOf(versions.kubernetes)],
-])("wants what the add-on %s names", (addOn, naming, version) => {
-  const source = readFileSync(join(checkout, "components/add-ons", `${addOn}.ts`), "utf8");
+it("wants what the add-on flannel names, and the cloud provider's images", () => {
+  const source = readFileSync(join(checkout, "components/add-ons/flannel.ts"), "utf8");
+  const [, flannel] = /= `(\S+):\$\{versions\.flannel\}`/.exec(source) ?? [];
 
-  const [, name] = naming.exec(source) ?? [];
-  expect(wantedImages([versions.kubernetes], [], []).map(({ image }) => image)).toContain(
-    `${name}:${version}`,
+  expect(wantedImages([versions.kubernetes], [], []).map(({ image }) => image)).toEqual(
+    expect.arrayContaining([
+      `${flannel}:${versions.flannel}`,
+      ...Object.values(cloudProviderImages(versions.kubernetes)),
+    ]),
   );
 });
 
