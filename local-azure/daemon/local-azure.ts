@@ -95,6 +95,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
       blob: await serve("blob", (port) => new BlobService(cloud, store).serve(port, certificate)),
     };
+    await machines.openStorage?.(ports.blob);
     return { cloud, machines, ports, stop, apiAddress: async (name) => machines.apiAddress(name) };
   } catch (error) {
     await stop();

@@ -28,6 +28,8 @@ export interface LocalMachines extends Machines {
   cure?(machine: string): Promise<void>;
   /** Where machines are real: each, and what it is at. */
   machines?(): readonly MachineReport[];
+  /** Where machines are real: leads them to the Blob service, on this port of the host. */
+  openStorage?(port: number): Promise<void>;
   /** Where machines are real: what Azure's own requests of these names do. */
   power?(id: string, action: PowerAction): Promise<void>;
 }

@@ -102,6 +102,8 @@ export class QemuMachines implements Machines {
     await this.fabric.apply(view);
   }
 
+  openStorage = (port: number): Promise<void> => this.fabric.openStorage(port);
+
   async create(vm: VirtualMachine): Promise<void> {
     const guest = this.guests.get(vm.id) ?? Guest.of(vm, this.host);
     this.guests.set(vm.id, guest);

@@ -1,5 +1,5 @@
 import { mkdirSync, rmSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -13,6 +13,7 @@ import { metadataOf } from "./machine-metadata";
 import type { NetworkFacts } from "./network-process";
 import { networksOf, publicNamesOf, type VirtualNetwork } from "./network-view";
 import { PortForwards } from "./port-forwards";
+import { blobNamesOf, relay } from "./storage";
 
 const startWithin = 60_000;
 /** An emulated processor needs longer to answer a probe. */
@@ -24,6 +25,7 @@ export class Fabric {
   private readonly supervisor: Supervisor;
   private readonly applied = new Map<string, string>();
   private last: Promise<void>;
+  private storage?: Server;
 
   constructor(
     private readonly host: Host,
@@ -41,6 +43,11 @@ export class Fabric {
 
   apis = () => this.forwards.all();
 
+  /** Leads machines to the Blob service, which listens on this port of the host. */
+  async openStorage(port: number): Promise<void> {
+    this.storage = await relay({ path: this.socket("storage") }, { host: "127.0.0.1", port });
+  }
+
   /** Makes the networks what the resource manager says; one change after the other. */
   apply(view: View): Promise<void> {
     const next = this.last.then(() => this.follow(view));
@@ -51,6 +58,7 @@ export class Fabric {
   /** Ends what lives in the networks; with `remove`, they too are gone. */
   async stop({ remove }: { readonly remove: boolean }): Promise<void> {
     this.forwards.close();
+    this.storage?.close();
     await Promise.all(this.supervisor.status().map(({ name }) => this.supervisor.stop(name)));
     this.supervisor.close();
     const { namespaces, sockets } = this.host;
@@ -61,7 +69,7 @@ export class Fabric {
 
   private async follow(view: View): Promise<void> {
     const networks = networksOf(view);
-    const names = publicNamesOf(view);
+    const names = { ...publicNamesOf(view), ...blobNamesOf(view) };
     for (const key of [...this.applied.keys()]) {
       if (!networks.some((network) => network.key === key)) await this.removeNetwork(key);
     }
@@ -95,7 +103,8 @@ export class Fabric {
     if (this.supervisor.isRunning("internet")) return;
     await namespaces.ensureInternet();
     const name = "internet";
-    this.run(namespaces.internet, name, "internet-process.ts", this.socket(name), mirror);
+    const args = [this.socket(name), mirror, this.socket("storage")];
+    this.run(namespaces.internet, name, "internet-process.ts", ...args);
   }
 
   private async removeNetwork(key: string): Promise<void> {

@@ -7,6 +7,7 @@ import { outside, platformAddress } from "./ruleset";
 /** What the simulated internet has of its own, in the range that benchmarks of networks use. */
 export const operatorAddress = "198.18.0.1";
 export const mirrorAddress = "198.18.1.1";
+export const storageAddress = "198.18.2.1";
 
 export const metadataAddress = "169.254.169.254";
 
@@ -51,6 +52,7 @@ export class Namespaces {
     await this.ip(this.internet, [
       `address add ${operatorAddress}/32 dev lo`,
       `address add ${mirrorAddress}/32 dev lo`,
+      `address add ${storageAddress}/32 dev lo`,
     ]);
   }
 
