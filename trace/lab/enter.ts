@@ -1,5 +1,4 @@
 import { spawn, spawnSync } from "node:child_process";
-import { join } from "node:path";
 
 import { loadTypeScript } from "../../shared/checkout";
 import { Interrupted, UserError } from "../../shared/user-error";
@@ -47,7 +46,7 @@ export function obstacle(): string | undefined {
 export type Message<T> = { readonly said: string } | { readonly result: T };
 
 /**
- * Runs a file of this folder in namespaces of its own and returns what it sends as its result. It
+ * Runs a file in namespaces of its own and returns what it sends as its result. It
  * gets `task`; when this process ends, so does it.
  */
 export async function inLab<T>(
@@ -56,12 +55,7 @@ export async function inLab<T>(
   { say, signal }: { say: (detail: string) => void; signal: AbortSignal },
 ): Promise<T> {
   if (signal.aborted) throw new Interrupted();
-  const program = [
-    process.execPath,
-    ...loadTypeScript,
-    join(__dirname, file),
-    JSON.stringify(task),
-  ];
+  const program = [process.execPath, ...loadTypeScript, file, JSON.stringify(task)];
   // A group of its own: the terminal's Ctrl-C comes to it through us.
   const lab = spawn("unshare", [...namespaces, ...program], {
     cwd: __dirname,

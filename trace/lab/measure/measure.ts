@@ -19,7 +19,7 @@ export interface MeasureOptions {
   readonly folder: string;
 }
 
-/** What the issue of old compared: Services of six pods. */
+/** Each Service has six pods. */
 export const endpoints = 6;
 
 export const usualServices = [10, 100, 1000, 5000] as const;
@@ -39,7 +39,7 @@ export async function measure(
   const task: MeasuringTask = { binaries, modes, services, endpoints };
   const all = await progress.during(
     `measuring ${modes.join(" and ")} with up to ${services.at(-1)} Services`,
-    ({ say }) => inLab<Measurement[]>("measure/measuring.ts", task, { say, signal }),
+    ({ say }) => inLab<Measurement[]>(join(__dirname, "measuring.ts"), task, { say, signal }),
     "4 to 8 min on two cores",
   );
   progress.line(tableOf(all));

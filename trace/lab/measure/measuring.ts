@@ -9,8 +9,8 @@ import { metric, type Mode, processorSeconds, startProxy } from "../cluster/prox
 import { inside, output, say } from "../inside";
 import type { LabBinaries } from "../machine";
 import { buildNetwork, clusterIp, node, podHere, ranges } from "../network";
-import type { Question } from "../packets/peer";
-import { Peers } from "../packets/peers";
+import type { Question } from "../peer";
+import { Peers } from "../peers";
 
 export interface MeasuringTask {
   readonly binaries: LabBinaries;

@@ -6,7 +6,7 @@ import { findService } from "../../../../trace/evaluate/find-service";
 import { nodeDump } from "../../../../trace/read/read-dumps";
 
 const dump = (mode: string) => {
-  const folder = join(checkout, "trace/lab/golden", mode);
+  const folder = join(checkout, "tests/support/trace/kube-proxy/golden", mode);
   const files = readdirSync(folder).filter((file) =>
     /^(ip6?tables-save|nft\.txt|ip-addr)/.test(file),
   );

@@ -3,12 +3,12 @@ import { join } from "node:path";
 
 import { checkout } from "../../../../shared/checkout";
 import type { Answer } from "../../../../trace/model/answer";
-import { casesOf } from "../../../../trace/lab/packets/cases";
+import { casesOf } from "../../../support/trace/kube-proxy/cases";
 import { nodeDump } from "../../../../trace/read/read-dumps";
 import { trace } from "../../../../trace/evaluate/trace";
 
 const modes = ["iptables", "nftables", "ipvs"] as const;
-const golden = (mode: string) => join(checkout, "trace/lab/golden", mode);
+const golden = (mode: string) => join(checkout, "tests/support/trace/kube-proxy/golden", mode);
 
 /** The dumps of a mode whose file names fit. */
 const dumps = (mode: string, names: RegExp) =>
@@ -73,7 +73,7 @@ const ways = [
 ] as const;
 
 /**
- * Dumps of the real kube-proxy, made by lab/golden.ts; those of ipvs in a virtual machine whose
+ * Dumps of the real kube-proxy, made by tests/support/trace/kube-proxy/golden.ts; those of ipvs in a virtual machine whose
  * kernel has it.
  */
 describe.each(ways)("golden dumps of %s by %s", (mode, _, names) => {

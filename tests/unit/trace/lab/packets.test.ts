@@ -1,13 +1,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { disagreements } from "../../../../trace/lab/packets/agreement";
+import { checkout } from "../../../../shared/checkout";
+import { disagreements } from "../../../support/trace/kube-proxy/agreement";
 import type { LabBinaries } from "../../../../trace/lab/machine";
-import { type Case, casesOf } from "../../../../trace/lab/packets/cases";
+import { type Case, casesOf } from "../../../support/trace/kube-proxy/cases";
 import { inLab, obstacle } from "../../../../trace/lab/enter";
-import type { Question } from "../../../../trace/lab/packets/peer";
-import type { Somewhere } from "../../../../trace/lab/packets/peers";
-import type { Session, SessionTask } from "../../../../trace/lab/session";
+import type { Question } from "../../../../trace/lab/peer";
+import type { Somewhere } from "../../../../trace/lab/peers";
+import type { Session, SessionTask } from "../../../support/trace/kube-proxy/session";
 import type { NodeDump } from "../../../../trace/model/dump";
 import { nodeDump } from "../../../../trace/read/read-dumps";
 import { trace } from "../../../../trace/evaluate/trace";
@@ -44,7 +45,10 @@ if (reason !== undefined) process.stderr.write(`No packets are sent: ${reason}.\
       );
       const task: SessionTask = { binaries, modes, questions };
       const { signal } = new AbortController();
-      sessions = await inLab("session.ts", task, { say: () => {}, signal });
+      sessions = await inLab(join(checkout, "tests/support/trace/kube-proxy/session.ts"), task, {
+        say: () => {},
+        signal,
+      });
     }, 180_000);
 
     describe.each(modes)("%s", (mode) => {

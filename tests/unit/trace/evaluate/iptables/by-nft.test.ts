@@ -7,7 +7,10 @@ import { ask, brief } from "../../../../support/trace/example";
 
 const golden = (file: string) => ({
   file,
-  text: readFileSync(join(checkout, "trace/lab/golden/iptables", file), "utf8"),
+  text: readFileSync(
+    join(checkout, "tests/support/trace/kube-proxy/golden/iptables", file),
+    "utf8",
+  ),
 });
 const node = nodeDump([golden("nft.txt"), golden("ip-address.txt")]);
 

@@ -1,7 +1,7 @@
-import type { Answer } from "../../model/answer";
-import type { Packet } from "../../model/packet";
-import { node } from "../network";
-import type { Seen } from "./peer";
+import type { Answer } from "../../../../trace/model/answer";
+import type { Packet } from "../../../../trace/model/packet";
+import { node } from "../../../../trace/lab/network";
+import type { Seen } from "../../../../trace/lab/peer";
 
 /** Far beyond chance: once in two million tries. */
 const sigmas = 5;

@@ -1,12 +1,12 @@
-import { startApiServer } from "./cluster/api-server";
-import { create, createNode } from "./cluster/objects";
-import { type Mode, startProxy } from "./cluster/proxy";
-import { inside, output, say } from "./inside";
-import type { LabBinaries } from "./machine";
-import { buildNetwork, node, ranges } from "./network";
-import type { Question, Seen } from "./packets/peer";
-import { Peers, type Somewhere } from "./packets/peers";
-import { services } from "./services";
+import { startApiServer } from "../../../../trace/lab/cluster/api-server";
+import { create, createNode } from "../../../../trace/lab/cluster/objects";
+import { type Mode, startProxy } from "../../../../trace/lab/cluster/proxy";
+import { inside, output, say } from "../../../../trace/lab/inside";
+import type { LabBinaries } from "../../../../trace/lab/machine";
+import { buildNetwork, node, ranges } from "../../../../trace/lab/network";
+import type { Question, Seen } from "../../../../trace/lab/peer";
+import { Peers, type Somewhere } from "../../../../trace/lab/peers";
+import { services } from "../../../../trace/lab/services";
 
 export interface SessionTask {
   readonly binaries: LabBinaries;

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 
-import { loadTypeScript } from "../../../shared/checkout";
-import { clusterIp, inNetwork, type Place, podHere, podThere } from "../network";
+import { loadTypeScript } from "../../shared/checkout";
+import { clusterIp, inNetwork, type Place, podHere, podThere } from "./network";
 import type { Listening, Question, Seen } from "./peer";
 
 /** The node itself is a place too, for its own processes. */

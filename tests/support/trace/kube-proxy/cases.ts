@@ -1,9 +1,9 @@
-import type { Answer } from "../../model/answer";
-import type { Packet } from "../../model/packet";
-import type { Mode } from "../cluster/proxy";
-import cases from "../golden/cases.json";
-import type { Question } from "./peer";
-import type { Somewhere } from "./peers";
+import type { Answer } from "../../../../trace/model/answer";
+import type { Packet } from "../../../../trace/model/packet";
+import type { Mode } from "../../../../trace/lab/cluster/proxy";
+import cases from "./golden/cases.json";
+import type { Question } from "../../../../trace/lab/peer";
+import type { Somewhere } from "../../../../trace/lab/peers";
 
 /** What is expected of one packet; a row of golden/cases.json. */
 interface Row {

@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { Progress } from "../../shared/progress";
-import { messageOf } from "../../shared/user-error";
-import type { Mode } from "./cluster/proxy";
-import { inLab } from "./enter";
-import { labBinaries, modesHere } from "./machine";
+import { Progress } from "../../../../shared/progress";
+import { messageOf } from "../../../../shared/user-error";
+import type { Mode } from "../../../../trace/lab/cluster/proxy";
+import { inLab } from "../../../../trace/lab/enter";
+import { labBinaries, modesHere } from "../../../../trace/lab/machine";
 import type { Session, SessionTask } from "./session";
 
 /** Dumps as they are, but for the time at which they were taken. */
@@ -22,7 +22,7 @@ async function main(): Promise<void> {
   const { modes } = modesHere();
   const task: SessionTask = { binaries, modes, questions: {} };
   const sessions = await progress.during("dumps of a real kube-proxy", ({ say }) =>
-    inLab<Record<Mode, Session>>("session.ts", task, { say, signal }),
+    inLab<Record<Mode, Session>>(join(__dirname, "session.ts"), task, { say, signal }),
   );
   for (const mode of modes) {
     const folder = join(__dirname, "golden", mode);
