@@ -14,7 +14,7 @@ export function words(answer: Answer, colours: Colours): string {
       ]),
     ]),
     endpoints(answer, colours),
-    facts(answer),
+    forTheClient(answer),
     answer.notes.map((note) => `${colours.dim("note")}  ${note}`),
     [`${verdict(answer, colours)}  ${answer.reason}`],
   ]
@@ -62,7 +62,8 @@ function masquerade({ masquerade }: Endpoint): string {
   return masquerade ? "masqueraded" : "not masqueraded";
 }
 
-function facts({ verdict, masquerade, affinitySeconds, endpoints }: Answer): string[] {
+/** What the client of an endpoint notices besides. */
+function forTheClient({ verdict, masquerade, affinitySeconds, endpoints }: Answer): string[] {
   if (verdict !== "dnat") return [];
   const source = endpoints.some((endpoint) => endpoint.masquerade !== undefined)
     ? "the source is masqueraded for some endpoints, see above"

@@ -43,7 +43,7 @@ export function tablesOf(node: Node): Iptables | null {
 
 export type Hook = "prerouting" | "input" | "forward" | "output" | "postrouting";
 
-/** Where a chain is asked: the node's facts, the story so far, and the hook. */
+/** Where a chain is called: the node, the path until there, and the hook. */
 export interface HookContext {
   readonly node: Node;
   readonly path: Path;

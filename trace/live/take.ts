@@ -23,6 +23,7 @@ const things: readonly (readonly Source[])[] = [
   ],
   [{ file: "nft.json", command: ["nft", "-j", "list", "ruleset"] }],
   [{ file: "ip-addr.txt", command: ["ip", "addr"] }],
+  [{ file: "ip-route.txt", command: ["ip", "route"] }],
 ];
 
 export interface Taken {

@@ -1,7 +1,8 @@
 import type { Element } from "../../model/nftables";
 
-/** Where an element's own facts begin: everything between its key and its value. */
-const facts = /\s+(?:comment\s+"|timeout\s|expires\s|counter\b|limit\s|quota\s|last\s|ct count\s)/;
+/** Where an element's options begin: everything between its key and its value. */
+const options =
+  /\s+(?:comment\s+"|timeout\s|expires\s|counter\b|limit\s|quota\s|last\s|ct count\s)/;
 
 /** Cuts `{ a . b comment "x" : goto c, d-e }` (with or without its braces) into elements. */
 export function readElements(text: string): Element[] {
@@ -30,7 +31,7 @@ export function readElements(text: string): Element[] {
 function readElement(text: string): Element {
   const colon = text.includes('"') ? colonOutsideQuotes(text) : colonAt(text);
   const left = colon < 0 ? text : text.slice(0, colon).trimEnd();
-  const end = left.search(facts);
+  const end = left.search(options);
   const key = end < 0 ? left : left.slice(0, end);
   return {
     key: key.split(" . ").map((part) => part.trim()),
