@@ -367,10 +367,12 @@ initialize() {
     kubeadm init --config "$init_config" --skip-token-print --skip-phases addon/kube-proxy \
       --ignore-preflight-errors DirAvailable--var-lib-etcd
     forget_old_control_planes
+    # The pod network is in the snapshot.
+    become joined
   else
     kubeadm init --config "$init_config" --skip-token-print
+    become initialized
   fi
-  become initialized
   rm "$state/initialization"
 }
 
@@ -385,9 +387,9 @@ etcd_snapshot() {
 }
 
 fetch_snapshot() {
-  etcd_snapshot fetch "$restored_from" "$run/snapshot.db"
+  etcd_snapshot fetch "$restored_from" "$state/snapshot.db"
   etcd_snapshot etcdutl "$run/etcdutl"
-  "$run/etcdutl" snapshot status "$run/snapshot.db" || {
+  "$run/etcdutl" snapshot status "$state/snapshot.db" || {
     reason "etcdutl cannot read snapshot $restored_from: name an older one (pulumi config set restoreFrom)"
     return 1
   }
@@ -398,7 +400,7 @@ fetch_snapshot() {
 restore_etcd() {
   local own=https://$address:2380
   rm -rf "$root/var/lib/etcd"
-  "$run/etcdutl" snapshot restore "$run/snapshot.db" --data-dir "$root/var/lib/etcd" --name "$machine" \
+  "$run/etcdutl" snapshot restore "$state/snapshot.db" --data-dir "$root/var/lib/etcd" --name "$machine" \
     --initial-cluster "$machine=$own" --initial-advertise-peer-urls "$own" \
     --initial-cluster-token "zoned-$(date --utc +%Y%m%dT%H%M%SZ)" --bump-revision 1000000000 --mark-compacted
 }
@@ -858,7 +860,7 @@ rm -f "$run"/*
 end() {
   first_boot resume_upgrades >>"$log" 2>&1 || true
   forget_payload
-  rm -rf "$run"
+  rm -rf "$run" "$state/snapshot.db"
 }
 trap end EXIT
 touch "$log"

@@ -24,6 +24,7 @@ folder=$root/var/lib/zoned/snapshots
 # Where etcd's container can write. Nothing but etcd's own folders there is of interest to it.
 draft=var/lib/etcd/zoned-snapshot.db
 work=$root/run/zoned-etcd-snapshot
+answer=$work/answer
 block_bytes=$((32 * 1024 * 1024))
 # In the folder: it is on the disk that etcd needs.
 keep=5
@@ -67,12 +68,12 @@ authorize() {
   jq --raw-output '"Authorization: Bearer \(.access_token)"' "$work/token" >"$work/authorization"
 }
 
-# storage METHOD PATH [CURL'S OPTION...]: the answer is in the files `answer` and `headers`. Returns 4 where
-# there is no such thing.
+# storage METHOD PATH [CURL'S OPTION...]: what it answers is in the files $answer and `headers`. Returns 4
+# where there is no such thing.
 storage() {
   local code method=$1 path=$2
   code=$(curl --silent --show-error --max-time 1200 --connect-timeout 10 --retry 3 --request "$method" \
-    --header "@$work/authorization" --header 'x-ms-version: 2024-11-04' --output "$work/answer" \
+    --header "@$work/authorization" --header 'x-ms-version: 2024-11-04' --output "$answer" \
     --dump-header "$work/headers" --write-out '%{http_code}' "${@:3}" "$CONTAINER$path") ||
     fail "$CONTAINER does not answer: look at its name, and at the account's network rules and private endpoints"
   case $code in
@@ -82,7 +83,7 @@ storage() {
       fail "$CONTAINER refuses this machine's identity ($code): it needs the role Storage Blob Data Contributor" \
         "on the container, which takes minutes to take effect, and the account's network rules must admit it"
       ;;
-    *) fail "$CONTAINER answers $method with $code: $(head --bytes=300 "$work/answer" | tr '\r\n' '  ')" ;;
+    *) fail "$CONTAINER answers $method with $code: $(head --bytes=300 "$answer" | tr '\r\n' '  ')" ;;
   esac
 }
 
@@ -115,7 +116,7 @@ list() {
   local marker=''
   while :; do
     storage GET "?restype=container&comp=list&prefix=$CLUSTER_NAME%2F&marker=$marker" || no_container
-    python3 - "$work/answer" "$work/marker" <<'PYTHON'
+    python3 - "$answer" "$work/marker" <<'PYTHON'
 import re, sys, urllib.parse, xml.etree.ElementTree
 answer = xml.etree.ElementTree.parse(sys.argv[1])
 for name in answer.iterfind("Blobs/Blob/Name"):
@@ -160,16 +161,17 @@ fetch() {
       "($CLUSTER_NAME/<time>-<revision>.db), or initialize a new, empty cluster (pulumi config set reinitialize)"
   fi
   say "fetching snapshot $name"
-  storage GET "/$CLUSTER_NAME/$name" || {
+  # Not in memory, as /run is.
+  answer=$file storage GET "/$CLUSTER_NAME/$name" || {
+    rm -f "$file"
     all=$(list | tail --lines=5 | paste --serial --delimiters ' ')
     fail "there is no snapshot $CLUSTER_NAME/$name in $CONTAINER; the newest are: ${all:-none}." \
       "Name one of them: pulumi config set restoreFrom"
   }
   check_origin "$name"
-  is_whole "$work/answer" ||
-    fail "snapshot $name is damaged or not whole ($(stat --format %s "$work/answer") bytes): name an older one" \
+  is_whole "$file" ||
+    fail "snapshot $name is damaged or not whole ($(stat --format %s "$file") bytes): name an older one" \
       "(pulumi config set restoreFrom)"
-  mv "$work/answer" "$file"
 }
 
 # What runs no etcd takes the program from where etcd would come from.

@@ -34,6 +34,7 @@ function containerAddress({ etcdBackups, resourceManagerEndpoint }: BackupSettin
 
 const script = "/opt/zoned/etcd-snapshot.sh";
 
+/** A role of a minute ago is not known to all of Azure, and the next turn of the timer may be a day ahead. */
 const service = `[Unit]
 Description=Save a snapshot of etcd
 After=kubelet.service network-online.target
@@ -42,6 +43,8 @@ After=kubelet.service network-online.target
 Type=oneshot
 ExecStart=${script} save
 TimeoutStartSec=1h
+Restart=on-failure
+RestartSec=5min
 `;
 
 /** At its own time on every machine; the one that leads etcd saves. */

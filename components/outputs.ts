@@ -17,6 +17,7 @@ export function outputsOf(
   const memory: Memory = {
     initialization: plan.initialization.id,
     controlPlanes: plan.controlPlanes.length,
+    etcdBackups: plan.settings.etcdBackups?.every,
     settings: fixedSettings(plan.settings),
     machines: Object.fromEntries(plan.orders),
   };

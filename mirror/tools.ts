@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pinned } from "../programs/pinned";
 import { current, type Release, releaseOf } from "../programs/releases";
 import {
+  etcdctlToolOf,
   etcdToolOf,
   github,
   type GoBuild,
@@ -11,7 +12,6 @@ import {
   kubernetesToolOf,
   nodeTool,
   nodeToolOf,
-  ofEtcd,
   type Tool,
 } from "../programs/tools";
 import { checkout } from "../shared/checkout";
@@ -89,11 +89,6 @@ function corednsOf({ sources }: Release): Tool {
     },
   };
 }
-
-const etcdctlOf = (release: Release): Tool => ({
-  ...ofEtcd("etcdctl", ["etcdctl", "etcdutl"], release),
-  builds: [{ module: `${release.sources}etcdctl`, ldflags: "-s -w" }],
-});
 
 /** Programs whose source is in a module's folder: another source is another version. */
 export function ofOurOwn(
@@ -178,7 +173,7 @@ const controlPlaneTools = (release: Release): readonly Tool[] => [
   kubernetesToolOf(release),
   corednsOf(release),
   etcdToolOf(release),
-  etcdctlOf(release),
+  etcdctlToolOf(release),
   nodeToolOf(release),
 ];
 

@@ -113,7 +113,7 @@ export const kubernetesToolOf = ofKubernetes(
 export const kubernetesTool = kubernetesToolOf(current);
 
 /** Programs of etcd's release. */
-export function ofEtcd(
+function ofEtcd(
   name: string,
   binaries: readonly string[],
   { sources }: Release,
@@ -148,6 +148,12 @@ export const etcdToolOf = (release: Release): Tool => ({
   builds: [{ module: `${release.sources}etcd`, ldflags: "-s -w", binary: "etcd" }],
 });
 
+/** etcd's two command lines, for one that runs and for its files. */
+export const etcdctlToolOf = (release: Release): Tool => ({
+  ...ofEtcd("etcdctl", ["etcdctl", "etcdutl"], release),
+  builds: [{ module: `${release.sources}etcdctl`, ldflags: "-s -w" }],
+});
+
 const etcdTool = etcdToolOf(current);
 
 function kwok(): Tool {
@@ -175,7 +181,12 @@ function kwok(): Tool {
 export const engineTool = pulumi();
 
 /** What a rehearsal with simulated machines runs besides the engine; the longest build first. */
-export const clusterTools: readonly Tool[] = [kubernetesTool, etcdTool, kwok()];
+export const clusterTools: readonly Tool[] = [
+  kubernetesTool,
+  etcdTool,
+  etcdctlToolOf(current),
+  kwok(),
+];
 
 /**
  * Where machines are real they bring their control plane themselves, and only kubectl is run here.

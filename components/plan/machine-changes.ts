@@ -11,6 +11,8 @@ export interface Memory {
   /** vmId of the machine that ran `kubeadm init`. */
   readonly initialControlPlane?: string;
   readonly controlPlanes: number;
+  /** How often etcd is saved, such as 1h; undefined when it is not. For `npm run doctor`. */
+  readonly etcdBackups?: string;
   /** What this cluster keeps for its life. */
   readonly settings: FixedSettings;
   /** By name of the VM. */

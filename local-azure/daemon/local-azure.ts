@@ -80,6 +80,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       power: machines.power?.bind(machines),
       sicken: machines.sicken?.bind(machines),
       cure: machines.cure?.bind(machines),
+      snapshot: machines.snapshot?.bind(machines),
     };
     const operations = operationsOf(state, cloud.breakpoints);
     const certificate = await certificateIn(state);

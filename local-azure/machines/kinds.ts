@@ -26,6 +26,8 @@ export interface LocalMachines extends Machines {
   /** Where machines are simulated: makes a part of a control plane sick, and all of it well. */
   sicken?(machine: string, part: string): Promise<void>;
   cure?(machine: string): Promise<void>;
+  /** Where machines are simulated: saves a snapshot of etcd from a control plane. */
+  snapshot?(machine: string): Promise<void>;
   /** Where machines are real: each, and what it is at. */
   machines?(): readonly MachineReport[];
   /** Where machines are real: leads them to the Blob service, on this port of the host. */
@@ -56,6 +58,8 @@ export function machinesIn(
     stateDir: join(state, "machines"),
     binaries: {
       etcd: at("etcd"),
+      etcdctl: at("etcdctl"),
+      etcdutl: at("etcdutl"),
       "kube-apiserver": at("kube-apiserver"),
       "kube-controller-manager": at("kube-controller-manager"),
       "kube-scheduler": at("kube-scheduler"),

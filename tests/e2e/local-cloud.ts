@@ -12,7 +12,12 @@ import { parse } from "yaml";
 import { Fault } from "../../local-azure/arm/faults/faults";
 import { subscriptionPath } from "../../local-azure/arm/ids";
 import { LoggedRequest } from "../../local-azure/arm/requests";
-import { attachedEnvironment, Attachment, endpointOf } from "../../local-azure/daemon/attachment";
+import {
+  attachedEnvironment,
+  Attachment,
+  blobEndpointOf,
+  endpointOf,
+} from "../../local-azure/daemon/attachment";
 import { endDaemon, ensureDaemon } from "../../local-azure/daemon/daemon-client";
 import { apiNameIn, reachableHere } from "../../local-azure/stack/cluster-view";
 import { choosePlugins, pluginsOf } from "../../local-azure/stack/choose-plugins";
@@ -108,6 +113,25 @@ export class LocalCloud {
     const { code, stderr } = await this.stack.command(...words);
     if (code !== 0) throw new Error(`pulumi ${command} ended with ${code}: ${stderr}`);
     return command;
+  }
+
+  /** Saves a snapshot of etcd from a control plane, as its timer would. */
+  async snapshot(machine: string): Promise<void> {
+    await this.ask("POST", `/local/machines/${this.clusterName}-${machine}/snapshot`);
+  }
+
+  /** Makes a blob container in a resource group of its own; returns the setting that names it. */
+  async container(group: string, name: string): Promise<{ container: string; endpoint: string }> {
+    const inGroup = `${subscriptionPath}/resourceGroups/${group}`;
+    const account = `${inGroup}/providers/Microsoft.Storage/storageAccounts/snapshots`;
+    const container = `${account}/blobServices/default/containers/${name}`;
+    const location = "westeurope";
+    await this.ask("PUT", inGroup, { location });
+    const sku = { name: "Standard_ZRS" };
+    const properties = { supportsHttpsTrafficOnly: false };
+    await this.ask("PUT", account, { kind: "StorageV2", location, sku, properties });
+    await this.ask("PUT", container, { properties: {} });
+    return { container, endpoint: blobEndpointOf(this.azure.ports, "snapshots") };
   }
 
   /** What leads an engine that a test starts by itself to this cloud. */

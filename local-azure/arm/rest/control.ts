@@ -16,6 +16,7 @@ export interface Hooks {
   /** Makes a component of a control plane unhealthy, and all of them healthy, on simulated machines. */
   readonly sicken?: (machine: string, part: string) => Promise<void>;
   readonly cure?: (machine: string) => Promise<void>;
+  readonly snapshot?: (machine: string) => Promise<void>;
   /** Ends the process, after the answer to /local/shutdown. */
   readonly shutdown?: () => void;
 }
@@ -35,6 +36,12 @@ export async function control(
 ): Promise<Answer> {
   const [, machine] = /^\/local\/machines\/([^/]+)\/sick$/.exec(path) ?? [];
   if (machine !== undefined) return health(hooks, method, machine, body);
+  const [, saved] = /^\/local\/machines\/([^/]+)\/snapshot$/.exec(path) ?? [];
+  if (saved !== undefined && method === "POST" && hooks.snapshot !== undefined) {
+    const { snapshot } = hooks;
+    await asBadRequest(() => snapshot(saved));
+    return { status: 204 };
+  }
   switch (`${method} ${path}`) {
     case "GET /local/health":
       return {
@@ -82,7 +89,7 @@ export async function control(
         "NotFound",
         `${method} ${path} does not exist; there are GET health, GET requests, GET, POST and DELETE faults, ` +
           "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, " +
-          "POST shutdown.",
+          "POST machines/NAME/snapshot, POST shutdown.",
       );
   }
 }

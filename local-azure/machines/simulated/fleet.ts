@@ -47,6 +47,10 @@ export class Fleet {
     throw new Error(`${name} is no control plane that is a member of a cluster`);
   }
 
+  /** The machine of this name that Azure has now. */
+  named = (name: string): SimulatedMachine | undefined =>
+    [...this.machines.values()].find((machine) => machine.vm.name === name);
+
   /** Ends what is left of a cluster, to make room for another of this name. */
   async discard(apiName: string): Promise<void> {
     const cluster = this.clusters.get(apiName);
@@ -127,7 +131,4 @@ export class Fleet {
   private get machinesFolder(): string {
     return path.join(this.stateDir, "machines");
   }
-
-  private named = (name: string): SimulatedMachine | undefined =>
-    [...this.machines.values()].find((machine) => machine.vm.name === name);
 }

@@ -4,6 +4,7 @@ import type { Binaries } from "./control-plane/control-plane";
 import { Fleet } from "./fleet";
 import { parts } from "./cluster/members";
 import { Bootstrap, type Limits } from "./bootstrap/bootstrap";
+import { Snapshots } from "./bootstrap/snapshots";
 import { Steps } from "./bootstrap/steps";
 
 const minute = 60_000;
@@ -33,7 +34,7 @@ export class SimulatedMachines implements Machines {
     const { stateDir, binaries, log, limits = defaultLimits } = options;
     this.log = log;
     this.fleet = new Fleet(stateDir, binaries, log);
-    this.bootstrap = new Bootstrap(this.fleet, binaries.kubeadm, limits);
+    this.bootstrap = new Bootstrap(this.fleet, binaries, limits);
   }
 
   /** Where the API of this name listens on this host; the name itself resolves to nothing here. */
@@ -55,6 +56,14 @@ export class SimulatedMachines implements Machines {
 
   async cure(machine: string): Promise<void> {
     await this.fleet.clusterOfMember(machine).cure(machine);
+  }
+
+  /** Saves a snapshot from a control plane, as its timer would. */
+  async snapshot(name: string): Promise<void> {
+    const cluster = this.fleet.clusterOfMember(name);
+    const snapshots = Snapshots.on(this.fleet.named(name)!);
+    if (snapshots === undefined) throw new Error(`${name} takes no snapshots (zoned:etcdBackups)`);
+    await snapshots.save(cluster);
   }
 
   status(): readonly ClusterStatus[] {

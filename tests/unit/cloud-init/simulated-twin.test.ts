@@ -2,15 +2,21 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { snapshotFiles } from "../../../components/etcd-backups";
+import type { Payload } from "../../../components/machine/bootstrap";
 import type { Binaries } from "../../../local-azure/machines/simulated/control-plane/control-plane";
 import type { ScriptResult, VirtualMachine } from "../../../local-azure/machines/machines";
 import { Api, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
 import { payloadOf } from "../../../local-azure/machines/simulated/bootstrap/payload";
 import { SimulatedMachine } from "../../../local-azure/machines/simulated/machine";
 import { SimulatedMachines } from "../../../local-azure/machines/simulated/simulated";
+import { allowHttp, withBlobs } from "../../support/arm/blobs";
+import { valid } from "../../support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
+import { validSettings } from "../../support/sample";
 import { type Fixture, newFixture, scriptOf, vmOf } from "../../support/simulated/fixture";
 import { cniDaemonSet, tokenOf } from "../../support/simulated/workloads";
+import { installed } from "../../support/tools";
 
 /**
  * cloud-init/bootstrap.sh and what simulated machines do in its place, in the same situations: each
@@ -29,6 +35,8 @@ interface World {
   /** Static pods of the other control planes that are not ready. */
   readonly sick: readonly string[];
   readonly isOwnEtcdSick: boolean;
+  /** For Azure's storage. */
+  readonly token: string;
 }
 
 const calm: World = {
@@ -37,6 +45,7 @@ const calm: World = {
   hasNetwork: true,
   sick: [],
   isOwnEtcdSick: false,
+  token: "",
 };
 
 const half = { "/etc/kubernetes/kubelet.conf": "" };
@@ -76,7 +85,19 @@ const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
   "cloud-init": "echo 'status: done'",
   modprobe: "",
   systemctl: "",
+  crictl: `case $* in
+    ps*) echo etcd ;;
+    *"snapshot save"*) file=$root\${@: -1}; mkdir -p "$root/var/lib/etcd"; echo it >"$file"; sha256sum "$file" | python3 -c 'import sys
+sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
+    *"snapshot status"*) echo '{"revision": 1}' ;;
+  esac`,
+  ctr: `if [[ $* == *" mount "* ]]; then
+    mkdir -p "\${@: -1}/usr/local/bin"; cp ${folder}/etcdutl "\${@: -1}/usr/local/bin"; fi`,
   curl: `case $* in
+    *oauth2/token*) cat "$root/token" ;;
+    *maintenance/status*) echo '{"version":"3.6.8"}' ;;
+    *"--request PUT"*) echo 201 ;;
+    *"/etcd?"* | */etcd/demo*) exec ${installed("curl", "curl")} "$@" ;;
     *169.254.169.254*) echo -n ${vmId} ;;
     *--resolve*) ;;
     *2381/health*) ${isOwnEtcdSick ? "echo 'no answer' >&2; exit 7" : ""} ;;
@@ -98,6 +119,7 @@ const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
   kubelet: "echo Kubernetes v1.36.3",
   kubeadm: `case $* in
     version*) echo v1.36.3 ;;
+    "config images list"*) echo registry.k8s.io/etcd:3.6.8-0 ;;
     "upgrade"*) ;;
     "kubeconfig user"*) echo minted ;;
     "init phase"*) ;;
@@ -106,7 +128,12 @@ const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
   esac`,
 });
 
-async function runScript(vm: VirtualMachine, script: string, change: Partial<World>) {
+async function runScript(
+  vm: VirtualMachine,
+  script: string,
+  change: Partial<World>,
+  LIMIT: string,
+) {
   const world = { ...calm, ...change };
   const machine = new FakeMachine(programs(vm.vmId, world));
   try {
@@ -117,13 +144,18 @@ async function runScript(vm: VirtualMachine, script: string, change: Partial<Wor
     machine.write("/usr/bin/curl", "");
     machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
     machine.write("/opt/zoned/first-boot.sh", "#!/bin/bash\n(($# > 0))\n", 0o700);
+    machine.write("/token", JSON.stringify({ access_token: world.token }));
+    machine.write(
+      "/etc/zoned/first-boot.env",
+      "KUBERNETES_VERSION=1.36.3\nCONTAINER_RUNTIME=docker\n",
+    );
     const files = { "/var/lib/zoned/first-boot.done": "", ...world.files };
     for (const [path, text] of Object.entries(files)) machine.write(path, text);
     if ("/var/lib/zoned/first-boot.failed" in files)
       machine.removeFile("/var/lib/zoned/first-boot.done");
     machine.write("/opt/zoned/renew-certificates.sh", "");
     machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(payloadOf(script))}\n`);
-    const { code, stdout, stderr } = await machine.run("/script.sh", [], { LIMIT: "4" });
+    const { code, stdout, stderr } = await machine.run("/script.sh", [], { LIMIT });
     return { exitCode: code, stdout, stderr };
   } finally {
     machine.remove();
@@ -146,6 +178,22 @@ const configured = (script: string, change: object = {}): string => {
   return `${program}\n#--- payload ---\n${JSON.stringify(changed)}\n`;
 };
 
+type Blobs = Parameters<Parameters<typeof withBlobs>[0]>[0];
+
+/** The same script of a cluster that saves etcd to this container. */
+function saving(script: string, blobs: Blobs, change: Partial<Payload> = {}): string {
+  const etcdBackups = { container: valid.container[0], every: "1h", endpoint: blobs.endpoint };
+  const settings = { ...validSettings, clusterName: "demo", etcdBackups };
+  const files = snapshotFiles(settings, blobs.identity.clientId);
+  const own = payloadOf(script).files;
+  return configured(script, {
+    configuration: "now",
+    takesSnapshots: true,
+    files: [...own, ...files],
+    ...change,
+  });
+}
+
 /** In the order in which they come about: the simulated machines share a cluster. */
 interface Situation {
   readonly situation: string;
@@ -167,7 +215,10 @@ const again = ["payload", "first boot", "kernel modules"];
     const stateDir = mkdtempSync(join(tmpdir(), "zoned-twin-"));
     const names = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
     const binaries = Object.fromEntries(
-      [...names, "kubeadm", "kwok"].map((name) => [name, join(folder!, name)]),
+      [...names, "etcdctl", "etcdutl", "kubeadm", "kwok"].map((name) => [
+        name,
+        join(folder!, name),
+      ]),
     ) as Binaries;
     const limits = { api: 4_000, ready: 30_000, peers: 4_000 };
     const machines = new SimulatedMachines({ stateDir, binaries, limits, log: () => undefined });
@@ -178,6 +229,9 @@ const again = ["payload", "first boot", "kernel modules"];
     const [worker, halfWorker] = [1, 2].map((index) =>
       vmOf(`demo-workers-${index}`, "2", `172.16.2.${index + 3}`),
     ) as [VirtualMachine, VirtualMachine];
+    const another = vmOf("demo-cp-1", "1", "172.16.1.4");
+    let blobs: Blobs;
+    let closeBlobs: () => void;
     const unbooted = { ...vmOf("demo-cp-5", "1", "172.16.1.8"), customData: "" };
     const initialControlPlane = cp[0].vmId;
     let fixture: Fixture;
@@ -204,9 +258,19 @@ const again = ["payload", "first boot", "kernel modules"];
         SimulatedMachine.create(join(stateDir, "machines"), vm).beginJoin();
       }
       await machines.resume([halfInitial, halfWorker]);
+      await new Promise<void>((ready) => {
+        void withBlobs(async (opened) => {
+          blobs = opened;
+          await allowHttp(blobs.cloud);
+          await blobs.grant();
+          ready();
+          await new Promise<void>((close) => (closeBlobs = close));
+        });
+      });
     });
 
     afterAll(async () => {
+      closeBlobs();
       await machines.stop();
       rmSync(stateDir, { recursive: true, force: true });
     });
@@ -422,10 +486,85 @@ const again = ["payload", "first boot", "kernel modules"];
         steps: [...again, "control plane"],
         refusal: /step "control plane" failed with exit code 124$/,
       },
+      {
+        situation: "a control plane that is to save etcd by the clock",
+        prepare: async () => {
+          await machines.cure("demo-cp-4");
+          Object.assign(cp[0], { identities: [blobs.identity] });
+        },
+        vm: cp[0],
+        script: () => saving(script(cp[0]), blobs),
+        world: { files: { ...member("initialized"), ...cni } },
+        steps: [...again, "control plane", "snapshots", "node", "certificates", "secrets"],
+      },
+      {
+        situation: "a control plane with another version, which is saved before",
+        vm: cp[0],
+        script: () =>
+          saving(script(cp[0]), blobs, { kubernetesVersion: "1.36.4", configuration: "last" }),
+        world: { files: { ...member("initialized"), ...cni } },
+        steps: [
+          ...again,
+          "other control planes",
+          ...["packages", "snapshot", "drain", "kubeadm upgrade", "kubelet", "static pods"],
+          ...["control plane", "snapshots", "node", "uncordon"],
+          ...["other control planes", "certificates", "secrets"],
+        ],
+      },
+      {
+        situation: "a control plane that is to restore the cluster, and finds no such snapshot",
+        prepare: async () => {
+          for (const vm of cp) await machines.remove(vm);
+          Object.assign(another, { identities: [blobs.identity] });
+          await create(another);
+        },
+        vm: another,
+        script: () =>
+          saving(script(another, another.vmId), blobs, { restoredFrom: "20250101T000000Z-1.db" }),
+        world: { api: "silent" },
+        steps: [...before, "snapshot"],
+        refusal:
+          /^there is no snapshot demo\/20250101T000000Z-1\.db in \S+; the newest are: .+\n.+ 1$/,
+      },
+      {
+        situation: "a control plane that restores the cluster",
+        vm: another,
+        script: () => saving(script(another, another.vmId), blobs, { restoredFrom: "latest" }),
+        world: { api: "silent", files: cni },
+        steps: [
+          ...before,
+          ...[
+            "snapshot",
+            "kubeadm init",
+            "control plane",
+            "snapshots",
+            "node",
+            "certificates",
+            "secrets",
+          ],
+        ],
+      },
+      {
+        situation: "a worker of the cluster that was restored",
+        vm: worker,
+        world: { files: { ...member("joined"), ...cni } },
+        script: () =>
+          configured(script(worker), { kubernetesVersion: "1.36.5", configuration: "restored" }),
+        steps: [
+          ...again,
+          ...["packages", "drain", "kubeadm upgrade", "kubelet", "node", "uncordon", "secrets"],
+        ],
+      },
     ])("$situation", async ({ prepare, vm, world = {}, steps, refusal = /^$/, ...given }) => {
       await prepare?.();
       const text = given.script?.() ?? script(vm);
-      const courses = [runScript(vm, text, world), machines.runScript(vm, text)];
+      const token = blobs.token();
+      // Seconds for each step, which one that waits in vain uses up.
+      const limit = / 124/.test(refusal.source) ? "4" : "40";
+      const courses = [
+        runScript(vm, text, { token, ...world }, limit),
+        machines.runScript(vm, text),
+      ];
       const [real, simulated] = (await Promise.all(courses)).map(courseOf);
 
       expect(real!.steps).toEqual(steps);

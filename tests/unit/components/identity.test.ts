@@ -96,6 +96,18 @@ it("may do one thing at the subscription: read which zones a region has", async 
   ]);
 });
 
+it("may write blobs into the container of snapshots alone, which does not go with the group", async () => {
+  const container =
+    "/subscriptions/1/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
+  const change = { etcdBackups: { container, every: "1h" } };
+  const { recorder, resourceGroup } = await build({ change });
+
+  const found = (await recorder.of(assignment)).filter(({ inputs }) => inputs.scope === container);
+  expect(found.map(({ name }) => name)).toEqual(["identity-snapshots"]);
+  expect(found[0]!.inputs.roleDefinitionId).toMatch(/\/ba92f5b4-2d11-453d-a403-e96b0029c9fe$/);
+  expect(found[0]!.opts.deletedWith).not.toBe(resourceGroup);
+});
+
 it("may attach disks to machines, and neither run commands nor install anything on them", async () => {
   const { recorder } = await build();
 

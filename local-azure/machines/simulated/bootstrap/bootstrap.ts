@@ -5,6 +5,7 @@ import { validUntil } from "../../../../components/machine/renewal";
 import type { VirtualMachine } from "../../machines";
 import { Api, ApiError, type Body, kubeconfigOf, mergePatch } from "../api";
 import { SimulatedCluster } from "../cluster/simulated-cluster";
+import type { Binaries } from "../control-plane/control-plane";
 import { KubeadmCommand } from "../control-plane/kubeadm-command";
 import type { Fleet } from "../fleet";
 import type { SimulatedMachine } from "../machine";
@@ -20,6 +21,7 @@ import {
   initFile,
   payloadOf,
 } from "./payload";
+import { Snapshots } from "./snapshots";
 import { type Steps, TimedOut } from "./steps";
 import { drain, hasOtherVersion, uncordon, upgradeControlPlane, upgradeKubelet } from "./upgrade";
 
@@ -39,15 +41,18 @@ const pollMs = 250;
 export class Bootstrap {
   /** Initializations under way, by the API's name. */
   private readonly initializations = new Map<string, Promise<unknown>>();
+  /** What saves etcd by the clock, by the machine's id; gone with the daemon. */
+  private readonly timers = new Map<string, NodeJS.Timeout>();
 
   constructor(
     private readonly fleet: Fleet,
-    private readonly kubeadmBinary: string,
+    private readonly binaries: Pick<Binaries, "kubeadm" | "etcdutl">,
     private readonly limits: Limits,
   ) {}
 
   /** Waits for initializations under way: none is left half done. */
   async settle(): Promise<void> {
+    this.timers.forEach((timer) => clearInterval(timer));
     await Promise.all(this.initializations.values());
   }
 
@@ -77,6 +82,9 @@ export class Bootstrap {
     if (isOutdated) await this.upgrade(machine, payload, steps);
     if (isControlPlane) {
       await steps.step("control plane", () => this.awaitControlPlane(machine));
+    }
+    if (payload.takesSnapshots || this.timers.has(machine.vm.vmId)) {
+      await steps.step("snapshots", () => this.scheduleSnapshots(machine, payload));
     }
     // Before there is a pod network, the initial control plane cannot be Ready.
     if (machine.joined?.as === "joined" || (await this.isNetworkUp(machine))) {
@@ -110,6 +118,9 @@ export class Bootstrap {
     }
     await steps.step("packages", () => undefined);
     if (hasOtherVersion(await kubelet.get(nodePath(payload.machine)), payload)) {
+      if (payload.takesSnapshots) {
+        await steps.step("snapshot", () => Snapshots.on(machine)?.save(cluster));
+      }
       await steps.step("drain", () => drain(kubelet, payload));
     }
     await steps.step("kubeadm upgrade", async () => {
@@ -131,12 +142,18 @@ export class Bootstrap {
     cluster: SimulatedCluster | undefined,
     steps: Steps,
   ): Promise<void> {
-    const kubeadm = new KubeadmCommand(this.kubeadmBinary, machine.root);
+    const kubeadm = new KubeadmCommand(this.binaries.kubeadm, machine.root);
     if (cluster !== undefined) {
       const joining = { machine, payload, kubeadm, steps };
       return await steps.step("kubeadm join", () => join(joining, cluster));
     }
-    const initialized = this.initialize(machine, payload, kubeadm);
+    const { restoredFrom } = payload;
+    const snapshot =
+      restoredFrom &&
+      (await steps.step("snapshot", () =>
+        Snapshots.on(machine)?.fetch(restoredFrom, payload, this.binaries.etcdutl),
+      ));
+    const initialized = this.initialize(machine, payload, kubeadm, snapshot);
     const settled = initialized.catch(() => undefined);
     this.initializations.set(payload.apiName, settled);
     void settled.finally(() => this.initializations.delete(payload.apiName));
@@ -147,6 +164,7 @@ export class Bootstrap {
     machine: SimulatedMachine,
     payload: Payload,
     kubeadm: KubeadmCommand,
+    snapshot: string | undefined,
   ): Promise<void> {
     const { apiName } = payload;
     const configuration = fileOf(payload, initFile);
@@ -160,6 +178,7 @@ export class Bootstrap {
         vm: machine.vm,
         files: filesOf(payload),
         configuration,
+        snapshot,
       },
       this.fleet.clusterOptions,
     );
@@ -171,6 +190,22 @@ export class Bootstrap {
     }
     this.fleet.clusters.set(apiName, cluster);
     cluster.wakeControllers();
+  }
+
+  /** Has the machine save etcd by the clock while it leads etcd. */
+  private scheduleSnapshots(machine: SimulatedMachine, { takesSnapshots }: Payload): void {
+    const { vmId } = machine.vm;
+    clearInterval(this.timers.get(vmId));
+    this.timers.delete(vmId);
+    const snapshots = takesSnapshots ? Snapshots.on(machine) : undefined;
+    if (snapshots === undefined) return;
+    const save = (): void => {
+      const cluster = this.fleet.clusterOf(machine);
+      if (!cluster?.leads(machine.vm) || !cluster.hasQuorum()) return;
+      // How it ended is in the cluster.
+      void snapshots.save(cluster).catch(() => undefined);
+    };
+    this.timers.set(vmId, setInterval(save, snapshots.period).unref());
   }
 
   /** The cluster to join, or nothing on a machine that is to initialize it. */

@@ -31,7 +31,9 @@ export async function registerInitial(
   const { ca, user } = kubeconfigOf(cluster.initialKubeconfig());
   const registered = await register(machine, payload, registration, cluster, { ca, user });
   await mark(cluster.superAdmin(), registered.node, registration);
-  machine.join({ ...registered, as: "initialized" }, payload.configuration);
+  // A restored cluster has its pod network.
+  const as = payload.restoredFrom === undefined ? "initialized" : "joined";
+  machine.join({ ...registered, as }, payload.configuration);
 }
 
 /** Makes a machine a member of a cluster whose API answers. */

@@ -9,6 +9,7 @@ import { Poller } from "./poller";
 import { Api, type Body, strategicPatch, unlessStatus } from "../api";
 import { reconcileCloudProvider } from "../nodes/cloud-provider";
 import { type Binaries, ControlPlane } from "../control-plane/control-plane";
+import type { EtcdSnapshots } from "../control-plane/etcd-snapshots";
 import { components } from "../control-plane/static-pods";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
@@ -105,18 +106,21 @@ export class SimulatedCluster {
       vm,
       files,
       configuration,
+      snapshot,
     }: {
       apiName: string;
       vm: VirtualMachine;
       files: ReadonlyMap<string, string>;
       configuration: string;
+      /** File of one that etcd begins with. */
+      snapshot?: string;
     },
     options: SimulatedClusterOptions,
   ): Promise<SimulatedCluster> {
     const record = { apiName, ports: await freePorts() };
     const cluster = new SimulatedCluster(folder, record, Members.of(vm), options);
     try {
-      await cluster.controlPlane.initialize(files, configuration);
+      await cluster.controlPlane.initialize(files, configuration, snapshot);
     } catch (error) {
       await cluster.controlPlane.wipe();
       throw error;
@@ -158,6 +162,10 @@ export class SimulatedCluster {
 
   hasQuorum = (): boolean => this.members.haveQuorum;
 
+  get etcdSnapshots(): EtcdSnapshots {
+    return this.controlPlane.snapshots;
+  }
+
   /** The API as whoever trusts this CA reaches it. */
   server = (ca: string) => this.controlPlane.server(ca);
 
@@ -168,6 +176,9 @@ export class SimulatedCluster {
   initialKubeconfig = (): string => this.controlPlane.initialKubeconfig();
 
   isMember = (vm: VirtualMachine): boolean => this.members.has(vm);
+
+  /** One etcd stands for all members here; the first that lives is said to lead. */
+  leads = ({ vmId }: VirtualMachine): boolean => this.members.living[0]?.vmId === vmId;
 
   /** etcd admits one learner at a time: control planes that join together wait for each other. */
   inTurn<T>(action: () => Promise<T>): Promise<T> {

@@ -5,15 +5,16 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import type { VirtualMachine } from "../../machines";
 import type { Ports } from "./ports";
-import { Api, type ApiServer, kubeconfigOf, unlessStatus } from "../api";
+import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../api";
 import { EtcdAlarm } from "./etcd-alarm";
 import { endpointOf, KubeadmCommand } from "./kubeadm-command";
 import { KubeletServer } from "./kubelet-server";
 import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
+import { EtcdSnapshots } from "./etcd-snapshots";
 import { type Component, components, processOf } from "./static-pods";
 import { type ProcessStatus, Supervisor } from "../../supervisor";
 
-export type Binary = Component | "kubeadm" | "kwok";
+export type Binary = Component | "etcdctl" | "etcdutl" | "kubeadm" | "kwok";
 export type Binaries = Readonly<Record<Binary, string>>;
 
 const electing = ["kube-controller-manager", "kube-scheduler"] as const;
@@ -47,10 +48,20 @@ export class ControlPlane {
     this.supervisor = new Supervisor(path.join(folder, "processes"), log);
   }
 
-  /** Turns what the initial control plane was given into a running cluster, by the phases of `kubeadm init`. */
-  async initialize(files: ReadonlyMap<string, string>, configuration: string): Promise<void> {
+  /**
+   * Turns what the initial control plane was given into a running cluster, by the phases of `kubeadm
+   * init`.
+   *
+   * @param snapshot file of one that etcd begins with
+   */
+  async initialize(
+    files: ReadonlyMap<string, string>,
+    configuration: string,
+    snapshot?: string,
+  ): Promise<void> {
     this.writeFiles(files);
     await this.kubeadm.prepare(configuration);
+    if (snapshot !== undefined) await this.snapshots.restore(snapshot, this.commandOf("etcd"));
     for (const name of fs.readdirSync(this.kubernetesFolder)) {
       if (name.endsWith(".conf")) {
         const file = path.join(this.kubernetesFolder, name);
@@ -61,7 +72,8 @@ export class ControlPlane {
     fs.writeFileSync(this.stagesFile, kwokConfiguration());
     await this.start();
     await bindAdministrators(this.superAdmin());
-    await this.kubeadm.finish(this.adminKubeconfig);
+    if (snapshot !== undefined) await forgetOldControlPlanes(this.superAdmin());
+    await this.kubeadm.finish(this.adminKubeconfig, snapshot === undefined ? "all" : "coredns");
     await restoreMachinePaths(
       this.superAdmin(),
       { address: this.localAddress, root: this.root },
@@ -195,6 +207,10 @@ export class ControlPlane {
     return new X509Certificate(fs.readFileSync(file)).validToDate.toISOString();
   }
 
+  get snapshots(): EtcdSnapshots {
+    return new EtcdSnapshots(this.root, this.ports.etcdClient, this.binaries);
+  }
+
   private get kubernetesFolder(): string {
     return path.join(this.root, "etc/kubernetes");
   }
@@ -263,6 +279,18 @@ export class ControlPlane {
       `the API was not ready within ${apiReadyWithinMs / 1000} s; the end of its server's log:\n${end}`,
     );
   }
+}
+
+/** What a snapshot knows of control plane machines that are gone. */
+async function forgetOldControlPlanes(api: Api): Promise<void> {
+  const forget = async (path: string, selector: string) => {
+    const { items } = await api.get(`${path}?labelSelector=${encodeURIComponent(selector)}`);
+    for (const { metadata } of items as Body[]) {
+      await api.delete(`${path}/${metadata.name}?gracePeriodSeconds=0`).catch(unlessStatus(404));
+    }
+  };
+  await forget("/api/v1/nodes", "node-role.kubernetes.io/control-plane");
+  await forget("/api/v1/namespaces/kube-system/pods", "tier=control-plane");
 }
 
 /** kubeadm does this on the way, but only with an admin.conf in /etc/kubernetes. */

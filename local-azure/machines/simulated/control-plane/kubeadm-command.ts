@@ -121,12 +121,12 @@ export class KubeadmCommand {
   }
 
   /** What `init` makes through the API. */
-  async finish(kubeconfig: string): Promise<void> {
+  async finish(kubeconfig: string, addOns: "all" | "coredns"): Promise<void> {
     const flags = ["--config", path.join(this.root, "init.yaml"), "--kubeconfig", kubeconfig];
     await this.upload(kubeconfig);
     await Promise.all([
       this.phase(["bootstrap-token", "--skip-token-print", ...flags]),
-      this.phase(["addon", "all", ...flags]),
+      this.phase(["addon", addOns, ...flags]),
     ]);
   }
 

@@ -1,0 +1,105 @@
+const version = "2024-11-04";
+const blockBytes = 32 * 1024 * 1024;
+
+interface Blob {
+  readonly content: Buffer;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Metadata is text by name, in headers of this beginning. */
+const metadataHeader = "x-ms-meta-";
+
+/**
+ * A blob container as cloud-init/etcd-snapshot.sh speaks to it. Microsoft's client sends no token
+ * over plain HTTP, by which a rehearsal is reached.
+ */
+export class Blobs {
+  /** @param address of the container, without a slash at its end */
+  constructor(
+    private readonly address: string,
+    private readonly token: string,
+  ) {}
+
+  async put(
+    name: string,
+    content: Buffer,
+    metadata: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const ids: string[] = [];
+    for (let at = 0; at < content.length; at += blockBytes) {
+      const id = Buffer.from(`${ids.length}`.padStart(6, "0")).toString("base64");
+      const body = content.subarray(at, at + blockBytes);
+      await this.send("PUT", `/${name}?comp=block&blockid=${id}`, { body });
+      ids.push(id);
+    }
+    const body = `<BlockList>${ids.map((id) => `<Latest>${id}</Latest>`).join("")}</BlockList>`;
+    const headers = Object.fromEntries(
+      Object.entries(metadata).map(([key, value]) => [`${metadataHeader}${key}`, value]),
+    );
+    await this.send("PUT", `/${name}?comp=blocklist`, {
+      body: Buffer.from(body),
+      headers: { ...headers, "content-type": "application/xml" },
+    });
+  }
+
+  /** Undefined where there is none. */
+  async get(name: string): Promise<Blob | undefined> {
+    const answer = await this.send("GET", `/${name}`, { mayLack: true });
+    if (answer.status === 404) return undefined;
+    const metadata = [...answer.headers]
+      .filter(([key]) => key.startsWith(metadataHeader))
+      .map(([key, value]) => [key.slice(metadataHeader.length), value]);
+    return {
+      content: Buffer.from(await answer.arrayBuffer()),
+      metadata: Object.fromEntries(metadata) as Record<string, string>,
+    };
+  }
+
+  async list(prefix: string): Promise<string[]> {
+    const names: string[] = [];
+    let marker = "";
+    do {
+      const query = new URLSearchParams({ restype: "container", comp: "list", prefix, marker });
+      const text = await (await this.send("GET", `?${query}`)).text();
+      names.push(...[...text.matchAll(/<Name>([^<]+)<\/Name>/g)].map(([, name]) => name!));
+      marker = /<NextMarker>([^<]+)<\/NextMarker>/.exec(text)?.[1] ?? "";
+    } while (marker !== "");
+    return names;
+  }
+
+  private async send(
+    method: string,
+    path: string,
+    {
+      body,
+      headers,
+      mayLack = false,
+    }: { body?: Buffer; headers?: Record<string, string>; mayLack?: boolean } = {},
+  ): Promise<Response> {
+    const answer = await fetch(`${this.address}${path}`, {
+      method,
+      ...(body && { body: new Uint8Array(body) }),
+      headers: { authorization: `Bearer ${this.token}`, "x-ms-version": version, ...headers },
+    }).catch((error: Error) => {
+      throw new Error(
+        `${this.address} does not answer: look at its name, and at the account's network rules and private endpoints`,
+        { cause: error },
+      );
+    });
+    if (answer.ok || (mayLack && answer.status === 404)) return answer;
+    const { status } = answer;
+    if (status === 404) {
+      throw new Error(
+        `there is no container ${this.address}: make it, or name another (zoned:etcdBackups)`,
+      );
+    }
+    if (status === 401 || status === 403) {
+      throw new Error(
+        `${this.address} refuses this machine's identity (${status}): it needs the role Storage Blob Data Contributor ` +
+          "on the container, which takes minutes to take effect, and the account's network rules must admit it",
+      );
+    }
+    const said = (await answer.text()).slice(0, 300);
+    throw new Error(`${this.address} answers ${method} with ${status}: ${said}`);
+  }
+}

@@ -1,0 +1,324 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { snapshotFiles } from "../../../components/etcd-backups";
+import { freePorts } from "../../../local-azure/machines/simulated/control-plane/ports";
+import { allowHttp, withBlobs } from "../../support/arm/blobs";
+import { valid } from "../../support/arm/valid-resources";
+import { FakeMachine } from "../../support/fake-machine";
+import { validSettings } from "../../support/sample";
+import { built, installed, output } from "../../support/tools";
+
+jest.setTimeout(120_000);
+
+const script = "/opt/zoned/etcd-snapshot.sh";
+const name = /^\d{8}T\d{6}Z-\d+\.db$/;
+const folder = "/var/lib/zoned/snapshots";
+const ca = "the CA";
+
+type Blobs = Parameters<Parameters<typeof withBlobs>[0]>[0];
+
+/** etcd with more in it than one block takes. */
+let etcd: ChildProcess;
+let data: string;
+let endpoint: string;
+
+const etcdctl = (...args: string[]) =>
+  execFileSync(built("etcdctl"), [`--endpoints=${endpoint}`, ...args.slice(0, -1)], {
+    input: args.at(-1),
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+
+beforeAll(async () => {
+  data = mkdtempSync(join(tmpdir(), "zoned-etcd-"));
+  const { etcdClient, etcdPeer } = await freePorts();
+  endpoint = `http://127.0.0.1:${etcdClient}`;
+  const peers = `http://127.0.0.1:${etcdPeer}`;
+  etcd = spawn(
+    built("etcd"),
+    [
+      `--data-dir=${join(data, "etcd")}`,
+      `--listen-client-urls=${endpoint}`,
+      `--advertise-client-urls=${endpoint}`,
+      `--listen-peer-urls=${peers}`,
+      `--initial-advertise-peer-urls=${peers}`,
+      `--initial-cluster=default=${peers}`,
+      "--unsafe-no-fsync",
+    ],
+    { stdio: "ignore" },
+  );
+  for (let tries = 100; ; tries--) {
+    try {
+      etcdctl("put", "it", "is there");
+      break;
+    } catch (error) {
+      if (tries === 0) throw error;
+      await sleep(100);
+    }
+  }
+  for (let index = 0; index < 28; index++) etcdctl("put", `large-${index}`, "x".repeat(1.3e6));
+});
+
+afterAll(() => {
+  etcd.kill("SIGKILL");
+  rmSync(data, { recursive: true, force: true });
+});
+
+const programs = () => ({
+  curl: `case $* in
+    *169.254.169.254*) [[ -e $root/token ]] && cat "$root/token" ;;
+    *2379*) cat "$root/status" ;;
+    *) exec ${installed("curl", "curl")} "$@" ;;
+  esac`,
+  // A container's paths are the machine's here.
+  crictl: `case $* in
+    ps*) echo the-container ;;
+    *"snapshot save"*) exec ${built("etcdctl")} --endpoints ${endpoint} snapshot save "$root\${@: -1}" ;;
+    *"snapshot status"*) exec ${built("etcdutl")} --write-out json snapshot status "$root\${@: -1}" ;;
+  esac`,
+  kubectl: `all="$*"; part=\${all##*--field-manager zoned-etcd-snapshot-}; cat >"$root/report-\${part%% *}"`,
+  kubeadm: "echo registry.k8s.io/etcd:3.6.8-0",
+  ctr: `if [[ $* == *" mount "* ]]; then
+    mkdir -p "\${@: -1}/usr/local/bin"; cp ${built("etcdutl")} "\${@: -1}/usr/local/bin"; fi`,
+  docker: `case $1 in create) echo made ;; cp) cp ${built("etcdutl")} "$3" ;; esac`,
+});
+
+const leading = { header: { member_id: "1" }, leader: "1", version: "3.6.8" };
+
+interface Scene {
+  readonly container?: boolean;
+  readonly status?: object;
+  readonly kubernetes?: string;
+  readonly cluster?: string;
+  readonly runtime?: string;
+}
+
+const machines: FakeMachine[] = [];
+afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
+
+function machineIn(blobs: Blobs | undefined, scene: Scene = {}): FakeMachine {
+  const machine = new FakeMachine(programs());
+  machines.push(machine);
+  const container = valid.container[0];
+  const etcdBackups = {
+    every: "1h",
+    ...(scene.container !== false && { container, endpoint: blobs?.endpoint }),
+  };
+  const settings = { ...validSettings, etcdBackups };
+  for (const { path, content, mode } of snapshotFiles(settings, "the-client")) {
+    machine.write(path, content, parseInt(mode, 8));
+  }
+  machine.write(
+    "/etc/zoned/first-boot.env",
+    `KUBERNETES_VERSION='${scene.kubernetes ?? "1.36.3"}'\nCONTAINER_RUNTIME='${scene.runtime ?? "docker"}'\n`,
+  );
+  machine.write("/etc/kubernetes/pki/ca.crt", scene.cluster ?? ca);
+  machine.write("/status", JSON.stringify(scene.status ?? leading));
+  machine.write("/var/lib/etcd/member/it", "");
+  if (blobs) machine.write("/token", JSON.stringify({ access_token: blobs.token() }));
+  return machine;
+}
+
+const namesIn = async (blobs: Blobs) => {
+  const names: string[] = [];
+  for await (const { name } of blobs.client().listBlobsFlat()) names.push(name);
+  return names;
+};
+
+const withContainer = (use: (blobs: Blobs) => Promise<void>) => () =>
+  withBlobs(async (blobs) => {
+    await allowHttp(blobs.cloud);
+    await blobs.grant();
+    await use(blobs);
+  });
+
+const reportOf = (machine: FakeMachine, part: string) =>
+  JSON.parse(machine.read(`/report-${part}`)).data;
+const last = (text: string): string => text.trim().split("\n").at(-1)!;
+
+(process.env["ZONED_BINARIES"] ? describe : describe.skip)("a snapshot of etcd", () => {
+  it(
+    "is saved by the member that leads, in blocks, with what it is of, and said to the cluster",
+    withContainer(async (blobs) => {
+      const machine = machineIn(blobs);
+      const { code, stderr } = await machine.run(script, ["save"]);
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/saved \S+, \d+ bytes$/m)]);
+
+      const [blob = "", ...more] = await namesIn(blobs);
+      expect([blob.split("/")[0], more]).toEqual(["zoned-test", []]);
+      expect(blob.split("/")[1]).toMatch(name);
+      const client = blobs.client().getBlockBlobClient(blob);
+      expect(machine.callsOf("curl").filter((call) => call.includes("comp=block&"))).toHaveLength(
+        2,
+      );
+      const { metadata, contentLength } = await client.getProperties();
+      expect(metadata).toEqual({
+        cluster: createHash("sha256").update(ca).digest("hex"),
+        kubernetes: "1.36.3",
+        etcd: "3.6.8",
+        machine: expect.any(String),
+      });
+      expect(reportOf(machine, "result")).toEqual({
+        where: `${blobs.endpoint}/etcd`,
+        machine: metadata!["machine"],
+        name: blob.split("/")[1],
+        bytes: `${contentLength}`,
+        revision: expect.stringMatching(/^\d+$/),
+        every: "1h",
+        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+      });
+      expect(reportOf(machine, "failure")).toEqual({});
+      expect(machine.has(`${folder}/${blob.split("/")[1]}`)).toBe(false);
+      expect(machine.has("/var/lib/etcd/zoned-snapshot.db")).toBe(false);
+      // What processes are called with is everybody's to read.
+      expect(machine.callsOf("curl").join("\n")).not.toContain(blobs.token());
+    }),
+  );
+
+  it("is left to the member that leads, but for one that is about to be changed", async () => {
+    const follower = machineIn(undefined, {
+      container: false,
+      status: { ...leading, leader: "2" },
+    });
+    expect((await follower.run(script, ["save"])).code).toBe(0);
+    expect(follower.has(folder)).toBe(false);
+    expect((await follower.run(script, ["save", "any"])).code).toBe(0);
+    expect(readdirSync(join(follower.root, folder))).toEqual([expect.stringMatching(name)]);
+  });
+
+  it("lies in a folder of the machine without a container, with the four before it", async () => {
+    const machine = machineIn(undefined, { container: false });
+    for (const day of [1, 2, 3, 4, 5]) machine.write(`${folder}/2025010${day}T000000Z-1.db`, "");
+
+    expect((await machine.run(script, ["save"])).code).toBe(0);
+
+    const files = readdirSync(join(machine.root, folder)).sort();
+    expect([files.length, files[0]]).toEqual([5, "20250102T000000Z-1.db"]);
+    expect(reportOf(machine, "result").where).toMatch(/^folder \/var\/lib\/zoned\/snapshots on /);
+  });
+
+  it("stays on the machine where storage refuses it, and the cluster learns why", () =>
+    withBlobs(async (blobs) => {
+      await allowHttp(blobs.cloud);
+      const machine = machineIn(blobs);
+      const { code, stderr } = await machine.run(script, ["save"]);
+
+      expect(code).toBe(1);
+      expect(last(stderr)).toContain(
+        "it needs the role Storage Blob Data Contributor on the container",
+      );
+      expect(readdirSync(join(machine.root, folder))).toEqual([expect.stringMatching(name)]);
+      expect(reportOf(machine, "failure").error).toContain(last(stderr));
+      expect(machine.has("/report-result")).toBe(false);
+    }));
+
+  it.each([
+    [
+      "there is no token",
+      (machine: FakeMachine) => machine.removeFile("/token"),
+      "az vm identity show",
+    ],
+    [
+      "etcd does not answer",
+      (machine: FakeMachine) => machine.removeFile("/status"),
+      "etcd of this machine does not answer",
+    ],
+    [
+      "etcd does not run",
+      (machine: FakeMachine) => machine.program("crictl", ""),
+      "no container of etcd runs on this machine",
+    ],
+  ])("says so when %s", async (_, change, says) =>
+    withContainer(async (blobs) => {
+      const machine = machineIn(blobs);
+      change(machine);
+      const { code, stderr } = await machine.run(script, ["save"]);
+      expect(code).not.toBe(0);
+      expect(last(stderr)).toContain(says);
+    })(),
+  );
+
+  it(
+    "is fetched by name or as the newest, whole, with the program that restores it",
+    withContainer(async (blobs) => {
+      await machineIn(blobs).run(script, ["save"]);
+      const [blob = ""] = await namesIn(blobs);
+      await blobs.client().getBlockBlobClient("zoned-test/notes.txt").upload("x", 1);
+
+      for (const [wanted, runtime] of [
+        ["latest", "docker"],
+        [blob.split("/")[1]!, "cri-dockerd"],
+      ]) {
+        const machine = machineIn(blobs, { runtime });
+        const file = join(machine.root, "snapshot.db");
+        const etcdutl = join(machine.root, "etcdutl");
+        const { code, stderr } = await machine.run(script, ["fetch", wanted!, file]);
+        expect([code, stderr]).toEqual([
+          0,
+          expect.stringContaining(`fetching snapshot ${blob.split("/")[1]}`),
+        ]);
+        expect((await machine.run(script, ["etcdutl", etcdutl])).code).toBe(0);
+        const restored = join(machine.root, "restored");
+        output(etcdutl, ["snapshot", "restore", file, "--data-dir", restored]);
+        expect(readdirSync(restored)).toEqual(["member"]);
+      }
+    }),
+  );
+
+  it.each<[string, Scene, string, (blobs: Blobs, blob: string) => Promise<unknown>, RegExp]>([
+    [
+      "there is none",
+      {},
+      "latest",
+      (blobs, blob) => blobs.client().deleteBlob(blob),
+      /^there is no snapshot of cluster zoned-test in \S+\/etcd: .+config set reinitialize\)$/,
+    ],
+    [
+      "there is none of that name",
+      {},
+      "20250101T000000Z-1.db",
+      async () => undefined,
+      /^there is no snapshot zoned-test\/20250101T000000Z-1\.db in \S+; the newest are: \d{8}T\S+\.db\. .+restoreFrom$/,
+    ],
+    [
+      "it is of another cluster",
+      { cluster: "another CA" },
+      "latest",
+      async () => undefined,
+      /is of another cluster named zoned-test, one with another CA: .+restoreFrom/,
+    ],
+    [
+      "it is of a newer Kubernetes",
+      { kubernetes: "1.35.9" },
+      "latest",
+      async () => undefined,
+      /is of Kubernetes 1\.36\.3, newer than this cluster's 1\.35\.9.+config set kubernetesVersion 1\.36\.3/,
+    ],
+    [
+      "it is cut short",
+      {},
+      "latest",
+      async (blobs, blob) => {
+        const client = blobs.client().getBlockBlobClient(blob);
+        const { metadata } = await client.getProperties();
+        const half = (await client.downloadToBuffer()).subarray(0, 1_000_000);
+        await client.upload(half, half.length, { metadata });
+      },
+      /is damaged or not whole \(1000000 bytes\): name an older one/,
+    ],
+  ])("is refused when %s", async (_, scene, wanted, change, says) =>
+    withContainer(async (blobs) => {
+      await machineIn(blobs).run(script, ["save"]);
+      await change(blobs, (await namesIn(blobs))[0]!);
+      const machine = machineIn(blobs, scene);
+      const file = join(machine.root, "snapshot.db");
+      const { code, stderr } = await machine.run(script, ["fetch", wanted, file]);
+      expect(code).toBe(1);
+      expect(last(stderr)).toMatch(says);
+    })(),
+  );
+});
