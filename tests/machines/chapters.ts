@@ -6,6 +6,7 @@ import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { comesUp, nodeClaims } from "./claims/nodes";
 import { podClaims } from "./claims/pods";
+import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";
 import { manyServicesClaims, serviceClaims } from "./claims/services";
 import { switchingClaims } from "./claims/switching";
@@ -59,6 +60,21 @@ export const chapters: readonly Chapter[] = [
     settings: { controlPlaneCount: 3, workerPools: [] },
     upgrades: [nextPatch.version],
     claims: [comesUp, ...upgradeThreeClaims],
+  },
+  {
+    key: "restore",
+    name: "one control plane, lost and restored, and one worker",
+    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    claims: [comesUp, ...restoreClaims()],
+  },
+  {
+    key: "restore-three",
+    name: "three control planes, all lost and restored, and one worker",
+    settings: {
+      controlPlaneCount: 3,
+      workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+    },
+    claims: [comesUp, ...restoreClaims()],
   },
 ];
 

@@ -230,13 +230,27 @@ export class RealCluster {
     return Object.fromEntries(await Promise.all(ids));
   }
 
+  /** Makes a blob container in a resource group of its own; returns its id. */
+  async container(account: string): Promise<string> {
+    const group = `${subscriptionPath}/resourceGroups/backups`;
+    const at = `${group}/providers/Microsoft.Storage/storageAccounts/${account}`;
+    const location = "westeurope";
+    const sku = { name: "Standard_ZRS" };
+    const properties = { supportsHttpsTrafficOnly: false };
+    await this.askAzure("PUT", group, { location });
+    await this.askAzure("PUT", at, { kind: "StorageV2", location, sku, properties });
+    await this.askAzure("PUT", `${at}/blobServices/default/containers/etcd`, { properties: {} });
+    return `${at}/blobServices/default/containers/etcd`;
+  }
+
   private stackOutputs = (): Promise<Outputs> =>
     (this.outputs ??= this.stack.outputs() as Promise<unknown> as Promise<Outputs>);
 
-  private async askAzure(method: string, path: string): Promise<Body> {
+  private async askAzure(method: string, path: string, body?: object): Promise<Body> {
     const answer = await askAzure(endpointOf(this.azure.ports), {
       method,
       path,
+      body,
       signal: this.signal,
     });
     return (answer ?? {}) as Body;

@@ -21,7 +21,7 @@ async function members(cluster: RealCluster, on: string): Promise<readonly Membe
 }
 
 export async function expectMembers(cluster: RealCluster, on: string): Promise<void> {
-  const machines = await cluster.machines();
+  const machines = (await cluster.machines()).filter(({ role }) => role === "control-plane");
   const all = await members(cluster, on);
   expectSame(
     "etcd's members",

@@ -1,0 +1,175 @@
+import { testImage } from "../../../mirror/images/wanted-images";
+import { refused, unchanged, well } from "../../e2e/local-cloud";
+import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
+import { allReady } from "./nodes";
+import { expectMembers } from "./three";
+
+const account = "snapshots";
+/** As the machines of the network reach it, by its name. */
+const endpoint = `http://${account}.blob.core.windows.net`;
+
+interface Named {
+  readonly metadata: { readonly name: string; readonly resourceVersion: string };
+}
+
+interface Pod extends Named {
+  readonly spec: { readonly nodeName: string };
+  readonly status: {
+    readonly containerStatuses?: readonly {
+      readonly containerID: string;
+      readonly restartCount: number;
+      readonly ready: boolean;
+    }[];
+  };
+}
+
+const configMap = (name: string) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, namespace: "default" },
+});
+
+const app = "survivor";
+const deployment = {
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: app, namespace: "default" },
+  spec: {
+    replicas: 1,
+    selector: { matchLabels: { app } },
+    template: {
+      metadata: { labels: { app } },
+      spec: {
+        nodeSelector: { "zoned-suite/pool": "workers" },
+        containers: [{ name: app, image: testImage, command: ["sleep", "1000000"] }],
+      },
+    },
+  },
+};
+
+const runningPods = async (cluster: RealCluster, count: number): Promise<Pod[]> =>
+  eventually(600, cluster.signal, async () => {
+    const pods = await cluster.get<Pod>("pods", "--selector", `app=${app}`);
+    const ready = pods.filter(({ status }) => status.containerStatuses?.[0]?.ready);
+    expectSame("pods that run", ready.length, count);
+    return ready;
+  });
+
+const containerOf = ({ status }: Pod) => {
+  const { containerID, restartCount } = status.containerStatuses![0]!;
+  return { containerID, restartCount };
+};
+
+const report = async (cluster: RealCluster): Promise<Record<string, string>> =>
+  JSON.parse(
+    await cluster.kubectl([
+      ...["get", "configmap", "zoned-etcd-snapshot", "--namespace", "kube-system"],
+      ...["--output", "jsonpath={.data}"],
+    ]),
+  ) as Record<string, string>;
+
+/** What the claims of one chapter hand on to each other. */
+interface Before {
+  readonly container: { readonly container: string; readonly endpoint: string };
+  readonly pod: { readonly containerID: string; readonly restartCount: number };
+  readonly worker: string;
+  readonly resourceVersion: string;
+}
+
+const workerOf = async (cluster: RealCluster): Promise<[name: string, vmId: string]> => {
+  const [name = ""] = await cluster.names("worker");
+  return [name, (await cluster.generations())[name]!];
+};
+
+/** Of a cluster with as many control planes as its chapter says, and one worker. */
+export function restoreClaims(): readonly Claim[] {
+  let before: Before;
+  return [
+    {
+      sentence: "the control plane that leads etcd saves a snapshot to a container, and says so",
+      isGround: true,
+      check: async (cluster) => {
+        const container = { container: await cluster.container(account), endpoint };
+        await cluster.configure({ etcdBackups: container });
+        well(await cluster.up());
+        const [worker, vmId] = await workerOf(cluster);
+        await cluster.kubectl(["label", "node", worker, "zoned-suite/pool=workers"]);
+        await cluster.apply(deployment, configMap("a"));
+        const [pod] = await runningPods(cluster, 1);
+        for (const name of await cluster.names("control-plane")) {
+          await cluster.inMachine(name, "systemctl start zoned-etcd-snapshot.service");
+        }
+        const { error, name, bytes } = await report(cluster);
+        if (error !== undefined) throw new Error(error);
+        await cluster.apply(configMap("b"));
+        const [b] = await cluster.get<Named>("configmap", "--field-selector", "metadata.name=b");
+        before = {
+          container,
+          pod: containerOf(pod!),
+          worker: vmId,
+          resourceVersion: b!.metadata.resourceVersion,
+        };
+        return `${name}, ${bytes} bytes`;
+      },
+    },
+    {
+      sentence: "with all control planes deleted, `pulumi up` refuses and names the setting",
+      isGround: true,
+      check: async (cluster) => {
+        for (const name of await cluster.names("control-plane")) await cluster.ask("DELETE", name);
+        expectSaid(refused(await cluster.up()), ["pulumi config set restoreFrom latest"]);
+      },
+    },
+    {
+      sentence: "with it, one `pulumi up` brings back what was saved, and nothing later",
+      isGround: true,
+      check: async (cluster) => {
+        await cluster.configure({ etcdBackups: before.container, restoreFrom: "latest" });
+        well(await cluster.up());
+        await allReady(cluster, (await cluster.names()).length);
+        const maps = (await cluster.get<Named>("configmaps")).map(({ metadata }) => metadata.name);
+        expectAll("ConfigMaps", maps, ["a"]);
+        if (maps.includes("b")) throw new Error("there is a ConfigMap of after the snapshot");
+      },
+    },
+    {
+      sentence: "the worker is the same machine, and its pod was never restarted",
+      check: async (cluster) => {
+        expectSame("the worker", (await workerOf(cluster))[1], before.worker);
+        const [pod] = await runningPods(cluster, 1);
+        expectSame("its pod's container", containerOf(pod!), before.pod);
+      },
+    },
+    {
+      sentence: "etcd's members are the control planes of now",
+      check: async (cluster) => {
+        const [first = ""] = await cluster.names("control-plane");
+        await expectMembers(cluster, first);
+      },
+    },
+    {
+      sentence: "who watched before the loss is told to list anew, since what it saw is compacted",
+      check: async (cluster) => {
+        const from = `/api/v1/configmaps?watch=1&timeoutSeconds=5&resourceVersion=${before.resourceVersion}`;
+        const said = await cluster.kubectl(["get", "--raw", from]).catch((e: Error) => e.message);
+        expectSaid(said, ["too old resource version"]);
+      },
+    },
+    {
+      sentence: "a Deployment of before scales",
+      check: async (cluster) => {
+        await cluster.kubectl(["scale", `deployment/${app}`, "--replicas", "3"]);
+        await runningPods(cluster, 3);
+      },
+    },
+    {
+      sentence: "a second `pulumi up` changes nothing, with the setting or without it",
+      check: async (cluster) => {
+        unchanged(await cluster.up());
+        await cluster.configure({ etcdBackups: before.container });
+        unchanged(await cluster.up());
+      },
+    },
+  ];
+}
