@@ -386,10 +386,11 @@ etcd_snapshot() {
   cat "$run/snapshot-said"
 }
 
+# In the folder of the state: /run is in memory, and nothing there may be executed.
 fetch_snapshot() {
   etcd_snapshot fetch "$restored_from" "$state/snapshot.db"
-  etcd_snapshot etcdutl "$run/etcdutl"
-  "$run/etcdutl" snapshot status "$state/snapshot.db" || {
+  etcd_snapshot etcdutl "$state/etcdutl"
+  "$state/etcdutl" snapshot status "$state/snapshot.db" || {
     reason "etcdutl cannot read snapshot $restored_from: name an older one (pulumi config set restoreFrom)"
     return 1
   }
@@ -400,7 +401,7 @@ fetch_snapshot() {
 restore_etcd() {
   local own=https://$address:2380
   rm -rf "$root/var/lib/etcd"
-  "$run/etcdutl" snapshot restore "$state/snapshot.db" --data-dir "$root/var/lib/etcd" --name "$machine" \
+  "$state/etcdutl" snapshot restore "$state/snapshot.db" --data-dir "$root/var/lib/etcd" --name "$machine" \
     --initial-cluster "$machine=$own" --initial-advertise-peer-urls "$own" \
     --initial-cluster-token "zoned-$(date --utc +%Y%m%dT%H%M%SZ)" --bump-revision 1000000000 --mark-compacted
 }
@@ -860,7 +861,7 @@ rm -f "$run"/*
 end() {
   first_boot resume_upgrades >>"$log" 2>&1 || true
   forget_payload
-  rm -rf "$run" "$state/snapshot.db"
+  rm -rf "$run" "$state/snapshot.db" "$state/etcdutl"
 }
 trap end EXIT
 touch "$log"

@@ -224,7 +224,8 @@ take() {
   status=$(in_etcd etcdutl --write-out json snapshot status "/$draft") ||
     fail "etcdutl does not find the snapshot to be whole: look at etcd's disk"
   is_whole "$root/$draft" || fail "the snapshot is not whole, though etcdctl said so: look at etcd's disk"
-  revision=$(jq --raw-output .revision <<<"$status")
+  # crictl prints what a command says on its standard error after the rest.
+  revision=$(grep --max-count 1 '"revision"' <<<"$status" | jq --raw-output .revision)
   bytes=$(stat --format %s "$root/$draft")
   name=$(date --utc +%Y%m%dT%H%M%SZ)-$revision.db
   mkdir -p "$folder"
