@@ -101,11 +101,17 @@ export function decideInitialization(
         machine.bootstrap !== undefined && isMemberOf(id, machine) && name !== first?.name,
     );
   const isGivenUp = settings.reinitialize === id;
-  const restoring = { exists: true, isRestoring: true, restoredFrom: settings.restoreFrom };
+  const restoring = {
+    ...quiet,
+    exists: true,
+    isRestoring: true,
+    restoredFrom: settings.restoreFrom,
+    problems: leaving.length > 0 ? [leftoverProblem(leaving)] : [],
+  };
   const emptied = { ...quiet, id: idOf(numberOf(id) + 1, now), exists: false };
   if (!exists && id !== clusterIdOf(id)) {
-    if (settings.restoreFrom !== "") return { ...quiet, ...restoring };
-    return isGivenUp ? emptied : { ...quiet, ...restoring, problems: [unfinishedProblem(id)] };
+    if (settings.restoreFrom !== "") return restoring;
+    return isGivenUp ? emptied : { ...restoring, problems: [unfinishedProblem(id)] };
   }
   if (!exists) return { ...quiet, exists, warnings: unusedWarnings(settings, id) };
 
@@ -114,7 +120,7 @@ export function decideInitialization(
   const needed = Math.floor((current?.controlPlanes ?? 1) / 2) + 1;
   const isLost = members.length < needed;
   if ((isLost || isGivenUp) && settings.restoreFrom !== "") {
-    return { ...quiet, ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
+    return { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
   }
   if ((losesOnly || isLost) && isGivenUp) return emptied;
   const initialControlPlane =
@@ -154,6 +160,11 @@ const anew = (id: string): string =>
 const unfinishedProblem = (id: string): string =>
   "the cluster is being restored from a snapshot, and no control plane has done that yet: name the snapshot again, " +
   `then run pulumi up (pulumi config set restoreFrom latest); or, ${anew(id)}`;
+
+/** They would be deleted at the end of the `up`, and their etcd might answer until then. */
+const leftoverProblem = (leaving: readonly string[]): string =>
+  `this up restores the cluster, and ${leaving.join(", ")} would be deleted only after that, with the etcd of before: ` +
+  `leave controlPlaneCount as it was, and change it by the next up; or delete them first (az vm delete --name ${leaving[0]})`;
 
 /** What brings back a lost cluster, as far as it had snapshots, and what gives it up. */
 function waysBack({ etcdBackups }: Wanted, id: string): string {

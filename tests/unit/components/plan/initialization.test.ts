@@ -336,6 +336,14 @@ describe("a cluster whose control plane is lost", () => {
     }
   });
 
+  it("is not restored beside control planes that are to go, whose etcd might answer", () => {
+    const fewer = { controlPlaneCount: 1, reinitialize: id };
+    expect(restore("well well well", 3, fewer).problems).toEqual([
+      expect.stringMatching(/zoned-test-cp-2, zoned-test-cp-3 would be deleted only after that/),
+    ]);
+    expect(restore("gone gone gone", 3, { controlPlaneCount: 1 })).toEqual(restoration);
+  });
+
   it("may still be given up for a new, empty one when no snapshot can be restored", () => {
     const settings = { restoreFrom: "", reinitialize: `${id}-20260303T000000Z` };
     expect(restore("restoring-failed restoring", 3, settings)).toMatchObject({
