@@ -115,6 +115,7 @@ export class Workers extends pulumi.ComponentResource {
       this.steps.push(step);
       if (isLiving) stepsOfPool.set(worker.pool!, [...pool, [step, membership]]);
 
+      const joined = azure.machines.get(worker.name)?.bootstrap?.state === "Succeeded";
       // A kubelet may not give itself every label, and labels change on a living node. It is there
       // also without labels, which are then taken away by its update: deleted, it would be applied
       // once more, and that makes a Node where there is none any more.
@@ -125,7 +126,7 @@ export class Workers extends pulumi.ComponentResource {
             name: worker.name,
             labels: { ...worker.labels },
             // A replaced machine registers without them: this makes them come back.
-            annotations: { "zoned/machine": machine.vm.vmId },
+            annotations: { "zoned/machine": joined ? machine.vm.vmId : afterStep(machine, step) },
           },
         },
         { ...inCluster, dependsOn: [step], retainOnDelete: true },
@@ -134,3 +135,10 @@ export class Workers extends pulumi.ComponentResource {
     this.registerOutputs();
   }
 }
+
+/**
+ * The id of a machine, unknown to a preview until its step has run: there may be no Node before
+ * that, and the Kubernetes provider refuses to preview a change of one that is not there.
+ */
+const afterStep = ({ vm }: Machine, step: compute.VirtualMachineExtension): pulumi.Output<string> =>
+  pulumi.all([vm.vmId, step.provisioningState]).apply(([vmId]) => vmId);
