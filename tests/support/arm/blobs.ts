@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -32,8 +32,10 @@ export async function withBlobs<T>(
     /** Where its containers are, for curl. */
     readonly endpoint: string;
     readonly stateFolder: string;
+    /** What is on the disk of all content. */
+    readonly blockFiles: () => string[];
     readonly identity: MachineIdentity;
-    readonly token: (resource?: string) => string;
+    readonly token: (resource?: string, issued?: Date) => string;
     readonly grant: (scope?: string, role?: string) => Promise<unknown>;
     readonly revoke: (scope: string) => Promise<unknown>;
     readonly client: (credential?: TokenCredential) => ContainerClient;
@@ -54,9 +56,9 @@ export async function withBlobs<T>(
   };
   const certificate = await certificateIn(folder);
   const server = await new BlobService(cloud, store).serve(0, certificate);
-  const token = (resource = "https://storage.azure.com/") => {
+  const token = (resource = "https://storage.azure.com/", issued = new Date()) => {
     const query = new URLSearchParams({ "api-version": "2018-02-01", resource });
-    return (issueToken(query, [identity]).body as { access_token: string }).access_token;
+    return (issueToken(query, [identity], issued).body as { access_token: string }).access_token;
   };
   const expiresOnTimestamp = Date.now() + 3_600_000;
   const own: TokenCredential = { getToken: async () => ({ token: token(), expiresOnTimestamp }) };
@@ -68,6 +70,10 @@ export async function withBlobs<T>(
       port: server.port,
       endpoint: `http://${authority}`,
       stateFolder,
+      blockFiles: () =>
+        readdirSync(join(stateFolder, "blobs"), { recursive: true, encoding: "utf8" }).filter(
+          (file) => file.endsWith(".block"),
+        ),
       identity,
       token,
       grant: (scope = valid.container[0], role = contributor) =>

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
 import { serveMetadata } from "../../../../local-azure/machines/qemu/network/metadata";
@@ -91,6 +92,10 @@ azure -X DELETE "$URL"`;
   }),
 );
 
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await sleep(10);
+}
+
 type Headers = Readonly<Record<string, string | undefined>>;
 
 it.each<[flaw: string, headers: Headers, answer: string]>([
@@ -172,6 +177,54 @@ it(
 
     expect(head).toMatch(/^www-authenticate: Bearer .*resource_id=https:\/\/storage\.azure\.com/im);
     expect(body).toContain("<AuthenticationErrorDetail>Audience validation failed.");
+  }),
+);
+
+it(
+  "refuses a token of another tenant",
+  withCurl(async (built) => {
+    const [head, claims = "", signature] = built.token().split(".");
+    const own = JSON.parse(Buffer.from(claims, "base64url").toString()) as object;
+    const other = Buffer.from(JSON.stringify({ ...own, tid: "other" })).toString("base64url");
+    const authorization = `Bearer ${[head, other, signature].join(".")}`;
+
+    const { body } = await curl(built, [], "/etcd/one", { authorization });
+
+    expect(body).toContain("Issuer validation failed.");
+  }),
+);
+
+it.each([
+  ["expired", -25, "Lifetime validation failed. The token is expired."],
+  ["of tomorrow", 24, "Lifetime validation failed. The token is not yet valid."],
+])("refuses a token that is %s", (_, hours, detail) =>
+  withCurl(async (built) => {
+    const issued = new Date(Date.now() + hours * 3_600_000);
+    const authorization = `Bearer ${built.token(undefined, issued)}`;
+
+    const { answer, body } = await curl(built, [], "/etcd/one", { authorization });
+
+    expect(answer).toBe("401 InvalidAuthenticationInfo");
+    expect(body).toContain(detail);
+  })(),
+);
+
+it(
+  "keeps nothing of an upload that breaks off",
+  withCurl(async (built) => {
+    const { port, token, blockFiles } = built;
+    expect((await curl(built, [...put, "-d", "x"], "/etcd/one")).answer).toBe("201");
+    const socket = connect(port, "127.0.0.1");
+    socket.write(
+      "PUT /zonedbackups/etcd/one HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-version: 2024-11-04\r\n" +
+        `Authorization: Bearer ${token()}\r\nx-ms-blob-type: BlockBlob\r\nContent-Length: 100\r\n\r\nhalf`,
+    );
+    await until(() => blockFiles().length === 2);
+
+    socket.destroy();
+    await until(() => blockFiles().length === 1);
+
+    expect((await curl(built, [], "/etcd/one")).body).toBe("x");
   }),
 );
 

@@ -1,6 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { Readable } from "node:stream";
 
 import { withBlobs } from "../../../support/arm/blobs";
@@ -22,7 +20,7 @@ const codeOf = (request: Promise<unknown>): Promise<string> =>
   );
 
 it("keeps what is uploaded in blocks, with its metadata, and gives back any range of it", () =>
-  withBlobs(async ({ client, grant, stateFolder }) => {
+  withBlobs(async ({ client, grant, blockFiles }) => {
     await grant();
     const content = randomBytes(5 * mebibyte + 17);
     const blob = client().getBlockBlobClient("zoned/20261124T220000Z-42.db");
@@ -43,9 +41,7 @@ it("keeps what is uploaded in blocks, with its metadata, and gives back any rang
     });
     expect(part).toEqual(content.subarray(mebibyte - 5, mebibyte + 5));
     expect((await blob.downloadToBuffer()).equals(content)).toBe(true);
-    // A record and six blocks.
-    const files = readdirSync(join(stateFolder, "blobs"), { recursive: true }).map(String);
-    expect(files.filter((name) => name.endsWith(".block"))).toHaveLength(6);
+    expect(blockFiles()).toHaveLength(6);
   }));
 
 it("replaces, lists page by page, and deletes", () =>
@@ -74,7 +70,7 @@ it("replaces, lists page by page, and deletes", () =>
   }));
 
 it("commits the blocks that a list names, and forgets the others", () =>
-  withBlobs(async ({ client, grant }) => {
+  withBlobs(async ({ client, grant, blockFiles }) => {
     await grant();
     const blob = client().getBlockBlobClient("blocks");
     const [a, b, c] = ["AAAA", "BBBB", "CCCC"] as const;
@@ -84,6 +80,7 @@ it("commits the blocks that a list names, and forgets the others", () =>
     await blob.commitBlockList([b, a, b]);
 
     expect((await blob.downloadToBuffer()).toString()).toBe("BBBBAAAABBBB");
+    expect(blockFiles()).toHaveLength(2);
     expect(await codeOf(blob.commitBlockList([c]))).toBe("400 InvalidBlockList");
     await blob.stageBlock(a, "aaaa", 4);
     expect(await codeOf(blob.stageBlock("QUJDREVG", "x", 1))).toBe("400 InvalidBlobOrBlock");
@@ -103,6 +100,8 @@ it("honours conditions by etag", () =>
     await blob.upload("2", 1, ifSame);
     expect(await codeOf(blob.upload("3", 1, ifSame))).toBe("412 ConditionNotMet");
     expect(await codeOf(blob.delete(ifSame))).toBe("412 ConditionNotMet");
+    const ifOther = { conditions: { ifNoneMatch: (await blob.getProperties()).etag! } };
+    expect(await codeOf(blob.delete(ifOther))).toBe("412 ConditionNotMet");
     expect((await blob.downloadToBuffer()).toString()).toBe("2");
   }));
 
@@ -141,6 +140,22 @@ it("lets a reader read, and nothing more", () =>
 
     expect((await blob.downloadToBuffer()).toString()).toBe("1");
     expect(await codeOf(blob.delete())).toBe("403 AuthorizationPermissionMismatch");
+  }));
+
+it("lets a role of one's own do what its data actions name", () =>
+  withBlobs(async ({ client, grant, cloud }) => {
+    const blobs = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs";
+    const role = roleDefinition("00000000-0000-4000-8000-000000000006");
+    await cloud.put(role, {
+      roleName: "writes blobs",
+      permissions: [{ actions: ["*"], dataActions: [`${blobs}/write`] }],
+      assignableScopes: [subscription],
+    });
+    await grant(valid.container[0], role);
+    const blob = client().getBlockBlobClient("one");
+
+    await blob.upload("1", 1);
+    expect(await codeOf(blob.downloadToBuffer())).toBe("403 AuthorizationPermissionMismatch");
   }));
 
 it("refuses a token for something else than storage", () =>
