@@ -23,7 +23,7 @@ export function clusterProvider(
   const provider = new Provider(
     number === 1 ? "kubernetes" : `kubernetes-${number}`,
     {
-      kubeconfig,
+      kubeconfig: ofRestoration(kubeconfig, id),
       clusterIdentifier: `${apiServer.name}/${clusterIdOf(id)}`,
       // What was made and not recorded is taken up again; all these objects are the program's
       // alone.
@@ -39,3 +39,18 @@ export function clusterProvider(
   );
   return provider;
 }
+
+/**
+ * The provider asks once whether there is an API, when it is configured, and the engine configures
+ * one that has not changed before the control plane is back. So a restored cluster's differs from
+ * the one before; since the identifier does not, no object is made anew for that.
+ */
+const ofRestoration = (kubeconfig: pulumi.Output<string>, id: string): pulumi.Output<string> =>
+  id === clusterIdOf(id)
+    ? kubeconfig
+    : kubeconfig.apply((text) =>
+        JSON.stringify({
+          ...JSON.parse(text),
+          extensions: [{ name: "zoned", extension: { restoration: id } }],
+        }),
+      );

@@ -64,3 +64,14 @@ it("takes up again what an interrupted up has made", async () => {
     enablePatchForce: "true",
   });
 });
+
+it("is configured anew for a restored cluster, once its API answers, and makes no object anew for that", async () => {
+  const [before, after] = [await build("1-then", true), await build("1-then-later", true)];
+
+  expect(after.provider.inputs.clusterIdentifier).toBe(before.provider.inputs.clusterIdentifier);
+  expect(after.provider.name).toBe(before.provider.name);
+  expect(JSON.parse(after.provider.inputs.kubeconfig)).toEqual({
+    extensions: [{ name: "zoned", extension: { restoration: "1-then-later" } }],
+  });
+  expect(before.provider.inputs.kubeconfig).toBe("{}");
+});
