@@ -135,7 +135,7 @@ describe("a machine that leaves", () => {
       "Node workers-3 deleted",
       "VM workers-3 deleted",
     ]);
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("takes pods again after it was restarted for another size", async () => {
