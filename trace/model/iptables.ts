@@ -1,9 +1,4 @@
-/** One rule, kept as the dump writes it; read on the first visit. */
-export interface Rule {
-  /** As the dump writes it. */
-  readonly text: string;
-  readonly line: number;
-}
+import type { Rule } from "./statement";
 
 /**
  * How a listing's lines are laid out: `-v` adds counters and interfaces, `--line-numbers` a number.
@@ -64,19 +59,6 @@ export function wordsOf(text: string): string[] {
     words.push(match[1] === undefined ? match[2]! : match[1].replace(/\\(.)/g, "$1"));
   }
   return words;
-}
-
-/** Where a rule stands, and its words, for a message. */
-export const placed = (
-  table: { readonly name: string },
-  chain: { readonly name: string },
-  rule: { readonly text: string },
-): string => `table ${table.name}, chain ${chain.name}: \`${shorten(rule.text)}\``;
-
-/** A rule in one line of a message. */
-export function shorten(text: string): string {
-  const plain = text.replace(/\s+/g, " ");
-  return plain.length > 160 ? `${plain.slice(0, 157)}…` : plain;
 }
 
 /** Chains that kube-proxy writes; other programs have names that only look alike. */

@@ -1,10 +1,5 @@
 import { builtIn } from "./iptables";
-
-/** One rule, kept as the listing writes it; read on the first visit. */
-export interface Rule {
-  readonly text: string;
-  readonly line: number;
-}
+import type { Rule } from "./statement";
 
 /** What makes the kernel call a chain itself. */
 export interface Base {

@@ -1,3 +1,9 @@
+/** One rule, kept as the dump writes it; its statements are read on the first visit. */
+export interface Rule {
+  readonly text: string;
+  readonly line: number;
+}
+
 /** What a rule looks at or computes. */
 export type Expression =
   | { readonly kind: "selector"; readonly name: string }

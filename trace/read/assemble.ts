@@ -109,7 +109,7 @@ export interface Part<T> {
  * The things of several dumps, each from the most exact one that has it; `what` is what one of them
  * is called. Equally exact dumps may not contradict each other.
  */
-export function unite<T>(
+function unite<T>(
   what: string,
   parts: readonly Part<T>[],
   note: (sentence: string) => void,
@@ -160,7 +160,7 @@ function written(thing: unknown): string {
 }
 
 /** `nft list chain` and `list set` show a table in pieces. */
-export const mergeTables: Merge<Table> = (first, second) => {
+const mergeTables: Merge<Table> = (first, second) => {
   const chains = mergeNamed<Chain>(first.chains, second.chains);
   const sets = mergeNamed(first.sets, second.sets);
   return chains === undefined || sets === undefined ? undefined : { ...first, chains, sets };
@@ -180,7 +180,7 @@ function mergeNamed<T>(
 }
 
 /** `ip -4 addr` and `ip -6 addr` show an interface in pieces, by family. */
-export const mergeInterfaces: Merge<Interface> = (first, second) => {
+const mergeInterfaces: Merge<Interface> = (first, second) => {
   const addresses = [4, 6].map((family) =>
     [first, second].map((each) => addressesOf(each, family)),
   );

@@ -105,7 +105,7 @@ function begin(
 }
 
 /** `255.255.255.0` or, for IPv6, a number of bits. */
-export function prefixOf(mask: string): number {
+function prefixOf(mask: string): number {
   if (/^\d+$/.test(mask)) return Number(mask);
   return mask
     .split(".")
@@ -263,7 +263,7 @@ export const isOfKernel = (lines: readonly string[]): boolean =>
  * How `ipvsadm -ln` would write a line; where clients stay for a time, its ticks stand behind its
  * seconds.
  */
-export const asListed = (line: string): string =>
+const asListed = (line: string): string =>
   line
     .trimEnd()
     .replace(persistent, (_, ticks: string, mask: string) => {

@@ -5,7 +5,7 @@ import type { Decision, Device, Flow } from "../flow";
 import { isLocal } from "./local";
 
 /** The interfaces that lead to `address`: by the longest prefix, then by the lowest metric. */
-export function devicesTo({ routes }: Routes, address: Range): readonly string[] {
+function devicesTo({ routes }: Routes, address: Range): readonly string[] {
   const size = ({ destination }: Route): bigint => {
     const range = rangeOf(destination)!;
     return range.high - range.low;

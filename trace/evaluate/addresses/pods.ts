@@ -1,7 +1,6 @@
 import type { NodeDump } from "../../model/dump";
-import type { Rule } from "../../model/nftables";
+import type { Rule, Statement } from "../../model/statement";
 import { type Range, rangeOf } from "../../model/range";
-import type { Statement } from "../../model/statement";
 import { statementsOf as ofIptables } from "../../read/iptables/rule";
 import { statementsOf as ofNftables } from "../../read/nftables/rule";
 import { devicePattern } from "../rules/kinds";

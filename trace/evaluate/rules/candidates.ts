@@ -1,4 +1,5 @@
-import type { Chain, Rule } from "../../model/iptables";
+import type { Chain } from "../../model/iptables";
+import type { Rule } from "../../model/statement";
 import type { Flow } from "../flow";
 
 /**

@@ -1,5 +1,5 @@
-import type { NamedSet, Rule } from "../../model/nftables";
-import type { Statement } from "../../model/statement";
+import type { NamedSet } from "../../model/nftables";
+import type { Rule, Statement } from "../../model/statement";
 import type { HookContext } from "../context";
 import type { Flow } from "../flow";
 

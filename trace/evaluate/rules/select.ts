@@ -144,7 +144,7 @@ function selectIpvs(words: readonly string[], question: Question): Subject {
 }
 
 /** `words` is what follows `ct`, such as `state` or `original ip daddr`. */
-export function selectConntrack(words: readonly string[], question: Question): Subject {
+function selectConntrack(words: readonly string[], question: Question): Subject {
   const { flow, context } = question;
   const { packet, family } = context.node;
   const name = words.join(" ");
@@ -183,7 +183,7 @@ export function selectConntrack(words: readonly string[], question: Question): S
 }
 
 /** `words` is what follows `fib`, such as `daddr . iif type`. */
-export function selectRoute(words: readonly string[], { flow, context }: Question): Subject {
+function selectRoute(words: readonly string[], { flow, context }: Question): Subject {
   const { node, path } = context;
   const ofSource = words[0] === "saddr";
   const result = words.at(-1);
@@ -265,6 +265,6 @@ export function source({ flow, context, chain }: Question): Subject {
 }
 
 /** Multicast and broadcast. */
-export function isMany(destination: string): boolean {
+function isMany(destination: string): boolean {
   return /^(22[4-9]|23\d|255)\.|^ff/i.test(destination);
 }

@@ -58,7 +58,7 @@ export function serviceOf({ name, ports, clusterIp, spec }: Wanted): object {
 }
 
 /** What the controller of EndpointSlices would make: a slice for each family. */
-export function slicesOf(wanted: Wanted): object[] {
+function slicesOf(wanted: Wanted): object[] {
   const { name, ports, endpoints, clusterIp } = wanted;
   return families
     .filter(([key]) => clusterIp === "None" || clusterIp[key])

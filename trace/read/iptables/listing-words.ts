@@ -1,7 +1,7 @@
 import type { Columns } from "../../model/iptables";
 
 /** What stands in a listing's fixed columns, and the text that extensions print behind them. */
-export interface ListedRule {
+interface ListedRule {
   readonly target: string;
   readonly protocol: string;
   readonly input: string;
@@ -105,7 +105,7 @@ const port: Readonly<Record<string, string>> = {
 const mark = (value: string): string => (value.startsWith("0x") ? value : `0x${value}`);
 
 /** How each extension prints itself; the first that fits the beginning of the text is taken. */
-export const listingMatches: readonly Reading[] = [
+const listingMatches: readonly Reading[] = [
   [/^\/\* ?(.*?) ?\*\//, (m) => match("-m", "comment", "--comment", m[1] === "" ? " " : m[1]!)],
   [/^(?:tcp|udp|sctp) ([sd]pts?):(!?)(\S+)/, (m) => match(not(m[2]), port[m[1]!]!, m[3]!)],
   [/^([sd]pts?):(!?)(\S+)/, (m) => match(not(m[2]), port[m[1]!]!, m[3]!)],

@@ -1,6 +1,6 @@
 import { DumpProblem } from "../../model/dump";
-import { type Chain, type Rule, wordsOf } from "../../model/iptables";
-import type { Statement } from "../../model/statement";
+import { type Chain, wordsOf } from "../../model/iptables";
+import type { Rule, Statement } from "../../model/statement";
 import { columnsOf, wordsOfListed } from "./listing-words";
 import { type Draft, matches, open, spellings } from "./matches";
 import { statementOf, targetOptions } from "./targets";

@@ -1,4 +1,5 @@
-import type { Columns, Rule } from "../../model/iptables";
+import type { Columns } from "../../model/iptables";
+import type { Rule } from "../../model/statement";
 
 /** A run of chains that belong to one table, before it is known to which. */
 export interface Section {

@@ -104,7 +104,7 @@ const options = / (?:-[sd]|--to-destination) (?:! )?(\S+)/g;
  * What iptables-save prints for an address is one; a misprint would match nothing, and nobody would
  * see why.
  */
-export function checkAddresses(rule: string, file: string, line: number): void {
+function checkAddresses(rule: string, file: string, line: number): void {
   const wrong = misprinted(rule) && misprinted(rule.replace(/"[^"]*"/g, '""'));
   if (wrong)
     throw new DumpProblem(

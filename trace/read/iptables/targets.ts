@@ -1,6 +1,6 @@
-import type { Chain, Rule } from "../../model/iptables";
+import type { Chain } from "../../model/iptables";
+import type { Expression, Nat, Rule, Statement } from "../../model/statement";
 import { addressOf, canonical, rangeOf } from "../../model/range";
-import type { Expression, Nat, Statement } from "../../model/statement";
 import { binary, literal, selector, valueAndMask } from "./matches";
 
 /** What a rule does with a packet that its matches hold for. */

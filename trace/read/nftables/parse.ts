@@ -5,10 +5,10 @@ import {
   type Element,
   looksLikeIptables,
   type NamedSet,
-  type Rule,
   type Ruleset,
   type Table,
 } from "../../model/nftables";
+import type { Rule } from "../../model/statement";
 import { readText, twice } from "./text";
 import {
   asFields,
@@ -34,7 +34,7 @@ interface Draft {
 }
 
 /** What `nft -j list ruleset` and its kin print. */
-export function readJson(text: string, file: string, firstLine: number): Ruleset {
+function readJson(text: string, file: string, firstLine: number): Ruleset {
   const drafts = new Map<string, Draft>();
   const known = new Set<string>();
   const draft = (fields: Fields, name: Json | undefined): Draft => {

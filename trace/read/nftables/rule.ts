@@ -1,5 +1,4 @@
-import type { Rule } from "../../model/nftables";
-import type { Elements, Expression, Nat, Statement, Verdict } from "../../model/statement";
+import type { Elements, Expression, Nat, Rule, Statement, Verdict } from "../../model/statement";
 import { beginsExpression, readData, readExpression } from "./expression";
 import { tokens, unquoted, Words } from "./tokens";
 
@@ -163,7 +162,7 @@ const bits = /^(ct (state|status|label|event)|tcp flags)$/;
 /**
  * `ip saddr 10.0.0.0/8`, `ct state established,related`, `… vmap @service-ips`, `meta mark set …`.
  */
-export function readMatch(words: Words): Statement {
+function readMatch(words: Words): Statement {
   const left = readExpression(words);
   if (words.take("vmap")) return { kind: "vmap", key: left, data: readData(words) };
   if (left.kind === "selector" && words.take("set")) {
@@ -219,7 +218,7 @@ function readPart(words: Words): string {
  * `dnat ip to numgen random mod 2 map { … }`, `dnat to 10.0.0.1:80`, `masquerade fully-random`,
  * `redirect to :8080`.
  */
-export function readNat(words: Words): Statement {
+function readNat(words: Words): Statement {
   const kind = words.next() as Nat["kind"];
   const start = words.position;
   words.take("ip6");
@@ -277,7 +276,7 @@ const counter: Options = { packets: 1, bytes: 1, name: 1 };
  * Passes over a statement that counts, logs or prepares something, and lets the packet go on as it
  * is.
  */
-export function readIdle(words: Words): boolean {
+function readIdle(words: Words): boolean {
   if (words.take("counter")) return readOptions(words, counter);
   if (words.take("log")) {
     readOptions(words, log);

@@ -5,10 +5,10 @@ import {
   type Element,
   looksLikeIptables,
   type NamedSet,
-  type Rule,
   type Ruleset,
   type Table,
 } from "../../model/nftables";
+import type { Rule } from "../../model/statement";
 import { readElements } from "./elements";
 import { type Piece, Scanner } from "./scan";
 
@@ -140,7 +140,7 @@ const ofInternet = { raw: -300, mangle: -150, dstnat: -100, filter: 0, security:
 const ofBridge = { dstnat: -300, filter: -200, out: 100, srcnat: 300 };
 
 /** `-110`, `dstnat`, `srcnat - 5`, `filter + 10`; null for anything else. */
-export function readPriority(text: string, family: string): number | null {
+function readPriority(text: string, family: string): number | null {
   const parts = /^(?:(-?\d+)|([a-z]+)(?:\s*([+-])\s*(\d+))?)$/.exec(text.trim());
   if (parts === null) return null;
   const [, number, name, sign, offset] = parts;
@@ -152,7 +152,7 @@ export function readPriority(text: string, family: string): number | null {
 }
 
 /** `3h`, `1m30s`, `10800s`, `1d2h`, `250ms`, or seconds alone. */
-export function readSeconds(text: string): number | null {
+function readSeconds(text: string): number | null {
   if (/^\d+$/.test(text)) return Number(text);
   const parts = /^(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/.exec(
     text,

@@ -109,7 +109,7 @@ export type Manner = "plain" | "mark" | "quoted";
 /** From the loosest to the tightest. */
 const signs = ["|", "^", "&", "<<", ">>"];
 
-export function mannerOf(selector: Json | undefined): Manner {
+function mannerOf(selector: Json | undefined): Manner {
   if (selector === undefined || selector === null || typeof selector !== "object") return "plain";
   const [kind, content] = only(selector);
   if (signs.includes(kind)) return mannerOf(asList(content)[0]);
