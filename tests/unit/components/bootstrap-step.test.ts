@@ -52,6 +52,7 @@ it("is the machine's one custom script", async () => {
     publisher: "Microsoft.Azure.Extensions",
     type: "CustomScript",
     typeHandlerVersion: "2.1",
+    autoUpgradeMinorVersion: true,
   });
 });
 

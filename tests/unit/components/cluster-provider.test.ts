@@ -1,4 +1,5 @@
 import { ConfigMap } from "@pulumi/kubernetes/core/v1";
+import { ClusterRole } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import { clusterProvider } from "../../../components/cluster-provider";
@@ -21,20 +22,22 @@ async function build(id: string, exists: boolean) {
     // The last to see what an object is registered with.
     pulumi.runtime.registerStackTransformation(recorder.watch);
     new ConfigMap("settings", { metadata: { name: "settings" } }, { provider });
+    new ClusterRole("role", {}, { provider });
     new pulumi.ComponentResource("test:Other", "other");
   });
   const provider = await recorder.only("pulumi:providers:kubernetes");
-  const object = await recorder.only("kubernetes:core/v1:ConfigMap");
-  return { steps, provider, object };
+  const objects = (await recorder.all()).filter(({ type }) => type.startsWith("kubernetes:"));
+  return { steps, provider, objects };
 }
 
 const awaitedBy = async (provider: Recorded, steps: readonly pulumi.Resource[]) =>
   (await dependenciesOf(provider)).map((one) => steps.indexOf(one));
 
 it("has every object in the cluster go with the cluster's provider", async () => {
-  const { provider, object } = await build("1-then", false);
+  const { provider, objects } = await build("1-then", false);
 
-  expect(object.opts.deletedWith === provider.resource).toBe(true);
+  expect(objects).toHaveLength(2);
+  for (const { opts } of objects) expect(opts.deletedWith === provider.resource).toBe(true);
   expect(provider.opts.deletedWith).toBeUndefined();
 });
 

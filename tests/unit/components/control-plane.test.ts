@@ -47,6 +47,16 @@ it("touches no VM of a living cluster before the one before it is a member again
   });
 });
 
+it("touches none before pods may run on the one before it again", async () => {
+  const vms = await living.recorder.of(vmType);
+
+  for (const [index, name] of names.slice(1).entries()) {
+    expect(await awaitedBy(vms.find(({ inputs }) => inputs.vmName === name)!)).toContain(
+      `${names[index]}-membership`,
+    );
+  }
+});
+
 it("begins with the machine that is not well, and touches the others only after it", async () => {
   const { recorder } = await buildMachines({
     settings,
@@ -138,12 +148,16 @@ it("hands every machine the cluster's keys, readable by root only, and kubeadm's
     ["/etc/kubernetes/pki/sa.key", "0600", "private key of service-account"],
   ]);
   expect(files.map(({ path }) => path)).toEqual(
-    expect.arrayContaining(["/etc/zoned/kubeadm-init.yaml", "/etc/zoned/kubeadm-join.yaml"]),
+    expect.arrayContaining([
+      ...["/etc/zoned/kubeadm-init.yaml", "/etc/zoned/kubeadm-join.yaml"],
+      // What an upgrade installs packages by.
+      ...["/opt/zoned/first-boot.sh", "/etc/zoned/first-boot.env"],
+    ]),
   );
 });
 
-it("tells each machine where it is and how the API is called", async () => {
-  const { recorder, plan } = firstUp;
+it("tells each machine where it is, how the API is called, and how long pods may take to leave", async () => {
+  const { recorder, plan } = await buildMachines({ settings: { ...settings, drainMinutes: 7 } });
 
   expect(await payloadOf(recorder, "zoned-test-cp-2")).toMatchObject({
     apiName: plan.apiServer.name,
@@ -152,6 +166,7 @@ it("tells each machine where it is and how the API is called", async () => {
     nodeAddress: "172.16.2.5",
     modules: ["ip_vs", "ip_vs_rr", "nf_conntrack"],
     awaitsReady: true,
+    drainMinutes: 7,
   });
 });
 

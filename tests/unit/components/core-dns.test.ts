@@ -4,7 +4,7 @@ import { coreDnsPatch } from "../../../components/core-dns";
 import { validSettings } from "../../support/sample";
 
 const pool = { ...validSettings.workerPools[0]!, taints: [], zones: ["1"], count: 1 };
-const spread = (settings: Partial<typeof validSettings>) => {
+const constraints = (settings: Partial<typeof validSettings>) => {
   const patch = coreDnsPatch({
     ...validSettings,
     controlPlaneCount: 1,
@@ -14,11 +14,10 @@ const spread = (settings: Partial<typeof validSettings>) => {
   });
   const { topologySpreadConstraints = [] } =
     patch === undefined ? {} : parse(patch).spec.template.spec;
-  return topologySpreadConstraints.map(
-    ({ topologyKey, minDomains }: { topologyKey: string; minDomains: number }) =>
-      `${minDomains} ${topologyKey}`,
-  );
+  return topologySpreadConstraints as { topologyKey: string; minDomains: number }[];
 };
+const spread = (settings: Partial<typeof validSettings>) =>
+  constraints(settings).map(({ topologyKey, minDomains }) => `${minDomains} ${topologyKey}`);
 const zones = "2 topology.kubernetes.io/zone";
 const hosts = "2 kubernetes.io/hostname";
 
@@ -29,6 +28,18 @@ describe("CoreDNS", () => {
       zones,
       hosts,
     ]);
+  });
+
+  it("has each pod of a revision wait for a zone that has none, among those that it may run in", () => {
+    for (const constraint of constraints({ controlPlaneCount: 3 })) {
+      expect(constraint).toMatchObject({
+        maxSkew: 1,
+        whenUnsatisfiable: "DoNotSchedule",
+        nodeTaintsPolicy: "Honor",
+        labelSelector: { matchLabels: { "k8s-app": "kube-dns" } },
+        matchLabelKeys: ["pod-template-hash"],
+      });
+    }
   });
 
   it("runs on two machines where all are in one zone", () => {

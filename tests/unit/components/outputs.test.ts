@@ -5,16 +5,17 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { outputsOf } from "../../../components/outputs";
 import { Plan } from "../../../components/plan/plan";
-import { Recorder } from "../../support/record";
+import { Recorder, valueOf } from "../../support/record";
 import { machine, validSettings } from "../../support/sample";
 
-/** The outputs' memory of the cluster once these steps have ended, if it is there. */
-async function memory(ended: readonly string[]) {
+const worker = { ...machine, name: "zoned-test-workers-1", role: "worker" as const, zone: "3" };
+
+async function outputs(ended: readonly string[]) {
   await Recorder.start();
   const plan = {
     settings: validSettings,
     controlPlanes: [machine],
-    workers: [],
+    workers: [worker],
     apiServer: { name: "api.example", port: 6443 },
     initialization: { id: "1-then", exists: true },
     orders: new Map([[machine.name, { generation: "now", made: "then", run: "then" }]]),
@@ -22,14 +23,19 @@ async function memory(ended: readonly string[]) {
   const steps = ["first", "second"].map((name) => ({
     id: pulumi.output(ended.includes(name) ? `/ids/${name}` : new Promise<string>(() => {})),
   }));
-  const outputs = outputsOf(
+  return outputsOf(
     plan,
-    new ResourceGroup("cluster"),
+    new ResourceGroup("cluster", { resourceGroupName: "zoned-test" }),
     pulumi.output("{}"),
     pulumi.output("the-initial-vm"),
     steps as unknown as pulumi.CustomResource[],
   );
-  return { remembered: new Promise((resolve) => outputs.cluster.apply(resolve)) };
+}
+
+/** The outputs' memory of the cluster once these steps have ended, if it is there. */
+async function memory(ended: readonly string[]) {
+  const { cluster: output } = await outputs(ended);
+  return { remembered: new Promise((resolve) => output.apply(resolve)) };
 }
 
 it("remembers the cluster once every step has ended, and not before", async () => {
@@ -46,4 +52,15 @@ it("remembers the cluster once every step has ended, and not before", async () =
   });
   const early = [first.remembered, second.remembered, setTimeout(50)];
   expect(await Promise.race(early)).toBeUndefined();
+});
+
+it("says where the API and every machine is", async () => {
+  const { apiAddress, machines, resourceGroup } = await outputs([]);
+
+  expect(apiAddress).toBe("https://api.example:6443");
+  expect(machines).toEqual([
+    { name: machine.name, role: "control-plane", zone: "westeurope-2", address: machine.address },
+    { name: worker.name, role: "worker", zone: "westeurope-3", address: worker.address },
+  ]);
+  expect(await valueOf(resourceGroup)).toBe("zoned-test");
 });

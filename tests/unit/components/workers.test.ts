@@ -56,6 +56,25 @@ it("changes one worker of a pool at a time in a living cluster, after the contro
   });
 });
 
+it("changes as many workers of a pool at a time as it can do without, and each after its pods", async () => {
+  const web = { ...pool, name: "web", count: 3, maxUnavailable: 2 };
+  const { recorder } = await build({
+    settings: { ...settings, workerPools: [web] },
+    initialization: existing,
+    existing: ["cp-1", "web-1", "web-2", "web-3"].map((name) => `zoned-test-${name}`),
+  });
+
+  expect(without(await waits(recorder, vmType), "cp-")).toEqual({
+    "web-1": ["cp-1"],
+    "web-2": ["cp-1"],
+    "web-3": ["cp-1", "web-1"],
+  });
+  const vms = await recorder.of(vmType);
+  expect(await awaitedBy(vms.find(({ name }) => name === "zoned-test-web-3-vm")!)).toContain(
+    "zoned-test-web-1-membership",
+  );
+});
+
 it("waits for every control plane machine, not only the last", async () => {
   const { recorder } = await build({
     settings: { ...settings, controlPlaneCount: 3 },
@@ -78,6 +97,8 @@ it("adds workers to a living cluster side by side", async () => {
     "db-1": [],
     "db-2": [],
   });
+  // No kubelet may be newer than an API server.
+  expect((await waits(recorder, stepType))["web-2"]).toEqual(["cp-1"]);
 });
 
 it("joins when nodes can become ready and its token and its right exist", async () => {
@@ -116,7 +137,9 @@ it("keeps the token of a worker that is well, and gives a new one for a new run"
 });
 
 it("tells each worker where it is and how the API is called", async () => {
-  const { recorder, plan } = await build({ settings: { ...settings, cni: "none" } });
+  const { recorder, plan } = await build({
+    settings: { ...settings, cni: "none", drainMinutes: 7 },
+  });
 
   expect(await payloadOf(recorder, "zoned-test-db-2")).toMatchObject({
     machine: "zoned-test-db-2",
@@ -126,6 +149,10 @@ it("tells each worker where it is and how the API is called", async () => {
     kubernetesVersion: plan.settings.kubernetesVersion,
     nodeAddress: plan.workers.find(({ name }) => name === "zoned-test-db-2")?.address,
     awaitsReady: false,
+    drainMinutes: 7,
+    files: expect.arrayContaining([
+      expect.objectContaining({ path: "/opt/zoned/first-boot.sh", mode: "0700" }),
+    ]),
   });
 });
 

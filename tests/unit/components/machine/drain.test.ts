@@ -34,13 +34,21 @@ class FakeApi {
   readonly endless = new Set<string>();
   readonly evicted: string[] = [];
 
-  answer(method: string, path: string, body: any): readonly [number, object] {
+  /** How often it answers with 503, or 429, before it answers. */
+  readonly refusals: number[] = [];
+
+  answer(method: string, path: string, body: any, type?: string): readonly [number, object] {
+    const refusal = this.refusals.pop();
+    if (refusal !== undefined) return [refusal, {}];
     if (path === "/api/v1/nodes/one") {
       if (this.node === undefined) return [404, {}];
+      if (method === "PATCH" && type !== "application/merge-patch+json") return [415, {}];
       if (method === "PATCH") this.node = merged(this.node, body);
       return [200, this.node!];
     }
-    if (path === "/api/v1/pods") return [200, { items: this.pods }];
+    if (path === "/api/v1/pods?fieldSelector=spec.nodeName%3Done") {
+      return [200, { items: this.pods }];
+    }
     if (path.endsWith("/volumeattachments")) return [200, { items: this.attachments }];
     const [, name = ""] = /\/pods\/(.*)\/eviction$/.exec(path) ?? [];
     if (this.held.has(name)) {
@@ -48,6 +56,8 @@ class FakeApi {
       const cause = "The disruption budget web needs 2 healthy pods and has 2 currently";
       return [429, { message, details: { causes: [{ message: cause }] } }];
     }
+    if (body?.apiVersion !== "policy/v1" || body.kind !== "Eviction") return [400, {}];
+    if (!this.pods.some(({ metadata }) => metadata.name === name)) return [404, {}];
     this.evicted.push(name);
     const pod = this.pods.find(({ metadata }) => metadata.name === name);
     if (pod && this.endless.has(name)) pod.metadata.deletionTimestamp = "2026-11-23T00:00:00Z";
@@ -82,9 +92,9 @@ beforeAll(async () => {
   const { key, cert } = await serverCertificate("localhost", "the-administrator");
   server = createServer({ key, cert }, async (request, response) => {
     const body = await text(request);
-    const { pathname } = new URL(request.url ?? "", "https://localhost");
+    const { method = "", url = "", headers } = request;
     const parsed = body === "" ? undefined : JSON.parse(body);
-    const [status, object] = fake.answer(request.method ?? "", pathname, parsed);
+    const [status, object] = fake.answer(method, url, parsed, headers["content-type"]);
     response.writeHead(status).end(JSON.stringify(object));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -129,12 +139,14 @@ it("leaves static pods, pods of DaemonSets and pods that have ended", async () =
     pod("etcd", { annotations: { "kubernetes.io/config.mirror": "hash" } }),
     pod("agent", { ownerReferences: [{ kind: "DaemonSet", controller: true }] }),
     pod("job", {}, "Succeeded"),
+    pod("failed-job", {}, "Failed"),
     pod("web"),
+    pod("orphan", { ownerReferences: [{ kind: "DaemonSet" }] }),
   ];
 
   await drainFor(1);
 
-  expect(fake.evicted).toEqual(["web"]);
+  expect(fake.evicted.sort()).toEqual(["orphan", "web"]);
 });
 
 it("names pods and budgets when the time is over, and lets pods on the Node again", async () => {
@@ -150,6 +162,7 @@ it("names pods and budgets when the time is over, and lets pods on the Node agai
   );
   expect(String(error)).toMatch(/default\/stuck: it was to end by 2026-11-23T00:00:00Z/);
   expect(String(error)).not.toMatch(/web-2/);
+  expect(String(error)).toMatch(/pulumi config set drainMinutes 0\.08$/);
   expect(fake.node).toMatchObject({ metadata: { labels: {}, annotations: {} }, spec: {} });
   expect(fake.node?.["spec"]).not.toHaveProperty("unschedulable");
 });
@@ -211,4 +224,37 @@ it("waits for volumes to be detached", async () => {
   await drainFor(1);
 
   expect(isDetached).toBe(true);
+});
+
+it("asks again where the API is restarted or busy", async () => {
+  fake.pods = [pod("web")];
+  fake.refusals.push(503, 429);
+
+  await drainFor(1);
+
+  expect(fake.evicted).toEqual(["web"]);
+});
+
+it("takes back what it has set itself, also when it was begun twice", async () => {
+  await drainFor(1);
+  await drainFor(1);
+  await uncordon(api, "one");
+
+  expect(fake.node).toMatchObject({ metadata: { labels: {}, annotations: {} }, spec: {} });
+  expect(fake.node?.["metadata"].labels).not.toHaveProperty([excluded]);
+  expect(fake.node?.["spec"]).not.toHaveProperty("unschedulable");
+});
+
+it("takes a pod for gone that ended before it could be evicted", async () => {
+  fake.pods = [pod("web")];
+  const pods = fake.pods;
+  const answer = fake.answer.bind(fake);
+  fake.answer = (method, path, ...rest) => {
+    if (path.endsWith("/eviction")) fake.pods = pods.slice(1);
+    return answer(method, path, ...rest);
+  };
+
+  await drainFor(0.01);
+
+  expect(fake.evicted).toEqual([]);
 });

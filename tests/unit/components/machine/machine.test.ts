@@ -80,6 +80,7 @@ it("leaves its interface behind and takes its disk along when it is replaced", a
   ]);
   expect(inputs.storageProfile.osDisk).toMatchObject({
     createOption: "FromImage",
+    caching: "ReadWrite",
     deleteOption: "Delete",
     diskSizeGB: validSettings.osDiskSizeGb,
     managedDisk: { storageAccountType: validSettings.osDiskSku },
@@ -258,4 +259,5 @@ it("is gone when the resource group is gone, without a delete of its own", async
 
 it("has the same generation in every release of this program", () => {
   expect(generationOf(plan, { ...validSettings, osDiskSizeGb: 64 })).toBe("d27b0de40e69b5c3");
+  expect(generation({ taints: [taint, ...taints] })).toBe("30f83ae19c446036");
 });

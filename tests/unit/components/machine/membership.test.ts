@@ -1,3 +1,9 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { parse } from "yaml";
+
+import * as leaving from "../../../../components/machine/leave";
 import { existing, awaitedBy, buildMachines } from "../../../support/machines";
 import { Recorded } from "../../../support/record";
 import { checkout } from "../../../../shared/checkout";
@@ -94,13 +100,63 @@ describe("what the engine runs", () => {
     expect(await create!(news)).toEqual({ id: "one", outs: news });
   });
 
+  /** What it does to the cluster with these settings, instead of doing it. */
+  async function watched(resource: Recorded, settings: Record<string, string> = {}) {
+    const provider = providerOf(resource);
+    await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
+    const done: [string, unknown][] = [];
+    for (const name of ["leave", "drainForRestart", "admitPods"] as const) {
+      jest.spyOn(leaving, name).mockImplementation(async (_, limits) => {
+        done.push([name, limits]);
+      });
+    }
+    return { provider, done };
+  }
+  afterEach(() => jest.restoreAllMocks());
+
   it("drains for another size alone", async () => {
-    const { diff, update } = providerOf(restarts[0]!);
+    const { provider, done } = await watched(restarts[0]!);
     const olds = { machine: "one", kubeconfig: "k", size: "small", drained: "then" };
     const other = { machine: "one", kubeconfig: "l", size: "small" };
 
-    expect(await diff!("one", olds, { ...olds, size: "large" })).toEqual({ changes: true });
-    expect(await update!("one", olds, other)).toEqual({ outs: { ...other, drained: "then" } });
+    expect(await provider["diff"]!("one", olds, { ...olds, size: "large" })).toEqual({
+      changes: true,
+    });
+    expect(await provider["update"]!("one", olds, other)).toEqual({
+      outs: { ...other, drained: "then" },
+    });
+    expect(done).toEqual([]);
+    const { outs } = await provider["update"]!("one", olds, { ...other, size: "large" });
+    expect(done.map(([name]) => name)).toEqual(["drainForRestart"]);
+    expect(outs.drained).toMatch(/^20\d\d-/);
+  });
+
+  it("lets pods on a machine again that was drained, and else changes nothing", async () => {
+    const { provider, done } = await watched(memberships[0]!);
+
+    await provider["update"]!("one", news, { ...news, kubeconfig: "l" });
+    expect(done).toEqual([]);
+    await provider["update"]!("one", news, { ...news, drained: "now" });
+    expect(done.map(([name]) => name)).toEqual(["admitPods"]);
+  });
+
+  it("goes by the settings of this moment, and by Pulumi.yaml's where there are none", async () => {
+    const limitsBy = async (settings: Record<string, string>) => {
+      const { provider, done } = await watched(memberships[0]!, settings);
+      await provider["delete"]!("one", { ...news, initialization: "1-then" });
+      return done[0]![1];
+    };
+    const { config } = parse(readFileSync(join(checkout, "Pulumi.yaml"), "utf8"));
+    const drainMinutes = config.drainMinutes.default;
+
+    expect(await limitsBy({})).toEqual({ drainMinutes, isGivenUp: false, goesUnasked: false });
+    expect(await limitsBy({ drainMinutes: "7" })).toMatchObject({ drainMinutes: 7 });
+    for (const [skipHealthCheckUntil, goesUnasked] of [
+      ["20200101T000000Z", false],
+      ["29990101T000000Z", true],
+    ] as const) {
+      expect(await limitsBy({ skipHealthCheckUntil })).toMatchObject({ goesUnasked });
+    }
   });
 
   it("does nothing in a cluster that is given up, whether or not there is an API", async () => {

@@ -1,5 +1,6 @@
 import { createServer, Server } from "node:https";
 import { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { TLSSocket } from "node:tls";
 
 import { renderKubeconfig } from "../../../../components/kubeconfig";
@@ -38,8 +39,8 @@ const healthy = (): Objects => ({
       status: ready("True"),
     })),
   ),
-  leases: names.map((name) => lease(name, 59)),
-  manager: [lease("kube-controller-manager", 34, 15)],
+  leases: names.map((name) => lease(name, 60)),
+  manager: [lease("kube-controller-manager", 35, 15)],
 });
 
 let server: Server;
@@ -47,11 +48,13 @@ let kubeconfig: string;
 let objects: Objects;
 let answer: ((path: string, method?: string) => [number, string] | undefined) | undefined;
 const asked: { path: string; client?: string }[] = [];
+const written: unknown[] = [];
 
 beforeAll(async () => {
   const { key, cert } = await serverCertificate("localhost", "the-administrator");
   const tls = { key, cert, requestCert: true, rejectUnauthorized: false };
-  server = createServer(tls, ({ url = "", method, socket }, response) => {
+  server = createServer(tls, async (request, response) => {
+    const { url = "", method, socket, headers } = request;
     asked.push({
       path: url,
       client: (socket as TLSSocket).getPeerCertificate().subject?.CN as string,
@@ -69,12 +72,15 @@ beforeAll(async () => {
     };
     const items = listed[pathname];
     const isWrite =
-      method === "PATCH" && pathname.endsWith("/kube-system/leases/zoned-health-check");
-    const [status, text] = answer?.(pathname, method) ?? [
+      method === "PATCH" &&
+      headers["content-type"] === "application/apply-patch+yaml" &&
+      url.endsWith("/kube-system/leases/zoned-health-check?fieldManager=zoned&force=true");
+    if (isWrite) written.push(JSON.parse(await text(request)));
+    const [status, reply] = answer?.(pathname, method) ?? [
       pathname === "/readyz" || items !== undefined || isWrite ? 200 : 404,
       pathname === "/readyz" ? "ok" : JSON.stringify({ items }),
     ];
-    response.writeHead(status, { date: new Date(now).toUTCString() }).end(text);
+    response.writeHead(status, { date: new Date(now).toUTCString() }).end(reply);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   kubeconfig = renderKubeconfig({
@@ -90,6 +96,7 @@ beforeEach(() => {
   objects = healthy();
   answer = undefined;
   asked.length = 0;
+  written.length = 0;
 });
 
 const ask = async () => {
@@ -100,6 +107,12 @@ const ask = async () => {
 it("finds nothing wrong with a cluster that is well, by the API server's own clock", async () => {
   expect(await ask()).toEqual({ problems: [], sick: {} });
   expect(new Set(asked.map(({ client }) => client))).toEqual(new Set(["the-administrator"]));
+  // Kubernetes reads microseconds here, and nothing else.
+  expect(written).toEqual([
+    expect.objectContaining({
+      spec: { holderIdentity: "zoned", renewTime: expect.stringMatching(/T[\d:]{8}\.\d{6}Z$/) },
+    }),
+  ]);
 });
 
 it.each<[string, (all: Objects) => void, string]>([
@@ -140,8 +153,11 @@ it.each<[string, (all: Objects) => void, string]>([
 
 it("goes by the duration of a lease where kubelets have a longer one", async () => {
   objects.leases[1] = lease("cp-2", 100, 90);
-
+  objects.leases[2] = { metadata: { name: "cp-3" }, spec: { renewTime: ago(60) } };
   expect((await ask()).sick).toEqual({});
+
+  objects.leases[2] = { metadata: { name: "cp-3" }, spec: { renewTime: ago(61) } };
+  expect(Object.keys((await ask()).sick)).toEqual(["cp-3"]);
 });
 
 it("sees that no controller manager runs", async () => {

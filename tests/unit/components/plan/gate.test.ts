@@ -105,10 +105,12 @@ it.each`
 });
 
 it("names everything that would be done", () => {
-  const changes = "replace cp-1, replace workers-1, resize cp-2, remove workers-2";
+  const changes =
+    "replace cp-1, replace workers-1, resize cp-2, upgrade cp-3, reconfigure workers-3, remove workers-2";
 
   expect(decide({ changes, sick: "cp-3" }).problems[0]).toContain(
-    "would replace zoned-test-cp-1, zoned-test-workers-1, resize zoned-test-cp-2, remove zoned-test-workers-2,",
+    "would replace zoned-test-cp-1, zoned-test-workers-1, resize zoned-test-cp-2, upgrade zoned-test-cp-3, " +
+      "reconfigure zoned-test-workers-3, remove zoned-test-workers-2,",
   );
 });
 
@@ -149,6 +151,8 @@ describe("a change that cannot be drained or cannot leave etcd", () => {
     const { problems } = await asked({ reinitialize: "1-then" }, "remove workers-1");
 
     expect(problems).toEqual([expect.stringContaining("pulumi config rm reinitialize")]);
+    const spent = { reinitialize: "0-before", skipHealthCheckUntil: "20261123T180000Z" };
+    expect((await asked(spent, "remove workers-1")).problems).toEqual([]);
   });
 
   it("is refused for control planes where nobody asks the API, and not for workers", async () => {

@@ -35,6 +35,8 @@ const states: Readonly<Record<string, MachineFacts | undefined>> = {
   "old-unbooted": { ...well, bootstrap: undefined, made: "later", generation: "before" },
   untagged: { ...well, ...bare },
   stepless: { ...well, bootstrap: undefined },
+  ninth: { ...well, initialization: "9-20260202T000000Z" },
+  tenth: { ...well, initialization: "10-20260101T000000Z" },
   /** Made for the initialization after this one. */
   next: { ...well, initialization: "2-20260202T000000Z", bootstrap: undefined },
   "next-well": { ...well, initialization: "2-20260202T000000Z" },
@@ -164,6 +166,7 @@ it.each`
   ${"going on with two of five"}                               | ${"well well gone gone gone"} | ${5} | ${"has 2 of them left, fewer than the 3"}
   ${"replacing the only control plane"}                        | ${"old"}                      | ${1} | ${`pulumi config set reinitialize ${id}, then pulumi up`}
   ${"replacing the only control plane after its run failed"}   | ${"old-failed"}               | ${1} | ${"go to three control planes first"}
+  ${"going on with one that was made anew and never joined"}   | ${"unbooted"}                 | ${1} | ${"has 0 of them left"}
   ${"replacing the only member while others are added"}        | ${"old gone gone"}            | ${1} | ${"run pulumi up until the other 2 have joined"}
 `("refuses $danger", ({ machines, had, says }) => {
   expect(decide({ machines, had })).toMatchObject({
@@ -351,4 +354,8 @@ describe("a cluster whose control plane is lost", () => {
       exists: false,
     });
   });
+});
+
+it("counts initializations by their numbers", () => {
+  expect(decide({ machines: "tenth ninth well" }).id).toBe("10-20260101T000000Z");
 });
