@@ -1,6 +1,12 @@
 import { Address4 } from "ip-address";
 
-import { Machine, machinesOf, zoneCidr } from "../../../../components/plan/topology";
+import {
+  isControlPlaneName,
+  Machine,
+  machinesOf,
+  poolRoom,
+  zoneCidr,
+} from "../../../../components/plan/topology";
 import { pool, validSettings } from "../../../support/sample";
 
 const names = (machines: readonly Machine[]): string[] => machines.map(({ name }) => name);
@@ -81,6 +87,27 @@ it("keeps ordinary pods from control planes that take none", () => {
   const [machine] = machinesOf({ ...validSettings, schedulableControlPlanes: false });
   expect(machine?.taints).toEqual([
     { key: "node-role.kubernetes.io/control-plane", effect: "NoSchedule" },
+  ]);
+});
+
+it("knows a control plane by its name alone, and by all of it", () => {
+  const isOne = (name: string) => isControlPlaneName(validSettings, name);
+
+  expect(isOne("zoned-test-cp-12")).toBe(true);
+  for (const name of [
+    "zoned-test-cp-",
+    "zoned-test-cp-a-1",
+    "zoned-test-workers-1",
+    "zoned-cp-1",
+  ]) {
+    expect(isOne(name)).toBe(false);
+  }
+});
+
+it("has room for 30 machines of each pool in a zone, and one less where Azure's last address is", () => {
+  expect(Array.from({ length: 8 }, (_, at) => poolRoom("172.16.0.0/16", at))).toEqual([
+    ...Array(7).fill(30),
+    29,
   ]);
 });
 

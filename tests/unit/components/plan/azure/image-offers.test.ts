@@ -76,6 +76,14 @@ it("proposes no version that is withdrawn itself", async () => {
   expect((await ask("24.04.202601010", listed, how)).offer.newest).toBe("24.04.202607140");
 });
 
+it("compares versions by their numbers, and asks for five of them at most", async () => {
+  const releases = ["24.04.9", "24.04.10", "24.04.8", "24.04.7", "24.04.6", "24.04.5"];
+  const { offer, asked } = await ask("24.04.1", releases, { gone: releases });
+
+  expect(offer).toEqual({ isDeployable: false });
+  expect(asked.slice(2)).toEqual(["10", "9", "8", "7", "6"].map((release) => `/24.04.${release}`));
+});
+
 it("knows of no other version where there is none", async () => {
   expect((await ask("24.04.202601010", [])).offer).toEqual({ isDeployable: false });
 });

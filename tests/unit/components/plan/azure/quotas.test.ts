@@ -85,6 +85,10 @@ it("counts what a resize adds, in its own family or in another one", () => {
   );
 });
 
+it("minds no quota without a limit", () => {
+  expect(check(three, [quota("cores", 9, -1)])).toEqual([]);
+});
+
 it("minds no quota that is exceeded already, as long as nothing is added", () => {
   expect(check([], [quota("cores", 9, 4)])).toEqual([]);
 });

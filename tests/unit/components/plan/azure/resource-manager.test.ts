@@ -47,6 +47,7 @@ async function served(...answers: Answer[]) {
     pauses,
     get: () =>
       arm.get<typeof thing>("/thing", { "api-version": "1" }, { properties: { state: "" } }),
+    filtered: () => arm.list("/things", { $filter: "a eq 'b'" }, {}),
     list: () => arm.list<{ name: string }>("/things", { "api-version": "1" }, { name: "" }),
   };
 }
@@ -93,6 +94,14 @@ it.each([
   await get();
 
   expect(pauses).toEqual([pause]);
+});
+
+it("writes a space as every service of Azure reads it", async () => {
+  const { asked, filtered } = await served({ body: { value: [] } });
+
+  await filtered();
+
+  expect(asked[0]!.url).toContain("=a%20eq%20");
 });
 
 it("gives up a connection that is refused, and says so", async () => {

@@ -1,0 +1,177 @@
+import { createServer, Server } from "node:http";
+import { AddressInfo } from "node:net";
+
+import * as pulumi from "@pulumi/pulumi";
+
+import { generationOf } from "../../../../components/machine/generation";
+import { fixedSettings } from "../../../../components/plan/fixed-settings";
+import { Memory } from "../../../../components/plan/machine-changes";
+import { makePlan } from "../../../../components/plan/plan";
+import { machinesOf } from "../../../../components/plan/topology";
+import { skusIn } from "../../../../local-azure/arm/subscription/skus";
+import { order } from "../../../support/machines";
+import { Recorder } from "../../../support/record";
+import { subscriptionId, validSettings } from "../../../support/sample";
+
+const names = machinesOf(validSettings).map(({ name }) => name);
+const [first = "", second = ""] = names;
+const step = { kubernetes: validSettings.kubernetesVersion, run: "then" };
+
+interface Scene {
+  readonly settings?: Partial<typeof validSettings>;
+  /** @default Azure has no resource group */
+  readonly location?: string;
+  /** Machines that Azure has. */
+  readonly machines?: readonly string[];
+  /** Tags of the first machine and of its step. */
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly stepTags?: Readonly<Record<string, string>>;
+  /** Whether the stack's outputs remember all machines. */
+  readonly isRemembered?: boolean;
+  /** How often the stack's outputs cannot be read. */
+  readonly unreadable?: number;
+}
+
+let asked: string[];
+let server: Server;
+afterEach(() => {
+  jest.restoreAllMocks();
+  server.closeAllConnections();
+  server.close();
+});
+
+const tagged = (values: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [`zoned-${key}`, value]));
+
+/** The plan of a stack, and what is said of it, by what Azure and the outputs have. */
+async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene) {
+  const own = { ...validSettings, cni: "flannel" as const, diskDriver: false };
+  const wanted = { ...own, skipHealthCheckUntil: "29990101T000000Z", ...scene.settings };
+  const vm = (name: string) => ({
+    name,
+    properties: { hardwareProfile: { vmSize: "Standard_D2s_v5" } },
+    tags: tagged({
+      generation: generationOf(
+        machinesOf(validSettings).find((one) => one.name === name)!,
+        validSettings,
+      ),
+      initialization: "1-then",
+      made: "then",
+      ...(name === first && tags),
+    }),
+  });
+  const answer = (path: string): object | undefined => {
+    const [, machine = ""] = /virtualMachines\/([^/]+)\/extensions/.exec(path) ?? [];
+    if (machine !== "") {
+      const more = machine === first ? stepTags : {};
+      return { properties: { provisioningState: "Succeeded" }, tags: tagged({ ...step, ...more }) };
+    }
+    if (path.endsWith("/virtualMachines")) return { value: machines.map(vm) };
+    if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
+    if (path.endsWith("/usages")) return { value: [] };
+    if (path.includes("/versions/")) return { name: "it" };
+    if (path.endsWith("/CheckDnsNameAvailability")) return { available: true };
+    if (/\/providers\/[\w.]+$/.test(path)) {
+      return { namespace: path.split("/").at(-1), registrationState: "NotRegistered" };
+    }
+    return scene.location && { location: scene.location, properties: { provisioningState: "x" } };
+  };
+  asked = [];
+  server = createServer(({ url = "" }, response) => {
+    const { pathname } = new URL(url, "http://localhost");
+    asked.push(pathname);
+    const body = answer(pathname) ?? { error: { code: "ResourceGroupNotFound", message: "" } };
+    response.writeHead("error" in body ? 404 : 200).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const memory: Memory = {
+    initialization: "1-then",
+    controlPlanes: 3,
+    settings: fixedSettings(own),
+    machines: Object.fromEntries(
+      names.map((name) => [name, { ...order, made: "then", run: "then" }]),
+    ),
+  };
+  let unreadable = scene.unreadable ?? 0;
+  await Recorder.start({
+    calls: {
+      "azure-native:authorization:getClientConfig": () => ({ subscriptionId, tenantId: "tenant" }),
+      "azure-native:authorization:getClientToken": () => ({ token: "token" }),
+      "pulumi:pulumi:readStackOutputs": () => {
+        if (unreadable-- > 0) throw new Error("unexpected end of JSON input");
+        return { outputs: scene.isRemembered ? { cluster: memory } : {} };
+      },
+    },
+  });
+  const says: string[] = [];
+  jest.spyOn(pulumi.log, "info").mockImplementation(async (text) => void says.push(text));
+  const made = await makePlan({
+    ...wanted,
+    resourceManagerEndpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  });
+  return { ...made, says };
+}
+
+const living = { location: "westeurope", machines: names };
+
+it("orders nothing of machines that are as they shall be", async () => {
+  const { kept, orders, says } = await plan({ ...living, isRemembered: false });
+
+  expect([...kept]).toEqual(names);
+  for (const one of orders.values()) expect(one).toMatchObject({ made: "then", run: "then" });
+  expect(says).toEqual([]);
+});
+
+it("says what it would do to a machine, and orders its step anew where it is replaced", async () => {
+  const { kept, orders, says } = await plan({
+    ...living,
+    tags: { generation: "before" },
+  });
+
+  expect(says).toEqual([`this change would replace ${first}`]);
+  expect([...kept]).toEqual(names.slice(1));
+  expect(orders.get(first)!.run).not.toBe("then");
+  expect(orders.get(second)!.run).toBe("then");
+});
+
+it("orders a machine anew that somebody deleted, whatever the outputs remember", async () => {
+  const { orders } = await plan({ ...living, machines: names.slice(1), isRemembered: true });
+
+  expect(orders.get(first)!.made).not.toBe("then");
+  expect(orders.get(second)!.made).toBe("then");
+});
+
+it.each<[string, Scene, RegExp]>([
+  ["an older version", { stepTags: { kubernetes: "1.99.0" } }, /cannot go back/],
+  [
+    "another region than that of its resource group, which no outputs remember yet",
+    { location: "northeurope" },
+    /location is westeurope, and this stack's cluster was made with northeurope/,
+  ],
+  [
+    "a machine of a cluster that nobody asks",
+    { settings: { skipHealthCheckUntil: "" }, tags: { generation: "before" } },
+    /would replace .*no output kubeconfig/s,
+  ],
+])("refuses %s", async (_, scene, says) => {
+  await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
+});
+
+it("asks what a subscription lacks before the first up, and not after it", async () => {
+  await expect(plan({})).rejects.toThrow(/az provider register --namespace Microsoft.Compute/);
+  server.close();
+
+  await plan(living);
+  expect(asked.filter((path) => /\/providers\/[\w.]+$/.test(path))).toEqual([]);
+});
+
+it("reads the outputs again that are being written at the moment", async () => {
+  const { orders } = await plan({
+    ...living,
+    machines: names.slice(1),
+    isRemembered: true,
+    unreadable: 2,
+  });
+
+  expect(orders.get(second)!.made).toBe("then");
+});
