@@ -101,7 +101,12 @@ describe("CloudControllerManager", () => {
     async ({ controlPlaneCount, replicas }) => {
       const { recorder } = await build({ controlPlaneCount });
 
-      expect((await controller(recorder)).spec.replicas).toBe(replicas);
+      const { spec } = await controller(recorder);
+      expect(spec.replicas).toBe(replicas);
+      // Two would fight for the ports of one machine.
+      expect(
+        spec.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution,
+      ).toEqual([{ labelSelector: spec.selector, topologyKey: "kubernetes.io/hostname" }]);
     },
   );
 
@@ -187,6 +192,8 @@ describe("CloudControllerManager", () => {
       "--allocate-node-cidrs=false",
       "--configure-cloud-routes=false",
       "--leader-elect=true",
+      // It has nothing to say to other machines.
+      "--bind-address=127.0.0.1",
     ]) {
       expect(args).toContain(flag);
     }

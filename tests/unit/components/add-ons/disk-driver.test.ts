@@ -168,7 +168,11 @@ describe("DiskDriver", () => {
 
     const { inputs } = await recorder.object("VolumeSnapshotClass", "azure-disk");
 
-    expect(inputs).toMatchObject({ driver: "disk.csi.azure.com", deletionPolicy: "Delete" });
+    expect(inputs).toMatchObject({
+      driver: "disk.csi.azure.com",
+      deletionPolicy: "Delete",
+      parameters: { incremental: "true" },
+    });
     const driver = await recorder.object("CSIDriver", inputs.driver);
     expect(driver.inputs.spec.attachRequired).toBe(true);
   });

@@ -129,6 +129,19 @@ describe("Flannel", () => {
     expect(inputs.spec.template.spec.containers[0].args).toContain("--iptables-resync=30");
   });
 
+  it("takes its subnet from the Node, hides pods from the internet, and has no more rights than that", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    const [{ args, securityContext }] = inputs.spec.template.spec.containers;
+    expect(args).toEqual(expect.arrayContaining(["--ip-masq", "--kube-subnet-mgr"]));
+    expect(securityContext).toEqual({
+      privileged: false,
+      capabilities: { add: ["NET_ADMIN", "NET_RAW"] },
+    });
+  });
+
   it("gives the mirror's flanneld no flag that it does not know", async () => {
     const { recorder } = await build({ cni: "flannel" });
     const mirrored = readFileSync("programs/modules/flannel/flanneld/main.go", "utf8");

@@ -74,7 +74,10 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     if (/\/providers\/[\w.]+$/.test(path)) {
       return { namespace: path.split("/").at(-1), registrationState: "NotRegistered" };
     }
-    return scene.location && { location: scene.location, properties: { provisioningState: "x" } };
+    const { location } = scene;
+    return location === undefined
+      ? undefined
+      : { location, properties: { provisioningState: "Succeeded" } };
   };
   asked = [];
   server = createServer(({ url = "" }, response) => {
