@@ -520,11 +520,10 @@ await_balancer() {
   done
 }
 
-# A kubelet's serving certificate is self-signed; this does not leave the machine.
 kubelet_pods() {
-  curl --silent --show-error --fail --max-time 10 --noproxy '*' --insecure \
+  curl --silent --show-error --fail --max-time 10 --noproxy '*' --cacert "$pki/ca.crt" \
     --cert "$pki/apiserver-kubelet-client.crt" --key "$pki/apiserver-kubelet-client.key" \
-    https://127.0.0.1:10250/pods
+    --resolve "$machine:10250:127.0.0.1" "https://$machine:10250/pods"
 }
 
 # As the kubelet that runs now has them. One of another minor version gives static pods another UID and

@@ -11,6 +11,7 @@ import { clusterConfigurationOf, kubeadmFiles } from "./kubeadm";
 import { adminKubeconfig } from "./kubeconfig";
 import { firstBootFiles } from "./machine/boot";
 import { bootstrapScript, PayloadFile } from "./machine/bootstrap";
+import { kubeletCertificate } from "./machine/kubelet-certificate";
 import { Machine } from "./machine/machine";
 import { Membership } from "./machine/membership";
 import { renewalFiles } from "./machine/renewal";
@@ -127,9 +128,11 @@ export class ControlPlane extends pulumi.ComponentResource {
     const { restoredFrom } = plan.initialization;
     // What asks for no token waits for no identity.
     const client = settings.etcdBackups?.container && identity.credential.clientId;
+    const { made } = plan.orders.get(machine.plan.name)!;
+    const kubelet = kubeletCertificate(machine.plan, { made, certificates }, { parent: machine });
     const script = pulumi
-      .all([this.initial, api.address, pkiFiles(certificates), client ?? ""])
-      .apply(([initialControlPlane, apiAddress, pki, clientId]) =>
+      .all([this.initial, api.address, pkiFiles(certificates), kubelet, client ?? ""])
+      .apply(([initialControlPlane, apiAddress, pki, kubeletFiles, clientId]) =>
         bootstrapScript({
           machine: machine.plan.name,
           role: "control-plane",
@@ -139,7 +142,11 @@ export class ControlPlane extends pulumi.ComponentResource {
           apiAddress,
           kubernetesVersion: plan.settings.kubernetesVersion,
           configuration: plan.orders.get(machine.plan.name)!.configuration,
-          clusterConfiguration: clusterConfigurationOf(plan.settings, plan.apiServer.name),
+          clusterConfiguration: clusterConfigurationOf(
+            plan.settings,
+            plan.apiServer.name,
+            plan.verifiesKubelets,
+          ),
           drainMinutes: plan.settings.drainMinutes,
           nodeAddress: machine.plan.address,
           modules: proxyModules(plan.settings),
@@ -148,10 +155,16 @@ export class ControlPlane extends pulumi.ComponentResource {
           ...(restoredFrom !== undefined && { restoredFrom }),
           files: [
             ...pki,
+            ...kubeletFiles,
             ...snapshotFiles(settings, clientId),
             ...firstBootFiles(plan.settings),
             ...renewalFiles(plan.controlPlanes.indexOf(machine.plan)),
-            ...kubeadmFiles(plan.settings, machine.plan, plan.apiServer.name),
+            ...kubeadmFiles(
+              plan.settings,
+              machine.plan,
+              plan.apiServer.name,
+              plan.verifiesKubelets,
+            ),
           ],
         }),
       );

@@ -6,6 +6,7 @@ import { cipherSuites, securityFiles, securityFlags, securityVolumes } from "./a
 import { coreDnsPatch } from "./core-dns";
 import { kubeProxyConfiguration } from "./kube-proxy";
 import type { PayloadFile } from "./machine/bootstrap";
+import { kubeletCertificatePath, kubeletKeyPath } from "./machine/kubelet-certificate";
 import type { Settings } from "./plan/settings/settings";
 import type { Machine } from "./plan/topology";
 
@@ -163,19 +164,26 @@ export const configurationOf = (
   settings: KubeadmSettings,
   machine: KubeadmMachine,
   apiName: string,
+  verifiesKubelets = true,
 ): string =>
   digest([
     // A kubelet takes its taints once, when its node registers.
     nodeRegistration(settings, { ...machine, taints: [] }),
-    machine.role === "control-plane" ? clusterConfiguration(settings, apiName) : [],
+    machine.role === "control-plane"
+      ? clusterConfiguration(settings, apiName, verifiesKubelets)
+      : [],
     settings.kubernetesVersion,
     kubeletConfiguration(),
     patchesOf(settings, machine),
   ]);
 
 /** The part of it that the whole cluster shares, as `kubeadm init phase upload-config` uploads it. */
-export const clusterConfigurationOf = (settings: KubeadmSettings, apiName: string): string =>
-  digest([clusterConfiguration(settings, apiName), kubeletConfiguration()]);
+export const clusterConfigurationOf = (
+  settings: KubeadmSettings,
+  apiName: string,
+  verifiesKubelets = true,
+): string =>
+  digest([clusterConfiguration(settings, apiName, verifiesKubelets), kubeletConfiguration()]);
 
 const digest = (parts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
@@ -185,11 +193,12 @@ const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
   serviceSubnet: serviceCidr,
 });
 
-function clusterConfiguration(settings: KubeadmSettings, apiName: string) {
+function clusterConfiguration(settings: KubeadmSettings, apiName: string, verifiesKubelets = true) {
   const { kubeadm } = settings;
   const apiServer = {
     ...quiet,
     ...securityFlags(kubeadm.apiServerExtraArgs),
+    ...(verifiesKubelets && { "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt" }),
     // Clients keep a connection for hours; now and then one goes, and a new server has its share.
     ...(settings.controlPlaneCount > 1 && { "goaway-chance": "0.001" }),
   };
@@ -227,6 +236,8 @@ const kubeletConfiguration = () => ({
   shutdownGracePeriod: "30s",
   shutdownGracePeriodCriticalPods: "10s",
   systemReserved: { memory: "256Mi" },
+  tlsCertFile: kubeletCertificatePath,
+  tlsPrivateKeyFile: kubeletKeyPath,
   tlsCipherSuites: [...cipherSuites],
 });
 
@@ -269,16 +280,19 @@ const kubeletFile = (settings: KubeadmSettings, machine: KubeadmMachine): string
  * The files that tell kubeadm and kube-proxy about one machine, for its bootstrap step.
  *
  * They are read when the machine initializes or joins, and when what is in them has changed.
+ *
+ * @param verifiesKubelets whether API servers know kubelets by the cluster's CA
  */
 export function kubeadmFiles(
   settings: KubeadmSettings,
   machine: KubeadmMachine,
   apiName: string,
+  verifiesKubelets = true,
 ): PayloadFile[] {
   const file = (path: string, content: string) => ({ path, mode: "0600", content });
   const init = documents(
     initConfiguration(settings, machine),
-    clusterConfiguration(settings, apiName),
+    clusterConfiguration(settings, apiName, verifiesKubelets),
     kubeProxyConfiguration(settings),
     kubeletConfiguration(),
   );

@@ -19,6 +19,7 @@ export function outputsOf(
     controlPlanes: plan.controlPlanes.length,
     etcdBackups: plan.settings.etcdBackups?.every,
     settings: fixedSettings(plan.settings),
+    kubeletCertificates: true,
     machines: Object.fromEntries(plan.orders),
   };
   return {

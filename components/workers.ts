@@ -12,6 +12,7 @@ import { adminKubeconfig } from "./kubeconfig";
 import { firstBootFiles } from "./machine/boot";
 import { bootstrapScript } from "./machine/bootstrap";
 import { JoinToken } from "./machine/join-token";
+import { kubeletCertificate } from "./machine/kubelet-certificate";
 import { Machine } from "./machine/machine";
 import { Network } from "./network";
 import { clusterIdOf } from "./plan/machine-changes";
@@ -85,29 +86,37 @@ export class Workers extends pulumi.ComponentResource {
         },
         inCluster,
       );
-      const script = pulumi.all([token, certificates.cluster.cert]).apply(([bearer, caCert]) =>
-        bootstrapScript({
-          machine: worker.name,
-          role: "worker",
-          apiName: plan.apiServer.name,
-          apiPort: plan.apiServer.port,
-          kubernetesVersion: settings.kubernetesVersion,
-          configuration: order.configuration,
-          drainMinutes: settings.drainMinutes,
-          nodeAddress: worker.address,
-          modules: proxyModules(settings),
-          awaitsReady: settings.cni !== "none",
-          files: [
-            {
-              path: "/etc/zoned/discovery.conf",
-              mode: "0600",
-              content: discoveryKubeconfig(plan.apiServer.name, caCert, bearer),
-            },
-            ...firstBootFiles(settings),
-            ...kubeadmFiles(settings, worker, plan.apiServer.name),
-          ],
-        }),
+      const kubelet = kubeletCertificate(
+        worker,
+        { made: order.made, certificates },
+        { parent: machine },
       );
+      const script = pulumi
+        .all([token, certificates.cluster.cert, kubelet])
+        .apply(([bearer, caCert, kubeletFiles]) =>
+          bootstrapScript({
+            machine: worker.name,
+            role: "worker",
+            apiName: plan.apiServer.name,
+            apiPort: plan.apiServer.port,
+            kubernetesVersion: settings.kubernetesVersion,
+            configuration: order.configuration,
+            drainMinutes: settings.drainMinutes,
+            nodeAddress: worker.address,
+            modules: proxyModules(settings),
+            awaitsReady: settings.cni !== "none",
+            files: [
+              {
+                path: "/etc/zoned/discovery.conf",
+                mode: "0600",
+                content: discoveryKubeconfig(plan.apiServer.name, caCert, bearer),
+              },
+              ...kubeletFiles,
+              ...firstBootFiles(settings),
+              ...kubeadmFiles(settings, worker, plan.apiServer.name),
+            ],
+          }),
+        );
       const { step, membership } = machine.bootstrap({
         script,
         after: [nodeAddOns, network, ...resources, ...inTurn],

@@ -15,6 +15,8 @@ export interface Memory {
   readonly etcdBackups?: string;
   /** What this cluster keeps for its life. */
   readonly settings: FixedSettings;
+  /** Whether every kubelet has a certificate of the cluster's CA. */
+  readonly kubeletCertificates?: true;
   /** By name of the VM. */
   readonly machines: Readonly<Record<string, MachineMemory>>;
 }

@@ -40,6 +40,11 @@ export interface Plan {
   readonly orders: ReadonlyMap<string, MachineMemory>;
   /** Names of the machines that exist and stay: what only a first boot reads is not theirs. */
   readonly kept: ReadonlySet<string>;
+  /**
+   * Whether API servers know kubelets by the cluster's CA. In a cluster that is older than that,
+   * every kubelet has to have its certificate before: one `up` earlier.
+   */
+  readonly verifiesKubelets: boolean;
   /** Names of the machines whose size has accelerated networking. */
   readonly accelerated: ReadonlySet<string>;
   readonly controlPlanes: readonly Machine[];
@@ -83,13 +88,14 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
   const data = customData(settings);
+  const verifiesKubelets = memory === undefined || memory.kubeletCertificates === true;
   const wanted = machines.map((plan) => ({
     plan,
     generation: generationOf(plan, settings),
     madeWith: madeWith(plan, settings),
     imageVersion: settings.imageVersion,
     kubernetesVersion: settings.kubernetesVersion,
-    configuration: configurationOf(settings, plan, api),
+    configuration: configurationOf(settings, plan, api, verifiesKubelets),
   }));
 
   const initialization = decideInitialization(
@@ -134,6 +140,12 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     const reason = why.length > 0 ? `: ${why.join(", ")}` : "";
     void pulumi.log.info(`this change would ${does} ${machine}${reason}`);
   }
+  if (!verifiesKubelets) {
+    void pulumi.log.info(
+      "this up gives every kubelet a certificate of the cluster's CA. Run pulumi up again when it has ended: " +
+        "it makes the API servers refuse kubelets that have none",
+    );
+  }
   for (const warning of initialization.warnings) void pulumi.log.warn(warning);
   const kept = new Set(
     machines.filter((machine) => !created.includes(machine)).map(({ name }) => name),
@@ -167,6 +179,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     firstControlPlane: gate.first,
     orders: new Map(orders),
     kept,
+    verifiesKubelets,
     accelerated: acceleratedMachines(machines, offers),
     controlPlanes,
     workers,

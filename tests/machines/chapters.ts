@@ -1,5 +1,6 @@
 import { current, nextPatch, previousMinor } from "../../programs/releases";
 import type { Chapter } from "./claim";
+import { certificateClaims } from "./claims/certificates";
 import { closedClaims } from "./claims/closed";
 import { initializationClaims } from "./claims/initialization";
 import { lifeClaims } from "./claims/life";
@@ -36,7 +37,7 @@ export const chapters: readonly Chapter[] = [
     key: "alone",
     name: "one control plane alone",
     settings: { workerPools: [] },
-    claims: [comesUp, ...securityClaims, ...initializationClaims],
+    claims: [comesUp, ...securityClaims, ...certificateClaims, ...initializationClaims],
   },
   {
     key: "three",

@@ -101,6 +101,7 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
     controlPlanes: machines.filter(({ role }) => role === "control-plane"),
     workers: machines.filter(({ role }) => role === "worker"),
     kept: new Set(names),
+    verifiesKubelets: true,
     accelerated: new Set(machines.slice(0, 1).map(({ name }) => name)),
     customData: "ZGF0YQ==",
     apiServer: { name: apiName(settings, subscriptionId), port: 6443 },

@@ -26,6 +26,10 @@ export class Fleet {
       log,
       vmOf: (name) => this.named(name)?.vm,
       kubeletOf: (name) => this.kubeletOf(this.named(name)),
+      kubeletCertificates: (address) =>
+        [...this.machines.values()]
+          .find(({ vm }) => vm.privateAddress === address)
+          ?.kubeletCertificate(),
     };
   }
 

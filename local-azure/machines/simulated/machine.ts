@@ -3,9 +3,14 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 
 import type { PayloadFile } from "../../../components/machine/bootstrap";
+import {
+  kubeletCertificatePath,
+  kubeletKeyPath,
+} from "../../../components/machine/kubelet-certificate";
 import { writeWhole } from "../../../shared/files";
 import type { VirtualMachine } from "../machines";
 import type { ApiUser } from "./api";
+import type { KeyPair } from "./bootstrap/kubelet-certificate";
 
 /** What a machine has once it is a member of a cluster. */
 export interface Joined {
@@ -114,6 +119,15 @@ export class SimulatedMachine {
     const file = path.join(this.root, path.normalize(`/${name}`));
     fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
     fs.writeFileSync(file, content, { mode: parseInt(mode, 8) });
+  }
+
+  /** What its kubelet proves itself by, if the payload brought it. */
+  kubeletCertificate(): KeyPair | undefined {
+    const [cert, key] = [kubeletCertificatePath, kubeletKeyPath].map((name) => {
+      const file = path.join(this.root, name);
+      return fs.existsSync(file) ? fs.readFileSync(file, "utf8") : undefined;
+    });
+    return cert !== undefined && key !== undefined ? { cert, key } : undefined;
   }
 
   /** Takes away what a machine needs only until it is a member. */

@@ -21,6 +21,7 @@ const mostPermissions = {
 const flags: Readonly<Record<string, readonly string[]>> = {
   "kube-apiserver": [
     ...["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"],
+    "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt",
     ...["--profiling=false", "--audit-log-maxage=30", "--audit-log-maxbackup=10"],
     "--audit-log-maxsize=100",
   ],

@@ -254,6 +254,28 @@ it("has kubelets renew their certificates, which end after a year", () => {
   expect(object("KubeletConfiguration").rotateCertificates).toBe(true);
 });
 
+it("has kubelets prove themselves by the cluster's CA, and API servers verify it unless told to wait", () => {
+  const { tlsCertFile, tlsPrivateKeyFile } = object("KubeletConfiguration");
+  expect([tlsCertFile, tlsPrivateKeyFile]).toEqual([
+    "/var/lib/kubelet/pki/serving.crt",
+    "/var/lib/kubelet/pki/serving.key",
+  ]);
+  const argument = {
+    name: "kubelet-certificate-authority",
+    value: "/etc/kubernetes/pki/ca.crt",
+  };
+  expect(object("ClusterConfiguration").apiServer.extraArgs).toContainEqual(argument);
+  const waiting = kubeadmFiles(validSettings, controlPlane, apiName, false);
+  expect(JSON.stringify(waiting)).not.toContain(argument.name);
+  expect(JSON.stringify(waiting)).toContain(tlsCertFile);
+  expect(configurationOf(validSettings, controlPlane, apiName, false)).not.toBe(
+    configurationOf(validSettings, controlPlane, apiName),
+  );
+  expect(configurationOf(validSettings, worker, apiName, false)).toBe(
+    configurationOf(validSettings, worker, apiName),
+  );
+});
+
 it("has kubelets confine pods, end them in order, and keep memory for the machine", () => {
   expect(object("KubeletConfiguration")).toMatchObject({
     seccompDefault: true,

@@ -46,6 +46,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
   expect(await both.remembered).toEqual({
     initialization: "1-then",
     initialControlPlane: "the-initial-vm",
+    kubeletCertificates: true,
     controlPlanes: 1,
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
     machines: { [machine.name]: { generation: "now", made: "then", run: "then" } },

@@ -15,6 +15,22 @@ const newKeys = () => webcrypto.subtle.generateKey(algorithm, true, ["sign", "ve
 const pemOf = async (key: webcrypto.CryptoKey): Promise<string> =>
   x509.PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
 
+export interface KeyPair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** What a kubelet makes itself where its configuration names no certificate. */
+export async function selfSigned(): Promise<KeyPair> {
+  const keys = await newKeys();
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: "CN=kubelet",
+    keys,
+    signingAlgorithm: algorithm,
+  });
+  return { cert: certificate.toString("pem"), key: await pemOf(keys.privateKey) };
+}
+
 /** A kubelet's certificate, got with a bootstrap credential as a kubelet gets it. */
 export async function kubeletCertificate(api: Api, node: string): Promise<ApiUser> {
   const keys = await newKeys();

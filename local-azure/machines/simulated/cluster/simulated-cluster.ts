@@ -10,6 +10,7 @@ import { Api, type Body, strategicPatch, unlessStatus } from "../api";
 import { reconcileCloudProvider } from "../nodes/cloud-provider";
 import { type Binaries, ControlPlane } from "../control-plane/control-plane";
 import type { EtcdSnapshots } from "../control-plane/etcd-snapshots";
+import type { KubeletCertificates } from "../control-plane/kubelet-server";
 import { components } from "../control-plane/static-pods";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
@@ -38,6 +39,7 @@ export interface SimulatedClusterOptions {
   readonly log: (message: string) => void;
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   readonly kubeletOf: (name: string) => Api | undefined;
+  readonly kubeletCertificates: KubeletCertificates;
 }
 
 const recordFile = "cluster.json";
@@ -73,8 +75,15 @@ export class SimulatedCluster {
   ) {
     this.apiName = record.apiName;
     this.members = members;
-    const { binaries, log } = options;
-    this.controlPlane = new ControlPlane(folder, record.apiName, record.ports, binaries, log);
+    const { binaries, log, kubeletCertificates } = options;
+    this.controlPlane = new ControlPlane(
+      folder,
+      record.apiName,
+      record.ports,
+      binaries,
+      log,
+      kubeletCertificates,
+    );
     const { vmOf, kubeletOf } = options;
     this.rounds = new Poller(
       async (say) => {

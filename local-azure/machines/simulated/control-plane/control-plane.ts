@@ -8,7 +8,7 @@ import type { Ports } from "./ports";
 import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../api";
 import { EtcdAlarm } from "./etcd-alarm";
 import { endpointOf, KubeadmCommand } from "./kubeadm-command";
-import { KubeletServer } from "./kubelet-server";
+import { type KubeletCertificates, KubeletServer } from "./kubelet-server";
 import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
 import { EtcdSnapshots } from "./etcd-snapshots";
 import { type Component, components, processOf } from "./static-pods";
@@ -41,10 +41,11 @@ export class ControlPlane {
     readonly ports: Ports,
     private readonly binaries: Binaries,
     log: (message: string) => void,
+    kubeletCertificates: KubeletCertificates,
   ) {
     this.root = path.join(folder, "root");
     this.kubeadm = new KubeadmCommand(binaries.kubeadm, this.root);
-    this.kubelets = new KubeletServer(path.join(this.kubernetesFolder, "pki"));
+    this.kubelets = new KubeletServer(kubeletCertificates);
     this.supervisor = new Supervisor(path.join(folder, "processes"), log);
   }
 

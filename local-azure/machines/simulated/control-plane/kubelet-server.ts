@@ -1,15 +1,18 @@
 import { randomUUID } from "node:crypto";
 import * as fs from "node:fs";
 import { createServer as createProxy } from "node:http";
-import { createServer } from "node:https";
-import * as path from "node:path";
+import { createServer, type Server } from "node:https";
 import type { Duplex } from "node:stream";
 
 import { stringify } from "yaml";
 
 import type { Body } from "../api";
+import { type KeyPair, selfSigned } from "../bootstrap/kubelet-certificate";
 
 const kubeletPort = 10_250;
+
+/** By address, what the kubelet of a machine proves itself by; undefined where it was given nothing. */
+export type KubeletCertificates = (address: string) => KeyPair | undefined;
 
 /**
  * The API server's way to kubelets, whose addresses exist only on Azure, and what a kubelet serves
@@ -18,10 +21,10 @@ const kubeletPort = 10_250;
 export class KubeletServer {
   /** By namespace, pod and container, as the path of a request names them. */
   private readonly logs = new Map<string, string>();
+  private readonly kubelets = new Map<string, { cert: string; server: Server }>();
   private close_: (() => void) | undefined;
 
-  /** @param pki folder of a certificate; nobody verifies that of a kubelet */
-  constructor(private readonly pki: string) {}
+  constructor(private readonly certificates: KubeletCertificates) {}
 
   keepLog(pod: Body, container: string, text: string): void {
     const { namespace, name } = pod.metadata;
@@ -31,23 +34,16 @@ export class KubeletServer {
   /** Listens, and writes the file that leads an API server here. */
   async listen(egressFile: string): Promise<void> {
     if (this.close_) return;
-    const read = (name: string): Buffer => fs.readFileSync(path.join(this.pki, name));
-    const kubelet = createServer(
-      { cert: read("apiserver.crt"), key: read("apiserver.key") },
-      ({ url = "" }, response) => {
-        const [, container = ""] = /^\/containerLogs\/([^?]+)/.exec(url) ?? [];
-        const text = this.logs.get(container);
-        response.writeHead(text === undefined ? 404 : 200, { "content-type": "text/plain" });
-        response.end(text ?? `container ${container} not found\n`);
-      },
-    );
+    // A kubelet that is given nothing makes itself one that nobody can know.
+    const own = await selfSigned();
     const proxy = createProxy().on("connect", ({ url = "" }, socket: Duplex) => {
       socket.on("error", () => socket.destroy());
       if (!url.endsWith(`:${kubeletPort}`)) {
         return void socket.end("HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\n\r\n");
       }
       socket.write("HTTP/1.1 200 Connection Established\r\n\r\n");
-      kubelet.emit("connection", socket);
+      const address = url.slice(0, -`:${kubeletPort}`.length);
+      this.kubeletAt(address, this.certificates(address) ?? own).emit("connection", socket);
     });
     // An abstract one, which is no file that would have to go; over TCP an API server wants TLS here.
     const socketName = `zoned-kubelets-${randomUUID()}`;
@@ -61,6 +57,20 @@ export class KubeletServer {
       proxy.closeAllConnections();
     };
     fs.writeFileSync(egressFile, egressTo(`@${socketName}`));
+  }
+
+  /** Another certificate is taken by itself, as by a kubelet. */
+  private kubeletAt(address: string, { cert, key }: KeyPair): Server {
+    const known = this.kubelets.get(address);
+    if (known?.cert === cert) return known.server;
+    const server = createServer({ cert, key }, ({ url = "" }, response) => {
+      const [, container] = /^\/containerLogs\/([^?]+)/.exec(url) ?? [];
+      const text = url === "/healthz" ? "ok" : this.logs.get(container ?? "");
+      response.writeHead(text === undefined ? 404 : 200, { "content-type": "text/plain" });
+      response.end(text ?? `container ${container} not found\n`);
+    });
+    this.kubelets.set(address, { cert, server });
+    return server;
   }
 
   close(): void {

@@ -95,21 +95,25 @@ export function processOf(
   const { root, ports } = place;
   const { containers, volumes = [] } = (parse(manifest) as StaticPod).spec;
   const [{ command, volumeMounts = [] }] = containers;
+  // kubeadm writes those of the certificates below `root`, in which its configuration has them here.
+  const ofMachine = (path: string): string =>
+    path.startsWith(`${root}/`) ? path.slice(root.length) : path;
   const mounts = volumeMounts
-    .map(({ name, mountPath }) => ({
-      mountPath,
-      hostPath: volumes.find((volume) => volume.name === name)?.hostPath?.path,
-    }))
+    .flatMap(({ name, mountPath }) => {
+      const { hostPath } = volumes.find((volume) => volume.name === name) ?? {};
+      return hostPath === undefined
+        ? []
+        : [{ mountPath: ofMachine(mountPath), hostPath: ofMachine(hostPath.path) }];
+    })
     .sort((a, b) => b.mountPath.length - a.mountPath.length);
 
   const below = (path: string): string => {
     const mount = mounts.find(
       ({ mountPath }) => path === mountPath || path.startsWith(`${mountPath}/`),
     );
-    if (mount?.hostPath === undefined || mount.hostPath.startsWith(`${root}/`)) {
-      return path;
-    }
-    return `${root}${mount.hostPath}${path.slice(mount.mountPath.length)}`;
+    return mount === undefined
+      ? path
+      : `${root}${mount.hostPath}${path.slice(mount.mountPath.length)}`;
   };
 
   const own = ownFlags(component, place);

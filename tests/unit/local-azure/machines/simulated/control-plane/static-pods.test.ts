@@ -40,16 +40,18 @@ it("puts what a pod mounts from its host below the root, and only that", () => {
       "--b=/elsewhere/x",
       "--c=/auditor",
       "--d=/etc/pki/ca",
+      "--e=/state/root/etc/pki/ca",
     ],
-    { "/audit": "/etc/zoned/audit", "/etc/pki": "/state/root/etc/pki" },
+    { "/audit": "/etc/zoned/audit", "/state/root/etc/pki": "/state/root/etc/pki" },
   );
 
-  expect(processOf("kube-apiserver", manifest, host).slice(0, 5)).toEqual([
+  expect(processOf("kube-apiserver", manifest, host).slice(0, 6)).toEqual([
     "/bin/it",
     "--a=/state/root/etc/zoned/audit/policy.yaml",
     "--b=/elsewhere/x",
     "--c=/auditor",
-    "--d=/etc/pki/ca",
+    "--d=/state/root/etc/pki/ca",
+    "--e=/state/root/etc/pki/ca",
   ]);
 });
 

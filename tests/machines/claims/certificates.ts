@@ -1,0 +1,61 @@
+import { validUntil } from "../../../components/machine/renewal";
+import { type Claim, expectSame } from "../claim";
+import { everywhere } from "./nodes";
+
+const daysUntil = (time: string): number => (Date.parse(time) - Date.now()) / 86_400_000;
+
+interface Node {
+  readonly metadata: { readonly name: string; readonly annotations: Record<string, string> };
+  readonly status: { readonly addresses: { readonly type: string; readonly address: string }[] };
+}
+
+export const certificateClaims: readonly Claim[] = [
+  {
+    sentence:
+      "a control plane's timer is set; its service does nothing while certificates are valid for 60 days, and the Node says until when",
+    check: async (cluster) => {
+      const nodes = await cluster.get<Node>("nodes");
+      let least = Infinity;
+      for (const name of await cluster.names("control-plane")) {
+        const active = await cluster.inMachine(
+          name,
+          "systemctl is-active zoned-certificates.timer",
+        );
+        expectSame(`timer of ${name}`, active.trim(), "active");
+        const pids = "pgrep --exact 'etcd|kube-apiserver|kube-controller|kube-scheduler' | sort";
+        const before = await cluster.inMachine(name, pids);
+        await cluster.inMachine(name, "systemctl start zoned-certificates.service");
+        expectSame(`processes of ${name}`, await cluster.inMachine(name, pids), before);
+        const node = nodes.find(({ metadata }) => metadata.name === name);
+        const days = daysUntil(node?.metadata.annotations[validUntil] ?? "");
+        if (!(days > 300))
+          throw new Error(`the Node of ${name} says ${days} days, expected a year`);
+        least = Math.min(least, days);
+      }
+      return `${Math.floor(least)} days`;
+    },
+  },
+  {
+    sentence:
+      "every kubelet proves itself by a certificate of the cluster's CA for its name and its address, and `kubectl logs` works by API servers that verify it (1.2.5, 4.2.9)",
+    check: async (cluster) => {
+      const nodes = await cluster.get<Node>("nodes");
+      const [controlPlane = ""] = await cluster.names("control-plane");
+      await everywhere(cluster, async (name) => {
+        const { status } = nodes.find(({ metadata }) => metadata.name === name)!;
+        const { address = "" } = status.addresses.find(({ type }) => type === "InternalIP") ?? {};
+        for (const host of [address, name]) {
+          const at = `--resolve ${name}:10250:${address} https://${host}:10250/healthz`;
+          const curl = `curl --silent --cacert /etc/kubernetes/pki/ca.crt --output /dev/null --write-out '%{http_code}' ${at}`;
+          expectSame(
+            `kubelet at ${host}`,
+            (await cluster.inMachine(controlPlane, curl)).trim(),
+            "401",
+          );
+        }
+      });
+      const logs = ["logs", "--namespace", "kube-system", "--tail=1", `etcd-${controlPlane}`];
+      if ((await cluster.kubectl(logs)).trim() === "") throw new Error("etcd has no log");
+    },
+  },
+];
