@@ -8,9 +8,12 @@ export interface KeyPair {
 
 /**
  * Ten years, as kubeadm gives its own CAs. A new CA reaches every machine and every kubeconfig, so
- * nothing here is renewed early: without a lead time Pulumi never plans a renewal by itself.
+ * it is not renewed early: without a lead time Pulumi never plans a renewal by itself.
  */
-const validityPeriodHours = 87_600;
+const authorityHours = 87_600;
+
+/** A year. Any `pulumi up` in its last 30 days renews it, and with it the stack's kubeconfig. */
+const adminHours = { validityPeriodHours: 8_760, earlyRenewalHours: 720 };
 
 /**
  * The keys that a cluster is born with. They come from here and not from `kubeadm init`, so that
@@ -44,7 +47,7 @@ export class Certificates extends pulumi.ComponentResource {
           isCaCertificate: true,
           setSubjectKeyId: true,
           allowedUses: ["digital_signature", "key_encipherment", "cert_signing", "crl_signing"],
-          validityPeriodHours,
+          validityPeriodHours: authorityHours,
           earlyRenewalHours: 0,
         },
         child,
@@ -78,8 +81,7 @@ export class Certificates extends pulumi.ComponentResource {
         caCertPem: this.cluster.cert,
         caPrivateKeyPem: this.cluster.key,
         allowedUses: ["digital_signature", "key_encipherment", "client_auth"],
-        validityPeriodHours,
-        earlyRenewalHours: 0,
+        ...adminHours,
       },
       child,
     );

@@ -1,9 +1,16 @@
 import { X509Certificate } from "node:crypto";
 
 import type { KubernetesApi } from "../components/kubernetes-api";
-import type { Check } from "./check";
+import { renewalFailed, renewedBelowDays, validUntil } from "../components/machine/renewal";
+import { named } from "../components/plan/cluster-health";
+import { type Check, controlPlanesOf, type Expected, type Problem } from "./check";
+import type { Facts } from "./facts";
 
-const leastCertificateDays = 60;
+/** `pulumi up` renews the administrator's when it has fewer days left. */
+const adminDays = 30;
+
+/** What control planes renew by themselves: two of their weeks went by without. */
+const renewedDays = renewedBelowDays - 15;
 
 /** What dates are known: the server's only after it has answered. */
 export function certificates(api: KubernetesApi): Check[] {
@@ -11,17 +18,69 @@ export function certificates(api: KubernetesApi): Check[] {
   const { servingCertificate } = api;
   return [
     certificateCheck("admin certificate", validTo, api.now, {
-      fix: "pulumi up --replace with the URN of pki-admin (pulumi stack --show-urns), then get the kubeconfig anew",
+      least: adminDays,
+      fix: "pulumi up, which renews it, then get the kubeconfig anew",
     }),
     ...(servingCertificate === undefined
       ? []
       : [
           certificateCheck("API server's certificate", servingCertificate.valid_to, api.now, {
             saw: ", of the one that answered",
-            fix: "on each control plane, kubeadm certs renew all, then restart its static pods; or replace the machines by pulumi up: the other certificates that kubeadm made are as old",
+            least: renewedDays,
+            fix: "see the control planes' certificates below, and on them journalctl --unit zoned-certificates: they renew them by themselves",
           }),
         ]),
   ];
+}
+
+/** What the control planes' own timers have said on their Nodes. */
+export function renewals(expected: Expected, { nodes, now }: Facts): Check {
+  const dates = controlPlanesOf(expected).map((machine) => {
+    const { annotations = {} } = named(nodes, machine)?.metadata ?? {};
+    return { machine, until: annotations[validUntil], failed: annotations[renewalFailed] };
+  });
+  const known = dates.flatMap(({ until }) => until ?? []).sort();
+  const log = "journalctl --unit zoned-certificates on that machine; it tries again every week";
+  return {
+    name: "control planes' certificates",
+    saw: `renewed by their machines, the first to end is valid until ${known[0]?.slice(0, 10)}`,
+    notAsked: known.length === 0 ? "no Node says until when: pulumi up writes it" : undefined,
+    problems: dates.flatMap(({ machine, until, failed }): Problem[] => {
+      if (failed !== undefined) return [{ machine, saw: `renewal failed: ${failed}`, fix: log }];
+      if (until === undefined) {
+        return [
+          { machine, saw: "its Node does not say until when they are valid", fix: "pulumi up" },
+        ];
+      }
+      const said = saidOf(until, now);
+      return said.days < renewedDays ? [{ machine, saw: said.text, fix: log }] : [];
+    }),
+  };
+}
+
+/** Whether API servers, which verify kubelets' certificates, take them. */
+export const kubeletCertificates = ({ kubelets }: Facts): Check => ({
+  name: "kubelets' certificates",
+  saw: `the API server takes those of ${kubelets.filter(({ error }) => error === undefined).length} kubelets`,
+  problems: kubelets.flatMap(({ machine, error }) => {
+    const [reason] = /x509: [^"\\]*/.exec(error ?? "") ?? [];
+    return reason === undefined
+      ? []
+      : [
+          {
+            machine,
+            saw: `the API server does not take its kubelet's: ${reason}`,
+            fix: "pulumi up, which makes another one where it ends and gives it to the machine",
+          },
+        ];
+  }),
+});
+
+function saidOf(validTo: string, now: number): { readonly days: number; readonly text: string } {
+  const days = Math.floor((Date.parse(validTo) - now) / 86_400_000);
+  const until = new Date(validTo).toISOString().slice(0, 10);
+  const text = `${days < 0 ? "expired on" : "valid until"} ${until}${days < 0 ? "" : `, ${days} days`}`;
+  return { days, text };
 }
 
 /** The date of a certificate, at the API server's time. */
@@ -29,10 +88,9 @@ export function certificateCheck(
   name: string,
   validTo: string,
   now: number,
-  { saw = "", fix }: { readonly saw?: string; readonly fix: string },
+  { saw = "", least, fix }: { readonly saw?: string; readonly least: number; readonly fix: string },
 ): Check {
-  const days = Math.floor((Date.parse(validTo) - now) / 86_400_000);
-  const until = new Date(validTo).toISOString().slice(0, 10);
-  const said = `${days < 0 ? "expired on" : "valid until"} ${until}${days < 0 ? "" : `, ${days} days`}${saw}`;
-  return { name, saw: said, problems: days < leastCertificateDays ? [{ saw: said, fix }] : [] };
+  const { days, text } = saidOf(validTo, now);
+  const said = `${text}${saw}`;
+  return { name, saw: said, problems: days < least ? [{ saw: said, fix }] : [] };
 }

@@ -1,7 +1,7 @@
 import { lookup } from "node:dns/promises";
 
 import { ApiError, KubernetesApi, NoAnswer } from "../components/kubernetes-api";
-import { certificates } from "./certificates";
+import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
 import { askFacts, type Facts } from "./facts";
@@ -86,7 +86,7 @@ function fixOf(error: Error): string {
       : "the text names what is not ready, most often an etcd without a majority: see if all control planes run (az vm list --show-details), and start those that are stopped";
   }
   if (error.code === "CERT_HAS_EXPIRED") {
-    return "the API server's certificate has expired: on each control plane, kubeadm certs renew all, then restart its static pods";
+    return "the API server's certificate has expired, which its machine could not renew (journalctl --unit zoned-certificates): on each control plane, kubeadm certs renew all, then restart its static pods";
   }
   if (error.code === "ENOTFOUND") {
     return "the name belongs to the public address of the load balancer: see if the resource group still exists, and which DNS server this machine asks";
@@ -101,6 +101,8 @@ export const checksOf = (expected: Expected, facts: Facts): Check[] =>
     nodeZones(expected, facts),
     versions(expected, facts),
     staticPods(expected, facts),
+    renewals(expected, facts),
+    kubeletCertificates(facts),
     etcdWrite(facts),
     etcdMembers(expected, facts),
     etcdSize(expected, facts),

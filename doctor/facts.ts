@@ -24,6 +24,8 @@ export interface Facts extends Machines {
   readonly writeError: string | undefined;
   /** Size of etcd's database; undefined where the API server does not say it. */
   readonly storageBytes: number | undefined;
+  /** What the API server says where it does not reach the kubelet of a machine. */
+  readonly kubelets: readonly { readonly machine: string; readonly error?: string }[];
   readonly daemonSets: readonly Workload[];
   readonly deployments: readonly Workload[];
   readonly dnsPods: readonly KubernetesObject[];
@@ -66,8 +68,17 @@ export async function askFacts(api: KubernetesApi): Promise<Facts> {
         "/api/v1/namespaces/kube-system/configmaps?fieldSelector=metadata.name%3Dzoned-etcd-snapshot",
       ),
     ]);
+  const kubelets = await Promise.all(
+    machines.nodes.map(({ metadata: { name } }) =>
+      api.get(`/api/v1/nodes/${name}/proxy/healthz`).then(
+        () => ({ machine: name }),
+        ({ message }: Error) => ({ machine: name, error: message }),
+      ),
+    ),
+  );
   return {
     ...machines,
+    kubelets,
     now: api.now,
     version: (JSON.parse(version) as { gitVersion: string }).gitVersion,
     writeError,

@@ -60,7 +60,11 @@ export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts =
   writeError: undefined,
   storageBytes: 40 * 1024 ** 2,
   nodes: machines.map(({ name, zone }) => ({
-    metadata: { name, labels: { "topology.kubernetes.io/zone": zone } },
+    metadata: {
+      name,
+      labels: { "topology.kubernetes.io/zone": zone },
+      annotations: { "zoned/certificates-valid-until": ago(-300 * 86_400) },
+    },
     spec: { providerID: `azure:///${name}` },
     status: {
       conditions: [
@@ -80,6 +84,7 @@ export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts =
         staticPod(component, name),
       ),
     ),
+  kubelets: machines.map(({ name }): { machine: string; error?: string } => ({ machine: name })),
   leases: machines.map(({ name }) => lease(name)),
   manager: [lease("kube-controller-manager")],
   daemonSets: [
@@ -134,6 +139,11 @@ export async function serveFacts(facts: { current: FakeFacts }, certificateDays 
       return send(readiness.status, readiness.text);
     }
     if (method === "PATCH") return send(current.writeError ? 500 : 200, current.writeError ?? "");
+    const [, kubelet] = /^\/api\/v1\/nodes\/(.+)\/proxy\/healthz$/.exec(pathname) ?? [];
+    if (kubelet !== undefined) {
+      const error = current.kubelets.find(({ machine }) => machine === kubelet)?.error;
+      return send(error === undefined ? 200 : 503, error ?? "ok");
+    }
     if (pathname === "/version") return send(200, JSON.stringify({ gitVersion: current.version }));
     if (pathname === "/metrics") {
       const metric = `apiserver_storage_size_bytes{storage_cluster_id="etcd-0"} ${current.storageBytes}`;

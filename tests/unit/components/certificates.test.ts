@@ -42,16 +42,25 @@ it("makes an authority each for the cluster, its aggregated APIs and etcd, under
   expect(new Set(authorities.map(({ inputs }) => revealed(inputs.privateKeyPem))).size).toBe(3);
 });
 
-it("plans no renewal by itself, since a new authority reaches every machine and every kubeconfig", async () => {
+it("renews no authority by itself, since a new one reaches every machine and every kubeconfig", async () => {
   const { recorder } = await build();
 
-  const lasting = [...(await recorder.of(selfSigned)), ...(await recorder.of(locallySigned))];
+  const lasting = await recorder.of(selfSigned);
 
-  expect(lasting).toHaveLength(4);
+  expect(lasting).toHaveLength(3);
   for (const { inputs } of lasting) {
     expect(inputs.earlyRenewalHours).toBe(0);
     expect(inputs.validityPeriodHours).toBeGreaterThan(nineYears);
   }
+});
+
+it("gives its administrator a year, and renews it by any up of its last 30 days", async () => {
+  const { recorder } = await build();
+
+  expect((await recorder.only(locallySigned)).inputs).toMatchObject({
+    validityPeriodHours: 365 * 24,
+    earlyRenewalHours: 30 * 24,
+  });
 });
 
 it("makes its administrator a member of the group that kubeadm lets administer", async () => {

@@ -1,7 +1,7 @@
-import { certificateCheck } from "../../../doctor/certificates";
+import { certificateCheck, renewals } from "../../../doctor/certificates";
 import type { Expected } from "../../../doctor/check";
 import { checksOf } from "../../../doctor/doctor";
-import { ago, healthyFacts, type FakeFacts, threeByThree } from "../../support/doctor-facts";
+import { ago, healthyFacts, type FakeFacts, now, threeByThree } from "../../support/doctor-facts";
 
 /** What has failed, as `check: machine: what was seen`. */
 const failures = (facts: FakeFacts, expected: Expected = threeByThree): string[] =>
@@ -28,7 +28,7 @@ const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
 it("passes a healthy cluster, and asks everything of it", () => {
   expect(failures(healthyFacts())).toEqual([]);
   expect(notAsked(healthyFacts())).toEqual([]);
-  expect(checksOf(threeByThree, healthyFacts())).toHaveLength(14);
+  expect(checksOf(threeByThree, healthyFacts())).toHaveLength(16);
 });
 
 it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
@@ -183,7 +183,7 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
     (facts) => {
       const node = ofMachine(facts.nodes, "cp-2");
       node.spec!.unschedulable = true;
-      node.metadata.annotations = { "zoned/drained": "excluded" };
+      Object.assign(node.metadata.annotations!, { "zoned/drained": "excluded" });
     },
     [/^cordons: cp-2: its Node is cordoned, not by this program$/],
   ],
@@ -192,7 +192,7 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
     (facts) => {
       const node = ofMachine(facts.nodes, "cp-2");
       node.spec!.unschedulable = true;
-      node.metadata.annotations = { "zoned/drained": "unschedulable excluded" };
+      Object.assign(node.metadata.annotations!, { "zoned/drained": "unschedulable excluded" });
     },
     [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
   ],
@@ -201,7 +201,7 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
     (facts) => {
       const node = ofMachine(facts.nodes, "cp-2");
       node.spec!.unschedulable = true;
-      node.metadata.annotations = { "zoned/cordoned-for-upgrade": "1.36.4" };
+      Object.assign(node.metadata.annotations!, { "zoned/cordoned-for-upgrade": "1.36.4" });
     },
     [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
   ],
@@ -276,6 +276,35 @@ it("says of each problem what to do", () => {
   expect(fixes.filter(({ fix }) => fix.length < 10)).toEqual([]);
 });
 
+describe("the certificates that control planes renew", () => {
+  const until = "zoned/certificates-valid-until";
+  const days = (count: number) => new Date(now + count * 86_400_000).toISOString();
+  const problemsWith = (annotations: Record<string, string>) => {
+    const facts = healthyFacts();
+    facts.nodes[1]!.metadata.annotations = annotations;
+    return renewals(threeByThree, facts).problems;
+  };
+
+  it.each([
+    ["end in 46 days", { [until]: days(46) }, []],
+    ["end in 44 days", { [until]: days(44) }, [/^valid until .+, 44 days$/]],
+    ["are unknown", {}, [/does not say until when/]],
+    [
+      "could not be renewed",
+      { [until]: days(59), "zoned/certificates-renewal-failed": "2026-11-24T03:00:05Z: why" },
+      [/^renewal failed: 2026-11-24T03:00:05Z: why$/],
+    ],
+  ])("on one machine %s", (_, annotations, said) => {
+    expect(problemsWith(annotations as Record<string, string>)).toEqual(
+      said.map((saw) => ({
+        machine: "cp-2",
+        saw: expect.stringMatching(saw),
+        fix: expect.any(String),
+      })),
+    );
+  });
+});
+
 it.each([
   [60, 0, "valid until 2027-01-22, 60 days"],
   [59.9, 1, "valid until 2027-01-22, 59 days"],
@@ -283,7 +312,10 @@ it.each([
 ])("a certificate that is good for %d days has %d problems", (days, count, saw) => {
   const today = Date.parse("2026-11-23T17:41:28Z");
   const validTo = new Date(today + days * 86_400_000).toUTCString();
-  const check = certificateCheck("admin certificate", validTo, today, { fix: "renew it" });
+  const check = certificateCheck("admin certificate", validTo, today, {
+    least: 60,
+    fix: "renew it",
+  });
 
   expect(check.problems).toHaveLength(count);
   expect(check.saw).toBe(saw);

@@ -22,7 +22,7 @@ it("asks a living API for everything, and goes by the API server's clock", async
     ...{ looked: true, healthy: true },
     time: new Date(now).toISOString(),
   });
-  expect(checks).toHaveLength(17);
+  expect(checks).toHaveLength(19);
   expect(checks[0]!.saw).toMatch(/^https:\/\/localhost:\d+ \((127\.0\.0\.1|::1)\) is ready/);
   expect(checks.find(({ name }) => name === "etcd size")!.saw).toBe("40.0 MiB of 8 GiB (0 %)");
   expect(checks.find(({ name }) => name === "etcd snapshots")!.saw).toBe(
@@ -30,8 +30,22 @@ it("asks a living API for everything, and goes by the API server's clock", async
   );
 });
 
+it("sees a kubelet whose certificate the API server does not take", async () => {
+  facts.current.kubelets[4]!.error =
+    'Get "https://172.16.1.4:10250/healthz": x509: certificate has expired';
+
+  const { checks } = await look();
+
+  expect(checks.find(({ name }) => name === "kubelets' certificates")!.problems).toEqual([
+    expect.objectContaining({
+      machine: "workers-2",
+      saw: "the API server does not take its kubelet's: x509: certificate has expired",
+    }),
+  ]);
+});
+
 it("sees that the certificates of both sides end soon", async () => {
-  const other = await serveFacts(facts, 59);
+  const other = await serveFacts(facts, 29);
 
   const { checks } = await checkCluster({ ...threeByThree, kubeconfig: other.kubeconfig });
 
