@@ -235,7 +235,8 @@ describe("CloudNodeManager", () => {
 
     const { spec } = (await node(recorder)).spec.template;
 
-    expect(spec).toMatchObject({ hostNetwork: true, tolerations: [{ operator: "Exists" }] });
+    expect(spec.hostNetwork).toBe(true);
+    expect(spec.tolerations).toEqual([{ operator: "Exists" }]);
     expect(spec.containers[0].args).toEqual(
       expect.arrayContaining([
         "--node-name=$(NODE_NAME)",
@@ -243,6 +244,17 @@ describe("CloudNodeManager", () => {
         "--wait-routes=false",
       ]),
     );
+  });
+
+  it("may write what it knows of machines, and nothing else", async () => {
+    const { recorder } = await build();
+
+    const { inputs } = await recorder.object("ClusterRole", "cloud-node-manager");
+
+    expect(inputs.rules).toEqual([
+      { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "patch", "update", "watch"] },
+      { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
+    ]);
   });
 
   it("is applied without waiting and awaited later", async () => {
