@@ -25,7 +25,7 @@ upgrade_config=$root/etc/zoned/kubeadm-upgrade.yaml
 
 # What the payload says; its first step fills these in.
 machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready=''
-configuration='' cluster='' drain_minutes='' takes_snapshots='' restored_from=''
+configuration='' cluster='' drain_minutes='' takes_snapshots='' restored_from='' rewrites_secrets=''
 modules=()
 upgraded=''
 
@@ -108,6 +108,7 @@ if what == "facts":
         file.write(f"modules=({shlex.join(payload['modules'])})\n")
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
         file.write(f"takes_snapshots={'yes' if payload.get('takesSnapshots') else ''}\n")
+        file.write(f"rewrites_secrets={'yes' if payload.get('rewritesSecrets') else ''}\n")
     sys.exit()
 for entry in payload["files"]:
     path = root + entry["path"]
@@ -542,8 +543,22 @@ static_pods_are_ready() {
 
 await_static_pods() { watch static_pods_are_ready; }
 
+# An API server looks for other keys once a minute, and says by a digest which file it has. Whoever comes
+# next relies on that it has these.
+keys_are_loaded() {
+  local file=/etc/zoned/encryption/secrets.yaml digest metrics
+  grep --quiet -- "--encryption-provider-config=$file" "$root/etc/kubernetes/manifests/kube-apiserver.yaml" || return 0
+  digest=$(sha256sum <"$root$file") || return
+  metrics=$(ask_api /metrics --fail --max-time 20 --resolve "$api_name:$api_port:127.0.0.1" \
+    --cert "$pki/apiserver-kubelet-client.crt" --key "$pki/apiserver-kubelet-client.key") || return
+  grep --quiet "^apiserver_encryption_config_controller_last_config_info{.*${digest%% *}" <<<"$metrics" && return
+  echo "the API server has not loaded $file yet"
+  return 1
+}
+
 await_control_plane() {
   watch control_plane_is_well
+  watch keys_are_loaded
   await_balancer
 }
 
@@ -820,6 +835,17 @@ keep_certificates() {
   "$BASH" "$root/opt/zoned/renew-certificates.sh" report
 }
 
+# Every API server encrypts with the new key by now, so that whoever has written or removed a Secret since
+# it was read has done what is to be done.
+rewrite_secrets() {
+  local said
+  local kubectl=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf")
+  said=$({ "${kubectl[@]}" get secrets --all-namespaces --output json | "${kubectl[@]}" replace --filename - >/dev/null; } 2>&1) && return
+  said=$(grep --invert-match --extended-regexp '^Error from server \((Conflict|NotFound)\): error when replacing' <<<"$said") || return 0
+  reason "not every Secret is encrypted with the new key yet, and none is lost: $said"
+  return 1
+}
+
 # A new file in its place: what runs goes on with the one that it has open.
 forget_payload() { sed --in-place '/^#--- payload ---$/q' "$0"; }
 
@@ -914,6 +940,7 @@ if [[ $role == control-plane ]] && is_touched; then
   step "other control planes" 600 0 await_peers
 fi
 [[ $role == worker ]] || step "certificates" 120 2 keep_certificates
+[[ -z $rewrites_secrets ]] || step "encryption" 1800 5 rewrite_secrets
 step "secrets" 60 0 finish
 note "$machine is a member of the cluster"
 exit

@@ -30,6 +30,8 @@ export class Certificates extends pulumi.ComponentResource {
   readonly admin: KeyPair;
   /** From this one the tokens are derived by which workers join. */
   readonly joinSecret: pulumi.Output<string>;
+  /** From this one the keys are derived by which Secrets are encrypted in etcd. */
+  readonly secretsSecret: pulumi.Output<string>;
 
   constructor(name: string, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Certificates", name, {}, opts);
@@ -88,6 +90,7 @@ export class Certificates extends pulumi.ComponentResource {
     this.admin = { cert: admin.certPem, key: adminKey };
 
     this.joinSecret = privateKey("join").privateKeyPem;
+    this.secretsSecret = privateKey("secrets").privateKeyPem;
     this.registerOutputs();
   }
 }

@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "./api-balancer";
 import { Certificates } from "./certificates";
+import { encryptionFile, isRewriting, tagOf } from "./encryption";
 import { snapshotFiles } from "./etcd-backups";
 import { Identity } from "./identity";
 import { proxyModules } from "./kube-proxy";
@@ -130,9 +131,18 @@ export class ControlPlane extends pulumi.ComponentResource {
     const client = settings.etcdBackups?.container && identity.credential.clientId;
     const { made } = plan.orders.get(machine.plan.name)!;
     const kubelet = kubeletCertificate(machine.plan, { made, certificates }, { parent: machine });
+    const { secretsKeys } = plan;
+    const isLast = machine.plan.name === (this.others.at(-1) ?? machine.plan).name;
     const script = pulumi
-      .all([this.initial, api.address, pkiFiles(certificates), kubelet, client ?? ""])
-      .apply(([initialControlPlane, apiAddress, pki, kubeletFiles, clientId]) =>
+      .all([
+        this.initial,
+        api.address,
+        pkiFiles(certificates),
+        kubelet,
+        client ?? "",
+        certificates.secretsSecret,
+      ])
+      .apply(([initialControlPlane, apiAddress, pki, kubeletFiles, clientId, secretsSecret]) =>
         bootstrapScript({
           machine: machine.plan.name,
           role: "control-plane",
@@ -147,6 +157,7 @@ export class ControlPlane extends pulumi.ComponentResource {
             plan.apiServer.name,
             plan.verifiesKubelets,
           ),
+          rewritesSecrets: isLast && secretsKeys !== undefined && isRewriting(secretsKeys),
           drainMinutes: plan.settings.drainMinutes,
           nodeAddress: machine.plan.address,
           modules: proxyModules(plan.settings),
@@ -157,6 +168,7 @@ export class ControlPlane extends pulumi.ComponentResource {
             ...pki,
             ...kubeletFiles,
             ...snapshotFiles(settings, clientId),
+            ...(secretsKeys === undefined ? [] : [encryptionFile(secretsSecret, secretsKeys)]),
             ...firstBootFiles(plan.settings),
             ...renewalFiles(plan.controlPlanes.indexOf(machine.plan)),
             ...kubeadmFiles(
@@ -171,6 +183,7 @@ export class ControlPlane extends pulumi.ComponentResource {
     const { step, membership } = machine.bootstrap({
       initialControlPlane: this.initial,
       restoredFrom,
+      secretsKeys: secretsKeys && tagOf(secretsKeys),
       script,
       after,
       outlives: this.memberships.slice(-1),

@@ -4,6 +4,7 @@ import { stringify } from "yaml";
 
 import { cipherSuites, securityFiles, securityFlags, securityVolumes } from "./api-server-security";
 import { coreDnsPatch } from "./core-dns";
+import { encryptionFlags, encryptionVolume, isOurs, SecretsKeys } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
 import type { PayloadFile } from "./machine/bootstrap";
 import { kubeletCertificatePath, kubeletKeyPath } from "./machine/kubelet-certificate";
@@ -158,19 +159,21 @@ function upgradeConfiguration(settings: KubeadmSettings, machine: KubeadmMachine
 
 /**
  * A hash over everything that kubeadm configures a member with and that may change on a living one:
- * the version, flags, names in certificates, the kubelet's configuration, patches.
+ * the version, flags, names in certificates, the kubelet's configuration, patches, and which keys
+ * Secrets are encrypted with.
  */
 export const configurationOf = (
   settings: KubeadmSettings,
   machine: KubeadmMachine,
   apiName: string,
   verifiesKubelets = true,
+  secretsKeys?: SecretsKeys,
 ): string =>
   digest([
     // A kubelet takes its taints once, when its node registers.
     nodeRegistration(settings, { ...machine, taints: [] }),
     machine.role === "control-plane"
-      ? clusterConfiguration(settings, apiName, verifiesKubelets)
+      ? [clusterConfiguration(settings, apiName, verifiesKubelets), secretsKeys?.keys]
       : [],
     settings.kubernetesVersion,
     kubeletConfiguration(),
@@ -195,10 +198,12 @@ const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
 
 function clusterConfiguration(settings: KubeadmSettings, apiName: string, verifiesKubelets = true) {
   const { kubeadm } = settings;
+  const isEncrypted = isOurs(kubeadm.apiServerExtraArgs);
   const apiServer = {
     ...quiet,
     ...securityFlags(kubeadm.apiServerExtraArgs),
     ...(verifiesKubelets && { "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt" }),
+    ...(isEncrypted && encryptionFlags),
     // Clients keep a connection for hours; now and then one goes, and a new server has its share.
     ...(settings.controlPlaneCount > 1 && { "goaway-chance": "0.001" }),
   };
@@ -215,7 +220,7 @@ function clusterConfiguration(settings: KubeadmSettings, apiName: string, verifi
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],
       extraArgs: args(apiServer, kubeadm.apiServerExtraArgs),
-      extraVolumes: securityVolumes,
+      extraVolumes: [...securityVolumes, ...(isEncrypted ? [encryptionVolume] : [])],
     },
     controllerManager: { extraArgs: args(controllerManager, kubeadm.controllerManagerExtraArgs) },
     scheduler: { extraArgs: args(quiet, kubeadm.schedulerExtraArgs) },

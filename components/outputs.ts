@@ -20,6 +20,7 @@ export function outputsOf(
     etcdBackups: plan.settings.etcdBackups?.every,
     settings: fixedSettings(plan.settings),
     kubeletCertificates: true,
+    secretsKeys: plan.secretsKeys,
     machines: Object.fromEntries(plan.orders),
   };
   return {

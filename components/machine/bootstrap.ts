@@ -33,6 +33,8 @@ export interface Payload {
   readonly configuration: string;
   /** Hash over the part of it that the whole cluster shares; control planes only. */
   readonly clusterConfiguration?: string;
+  /** Whether it encrypts all Secrets anew, as the last one of an `up` that changes their key. */
+  readonly rewritesSecrets?: boolean;
   /** How long pods may take to leave the machine before it is upgraded. */
   readonly drainMinutes: number;
   readonly nodeAddress: string;

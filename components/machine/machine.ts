@@ -40,6 +40,8 @@ export interface BootstrapArgs {
   readonly initialControlPlane?: pulumi.Input<string>;
   /** The snapshot of which the cluster is restored; control planes only. */
   readonly restoredFrom?: string;
+  /** The keys of Secrets that the script brings, as a tag; control planes only. */
+  readonly secretsKeys?: string;
   /** What runs as root; it may hold keys. */
   readonly script: pulumi.Output<string>;
   readonly after: readonly pulumi.Resource[];
@@ -177,6 +179,7 @@ export class Machine extends pulumi.ComponentResource {
   bootstrap({
     initialControlPlane,
     restoredFrom,
+    secretsKeys,
     script,
     after,
     outlives = [],
@@ -207,6 +210,7 @@ export class Machine extends pulumi.ComponentResource {
             ? {}
             : { [tag.initialControlPlane]: initialControlPlane }),
           ...(restoredFrom === undefined ? {} : { [tag.restoredFrom]: restoredFrom }),
+          ...(secretsKeys === undefined ? {} : { [tag.secretsKeys]: secretsKeys }),
         },
       },
       {

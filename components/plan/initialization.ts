@@ -46,7 +46,7 @@ type Wanted = Pick<
  */
 export function decideInitialization(
   settings: Wanted,
-  controlPlanes: readonly WantedMachine[],
+  controlPlanes: readonly Omit<WantedMachine, "configuration">[],
   azure: Pick<AzureState, "machines" | "groupState">,
   memory: Memory | undefined,
   now: string,

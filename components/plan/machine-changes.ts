@@ -1,3 +1,4 @@
+import type { SecretsKeys } from "../encryption";
 import { AzureState, MachineFacts } from "./azure/state";
 import { FixedSettings } from "./fixed-settings";
 import { Machine } from "./topology";
@@ -17,6 +18,8 @@ export interface Memory {
   readonly settings: FixedSettings;
   /** Whether every kubelet has a certificate of the cluster's CA. */
   readonly kubeletCertificates?: true;
+  /** What every control plane has; nothing where the operator has a configuration of their own. */
+  readonly secretsKeys?: SecretsKeys;
   /** By name of the VM. */
   readonly machines: Readonly<Record<string, MachineMemory>>;
 }

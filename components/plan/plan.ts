@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiName, ApiServer } from "../api-balancer";
+import type { SecretsKeys } from "../encryption";
 import { apiPort, configurationOf } from "../kubeadm";
 import { customData } from "../machine/boot";
 import { generationOf, madeWith } from "../machine/generation";
@@ -23,6 +24,7 @@ import {
   memoryOf,
 } from "./machine-changes";
 import { findManifests, manifestsFor } from "./manifests";
+import { planKeys } from "./secrets-keys";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, Machine, machinesOf } from "./topology";
 import { upgradeProblems } from "./upgrade";
@@ -49,6 +51,8 @@ export interface Plan {
   readonly accelerated: ReadonlySet<string>;
   readonly controlPlanes: readonly Machine[];
   readonly workers: readonly Machine[];
+  /** The keys that Secrets are encrypted with; nothing where the operator sees to that. */
+  readonly secretsKeys?: SecretsKeys;
   /** First-boot data, the same for every machine. */
   readonly customData: string;
   readonly apiServer: ApiServer;
@@ -89,23 +93,33 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const workers = machines.filter(({ role }) => role === "worker");
   const data = customData(settings);
   const verifiesKubelets = memory === undefined || memory.kubeletCertificates === true;
-  const wanted = machines.map((plan) => ({
+  const made = machines.map((plan) => ({
     plan,
     generation: generationOf(plan, settings),
     madeWith: madeWith(plan, settings),
     imageVersion: settings.imageVersion,
     kubernetesVersion: settings.kubernetesVersion,
-    configuration: configurationOf(settings, plan, api, verifiesKubelets),
   }));
 
   const initialization = decideInitialization(
     settings,
-    wanted.filter(({ plan }) => plan.role === "control-plane"),
+    made.filter(({ plan }) => plan.role === "control-plane"),
     azure,
     memory,
     now,
   );
   const current = memoryOf(initialization.id, memory);
+  const { secretsKeys, says } = planKeys({
+    settings,
+    id: initialization.id,
+    controlPlanes,
+    azure,
+    memory: current,
+  });
+  const wanted = made.map((one) => ({
+    ...one,
+    configuration: configurationOf(settings, one.plan, api, verifiesKubelets, secretsKeys),
+  }));
   const isSafe = initialization.exists && initialization.problems.length === 0;
   const { isRestoring } = initialization;
   const changes = (isSafe ? machineChanges(initialization.id, wanted, azure, current) : []).filter(
@@ -146,6 +160,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
         "it makes the API servers refuse kubelets that have none",
     );
   }
+  if (says !== undefined) void pulumi.log.info(says);
   for (const warning of initialization.warnings) void pulumi.log.warn(warning);
   const kept = new Set(
     machines.filter((machine) => !created.includes(machine)).map(({ name }) => name),
@@ -183,6 +198,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     accelerated: acceleratedMachines(machines, offers),
     controlPlanes,
     workers,
+    secretsKeys,
     customData: data,
     apiServer: { name: api, port: apiPort },
     texts,

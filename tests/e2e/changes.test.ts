@@ -134,6 +134,39 @@ describe("a living cluster", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
+  it("changes the key of Secrets in three ups, each of which says what comes next, and then does nothing", async () => {
+    const kubeadm = { apiServerExtraArgs: { "event-ttl": "2h" } };
+    const settings = { workerPools: [{ ...pool, taints }], egress: "zonal", kubeadm };
+    const prefixes = async () => [
+      ...new Set((await cloud.stored("/registry/secrets/")).map((value) => value.slice(0, 26))),
+    ];
+    await cloud.kubectl("create", "secret", "generic", "mine", "--from-literal=password=hush");
+    expect(await prefixes()).toEqual(["k8s:enc:secretbox:v1:key1:"]);
+    await cloud.stack.configure({
+      ...small,
+      ...settings,
+      kubernetesVersion: "1.36.4",
+      secretsKey: 2,
+    });
+
+    for (const [says, key] of [
+      [/makes every API server read key 2\. Run pulumi up again/, 1],
+      [/encrypts all Secrets with key 2, old ones too\. Run pulumi up again/, 2],
+      [/takes key 1 from the API servers$/m, 2],
+    ] as const) {
+      const before = (await cloud.requests()).length;
+      const run = asPlanned(await cloud.stack.up());
+      expect(run.stdout).toMatch(says);
+      expect(writes((await cloud.requests()).slice(before))).toEqual([
+        "PUT virtualMachines/cp-1/extensions/bootstrap",
+      ]);
+      expect(await prefixes()).toEqual([`k8s:enc:secretbox:v1:key${key}:`]);
+    }
+    unchanged(await cloud.stack.up("--skip-preview"));
+    const data = await cloud.kubectl("get", "secret", "mine", "-o", "jsonpath={.data.password}");
+    expect(Buffer.from(data, "base64").toString()).toBe("hush");
+  });
+
   it.each([
     ["an older Kubernetes", { kubernetesVersion: "1.36.3" }, /cannot go back to an older version/],
     [
@@ -148,7 +181,12 @@ describe("a living cluster", () => {
     ],
   ])("refuses %s and asks Azure for nothing", async (_, settings, says) => {
     const before = (await cloud.requests()).length;
-    await cloud.stack.configure({ ...small, kubernetesVersion: "1.36.4", ...settings });
+    await cloud.stack.configure({
+      ...small,
+      kubernetesVersion: "1.36.4",
+      secretsKey: 2,
+      ...settings,
+    });
 
     expect(refused(await cloud.stack.up())).toMatch(says);
     expect(writes((await cloud.requests()).slice(before))).toEqual([]);

@@ -1,5 +1,5 @@
 import { ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -233,6 +233,29 @@ export class LocalCloud {
         kubectl?.kill();
       },
     };
+  }
+
+  /** What etcd has stored of every object whose key begins so, as it is on its disk. */
+  async stored(prefix: string): Promise<string[]> {
+    const clusters = join(this.state, "machines/clusters");
+    const [name = ""] = readdirSync(clusters);
+    const { ports } = JSON.parse(readFileSync(join(clusters, name, "cluster.json"), "utf8")) as {
+      ports: { etcdClient: number };
+    };
+    const base64 = (text: string) => Buffer.from(text).toString("base64");
+    const range = { key: base64(prefix), range_end: base64(`${prefix}\uffff`) };
+    const pki = join(clusters, name, "root/etc/kubernetes/pki/etcd");
+    const { stdout } = await promisify(execFile)(
+      "curl",
+      [
+        ...["--silent", "--fail", "--cacert", `${pki}/ca.crt`],
+        ...["--cert", `${pki}/healthcheck-client.crt`, "--key", `${pki}/healthcheck-client.key`],
+        ...["--data", JSON.stringify(range), `https://127.0.0.1:${ports.etcdClient}/v3/kv/range`],
+      ],
+      { maxBuffer: 64e6 },
+    );
+    const { kvs = [] } = JSON.parse(stdout) as { kvs?: { value: string }[] };
+    return kvs.map(({ value }) => Buffer.from(value, "base64").toString("latin1"));
   }
 
   /** Runs `npm run doctor` on this stack. */

@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer, apiName } from "../../components/api-balancer";
 import { Certificates } from "../../components/certificates";
+import { SecretsKeys } from "../../components/encryption";
 import { ControlPlane } from "../../components/control-plane";
 import { Identity } from "../../components/identity";
 import { parsePayload, Payload } from "../../components/machine/bootstrap";
@@ -25,6 +26,7 @@ export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly initialization?: Initialization;
   /** The control plane that comes first, since it is not well. */
   readonly firstControlPlane?: string;
+  readonly secretsKeys?: SecretsKeys;
   /** Names of the machines that exist. */
   readonly existing?: readonly string[];
 }
@@ -92,6 +94,7 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
     },
     initialization: scene.initialization ?? fresh,
     firstControlPlane: scene.firstControlPlane,
+    secretsKeys: scene.secretsKeys,
     orders: new Map(
       machines.map(({ name }) => [
         name,
@@ -127,6 +130,7 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
     etcd: pair("etcd-ca"),
     serviceAccount: pair("service-account"),
     joinSecret: pulumi.secret("private join secret"),
+    secretsSecret: pulumi.secret("private secret of Secrets"),
   });
   const parts = { resourceGroup, plan, network, certificates };
   const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity }, watched);

@@ -54,6 +54,7 @@ export const validSettings: Settings = {
     timeouts: {},
     patches: {},
   },
+  secretsKey: 1,
   mirror: "",
   resourceManagerEndpoint: "https://management.azure.com",
   protect: false,

@@ -15,6 +15,8 @@ export interface BootstrapFacts {
   readonly kubernetesVersion?: string;
   /** Hash over what the step configures. */
   readonly configuration?: string;
+  /** Which keys of Secrets the step was given; see encryption.ts. */
+  readonly secretsKeys?: string;
 }
 
 /** A VM as Azure has it. A tag that is missing says nothing: somebody may have taken it away. */
@@ -49,6 +51,7 @@ export const tag = {
   run: "zoned-run",
   kubernetes: "zoned-kubernetes",
   configuration: "zoned-configuration",
+  secretsKeys: "zoned-secrets-keys",
   initialControlPlane: "zoned-initial-control-plane",
   restoredFrom: "zoned-restored-from",
 } as const;
@@ -125,6 +128,7 @@ async function machinesIn(arm: ResourceManager, group: string): Promise<Map<stri
               restoredFrom: step.tags?.[tag.restoredFrom],
               kubernetesVersion: step.tags?.[tag.kubernetes],
               configuration: step.tags?.[tag.configuration],
+              secretsKeys: step.tags?.[tag.secretsKeys],
             },
           },
         ];

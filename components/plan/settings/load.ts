@@ -67,6 +67,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     servicePrincipal: readServicePrincipal(config, report),
     kubeadm: readKubeadm(json("kubeadm"), report),
     etcdBackups: readEtcdBackups(json("etcdBackups"), report),
+    secretsKey: number("secretsKey"),
     mirror: text("mirror"),
     resourceManagerEndpoint: text("resourceManagerEndpoint").replace(/\/+$/, ""),
     protect: yes("protect"),

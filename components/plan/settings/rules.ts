@@ -41,7 +41,7 @@ const ubuntu = versions.ubuntuImage.split(".").slice(0, 2).join(".");
 
 const within = (
   settings: Settings,
-  key: "osDiskSizeGb" | "drainMinutes",
+  key: "osDiskSizeGb" | "drainMinutes" | "secretsKey",
   least: number,
   most: number,
   why: string,
@@ -75,6 +75,7 @@ const single = (settings: Settings): Rule[] => [
     64,
   ),
   within(settings, "drainMinutes", 1, 1440, "since an up that waits for ever helps nobody", 15),
+  within(settings, "secretsKey", 0, 9999, "the number of a key, or 0 for none", 1),
   {
     key: "kubernetesVersion",
     holds:

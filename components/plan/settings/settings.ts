@@ -93,6 +93,8 @@ export interface Settings {
   readonly kubeadm: KubeadmExtras;
   /** Undefined when etcd is not saved. */
   readonly etcdBackups?: EtcdBackups;
+  /** Number of the key by which Secrets are encrypted in etcd; 0 for none. */
+  readonly secretsKey: number;
   /** Empty for the official sources. */
   readonly mirror: string;
   readonly resourceManagerEndpoint: string;

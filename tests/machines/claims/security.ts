@@ -13,6 +13,7 @@ const mostPermissions = {
   "/etc/kubernetes/pki/etcd/*.crt": 0o644,
   "/etc/kubernetes/pki/etcd/*.key": 0o600,
   "/etc/zoned/api-server-*/*": 0o600,
+  "/etc/zoned/encryption/*": 0o600,
   "/var/lib/etcd": 0o700,
   "/var/log/kubernetes/audit/*": 0o600,
 } as const;
@@ -53,6 +54,8 @@ interface Configz {
     readonly tlsCipherSuites: readonly string[];
   };
 }
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 const statusOf = async (cluster: RealCluster, name: string, path: string): Promise<string> => {
   const curl = "curl --silent --insecure --output /dev/null --write-out '%{http_code}'";
@@ -130,6 +133,31 @@ export const securityClaims: readonly Claim[] = [
         const listening = await cluster.inMachine(name, "ss -Hltn 'sport = :10249'");
         expectSame(`metrics of ${name}`, /\s127\.0\.0\.1:10249\s/.test(listening), true);
       }),
+  },
+  {
+    sentence:
+      "etcd has every Secret encrypted by secretbox, and none in clear (CIS benchmark, 1.2.27 and 1.2.28)",
+    check: async (cluster) => {
+      const range = JSON.stringify({
+        key: base64("/registry/secrets/"),
+        range_end: base64("/registry/secrets0"),
+      });
+      const pki = "/etc/kubernetes/pki";
+      let count = 0;
+      for (const name of await cluster.names("control-plane")) {
+        const said = await cluster.inMachine(
+          name,
+          `curl --silent --fail --noproxy '*' --cacert ${pki}/etcd/ca.crt --cert ${pki}/apiserver-etcd-client.crt ` +
+            `--key ${pki}/apiserver-etcd-client.key --data '${range}' https://127.0.0.1:2379/v3/kv/range | ` +
+            "jq --raw-output '.kvs[].value[:28]'",
+        );
+        const stored = said.trim().split("\n");
+        const how = stored.map((text) => Buffer.from(text, "base64").toString());
+        expectSame(`Secrets of ${name}`, [...new Set(how)], ["k8s:enc:secretbox:v1:"]);
+        count += stored.length;
+      }
+      return `${count} Secrets`;
+    },
   },
   {
     sentence: "a pod that owns its host is refused outside of kube-system",

@@ -42,6 +42,11 @@ export const kubeadmCases: Cases = {
       "the balancer's probe is anonymous and speaks TLS 1.2",
     ]),
     [
+      "keys that no API server would learn of",
+      kubeadm("apiServerExtraArgs", { "encryption-provider-config-automatic-reload": false }),
+      "kubeadm.apiServerExtraArgs.encryption-provider-config-automatic-reload is not yours to set, expected it left out",
+    ],
+    [
       "an unknown part",
       kubeadm("apiserverExtraArgs", { v: "2" }),
       "kubeadm.apiserverExtraArgs is not a known name",
@@ -120,6 +125,13 @@ export const kubeadmCases: Cases = {
       kubeadm("apiServerExtraArgs", {
         "anonymous-auth": true,
         "tls-min-version": "VersionTLS12",
+      }),
+    ],
+    [
+      "keys of the operator's own",
+      kubeadm("apiServerExtraArgs", {
+        "encryption-provider-config": "/etc/kubernetes/pki/kms.yaml",
+        "encryption-provider-config-automatic-reload": false,
       }),
     ],
     [

@@ -8,6 +8,12 @@ import type { TLSSocket } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
 
+import {
+  encryptionFile,
+  encryptionFlags,
+  encryptionVolume,
+  keysOfTag,
+} from "../../../components/encryption";
 import type { Payload } from "../../../components/machine/bootstrap";
 import type { VirtualMachine } from "../../../local-azure/machines/machines";
 import { payloadMarker } from "../../../local-azure/machines/simulated/bootstrap/payload";
@@ -117,6 +123,8 @@ export interface Knobs {
   readonly token?: string;
   readonly kubelet?: Record<string, string>;
   readonly apiServer?: Record<string, string>;
+  /** Numbers of the keys of Secrets; 1 alone without. */
+  readonly secretsKeys?: string;
 }
 
 const clusterConfiguration = ({ apiName }: Fixture, apiServer: Record<string, string> = {}) => ({
@@ -127,7 +135,11 @@ const clusterConfiguration = ({ apiName }: Fixture, apiServer: Record<string, st
   controlPlaneEndpoint: `${apiName}:6443`,
   encryptionAlgorithm: "ECDSA-P256",
   networking: { podSubnet: "10.244.0.0/16", serviceSubnet: "10.96.0.0/12" },
-  apiServer: { certSANs: [apiName], extraArgs: args({ profiling: "false", ...apiServer }) },
+  apiServer: {
+    certSANs: [apiName],
+    extraArgs: args({ profiling: "false", ...encryptionFlags, ...apiServer }),
+    extraVolumes: [encryptionVolume],
+  },
   controllerManager: { extraArgs: args({ "cloud-provider": "external" }) },
   etcd: { local: { extraArgs: args({ "unsafe-no-fsync": "true" }) } },
 });
@@ -141,6 +153,7 @@ const controlPlaneFiles = (fixture: Fixture, vm: VirtualMachine, knobs: Knobs) =
       mode: "0600",
       content,
     })),
+    encryptionFile("a key in the state", keysOfTag(knobs.secretsKeys ?? "1")),
     {
       path: "/etc/zoned/kubeadm-init.yaml",
       mode: "0600",

@@ -1284,6 +1284,34 @@ describe("an upgrade", () => {
     );
   });
 
+  it.each([
+    ["ends when the API server has loaded the keys that it brought", "/etc/zoned/encryption", 2],
+    ["does not wait for keys that are the operator's own", "/etc/kubernetes/pki", 0],
+  ])("%s", async (_, folder, asked) => {
+    const path = "/etc/zoned/encryption/secrets.yaml";
+    const files = [...controlPlane.files, { path, mode: "0600", content: "other keys" }];
+    const machine = memberIn({ ...controlPlane, ...next, files });
+    machine.write(path, "keys");
+    machine.write(
+      "/etc/kubernetes/manifests/kube-apiserver.yaml",
+      `--encryption-provider-config=${folder}/secrets.yaml`,
+    );
+    const digest = (text: string) => createHash("sha256").update(text).digest("hex");
+    const metric = (text: string) =>
+      `apiserver_encryption_config_controller_last_config_info{apiserver_id_hash="sha256:1",hash="sha256:${digest(text)}"} 1`;
+    machine.write("/loaded", metric("keys"));
+    const curl = machine.read("/programs/curl");
+    machine.program(
+      "curl",
+      `case $* in */metrics*) cat "$root/loaded"; echo '${metric("other keys")}' >"$root/loaded"; exit ;; esac\n${curl.replace(/^#!.*\n/, "")}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read(path)).toBe("other keys");
+    expect(machine.callsOf("curl").filter((call) => call.includes("/metrics"))).toHaveLength(asked);
+    expect(machine.read("/var/log/zoned.log")).not.toContain("other keys");
+  });
+
   it("keeps kubeadm's copy of etcd's data until the member is well again, and no longer", async () => {
     const copy =
       "/etc/kubernetes/tmp/kubeadm-backup-etcd-2026-11-24-02-06-21/etcd/member/wal/0.wal";

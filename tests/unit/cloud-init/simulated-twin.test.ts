@@ -54,6 +54,10 @@ const member = (as: "initialized" | "joined") => ({
   "/var/lib/zoned/boot": "boot 1\n",
   "/var/lib/zoned/configuration": "now\n",
 });
+const encrypting = {
+  "/etc/kubernetes/manifests/kube-apiserver.yaml":
+    "--encryption-provider-config=/etc/zoned/encryption/secrets.yaml",
+};
 const cni = { "/etc/cni/net.d/10-it.conflist": "" };
 
 const ready = (status: string) => ({ conditions: [{ type: "Ready", status }] });
@@ -99,6 +103,8 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
     *"--request PUT"*) echo 201 ;;
     *"/etcd?"* | */etcd/demo*) exec ${installed("curl", "curl")} "$@" ;;
     *169.254.169.254*) echo -n ${vmId} ;;
+    */metrics*) read -r digest _ < <(sha256sum <"$root/etc/zoned/encryption/secrets.yaml")
+      printf 'apiserver_encryption_config_controller_last_config_info{hash="sha256:%s"} 1' "$digest" ;;
     *2381/health*) ${isOwnEtcdSick ? "echo 'no answer' >&2; exit 7" : ""} ;;
     *10250/pods*) cat "$root/own-pods" ;;
     *--resolve*) ;;
@@ -194,6 +200,9 @@ function saving(script: string, blobs: Blobs, change: Partial<Payload> = {}): st
   });
 }
 
+const rekeyed = (script: string, change: object = {}): string =>
+  configured(script, { configuration: "another key", ...change });
+
 /** In the order in which they come about: the simulated machines share a cluster. */
 interface Situation {
   readonly situation: string;
@@ -237,13 +246,18 @@ const again = ["payload", "first boot", "kernel modules"];
     let fixture: Fixture;
     let strangers: Fixture;
 
-    const script = (vm: VirtualMachine, initial = initialControlPlane, of = fixture): string =>
+    const script = (
+      vm: VirtualMachine,
+      initial = initialControlPlane,
+      of = fixture,
+      secretsKeys = "1",
+    ): string =>
       scriptOf(
         of,
         vm,
         vm.name.includes("workers")
           ? { token: tokenOf(vm.name).token }
-          : { initialControlPlane: initial },
+          : { initialControlPlane: initial, secretsKeys },
       );
     const create = (...vms: VirtualMachine[]) => Promise.all(vms.map((vm) => machines.create(vm)));
     const apply = async (objects: readonly (readonly [string, object])[]) => {
@@ -394,6 +408,20 @@ const again = ["payload", "first boot", "kernel modules"];
           ...["packages", "kubeadm upgrade", "kubelet", "static pods"],
           ...["control plane", "node", "uncordon"],
           ...["other control planes", "certificates", "secrets"],
+        ],
+      },
+      {
+        situation: "a member that comes last in a change of the key of Secrets",
+        vm: cp[1],
+        script: () =>
+          rekeyed(script(cp[1], initialControlPlane, fixture, "1 2"), { rewritesSecrets: true }),
+        world: { files: { ...member("joined"), ...cni, ...encrypting } },
+        steps: [
+          ...again,
+          "other control planes",
+          ...["packages", "kubeadm upgrade", "kubelet", "static pods"],
+          ...["control plane", "node", "uncordon"],
+          ...["other control planes", "certificates", "encryption", "secrets"],
         ],
       },
       {

@@ -94,13 +94,16 @@ it("runs again after a resize, since that is a reboot and the next machine has t
 });
 
 it("tells the next up its run and the initial control plane", async () => {
-  expect((await build({ initialControlPlane: "the-initial-vm" })).inputs.tags).toEqual({
+  const told = { initialControlPlane: "the-initial-vm", secretsKeys: "2 1" };
+  expect((await build(told)).inputs.tags).toEqual({
     "zoned-run": "then",
     "zoned-kubernetes": validSettings.kubernetesVersion,
     "zoned-configuration": "now",
+    "zoned-secrets-keys": "2 1",
     "zoned-initial-control-plane": "the-initial-vm",
   });
   expect((await build()).inputs.tags).not.toHaveProperty("zoned-initial-control-plane");
+  expect((await build()).inputs.tags).not.toHaveProperty("zoned-secrets-keys");
 });
 
 it.each([

@@ -101,12 +101,15 @@ it("pairs every certificate with its own key", async () => {
   ]);
 });
 
-it("derives the workers' tokens from a key that serves nothing else", async () => {
+it.each([
+  ["the workers' tokens", "joinSecret", "private pki-join-key"],
+  ["the keys of Secrets", "secretsSecret", "private pki-secrets-key"],
+] as const)("derives %s from a key that serves nothing else", async (_, name, key) => {
   const { recorder, certificates } = await build();
 
-  const secret = await valueOf(certificates.joinSecret);
+  const secret = await valueOf(certificates[name]);
   const requests = JSON.stringify((await recorder.all()).map(({ inputs }) => inputs));
 
-  expect(secret).toBe("private pki-join-key");
+  expect(secret).toBe(key);
   expect(requests).not.toContain(secret);
 });

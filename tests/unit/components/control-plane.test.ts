@@ -1,5 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { encryptionFile, only } from "../../../components/encryption";
 import {
   awaitedBy,
   buildMachines,
@@ -101,6 +102,36 @@ it("initializes when balancer and network exist, and joins when nodes can become
   // The pod network is applied through the API, so initialization must not wait for it.
   expect(await awaitedBy(first!)).toEqual(["api", "network"]);
   expect(await awaitedBy(second!)).toContain("node-add-ons");
+});
+
+it("brings every control plane the keys of Secrets, and has the last one rewrite them", async () => {
+  const rewriting = { keys: [2, 1], rewritten: true, past: [] };
+  const { recorder } = await buildMachines({
+    settings,
+    secretsKeys: rewriting,
+    initialization: existing,
+    existing: names,
+    firstControlPlane: names[2],
+  });
+
+  for (const name of names) {
+    const payload = await payloadOf(recorder, name);
+    expect(payload.files).toContainEqual(encryptionFile("private secret of Secrets", rewriting));
+    expect([name, payload.rewritesSecrets]).toEqual([name, name === names[1]]);
+  }
+});
+
+it("has nobody rewrite Secrets where the key does not change, and the only one where it does", async () => {
+  const { recorder } = await buildMachines({ settings, secretsKeys: only(1) });
+  for (const name of names) {
+    expect((await payloadOf(recorder, name)).rewritesSecrets).toBe(false);
+  }
+
+  const single = await buildMachines({
+    settings: { ...settings, controlPlaneCount: 1 },
+    secretsKeys: { keys: [2, 1], rewritten: true, past: [] },
+  });
+  expect((await payloadOf(single.recorder, names[0]!)).rewritesSecrets).toBe(true);
 });
 
 it("lets the first machine initialize, and nobody else", async () => {

@@ -423,6 +423,43 @@ it("lets the operator's arguments replace this program's, each in its place", ()
   ]);
 });
 
+it("encrypts Secrets, unless the operator has a configuration of their own for that", () => {
+  const own = { "encryption-provider-config": "/etc/kubernetes/pki/kms.yaml" };
+  const of = (apiServerExtraArgs: Record<string, string>) => {
+    const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs };
+    const { extraArgs, extraVolumes } = object("ClusterConfiguration", {
+      ...validSettings,
+      kubeadm,
+    }).apiServer;
+    return {
+      flags: extraArgs.filter(({ name }: { name: string }) => name.startsWith("encryption")),
+      volume: extraVolumes.some(({ name }: { name: string }) => name === "zoned-encryption"),
+    };
+  };
+
+  expect(of({})).toEqual({
+    flags: [
+      { name: "encryption-provider-config", value: "/etc/zoned/encryption/secrets.yaml" },
+      { name: "encryption-provider-config-automatic-reload", value: "true" },
+    ],
+    volume: true,
+  });
+  expect(of(own)).toEqual({
+    flags: [{ name: "encryption-provider-config", value: "/etc/kubernetes/pki/kms.yaml" }],
+    volume: false,
+  });
+});
+
+it("configures control planes anew for other keys of Secrets, without touching what the cluster shares", () => {
+  const of = (machine: KubeadmMachine, keys: number[]) =>
+    configurationOf(validSettings, machine, apiName, true, { keys, rewritten: true, past: [] });
+
+  expect(of(controlPlane, [1])).toBe(of(controlPlane, [1]));
+  expect(of(controlPlane, [1, 2])).not.toBe(of(controlPlane, [1]));
+  expect(of(controlPlane, [2, 1])).not.toBe(of(controlPlane, [1, 2]));
+  expect(of(worker, [1, 2])).toBe(of(worker, [1]));
+});
+
 it.each(["InitConfiguration", "JoinConfiguration"])(
   "passes time-outs and patches on in %s",
   (kind) => {

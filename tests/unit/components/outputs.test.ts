@@ -16,6 +16,7 @@ async function outputs(ended: readonly string[]) {
     settings: validSettings,
     controlPlanes: [machine],
     workers: [worker],
+    secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
     apiServer: { name: "api.example", port: 6443 },
     initialization: { id: "1-then", exists: true },
     orders: new Map([[machine.name, { generation: "now", made: "then", run: "then" }]]),
@@ -48,6 +49,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     initialControlPlane: "the-initial-vm",
     kubeletCertificates: true,
     controlPlanes: 1,
+    secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
     machines: { [machine.name]: { generation: "now", made: "then", run: "then" } },
   });

@@ -1,5 +1,6 @@
 import { parseAllDocuments } from "yaml";
 
+import { isOurs } from "../../../encryption";
 import { isDuration } from "../times";
 import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "../problem";
 import { isRecord } from "../read";
@@ -59,6 +60,12 @@ function argumentProblems(
       return refused(
         "is not yours to set",
         `it left out, since all parts of a cluster have to agree on it: ${owner}`,
+      );
+    }
+    if (name === "encryption-provider-config-automatic-reload" && isOurs(extra)) {
+      return refused(
+        "is not yours to set",
+        "it left out, since this program changes keys in that way; or an encryption-provider-config of your own beside it",
       );
     }
     if (component === "apiServerExtraArgs" && closedToProbe[name]?.test(value)) {

@@ -16,6 +16,7 @@ import {
   caFile,
   checkFirstBoot,
   discoveryFile,
+  encryptionFile,
   fileOf,
   filesOf,
   initFile,
@@ -81,7 +82,7 @@ export class Bootstrap {
     const isOutdated = isMember && machine.configuration !== payload.configuration;
     if (isOutdated) await this.upgrade(machine, payload, steps);
     if (isControlPlane) {
-      await steps.step("control plane", () => this.awaitControlPlane(machine));
+      await steps.step("control plane", () => this.awaitControlPlane(machine, payload));
     }
     if (payload.takesSnapshots || this.timers.has(machine.vm.vmId)) {
       await steps.step("snapshots", () => this.scheduleSnapshots(machine, payload));
@@ -98,6 +99,9 @@ export class Bootstrap {
     }
     if (isControlPlane) {
       await steps.step("certificates", () => this.reportCertificates(machine));
+    }
+    if (payload.rewritesSecrets) {
+      await steps.step("encryption", () => this.fleet.clusterOf(machine)!.rewriteSecrets());
     }
     await steps.step("secrets", () => {
       machine.settle(payload.configuration);
@@ -288,12 +292,16 @@ export class Bootstrap {
       .get(nodePath(machine.joined?.node ?? ""))
       .then(hasNetwork, () => false);
 
-  private awaitControlPlane = (machine: SimulatedMachine): Promise<void> =>
-    watch(machine, this.limits.api, async () =>
+  private async awaitControlPlane(machine: SimulatedMachine, payload: Payload): Promise<void> {
+    const cluster = this.fleet.clusterOf(machine)!;
+    await watch(machine, this.limits.api, async () =>
       (await this.kubeletOf(machine).isReady())
-        ? this.fleet.clusterOf(machine)?.amissAt(machine.vm)
+        ? cluster.amissAt(machine.vm)
         : "the API does not answer",
     );
+    const keys = payload.files.find(({ path }) => path === encryptionFile);
+    if (keys !== undefined) await cluster.takeKeys(keys);
+  }
 
   private awaitNode = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
     watch(machine, this.limits.ready, async () => {

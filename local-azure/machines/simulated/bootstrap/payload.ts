@@ -6,6 +6,7 @@ import type { VirtualMachine } from "../../machines";
 export const initFile = "/etc/zoned/kubeadm-init.yaml";
 export const joinFile = "/etc/zoned/kubeadm-join.yaml";
 export const discoveryFile = "/etc/zoned/discovery.conf";
+export const encryptionFile = "/etc/zoned/encryption/secrets.yaml";
 export const caFile = "/etc/kubernetes/pki/ca.crt";
 
 export const payloadMarker = "#--- payload ---";

@@ -88,7 +88,7 @@ export async function upgradeControlPlane(
   const api = cluster.superAdmin();
   const { metadata } = await api.get(kubeadmConfig);
   if (metadata.annotations?.[clusterAnnotation] !== payload.clusterConfiguration) {
-    await cluster.upgrade(fileOf(payload, initFile));
+    await cluster.upgrade(filesOf(payload), fileOf(payload, initFile));
     await cluster
       .superAdmin()
       .patch(

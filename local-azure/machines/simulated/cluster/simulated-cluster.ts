@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
+import type { PayloadFile } from "../../../../components/machine/bootstrap";
 import { writeWhole } from "../../../../shared/files";
 import type { VirtualMachine } from "../../machines";
 import { freePorts, type Ports } from "../control-plane/ports";
@@ -158,11 +159,30 @@ export class SimulatedCluster {
   }
 
   /** Configures the control plane anew; what runs with other arguments is started again. */
-  upgrade = (configuration: string): Promise<void> =>
+  upgrade = (files: ReadonlyMap<string, string>, configuration: string): Promise<void> =>
     this.afterOthers(async () => {
-      await this.controlPlane.upgrade(configuration);
+      await this.controlPlane.upgrade(files, configuration);
       await this.become(this.members);
     });
+
+  /** Done when the API server has the keys that this file says. */
+  takeKeys = (file: PayloadFile): Promise<void> =>
+    this.afterOthers(async () => {
+      if (await this.controlPlane.takeKeys(file)) await this.become(this.members);
+    });
+
+  /** Has the API server store every Secret once more. */
+  async rewriteSecrets(): Promise<void> {
+    const api = this.superAdmin();
+    const { items } = await api.get("/api/v1/secrets");
+    for (const secret of items as Body[]) {
+      const { namespace, name } = secret.metadata;
+      await api
+        .put(`/api/v1/namespaces/${namespace}/secrets/${name}`, secret)
+        .catch(unlessStatus(409))
+        .catch(unlessStatus(404));
+    }
+  }
 
   upgradeCoreDns = (files: ReadonlyMap<string, string>): Promise<void> =>
     this.controlPlane.upgradeCoreDns(files);

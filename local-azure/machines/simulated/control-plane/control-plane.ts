@@ -1,8 +1,9 @@
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
+import type { PayloadFile } from "../../../../components/machine/bootstrap";
 import type { VirtualMachine } from "../../machines";
 import type { Ports } from "./ports";
 import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../api";
@@ -91,7 +92,8 @@ export class ControlPlane {
   }
 
   /** `kubeadm upgrade apply`, by phases of `kubeadm init` over the new configuration. */
-  async upgrade(configuration: string): Promise<void> {
+  async upgrade(files: ReadonlyMap<string, string>, configuration: string): Promise<void> {
+    this.writeFiles(files);
     const before = new Map(components.map((name) => [name, JSON.stringify(this.commandOf(name))]));
     await this.kubeadm.writeManifests(configuration);
     await this.kubeadm.upload(this.adminKubeconfig);
@@ -107,6 +109,29 @@ export class ControlPlane {
       { address: this.localAddress, root: this.root },
       endpointOf(configuration),
     );
+  }
+
+  /**
+   * Gives the API server other keys of Secrets; whether that was to be done. It would look for them
+   * within a minute; here it is started anew, which takes seconds.
+   */
+  async takeKeys({ path: name, content }: PayloadFile): Promise<boolean> {
+    if (await this.hasLoaded(content)) return false;
+    this.writeFiles(new Map([[name, content]]));
+    await this.stopApi();
+    await this.start();
+    if (await this.hasLoaded(content)) return true;
+    throw new Error(`the API server has not loaded ${name}`);
+  }
+
+  /** Whether the API server says so of a file of keys. */
+  private async hasLoaded(content: string): Promise<boolean> {
+    const digest = createHash("sha256").update(content).digest("hex");
+    const { message } = await this.superAdmin().get("/metrics");
+    return new RegExp(
+      `^apiserver_encryption_config_controller_last_config_info{.*${digest}`,
+      "m",
+    ).test(message);
   }
 
   /** The part of `kubeadm upgrade` that no control plane does alone. */

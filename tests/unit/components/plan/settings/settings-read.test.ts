@@ -77,6 +77,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     osDiskSku: "StandardSSD_LRS",
     osDiskSizeGb: 128,
     drainMinutes: 30,
+    secretsKey: 2,
     containerRuntime: "containerd",
     proxyMode: "nftables",
     proxyScheduler: "sh",

@@ -1,0 +1,316 @@
+import { ChildProcess, spawn } from "node:child_process";
+import { AddressInfo, createServer } from "node:net";
+import { cpSync, openSync, closeSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { stringify } from "yaml";
+
+import {
+  encryptionFile,
+  encryptionFlags,
+  isRewriting,
+  nextKeys,
+  only,
+  SecretsKeys,
+} from "../../../components/encryption";
+import { Api, ApiError, Body, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
+import { FakeMachine } from "../../support/fake-machine";
+import { built, output } from "../../support/tools";
+
+jest.setTimeout(300_000);
+
+const apiName = "demo.westeurope.cloudapp.azure.com";
+const secretsSecret = "a key in the stack's state";
+const namespace = "/api/v1/namespaces/default/secrets";
+
+const freePort = async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+};
+
+const spawned = (program: string, flags: Readonly<Record<string, string>>, log: string) => {
+  const out = openSync(log, "a");
+  const child = spawn(
+    built(program),
+    Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
+    { stdio: ["ignore", out, out] },
+  );
+  closeSync(out);
+  return child;
+};
+
+const ended = async (child: ChildProcess) => {
+  const exit = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await exit;
+};
+
+/** A control plane machine, as far as its API server and its script are concerned. */
+class ControlPlane {
+  readonly machine = new FakeMachine({});
+  readonly pki = join(this.machine.root, "etc/kubernetes/pki");
+  private server: ChildProcess | undefined;
+
+  constructor(
+    private readonly port: number,
+    private readonly etcd: string,
+  ) {}
+
+  /** Certificates of the real kubeadm, the same for all. */
+  prepare(from?: ControlPlane): void {
+    const { machine, pki, port } = this;
+    if (from) cpSync(from.pki, pki, { recursive: true });
+    const configuration = stringify({
+      apiVersion: "kubeadm.k8s.io/v1beta4",
+      kind: "ClusterConfiguration",
+      kubernetesVersion: "v1.36.3",
+      controlPlaneEndpoint: `${apiName}:${port}`,
+      certificatesDir: pki,
+      encryptionAlgorithm: "ECDSA-P256",
+      apiServer: { certSANs: [apiName, "127.0.0.1"] },
+    });
+    machine.write("/init.yaml", configuration);
+    const phase = (...words: string[]) =>
+      output(built("kubeadm"), [
+        "init",
+        "phase",
+        ...words,
+        "--config",
+        join(machine.root, "init.yaml"),
+      ]);
+    if (!from)
+      for (const what of ["ca", "apiserver", "apiserver-kubelet-client", "sa"])
+        phase("certs", what);
+    phase("kubeconfig", "super-admin", "--kubeconfig-dir", join(machine.root, "etc/kubernetes"));
+    // The name leads to this machine's own API server, as /etc/hosts has it on a control plane.
+    const kubeconfig = machine.read("/etc/kubernetes/super-admin.conf");
+    machine.write(
+      "/etc/kubernetes/admin.conf",
+      kubeconfig.replace(/server: .*/, `server: https://127.0.0.1:${port}`),
+    );
+    machine.write(
+      "/etc/kubernetes/manifests/kube-apiserver.yaml",
+      stringify(Object.entries(encryptionFlags).map(([name, value]) => `--${name}=${value}`)),
+    );
+    machine.program("kubectl", `exec ${built("kubectl")} "$@"`);
+    machine.ship("bootstrap.sh", "/script.sh");
+    machine.write("/run/zoned/facts", `api_name=${apiName}\napi_port=${port}\n`);
+  }
+
+  take(keys: SecretsKeys): void {
+    const { path, content } = encryptionFile(secretsSecret, keys);
+    this.machine.write(path, content, 0o600);
+  }
+
+  /** Starts the API server, or starts it anew, as a reboot would. */
+  async start(): Promise<void> {
+    const { root } = this.machine;
+    if (this.server) await ended(this.server);
+    const flags = {
+      ...encryptionFlags,
+      "encryption-provider-config": `${root}${encryptionFlags["encryption-provider-config"]}`,
+      "etcd-servers": this.etcd,
+      "bind-address": "127.0.0.1",
+      "secure-port": `${this.port}`,
+      "service-cluster-ip-range": "10.96.0.0/24",
+      "endpoint-reconciler-type": "none",
+      "authorization-mode": "AlwaysAllow",
+      "client-ca-file": `${this.pki}/ca.crt`,
+      "tls-cert-file": `${this.pki}/apiserver.crt`,
+      "tls-private-key-file": `${this.pki}/apiserver.key`,
+      "service-account-issuer": "https://kubernetes.default.svc",
+      "service-account-key-file": `${this.pki}/sa.pub`,
+      "service-account-signing-key-file": `${this.pki}/sa.key`,
+    };
+    this.server = spawned("kube-apiserver", flags, join(root, "api.log"));
+    for (let tries = 0; !(await this.api.isReady()); tries++) {
+      if (tries > 400 || this.server.exitCode !== null) {
+        throw new Error(readFileSync(join(root, "api.log"), "utf8").slice(-4000));
+      }
+      await wait(200);
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.server) await ended(this.server);
+    this.machine.remove();
+  }
+
+  get api(): Api {
+    const { ca, user } = kubeconfigOf(this.machine.read("/etc/kubernetes/admin.conf"));
+    return new Api({ host: "127.0.0.1", port: this.port, serverName: apiName, ca }, user);
+  }
+
+  run = (what: string) => this.machine.run("/script.sh", [what]);
+
+  /** What the script asks before the next machine may begin. */
+  hasLoaded = async (): Promise<boolean> => (await this.run("keys_are_loaded")).code === 0;
+}
+
+describe("two real API servers on one real etcd", () => {
+  const machine = new FakeMachine({});
+  let etcd: ChildProcess;
+  let url: string;
+  let first: ControlPlane;
+  let second: ControlPlane;
+
+  /** What etcd has stored of every Secret. */
+  const raw = (): string[] => {
+    const base64 = (text: string) => Buffer.from(text).toString("base64");
+    const range = { key: base64("/registry/secrets/"), range_end: base64("/registry/secrets0") };
+    const said = output("curl", [
+      "--silent",
+      "--data",
+      JSON.stringify(range),
+      `${url}/v3/kv/range`,
+    ]);
+    const { kvs = [] } = JSON.parse(said) as { kvs?: { value: string }[] };
+    return kvs.map(({ value }) => Buffer.from(value, "base64").toString("latin1"));
+  };
+  const prefixes = () => [...new Set(raw().map((value) => value.slice(0, 26)))];
+
+  const secret = (name: string) => ({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name },
+    stringData: { password: `the password of ${name}` },
+  });
+
+  beforeAll(async () => {
+    url = `http://127.0.0.1:${await freePort()}`;
+    etcd = spawned(
+      "etcd",
+      {
+        "data-dir": join(machine.root, "data"),
+        "listen-client-urls": url,
+        "advertise-client-urls": url,
+        "listen-peer-urls": `http://127.0.0.1:${await freePort()}`,
+        "unsafe-no-fsync": "true",
+      },
+      join(machine.root, "etcd.log"),
+    );
+    first = new ControlPlane(await freePort(), url);
+    second = new ControlPlane(await freePort(), url);
+    first.prepare();
+    second.prepare(first);
+    for (const one of [first, second]) one.take(only(1));
+    await Promise.all([first.start(), second.start()]);
+    await first.api
+      .post("/api/v1/namespaces", {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name: "default" },
+      })
+      .catch(() => undefined);
+  });
+
+  afterAll(async () => {
+    await Promise.all([first, second].map((one) => one?.stop()));
+    if (etcd) await ended(etcd);
+    machine.remove();
+  });
+
+  it("store a Secret encrypted, which the other one reads", async () => {
+    await first.api.post(namespace, secret("old"));
+
+    expect(prefixes()).toEqual(["k8s:enc:secretbox:v1:key1:"]);
+    expect(await first.hasLoaded()).toBe(true);
+    expect(raw().join()).not.toContain("the password of old");
+    expect((await second.api.get(`${namespace}/old`)).metadata.name).toBe("old");
+  });
+
+  it("read and write each other's Secrets at every moment of a change of the key", async () => {
+    const unread: string[] = [];
+    let written = 0;
+    let isOver = false;
+    const busy = async (): Promise<void> => {
+      while (!isOver) {
+        const [writer, reader] = written % 2 ? [first, second] : [second, first];
+        const name = `busy-${written}`;
+        written += 1;
+        try {
+          await writer.api.post(namespace, secret(name));
+          const { data } = await reader.api.get(`${namespace}/${name}`);
+          const password = Buffer.from(data.password, "base64").toString();
+          if (password !== `the password of ${name}`) unread.push(name);
+        } catch (error) {
+          // A server that is started anew answers nobody meanwhile.
+          if (error instanceof ApiError) unread.push(`${name}: ${error.message}`);
+        }
+        await wait(50);
+      }
+    };
+    const writes = busy();
+
+    const seen: string[][] = [];
+    let keys = only(1);
+    for (let up = 0; up < 3; up++) {
+      keys = nextKeys(keys, 2);
+      for (const one of [first, second]) {
+        one.take(keys);
+        if (up === 1 && one === first) {
+          expect(await one.hasLoaded()).toBe(false);
+          // By itself, within a minute.
+          for (let tries = 0; tries < 90 && !(await one.hasLoaded()); tries++) await wait(1000);
+        } else {
+          await one.start();
+        }
+        expect(await one.hasLoaded()).toBe(true);
+      }
+      if (isRewriting(keys)) expect(await second.run("rewrite_secrets")).toMatchObject({ code: 0 });
+      seen.push(prefixes());
+    }
+    isOver = true;
+    await writes;
+
+    expect(unread).toEqual([]);
+    expect(written).toBeGreaterThan(20);
+    expect(seen).toEqual([
+      ["k8s:enc:secretbox:v1:key1:"],
+      ["k8s:enc:secretbox:v1:key2:"],
+      ["k8s:enc:secretbox:v1:key2:"],
+    ]);
+    const { data } = await second.api.get(`${namespace}/old`);
+    expect(Buffer.from(data.password, "base64").toString()).toBe("the password of old");
+  });
+
+  it("let the script rewrite Secrets that somebody changes and removes meanwhile", async () => {
+    const admin = join(second.machine.root, "etc/kubernetes/admin.conf");
+    for (const name of ["changed", "removed"]) await first.api.post(namespace, secret(name));
+    const kubectl = `${built("kubectl")} --kubeconfig ${admin}`;
+    second.machine.program(
+      "kubectl",
+      `[[ $* == *"get secrets"* ]] || exec ${built("kubectl")} "$@"
+      all=$(${built("kubectl")} "$@")
+      ${kubectl} annotate secret changed by=somebody >/dev/null
+      ${kubectl} delete secret removed >/dev/null
+      echo "$all"`,
+    );
+
+    expect(await second.run("rewrite_secrets")).toMatchObject({ code: 0 });
+
+    expect(await first.api.find(`${namespace}/removed`)).toBeUndefined();
+    const { metadata } = (await first.api.get(`${namespace}/changed`)) as Body;
+    expect(metadata.annotations).toEqual({ by: "somebody" });
+  });
+
+  it("make the script fail, and say why, while Secrets cannot be rewritten", async () => {
+    second.machine.program(
+      "kubectl",
+      `[[ $* == *"get secrets"* ]] && exec ${built("kubectl")} "$@"
+      echo 'Error from server (Conflict): error when replacing "STDIN": it was changed' >&2
+      echo 'Error from server (Forbidden): error when replacing "STDIN": nobody may' >&2
+      exit 1`,
+    );
+
+    const { code, stdout } = await second.run("rewrite_secrets");
+
+    expect(code).not.toBe(0);
+    expect(stdout).toMatch(/not every Secret is encrypted .*Forbidden.*nobody may/);
+    expect(stdout).not.toMatch(/Conflict/);
+  });
+});
