@@ -588,7 +588,7 @@ const again = ["payload", "first boot", "kernel modules"];
       const text = given.script?.() ?? script(vm);
       const token = blobs.token();
       // Seconds for each step, which one that waits in vain uses up.
-      const limit = / 124/.test(refusal.source) ? "4" : "40";
+      const limit = / 124/.test(refusal.source) ? "10" : "40";
       const courses = [
         runScript(vm, text, { token, ...world }, limit),
         machines.runScript(vm, text),
