@@ -79,7 +79,7 @@ function auditLevel(request: string): string | undefined {
 it.each([
   ...["get secrets", "list configmaps", "create serviceaccounts/token", "create pods"],
   ...["create tokenreviews.authentication.k8s.io", "patch deployments.apps", "update nodes"],
-  ...["delete pods", "deletecollection secrets"],
+  ...["delete pods", "deletecollection pods"],
 ])("writes to the audit log that somebody did %s, and nothing of what is in it", (request) => {
   expect(auditLevel(request)).toBe("Metadata");
 });
