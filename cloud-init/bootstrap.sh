@@ -549,8 +549,7 @@ keys_are_loaded() {
   local file=/etc/zoned/encryption/secrets.yaml digest metrics
   grep --quiet -- "--encryption-provider-config=$file" "$root/etc/kubernetes/manifests/kube-apiserver.yaml" || return 0
   digest=$(sha256sum <"$root$file") || return
-  metrics=$(ask_api /metrics --fail --max-time 20 --resolve "$api_name:$api_port:127.0.0.1" \
-    --cert "$pki/apiserver-kubelet-client.crt" --key "$pki/apiserver-kubelet-client.key") || return
+  metrics=$(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 20s get --raw /metrics) || return
   grep --quiet "^apiserver_encryption_config_controller_last_config_info{.*${digest%% *}" <<<"$metrics" && return
   echo "the API server has not loaded $file yet"
   return 1

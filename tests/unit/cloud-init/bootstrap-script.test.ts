@@ -1300,15 +1300,17 @@ describe("an upgrade", () => {
     const metric = (text: string) =>
       `apiserver_encryption_config_controller_last_config_info{apiserver_id_hash="sha256:1",hash="sha256:${digest(text)}"} 1`;
     machine.write("/loaded", metric("keys"));
-    const curl = machine.read("/programs/curl");
+    const kubectl = machine.read("/programs/kubectl");
     machine.program(
-      "curl",
-      `case $* in */metrics*) cat "$root/loaded"; echo '${metric("other keys")}' >"$root/loaded"; exit ;; esac\n${curl.replace(/^#!.*\n/, "")}`,
+      "kubectl",
+      `case $* in */metrics*) cat "$root/loaded"; echo '${metric("other keys")}' >"$root/loaded"; exit ;; esac\n${kubectl.replace(/^#!.*\n/, "")}`,
     );
 
     expect((await bootstrap(machine)).code).toBe(0);
     expect(machine.read(path)).toBe("other keys");
-    expect(machine.callsOf("curl").filter((call) => call.includes("/metrics"))).toHaveLength(asked);
+    expect(machine.callsOf("kubectl").filter((call) => call.includes("/metrics"))).toHaveLength(
+      asked,
+    );
     expect(machine.read("/var/log/zoned.log")).not.toContain("other keys");
   });
 

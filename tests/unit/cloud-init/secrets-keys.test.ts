@@ -82,9 +82,7 @@ class ControlPlane {
         "--config",
         join(machine.root, "init.yaml"),
       ]);
-    if (!from)
-      for (const what of ["ca", "apiserver", "apiserver-kubelet-client", "sa"])
-        phase("certs", what);
+    if (!from) for (const what of ["ca", "apiserver", "sa"]) phase("certs", what);
     phase("kubeconfig", "super-admin", "--kubeconfig-dir", join(machine.root, "etc/kubernetes"));
     // The name leads to this machine's own API server, as /etc/hosts has it on a control plane.
     const kubeconfig = machine.read("/etc/kubernetes/super-admin.conf");
@@ -118,7 +116,7 @@ class ControlPlane {
       "secure-port": `${this.port}`,
       "service-cluster-ip-range": "10.96.0.0/24",
       "endpoint-reconciler-type": "none",
-      "authorization-mode": "AlwaysAllow",
+      "authorization-mode": "RBAC",
       "client-ca-file": `${this.pki}/ca.crt`,
       "tls-cert-file": `${this.pki}/apiserver.crt`,
       "tls-private-key-file": `${this.pki}/apiserver.key`,

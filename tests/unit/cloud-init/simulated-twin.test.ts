@@ -103,8 +103,6 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
     *"--request PUT"*) echo 201 ;;
     *"/etcd?"* | */etcd/demo*) exec ${installed("curl", "curl")} "$@" ;;
     *169.254.169.254*) echo -n ${vmId} ;;
-    */metrics*) read -r digest _ < <(sha256sum <"$root/etc/zoned/encryption/secrets.yaml")
-      printf 'apiserver_encryption_config_controller_last_config_info{hash="sha256:%s"} 1' "$digest" ;;
     *2381/health*) ${isOwnEtcdSick ? "echo 'no answer' >&2; exit 7" : ""} ;;
     *10250/pods*) cat "$root/own-pods" ;;
     *--resolve*) ;;
@@ -117,6 +115,8 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
     *readyz*) case $(cat "$root/api") in answers) ;; foreign) exit 60 ;; *) exit 28 ;; esac ;;
   esac`,
   kubectl: `case $* in
+    */metrics*) read -r digest _ < <(sha256sum <"$root/etc/zoned/encryption/secrets.yaml")
+      printf 'apiserver_encryption_config_controller_last_config_info{hash="sha256:%s"} 1' "$digest" ;;
     *"--output name"*) [[ $(cat "$root/api") == answers ]] || { echo "no route" >&2; exit 1; } ;;
     *"get nodes,pods"*) cat "$root/objects" ;;
     *"get pods"*) echo '{"items":[{"metadata":{"annotations":
