@@ -54,8 +54,14 @@ export const certificateClaims: readonly Claim[] = [
           );
         }
       });
-      const logs = ["logs", "--namespace", "kube-system", "--tail=1", `etcd-${controlPlane}`];
-      if ((await cluster.kubectl(logs)).trim() === "") throw new Error("etcd has no log");
+      const logs = [
+        "logs",
+        "--namespace",
+        "kube-system",
+        "--tail=1",
+        `kube-apiserver-${controlPlane}`,
+      ];
+      if ((await cluster.kubectl(logs)).trim() === "") throw new Error("the API server has no log");
     },
   },
 ];
