@@ -153,7 +153,7 @@ export function restoreClaims(): readonly Claim[] {
       check: async (cluster) => {
         const from = `/api/v1/configmaps?watch=1&timeoutSeconds=5&resourceVersion=${before.resourceVersion}`;
         const said = await cluster.kubectl(["get", "--raw", from]).catch((e: Error) => e.message);
-        expectSaid(said, ["too old resource version"]);
+        expectSaid(said, ['"code":410']);
       },
     },
     {
