@@ -26,6 +26,12 @@ function configuration(mode: Mode, node: string, pods: string): object {
 /** iptables 1.8.9 takes minutes for 5,000 Services, the more the more there are. */
 const firstSyncSeconds = 720;
 
+/**
+ * kube-proxy reads its node's zone beside the Services, and waits for it no more than for any later
+ * change: the first rules may be those of a node without a zone, which the next sync replaces.
+ */
+const quietSeconds = 2;
+
 /** A kube-proxy of the node of that name; done when it has written all its rules. */
 export async function startProxy(
   binary: string,
@@ -47,11 +53,18 @@ function values(text: string, name: string): Map<string, number> {
   return new Map([...text.matchAll(line)].map(([, family = "", value]) => [family, Number(value)]));
 }
 
-/** Whether all that was to be written has been, in every family. */
+/** Whether all that was to be written has been, in every family, and nothing came after it. */
 function isInStep(text: string): boolean {
   const queued = values(text, "sync_proxy_rules_last_queued_timestamp_seconds");
   const written = values(text, "sync_proxy_rules_last_timestamp_seconds");
-  return queued.size > 0 && [...queued].every(([family, at]) => (written.get(family) ?? 0) >= at);
+  const quietSince = Date.now() / 1000 - quietSeconds;
+  return (
+    queued.size > 0 &&
+    [...queued].every(([family, at]) => {
+      const done = written.get(family) ?? 0;
+      return at <= done && done <= quietSince;
+    })
+  );
 }
 
 /** A metric of kube-proxy's IPv4 half. */
