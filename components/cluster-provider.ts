@@ -16,14 +16,20 @@ import { Plan } from "./plan/plan";
  */
 export function clusterProvider(
   kubeconfig: pulumi.Output<string>,
-  { apiServer, initialization: { id, exists } }: Plan,
+  { apiServer, initialization: { id, exists, isRestoring = false } }: Plan,
   controlPlane: ControlPlane,
 ): Provider {
   const number = numberOf(id);
+  const asksNobody = isRestoring && pulumi.runtime.isDryRun();
+  if (asksNobody) {
+    void pulumi.log.info(
+      "this preview asks no API, since the cluster is still to be restored: what it says of objects in the cluster is by Pulumi's state alone",
+    );
+  }
   const provider = new Provider(
     number === 1 ? "kubernetes" : `kubernetes-${number}`,
     {
-      kubeconfig: ofRestoration(kubeconfig, id),
+      kubeconfig: ofRestoration(kubeconfig, id, asksNobody),
       clusterIdentifier: `${apiServer.name}/${clusterIdOf(id)}`,
       // What was made and not recorded is taken up again; all these objects are the program's
       // alone.
@@ -40,17 +46,40 @@ export function clusterProvider(
   return provider;
 }
 
+/** Where nobody answers, at once. */
+const nowhere = "https://127.0.0.1:1";
+
 /**
  * The provider asks once whether there is an API, when it is configured, and the engine configures
  * one that has not changed before the control plane is back. So a restored cluster's differs from
  * the one before; since the identifier does not, no object is made anew for that.
+ *
+ * Where a snapshot is still to be restored, a preview asks nobody: behind the balancer there is no
+ * machine, or one whose etcd goes, and a balancer without machines drops what it gets, so that the
+ * provider would wait for its limit. A preview goes on without an API. It is not made unknown, which would
+ * show every object as changed.
  */
-const ofRestoration = (kubeconfig: pulumi.Output<string>, id: string): pulumi.Output<string> =>
+const ofRestoration = (
+  kubeconfig: pulumi.Output<string>,
+  id: string,
+  asksNobody: boolean,
+): pulumi.Output<string> =>
   id === clusterIdOf(id)
     ? kubeconfig
-    : kubeconfig.apply((text) =>
-        JSON.stringify({
-          ...JSON.parse(text),
+    : kubeconfig.apply((text) => {
+        const { clusters, ...rest } = JSON.parse(text) as Kubeconfig;
+        return JSON.stringify({
+          ...rest,
+          clusters: asksNobody
+            ? clusters.map(({ name, cluster }) => ({
+                name,
+                cluster: { ...cluster, server: nowhere },
+              }))
+            : clusters,
           extensions: [{ name: "zoned", extension: { restoration: id } }],
-        }),
-      );
+        });
+      });
+
+interface Kubeconfig {
+  readonly clusters: readonly { readonly name: string; readonly cluster: object }[];
+}

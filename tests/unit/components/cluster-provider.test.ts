@@ -7,15 +7,24 @@ import { ControlPlane } from "../../../components/control-plane";
 import { Plan } from "../../../components/plan/plan";
 import { dependenciesOf, Recorded, Recorder } from "../../support/record";
 
+const kubeconfig = {
+  clusters: [{ name: "dev", cluster: { server: "https://api.example:6443" } }],
+};
+const serverOf = ({ inputs }: Recorded): string =>
+  JSON.parse(inputs["kubeconfig"]).clusters[0].cluster.server;
+
 /** The provider of a cluster, and an object in that cluster. */
-async function build(id: string, exists: boolean) {
-  const recorder = await Recorder.start();
+async function build(id: string, exists: boolean, { isRestoring = false, preview = false } = {}) {
+  const recorder = await Recorder.start({ preview });
   const steps = ["first", "second"].map((name) => new pulumi.ComponentResource("test:Step", name));
   await pulumi.runtime.runInPulumiStack(async () => {
     pulumi.runtime.registerStackTransformation(recorder.watch);
-    const plan = { apiServer: { name: "api.example", port: 6443 }, initialization: { id, exists } };
+    const plan = {
+      apiServer: { name: "api.example", port: 6443 },
+      initialization: { id, exists, isRestoring },
+    };
     const provider = clusterProvider(
-      pulumi.output("{}"),
+      pulumi.output(JSON.stringify(kubeconfig)),
       plan as Plan,
       { steps } as unknown as ControlPlane,
     );
@@ -74,7 +83,21 @@ it("is configured anew for a restored cluster, once its API answers, and makes n
   expect(after.provider.inputs.clusterIdentifier).toBe(before.provider.inputs.clusterIdentifier);
   expect(after.provider.name).toBe(before.provider.name);
   expect(JSON.parse(after.provider.inputs.kubeconfig)).toEqual({
+    ...kubeconfig,
     extensions: [{ name: "zoned", extension: { restoration: "1-then-later" } }],
   });
-  expect(before.provider.inputs.kubeconfig).toBe("{}");
+  expect(JSON.parse(before.provider.inputs.kubeconfig)).toEqual(kubeconfig);
+});
+
+it("asks no API in the preview of a restoration, and the restored one in the up", async () => {
+  const id = "1-then-later";
+  const restoration = { isRestoring: true };
+  const preview = await build(id, true, { ...restoration, preview: true });
+  const up = await build(id, true, restoration);
+  const later = await build(id, true, { preview: true });
+
+  expect(serverOf(preview.provider)).toBe("https://127.0.0.1:1");
+  expect([up, later].map(({ provider }) => serverOf(provider))).toEqual(
+    Array(2).fill("https://api.example:6443"),
+  );
 });
