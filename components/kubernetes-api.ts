@@ -60,7 +60,7 @@ export const isReady = (object: KubernetesObject): boolean =>
 export class NoAnswer extends Error {
   constructor(
     message: string,
-    /** As the system names it, such as ECONNREFUSED; where it does not, what it says. */
+    /** As the system names it, such as ECONNREFUSED; where it does not, what it says; `silence` after 20 s. */
     readonly code: string,
   ) {
     super(message);
@@ -159,10 +159,11 @@ export class KubernetesApi {
     const { statusCode, headers, text } = await this.ask(method, path, type, body).catch(
       (error: Error) => {
         const { code = error.message } = (error.cause ?? error) as NodeJS.ErrnoException;
+        const isSilent = error.name === "TimeoutError";
         throw new NoAnswer(
-          `the API at ${this.server} does not answer from here (${code}): the cluster is down, or this ` +
-            "network may not reach it (apiAccessCidrs; a proxy is taken from HTTPS_PROXY)",
-          `${code}`,
+          `the API at ${this.server} does not answer from here (${isSilent ? `silence for ${secondsPerRequest} s` : code}): ` +
+            "the cluster is down, or this network may not reach it (apiAccessCidrs; a proxy is taken from HTTPS_PROXY)",
+          isSilent ? "silence" : `${code}`,
         );
       },
     );

@@ -1,4 +1,12 @@
-import { KubernetesApi, KubernetesObject, readyCondition } from "../kubernetes-api";
+import { setTimeout as pause } from "node:timers/promises";
+
+import {
+  ApiError,
+  KubernetesApi,
+  KubernetesObject,
+  NoAnswer,
+  readyCondition,
+} from "../kubernetes-api";
 
 /** The four pods that the kubelet of a control plane runs from its own disk. */
 const staticPods = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -86,6 +94,30 @@ export async function askCluster(
   kubeconfig: string,
   names: readonly string[],
 ): Promise<ClusterHealth> {
+  const since = Date.now();
+  try {
+    return await askOnce(kubeconfig, names);
+  } catch (error) {
+    if (names.length === 1 || !isOfOneApiServer(error)) return unknownHealth(error);
+    await pause(since + leftOutMilliseconds - Date.now());
+    return askOnce(kubeconfig, names).catch(unknownHealth);
+  }
+}
+
+/** The balancer's probe fails twice, 5 s apart, before new connections go to other control planes. */
+const leftOutMilliseconds = 12_000;
+
+/** An API server whose own etcd is gone keeps its requests, or answers that it is not ready. */
+const isOfOneApiServer = (error: unknown): boolean =>
+  (error instanceof NoAnswer && error.code === "silence") ||
+  (error instanceof ApiError && error.status >= 500);
+
+const unknownHealth = (error: unknown): ClusterHealth => ({
+  problems: [(error as Error).message],
+  sick: new Map(),
+});
+
+async function askOnce(kubeconfig: string, names: readonly string[]): Promise<ClusterHealth> {
   const api = new KubernetesApi(kubeconfig);
   try {
     await api.get("/readyz");
@@ -102,8 +134,6 @@ export async function askCluster(
       problems: managerProblems(machines, api.now),
       sick: new Map(sick.filter(([, reasons]) => reasons.length > 0)),
     };
-  } catch (error) {
-    return { problems: [(error as Error).message], sick: new Map() };
   } finally {
     await api.close();
   }

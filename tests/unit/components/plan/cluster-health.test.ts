@@ -1,11 +1,18 @@
 import { createServer, Server } from "node:https";
 import { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import timers from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 
 import { renderKubeconfig } from "../../../../components/kubeconfig";
 import { askCluster } from "../../../../components/plan/cluster-health";
 import { serverCertificate } from "../../../support/plugins/server-certificate";
+
+// What is waited for takes a hundredth of its time.
+const timeout = AbortSignal.timeout.bind(AbortSignal);
+jest.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 100));
+const { setTimeout: pause } = timers;
+jest.spyOn(timers, "setTimeout").mockImplementation((ms = 0) => pause(ms / 100) as never);
 
 const now = Date.parse("2026-11-23T17:41:28Z");
 const names = ["cp-1", "cp-2", "cp-3"];
@@ -47,7 +54,9 @@ let server: Server;
 let kubeconfig: string;
 let objects: Objects;
 let answer: ((path: string, method?: string) => [number, string] | undefined) | undefined;
-const asked: { path: string; client?: string }[] = [];
+/** Whether a request gets no answer. */
+let isSilent: (() => boolean) | undefined;
+const asked: { path: string; client?: string; port?: number }[] = [];
 const written: unknown[] = [];
 
 beforeAll(async () => {
@@ -58,7 +67,9 @@ beforeAll(async () => {
     asked.push({
       path: url,
       client: (socket as TLSSocket).getPeerCertificate().subject?.CN as string,
+      port: socket.remotePort,
     });
+    if (isSilent?.()) return;
     const { pathname, searchParams } = new URL(url, "https://localhost");
     const listed: Record<string, unknown> = {
       "/api/v1/nodes": objects.nodes,
@@ -95,6 +106,7 @@ afterAll(() => void server.close());
 beforeEach(() => {
   objects = healthy();
   answer = undefined;
+  isSilent = undefined;
   asked.length = 0;
   written.length = 0;
 });
@@ -192,6 +204,29 @@ it.each<[string, typeof answer, string]>([
   answer = other;
 
   expect(await ask()).toEqual({ problems: [expect.stringContaining(says)], sick: {} });
+});
+
+it("asks once more by a new connection when one of several API servers is not ready", async () => {
+  answer = () => (asked.length === 1 ? [500, "[-]etcd failed"] : undefined);
+  objects.pods = objects.pods.filter(({ metadata }) => metadata.name !== "etcd-cp-3");
+
+  expect(await ask()).toEqual({ problems: [], sick: { "cp-3": ["it runs no etcd"] } });
+  expect(asked[1]!.path).toBe("/readyz");
+  expect(asked[1]!.port).not.toBe(asked[0]!.port);
+});
+
+it("asks once more when one of several API servers says nothing", async () => {
+  isSilent = () => asked.length === 1;
+
+  expect(await ask()).toEqual({ problems: [], sick: {} });
+});
+
+it("asks the only API server once, and says how long it was silent", async () => {
+  isSilent = () => true;
+  const { problems } = await askCluster(kubeconfig, ["cp-1"]);
+
+  expect(problems).toEqual([expect.stringContaining("(silence for 20 s)")]);
+  expect(asked).toHaveLength(1);
 });
 
 it("says what to look at when nobody answers", async () => {
