@@ -46,6 +46,7 @@ export = async () => {
     {
       ...shared,
       credential: identity.credential,
+      certificates,
       nodeAddOns,
       controlPlaneJoins: controlPlane.steps,
       joins,

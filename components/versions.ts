@@ -16,6 +16,8 @@ export const versions = {
   diskDriver: "v1.34.5",
   calico: "v3.32.1",
   flannel: "v0.28.4",
+  /** kubernetes-sigs/metrics-server; 0.9 is for Kubernetes 1.34 and newer. */
+  metricsServer: "v0.9.0",
   /**
    * Mirantis/cri-dockerd, for `containerRuntime: cri-dockerd`. Docker 29 refuses the API of
    * anything before 0.4.
@@ -53,6 +55,8 @@ export const cloudProviderImages = (kubernetesVersion: string) => {
     nodeManager: image("azure-cloud-node-manager"),
   };
 };
+
+export const metricsServerImage = `registry.k8s.io/metrics-server/metrics-server:${versions.metricsServer}`;
 
 export interface Manifest {
   /** Place below a mirror's `manifests/`. */

@@ -149,6 +149,15 @@ const flannel = ofOurOwn(
   },
 );
 
+const metricsServer: Tool = {
+  name: "metrics-server",
+  version: pinned("metrics-server", "sigs.k8s.io/metrics-server"),
+  binaries: ["metrics-server"],
+  builds: [{ module: "metrics-server", ldflags: "-s -w" }],
+  typical: "1 min",
+  downloads: () => undefined,
+};
+
 /** What upstream's end-to-end tests run in pods. */
 const agnhost: Tool = {
   name: "agnhost",
@@ -181,7 +190,7 @@ const controlPlaneTools = (release: Release): readonly Tool[] => [
  * What images are made of, by the registry that they cannot be had from; the longest build first.
  */
 export const imageTools: Readonly<Record<string, readonly Tool[]>> = {
-  "registry.k8s.io": [...controlPlaneTools(current), agnhost, pause],
+  "registry.k8s.io": [...controlPlaneTools(current), metricsServer, agnhost, pause],
   "ghcr.io": [flannel],
 };
 

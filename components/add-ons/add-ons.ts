@@ -2,6 +2,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../api-balancer";
+import type { Certificates } from "../certificates";
 import { CloudCredential } from "../identity";
 import type { Initialization } from "../plan/initialization";
 import type { Settings } from "../plan/settings/settings";
@@ -9,6 +10,7 @@ import { CloudConfig } from "./cloud-config";
 import { CloudControllerManager } from "./cloud-controller-manager";
 import { DiskDriver } from "./disk-driver";
 import { KubeProxy } from "./kube-proxy";
+import { MetricsServer } from "./metrics-server";
 import { NodeAddOns } from "./node-add-ons";
 import { RollOut } from "./roll-out";
 import { StorageClasses } from "./storage-classes";
@@ -19,6 +21,7 @@ export interface AddOnsArgs {
   readonly tenantId: string;
   readonly subscriptionId: string;
   readonly credential: CloudCredential;
+  readonly certificates: Pick<Certificates, "cluster">;
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;
@@ -70,6 +73,13 @@ export class AddOns extends pulumi.ComponentResource {
     }
     if (settings.storageClasses) {
       new StorageClasses("storage-classes", { settings }, atOnce);
+    }
+    if (settings.metricsServer) {
+      // A kubelet has a certificate that can be verified when its machine's step has ended.
+      new MetricsServer("metrics-server", args, {
+        parent: this,
+        dependsOn: [nodeAddOns, ...joins],
+      });
     }
     new RollOut(
       "roll-out",

@@ -5,6 +5,7 @@ import { obtainable } from "../../components/plan/manifests";
 import { manifests } from "../../components/versions";
 import { readJson, writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
+import { hostSettings } from "../machines/kinds";
 import { documentationRange, somePublicKey, stackSettings } from "./stack-config";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -31,8 +32,9 @@ export async function assumedSettings(question: Question): Promise<Values> {
   const { state, stack, progress } = question;
   const file = join(state, `${stack}.assumed.json`);
   const kept = existsSync(file) ? (readJson(file) as Assumption[]) : undefined;
-  const assumptions = kept ?? (await assume(question));
-  if (!kept) writeWhole(file, JSON.stringify(assumptions, undefined, 2));
+  const chosen = kept ?? (await assume(question));
+  if (!kept) writeWhole(file, JSON.stringify(chosen, undefined, 2));
+  const assumptions = [...chosen, ...withoutMetrics(question)];
   for (const { because } of assumptions) progress?.line(because);
   return Object.assign({}, ...assumptions.map(({ settings }) => settings)) as Values;
 }
@@ -53,6 +55,21 @@ async function assume({ program, stack, settings, progress }: Question): Promise
     });
   }
   return [...found, ...(await withoutManifests(given, progress))];
+}
+
+/**
+ * A simulated pod is ready and answers nothing, and as long as an API that is registered does not answer,
+ * Kubernetes deletes no namespace.
+ */
+function withoutMetrics({ program, stack, settings, state }: Question): Assumption[] {
+  const isWanted = String(stackSettings(program, stack, settings)["metricsServer"]) === "true";
+  if (!isWanted || hostSettings(state) !== undefined) return [];
+  return [
+    {
+      settings: { metricsServer: false },
+      because: "rehearsed without metrics-server, since pods on simulated machines answer nothing",
+    },
+  ];
 }
 
 /**

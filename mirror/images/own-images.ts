@@ -1,5 +1,5 @@
 import { pinned } from "../../programs/pinned";
-import { type Release, releases } from "../../programs/releases";
+import { current, type Release, releases } from "../../programs/releases";
 import { UserError } from "../../shared/user-error";
 import type { ImageRecipe } from "./build-image";
 import { partsOf } from "./image-store";
@@ -104,6 +104,8 @@ const ownImages: Readonly<Record<string, (release: Release) => OwnImage>> = {
     },
     from: `a main of our own (programs/modules/flannel) over Go module github.com/flannel-io/flannel v${pinned("flannel", "github.com/flannel-io/flannel")}`,
   }),
+  "metrics-server/metrics-server": () =>
+    ofModule("metrics-server", "sigs.k8s.io/metrics-server", alone("metrics-server", current)),
   "e2e-test-images/agnhost": () => ({
     recipe: {
       layers: [busybox, askers, binaries({ "/agnhost": "agnhost" })],

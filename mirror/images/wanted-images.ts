@@ -1,7 +1,14 @@
-import { cloudProviderImages, versions } from "../../components/versions";
+import { cloudProviderImages, metricsServerImage, versions } from "../../components/versions";
 
 /** What an image is for; each part but the first two can be left out by a setting. */
-export type Part = "Kubernetes" | "tests" | "flannel" | "Canal" | "cloud provider" | "disk driver";
+export type Part =
+  | "Kubernetes"
+  | "tests"
+  | "flannel"
+  | "Canal"
+  | "cloud provider"
+  | "disk driver"
+  | "metrics-server";
 
 export interface WantedImage {
   readonly image: string;
@@ -14,6 +21,7 @@ export const without: Readonly<Partial<Record<Part, string>>> = {
   Canal: "pulumi config set cni flannel",
   "cloud provider": "pulumi config set cloudProvider false",
   "disk driver": "pulumi config set diskDriver false",
+  "metrics-server": "pulumi config set metricsServer false",
 };
 
 /** Something small to run in pods, for those who try a cluster out. */
@@ -35,6 +43,7 @@ const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
       part: "cloud provider" as const,
     })),
   ),
+  { image: metricsServerImage, part: "metrics-server" },
   ...[testImage, ...upstreamTestImages].map((image) => ({ image, part: "tests" as const })),
 ];
 

@@ -44,6 +44,7 @@ export const validSettings: Settings = {
   cloudProvider: true,
   diskDriver: true,
   storageClasses: true,
+  metricsServer: false,
   kubeadm: {
     apiServerExtraArgs: {},
     controllerManagerExtraArgs: {},

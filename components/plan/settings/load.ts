@@ -64,6 +64,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     cloudProvider: yes("cloudProvider"),
     diskDriver: yes("diskDriver"),
     storageClasses: yes("storageClasses"),
+    metricsServer: yes("metricsServer"),
     servicePrincipal: readServicePrincipal(config, report),
     kubeadm: readKubeadm(json("kubeadm"), report),
     etcdBackups: readEtcdBackups(json("etcdBackups"), report),

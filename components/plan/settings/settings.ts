@@ -85,6 +85,7 @@ export interface Settings {
   readonly cloudProvider: boolean;
   readonly diskDriver: boolean;
   readonly storageClasses: boolean;
+  readonly metricsServer: boolean;
   /** Given when there is no managed identity to use. */
   readonly servicePrincipal?: {
     readonly clientId: string;

@@ -31,7 +31,13 @@ async function build(given: Change) {
     runs = { a: "1", b: "1" },
     apiName = "api.example",
   } = given;
-  const recorder = await Recorder.start();
+  const recorder = await Recorder.start({
+    filledIn: {
+      "tls:index/privateKey:PrivateKey": { privateKeyPem: "a key" },
+      "tls:index/certRequest:CertRequest": { certRequestPem: "a request" },
+      "tls:index/locallySignedCert:LocallySignedCert": { certPem: "a certificate" },
+    },
+  });
   const resourceGroup = new ResourceGroup("cluster");
   const provider = new Provider("kubernetes", { kubeconfig: "{}" });
   const join = (of: string) => new pulumi.ComponentResource("test:index:Join", `${of}-join`);
@@ -48,6 +54,7 @@ async function build(given: Change) {
       tenantId: "tenant",
       subscriptionId,
       credential: { clientId: pulumi.output("client") },
+      certificates: { cluster: { cert: pulumi.output("a CA"), key: pulumi.secret("its key") } },
       initialization: { exists: given.initialized ?? false },
       nodeAddOns,
       controlPlaneJoins: [controlPlaneJoin, second, third],
@@ -123,6 +130,19 @@ describe("the add-ons", () => {
     for (const { type, resource } of await recorder.objects()) {
       expect([type, resource?.getProvider(type)]).toEqual([type, provider]);
     }
+  });
+
+  it("have metrics-server where it is wanted, once every kubelet has its certificate", async () => {
+    const { recorder, workerJoin } = await build({ settings: { metricsServer: true } });
+
+    const deployment = await recorder.object("Deployment", "metrics-server");
+
+    const [account] = await dependenciesOf(deployment);
+    expect(account?.constructor.name).toBe("ServiceAccount");
+    const first = await recorder.object("ServiceAccount", "metrics-server");
+    expect(first.resource).toBe(account);
+    expect(await dependenciesOf(first)).toContain(workerJoin);
+    expect(await names((await build({})).recorder)).not.toContain("Deployment metrics-server");
   });
 
   const controllerWaitsFor = async (initialized: boolean) => {

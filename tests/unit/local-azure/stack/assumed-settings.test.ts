@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import * as manifests from "../../../../components/plan/manifests";
+import { writeHostSettings } from "../../../../local-azure/machines/kinds";
 import { assumedSettings } from "../../../../local-azure/stack/assumed-settings";
 import { Progress } from "../../../../shared/progress";
 
@@ -54,6 +55,15 @@ it("asks only for files that the stack would use", async () => {
   available(false);
 
   expect(await deciding({ ...complete, cni: "none", diskDriver: false })).toEqual({});
+});
+
+it("does without metrics-server where pods answer nothing, also when it is wanted later", async () => {
+  expect(await deciding({ ...complete, metricsServer: false })).toEqual({});
+
+  expect(await deciding({ ...complete, metricsServer: true })).toEqual({ metricsServer: false });
+  expect(said).toContain("rehearsed without metrics-server");
+  writeHostSettings(state, {} as Parameters<typeof writeHostSettings>[1]);
+  expect(await deciding({ ...complete, metricsServer: true })).toEqual({});
 });
 
 it("keeps to what it assumedSettingsd, since another answer would change the cluster", async () => {

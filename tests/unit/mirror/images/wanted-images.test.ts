@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { cloudProviderImages, versions } from "../../../../components/versions";
+import { cloudProviderImages, metricsServerImage, versions } from "../../../../components/versions";
 import { partsOf } from "../../../../mirror/images/image-store";
 import { ownImage } from "../../../../mirror/images/own-images";
 import { wantedImages } from "../../../../mirror/images/wanted-images";
@@ -83,6 +83,16 @@ it("wants what the add-on flannel names, and the cloud provider's images", () =>
       `${flannel}:${versions.flannel}`,
       ...Object.values(cloudProviderImages(versions.kubernetes)),
     ]),
+  );
+});
+
+it("wants metrics-server's image, and can make it", () => {
+  expect(wantedImages([versions.kubernetes], [], [])).toContainEqual({
+    image: metricsServerImage,
+    part: "metrics-server",
+  });
+  expect(ownImage(metricsServerImage)?.from).toBe(
+    `Go module sigs.k8s.io/metrics-server ${versions.metricsServer}`,
   );
 });
 

@@ -86,6 +86,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     cloudProvider: false,
     diskDriver: false,
     storageClasses: false,
+    metricsServer: true,
     kubeadm: {
       apiServerExtraArgs: { v: "1" },
       controllerManagerExtraArgs: { v: "2" },

@@ -1,0 +1,247 @@
+import { APIService } from "@pulumi/kubernetes/apiregistration/v1";
+import { Deployment } from "@pulumi/kubernetes/apps/v1";
+import { Secret, Service, ServiceAccount } from "@pulumi/kubernetes/core/v1";
+import { PodDisruptionBudget } from "@pulumi/kubernetes/policy/v1";
+import { ClusterRole, ClusterRoleBinding, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import * as pulumi from "@pulumi/pulumi";
+import * as tls from "@pulumi/tls";
+
+import type { Certificates } from "../certificates";
+import { machinesOf } from "../plan/topology";
+import { metricsServerImage } from "../versions";
+import { spread, tolerations } from "./pods";
+
+const name = "metrics-server";
+const namespace = "kube-system";
+const port = 10250;
+const group = "metrics.k8s.io";
+const version = "v1beta1";
+const rbac = "rbac.authorization.k8s.io";
+const certificateSecret = `${name}-certificate`;
+const certificateFolder = "/etc/metrics-server";
+const yearHours = 8_760;
+
+/** The cluster's CA, as every pod with a service account has it: kubelets' certificates are of it. */
+const clusterAuthority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+
+export interface MetricsServerArgs {
+  readonly settings: Parameters<typeof machinesOf>[0];
+  readonly certificates: Pick<Certificates, "cluster">;
+}
+
+/**
+ * What `kubectl top` and the horizontal pod autoscaler ask.
+ *
+ * Who is who is verified on both sides: kubelets and the API that this adds have certificates of the
+ * cluster's CA. The API is registered when something answers behind it: as long as a registered one
+ * does not answer, Kubernetes deletes no namespace.
+ *
+ * @see https://github.com/kubernetes-sigs/metrics-server#requirements
+ */
+export class MetricsServer extends pulumi.ComponentResource {
+  constructor(
+    resourceName: string,
+    args: MetricsServerArgs,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
+    super("zoned:index:MetricsServer", resourceName, {}, opts);
+    const { settings, certificates } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
+    const labels = { "k8s-app": name };
+    const metadata = { name, namespace, labels };
+    const subjects = [{ kind: "ServiceAccount", name, namespace }];
+    const roleOf = (role: string, kind = "ClusterRole") => ({ apiGroup: rbac, kind, name: role });
+
+    const account = new ServiceAccount(`${resourceName}-account`, { metadata }, child);
+    const role = new ClusterRole(
+      `${resourceName}-role`,
+      {
+        metadata: { name: `system:${name}`, labels },
+        rules: [
+          { apiGroups: [""], resources: ["nodes/metrics"], verbs: ["get"] },
+          { apiGroups: [""], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] },
+        ],
+      },
+      child,
+    );
+    const binding = new ClusterRoleBinding(
+      `${resourceName}-binding`,
+      { metadata: { name: `system:${name}`, labels }, roleRef: roleOf(`system:${name}`), subjects },
+      child,
+    );
+    // It asks the API server who may ask it, and as whom the API server itself asks.
+    const delegator = new ClusterRoleBinding(
+      `${resourceName}-auth-delegator`,
+      {
+        metadata: { name: `${name}:system:auth-delegator`, labels },
+        roleRef: roleOf("system:auth-delegator"),
+        subjects,
+      },
+      child,
+    );
+    const reader = new RoleBinding(
+      `${resourceName}-auth-reader`,
+      {
+        metadata: { name: `${name}-auth-reader`, namespace, labels },
+        roleRef: roleOf("extension-apiserver-authentication-reader", "Role"),
+        subjects,
+      },
+      child,
+    );
+    new ClusterRole(
+      `${resourceName}-aggregated-reader`,
+      {
+        metadata: {
+          name: "system:aggregated-metrics-reader",
+          labels: {
+            ...labels,
+            ...Object.fromEntries(
+              ["view", "edit", "admin"].map((to) => [`${rbac}/aggregate-to-${to}`, "true"]),
+            ),
+          },
+        },
+        rules: [
+          { apiGroups: [group], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] },
+        ],
+      },
+      child,
+    );
+    const secret = new Secret(
+      `${resourceName}-certificate`,
+      {
+        metadata: { name: certificateSecret, namespace, labels },
+        type: "kubernetes.io/tls",
+        data: this.#certificate(resourceName, certificates),
+      },
+      child,
+    );
+    const service = new Service(
+      `${resourceName}-service`,
+      {
+        metadata,
+        spec: {
+          selector: labels,
+          ports: [{ name: "https", port: 443, targetPort: "https", appProtocol: "https" }],
+        },
+      },
+      child,
+    );
+    new PodDisruptionBudget(
+      `${resourceName}-budget`,
+      { metadata, spec: { maxUnavailable: 1, selector: { matchLabels: labels } } },
+      child,
+    );
+
+    const deployment = new Deployment(
+      `${resourceName}-deployment`,
+      {
+        metadata,
+        spec: {
+          replicas: Math.min(2, machinesOf(settings).length),
+          selector: { matchLabels: labels },
+          template: { metadata: { labels }, spec: podSpec(labels) },
+        },
+      },
+      { ...child, dependsOn: [account, role, binding, delegator, reader, secret] },
+    );
+    new APIService(
+      `${resourceName}-api`,
+      {
+        metadata: { name: `${version}.${group}`, labels },
+        spec: {
+          group,
+          version,
+          service: { name, namespace, port: 443 },
+          caBundle: certificates.cluster.cert.apply(base64),
+          groupPriorityMinimum: 100,
+          versionPriority: 100,
+        },
+      },
+      { ...child, dependsOn: [service, deployment] },
+    );
+    this.registerOutputs();
+  }
+
+  /**
+   * By which the API server knows it. Two years; each `pulumi up` in the second one renews it, and
+   * its pods read the new one by themselves.
+   */
+  #certificate(resourceName: string, { cluster }: MetricsServerArgs["certificates"]) {
+    const child = { parent: this };
+    const { privateKeyPem } = new tls.PrivateKey(
+      `${resourceName}-key`,
+      { algorithm: "ECDSA", ecdsaCurve: "P256" },
+      child,
+    );
+    const { certRequestPem } = new tls.CertRequest(
+      `${resourceName}-request`,
+      {
+        privateKeyPem,
+        subject: { commonName: name },
+        dnsNames: [`${name}.${namespace}.svc`],
+      },
+      child,
+    );
+    const { certPem } = new tls.LocallySignedCert(
+      `${resourceName}-serving`,
+      {
+        certRequestPem,
+        caCertPem: cluster.cert,
+        caPrivateKeyPem: cluster.key,
+        allowedUses: ["digital_signature", "server_auth"],
+        validityPeriodHours: 2 * yearHours,
+        earlyRenewalHours: yearHours,
+      },
+      child,
+    );
+    return { "tls.crt": certPem.apply(base64), "tls.key": privateKeyPem.apply(base64) };
+  }
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+
+const podSpec = (labels: Record<string, string>) => ({
+  serviceAccountName: name,
+  nodeSelector: { "kubernetes.io/os": "linux" },
+  tolerations,
+  topologySpreadConstraints: spread(labels),
+  priorityClassName: "system-cluster-critical",
+  securityContext: {
+    runAsNonRoot: true,
+    runAsUser: 1000,
+    runAsGroup: 1000,
+    fsGroup: 1000,
+    seccompProfile: { type: "RuntimeDefault" },
+  },
+  containers: [
+    {
+      name,
+      image: metricsServerImage,
+      args: [
+        `--secure-port=${port}`,
+        `--tls-cert-file=${certificateFolder}/tls.crt`,
+        `--tls-private-key-file=${certificateFolder}/tls.key`,
+        `--kubelet-certificate-authority=${clusterAuthority}`,
+        "--kubelet-preferred-address-types=InternalIP",
+        "--kubelet-use-node-status-port",
+        "--metric-resolution=15s",
+      ],
+      ports: [{ name: "https", containerPort: port }],
+      // Ready once it has measured twice.
+      readinessProbe: { httpGet: { path: "/readyz", port: "https", scheme: "HTTPS" } },
+      livenessProbe: {
+        httpGet: { path: "/livez", port: "https", scheme: "HTTPS" },
+        initialDelaySeconds: 20,
+      },
+      // What its makers name for up to a hundred nodes.
+      resources: { requests: { cpu: "100m", memory: "200Mi" } },
+      securityContext: {
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"] },
+      },
+      volumeMounts: [{ name: "certificate", mountPath: certificateFolder, readOnly: true }],
+    },
+  ],
+  volumes: [{ name: "certificate", secret: { secretName: certificateSecret, defaultMode: 0o440 } }],
+});

@@ -1,0 +1,136 @@
+import { MetricsServer } from "../../../../components/add-ons/metrics-server";
+import { Certificates } from "../../../../components/certificates";
+import { dependenciesOf, Recorder, revealed } from "../../../support/record";
+import { validSettings } from "../../../support/sample";
+
+const request = "tls:index/certRequest:CertRequest";
+const locallySigned = "tls:index/locallySignedCert:LocallySignedCert";
+
+async function build(change: Partial<typeof validSettings> = {}) {
+  const recorder = await Recorder.start({
+    filledIn: {
+      "tls:index/privateKey:PrivateKey": ({ name }) => ({ privateKeyPem: `private ${name}` }),
+      "tls:index/selfSignedCert:SelfSignedCert": ({ name }) => ({ certPem: `cert ${name}` }),
+      [request]: ({ name }) => ({ certRequestPem: `request ${name}` }),
+      [locallySigned]: ({ name }) => ({ certPem: `cert ${name}` }),
+    },
+  });
+  const opts = { transformations: [recorder.watch] };
+  const settings = { ...validSettings, ...change };
+  const certificates = new Certificates("pki", opts);
+  new MetricsServer("metrics-server", { settings, certificates }, opts);
+  const find = async (type: string, name: string) =>
+    (await recorder.of(type)).find((one) => one.name === name)!.inputs;
+  const inputs = async (kind: string, name: string) => (await recorder.object(kind, name)).inputs;
+  return { recorder, find, inputs };
+}
+
+const text = (base64: string) => Buffer.from(base64, "base64").toString();
+
+describe("metrics-server", () => {
+  it("is known to the API server by a certificate of the cluster's CA, under its Service's name", async () => {
+    const { find, inputs } = await build();
+
+    const { spec } = await inputs("APIService", "v1beta1.metrics.k8s.io");
+    expect(spec.service).toEqual({ name: "metrics-server", namespace: "kube-system", port: 443 });
+    expect(text(spec.caBundle)).toBe("cert pki-cluster-ca");
+    expect(spec.insecureSkipTLSVerify).toBeUndefined();
+    const { dnsNames } = await find(request, "metrics-server-request");
+    expect(dnsNames).toEqual(["metrics-server.kube-system.svc"]);
+    expect(await find(locallySigned, "metrics-server-serving")).toMatchObject({
+      certRequestPem: "request metrics-server-request",
+      caCertPem: "cert pki-cluster-ca",
+      allowedUses: ["digital_signature", "server_auth"],
+    });
+    const { data } = await inputs("Secret", "metrics-server-certificate");
+    expect(text(revealed(data)["tls.crt"])).toBe("cert metrics-server-serving");
+    expect(text(revealed(revealed(data)["tls.key"]))).toBe("private metrics-server-key");
+  });
+
+  it("knows kubelets by the cluster's CA, at the address that is in their certificates", async () => {
+    const { inputs } = await build();
+
+    const [{ args }] = (await inputs("Deployment", "metrics-server")).spec.template.spec.containers;
+
+    expect(args).toEqual(
+      expect.arrayContaining([
+        "--kubelet-certificate-authority=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt",
+        "--kubelet-preferred-address-types=InternalIP",
+      ]),
+    );
+    expect(args.join()).not.toContain("insecure");
+  });
+
+  it("is registered only when it answers: an API that does not keeps namespaces from going", async () => {
+    const { recorder } = await build();
+
+    const waits = await dependenciesOf(
+      await recorder.object("APIService", "v1beta1.metrics.k8s.io"),
+    );
+
+    const behind = ["Deployment", "Service"].map((kind) =>
+      recorder.object(kind, "metrics-server").then(({ resource }) => resource),
+    );
+    expect(waits).toEqual(expect.arrayContaining(await Promise.all(behind)));
+  });
+
+  it("starts when it has its rights and its certificate", async () => {
+    const { recorder } = await build();
+
+    const waits = await dependenciesOf(await recorder.object("Deployment", "metrics-server"));
+
+    const names = waits.map((one) => one.constructor.name).sort();
+    expect(names).toEqual([
+      "ClusterRole",
+      "ClusterRoleBinding",
+      "ClusterRoleBinding",
+      "RoleBinding",
+      "Secret",
+      "ServiceAccount",
+    ]);
+  });
+
+  it("may read of the cluster what it measures, and nothing else", async () => {
+    const { inputs } = await build();
+
+    expect((await inputs("ClusterRole", "system:metrics-server")).rules).toEqual([
+      { apiGroups: [""], resources: ["nodes/metrics"], verbs: ["get"] },
+      { apiGroups: [""], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] },
+    ]);
+  });
+
+  it("would be admitted at Pod Security's level restricted", async () => {
+    const { inputs } = await build();
+
+    const { spec } = (await inputs("Deployment", "metrics-server")).spec.template;
+
+    expect(spec.hostNetwork).toBeUndefined();
+    expect(spec.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      seccompProfile: { type: "RuntimeDefault" },
+    });
+    expect(spec.containers[0].securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    });
+    expect(spec.volumes.map((volume: object) => Object.keys(volume))).toEqual([["name", "secret"]]);
+  });
+
+  it("has a second pod in another zone where there is a second machine, and lets one go at a time", async () => {
+    const { inputs } = await build();
+
+    const { spec } = await inputs("Deployment", "metrics-server");
+    expect(spec.replicas).toBe(2);
+    expect(spec.template.spec.topologySpreadConstraints[0]).toMatchObject({
+      topologyKey: "topology.kubernetes.io/zone",
+      labelSelector: spec.selector,
+    });
+    expect((await inputs("PodDisruptionBudget", "metrics-server")).spec).toEqual({
+      maxUnavailable: 1,
+      selector: spec.selector,
+    });
+    const alone = await build({ controlPlaneCount: 1, workerPools: [] });
+    expect((await alone.inputs("Deployment", "metrics-server")).spec.replicas).toBe(1);
+  });
+});
