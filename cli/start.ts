@@ -1,7 +1,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { ensureDaemon } from "../local-azure/daemon/daemon-client";
+import { ensureDaemon, runningDaemon } from "../local-azure/daemon/daemon-client";
+import {
+  chooseControllerManager,
+  controllerManagerOf,
+  described,
+} from "../local-azure/machines/cloud-controller-manager";
 import { chooseBackend } from "../local-azure/machines/choose-backend";
 import { hostSettings } from "../local-azure/machines/kinds";
 import { prepareHost } from "../local-azure/machines/qemu/prepare";
@@ -74,6 +79,13 @@ export async function start(
     const settings = stackSettings(checkout, stack);
     await chooseBackend(state, settings, { progress, signal, scale: qemu?.scale });
     await choosePlugins(state, { progress, signal, asked: process.env.ZONED_PLUGINS });
+    if (!qemu) {
+      progress.line(
+        runningDaemon(state)
+          ? described(controllerManagerOf(state))
+          : chooseControllerManager(state),
+      );
+    }
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
     const unfollow = followMachines(azure, progress);

@@ -2,7 +2,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { readJson, writeWhole } from "../../shared/files";
+import { authorityFile } from "../arm/rest/certificate";
 import type { Address } from "../daemon/attachment";
+import { controllerManagerOf } from "./cloud-controller-manager";
 import type { Machines } from "./machines";
 import type { HostSettings } from "./qemu/host";
 import { type PowerAction, QemuMachines } from "./qemu/qemu";
@@ -66,6 +68,8 @@ export function machinesIn(
       kubeadm: at("kubeadm"),
       kwok: at("kwok"),
     },
+    controllerManager: controllerManagerOf(state)?.path,
+    authority: authorityFile(state),
     log,
   });
 }

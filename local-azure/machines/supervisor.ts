@@ -9,6 +9,8 @@ export interface Program {
   readonly name: string;
   /** Program and arguments. They are visible to every user of the host: no secrets. */
   readonly command: readonly string[];
+  /** All that it gets of an environment. @default that of this process */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface ProcessStatus {
@@ -131,11 +133,11 @@ export class Supervisor {
   }
 
   private launch(entry: Running): void {
-    const { name, command } = entry.program;
+    const { name, command, env } = entry.program;
     const [file = "", ...args] = command;
     const logFile = fs.openSync(this.file(name, "log"), "a", 0o600);
     // A group of its own: Ctrl-C in the daemon's terminal must not end etcd before the API server.
-    const child = spawn(file, args, { stdio: ["ignore", logFile, logFile], detached: true });
+    const child = spawn(file, args, { stdio: ["ignore", logFile, logFile], detached: true, env });
     fs.closeSync(logFile);
     entry.child = child;
     entry.launchedAt = Date.now();

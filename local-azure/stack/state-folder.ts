@@ -39,6 +39,7 @@ const own = pattern(
   "daemon\\.(err|json|lock|log)",
   "ports\\.json",
   "plugins\\.json",
+  "cloud-provider\\.json",
   "cloud\\.json",
   "blobs",
   "azure-ca\\.(crt|key)",

@@ -1,10 +1,13 @@
+import { issueToken } from "../../machines/identity-token";
 import type { PowerAction } from "../../machines/qemu/qemu";
 import { AzureError } from "../azure-error";
 import { Cloud } from "../cloud";
 import { Pace } from "../durations";
 import { Breakpoint } from "../faults/breakpoints";
 import { Fault } from "../faults/faults";
+import { parseId } from "../ids";
 import { Body } from "../resource";
+import { isMachine, machineOf } from "../types/compute/virtual-machine";
 
 export interface Hooks {
   /** Reported by /local/health, so that an older process is recognised. */
@@ -32,10 +35,13 @@ export async function control(
   hooks: Hooks,
   method: string,
   path: string,
+  query: URLSearchParams,
   body: Body,
 ): Promise<Answer> {
   const [, machine] = /^\/local\/machines\/([^/]+)\/sick$/.exec(path) ?? [];
   if (machine !== undefined) return health(hooks, method, machine, body);
+  const [, asking] = /^\/local\/machines\/([^/]+)\/token$/.exec(path) ?? [];
+  if (asking !== undefined && method === "GET") return token(cloud, asking, query);
   const [, saved] = /^\/local\/machines\/([^/]+)\/snapshot$/.exec(path) ?? [];
   if (saved !== undefined && method === "POST" && hooks.snapshot !== undefined) {
     const { snapshot } = hooks;
@@ -89,9 +95,20 @@ export async function control(
         "NotFound",
         `${method} ${path} does not exist; there are GET health, GET requests, GET, POST and DELETE faults, ` +
           "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, " +
-          "POST machines/NAME/snapshot, POST shutdown.",
+          "POST machines/NAME/snapshot, GET machines/NAME/token, POST shutdown.",
       );
   }
+}
+
+/** What a process on this machine gets as one of its managed identities. */
+function token(cloud: Cloud, name: string, query: URLSearchParams): Answer {
+  const machine = cloud.view
+    .ofType("Microsoft.Compute/virtualMachines")
+    .find((one) => parseId(one.id)?.name.toLowerCase() === name);
+  if (machine === undefined || !isMachine(machine)) {
+    throw new AzureError(404, "NotFound", `There is no machine ${name}.`);
+  }
+  return issueToken(query, machineOf(machine, cloud.view).identities);
 }
 
 /** POST `{"component": "etcd"}` makes that component unhealthy; DELETE makes all healthy. */

@@ -45,7 +45,8 @@ async function answer(
     .replace(/\/{2,}/g, "/")
     .replace(/\/$/, "");
   if (path.toLowerCase().startsWith("/local/")) {
-    return control(cloud, hooks, method, path.toLowerCase(), await read(request));
+    const { searchParams } = url;
+    return control(cloud, hooks, method, path.toLowerCase(), searchParams, await read(request));
   }
   if (path.toLowerCase() === "/metadata/endpoints") {
     return { status: 200, body: endpoints(origin, url.searchParams.get("api-version")) };

@@ -20,8 +20,11 @@ export class Fleet {
     private readonly stateDir: string,
     binaries: Binaries,
     private readonly log: (message: string) => void,
+    programs: Pick<SimulatedClusterOptions, "controllerManager" | "authority"> = {},
   ) {
     this.clusterOptions = {
+      controllerManager: programs.controllerManager,
+      authority: programs.authority,
       binaries,
       log,
       vmOf: (name) => this.named(name)?.vm,

@@ -30,10 +30,14 @@ export class SimulatedMachines implements Machines {
     readonly binaries: Binaries;
     readonly log: (message: string) => void;
     readonly limits?: Limits;
+    /** Azure's own cloud controller manager. @default simulated */
+    readonly controllerManager?: string;
+    /** File of the authority that the local Azure identifies itself by. */
+    readonly authority?: string;
   }) {
     const { stateDir, binaries, log, limits = defaultLimits } = options;
     this.log = log;
-    this.fleet = new Fleet(stateDir, binaries, log);
+    this.fleet = new Fleet(stateDir, binaries, log, options);
     this.bootstrap = new Bootstrap(this.fleet, binaries, limits);
   }
 

@@ -13,6 +13,7 @@ import { type Binaries, ControlPlane } from "../control-plane/control-plane";
 import type { EtcdSnapshots } from "../control-plane/etcd-snapshots";
 import type { KubeletCertificates } from "../control-plane/kubelet-server";
 import { components } from "../control-plane/static-pods";
+import { ControllerManager } from "../nodes/controller-manager";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
 import { runEtcdctlPod, runsPods } from "./etcdctl";
@@ -41,6 +42,10 @@ export interface SimulatedClusterOptions {
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   readonly kubeletOf: (name: string) => Api | undefined;
   readonly kubeletCertificates: KubeletCertificates;
+  /** Azure's own cloud controller manager. @default simulated */
+  readonly controllerManager?: string;
+  /** File of the authority that the local Azure identifies itself by. */
+  readonly authority?: string;
 }
 
 const recordFile = "cluster.json";
@@ -65,6 +70,7 @@ export class SimulatedCluster {
   private readonly rounds: Poller;
   /** Runs until the cluster stops, since nobody says when there is a pod to run. */
   private readonly errands: Poller;
+  private readonly controllerManager: ControllerManager | undefined;
   /** Pods that have been run, by their uid. */
   private readonly ran = new Set<string>();
 
@@ -85,13 +91,19 @@ export class SimulatedCluster {
       log,
       kubeletCertificates,
     );
-    const { vmOf, kubeletOf } = options;
+    const { vmOf, kubeletOf, controllerManager: program, authority = "" } = options;
+    const ownFolder = path.join(folder, "cloud-controller-manager");
+    this.controllerManager =
+      program === undefined
+        ? undefined
+        : new ControllerManager({ program, authority, folder: ownFolder, vmOf, log });
     this.rounds = new Poller(
       async (say) => {
         const isDue = await reconcileCloudProvider({
           api: this.superAdmin(),
           vmOf,
           kubeletOf,
+          deletesNodes: program === undefined,
           log: say,
         });
         return (await this.reconcileKubelets()) || isDue;
@@ -102,6 +114,7 @@ export class SimulatedCluster {
       async () => {
         await wait(errandMs);
         if (this.members.list.length > 1) await this.runErrands();
+        await this.controllerManager?.follow(this.superAdmin(), this.controlPlane.server(""));
         return true;
       },
       (message) => log(`${record.apiName}: ${message}`),
@@ -151,6 +164,7 @@ export class SimulatedCluster {
       : { apiName: "", ports: await freePorts(), members: [] };
     const cluster = new SimulatedCluster(folder, record, new Members(members), options);
     await cluster.controlPlane.endOrphans();
+    await cluster.controllerManager?.endOrphans();
     if (!initialized) {
       await cluster.controlPlane.wipe();
       return undefined;
@@ -339,7 +353,7 @@ export class SimulatedCluster {
       this.wakeControllers();
     } else if (this.controlPlane.isUp()) {
       this.options.log(`${this.apiName}: etcd has lost its majority, and the API is gone`);
-      this.pauseControllers();
+      await this.pauseControllers();
       await this.controlPlane.stopApi();
     }
   }
@@ -354,16 +368,19 @@ export class SimulatedCluster {
 
   /** Ends everything and leaves nothing. */
   async wipe(): Promise<void> {
-    this.pauseControllers();
+    await this.pauseControllers();
     await this.controlPlane.wipe();
   }
 
   async stop(): Promise<void> {
-    this.pauseControllers();
+    await this.pauseControllers();
     await this.controlPlane.stop();
   }
 
-  close = (): void => this.controlPlane.close();
+  close(): void {
+    this.controlPlane.close();
+    this.controllerManager?.close();
+  }
 
   status(): ClusterStatus {
     const { host, port } = this.server("");
@@ -378,13 +395,15 @@ export class SimulatedCluster {
 
   /** Has simulated kubelets and cloud provider work until nothing is due. */
   wakeControllers(): void {
+    this.controllerManager?.resume();
     this.rounds.wake();
     this.errands.wake();
   }
 
-  private pauseControllers(): void {
+  private async pauseControllers(): Promise<void> {
     this.rounds.stop();
     this.errands.stop();
+    await this.controllerManager?.pause();
   }
 
   /** Ends pods that run etcdctl on a control plane, as their kubelets would. */

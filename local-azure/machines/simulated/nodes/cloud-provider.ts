@@ -9,6 +9,8 @@ export interface CloudProviderOptions {
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   /** The API as the kubelet of this machine sees it, if it has joined. */
   readonly kubeletOf: (name: string) => Api | undefined;
+  /** Whether to delete the Node of a machine that is gone: not where Azure's own program runs. */
+  readonly deletesNodes: boolean;
   readonly log: (message: string) => void;
 }
 
@@ -79,6 +81,7 @@ export async function reconcileCloudProvider({
   api,
   vmOf,
   kubeletOf,
+  deletesNodes,
   log,
 }: CloudProviderOptions): Promise<boolean> {
   const [nodes, allPods] = await Promise.all([
@@ -104,7 +107,7 @@ export async function reconcileCloudProvider({
     try {
       if (vm === undefined || !isOf(node, vm)) {
         due = true;
-        await removeGone(node, vm, pods, api);
+        await removeGone(node, deletesNodes && vm === undefined, pods, api);
         continue;
       }
       if (!node.metadata.annotations?.[cniAnnotation]) {
@@ -151,7 +154,7 @@ async function initialise(node: Body, vm: VirtualMachine, api: Api): Promise<voi
  */
 async function removeGone(
   node: Body,
-  successor: VirtualMachine | undefined,
+  deletes: boolean,
   pods: readonly Body[],
   api: Api,
 ): Promise<void> {
@@ -163,7 +166,7 @@ async function removeGone(
     return;
   }
   const manager = pods.find((pod) => runsImage(pod, "cloud-controller-manager"));
-  if (successor === undefined && manager) {
+  if (deletes && manager) {
     await api.as(serviceAccount(manager)).delete(path);
   }
 }

@@ -26,7 +26,10 @@ const cni = (path: string) => {
 };
 
 /** What was asked of an API with this one node and these running pods, by whom. */
-async function reconcile(pods: readonly object[], { vms = [vm], node = fresh as Body } = {}) {
+async function reconcile(
+  pods: readonly object[],
+  { vms = [vm], node = fresh as Body, deletesNodes = true } = {},
+) {
   const asked: string[] = [];
   const apiOf = (user: string): Api =>
     ({
@@ -50,6 +53,7 @@ async function reconcile(pods: readonly object[], { vms = [vm], node = fresh as 
     api: apiOf("root"),
     vmOf: (name) => vms.find((candidate) => candidate.name === name),
     kubeletOf: () => apiOf("kubelet"),
+    deletesNodes,
     log: (message) => asked.push(message),
   });
   return { asked, due };
@@ -126,11 +130,18 @@ it.each([
     pods: true,
     deletes: false,
   },
-])("$what", async ({ vms, pods, deletes }) => {
+  {
+    what: "leaves a silent node to Azure's own controller manager where that runs",
+    vms: [],
+    pods: true,
+    deletesNodes: false,
+    deletes: false,
+  },
+])("$what", async ({ vms, pods, deletesNodes, deletes }) => {
   const manager = podOf("r/azure-cloud-controller-manager:v1");
   const elsewhere = { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } };
 
-  const { asked } = await reconcile(pods ? [elsewhere] : [], { vms, node: silent });
+  const { asked } = await reconcile(pods ? [elsewhere] : [], { vms, node: silent, deletesNodes });
 
   expect(asked).toEqual(deletes ? [`${robot} delete /api/v1/nodes/${vm.name}`] : []);
 });
