@@ -1,15 +1,8 @@
 import { account } from "../arm/ids";
 import type { View } from "../arm/resource";
-import { mayAccessData } from "../arm/types/authorization/role-assignment";
+import { mayDo } from "../arm/types/authorization/role-assignment";
+import { claimsOf } from "../machines/identity-token";
 import { BlobError } from "./blob-error";
-
-interface Claims {
-  readonly aud?: string;
-  readonly exp?: number;
-  readonly nbf?: number;
-  readonly oid?: string;
-  readonly tid?: string;
-}
 
 const challenge =
   `Bearer authorization_uri=https://login.microsoftonline.com/${account.tenantId}/oauth2/authorize ` +
@@ -23,14 +16,6 @@ const unauthenticated = (code: string, detail?: string): BlobError =>
     detail === undefined ? {} : { AuthenticationErrorDetail: detail },
     { "www-authenticate": challenge },
   );
-
-function claimsOf(token: string): Claims | undefined {
-  try {
-    return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as Claims;
-  } catch {
-    return undefined;
-  }
-}
 
 /**
  * The principal of a request's token. Keys of an account and signatures by them are refused, as by an
@@ -75,7 +60,7 @@ export function authorize(
   at: { readonly now: Date; readonly pace: number },
 ): void {
   const action = `Microsoft.Storage/storageAccounts/blobServices/containers/blobs/${verb}`;
-  if (mayAccessData(principalId, { action, scope: container }, view, at)) return;
+  if (mayDo(principalId, { kind: "dataActions", action, scope: container }, view, at)) return;
   throw new BlobError(
     403,
     "AuthorizationPermissionMismatch",

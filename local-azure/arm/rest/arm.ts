@@ -7,7 +7,9 @@ import { account, ArmId, groupType, parseId, subscriptionPath } from "../ids";
 import { Outcome } from "../requests";
 import { Body } from "../resource";
 import { checkApiVersion } from "../subscription/api-versions";
+import { typeOf } from "../types";
 import { storageAccountType } from "../types/storage/storage-account";
+import { Authorization } from "./authorize";
 import { Hooks } from "./control";
 import { collectionOf, membersOf, pageOf, resourceEntries } from "./lists";
 import { Operations, waitingFor } from "./operations";
@@ -55,6 +57,7 @@ export class ArmApi {
       return { status: 200, body: pageOf([subscriptionBody], url, origin) };
     }
     checkSubscription(path);
+    this.authorizationOf(request).check(method, path);
     if (method === "GET") {
       const read = await this.list(request);
       if (read) return read;
@@ -108,6 +111,8 @@ export class ArmApi {
         return { status: 204 };
       case "PUT": {
         const body = fromArm(id, request.body);
+        const references = () => typeOf(id.type)?.references?.(body, id.id) ?? [];
+        this.authorizationOf(request).checkLinks(id.id, references);
         return this.change(request, id, (more) =>
           this.cloud.put(id.id, body, { conditions, ...more }),
         );
@@ -125,6 +130,11 @@ export class ArmApi {
       default:
         throw methodNotAllowed(method, id.type);
     }
+  }
+
+  private authorizationOf({ headers }: ArmRequest): Authorization {
+    const at = { now: this.cloud.clock.now(), pace: this.cloud.durations.factor };
+    return new Authorization(headers.authorization, this.cloud.view, at);
   }
 
   private async machine(request: ArmRequest, id: ArmId, action: string): Promise<Answer> {

@@ -2,7 +2,7 @@ import { conflict, refuse } from "../../azure-error";
 import { account, keyOf } from "../../ids";
 import { Body, Resource, View } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
-import { allowsData, roleExists } from "./role-definition";
+import { roleAllows, roleExists } from "./role-definition";
 
 type RoleAssignmentBody = {
   principalId: string;
@@ -108,10 +108,17 @@ const isKnownAt =
   ({ changed }: Resource): boolean =>
     now.getTime() - Date.parse(changed) >= replicationSeconds * 1000 * pace;
 
-/** Whether an assignment at this scope, or above it, allows a principal an operation on data. */
-export function mayAccessData(
+/** On a resource, or on what is in it. */
+interface Operation {
+  readonly kind: "actions" | "dataActions";
+  readonly action: string;
+  readonly scope: string;
+}
+
+/** Whether an assignment at this scope, or above it, allows a principal an operation. */
+export function mayDo(
   principalId: string,
-  { action, scope }: { readonly action: string; readonly scope: string },
+  { kind, action, scope }: Operation,
   view: View,
   { now, pace }: { readonly now: Date; readonly pace: number },
 ): boolean {
@@ -121,7 +128,7 @@ export function mayAccessData(
       given.principalId === principalId &&
       `${keyOf(scope)}/`.startsWith(`${keyOf(given.scope ?? "")}/`) &&
       isKnownAt(now, pace)(assignment) &&
-      allowsData(given.roleDefinitionId, action, view)
+      roleAllows(given.roleDefinitionId, kind, action, view)
     );
   });
 }

@@ -6,10 +6,12 @@ import { Accepted, Put, ResourceType } from "../../resource-type";
 type RoleDefinitionBody = {
   roleName?: string;
   assignableScopes?: string[];
-  permissions?: { actions?: string[]; dataActions?: string[] }[];
+  permissions?: Permission[];
   roleType?: string;
   createdOn?: string;
 };
+
+type Permission = Partial<Record<"actions" | "notActions" | "dataActions", string[]>>;
 
 const roleDefinitionType = "Microsoft.Authorization/roleDefinitions";
 
@@ -73,25 +75,53 @@ export const roleDefinition: ResourceType<RoleDefinitionBody> = {
 
 const blobs = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs";
 
-/** Built-in roles that a cluster may use, and what each allows with data. */
-const builtIn: ReadonlyMap<string, readonly string[]> = new Map([
-  ["8e3af657-a8ff-443c-a75c-2fe8c4bcb635", []], // Owner
-  ["b24988ac-6180-42a0-ab88-20f7382dd24c", []], // Contributor
-  ["acdd72a7-3385-48ef-bd42-f606fba81ae7", []], // Reader
-  ["18d7d88d-d35e-4fb5-a5c3-7773c20a72d9", []], // User Access Administrator
-  ["4d97b98b-1d4f-4787-a291-c67834d212e7", []], // Network Contributor
-  ["9980e02c-c2be-4d73-94e8-173b1dc7cf3c", []], // Virtual Machine Contributor
-  ["7efff54f-a5b4-42b5-a1c5-5411624893ce", []], // Disk Snapshot Contributor
-  ["60fc6e62-5479-42d4-8bf4-67625fcc2840", []], // Disk Pool Operator
-  ["f1a07417-d97a-45cb-824c-7a7467783830", []], // Managed Identity Operator
-  ["e40ec5ca-96e0-45a2-b4ff-59039f2c2b59", []], // Managed Identity Contributor
-  ["17d1049b-9a84-46fb-8f53-869881c3d3ab", []], // Storage Account Contributor
-  ["2a2b9908-6ea1-4ae2-8e65-a410df84e7d1", [`${blobs}/read`]], // Storage Blob Data Reader
+/** What every role may do that is to manage something. */
+const around = [
+  "Microsoft.Authorization/*/read",
+  "Microsoft.Resources/deployments/*",
+  "Microsoft.Resources/subscriptions/resourceGroups/read",
+];
+
+/**
+ * Built-in roles that a cluster may use, and what each allows; of those without actions, none is given to a
+ * cluster's own identity.
+ *
+ * @see https://learn.microsoft.com/azure/role-based-access-control/built-in-roles
+ */
+const builtIn: ReadonlyMap<string, Permission> = new Map([
+  ["8e3af657-a8ff-443c-a75c-2fe8c4bcb635", { actions: ["*"] }], // Owner
+  ["b24988ac-6180-42a0-ab88-20f7382dd24c", {}], // Contributor
+  ["acdd72a7-3385-48ef-bd42-f606fba81ae7", { actions: ["*/read"] }], // Reader
+  ["18d7d88d-d35e-4fb5-a5c3-7773c20a72d9", {}], // User Access Administrator
+  [
+    "4d97b98b-1d4f-4787-a291-c67834d212e7", // Network Contributor
+    { actions: ["Microsoft.Network/*", ...around] },
+  ],
+  ["9980e02c-c2be-4d73-94e8-173b1dc7cf3c", {}], // Virtual Machine Contributor
+  ["7efff54f-a5b4-42b5-a1c5-5411624893ce", {}], // Disk Snapshot Contributor
+  ["60fc6e62-5479-42d4-8bf4-67625fcc2840", {}], // Disk Pool Operator
+  [
+    "f1a07417-d97a-45cb-824c-7a7467783830", // Managed Identity Operator
+    {
+      actions: [
+        "Microsoft.ManagedIdentity/userAssignedIdentities/*/read",
+        "Microsoft.ManagedIdentity/userAssignedIdentities/*/assign/action",
+        ...around,
+      ],
+    },
+  ],
+  ["e40ec5ca-96e0-45a2-b4ff-59039f2c2b59", {}], // Managed Identity Contributor
+  ["17d1049b-9a84-46fb-8f53-869881c3d3ab", {}], // Storage Account Contributor
+  ["2a2b9908-6ea1-4ae2-8e65-a410df84e7d1", { dataActions: [`${blobs}/read`] }], // Storage Blob Data Reader
   [
     "ba92f5b4-2d11-453d-a403-e96b0029c9fe", // Storage Blob Data Contributor
-    ["read", "write", "delete", "add/action", "move/action"].map((verb) => `${blobs}/${verb}`),
+    {
+      dataActions: ["read", "write", "delete", "add/action", "move/action"].map(
+        (verb) => `${blobs}/${verb}`,
+      ),
+    },
   ],
-  ["b7e6dc6d-f1e8-4753-8033-0f276bb0955b", [`${blobs}/*`]], // Storage Blob Data Owner
+  ["b7e6dc6d-f1e8-4753-8033-0f276bb0955b", { dataActions: [`${blobs}/*`] }], // Storage Blob Data Owner
 ]);
 
 const named = (roleDefinitionId: string): string =>
@@ -111,13 +141,31 @@ export function roleExists(
   return builtIn.has(named(roleDefinitionId)) || (role !== undefined && isKnown(role));
 }
 
-/** Whether a role allows an operation on data, such as `…/blobs/read`. */
-export function allowsData(roleDefinitionId: string, action: string, view: View): boolean {
+/**
+ * Whether a role allows an operation, such as `…/blobs/read`: of those on resources (actions), or on what is
+ * in them (dataActions).
+ */
+export function roleAllows(
+  roleDefinitionId: string,
+  kind: "actions" | "dataActions",
+  action: string,
+  view: View,
+): boolean {
   const role = custom(roleDefinitionId, view)?.body as RoleDefinitionBody | undefined;
-  const own = role?.permissions?.flatMap(({ dataActions = [] }) => dataActions);
-  return (builtIn.get(named(roleDefinitionId)) ?? own ?? []).some((pattern) =>
-    pattern.endsWith("*")
-      ? action.toLowerCase().startsWith(pattern.slice(0, -1).toLowerCase())
-      : action.toLowerCase() === pattern.toLowerCase(),
+  const permissions = role?.permissions ?? [builtIn.get(named(roleDefinitionId)) ?? {}];
+  const has = (patterns: readonly string[] = []) => patterns.some((one) => covers(one, action));
+  return permissions.some(
+    (permission) => has(permission[kind]) && !(kind === "actions" && has(permission.notActions)),
   );
 }
+
+/** A star stands for any part of a name, also for none with its slash. */
+const covers = (pattern: string, action: string): boolean =>
+  new RegExp(
+    `^${pattern
+      .replaceAll("/*/", "*/")
+      .split("*")
+      .map((part) => part.replace(/[.]/g, "\\."))
+      .join(".*")}$`,
+    "i",
+  ).test(action);

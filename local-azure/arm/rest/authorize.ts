@@ -1,0 +1,106 @@
+import { claimsOf } from "../../machines/identity-token";
+import { AzureError } from "../azure-error";
+import { keyOf, parseId } from "../ids";
+import type { Reference, View } from "../resource";
+import { mayDo } from "../types/authorization/role-assignment";
+
+interface Right {
+  readonly action: string;
+  readonly scope: string;
+}
+
+/**
+ * What a request may do: all that roles allow the managed identity that its token is of. Other
+ * tokens are the user's, who owns the subscription.
+ */
+export class Authorization {
+  private readonly principal: { readonly oid: string; readonly appid?: string } | undefined;
+
+  constructor(
+    header: string | undefined,
+    private readonly view: View,
+    private readonly at: { readonly now: Date; readonly pace: number },
+  ) {
+    const { oid, appid } = claimsOf(header ?? "") ?? {};
+    const isIdentity = view
+      .ofType("Microsoft.ManagedIdentity/userAssignedIdentities")
+      .some(({ body }) => body["principalId"] === oid);
+    this.principal = oid !== undefined && isIdentity ? { oid, appid } : undefined;
+  }
+
+  /** Throws unless the request itself is allowed. */
+  check(method: string, path: string): void {
+    const needed = rightFor(method, path);
+    if (this.has(needed)) return;
+    const { action, scope } = needed;
+    throw new AzureError(
+      403,
+      "AuthorizationFailed",
+      `The client '${this.principal?.appid}' with object id '${this.principal?.oid}' does not have authorization to perform action '${action}' ` +
+        `over scope '${scope}' or the scope is invalid. If access was recently granted, please refresh your credentials.`,
+    );
+  }
+
+  /** Throws unless what a PUT refers to may be used for it. */
+  checkLinks(path: string, references: () => readonly Reference[]): void {
+    if (this.principal === undefined) return;
+    const missing = linked(path, references()).filter((right) => !this.has(right));
+    if (missing.length === 0) return;
+    const { action, scope } = rightFor("PUT", path);
+    const quoted = (names: readonly string[]) => names.map((name) => `'${name}'`).join(", ");
+    throw new AzureError(
+      403,
+      "LinkedAuthorizationFailed",
+      `The client '${this.principal.appid}' with object id '${this.principal.oid}' has permission to perform action '${action}' ` +
+        `on scope '${scope}'; however, it does not have permission to perform action(s) ${quoted(missing.map((one) => one.action))} ` +
+        `on the linked scope(s) ${quoted(missing.map((one) => one.scope))} (respectively) or the linked scope(s) are invalid.`,
+    );
+  }
+
+  private has({ action, scope }: Right): boolean {
+    const { principal, view, at } = this;
+    return (
+      principal === undefined || mayDo(principal.oid, { kind: "actions", action, scope }, view, at)
+    );
+  }
+}
+
+const verbs: Readonly<Record<string, string>> = {
+  GET: "read",
+  HEAD: "read",
+  PUT: "write",
+  PATCH: "write",
+  DELETE: "delete",
+  POST: "action",
+};
+
+function rightFor(method: string, path: string): Right {
+  const [, namespace, below] = /^.*\/providers\/([^/]+)(?:\/(.*))?$/i.exec(path) ?? [];
+  const type =
+    namespace === undefined
+      ? `Microsoft.Resources/${typesIn(path.slice(1))}`
+      : below === undefined
+        ? "Microsoft.Resources/subscriptions/providers"
+        : `${namespace}/${typesIn(below)}`;
+  return { action: `${type}/${verbs[method]}`, scope: path };
+}
+
+/** `a/1/b/2` is of the type `a/b`, and so is the list `a/1/b`. */
+const typesIn = (path: string): string =>
+  path
+    .split("/")
+    .filter((_, position) => position % 2 === 0)
+    .join("/");
+
+/** The rights to what a body refers to elsewhere: to join what is a network's, to assign an identity. */
+function linked(path: string, references: readonly Reference[]): Right[] {
+  return references.flatMap(({ to }) => {
+    const { type = "" } = parseId(to) ?? {};
+    const isOwn = keyOf(to).startsWith(`${keyOf(path)}/`);
+    const [verb] = [
+      ...(/^Microsoft\.Network\//i.test(type) ? ["join"] : []),
+      ...(/^Microsoft\.ManagedIdentity\//i.test(type) ? ["assign"] : []),
+    ];
+    return isOwn || verb === undefined ? [] : [{ action: `${type}/${verb}/action`, scope: to }];
+  });
+}
