@@ -5,6 +5,7 @@ import { serverOf } from "./kubeconfig";
 import { fixedSettings } from "./plan/fixed-settings";
 import { Memory } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
+import { proxyDigest } from "./plan/proxy-roll-out";
 
 /** The outputs of a stack, grouped by who needs it. */
 export function outputsOf(
@@ -21,6 +22,7 @@ export function outputsOf(
     settings: fixedSettings(plan.settings),
     kubeletCertificates: true,
     secretsKeys: plan.secretsKeys,
+    kubeProxy: proxyDigest(plan.settings),
     machines: Object.fromEntries(plan.orders),
   };
   return {

@@ -20,6 +20,8 @@ export interface Memory {
   readonly kubeletCertificates?: true;
   /** What every control plane has; nothing where the operator has a configuration of their own. */
   readonly secretsKeys?: SecretsKeys;
+  /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */
+  readonly kubeProxy?: string;
   /** By name of the VM. */
   readonly machines: Readonly<Record<string, MachineMemory>>;
 }

@@ -24,6 +24,7 @@ import {
   memoryOf,
 } from "./machine-changes";
 import { findManifests, manifestsFor } from "./manifests";
+import { proxyRollOutProblems } from "./proxy-roll-out";
 import { planKeys } from "./secrets-keys";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, Machine, machinesOf } from "./topology";
@@ -139,6 +140,13 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     kubeconfig,
     now,
   });
+  const kept = new Set(
+    machines.filter((machine) => !created.includes(machine)).map(({ name }) => name),
+  );
+  const silent = await proxyRollOutProblems({
+    ...{ settings, changes, kept, kubeconfig, now },
+    memory: current,
+  });
   const texts = typeof manifests === "string" ? new Map<string, string>() : manifests;
   refuse([
     ...lacking,
@@ -149,6 +157,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     ...(initialization.exists ? fixedProblems(settings, { location: azure.groupLocation }) : []),
     ...(initialization.exists ? upgradeProblems(settings, azure, current, remade) : []),
     ...gate.problems,
+    ...silent,
   ]);
   for (const { machine, does, why } of changes) {
     const reason = why.length > 0 ? `: ${why.join(", ")}` : "";
@@ -162,9 +171,6 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   }
   if (says !== undefined) void pulumi.log.info(says);
   for (const warning of initialization.warnings) void pulumi.log.warn(warning);
-  const kept = new Set(
-    machines.filter((machine) => !created.includes(machine)).map(({ name }) => name),
-  );
   const orders = wanted.map((one): [string, MachineMemory] => {
     const { generation } = one;
     const { name } = one.plan;

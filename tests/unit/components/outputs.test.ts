@@ -49,6 +49,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     initialControlPlane: "the-initial-vm",
     kubeletCertificates: true,
     controlPlanes: 1,
+    kubeProxy: expect.stringMatching(/^[0-9a-f]{16}$/),
     secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
     machines: { [machine.name]: { generation: "now", made: "then", run: "then" } },
