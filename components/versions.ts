@@ -16,6 +16,8 @@ export const versions = {
   diskDriver: "v1.34.5",
   calico: "v3.32.1",
   flannel: "v0.28.4",
+  /** kubereboot/kured, for `reboots`. */
+  kured: "1.23.0",
   /** kubernetes-sigs/metrics-server; 0.9 is for Kubernetes 1.34 and newer. */
   metricsServer: "v0.9.0",
   /**
@@ -57,6 +59,8 @@ export const cloudProviderImages = (kubernetesVersion: string) => {
 };
 
 export const metricsServerImage = `registry.k8s.io/metrics-server/metrics-server:${versions.metricsServer}`;
+
+export const kuredImage = `ghcr.io/kubereboot/kured:${versions.kured}`;
 
 export interface Manifest {
   /** Place below a mirror's `manifests/`. */

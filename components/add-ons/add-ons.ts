@@ -12,6 +12,7 @@ import { DiskDriver } from "./disk-driver";
 import { KubeProxy } from "./kube-proxy";
 import { MetricsServer } from "./metrics-server";
 import { NodeAddOns } from "./node-add-ons";
+import { Reboots } from "./reboots";
 import { RollOut } from "./roll-out";
 import { StorageClasses } from "./storage-classes";
 
@@ -80,6 +81,13 @@ export class AddOns extends pulumi.ComponentResource {
         parent: this,
         dependsOn: [nodeAddOns, ...joins],
       });
+    }
+    if (settings.reboots) {
+      new Reboots(
+        "reboots",
+        { settings, window: settings.reboots },
+        { parent: this, dependsOn: [nodeAddOns, ...joins] },
+      );
     }
     new RollOut(
       "roll-out",

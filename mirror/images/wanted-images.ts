@@ -1,4 +1,9 @@
-import { cloudProviderImages, metricsServerImage, versions } from "../../components/versions";
+import {
+  cloudProviderImages,
+  kuredImage,
+  metricsServerImage,
+  versions,
+} from "../../components/versions";
 
 /** What an image is for; each part but the first two can be left out by a setting. */
 export type Part =
@@ -8,7 +13,8 @@ export type Part =
   | "Canal"
   | "cloud provider"
   | "disk driver"
-  | "metrics-server";
+  | "metrics-server"
+  | "reboots";
 
 export interface WantedImage {
   readonly image: string;
@@ -22,6 +28,7 @@ export const without: Readonly<Partial<Record<Part, string>>> = {
   "cloud provider": "pulumi config set cloudProvider false",
   "disk driver": "pulumi config set diskDriver false",
   "metrics-server": "pulumi config set metricsServer false",
+  reboots: "pulumi config rm reboots",
 };
 
 /** Something small to run in pods, for those who try a cluster out. */
@@ -44,6 +51,7 @@ const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
     })),
   ),
   { image: metricsServerImage, part: "metrics-server" },
+  { image: kuredImage, part: "reboots" },
   ...[testImage, ...upstreamTestImages].map((image) => ({ image, part: "tests" as const })),
 ];
 

@@ -10,6 +10,7 @@ import {
   readKubeProxy,
   readNumber,
   readPools,
+  readReboots,
   readTexts,
 } from "./read";
 import { problems } from "./rules";
@@ -67,6 +68,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     metricsServer: yes("metricsServer"),
     servicePrincipal: readServicePrincipal(config, report),
     kubeadm: readKubeadm(json("kubeadm"), report),
+    reboots: readReboots(json("reboots"), report),
     etcdBackups: readEtcdBackups(json("etcdBackups"), report),
     secretsKey: number("secretsKey"),
     mirror: text("mirror"),

@@ -1,5 +1,5 @@
 import { entry, found, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
-import type { EtcdBackups, KubeadmExtras, Taint, WorkerPool } from "./settings";
+import type { EtcdBackups, KubeadmExtras, Reboots, Taint, WorkerPool } from "./settings";
 
 /** Takes what is wrong with lists and maps, which Pulumi's schema does not type to the end. */
 type Report = Problem[];
@@ -169,6 +169,23 @@ export function readEtcdBackups(raw: unknown, problems: Report): EtcdBackups | u
     every,
     ...(container !== undefined && { container }),
     ...(endpoint !== undefined && { endpoint: endpoint.replace(/\/+$/, "") }),
+  };
+}
+
+/** When machines may be rebooted; an empty object means never. */
+export function readReboots(raw: unknown, problems: Report): Reboots | undefined {
+  const key = "reboots";
+  if (raw !== undefined && !isRecord(raw)) {
+    problems.push({ key, is: found(raw), expected: "days, from and to", fix: toRemove(key) });
+  }
+  const given = isRecord(raw) ? raw : {};
+  problems.push(...unknownNames(key, Object.keys(given), ["days", "from", "to"]));
+  if (Object.keys(given).length === 0) return undefined;
+  const { days = [], from = "", to = "" } = given;
+  return {
+    days: readTexts(`${key}.days`, days, problems),
+    from: String(from),
+    to: String(to),
   };
 }
 

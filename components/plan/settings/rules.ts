@@ -8,6 +8,7 @@ import { kubeProxyProblems } from "./rules/kube-proxy";
 import { nameProblems } from "./rules/names";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";
+import { rebootProblems } from "./rules/reboots";
 import { sizeProblems } from "./rules/sizes";
 import { sshKeyProblems } from "./rules/ssh-key";
 import type { Settings } from "./settings";
@@ -136,5 +137,6 @@ export const problems = (settings: Settings): Problem[] => [
   ...kubeadmProblems(settings.kubeadm),
   ...kubeProxyProblems(settings),
   ...etcdBackupProblems(settings),
+  ...rebootProblems(settings),
   ...sourceProblems(settings),
 ];

@@ -40,6 +40,18 @@ export interface KubeadmExtras {
   readonly patches: Readonly<Record<string, string>>;
 }
 
+export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+
+/** When machines may be rebooted, in UTC. */
+export interface Reboots {
+  /** Of {@link weekdays}. */
+  readonly days: readonly string[];
+  /** Such as 02:00. */
+  readonly from: string;
+  /** On the same day, such as 05:00. */
+  readonly to: string;
+}
+
 /** Where and how often etcd is saved. */
 export interface EtcdBackups {
   /**
@@ -92,6 +104,8 @@ export interface Settings {
     readonly clientSecret: pulumi.Output<string>;
   };
   readonly kubeadm: KubeadmExtras;
+  /** Undefined when nothing reboots machines. */
+  readonly reboots?: Reboots;
   /** Undefined when etcd is not saved. */
   readonly etcdBackups?: EtcdBackups;
   /** Number of the key by which Secrets are encrypted in etcd; 0 for none. */

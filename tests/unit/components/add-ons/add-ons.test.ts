@@ -145,6 +145,17 @@ describe("the add-ons", () => {
     expect(await names((await build({})).recorder)).not.toContain("Deployment metrics-server");
   });
 
+  it("have kured where there is a window for it, once all machines have joined", async () => {
+    const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
+    const { recorder, workerJoin } = await build({ settings: { reboots } });
+
+    expect(await dependenciesOf(await recorder.object("ServiceAccount", "kured"))).toContain(
+      workerJoin,
+    );
+    expect(await names(recorder)).toContain("DaemonSet kured");
+    expect(await names((await build({})).recorder)).not.toContain("DaemonSet kured");
+  });
+
   const controllerWaitsFor = async (initialized: boolean) => {
     const built = await build({ initialized });
     const account = await built.recorder.object("ServiceAccount", "cloud-controller-manager");

@@ -1,7 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { cloudProviderImages, metricsServerImage, versions } from "../../../../components/versions";
+import {
+  cloudProviderImages,
+  kuredImage,
+  metricsServerImage,
+  versions,
+} from "../../../../components/versions";
 import { partsOf } from "../../../../mirror/images/image-store";
 import { ownImage } from "../../../../mirror/images/own-images";
 import { wantedImages } from "../../../../mirror/images/wanted-images";
@@ -94,6 +99,14 @@ it("wants metrics-server's image, and can make it", () => {
   expect(ownImage(metricsServerImage)?.from).toBe(
     `Go module sigs.k8s.io/metrics-server ${versions.metricsServer}`,
   );
+});
+
+it("wants kured's image, which it cannot make", () => {
+  expect(wantedImages([versions.kubernetes], [], [])).toContainEqual({
+    image: kuredImage,
+    part: "reboots",
+  });
+  expect(ownImage(kuredImage)).toBeUndefined();
 });
 
 it("wants what upstream's manifests name, each once", () => {

@@ -87,6 +87,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     diskDriver: false,
     storageClasses: false,
     metricsServer: true,
+    reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
     kubeadm: {
       apiServerExtraArgs: { v: "1" },
       controllerManagerExtraArgs: { v: "2" },

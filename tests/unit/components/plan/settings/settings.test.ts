@@ -4,6 +4,7 @@ import { after } from "../../../../support/config-command";
 import { accessCases } from "../../../../support/settings-cases/access";
 import { clusterCases } from "../../../../support/settings-cases/cluster";
 import { etcdBackupCases } from "../../../../support/settings-cases/etcd-backups";
+import { rebootCases } from "../../../../support/settings-cases/reboots";
 import { kubeadmCases } from "../../../../support/settings-cases/kubeadm";
 import { kubeProxyCases } from "../../../../support/settings-cases/kube-proxy";
 import { poolCases } from "../../../../support/settings-cases/pools";
@@ -34,6 +35,7 @@ describe.each(
     kubeadmCases,
     kubeProxyCases,
     etcdBackupCases,
+    rebootCases,
   }),
 )("%s", (_, { refused, accepted }) => {
   it.each(refused)("refuses %s, and only that", (_flaw, values, says) => {

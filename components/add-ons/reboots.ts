@@ -1,0 +1,142 @@
+import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
+import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
+import { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import * as pulumi from "@pulumi/pulumi";
+
+import type { Reboots as Window, Settings } from "../plan/settings/settings";
+import { kuredImage } from "../versions";
+
+const name = "kured";
+const namespace = "kube-system";
+const rbac = "rbac.authorization.k8s.io";
+
+/** Minutes from one look to the next, and those after a reboot in which no other machine begins. */
+const periodMinutes = 10;
+const restMinutes = 5;
+
+/** Longer than a machine takes to start. A lock whose machine has gone ends so long after its drain. */
+const bootMinutes = 30;
+
+/** On a control plane, what its bootstrap step leaves there to ask how the others are. */
+const bootstrap = "/opt/zoned/bootstrap.sh";
+
+/**
+ * Run among the files of the machine itself: whether it is to be rebooted, and may be. A control plane
+ * waits until all others are well, as before it renews its certificates; it asks etcd, which listens
+ * on the machine's own network.
+ */
+export const sentinelScript = [
+  "test -e /run/reboot-required",
+  `{ ! test -e ${bootstrap} || ! nsenter --target 1 --net bash ${bootstrap} peers_amiss 2>&1 | grep --quiet .; }`,
+].join(" && ");
+
+export interface RebootsArgs {
+  readonly settings: Pick<Settings, "drainMinutes">;
+  readonly window: Window;
+}
+
+/**
+ * Reboots machines whose operating system asks for it, in a window and one at a time: kured drains
+ * each before and uncordons it after. The lock is an annotation of its DaemonSet.
+ *
+ * @see https://kured.dev/docs/configuration/
+ */
+export class Reboots extends pulumi.ComponentResource {
+  constructor(resourceName: string, args: RebootsArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:Reboots", resourceName, {}, opts);
+    const child = { parent: this, dependsOn: opts?.dependsOn };
+    const labels = { "k8s-app": name };
+    const metadata = { name, namespace, labels };
+    const subjects = [{ kind: "ServiceAccount", name, namespace }];
+
+    const account = new ServiceAccount(`${resourceName}-account`, { metadata }, child);
+    const clusterRole = new ClusterRole(
+      `${resourceName}-cluster-role`,
+      {
+        metadata: { name, labels },
+        rules: [
+          { apiGroups: [""], resources: ["nodes"], verbs: ["get", "patch"] },
+          { apiGroups: [""], resources: ["pods"], verbs: ["list", "get", "delete"] },
+          { apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"] },
+          { apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["get"] },
+        ],
+      },
+      child,
+    );
+    const clusterBinding = new ClusterRoleBinding(
+      `${resourceName}-cluster-binding`,
+      {
+        metadata: { name, labels },
+        roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
+        subjects,
+      },
+      child,
+    );
+    const role = new Role(
+      `${resourceName}-role`,
+      {
+        metadata,
+        rules: [
+          {
+            apiGroups: ["apps"],
+            resources: ["daemonsets"],
+            resourceNames: [name],
+            verbs: ["update"],
+          },
+        ],
+      },
+      child,
+    );
+    const binding = new RoleBinding(
+      `${resourceName}-binding`,
+      { metadata, roleRef: { apiGroup: rbac, kind: "Role", name }, subjects },
+      child,
+    );
+    new DaemonSet(
+      `${resourceName}-daemon-set`,
+      {
+        metadata,
+        spec: {
+          selector: { matchLabels: labels },
+          template: { metadata: { labels }, spec: podSpec(args) },
+        },
+      },
+      { ...child, dependsOn: [account, clusterRole, clusterBinding, role, binding] },
+    );
+    this.registerOutputs();
+  }
+}
+
+const podSpec = ({ settings: { drainMinutes }, window }: RebootsArgs) => ({
+  serviceAccountName: name,
+  nodeSelector: { "kubernetes.io/os": "linux" },
+  tolerations: [{ operator: "Exists" }],
+  priorityClassName: "system-node-critical",
+  // It asks the machine and reboots it by nsenter into the mounts of process 1.
+  hostPID: true,
+  // A Service by its name would be read as flags (KURED_…).
+  enableServiceLinks: false,
+  containers: [
+    {
+      name,
+      image: kuredImage,
+      args: [
+        `--reboot-days=${window.days.join(",")}`,
+        `--start-time=${window.from}`,
+        `--end-time=${window.to}`,
+        "--time-zone=UTC",
+        `--reboot-sentinel-command=sh -c '${sentinelScript}'`,
+        "--concurrency=1",
+        `--period=${periodMinutes}m`,
+        `--drain-timeout=${drainMinutes}m`,
+        `--lock-release-delay=${restMinutes}m`,
+        `--lock-ttl=${drainMinutes + bootMinutes}m`,
+        "--annotate-nodes=true",
+        "--metrics-host=127.0.0.1",
+      ],
+      env: [{ name: "KURED_NODE_ID", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } }],
+      resources: { requests: { cpu: "10m", memory: "32Mi" } },
+      securityContext: { privileged: true, readOnlyRootFilesystem: true },
+    },
+  ],
+});
