@@ -38,8 +38,8 @@ export function chooseControllerManager(state: string, path = process.env.PATH ?
 
 export const described = (program: ControllerManagerProgram | undefined): string =>
   program
-    ? `runs Azure's cloud controller manager ${program.version} (${program.path}); simulates its node manager and disk driver`
-    : `simulates Azure's cloud controller manager, node manager and disk driver, since PATH has no ${names.join(" or ")}`;
+    ? `runs Azure's cloud controller manager ${program.version} (${program.path}); its node manager is simulated, and claims get no disk`
+    : `simulates Azure's cloud provider for nodes alone, since PATH has no ${names.join(" or ")}: Services get no load balancer, claims no disk`;
 
 function find(path: string): ControllerManagerProgram | undefined {
   const folders = path.split(delimiter).filter((folder) => folder !== "");

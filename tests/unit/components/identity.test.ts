@@ -3,6 +3,8 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Identity } from "../../../components/identity";
 import { Settings } from "../../../components/plan/settings/settings";
+import type { Resource, View } from "../../../local-azure/arm/resource";
+import { mayDo } from "../../../local-azure/arm/types/authorization/role-assignment";
 import { dependenciesOf, Recorder, valueOf } from "../../support/record";
 import { validSettings, subscriptionId } from "../../support/sample";
 
@@ -94,6 +96,68 @@ it("may do one thing at the subscription: read which zones a region has", async 
   expect(inputs.permissions).toEqual([
     { actions: ["Microsoft.Resources/subscriptions/providers/read"] },
   ]);
+});
+
+/** What the recorded roles allow the identity, as Azure decides it. */
+async function rights() {
+  const { recorder } = await build();
+  const resourcesOf = async (type: string, idOf = (name: string) => `/ids/${name}`) =>
+    (await recorder.of(type)).map(({ name, inputs }): Resource => ({
+      ...{ id: idOf(name), type: type.split(":").pop()!, hidden: {}, changed: "2026-01-01" },
+      body: inputs,
+    }));
+  const resources: Readonly<Record<string, Resource[]>> = {
+    "Microsoft.Authorization/roleAssignments": await resourcesOf(assignment),
+    "Microsoft.Authorization/roleDefinitions": await resourcesOf(definition),
+  };
+  const view = { ofType: (type: string) => resources[type] ?? [] } as unknown as View;
+  const at = { now: new Date(), pace: 1 };
+  return (action: string, scope: string) =>
+    mayDo(principal, { kind: "actions", action, scope }, view, at);
+}
+
+const inGroup = (actions: Readonly<Record<string, string>>): [string, string][] =>
+  Object.entries(actions).flatMap(([type, verbs]) =>
+    verbs.split(" ").map((verb): [string, string] => [`Microsoft.${type}/${verb}`, groupId]),
+  );
+
+it("may do all that the cloud provider and the disk driver call", async () => {
+  const isAllowed = await rights();
+
+  const calls = [
+    ...inGroup({
+      "Network/loadBalancers": "read write delete",
+      "Network/loadBalancers/backendAddressPools": "read write delete join/action",
+      "Network/publicIPAddresses": "read write delete join/action",
+      "Network/networkSecurityGroups": "read write",
+      "Network/virtualNetworks/subnets": "read join/action",
+      "Network/networkInterfaces": "read join/action",
+      "Network/privateLinkServices": "read",
+      "Network/routeTables": "read",
+      "Compute/virtualMachines": "read write",
+      "Compute/disks": "read write delete",
+      "Compute/snapshots": "read write delete",
+    }),
+    ["Microsoft.Resources/subscriptions/providers/read", subscription],
+    ["Microsoft.ManagedIdentity/userAssignedIdentities/assign/action", "/ids/identity-identity"],
+  ] as const;
+  expect(calls.filter(([action, scope]) => !isAllowed(action, scope))).toEqual([]);
+});
+
+it("may become root on no machine, take none away, and give nobody rights", async () => {
+  const isAllowed = await rights();
+
+  const others = [
+    ...inGroup({
+      "Compute/virtualMachines": "delete runCommand/action restart/action extensions/write",
+      "Authorization/roleAssignments": "write delete",
+      "Resources/subscriptions/resourceGroups": "write delete",
+    }),
+    ["Microsoft.Compute/virtualMachines/read", subscription],
+    ["Microsoft.Network/loadBalancers/read", subscription],
+    ["Microsoft.ManagedIdentity/userAssignedIdentities/write", "/ids/identity-identity"],
+  ] as const;
+  expect(others.filter(([action, scope]) => isAllowed(action, scope))).toEqual([]);
 });
 
 it("may write blobs into the container of snapshots alone, which does not go with the group", async () => {

@@ -27,7 +27,7 @@ it.each(["azure-cloud-controller-manager", "cloud-controller-manager"])(
     put(`second/${name}`, "Cloud Provider Azure v1.36.5");
 
     expect(choose()).toBe(
-      `runs Azure's cloud controller manager v1.36.5 (${join(state, "second", name)}); simulates its node manager and disk driver`,
+      `runs Azure's cloud controller manager v1.36.5 (${join(state, "second", name)}); its node manager is simulated, and claims get no disk`,
     );
     expect(controllerManagerOf(state)).toEqual({
       path: join(state, "second", name),
@@ -55,7 +55,7 @@ it.each([
   put();
 
   expect(choose()).toBe(
-    "simulates Azure's cloud controller manager, node manager and disk driver, since PATH has no azure-cloud-controller-manager or cloud-controller-manager",
+    "simulates Azure's cloud provider for nodes alone, since PATH has no azure-cloud-controller-manager or cloud-controller-manager: Services get no load balancer, claims no disk",
   );
   expect(controllerManagerOf(state)).toBeUndefined();
 });
