@@ -3,6 +3,7 @@ import { askCluster } from "../plan/cluster-health";
 import { controlPlaneMark } from "../plan/topology";
 import { drain, insist, nodePath, uncordon } from "./drain";
 import { EtcdMember, etcdctl, listMembers, ownEndpoint, removeMember } from "./etcd-member";
+import { saveBeforeLeaving } from "./last-snapshot";
 
 /** A machine, and how to reach the cluster that it is a member of. */
 export interface Member {
@@ -18,11 +19,13 @@ export interface Limits {
   readonly isGivenUp: boolean;
   /** Machines go though nobody can ask the cluster, by the setting `skipHealthCheckUntil`. */
   readonly goesUnasked: boolean;
+  /** etcd is saved before a control plane leaves, by the setting `etcdBackups`. */
+  readonly savesEtcd: boolean;
 }
 
 /**
- * Takes a machine out of its cluster, so that its VM may go: its pods are evicted, its etcd member
- * and its Node removed.
+ * Takes a machine out of its cluster, so that its VM may go: etcd is saved, its pods are evicted, its
+ * etcd member and its Node removed.
  *
  * @throws Error that says what holds the machine; it is a member as before then
  */
@@ -42,6 +45,9 @@ export async function leave(
     // With the last control plane the cluster goes, and there is nothing that pods could move to.
     if (role === "control-plane" && others.length === 0) return;
     if (role === "control-plane") await checkOthers(member, api, others);
+    if (role === "control-plane" && limits.savesEtcd) {
+      await saveBeforeLeaving(member, api, helper(others));
+    }
     await drain({ api, node: machine, minutes: limits.drainMinutes });
     if (role === "control-plane") await removeMember(api, machine, helper(others));
     await insist(() => api.delete(nodePath(machine)));

@@ -13,6 +13,7 @@ function limits({ initialization, role }) {
       settings("reinitialize") === initialization ||
       // A living cluster's control planes are not changed while this is set; see gate.ts.
       (role === "control-plane" && Boolean(settings("restoreFrom"))),
+    savesEtcd: Object.keys(JSON.parse(settings("etcdBackups") || "{}")).length > 0,
     goesUnasked: parseCompactTime(settings("skipHealthCheckUntil") ?? "") > Date.now(),
   };
 }

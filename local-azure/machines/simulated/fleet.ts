@@ -3,6 +3,7 @@ import * as path from "node:path";
 
 import type { VirtualMachine } from "../machines";
 import { Api } from "./api";
+import { Snapshots } from "./bootstrap/snapshots";
 import { SimulatedCluster, type SimulatedClusterOptions } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
 import { SimulatedMachine } from "./machine";
@@ -33,6 +34,11 @@ export class Fleet {
         [...this.machines.values()]
           .find(({ vm }) => vm.privateAddress === address)
           ?.kubeletCertificate(),
+      snapshotBy: (name, cluster) => {
+        const machine = this.named(name);
+        const snapshots = machine && Snapshots.on(machine);
+        return snapshots && (() => snapshots.save(cluster));
+      },
     };
   }
 

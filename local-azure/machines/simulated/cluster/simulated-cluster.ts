@@ -16,9 +16,10 @@ import { components } from "../control-plane/static-pods";
 import { ControllerManager } from "../nodes/controller-manager";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
-import { runEtcdctlPod, runsPods } from "./etcdctl";
+import { type Ended, runEtcdctlPod, runsPods } from "./etcdctl";
 import { isSick, type Member, Members, type Part } from "./members";
 import { peersAmiss } from "./peers";
+import { runSnapshotPod, type Said } from "./snapshot-pod";
 import type { ProcessStatus } from "../../supervisor";
 
 interface ClusterRecord {
@@ -42,6 +43,11 @@ export interface SimulatedClusterOptions {
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   readonly kubeletOf: (name: string) => Api | undefined;
   readonly kubeletCertificates: KubeletCertificates;
+  /** What a machine's own script does to save this etcd; nothing where it has none. */
+  readonly snapshotBy: (
+    name: string,
+    cluster: SimulatedCluster,
+  ) => (() => Promise<void>) | undefined;
   /** Azure's own cloud controller manager. @default simulated */
   readonly controllerManager?: string;
   /** File of the authority that the local Azure identifies itself by. */
@@ -406,7 +412,7 @@ export class SimulatedCluster {
     await this.controllerManager?.pause();
   }
 
-  /** Ends pods that run etcdctl on a control plane, as their kubelets would. */
+  /** Ends pods that run etcdctl on a control plane, or save etcd there, as their kubelets would. */
   private async runErrands(): Promise<void> {
     const api = this.superAdmin();
     const pods = "/api/v1/namespaces/kube-system/pods";
@@ -414,20 +420,33 @@ export class SimulatedCluster {
       `${pods}?fieldSelector=spec.restartPolicy%3DNever,status.phase%3DRunning`,
     );
     for (const pod of items as Body[]) {
-      const { members } = this;
-      const host = members.list.find(({ machine }) => machine === pod.spec.nodeName);
-      const ended = host && runsPods(host) && runEtcdctlPod(pod, members, this.options.vmOf);
-      if (!ended || this.ran.has(pod.metadata.uid)) continue;
+      const host = this.members.list.find(({ machine }) => machine === pod.spec.nodeName);
+      if (host === undefined || !runsPods(host) || this.ran.has(pod.metadata.uid)) continue;
+      const ended = this.runEtcdctl(pod) ?? (await this.runSnapshot(pod));
+      if (ended === undefined) continue;
       this.ran.add(pod.metadata.uid);
-      this.members = ended.members;
-      this.save();
-      for (const [container, text] of ended.outputs) {
-        this.controlPlane.kubelets.keepLog(pod, container, text);
-      }
       await api
         .patch(`${pods}/${pod.metadata.name}/status`, endOf(pod, ended), strategicPatch)
         .catch(unlessStatus(404));
     }
+  }
+
+  private runEtcdctl(pod: Body): Ended | undefined {
+    const ended = runEtcdctlPod(pod, this.members, this.options.vmOf);
+    if (ended === undefined) return undefined;
+    this.members = ended.members;
+    this.save();
+    for (const [container, text] of ended.outputs) {
+      this.controlPlane.kubelets.keepLog(pod, container, text);
+    }
+    return ended;
+  }
+
+  private async runSnapshot(pod: Body): Promise<Said | undefined> {
+    const said = await runSnapshotPod(pod, this.options.snapshotBy(pod.spec.nodeName, this));
+    if (said === undefined) return undefined;
+    this.controlPlane.kubelets.keepLog(pod, pod.spec.containers[0].name, said.output);
+    return said;
   }
 
   private save(): void {

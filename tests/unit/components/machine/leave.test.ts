@@ -8,7 +8,7 @@ import { serverCertificate } from "../../../support/plugins/server-certificate";
 
 const vmId = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
 const swapped = "1681bb46-a43e-934e-b476-be1ffcde1f3d";
-const limits = { drainMinutes: 1, isGivenUp: false, goesUnasked: false };
+const limits = { drainMinutes: 1, isGivenUp: false, goesUnasked: false, savesEtcd: false };
 
 let server: Server;
 let kubeconfig: string;
@@ -121,6 +121,8 @@ class FakeCluster {
   private log = "";
   /** Whether etcdctl fails. */
   fails = false;
+  /** How the script that saves etcd ends. */
+  saves: { readonly exitCode: number; readonly message?: string } = { exitCode: 0 };
 
   answer(method: string, url: string, body: any, type?: string): readonly [number, any] {
     const { pathname, searchParams } = new URL(url, "https://localhost");
@@ -185,19 +187,27 @@ class FakeCluster {
     }
     if (method === "DELETE") this.pods.delete(name);
     if (path.endsWith("/log")) return [200, this.log];
-    const terminated = { exitCode: 1, message: "etcdserver: unhealthy cluster" };
+    const isSnapshot = name.startsWith("zoned-etcd-snapshot");
+    const terminated = isSnapshot
+      ? this.saves
+      : { exitCode: 1, message: "etcdserver: unhealthy cluster" };
     return [
       200,
-      this.fails
+      (isSnapshot ? this.saves.exitCode !== 0 : this.fails)
         ? { status: { phase: "Failed", containerStatuses: [{ state: { terminated } }] } }
         : { status: { phase: "Succeeded" } },
     ];
   }
 
-  private run(node: string, [program, ...words]: string[]): void {
+  private run(node: string, command: string[]): void {
+    const [program, ...words] = command;
+    if (program !== "etcdctl") {
+      this.done.push(`${command.slice(command.indexOf("/host") + 1).join(" ")} on ${node}`);
+      return;
+    }
     const [endpoints = ""] = words;
-    const command = words.filter((word) => !word.startsWith("--")).join(" ");
-    this.done.push(`${program} ${command} on ${node} by ${endpoints.replace("--endpoints=", "")}`);
+    const rest = words.filter((word) => !word.startsWith("--")).join(" ");
+    this.done.push(`${program} ${rest} on ${node} by ${endpoints.replace("--endpoints=", "")}`);
     this.log = this.members
       .map((one) =>
         [one.id, one.status, one.name, "https://peer:2380", one.clientUrls, one.isLearner].join(
@@ -298,6 +308,61 @@ describe("a control plane", () => {
       expect(image).toBe("etcd:its-own");
       expect(volumeMounts).toEqual([expect.objectContaining({ readOnly: true })]);
     }
+  });
+});
+
+describe("a control plane of a cluster whose etcd is saved", () => {
+  const saving = { ...limits, savesEtcd: true };
+  const member = () => ({ machine: "cp-3", role: "control-plane", vmId, kubeconfig }) as const;
+  const refused = {
+    exitCode: 1,
+    message: "saving etcd\nthe container refuses this machine (403)\n",
+  };
+  const save = "/opt/zoned/etcd-snapshot.sh save any on cp-1";
+  let said: jest.SpyInstance;
+
+  beforeEach(() => {
+    cluster = new FakeCluster();
+    said = jest.spyOn(console, "error").mockImplementation();
+  });
+  afterEach(() => said.mockRestore());
+
+  it("leaves after one that stays has saved etcd, before it is drained", async () => {
+    await leave(member(), saving);
+
+    const { done, left } = cluster!;
+    expect(done.slice(1, 3)).toEqual([save, "PATCH cp-3"]);
+    expect(done.at(-1)).toBe("DELETE cp-3");
+    expect(left).toEqual([]);
+  });
+
+  it("stays where that fails, as it was, and the message has the script's last line", async () => {
+    cluster!.saves = refused;
+
+    await expect(leave(member(), saving)).rejects.toThrow(
+      /^etcd was not saved before cp-3 leaves: the container refuses this machine \(403\)\nNothing was deleted/,
+    );
+    expect(cluster!.done.at(-1)).toBe(save);
+  });
+
+  it("leaves all the same where it is not well, and the operator is told that etcd was not saved", async () => {
+    cluster!.saves = refused;
+    cluster!.unready.add("cp-3");
+
+    await leave(member(), saving);
+
+    expect(cluster!.done.at(-1)).toBe("DELETE cp-3");
+    expect(said.mock.calls.join()).toMatch(
+      /^etcd was not saved before cp-3 leaves: .*\(403\); it leaves all the same/,
+    );
+  });
+
+  it("leaves where the one that stays has not been told to save yet", async () => {
+    cluster!.saves = { exitCode: 127, message: "chroot: failed to run command" };
+
+    await leave(member(), saving);
+
+    expect(cluster!.done.at(-1)).toBe("DELETE cp-3");
   });
 });
 

@@ -149,7 +149,15 @@ describe("what the engine runs", () => {
     const { config } = parse(readFileSync(join(checkout, "Pulumi.yaml"), "utf8"));
     const drainMinutes = config.drainMinutes.default;
 
-    expect(await limitsBy({})).toEqual({ drainMinutes, isGivenUp: false, goesUnasked: false });
+    expect(await limitsBy({})).toEqual({
+      drainMinutes,
+      isGivenUp: false,
+      goesUnasked: false,
+      savesEtcd: false,
+    });
+    // Pulumi.yaml's default is an object without anything in it.
+    expect(await limitsBy({ etcdBackups: "{}" })).toMatchObject({ savesEtcd: false });
+    expect(await limitsBy({ etcdBackups: '{"every":"1h"}' })).toMatchObject({ savesEtcd: true });
     expect(await limitsBy({ drainMinutes: "7" })).toMatchObject({ drainMinutes: 7 });
     for (const [skipHealthCheckUntil, goesUnasked] of [
       ["20200101T000000Z", false],

@@ -1,0 +1,53 @@
+import type { Body } from "../api";
+
+export interface Said {
+  readonly exitCode: number;
+  readonly output: string;
+}
+
+const script = "/opt/zoned/etcd-snapshot.sh";
+
+/** A machine's own loader and `chroot`, by which a container without either enters the machine. */
+const entering = (root: string): readonly string[] => [
+  `${root}/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2`,
+  "--library-path",
+  `${root}/usr/lib/x86_64-linux-gnu`,
+  `${root}/usr/sbin/chroot`,
+  root,
+];
+
+/**
+ * What a pod ends with that runs a machine's script to save etcd; undefined for another pod.
+ *
+ * @param save what the script does there; nothing where the machine has no such script
+ */
+export async function runSnapshotPod(
+  { spec }: Body,
+  save: (() => Promise<void>) | undefined,
+): Promise<Said | undefined> {
+  const [{ command = [], volumeMounts = [], securityContext }] = spec.containers;
+  if (!command.includes(script)) return undefined;
+  const root = volumeMounts.find(
+    ({ name, readOnly }: Body) => !readOnly && isRoot(name, spec.volumes ?? []),
+  )?.mountPath;
+  const wanted = [...entering(root), script, "save", "any"];
+  if (root === undefined || wanted.join("\n") !== command.join("\n")) {
+    return { exitCode: 128, output: `exec: "${command[0]}": no such file or directory\n` };
+  }
+  if (!securityContext?.privileged) {
+    return { exitCode: 125, output: `cannot change root directory to '${root}'\n` };
+  }
+  if (!spec.hostNetwork) {
+    return { exitCode: 1, output: "etcd of this machine does not answer\n" };
+  }
+  if (save === undefined) {
+    return { exitCode: 127, output: `chroot: failed to run command '${script}'\n` };
+  }
+  return save().then(
+    () => ({ exitCode: 0, output: "" }),
+    ({ message }: Error) => ({ exitCode: 1, output: `saving etcd\n${message}\n` }),
+  );
+}
+
+const isRoot = (volume: string, volumes: readonly Body[]): boolean =>
+  volumes.some(({ name, hostPath }) => name === volume && hostPath?.path === "/");
