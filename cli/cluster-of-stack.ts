@@ -92,13 +92,13 @@ function clusterIn({ code, stdout, stderr }: Ended, stack: string, otherwise: st
   const { kubeconfig, machines, cluster } = JSON.parse(stdout) as {
     kubeconfig?: string;
     machines?: Expected["machines"];
-    cluster?: { kubernetesVersion: string; etcdBackups?: string };
+    cluster?: Pick<Expected, "kubernetesVersion" | "etcdBackups" | "secretsKeys">;
   };
   if (kubeconfig === undefined || machines === undefined) {
     throw new UserError(
       `stack ${stack} has no outputs kubeconfig and machines: run pulumi up until it ends well`,
     );
   }
-  const { kubernetesVersion, etcdBackups } = cluster ?? {};
-  return { kubeconfig, machines, kubernetesVersion, etcdBackups };
+  const { kubernetesVersion, etcdBackups, secretsKeys } = cluster ?? {};
+  return { kubeconfig, machines, kubernetesVersion, etcdBackups, secretsKeys };
 }

@@ -54,7 +54,7 @@ export const restoredKeys = ({ keys, past }: SecretsKeys): SecretsKeys => ({
 export const isRewriting = ({ keys, rewritten }: SecretsKeys): boolean =>
   rewritten && keys.length > 1;
 
-const nameOf = (key: number): string => (key === 0 ? "Secrets in clear" : `key ${key}`);
+export const nameOf = (key: number): string => (key === 0 ? "Secrets in clear" : `key ${key}`);
 const namesOf = (keys: readonly number[]): string => keys.map(nameOf).join(", ");
 const storing = (key: number): string =>
   key === 0 ? "stores all Secrets in clear" : `encrypts all Secrets with key ${key}`;
@@ -82,16 +82,20 @@ export const heldText = ({ keys }: SecretsKeys, wanted: number, why: string): st
     ? undefined
     : `secretsKey is ${wanted}, and ${why}, so that this up keeps ${namesOf(keys)}. ${again(`goes on to ${nameOf(wanted)}`)}`;
 
-const flag = "encryption-provider-config";
+/** The API server's own, which an operator may set. */
+export const encryptionFlag = "encryption-provider-config";
 const directory = "/etc/zoned/encryption";
 const path = `${directory}/secrets.yaml`;
 
 /** Whether the API server gets this program's keys: the operator's own configuration takes their place. */
 export const isOurs = (operators: Readonly<Record<string, string>>): boolean =>
-  operators[flag] === undefined;
+  operators[encryptionFlag] === undefined;
 
 /** An API server looks for another file once a minute, so that no stage starts it anew. */
-export const encryptionFlags = { [flag]: path, [`${flag}-automatic-reload`]: "true" };
+export const encryptionFlags = {
+  [encryptionFlag]: path,
+  [`${encryptionFlag}-automatic-reload`]: "true",
+};
 
 /** Where the API server sees the file. A directory, since the file is replaced, not written to. */
 export const encryptionVolume = {

@@ -12,6 +12,9 @@ const adminDays = 30;
 /** What control planes renew by themselves: two of their weeks went by without. */
 const renewedDays = renewedBelowDays - 15;
 
+/** A kubelet's is renewed with a tenth of its year left at the latest. */
+const kubeletDays = 30;
+
 /** What dates are known: the server's only after it has answered. */
 export function certificates(api: KubernetesApi): Check[] {
   const { validTo } = new X509Certificate(api.clientCertificate);
@@ -58,23 +61,49 @@ export function renewals(expected: Expected, { nodes, now }: Facts): Check {
   };
 }
 
-/** Whether API servers, which verify kubelets' certificates, take them. */
-export const kubeletCertificates = ({ kubelets }: Facts): Check => ({
-  name: "kubelets' certificates",
-  saw: `the API server takes those of ${kubelets.filter(({ error }) => error === undefined).length} kubelets`,
-  problems: kubelets.flatMap(({ machine, error }) => {
-    const [reason] = /x509: [^"\\]*/.exec(error ?? "") ?? [];
-    return reason === undefined
-      ? []
-      : [
+/**
+ * Whether API servers, which verify kubelets' certificates, take them; and whether kubelets renew
+ * those by which they ask the API, at 70 to 90 % of a year.
+ */
+export function kubeletCertificates({ kubelets, now }: Facts): Check {
+  const ends = kubelets.flatMap(({ machine, clientSeconds }) =>
+    clientSeconds === undefined ? [] : { machine, seconds: clientSeconds },
+  );
+  const first = Math.min(...ends.map(({ seconds }) => seconds));
+  const until = (seconds: number) => saidOf(new Date(now + seconds * 1000).toISOString(), now);
+  return {
+    name: "kubelets' certificates",
+    saw:
+      `the API server takes those of ${kubelets.filter(({ error }) => error === undefined).length} kubelets` +
+      (ends.length === 0
+        ? ""
+        : `; of those that they show it, the first to end is ${until(first).text}`),
+    problems: [
+      ...kubelets.flatMap(({ machine, error }): Problem[] => {
+        const [reason] = /x509: [^"\\]*/.exec(error ?? "") ?? [];
+        if (reason === undefined) return [];
+        return [
           {
             machine,
             saw: `the API server does not take its kubelet's: ${reason}`,
             fix: "pulumi up, which makes another one where it ends and gives it to the machine",
           },
         ];
-  }),
-});
+      }),
+      ...ends.flatMap(({ machine, seconds }): Problem[] =>
+        until(seconds).days >= kubeletDays
+          ? []
+          : [
+              {
+                machine,
+                saw: `its kubelet's for the API is ${until(seconds).text}, and should have been renewed by it`,
+                fix: "on that machine, journalctl --unit kubelet says why; kubectl get csr shows its request",
+              },
+            ],
+      ),
+    ],
+  };
+}
 
 function saidOf(validTo: string, now: number): { readonly days: number; readonly text: string } {
   const days = Math.floor((Date.parse(validTo) - now) / 86_400_000);

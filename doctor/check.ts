@@ -1,3 +1,5 @@
+import type { SecretsKeys } from "../components/encryption";
+
 /** What a stack's outputs say that its cluster has. */
 export interface Expected {
   readonly machines: readonly {
@@ -10,6 +12,8 @@ export interface Expected {
   readonly kubernetesVersion?: string;
   /** How often etcd is to be saved, such as 1h; missing where it is not. */
   readonly etcdBackups?: string;
+  /** Missing where the operator sees to the encryption of Secrets. */
+  readonly secretsKeys?: SecretsKeys;
 }
 
 export interface Problem {

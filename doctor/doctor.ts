@@ -6,6 +6,7 @@ import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
 import { askFacts, type Facts } from "./facts";
 import { cordons, nodes, pressure, versions } from "./nodes";
+import { secretsKey } from "./secrets-key";
 import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, dnsSpread, nodeZones } from "./zones";
@@ -103,6 +104,7 @@ export const checksOf = (expected: Expected, facts: Facts): Check[] =>
     staticPods(expected, facts),
     renewals(expected, facts),
     kubeletCertificates(facts),
+    secretsKey(expected),
     etcdWrite(facts),
     etcdMembers(expected, facts),
     etcdSize(expected, facts),

@@ -24,8 +24,7 @@ export interface Facts extends Machines {
   readonly writeError: string | undefined;
   /** Size of etcd's database; undefined where the API server does not say it. */
   readonly storageBytes: number | undefined;
-  /** What the API server says where it does not reach the kubelet of a machine. */
-  readonly kubelets: readonly { readonly machine: string; readonly error?: string }[];
+  readonly kubelets: readonly KubeletFacts[];
   readonly daemonSets: readonly Workload[];
   readonly deployments: readonly Workload[];
   readonly dnsPods: readonly KubernetesObject[];
@@ -33,6 +32,15 @@ export interface Facts extends Machines {
   readonly pendingPods: readonly KubernetesObject[];
   /** Undefined where no control plane has tried to make one. */
   readonly snapshot: SnapshotReport | undefined;
+}
+
+/** What the kubelet of a machine says, when the API server asks it. */
+export interface KubeletFacts {
+  readonly machine: string;
+  /** How long its certificate for the API is still valid; undefined where it does not say it. */
+  readonly clientSeconds?: number;
+  /** Why the API server does not reach it. */
+  readonly error?: string;
 }
 
 /** What control planes say of their snapshots of etcd, all of it as text. */
@@ -69,10 +77,10 @@ export async function askFacts(api: KubernetesApi): Promise<Facts> {
       ),
     ]);
   const kubelets = await Promise.all(
-    machines.nodes.map(({ metadata: { name } }) =>
-      api.get(`/api/v1/nodes/${name}/proxy/healthz`).then(
-        () => ({ machine: name }),
-        ({ message }: Error) => ({ machine: name, error: message }),
+    machines.nodes.map(({ metadata: { name: machine } }) =>
+      api.get(`/api/v1/nodes/${machine}/proxy/metrics`).then(
+        (text): KubeletFacts => ({ machine, clientSeconds: clientSecondsIn(text) }),
+        ({ message }: Error): KubeletFacts => ({ machine, error: message }),
       ),
     ),
   );
@@ -97,4 +105,10 @@ function storageBytesIn(metrics: string): number | undefined {
     ([, size]) => Number(size),
   );
   return sizes.length === 0 ? undefined : Math.max(...sizes);
+}
+
+/** Infinite where a kubelet has none, as one whose kubeconfig holds another credential. */
+function clientSecondsIn(metrics: string): number | undefined {
+  const [, seconds] = /^kubelet_certificate_manager_client_ttl_seconds (\S+)$/m.exec(metrics) ?? [];
+  return seconds !== undefined && Number.isFinite(Number(seconds)) ? Number(seconds) : undefined;
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 
 import { renderKubeconfig } from "../../components/kubeconfig";
 import type { Expected } from "../../doctor/check";
-import type { Facts } from "../../doctor/facts";
+import type { Facts, KubeletFacts } from "../../doctor/facts";
 import { serverCertificate } from "./plugins/server-certificate";
 
 /** Facts that a test may change. */
@@ -27,6 +27,7 @@ export const threeByThree: Expected = {
   ),
   kubernetesVersion: "1.36.3",
   etcdBackups: "1h",
+  secretsKeys: { keys: [1], rewritten: true, past: [] },
 };
 
 /** In whole seconds, as an HTTP date has it; certificates are made for the real time. */
@@ -84,7 +85,10 @@ export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts =
         staticPod(component, name),
       ),
     ),
-  kubelets: machines.map(({ name }): { machine: string; error?: string } => ({ machine: name })),
+  kubelets: machines.map(({ name }): Changeable<KubeletFacts> => ({
+    machine: name,
+    clientSeconds: 200 * 86_400,
+  })),
   leases: machines.map(({ name }) => lease(name)),
   manager: [lease("kube-controller-manager")],
   daemonSets: [
@@ -139,10 +143,12 @@ export async function serveFacts(facts: { current: FakeFacts }, certificateDays 
       return send(readiness.status, readiness.text);
     }
     if (method === "PATCH") return send(current.writeError ? 500 : 200, current.writeError ?? "");
-    const [, kubelet] = /^\/api\/v1\/nodes\/(.+)\/proxy\/healthz$/.exec(pathname) ?? [];
+    const [, kubelet] = /^\/api\/v1\/nodes\/(.+)\/proxy\/metrics$/.exec(pathname) ?? [];
     if (kubelet !== undefined) {
-      const error = current.kubelets.find(({ machine }) => machine === kubelet)?.error;
-      return send(error === undefined ? 200 : 503, error ?? "ok");
+      const { error, clientSeconds = "+Inf" } =
+        current.kubelets.find(({ machine }) => machine === kubelet) ?? {};
+      const metric = `kubelet_certificate_manager_client_ttl_seconds ${clientSeconds}`;
+      return send(error === undefined ? 200 : 503, error ?? `# HELP\n${metric}\n`);
     }
     if (pathname === "/version") return send(200, JSON.stringify({ gitVersion: current.version }));
     if (pathname === "/metrics") {

@@ -30,10 +30,13 @@ export class Fleet {
       log,
       vmOf: (name) => this.named(name)?.vm,
       kubeletOf: (name) => this.kubeletOf(this.named(name)),
-      kubeletCertificates: (address) =>
-        [...this.machines.values()]
-          .find(({ vm }) => vm.privateAddress === address)
-          ?.kubeletCertificate(),
+      kubeletCertificates: (address) => {
+        const machine = [...this.machines.values()].find(({ vm }) => vm.privateAddress === address);
+        return {
+          serving: machine?.kubeletCertificate(),
+          client: machine?.joined?.kubelet.cert,
+        };
+      },
       snapshotBy: (name, cluster) => {
         const machine = this.named(name);
         const snapshots = machine && Snapshots.on(machine);

@@ -55,7 +55,7 @@ const doctor = (...words: string[]) => run("doctor", ...words);
 const outputs = () => ({
   kubeconfig: api.kubeconfig,
   machines: threeByThree.machines,
-  cluster: { kubernetesVersion: "1.36.3" },
+  cluster: { machines: { "cp-1": { kubernetesVersion: "1.36.3" } } },
 });
 const cordon = (isCordoned: boolean) =>
   (facts.current.nodes[0]!.spec = { ...facts.current.nodes[0]!.spec, unschedulable: isCordoned });

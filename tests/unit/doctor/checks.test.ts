@@ -28,7 +28,7 @@ const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
 it("passes a healthy cluster, and asks everything of it", () => {
   expect(failures(healthyFacts())).toEqual([]);
   expect(notAsked(healthyFacts())).toEqual([]);
-  expect(checksOf(threeByThree, healthyFacts())).toHaveLength(16);
+  expect(checksOf(threeByThree, healthyFacts())).toHaveLength(17);
 });
 
 it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([

@@ -22,7 +22,7 @@ it("asks a living API for everything, and goes by the API server's clock", async
     ...{ looked: true, healthy: true },
     time: new Date(now).toISOString(),
   });
-  expect(checks).toHaveLength(19);
+  expect(checks).toHaveLength(20);
   expect(checks[0]!.saw).toMatch(/^https:\/\/localhost:\d+ \((127\.0\.0\.1|::1)\) is ready/);
   expect(checks.find(({ name }) => name === "etcd size")!.saw).toBe("40.0 MiB of 8 GiB (0 %)");
   expect(checks.find(({ name }) => name === "etcd snapshots")!.saw).toBe(
@@ -32,7 +32,7 @@ it("asks a living API for everything, and goes by the API server's clock", async
 
 it("sees a kubelet whose certificate the API server does not take", async () => {
   facts.current.kubelets[4]!.error =
-    'Get "https://172.16.1.4:10250/healthz": x509: certificate has expired';
+    'Get "https://172.16.1.4:10250/metrics": x509: certificate has expired';
 
   const { checks } = await look();
 
@@ -40,6 +40,29 @@ it("sees a kubelet whose certificate the API server does not take", async () => 
     expect.objectContaining({
       machine: "workers-2",
       saw: "the API server does not take its kubelet's: x509: certificate has expired",
+    }),
+  ]);
+});
+
+it("knows until when kubelets' certificates for the API are valid, as far as they say it", async () => {
+  const { kubelets } = facts.current;
+  kubelets[1]!.clientSeconds = undefined;
+  const kubeletsCheck = async () =>
+    (await look()).checks.find(({ name }) => name === "kubelets' certificates")!;
+
+  expect(await kubeletsCheck()).toMatchObject({
+    saw: expect.stringMatching(
+      /takes those of 6 kubelets; .* first to end is valid until .*, 200 days$/,
+    ),
+    problems: [],
+  });
+  kubelets[2]!.clientSeconds = 29 * 86_400;
+  expect((await kubeletsCheck()).problems).toEqual([
+    expect.objectContaining({
+      machine: "cp-3",
+      saw: expect.stringMatching(
+        /^its kubelet's for the API is valid until .*, 29 days, and should/,
+      ),
     }),
   ]);
 });
@@ -141,5 +164,5 @@ it("writes one JSON document, without a key", async () => {
     { name: "cp-3", role: "control-plane", passed: true },
     { name: "workers-3", role: "worker", passed: true },
   ]);
-  expect(text).not.toMatch(/key|BEGIN/i);
+  expect(text).not.toMatch(/PRIVATE KEY|-key|BEGIN/i);
 });

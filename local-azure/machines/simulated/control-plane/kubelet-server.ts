@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomUUID, X509Certificate } from "node:crypto";
 import * as fs from "node:fs";
 import { createServer as createProxy } from "node:http";
 import { createServer, type Server } from "node:https";
@@ -11,12 +11,17 @@ import { type KeyPair, selfSigned } from "../bootstrap/kubelet-certificate";
 
 const kubeletPort = 10_250;
 
-/** By address, what the kubelet of a machine proves itself by; undefined where it was given nothing. */
-export type KubeletCertificates = (address: string) => KeyPair | undefined;
+/** By address, what the kubelet of a machine proves itself by. */
+export type KubeletCertificates = (address: string) => {
+  /** To those who ask it; undefined where it was given nothing. */
+  readonly serving?: KeyPair;
+  /** To the API; undefined before it has joined. */
+  readonly client?: string;
+};
 
 /**
  * The API server's way to kubelets, whose addresses exist only on Azure, and what a kubelet serves
- * there: the logs of containers.
+ * there: the logs of containers, and until when its own certificate is valid.
  */
 export class KubeletServer {
   /** By namespace, pod and container, as the path of a request names them. */
@@ -43,7 +48,7 @@ export class KubeletServer {
       }
       socket.write("HTTP/1.1 200 Connection Established\r\n\r\n");
       const address = url.slice(0, -`:${kubeletPort}`.length);
-      this.kubeletAt(address, this.certificates(address) ?? own).emit("connection", socket);
+      this.kubeletAt(address, this.certificates(address).serving ?? own).emit("connection", socket);
     });
     // An abstract one, which is no file that would have to go; over TCP an API server wants TLS here.
     const socketName = `zoned-kubelets-${randomUUID()}`;
@@ -65,7 +70,8 @@ export class KubeletServer {
     if (known?.cert === cert) return known.server;
     const server = createServer({ cert, key }, ({ url = "" }, response) => {
       const [, container] = /^\/containerLogs\/([^?]+)/.exec(url) ?? [];
-      const text = url === "/healthz" ? "ok" : this.logs.get(container ?? "");
+      const { client } = this.certificates(address);
+      const text = url === "/metrics" ? metricsOf(client) : this.logs.get(container ?? "");
       response.writeHead(text === undefined ? 404 : 200, { "content-type": "text/plain" });
       response.end(text ?? `container ${container} not found\n`);
     });
@@ -78,6 +84,12 @@ export class KubeletServer {
     this.close_ = undefined;
   }
 }
+
+const metricsOf = (client: string | undefined): string => {
+  const end = client && Date.parse(new X509Certificate(client).validTo);
+  const seconds = end ? Math.trunc((end - Date.now()) / 1000) : "+Inf";
+  return `kubelet_certificate_manager_client_ttl_seconds ${seconds}\n`;
+};
 
 const egressTo = (udsName: string): string =>
   stringify({
