@@ -22,6 +22,7 @@ export function outputsOf(
     settings: fixedSettings(plan.settings),
     kubeletCertificates: true,
     secretsKeys: plan.secretsKeys,
+    ownEncryption: plan.secretsKeys === undefined ? true : undefined,
     kubeProxy: proxyDigest(plan.settings),
     machines: Object.fromEntries(plan.orders),
   };

@@ -20,6 +20,8 @@ export interface Memory {
   readonly kubeletCertificates?: true;
   /** What every control plane has; nothing where the operator has a configuration of their own. */
   readonly secretsKeys?: SecretsKeys;
+  /** Whether API servers have a configuration of the operator's own. */
+  readonly ownEncryption?: true;
   /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */
   readonly kubeProxy?: string;
   /** By name of the VM. */

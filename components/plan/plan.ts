@@ -110,7 +110,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     now,
   );
   const current = memoryOf(initialization.id, memory);
-  const { secretsKeys, says } = planKeys({
+  const { secretsKeys, says, problem } = planKeys({
     settings,
     id: initialization.id,
     controlPlanes,
@@ -156,6 +156,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     // Before a first `up` has ended well, Azure alone tells where the cluster is.
     ...(initialization.exists ? fixedProblems(settings, { location: azure.groupLocation }) : []),
     ...(initialization.exists ? upgradeProblems(settings, azure, current, remade) : []),
+    ...(problem === undefined ? [] : [problem]),
     ...gate.problems,
     ...silent,
   ]);

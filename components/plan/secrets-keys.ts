@@ -1,7 +1,9 @@
 import {
+  encryptionFlag,
   heldText,
   isOurs,
   keysOfTag,
+  nameOf,
   nextKeys,
   only,
   restoredKeys,
@@ -10,6 +12,7 @@ import {
 } from "../encryption";
 import { AzureState } from "./azure/state";
 import { isMadeFor, Memory } from "./machine-changes";
+import { entry, toRemove, toSet } from "./settings/problem";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, Machine } from "./topology";
 
@@ -29,6 +32,8 @@ export interface PlannedKeys {
   readonly secretsKeys?: SecretsKeys;
   /** What is to be said of the change of a key that is under way. */
   readonly says?: string;
+  /** Why this `up` must not begin: no API server could read the Secrets that there are. */
+  readonly problem?: string;
 }
 
 /**
@@ -39,12 +44,16 @@ export interface PlannedKeys {
  */
 export function planKeys({ settings, id, controlPlanes, azure, memory }: KeysArgs): PlannedKeys {
   const { secretsKey: wanted, kubeadm } = settings;
-  if (!isOurs(kubeadm.apiServerExtraArgs)) return {};
+  const began = memory === undefined ? beganWith(id, azure) : undefined;
+  if (!isOurs(kubeadm.apiServerExtraArgs)) {
+    return { problem: leavingProblem(memory?.secretsKeys ?? began) };
+  }
   if (memory === undefined) {
-    const keys = beganWith(id, azure) ?? only(wanted);
+    const keys = began ?? only(wanted);
     const says = heldText(keys, wanted, "no up of this cluster has ended well yet");
     return { secretsKeys: keys, says };
   }
+  if (memory.ownEncryption && wanted !== 0) return { problem: returningProblem() };
   // A cluster that was made before this program encrypted Secrets remembers nothing of them.
   const now = memory.secretsKeys ?? only(0);
   if (memory.initialization !== id) {
@@ -64,6 +73,25 @@ export function planKeys({ settings, id, controlPlanes, azure, memory }: KeysArg
   const next = nextKeys(now, wanted);
   return { secretsKeys: next, says: stageText(now, next, wanted) };
 }
+
+const own = entry("kubeadm.apiServerExtraArgs", encryptionFlag);
+
+/** The operator's configuration takes the place of keys that it does not have. */
+function leavingProblem(had: SecretsKeys | undefined): string | undefined {
+  const unknown = had?.keys.filter((key) => key !== 0) ?? [];
+  if (unknown.length === 0) return undefined;
+  return (
+    `${own} names a configuration of your own, and Secrets are encrypted with ${unknown.map(nameOf).join(", ")} of this program, which it does ` +
+    `not have: no API server could read them. Take it back (${toRemove(own)}) and have them stored in clear first: ` +
+    `${toSet("secretsKey", 0)}, then pulumi up until it says nothing of the key. Then set your own again`
+  );
+}
+
+/** Of what the operator's configuration has encrypted, this program knows no key. */
+const returningProblem = (): string =>
+  `${own} is gone, and Secrets may be encrypted with the keys of that configuration, which this program does not have: no API server could ` +
+  "read them. Put it back, with identity as its first provider, and store all Secrets once more (kubectl get secrets -A -o json | kubectl replace -f -). " +
+  `When all are in clear, take it away and say so (${toSet("secretsKey", 0)}), run pulumi up, and set another key after that`;
 
 /** What the first control plane was given, whether or not its step ended well. */
 function beganWith(id: string, { machines }: KeysArgs["azure"]): SecretsKeys | undefined {

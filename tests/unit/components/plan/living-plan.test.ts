@@ -3,6 +3,7 @@ import { AddressInfo } from "node:net";
 
 import * as pulumi from "@pulumi/pulumi";
 
+import { only } from "../../../../components/encryption";
 import { generationOf } from "../../../../components/machine/generation";
 import { fixedSettings } from "../../../../components/plan/fixed-settings";
 import { Memory } from "../../../../components/plan/machine-changes";
@@ -28,6 +29,8 @@ interface Scene {
   readonly stepTags?: Readonly<Record<string, string>>;
   /** Whether the stack's outputs remember all machines. */
   readonly isRemembered?: boolean;
+  /** What they remember besides. */
+  readonly remembered?: Partial<Memory>;
   /** How often the stack's outputs cannot be read. */
   readonly unreadable?: number;
 }
@@ -94,6 +97,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     machines: Object.fromEntries(
       names.map((name) => [name, { ...order, made: "then", run: "then" }]),
     ),
+    ...scene.remembered,
   };
   let unreadable = scene.unreadable ?? 0;
   await Recorder.start({
@@ -156,8 +160,43 @@ it.each<[string, Scene, RegExp]>([
     { settings: { skipHealthCheckUntil: "" }, tags: { generation: "before" } },
     /would replace .*no output kubeconfig/s,
   ],
+  [
+    "an encryption of the operator's own, while Secrets are encrypted with a key of the program's",
+    {
+      isRemembered: true,
+      remembered: { secretsKeys: only(1) },
+      settings: {
+        kubeadm: {
+          ...validSettings.kubeadm,
+          apiServerExtraArgs: { "encryption-provider-config": "/etc/own/encryption.yaml" },
+        },
+      },
+    },
+    /no API server could read them/,
+  ],
 ])("refuses %s", async (_, scene, says) => {
   await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
+});
+
+it.each<[string, Partial<Memory>, boolean, RegExp[]]>([
+  [
+    "not yet in the up that gives kubelets their certificates, which says that another has to follow",
+    {},
+    false,
+    [/^this up gives every kubelet a certificate .* Run pulumi up again/],
+  ],
+  ["in the up after it, which says nothing of that", { kubeletCertificates: true }, true, []],
+])("has API servers verify kubelets %s", async (_, remembered, verifies, says) => {
+  const made = await plan({ ...living, isRemembered: true, remembered });
+
+  expect(made.verifiesKubelets).toBe(verifies);
+  expect(made.says.filter((text) => /kubelet/.test(text))).toEqual(
+    says.map((text) => expect.stringMatching(text)),
+  );
+});
+
+it("has API servers of a new cluster verify kubelets from the first up", async () => {
+  expect((await plan({ location: "westeurope" })).verifiesKubelets).toBe(true);
 });
 
 it("asks what a subscription lacks before the first up, and not after it", async () => {

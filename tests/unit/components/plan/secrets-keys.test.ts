@@ -87,12 +87,40 @@ it("reads every snapshot while it restores one, and says so where Secrets have t
   });
 });
 
-it("leaves it to an operator who has a configuration of their own", () => {
+describe("a configuration of the operator's own", () => {
   const kubeadm = {
     ...validSettings.kubeadm,
-    apiServerExtraArgs: { "encryption-provider-config": "/etc/kms.yaml" },
+    apiServerExtraArgs: { "encryption-provider-config": "/etc/own/encryption.yaml" },
   };
-  const settings = { ...validSettings, kubeadm, secretsKey: 2 };
+  const own = { ...validSettings, clusterName: "zoned-test", secretsKey: 1, kubeadm };
+  const hadOwn = { initialization: id, ownEncryption: true } as Memory;
 
-  expect(keysWith(2, { settings, remembered: only(1) })).toEqual({});
+  it("is the operator's, in a new cluster and in one that has had it", () => {
+    expect(keysWith(1, { settings: own })).toEqual({});
+    expect(keysWith(1, { settings: own, memory: hadOwn })).toEqual({});
+  });
+
+  it("is refused while Secrets are encrypted with keys that it does not have, and the way is named", () => {
+    const refused = {
+      problem: expect.stringMatching(
+        /encrypted with key 1 of this program[^]*config rm --path [^ ]*encryption-provider-config[^]*config set secretsKey 0/,
+      ),
+    };
+
+    expect(keysWith(1, { settings: own, remembered: only(1) })).toEqual(refused);
+    expect(keysWith(1, { settings: own, machines: { [machine.name]: vm("1") } })).toEqual(refused);
+    const half = { keys: [0, 1], rewritten: false, past: [] };
+    expect(keysWith(1, { settings: own, remembered: half })).toEqual(refused);
+  });
+
+  it("is taken where all Secrets are in clear", () => {
+    expect(keysWith(1, { settings: own, remembered: only(0, [1]) })).toEqual({});
+  });
+
+  it("goes only where the settings say that Secrets are in clear, which its keys might have them", () => {
+    expect(keysWith(1, { memory: hadOwn })).toEqual({
+      problem: expect.stringMatching(/identity as its first provider[^]*config set secretsKey 0/),
+    });
+    expect(keysWith(0, { memory: hadOwn })).toEqual({ secretsKeys: only(0) });
+  });
 });
