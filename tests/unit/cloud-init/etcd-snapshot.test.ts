@@ -202,6 +202,18 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
     expect(reportOf(machine, "result").where).toMatch(/^folder \/var\/lib\/zoned\/snapshots on /);
   });
 
+  it("is not fetched from such a folder, which goes with its machine, and the message names what is missing", async () => {
+    const machine = machineIn(undefined, { container: false });
+    machine.write(`${folder}/20250101T000000Z-1.db`, "");
+
+    const { code, stderr } = await machine.run(script, ["fetch", "latest", "/snapshot.db"]);
+
+    expect([code, last(stderr)]).toEqual([
+      1,
+      "there is no container to restore from (zoned:etcdBackups)",
+    ]);
+  });
+
   it("stays on the machine where storage refuses it, and the cluster learns why", () =>
     withBlobs(async (blobs) => {
       await allowHttp(blobs.cloud);
