@@ -66,7 +66,7 @@ export const chapters: readonly Chapter[] = [
     key: "restore",
     name: "one control plane, lost and restored, and one worker",
     settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
-    claims: [comesUp, ...restoreClaims()],
+    claims: [comesUp, ...restoreClaims(1)],
   },
   {
     key: "restore-three",
@@ -75,7 +75,7 @@ export const chapters: readonly Chapter[] = [
       controlPlaneCount: 3,
       workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
     },
-    claims: [comesUp, ...restoreClaims()],
+    claims: [comesUp, ...restoreClaims(3)],
   },
 ];
 

@@ -82,8 +82,8 @@ const workerOf = async (cluster: RealCluster): Promise<[name: string, vmId: stri
   return [name, (await cluster.generations())[name]!];
 };
 
-/** Of a cluster with as many control planes as its chapter says, and one worker. */
-export function restoreClaims(): readonly Claim[] {
+/** Of a cluster with so many control planes and one worker. */
+export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
   let before: Before;
   return [
     {
@@ -171,5 +171,19 @@ export function restoreClaims(): readonly Claim[] {
         unchanged(await cluster.up());
       },
     },
+    ...(controlPlanes === 3 ? [leavesAfterSnapshot(() => before.container)] : []),
   ];
 }
+
+/** Control planes that are well stay when etcd cannot be saved before they leave. */
+const leavesAfterSnapshot = (container: () => Before["container"]): Claim => ({
+  sentence: "two of three control planes leave, after the one that stays has saved etcd each time",
+  check: async (cluster) => {
+    await cluster.configure({ etcdBackups: container(), controlPlaneCount: 1 });
+    well(await cluster.up());
+    const { error, machine, name } = await report(cluster);
+    if (error !== undefined) throw new Error(error);
+    expectSame("who has saved", machine, (await cluster.names("control-plane"))[0]);
+    return `${name} of ${machine}`;
+  },
+});
