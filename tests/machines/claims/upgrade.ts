@@ -219,8 +219,12 @@ export const upgradeClaims: readonly Claim[] = [
   unchangedAfter(nextPatch.version),
 ];
 
-/** The balancer's probe takes this long to notice a server that ends, and there are others. */
-const mostSilence = 60;
+/**
+ * Azure's balancer leaves a server that has ended out after two probes, 5 s apart. Where processors are
+ * emulated each probe waits up to 20 s for its answer, and a client that has begun to connect waits
+ * for another 30.
+ */
+const mostSilence = 90;
 
 const manifest = "/etc/kubernetes/manifests/etcd.yaml";
 
