@@ -62,6 +62,14 @@ it("leaves everything else to kube-proxy unless it is set", async () => {
   expect(parse(configMap.inputs.data["config.conf"]).ipvs).toEqual({ scheduler: "rr" });
 });
 
+it("takes kubeadm's objects over by force, since the plugin has another name in every create", async () => {
+  const { daemonSet, kubeadms } = await build();
+
+  for (const { inputs } of [daemonSet, kubeadms]) {
+    expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/patchForce": "true" });
+  }
+});
+
 it("never changes a configuration that is mounted, since kube-proxy would end on all nodes at once", async () => {
   const [before, after] = [
     await build({ proxyMode: "ipvs" }),

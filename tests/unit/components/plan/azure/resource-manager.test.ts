@@ -96,6 +96,16 @@ it.each([
   expect(pauses).toEqual([pause]);
 });
 
+it("lets an answer take two minutes, since the list of sizes may take more than half of one", async () => {
+  const timeout = jest.spyOn(AbortSignal, "timeout");
+  const { get } = await served(success);
+
+  await get();
+
+  expect(timeout.mock.calls).toEqual([[120_000]]);
+  timeout.mockRestore();
+});
+
 it("writes a space as every service of Azure reads it", async () => {
   const { asked, filtered } = await served({ body: { value: [] } });
 
