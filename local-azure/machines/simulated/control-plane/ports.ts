@@ -21,14 +21,16 @@ const isFree = (port: number): Promise<boolean> =>
     server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
   });
 
-/** Ports that no process has now; at random, so that two rehearsals started together differ. */
+/** A port that no process has now; at random, so that two rehearsals started together differ. */
+export async function freePort(taken: ReadonlySet<number> = new Set()): Promise<number> {
+  const port = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
+  return taken.has(port) || !(await isFree(port)) ? freePort(taken) : port;
+}
+
 export async function freePorts(): Promise<Ports> {
   const taken = new Set<number>();
   const next = async (): Promise<number> => {
-    const port = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
-    if (taken.has(port) || !(await isFree(port))) {
-      return next();
-    }
+    const port = await freePort(taken);
     taken.add(port);
     return port;
   };

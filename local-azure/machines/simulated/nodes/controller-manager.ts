@@ -5,6 +5,7 @@ import { writeWhole } from "../../../../shared/files";
 import type { VirtualMachine } from "../../machines";
 import { Supervisor } from "../../supervisor";
 import type { Api, ApiServer, Body } from "../api";
+import { freePort } from "../control-plane/ports";
 
 const name = "cloud-controller-manager";
 
@@ -122,11 +123,9 @@ export class ControllerManager {
       command: [
         this.options.program,
         ...args.filter((arg) => !arg.startsWith("--secure-port=")),
-        ...["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"].map(
-          (flag) => `--${flag}=${kubeconfig}`,
-        ),
-        // Clusters share this host, and nobody asks for it here.
-        "--secure-port=0",
+        `--kubeconfig=${kubeconfig}`,
+        // Clusters share this host.
+        `--secure-port=${await freePort()}`,
       ],
       env: {
         SSL_CERT_FILE: this.options.authority,
