@@ -8,6 +8,8 @@ export interface EtcdMember {
   readonly hasStarted: boolean;
   /** Empty until it has started. */
   readonly name: string;
+  /** Such as `https://172.16.1.4:2380`. */
+  readonly peerUrl: string;
   readonly clientUrl: string;
   readonly isLearner: boolean;
 }
@@ -53,11 +55,13 @@ export const parseMembers = (lines: string): EtcdMember[] =>
     .trim()
     .split("\n")
     .map((line) => {
-      const [id = "", status, name = "", , clientUrl = "", isLearner] = line.split(", ");
+      const [id = "", status, name = "", peerUrl = "", clientUrl = "", isLearner] =
+        line.split(", ");
       return {
         id,
         hasStarted: status === "started",
         name,
+        peerUrl: peerUrl.split(",")[0]!,
         clientUrl: clientUrl.split(",")[0]!,
         isLearner: isLearner?.trim() === "true",
       };

@@ -46,7 +46,7 @@ export async function saveBeforeLeaving(
     if (error instanceof PodFailed && error.exitCode === notFound) return;
     const { message } = error as Error;
     const why = `etcd was not saved before ${machine} leaves: ${message.trim().split("\n").at(-1)}`;
-    const { sick } = await askCluster(kubeconfig, [machine]);
+    const { sick } = await askCluster(kubeconfig, [{ name: machine }]);
     if (!sick.has(machine)) {
       throw new Error(
         `${why}\nNothing was deleted, and ${machine} is well. Mend what the message says, then run pulumi up again; ` +

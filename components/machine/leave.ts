@@ -2,7 +2,7 @@ import { isReady, KubernetesApi, KubernetesObject } from "../kubernetes-api";
 import { askCluster } from "../plan/cluster-health";
 import { controlPlaneMark } from "../plan/topology";
 import { drain, insist, nodePath, uncordon } from "./drain";
-import { EtcdMember, etcdctl, listMembers, ownEndpoint, removeMember } from "./etcd-member";
+import { removeMember } from "./etcd-member";
 import { saveBeforeLeaving } from "./last-snapshot";
 
 /** A machine, and how to reach the cluster that it is a member of. */
@@ -38,13 +38,10 @@ export async function leave(
     const node = await insist(() => api.find(nodePath(machine)));
     // A machine that was made anew, unknown to Pulumi's state, has joined in its predecessor's place.
     if (node !== undefined && !isOf(node, vmId)) return;
-    const controlPlanes = await insist(() =>
-      api.list(`/api/v1/nodes?labelSelector=${controlPlaneMark}`),
-    );
-    const others = controlPlanes.filter(({ metadata }) => metadata.name !== machine);
+    const others = await otherControlPlanes(api, machine);
     // With the last control plane the cluster goes, and there is nothing that pods could move to.
     if (role === "control-plane" && others.length === 0) return;
-    if (role === "control-plane") await checkOthers(member, api, others);
+    if (role === "control-plane") await checkOthers(member, others, "leave etcd");
     if (role === "control-plane" && limits.savesEtcd) {
       await saveBeforeLeaving(member, api, helper(others));
     }
@@ -67,9 +64,13 @@ function isOf({ status }: KubernetesObject, vmId: string): boolean {
 
 /** Empties a machine that is about to be restarted. */
 export const drainForRestart = (member: Member, limits: Limits): Promise<void> =>
-  withApi(member, limits, (api) =>
-    drain({ api, node: member.machine, minutes: limits.drainMinutes }),
-  );
+  withApi(member, limits, async (api) => {
+    const { machine, role } = member;
+    const others = role === "worker" ? [] : await otherControlPlanes(api, machine);
+    // An only control plane takes the API with it for a while, and no majority.
+    if (others.length > 0) await checkOthers(member, others, "be restarted");
+    await drain({ api, node: machine, minutes: limits.drainMinutes });
+  });
 
 /** Lets pods on a machine again that was restarted. */
 export const admitPods = (member: Member, limits: Limits): Promise<void> =>
@@ -105,43 +106,32 @@ async function withApi(
 const helper = (others: readonly KubernetesObject[]): string =>
   others.find(isReady)?.metadata.name ?? others[0]!.metadata.name;
 
+async function otherControlPlanes(
+  api: KubernetesApi,
+  machine: string,
+): Promise<KubernetesObject[]> {
+  const all = await insist(() => api.list(`/api/v1/nodes?labelSelector=${controlPlaneMark}`));
+  return all.filter(({ metadata }) => metadata.name !== machine);
+}
+
 /** Without this machine, etcd needs all that are left. */
 async function checkOthers(
   { machine, kubeconfig }: Member,
-  api: KubernetesApi,
   others: readonly KubernetesObject[],
+  does: string,
 ): Promise<void> {
-  const names = others.map(({ metadata }) => metadata.name);
-  const { problems, sick } = await askCluster(kubeconfig, names);
+  const { problems, sick } = await askCluster(kubeconfig, [
+    ...others.map(({ metadata }) => metadata),
+    { name: machine, isGone: true },
+  ]);
   const wrong = [
     ...problems,
     ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`),
   ];
-  if (wrong.length === 0) {
-    const by = helper(others);
-    const members = await listMembers(api, by);
-    wrong.push(...members.filter(({ name }) => name !== machine).flatMap(amissAmong(names, by)));
-  }
   if (wrong.length === 0) return;
   throw new Error(
-    `${machine} cannot leave etcd, since without it all others have to be well, and are not known to be:` +
+    `${machine} cannot ${does}, since without it all others have to be well, and are not known to be:` +
       `${wrong.map((line) => `\n  - ${line}`).join("")}\n` +
       "Nothing was deleted. Bring what is named back to health, then run pulumi up again",
   );
 }
-
-/**
- * What is amiss with a member, given the control planes that stay. One that a failed join has left
- * belongs to none of them, and counts for etcd's majority all the same.
- */
-export const amissAmong =
-  (controlPlanes: readonly string[], by: string) =>
-  ({ id, name, hasStarted, isLearner }: EtcdMember): string[] => {
-    if (controlPlanes.includes(name)) return isLearner ? [`etcd member ${name} is a learner`] : [];
-    const member = hasStarted ? `${id}, named ${name},` : id;
-    const remove = etcdctl([ownEndpoint], "member", "remove", id).join(" ");
-    return [
-      `etcd member ${member} belongs to no control plane that is a Node, and would count against the others. ` +
-        `If its machine is gone or has never joined: kubectl --namespace kube-system exec etcd-${by} -- ${remove}`,
-    ];
-  };

@@ -7,6 +7,8 @@ import {
   NoAnswer,
   readyCondition,
 } from "../kubernetes-api";
+import { EtcdMember, etcdctl, listMembers, ownEndpoint } from "../machine/etcd-member";
+import { controlPlaneMark } from "./topology";
 
 /** The four pods that the kubelet of a control plane runs from its own disk. */
 const staticPods = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -80,27 +82,38 @@ export function managerProblems({ manager }: Pick<Machines, "manager">, now: num
       ];
 }
 
+/** A control plane that there has to be. */
+export interface ControlPlane {
+  /** Of its Node, and of its member of etcd. */
+  readonly name: string;
+  /** By which a member is known that has not started yet. */
+  readonly address?: string;
+  /** Whether its machine is gone, or is about to go, so that nothing is asked of it. */
+  readonly isGone?: boolean;
+}
+
 /**
- * Asks the API how each control plane is: its Node, its kubelet's lease, and its static pods.
+ * Asks the API how each control plane is: its Node, its kubelet's lease, its static pods, and its
+ * member of etcd. So is any other that the API has a Node of: it is a member until it has left.
  *
  * kubeadm's etcd pod is ready by etcd's own /readyz: the member is no learner, has no corrupt data,
  * and sees a leader. Whether etcd also takes writes, which it does not while the alarm NOSPACE is
- * raised, is tried: a Lease of this program's own in kube-system is renewed.
+ * raised, is tried: a Lease of this program's own in kube-system is renewed. Members that belong to
+ * no control plane are in etcd's own list alone.
  *
  * @param kubeconfig as kubeconfig.ts renders it
- * @param names the control planes' Nodes
  */
 export async function askCluster(
   kubeconfig: string,
-  names: readonly string[],
+  expected: readonly ControlPlane[],
 ): Promise<ClusterHealth> {
   const since = Date.now();
   try {
-    return await askOnce(kubeconfig, names);
+    return await askOnce(kubeconfig, expected);
   } catch (error) {
-    if (names.length === 1 || !isOfOneApiServer(error)) return unknownHealth(error);
+    if (expected.length === 1 || !isOfOneApiServer(error)) return unknownHealth(error);
     await pause(since + leftOutMilliseconds - Date.now());
-    return askOnce(kubeconfig, names).catch(unknownHealth);
+    return askOnce(kubeconfig, expected).catch(unknownHealth);
   }
 }
 
@@ -117,26 +130,66 @@ const unknownHealth = (error: unknown): ClusterHealth => ({
   sick: new Map(),
 });
 
-async function askOnce(kubeconfig: string, names: readonly string[]): Promise<ClusterHealth> {
+async function askOnce(
+  kubeconfig: string,
+  expected: readonly ControlPlane[],
+): Promise<ClusterHealth> {
   const api = new KubernetesApi(kubeconfig);
   try {
     await api.get("/readyz");
     await tryWrite(api);
     const machines = await askMachines(api);
-    const sick = names.map(
-      (name) =>
-        [
-          name,
-          [...nodeProblems(name, machines, api.now), ...staticPodProblems(name, machines)],
-        ] as const,
+    const others = machines.nodes
+      .filter(({ metadata }) => metadata.labels?.[controlPlaneMark] !== undefined)
+      .map(({ metadata }): ControlPlane => ({ name: metadata.name }))
+      .filter(({ name }) => !expected.some((one) => one.name === name));
+    const all = [...expected, ...others];
+    const reasons = new Map(
+      all.map(({ name, isGone }) => [
+        name,
+        isGone
+          ? []
+          : [...nodeProblems(name, machines, api.now), ...staticPodProblems(name, machines)],
+      ]),
     );
+    const well = all.filter(({ name, isGone }) => !isGone && reasons.get(name)!.length === 0);
+    const strangers = [];
+    if (all.length > 1 && well.length > 0) {
+      const by = well[0]!.name;
+      for (const member of await listMembers(api, by)) {
+        const owner = all.find((one) => isOf(one, member));
+        if (owner === undefined) strangers.push(strangerProblem(member, by));
+        else if (!owner.isGone) reasons.get(owner.name)!.push(...memberProblems(member));
+      }
+    }
     return {
-      problems: managerProblems(machines, api.now),
-      sick: new Map(sick.filter(([, reasons]) => reasons.length > 0)),
+      problems: [...managerProblems(machines, api.now), ...strangers],
+      sick: new Map([...reasons].filter(([, some]) => some.length > 0)),
     };
   } finally {
     await api.close();
   }
+}
+
+const isOf = ({ name, address }: ControlPlane, member: EtcdMember): boolean =>
+  member.name === name ||
+  (member.name === "" && address !== undefined && member.peerUrl === `https://${address}:2380`);
+
+const memberProblems = ({ id, hasStarted, isLearner }: EtcdMember): string[] => [
+  ...(hasStarted ? [] : [`its etcd member ${id} has not started`]),
+  ...(isLearner ? ["its etcd member is a learner, which has no vote yet"] : []),
+];
+
+/** What a failed join has left counts for etcd's majority, and nobody else would name it. */
+function strangerProblem({ id, name, hasStarted, peerUrl }: EtcdMember, by: string): string {
+  const member = hasStarted
+    ? `${id}, named ${name},`
+    : `${id} at ${peerUrl}, which has not started,`;
+  const remove = etcdctl([ownEndpoint], "member", "remove", id).join(" ");
+  return (
+    `etcd member ${member} belongs to no control plane that is a Node, and would count against the others. ` +
+    `If its machine is gone or has never joined: kubectl --namespace kube-system exec etcd-${by} -- ${remove}`
+  );
 }
 
 export const named = (objects: readonly KubernetesObject[], name: string) =>

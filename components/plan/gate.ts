@@ -54,7 +54,6 @@ export async function askGate(args: GateArgs): Promise<Gate> {
     ...(isSkipped ? unaskedProblems(args) : []),
   ];
   if (unled.length > 0) return { problems: unled };
-  const names = controlPlanesOf(args).filter((name) => args.azure.machines.has(name));
   const health: ClusterHealth = isSkipped
     ? { problems: [], sick: new Map() }
     : kubeconfig === undefined
@@ -64,7 +63,13 @@ export async function askGate(args: GateArgs): Promise<Gate> {
           ],
           sick: new Map(),
         }
-      : await askCluster(kubeconfig, names);
+      : await askCluster(
+          kubeconfig,
+          controlPlanesOf(args).map(({ name, address }) => ({
+            ...{ name, address },
+            isGone: !args.azure.machines.has(name),
+          })),
+        );
   return decideGate(args, health);
 }
 
@@ -96,32 +101,50 @@ function unaskedProblems({ settings, changes }: GateArgs): string[] {
 }
 
 /** Control planes that exist or have existed; those that this `up` adds are no members yet. */
-function controlPlanesOf({ initialization, controlPlanes, azure, memory }: GateArgs): string[] {
+function controlPlanesOf({ initialization, controlPlanes, azure, memory }: GateArgs): Machine[] {
   const isOfThis = (name: string): boolean => {
     const machine = azure.machines.get(name);
     return machine !== undefined && isMemberOf(initialization.id, machine);
   };
-  return controlPlanes
-    .map(({ name }) => name)
-    .filter((name) => isOfThis(name) || memory?.machines[name] !== undefined);
+  return controlPlanes.filter(({ name }) => isOfThis(name) || memory?.machines[name] !== undefined);
 }
 
 /** The decision, from what is known of Azure and of the cluster. */
 export function decideGate(args: GateArgs, health: ClusterHealth): Gate {
-  const { changes, azure } = args;
-  const sick = controlPlanesOf(args).flatMap((name) => {
+  const { azure } = args;
+  const wanted = controlPlanesOf(args).map(({ name }) => name);
+  // Those that this `up` removes, or whose VM somebody did, are members until they have left.
+  const leaving = [...health.sick.keys()].filter((name) => !wanted.includes(name));
+  const sick = [...wanted, ...leaving].flatMap((name) => {
     const reasons = [...azureReasons(name, azure), ...(health.sick.get(name) ?? [])];
     return reasons.length > 0 ? [{ name, reasons }] : [];
   });
   const [first, ...others] = sick;
-  const isMadeWell =
-    first !== undefined &&
-    (azure.machines.get(first.name)?.bootstrap?.state !== "Succeeded" ||
-      changes.some(({ machine, does }) => machine === first.name && does === "replace"));
-  if (health.problems.length === 0 && others.length === 0 && (first === undefined || isMadeWell)) {
-    return { problems: [], first: first?.name };
-  }
-  return { problems: [refusal(args, health, sick)] };
+  const isWanted = first !== undefined && wanted.includes(first.name);
+  const goesOn =
+    first === undefined ||
+    (isWanted ? isMadeWell(args, first.name) : leavesAtOnce(args, first.name));
+  return health.problems.length === 0 && others.length === 0 && goesOn
+    ? { problems: [], first: isWanted ? first.name : undefined }
+    : { problems: [refusal(args, health, sick)] };
+}
+
+const isMadeWell = ({ azure, changes }: GateArgs, name: string): boolean =>
+  azure.machines.get(name)?.bootstrap?.state !== "Succeeded" ||
+  changes.some(({ machine, does }) => machine === name && does === "replace");
+
+/** Whether nothing happens before this control plane has left: the highest number goes first. */
+function leavesAtOnce({ settings, changes }: GateArgs, name: string): boolean {
+  const numberOf = (machine: string) => Number(machine.slice(`${settings.clusterName}-cp-`.length));
+  return (
+    changes.some(({ machine }) => machine === name) &&
+    changes.every(
+      ({ machine, does }) =>
+        does === "remove" &&
+        isControlPlaneName(settings, machine) &&
+        numberOf(machine) <= numberOf(name),
+    )
+  );
 }
 
 function azureReasons(name: string, { machines }: Pick<AzureState, "machines">): string[] {
@@ -135,10 +158,14 @@ function azureReasons(name: string, { machines }: Pick<AzureState, "machines">):
 }
 
 function refusal(
-  { changes, settings: { clusterName }, now }: GateArgs,
+  args: GateArgs,
   { problems }: ClusterHealth,
   sick: readonly { readonly name: string; readonly reasons: readonly string[] }[],
 ): string {
+  const { changes, settings, azure, now } = args;
+  const { clusterName } = settings;
+  const isMadeAnew = (name: string) => args.controlPlanes.some((one) => one.name === name);
+  const stray = sick.find(({ name }) => !isMadeAnew(name) && !azure.machines.has(name));
   const would = (["replace", "resize", "upgrade", "reconfigure", "remove"] as const).flatMap(
     (does) => {
       const machines = changes.filter((change) => change.does === does).map((one) => one.machine);
@@ -156,6 +183,9 @@ function refusal(
             `(az vm delete --resource-group ${clusterName} --name ${sick[0]!.name} --yes), this change is taken back and pulumi up is run`,
         ]
       : []),
+    ...(stray === undefined
+      ? []
+      : [`a Node whose machine is gone for good is deleted: kubectl delete node ${stray.name}`]),
     ...(problems.length > 0
       ? [
           "if you know by other means that every control plane is well: " +

@@ -3,7 +3,7 @@ import { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
 import { renderKubeconfig } from "../../../../components/kubeconfig";
-import { amissAmong, leave } from "../../../../components/machine/leave";
+import { drainForRestart, leave } from "../../../../components/machine/leave";
 import { serverCertificate } from "../../../support/plugins/server-certificate";
 
 const vmId = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
@@ -254,11 +254,15 @@ describe("a control plane", () => {
     const refusal = await leave(controlPlane(), limits).catch(String);
 
     expect(refusal).toMatch(/cp-3 cannot leave etcd[^]*cp-1: its Node is not Ready/);
-    expect(cluster!.done).toEqual([]);
+    expect(cluster!.done).toEqual([list("cp-2")]);
   });
 
   it.each<[string, (all: FakeCluster) => void, RegExp]>([
-    ["is a learner", ({ members }) => (members[1]!.isLearner = true), /member cp-2 is a learner/],
+    [
+      "is a learner",
+      ({ members }) => (members[1]!.isLearner = true),
+      /cp-2: its etcd member is a learner/,
+    ],
     [
       "belongs to nobody",
       ({ members }) => (members[1]!.name = "cp-9"),
@@ -269,6 +273,29 @@ describe("a control plane", () => {
 
     await expect(leave(controlPlane(), limits)).rejects.toThrow(says);
     expect(cluster!.done).toEqual([list("cp-1")]);
+  });
+
+  it("is not restarted either while another one is not well, or etcd has a member that belongs to nobody", async () => {
+    cluster!.unready.add("cp-1");
+    await expect(drainForRestart(controlPlane(), limits)).rejects.toThrow(
+      /cp-3 cannot be restarted[^]*cp-1: its Node is not Ready/,
+    );
+    cluster!.unready.clear();
+    cluster!.members[1]!.name = "cp-9";
+    await expect(drainForRestart(controlPlane(), limits)).rejects.toThrow(/named cp-9, belongs to/);
+    expect(cluster!.done).not.toContain("PATCH cp-3");
+
+    cluster!.members[1]!.name = "cp-2";
+    await drainForRestart(controlPlane(), limits);
+    expect(cluster!.done.at(-1)).toBe("PATCH cp-3");
+  });
+
+  it("is restarted without a question where it is the only one", async () => {
+    cluster!.nodes = ["cp-1"];
+
+    await drainForRestart(controlPlane("cp-1"), limits);
+
+    expect(cluster!.done).toEqual(["PATCH cp-1"]);
   });
 
   it("stays where etcd does not let it go, and the message has etcd's words", async () => {
@@ -363,30 +390,5 @@ describe("a control plane of a cluster whose etcd is saved", () => {
     await leave(member(), saving);
 
     expect(cluster!.done.at(-1)).toBe("DELETE cp-3");
-  });
-});
-
-describe("an etcd member beside those of the control planes that stay", () => {
-  const amiss = amissAmong(["cp-1", "cp-2"], "cp-1");
-  const member = { id: "8e9e05c52164694d", clientUrl: "", hasStarted: true, isLearner: false };
-
-  it("is what a failed join has left, and is named with the command that removes it", () => {
-    const problems = [
-      ...amiss({ ...member, name: "cp-3" }),
-      ...amiss({ ...member, name: "", hasStarted: false, isLearner: true }),
-    ];
-
-    expect(problems).toHaveLength(2);
-    for (const problem of problems) {
-      expect(problem).toMatch(/belongs to no control plane/);
-      expect(problem).toMatch(/exec etcd-cp-1 -- etcdctl .* member remove 8e9e05c52164694d$/);
-    }
-  });
-
-  it("is none of them, unless it is a learner", () => {
-    expect(amiss({ ...member, name: "cp-2" })).toEqual([]);
-    expect(amiss({ ...member, name: "cp-2", isLearner: true })).toEqual([
-      "etcd member cp-2 is a learner",
-    ]);
   });
 });

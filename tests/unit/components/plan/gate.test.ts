@@ -29,6 +29,7 @@ interface Scene {
 
 const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }: Scene) => {
   const words = machines.split(" ");
+  const leaving = [...changes.matchAll(/remove (cp-\d)/g)].map(([, word]) => word!);
   const wanted = { ...validSettings, controlPlaneCount: words.length, workerPools: [] };
   const facts = words.flatMap((word, index): [string, MachineFacts][] =>
     word === "gone"
@@ -44,6 +45,9 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
           ],
         ],
   );
+  for (const word of leaving) {
+    facts.push([name(word), { size: "Standard_D2s_v5", bootstrap: step("Succeeded") }]);
+  }
   const memory = {
     machines: Object.fromEntries(
       Array.from({ length: had }, (_, index) => [name(`cp-${index + 1}`), {}]),
@@ -82,20 +86,25 @@ it.each`
   ${"the rest, where nobody saw a step's end"}               | ${{ machines: "running well well" }}                         | ${"cp-1"}
   ${"the rest, where one was deleted"}                       | ${{ machines: "well well gone" }}                            | ${"cp-3"}
   ${"all, while others are added for the first time"}        | ${{ machines: "well well well gone gone", changes: all }}    | ${undefined}
+  ${"nothing but that the sick one leaves, first of all"}    | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-5" }}     | ${undefined}
   ${"one, among those that another initialization has left"} | ${{ machines: "well left left", had: 0 }}                    | ${undefined}
 `("lets an up change $change", ({ scene, first }) => {
   expect(decide(scene)).toEqual({ problems: [], first: first && name(first) });
 });
 
 it.each`
-  danger                                          | scene                                            | says
-  ${"one while another is sick"}                  | ${{ sick: "cp-3" }}                              | ${["cp-3: it is ill", "az vm delete"]}
-  ${"a resize of the one that is sick itself"}    | ${{ changes: "resize cp-2", sick: "cp-2" }}      | ${["cp-2: it is ill"]}
-  ${"workers while a control plane is sick"}      | ${{ changes: "remove workers-2", sick: "cp-1" }} | ${["remove zoned-test-workers-2"]}
-  ${"all while two are sick"}                     | ${{ changes: all, sick: "cp-1 cp-2" }}           | ${["cp-1: it is ill", "cp-2: it is ill"]}
-  ${"a sick one while another is gone"}           | ${{ machines: "well gone well", sick: "cp-1" }}  | ${["cp-1: it is ill", "cp-2: Azure has no such VM"]}
-  ${"a member after half a first up"}             | ${{ machines: "well failed unjoined", had: 0 }}  | ${["cp-2: its bootstrap step is Failed", "cp-3: it has not joined yet"]}
-  ${"anything of a cluster that does not answer"} | ${{ problems: ["the API is silent"] }}           | ${["the API is silent", "skipHealthCheckUntil 20261123T184128Z"]}
+  danger                                             | scene                                                                  | says
+  ${"one while another is sick"}                     | ${{ sick: "cp-3" }}                                                    | ${["cp-3: it is ill", "az vm delete"]}
+  ${"a resize of the one that is sick itself"}       | ${{ changes: "resize cp-2", sick: "cp-2" }}                            | ${["cp-2: it is ill"]}
+  ${"workers while a control plane is sick"}         | ${{ changes: "remove workers-2", sick: "cp-1" }}                       | ${["remove zoned-test-workers-2"]}
+  ${"all while two are sick"}                        | ${{ changes: all, sick: "cp-1 cp-2" }}                                 | ${["cp-1: it is ill", "cp-2: it is ill"]}
+  ${"a sick one while another is gone"}              | ${{ machines: "well gone well", sick: "cp-1" }}                        | ${["cp-1: it is ill", "cp-2: Azure has no such VM"]}
+  ${"a member after half a first up"}                | ${{ machines: "well failed unjoined", had: 0 }}                        | ${["cp-2: its bootstrap step is Failed", "cp-3: it has not joined yet"]}
+  ${"one while another that leaves is sick"}         | ${{ changes: "replace cp-1, remove cp-4, remove cp-5", sick: "cp-5" }} | ${["cp-5: it is ill"]}
+  ${"fewer where one leaves before the sick one"}    | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-4" }}               | ${["cp-4: it is ill"]}
+  ${"two that leave and are sick"}                   | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-4 cp-5" }}          | ${["cp-4: it is ill", "cp-5: it is ill"]}
+  ${"one beside the Node of a machine that is gone"} | ${{ sick: "cp-7" }}                                                    | ${["cp-7: Azure has no such VM; it is ill", "kubectl delete node zoned-test-cp-7"]}
+  ${"anything of a cluster that does not answer"}    | ${{ problems: ["the API is silent"] }}                                 | ${["the API is silent", "skipHealthCheckUntil 20261123T184128Z"]}
 `("refuses to change $danger, with every reason", ({ scene, says }) => {
   const { problems, first } = decide(scene);
 
