@@ -9,6 +9,7 @@ import { clusterTools, nodeTool } from "../programs/tools";
 import { checkout } from "../shared/checkout";
 import type { Progress } from "../shared/progress";
 import { Interrupted } from "../shared/user-error";
+import { endTogether } from "./end-together";
 import { type JestResult, type StaticCheck, verdictOf } from "./verdict";
 
 interface Command {
@@ -101,7 +102,10 @@ async function runJest(
   try {
     const file = join(folder, "results.json");
     const words = ["--json", `--outputFile=${file}`, ...args];
-    await run({ ...onNode("jest", "jest/bin/jest.js", ...words), binaries }, signal);
+    const jest = onNode("jest", "jest/bin/jest.js", ...words);
+    await endTogether((environment) =>
+      run({ ...jest, environment: { ...environment, ZONED_BINARIES: binaries } }, signal),
+    );
     return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as JestResult) : undefined;
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -110,7 +114,7 @@ async function runJest(
 
 /** Runs a command to its end and returns its exit code; its output is the user's, or `take`s. */
 function run(
-  { program, args, binaries }: Command & { readonly binaries?: string },
+  { program, args, environment }: Command & { readonly environment?: NodeJS.ProcessEnv },
   signal: AbortSignal,
   take?: (text: string) => void,
 ): Promise<number> {
@@ -122,7 +126,7 @@ function run(
       env: {
         ...process.env,
         PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
-        ...(binaries !== undefined && { ZONED_BINARIES: binaries }),
+        ...environment,
       },
       stdio: ["ignore", into, into],
     });

@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { checkout } from "../../../shared/checkout";
 import { identityOf, isAlive } from "../../../shared/pids";
-import { endRunsIn, environmentOfRun, following, runsByPs } from "../../../stack/run-processes";
+import { endRunsIn, environmentOfRun, following } from "../../../stack/run-processes";
 
 const state = `/nowhere/${process.pid} ü x`;
 const run = `${state}/up-1-1`;
@@ -32,19 +32,6 @@ test("a run that this process waits for is nobody's leftover", async () => {
     await endRunsIn(state);
     expect(isAlive(one)).toBe(true);
   });
-});
-
-test("where there is no /proc, ps shows what belongs to a run, whatever its folder is called", () => {
-  const text = [
-    `  ${process.pid} /cache/bin/pulumi up --stack dev HOME=/home/a b ZONED_RUN=${run} PATH=/bin:/usr/bin`,
-    `  2 /bin/node index.js ZONED_RUN=/other/destroy-7-8`,
-    `  3 grep ZONED_RUN= .`,
-  ].join("\n");
-
-  const found = runsByPs(text);
-
-  expect(found.map(({ run: one }) => one)).toEqual([run, "/other/destroy-7-8"]);
-  expect(found[0]!.identity).toEqual(identityOf(process.pid));
 });
 
 test("a program ends when its engine was killed, however busy it is", async () => {
