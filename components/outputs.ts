@@ -1,11 +1,16 @@
+import * as compute from "@pulumi/azure-native/compute";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { tagOf } from "./encryption";
 import { serverOf } from "./kubeconfig";
+import { tag } from "./plan/azure/state";
 import { fixedSettings } from "./plan/fixed-settings";
 import { Memory } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { proxyDigest } from "./plan/proxy-roll-out";
+
+type Step = Pick<compute.VirtualMachineExtension, "id" | "tags">;
 
 /** The outputs of a stack, grouped by who needs it. */
 export function outputsOf(
@@ -13,7 +18,7 @@ export function outputsOf(
   resourceGroup: ResourceGroup,
   kubeconfig: pulumi.Output<string>,
   initialControlPlane: pulumi.Output<string>,
-  steps: readonly pulumi.CustomResource[],
+  steps: readonly Step[],
 ) {
   const memory: Memory = {
     initialization: plan.initialization.id,
@@ -26,6 +31,17 @@ export function outputsOf(
     kubeProxy: proxyDigest(plan.settings),
     machines: Object.fromEntries(plan.orders),
   };
+  const whole = pulumi
+    .all([initialControlPlane, pulumi.all(steps.map(({ id, tags }) => pulumi.all([id, tags])))])
+    .apply(([id, done]): Memory | undefined => {
+      const left = leftOut(plan, done);
+      if (left.length === 0) return { ...memory, initialControlPlane: id };
+      void pulumi.log.warn(
+        `this up has left out the steps of ${left.join(", ")}, by --target or --exclude, so that its outputs remember ` +
+          "the last up that did not. Run pulumi up without them",
+      );
+      return plan.memory;
+    });
   return {
     // for whoever uses the cluster
     kubeconfig,
@@ -39,8 +55,33 @@ export function outputsOf(
     })),
     resourceGroup: resourceGroup.name,
     // for the next `pulumi up` of this stack, and only when all machines have joined; see plan.ts
-    cluster: pulumi
-      .all([initialControlPlane, ...steps.map(({ id }) => id)])
-      .apply(([id]): Memory => ({ ...memory, initialControlPlane: id })),
+    cluster: isKnown(whole).apply((known) => (known ? whole : pulumi.output(plan.memory))),
   };
 }
+
+type Done = readonly [id: string, tags: Readonly<Record<string, string>> | undefined];
+
+/**
+ * Machines whose steps are not those that were ordered: the engine answers with the state of before
+ * for what `--target` or `--exclude` leaves out.
+ */
+function leftOut(plan: Plan, done: readonly Done[]): string[] {
+  return [...plan.controlPlanes, ...plan.workers]
+    .filter(({ name, role }) => {
+      const path = `/virtualmachines/${name}/`;
+      const tags = done.find(([id]) => id.toLowerCase().includes(path))?.[1] ?? {};
+      const { run, kubernetesVersion, configuration } = plan.orders.get(name)!;
+      const keys = role === "control-plane" ? plan.secretsKeys : undefined;
+      return (
+        tags[tag.run] !== run ||
+        tags[tag.kubernetes] !== kubernetesVersion ||
+        tags[tag.configuration] !== configuration ||
+        (keys !== undefined && tags[tag.secretsKeys] !== tagOf(keys))
+      );
+    })
+    .map(({ name }) => name);
+}
+
+/** What a new step would have is unknown where the engine was told to leave it out; and in a preview. */
+const isKnown = (output: pulumi.Output<unknown>): pulumi.Output<boolean> =>
+  pulumi.output((output as unknown as { readonly isKnown: Promise<boolean> }).isKnown);

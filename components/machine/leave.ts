@@ -15,9 +15,12 @@ export interface Member {
 
 export interface Limits {
   readonly drainMinutes: number;
-  /** The cluster may be lost, by the setting `reinitialize`, or is restored, by `restoreFrom`. */
+  /** The cluster may be lost, by the setting `reinitialize`. */
   readonly isGivenUp: boolean;
-  /** Machines go though nobody can ask the cluster, by the setting `skipHealthCheckUntil`. */
+  /**
+   * Machines go though nobody can ask the cluster, by the setting `skipHealthCheckUntil`; control planes
+   * also while the cluster is restored, by `restoreFrom`.
+   */
   readonly goesUnasked: boolean;
   /** etcd is saved before a control plane leaves, by the setting `etcdBackups`. */
   readonly savesEtcd: boolean;
@@ -39,8 +42,7 @@ export async function leave(
     // A machine that was made anew, unknown to Pulumi's state, has joined in its predecessor's place.
     if (node !== undefined && !isOf(node, vmId)) return;
     const others = await otherControlPlanes(api, machine);
-    // With the last control plane the cluster goes, and there is nothing that pods could move to.
-    if (role === "control-plane" && others.length === 0) return;
+    if (role === "control-plane" && others.length === 0) throw new Error(lastText(member));
     if (role === "control-plane") await checkOthers(member, others, "leave etcd");
     if (role === "control-plane" && limits.savesEtcd) {
       await saveBeforeLeaving(member, api, helper(others));
@@ -50,6 +52,11 @@ export async function leave(
     await insist(() => api.delete(nodePath(machine)));
   });
 }
+
+/** No plan of this program comes so far: `plan/initialization.ts` refuses it. */
+const lastText = ({ machine }: Member): string =>
+  `${machine} is the last control plane that is a Node, and all that etcd holds would go with it. Nothing was deleted. ` +
+  "Run pulumi up without --target, --exclude and --replace. If the cluster may go: pulumi destroy, of the whole stack";
 
 /** Azure shows the id of a VM to its firmware, in generation 1 with three groups of bytes swapped. */
 function isOf({ status }: KubernetesObject, vmId: string): boolean {

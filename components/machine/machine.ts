@@ -109,7 +109,7 @@ export class Machine extends pulumi.ComponentResource {
         resourceGroupName,
         vmName: name,
         zones: [zone],
-        hardwareProfile: { vmSize: plan.size },
+        hardwareProfile: { vmSize: this.restart.size },
         identity: identityOf(args),
         networkProfile: {
           networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
@@ -198,7 +198,7 @@ export class Machine extends pulumi.ComponentResource {
         autoUpgradeMinorVersion: true,
         // An equal PUT returns the old result, also an old failure. A resize reboots the machine:
         // then the next machine has to wait until this one was seen healthy again.
-        forceUpdateTag: `${run}/${this.plan.size}`,
+        forceUpdateTag: pulumi.interpolate`${run}/${this.restart.size}`,
         protectedSettings: pulumi.secret({
           script: script.apply((text) => Buffer.from(text).toString("base64")),
         }),

@@ -7,14 +7,17 @@ let settings = () => undefined;
 
 function limits({ initialization, role }) {
   const { parseCompactTime } = program("../plan/settings/times");
+  const { clusterIdOf } = program("../plan/machine-changes");
+  const givenUp = settings("reinitialize") ?? "";
+  // Left behind on a living cluster, it lets nothing go that can be asked.
+  const isRestored = role === "control-plane" && Boolean(settings("restoreFrom"));
   return {
     drainMinutes: Number(settings("drainMinutes") ?? 15),
-    isGivenUp:
-      settings("reinitialize") === initialization ||
-      // A living cluster's control planes are not changed while this is set; see gate.ts.
-      (role === "control-plane" && Boolean(settings("restoreFrom"))),
+    // Workers are made for a cluster, and stay when it is restored.
+    isGivenUp: initialization === (role === "worker" ? clusterIdOf(givenUp) : givenUp),
     savesEtcd: Object.keys(JSON.parse(settings("etcdBackups") || "{}")).length > 0,
-    goesUnasked: parseCompactTime(settings("skipHealthCheckUntil") ?? "") > Date.now(),
+    goesUnasked:
+      isRestored || parseCompactTime(settings("skipHealthCheckUntil") ?? "") > Date.now(),
   };
 }
 

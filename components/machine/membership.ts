@@ -22,6 +22,11 @@ interface MemberArgs {
 export class Restart extends pulumi.CustomResource {
   /** When it was last drained. */
   declare readonly drained: pulumi.Output<string>;
+  /**
+   * The size that it was drained for. Where `--target` or `--exclude` leave this resource out, that is
+   * the size before, so that the VM keeps it.
+   */
+  declare readonly size: pulumi.Output<string>;
 
   constructor(args: MemberArgs, opts: pulumi.CustomResourceOptions) {
     const props = { ...args, drained: undefined, __provider: providedBy("restart") };

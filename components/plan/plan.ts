@@ -37,6 +37,8 @@ export interface Plan {
   readonly tenantId: string;
   readonly azure: AzureState;
   readonly initialization: Initialization;
+  /** What the last `up` that ended well has left in the stack's outputs. */
+  readonly memory?: Memory;
   /** The control plane that is made well before any other machine is touched. */
   readonly firstControlPlane?: string;
   /** What this `up` orders of each machine, by its name. */
@@ -198,6 +200,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     tenantId,
     azure,
     initialization,
+    memory,
     firstControlPlane: gate.first,
     orders: new Map(orders),
     kept,

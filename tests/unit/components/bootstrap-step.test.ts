@@ -11,10 +11,18 @@ const script = "#!/bin/sh\n# keys follow\n";
 
 const build = async (
   change: Partial<BootstrapArgs> = {},
-  { size = plan.size, run = "then" } = {},
+  {
+    size = plan.size,
+    run = "then",
+    drainedFor = size,
+  }: { readonly size?: string; readonly run?: string; readonly drainedFor?: string } = {},
 ) => {
   const recorder = await Recorder.start({
-    filledIn: { "azure-native:compute:VirtualMachine": ({ inputs }) => ({ name: inputs.vmName }) },
+    filledIn: {
+      "azure-native:compute:VirtualMachine": ({ inputs }) => ({ name: inputs.vmName }),
+      // What the engine answers where it was not to touch it.
+      "pulumi-nodejs:dynamic/zoned:Restart": { size: drainedFor },
+    },
   });
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
   const earlier = new ResourceGroup("something-earlier");
@@ -40,7 +48,8 @@ const build = async (
     ...change,
   });
   const step = await recorder.only("azure-native:compute:VirtualMachineExtension");
-  return { ...step, machine };
+  const vm = await recorder.only("azure-native:compute:VirtualMachine");
+  return { ...step, machine, vmSize: vm.inputs["hardwareProfile"].vmSize };
 };
 
 it("is the machine's one custom script", async () => {
@@ -91,6 +100,15 @@ it("runs again after a resize, since that is a reboot and the next machine has t
   const after = await build({}, { size: "Standard_D4s_v5" });
 
   expect(after.inputs.forceUpdateTag).not.toBe(before.inputs.forceUpdateTag);
+});
+
+it("keeps its size and its step where --target leaves out the drain before a resize", async () => {
+  const before = await build();
+  const after = await build({}, { size: "Standard_D4s_v5", drainedFor: plan.size });
+
+  expect(after.vmSize).toBe(plan.size);
+  expect(after.inputs.forceUpdateTag).toBe(before.inputs.forceUpdateTag);
+  expect((await build({}, { size: "Standard_D4s_v5" })).vmSize).toBe("Standard_D4s_v5");
 });
 
 it("tells the next up its run and the initial control plane", async () => {

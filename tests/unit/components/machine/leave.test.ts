@@ -306,10 +306,13 @@ describe("a control plane", () => {
     expect(cluster!.left).toEqual([]);
   });
 
-  it("is not drained where it is the last one, with which the cluster goes", async () => {
+  it("stays where it is the last one, with which all would go that etcd holds, unless that is given up", async () => {
     cluster!.nodes = ["cp-1"];
 
-    await leave(controlPlane("cp-1"), limits);
+    await expect(leave(controlPlane("cp-1"), limits)).rejects.toThrow(
+      /cp-1 is the last control plane[^]*without --target/,
+    );
+    await leave(controlPlane("cp-1"), { ...limits, isGivenUp: true });
 
     expect(cluster!.done).toEqual([]);
   });

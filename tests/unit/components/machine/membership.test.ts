@@ -167,6 +167,30 @@ describe("what the engine runs", () => {
     }
   });
 
+  it("asks the cluster all the same where restoreFrom was left behind, and lets only control planes go where nobody answers", async () => {
+    const limitsOf = async (role: string) => {
+      const { provider, done } = await watched(memberships[0]!, { restoreFrom: "latest" });
+      await provider["delete"]!("one", { ...news, role, initialization: "1-then" });
+      return done[0]![1];
+    };
+
+    expect(await limitsOf("control-plane")).toMatchObject({ isGivenUp: false, goesUnasked: true });
+    expect(await limitsOf("worker")).toMatchObject({ isGivenUp: false, goesUnasked: false });
+  });
+
+  it("gives workers up with the cluster that was restored since they were made", async () => {
+    const isGivenUp = async (role: string, initialization: string) => {
+      const { provider, done } = await watched(memberships[0]!, { reinitialize: "1-then-later" });
+      await provider["delete"]!("one", { ...news, role, initialization });
+      return (done[0]![1] as leaving.Limits).isGivenUp;
+    };
+
+    expect(await isGivenUp("worker", "1-then")).toBe(true);
+    expect(await isGivenUp("worker", "2-other")).toBe(false);
+    expect(await isGivenUp("control-plane", "1-then-later")).toBe(true);
+    expect(await isGivenUp("control-plane", "1-then")).toBe(false);
+  });
+
   it("does nothing in a cluster that is given up, whether or not there is an API", async () => {
     const provider = providerOf(memberships[0]!);
     const settings: Record<string, string> = { reinitialize: "1-then" };
