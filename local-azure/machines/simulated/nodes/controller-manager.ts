@@ -158,8 +158,7 @@ export class ControllerManager {
           const text = Buffer.from(value, "base64").toString("utf8");
           const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(text) ?? [];
           azure ??= origin;
-          // Azure's SDKs send a token over TLS only, which the local Azure speaks on the same port.
-          writeWhole(join(folder, key), text.replace("http://127.0.0.1:", "https://127.0.0.1:"));
+          writeWhole(join(folder, key), origin === undefined ? text : onThisHost(text));
         }
         const { mountPath } = (containerOf(spec)?.volumeMounts as Body[]).find(
           (mount) => mount.name === volume.name,
@@ -170,6 +169,19 @@ export class ControllerManager {
   }
 
   private file = (name: string): string => join(this.options.folder, name);
+}
+
+/**
+ * azure.json as this host needs it: Azure's SDKs send a token over TLS only, which the local Azure
+ * speaks on the same port, and nothing serves a machine's metadata here.
+ */
+function onThisHost(text: string): string {
+  const { resourceManagerEndpoint, ...others } = JSON.parse(text) as Record<string, string>;
+  return JSON.stringify({
+    ...others,
+    resourceManagerEndpoint: resourceManagerEndpoint?.replace("http:", "https:"),
+    useInstanceMetadata: false,
+  });
 }
 
 const containerOf = (spec: Body): Body | undefined =>

@@ -49,7 +49,11 @@ const podOf = (uid: string, node = "demo-control-plane-1"): Body => ({
   },
 });
 
-const azureJson = JSON.stringify({ resourceManagerEndpoint: "http://127.0.0.1:4711" });
+const azureJson = JSON.stringify({
+  resourceManagerEndpoint: "http://127.0.0.1:4711",
+  useInstanceMetadata: true,
+  vmType: "standard",
+});
 
 /** An API with these pods. */
 const apiOf = (pods: readonly Body[]): Api =>
@@ -92,7 +96,11 @@ it("runs the program with the arguments, files and credentials of its pod", asyn
     "IDENTITY_ENDPOINT=http://127.0.0.1:4711/local/machines/demo-control-plane-1/token",
   );
   expect(got).not.toContain("HOME=");
-  expect(own("cloud-config/cloud-config")).toBe(azureJson.replace("http:", "https:"));
+  expect(JSON.parse(own("cloud-config/cloud-config"))).toEqual({
+    resourceManagerEndpoint: "https://127.0.0.1:4711",
+    useInstanceMetadata: false,
+    vmType: "standard",
+  });
   expect(own("token")).toBe("/api/v1/namespaces/kube-system/serviceaccounts/robot/token for a");
   expect(JSON.parse(own("kubeconfig"))).toMatchObject({
     clusters: [{ cluster: { server: "https://127.0.0.1:6443", "tls-server-name": "api.example" } }],
