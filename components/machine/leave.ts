@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { isReady, KubernetesApi, KubernetesObject } from "../kubernetes-api";
 import { askCluster } from "../plan/cluster-health";
 import { controlPlaneMark } from "../plan/topology";
@@ -91,16 +93,19 @@ async function withApi(
 ): Promise<void> {
   if (isGivenUp) return;
   const api = new KubernetesApi(kubeconfig);
-  try {
-    await api.get("/readyz");
-  } catch (error) {
+  const readiness = () =>
+    api.get("/readyz").then(
+      () => [],
+      (error: Error) => [error.message],
+    );
+  const [unready] = goesUnasked ? await readiness() : await amiss(readiness);
+  if (unready !== undefined) {
     await api.close();
     if (goesUnasked) return;
     throw new Error(
-      `${machine} was not drained, and nothing was changed: ${(error as Error).message}.\n` +
+      `${machine} was not drained, and nothing was changed: ${unready}.\n` +
         "Run pulumi up where the API can be reached. If nobody can reach it, and what runs on the machine may end without notice: " +
         "pulumi config set skipHealthCheckUntil with a time of the next hours, such as 20261123T180000Z",
-      { cause: error },
     );
   }
   try {
@@ -121,20 +126,29 @@ async function otherControlPlanes(
   return all.filter(({ metadata }) => metadata.name !== machine);
 }
 
+/**
+ * What is amiss, asked for a minute: a control plane that has left just before takes connections to the API
+ * with it, and may have led etcd.
+ */
+async function amiss(look: () => Promise<readonly string[]>): Promise<readonly string[]> {
+  for (let tries = 6; ; tries -= 1) {
+    const wrong = await look();
+    if (wrong.length === 0 || tries === 1) return wrong;
+    await pause(10_000);
+  }
+}
+
 /** Without this machine, etcd needs all that are left. */
 async function checkOthers(
   { machine, kubeconfig }: Member,
   others: readonly KubernetesObject[],
   does: string,
 ): Promise<void> {
-  const { problems, sick } = await askCluster(kubeconfig, [
-    ...others.map(({ metadata }) => metadata),
-    { name: machine, isGone: true },
-  ]);
-  const wrong = [
-    ...problems,
-    ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`),
-  ];
+  const expected = [...others.map(({ metadata }) => metadata), { name: machine, isGone: true }];
+  const wrong = await amiss(async () => {
+    const { problems, sick } = await askCluster(kubeconfig, expected);
+    return [...problems, ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`)];
+  });
   if (wrong.length === 0) return;
   throw new Error(
     `${machine} cannot ${does}, since without it all others have to be well, and are not known to be:` +

@@ -120,9 +120,12 @@ export async function askCluster(
 /** The balancer's probe fails twice, 5 s apart, before new connections go to other control planes. */
 const leftOutMilliseconds = 12_000;
 
-/** An API server whose own etcd is gone keeps its requests, or answers that it is not ready. */
+/**
+ * An API server whose own etcd is gone keeps its requests, or answers that it is not ready; one that
+ * ends breaks its connections.
+ */
 const isOfOneApiServer = (error: unknown): boolean =>
-  (error instanceof NoAnswer && error.code === "silence") ||
+  (error instanceof NoAnswer && ["silence", "ECONNRESET", "UND_ERR_SOCKET"].includes(error.code)) ||
   (error instanceof ApiError && error.status >= 500);
 
 const unknownHealth = (error: unknown): ClusterHealth => ({
