@@ -32,7 +32,7 @@ export function printError(error: unknown, isForTheUser = error instanceof UserE
 /** Runs the command that was typed. */
 export function parse(program: Command): void {
   program.parseAsync().catch((error: unknown) => {
-    // Commander has said what is wrong; a call for help is no mistake.
+    // Commander has printed the error; --help is no mistake.
     process.exitCode = error instanceof CommanderError && error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof CommanderError)) throw error;
   });

@@ -29,7 +29,7 @@ async function checkUntilHealthy(
     for (;;) {
       const report = await checkCluster(cluster);
       if (report.healthy || Date.now() >= until) return report;
-      step.say(verdict(report));
+      step.update(verdict(report));
       await pause(Math.min(pauseBetween, until - Date.now()), undefined, { signal }).catch(() => {
         throw new Interrupted();
       });
@@ -72,7 +72,7 @@ const program = new Command("npm run").exitOverride();
 program
   .command("doctor")
   .description(
-    "Says how a living cluster is, by what its stack's outputs say that it should be: a line per check, and what to " +
+    "Compares a running cluster with its stack's outputs: a line per check, and what to " +
       "do about each problem. A stack on Azure is read by the pulumi, the backend and the passphrase of this shell. " +
       "Changes nothing but a Lease of its own, which shows that etcd takes writes.",
   )

@@ -55,7 +55,7 @@ const program = new Command("npm run").exitOverride();
 program
   .command("recover")
   .description(
-    "Makes a stack's state say what is true of Azure again after a pulumi up that was killed or cut off, " +
+    "Repairs a stack's state from Azure after a pulumi up that was killed or cut off, " +
       "so that pulumi up goes on. Uses the pulumi, the backend, the passphrase and the Azure credentials of " +
       "this shell. Changes the state only, nothing in Azure.",
   )
@@ -66,7 +66,7 @@ program
     "where a copy of the state as it was is kept, readable by its owner only",
     join(checkout, ".recover"),
   )
-  .option("--dry-run", "say what would be looked for, and change nothing", false)
+  .option("--dry-run", "print what would be looked for, and change nothing", false)
   .addHelpText(
     "after",
     "\nExit codes: 0 recovered, or nothing to recover; 1 failed, or nothing was found and pulumi preview is " +

@@ -33,7 +33,7 @@ export async function stop(
   }
   const release = hold(state);
   try {
-    const obstacle = discard ? "--discard was given" : await destroyAll(state, progress, signal);
+    const reason = discard ? "--discard was given" : await destroyAll(state, progress, signal);
     await progress.during("stopping the local Azure", async () => {
       await endRunsIn(state);
       await endDaemon(state);
@@ -41,9 +41,9 @@ export async function stop(
     const others = clearFolder(folder);
     const isLeft = existsSync(state);
     progress.line(
-      obstacle === undefined
+      reason === undefined
         ? `everything is gone${isLeft ? "" : `, ${state} too`}`
-        : `removed without pulumi destroy (${obstacle}): the local Azure with its control plane processes, and ${isLeft ? "" : `${state} with `}the stacks' state, kubeconfigs and logs`,
+        : `removed without pulumi destroy (${reason}): the local Azure with its control plane processes, and ${isLeft ? "" : `${state} with `}the stacks' state, kubeconfigs and logs`,
     );
     if (others.length > 0) {
       progress.line(`left in ${state}, since they are no rehearsal's: ${others.join(", ")}`);

@@ -14,7 +14,7 @@ const program = new Command("npm run")
 /** Exit codes: 2 is a mistake of the user's, 1 any other failure, 130 Ctrl-C. */
 function failure(error: unknown): number {
   if (error instanceof CommanderError) {
-    // Commander has said what is wrong; a call for help is no mistake.
+    // Commander has printed the error; --help is no mistake.
     return error.exitCode === 0 ? 0 : 2;
   }
   if (error instanceof Interrupted) return error.exitCode;
@@ -26,7 +26,7 @@ function failure(error: unknown): number {
   return error instanceof DumpProblem || isAboutFile ? 2 : 1;
 }
 
-// A reader that has seen enough, such as head, is no failure.
+// A reader that ends early, such as head, is no failure.
 process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => {
   process.exit(code === "EPIPE" ? 0 : 1);
 });

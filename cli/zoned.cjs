@@ -25,7 +25,7 @@ const others = {
   lint: "cli/zoned.ts",
 };
 
-/** The folder of built programs; undefined for a user who has no home. */
+/** The folder of built programs; undefined for a user without a home folder. */
 function cacheFolder() {
   try {
     return path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "zoned");

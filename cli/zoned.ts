@@ -80,7 +80,7 @@ const stateOption = [
 
 program
   .command("start")
-  .description("set everything up and run pulumi up, then say how to use the cluster")
+  .description("set everything up and run pulumi up, then print how to use the cluster")
   .option(
     "--stack <name>",
     "whose settings to rehearse: local, dev, prod or machines (default: local, or machines with real ones)",

@@ -29,7 +29,7 @@ configuration='' cluster='' drain_minutes='' takes_snapshots='' restored_from=''
 modules=()
 upgraded=''
 
-# Azure gives up after 90 minutes, and then nobody learns which step it was.
+# Azure gives up after 90 minutes, and then the step that failed is not known.
 export ZONED_DEADLINE=${ZONED_DEADLINE:-$(($(date +%s) + 85 * 60))}
 
 say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
@@ -85,24 +85,24 @@ step() {
   exit "$code"
 }
 
-# payload facts: what the steps need to know, as shell assignments.
+# payload variables: what the steps need, as shell assignments.
 # payload files: keys and configuration, each where it belongs.
 # payload settings: the same without the keys, which a member has.
 payload() {
-  python3 - "$0" "$1" "$run/facts" "$root" <<'END'
+  python3 - "$0" "$1" "$run/variables" "$root" <<'END'
 import json, os, shlex, sys
-script, what, facts, root = sys.argv[1:]
+script, what, variables, root = sys.argv[1:]
 os.umask(0o077)
 text = open(script, encoding="utf-8").read().split("\n#--- payload ---\n", 1)[1]
 if not text.strip():
     sys.exit("the payload is gone, since this script has done its work: run `pulumi up` for more")
 payload = json.loads(text)
-if what == "facts":
+if what == "variables":
     names = {"machine": "machine", "role": "role", "initial_control_plane": "initialControlPlane", "api_name": "apiName",
              "api_port": "apiPort", "api_address": "apiAddress", "version": "kubernetesVersion",
              "configuration": "configuration", "cluster": "clusterConfiguration",
              "drain_minutes": "drainMinutes", "address": "nodeAddress", "restored_from": "restoredFrom"}
-    with open(facts, "w") as file:
+    with open(variables, "w") as file:
         for name, key in names.items():
             file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")
         file.write(f"modules=({shlex.join(payload['modules'])})\n")
@@ -123,7 +123,7 @@ END
 }
 
 read_payload() {
-  payload facts
+  payload variables
   if [[ -e $state/joined ]]; then
     payload settings
     return
@@ -258,7 +258,7 @@ mint_credential() {
 }
 
 # The API says where the other control planes' etcd is, once: when etcd lacks a majority, because of the
-# very member that is to be removed, the API answers nobody.
+# very member that is to be removed, the API does not answer.
 etcd_endpoints() {
   local known=$run/etcd-endpoints
   [[ -s $known ]] || kubectl_join get pods --namespace kube-system --selector component=etcd --output json |
@@ -397,7 +397,7 @@ fetch_snapshot() {
   }
 }
 
-# Whoever watches has seen revisions that the snapshot does not know. Past all of them, and with what was
+# Watches have seen revisions that the snapshot does not know. Past all of them, and with what was
 # before compacted away, every client lists anew (etcd's guide "Disaster recovery").
 restore_etcd() {
   local own=https://$address:2380
@@ -507,8 +507,8 @@ control_plane_is_well() {
     curl --silent --show-error --fail --max-time 10 --noproxy '*' http://127.0.0.1:2381/health
 }
 
-# Azure's balancer sends nobody here before its probe has seen this API server twice, and whoever applies
-# objects next comes that way. That it does not answer a machine behind it stops nobody.
+# Azure's balancer sends no request here before its probe has seen this API server twice, and objects are
+# applied through it next. That it does not answer a machine behind it is no failure.
 await_balancer() {
   local tries=24
   [[ -n $api_address ]] || return 0
@@ -543,8 +543,8 @@ static_pods_are_ready() {
 
 await_static_pods() { watch static_pods_are_ready; }
 
-# An API server looks for other keys once a minute, and says by a digest which file it has. Whoever comes
-# next relies on that it has these.
+# An API server looks for other keys once a minute, and shows the digest of the file that it has. The
+# next machine relies on these keys.
 keys_are_loaded() {
   local file=/etc/zoned/encryption/secrets.yaml digest metrics
   grep --quiet -- "--encryption-provider-config=$file" "$root/etc/kubernetes/manifests/kube-apiserver.yaml" || return 0
@@ -638,7 +638,7 @@ cordoned_by=zoned/cordoned-for-upgrade
 cordon() {
   local node
   node=$(ask_as_kubelet "$(node_path)")
-  # Somebody else's cordon stays theirs.
+  # A cordon that this script did not set stays.
   jq --exit-status '.spec.unschedulable == true' <<<"$node" >/dev/null && return
   patch_node "{\"metadata\": {\"annotations\": {\"$cordoned_by\": \"$version\"}},
     \"spec\": {\"unschedulable\": true}}"
@@ -828,14 +828,14 @@ await_peers() { watch peers_are_well; }
 # it has to know of this machine and of the others.
 keep_certificates() {
   sed '/^#--- payload ---$/q' "$0" >"$root/opt/zoned/bootstrap.sh"
-  cp "$run/facts" "$state/facts"
+  cp "$run/variables" "$state/variables"
   systemctl daemon-reload
   systemctl enable --now zoned-certificates.timer
   "$BASH" "$root/opt/zoned/renew-certificates.sh" report
 }
 
-# Every API server encrypts with the new key by now, so that whoever has written or removed a Secret since
-# it was read has done what is to be done.
+# Every API server encrypts with the new key by now, so a Secret that was written or removed since it
+# was read needs nothing more.
 rewrite_secrets() {
   local said
   local kubectl=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf")
@@ -854,7 +854,7 @@ forget_secrets() {
 }
 
 # Before each try of an upgrade kubeadm copies etcd's data, and it keeps every copy: on a disk that is not
-# for that (cmd/kubeadm/app/phases/upgrade/staticpods.go). Once the member is well nobody goes back to one.
+# for that (cmd/kubeadm/app/phases/upgrade/staticpods.go). Once the member is well they are not needed.
 forget_copies() { rm -rf "$root"/etc/kubernetes/tmp/kubeadm-*; }
 
 finish() {
@@ -865,9 +865,9 @@ finish() {
 }
 
 # Those of the step that runs, or of the last one.
-for facts in "$run/facts" "$state/facts"; do
+for variables in "$run/variables" "$state/variables"; do
   # shellcheck source=/dev/null
-  if [[ -e $facts ]]; then . "$facts" && break; fi
+  if [[ -e $variables ]]; then . "$variables" && break; fi
 done
 
 if (($# > 0)); then
@@ -895,7 +895,7 @@ head --bytes=64K /dev/zero >"$state/spare" || true
 
 step "payload" 300 0 read_payload
 # shellcheck source=/dev/null
-. "$run/facts"
+. "$run/variables"
 step "first boot" 3000 0 await_first_boot
 first_boot pause_upgrades >>"$log" 2>&1 || true
 step "kernel modules" 60 1 load_modules
@@ -934,7 +934,7 @@ if [[ $(<"$state/joined") == joined ]] || has_pod_network; then
   step "node" 1500 0 await_node
 fi
 if [[ -n $upgraded ]]; then step "uncordon" 120 5 uncordon; fi
-# The next machine begins when this step ends. A change that touches no machine waits for nobody.
+# The next machine begins when this step ends. A change that touches no machine waits for none.
 if [[ $role == control-plane ]] && is_touched; then
   step "other control planes" 600 0 await_peers
 fi

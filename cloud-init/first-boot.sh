@@ -97,7 +97,7 @@ pause_upgrades() { systemctl stop "${upgrade_timers[@]}" || true; }
 resume_upgrades() {
   local timer
   for timer in "${upgrade_timers[@]}"; do
-    # One that somebody has switched off stays off.
+    # One that was switched off stays off.
     if systemctl is-enabled --quiet "$timer"; then systemctl start "$timer"; fi
   done
 }
@@ -133,8 +133,8 @@ apt_install() {
   "${command[@]}" || { dpkg --configure --pending && apt_update && "${command[@]}"; }
 }
 
-# bring_up start|restart UNIT: where that fails, systemctl says no more than where to look, and whoever
-# reads Azure's message cannot look there.
+# bring_up start|restart UNIT: where that fails, systemctl only names the log, which a
+# reader of Azure's message cannot open.
 bring_up() {
   systemctl "$1" "$2" || {
     journalctl --unit "$2" --lines 20 --no-pager --output cat

@@ -24,7 +24,7 @@ mark=zoned/certificates-renewed
 # What the bootstrap step of this machine knows of it, and how it asks others.
 machine=
 # shellcheck source=/dev/null
-. "$state/facts"
+. "$state/variables"
 bootstrap() { "$BASH" "$root/opt/zoned/bootstrap.sh" "$@"; }
 
 # Of the certificate that ends first.
@@ -40,7 +40,7 @@ report() {
   echo "the certificates of $machine are valid until $until"
 }
 
-# The unit fails, and whoever asks the API learns why.
+# The unit fails, and the reason is in the API.
 fail() {
   echo "$*" >&2
   ((BASH_SUBSHELL == 0)) || exit 1

@@ -25,7 +25,7 @@ export interface ApiBalancerArgs {
  * The API's one name and address, in all zones.
  *
  * A control plane machine counts as healthy when its API server answers `/readyz`. The balancer
- * gives nobody egress: that is the NAT gateways' part.
+ * provides no egress: the NAT gateways do.
  */
 export class ApiBalancer extends pulumi.ComponentResource {
   /** The pool that control plane machines join. Known once the balancer exists. */

@@ -5,7 +5,7 @@ import { stringify } from "yaml";
 import type { PayloadFile } from "./machine/bootstrap";
 
 /**
- * Whom the API answers without a credential: only the probes of the balancer and of kubeadm's static
+ * Anonymous requests that the API answers: only the probes of the balancer and of kubeadm's static
  * pods, which have none.
  *
  * @see https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests

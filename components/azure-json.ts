@@ -1,7 +1,7 @@
 import { azureCloudAt } from "./azure-clouds";
 
 /** What azure.json is made of, all of it known values. */
-export interface AzureJsonFacts {
+export interface AzureJsonArgs {
   readonly tenantId: string;
   readonly subscriptionId: string;
   readonly resourceGroup: string;
@@ -26,16 +26,16 @@ export interface AzureJsonFacts {
  *
  * @see https://cloud-provider-azure.sigs.k8s.io/install/configs/
  */
-export function azureJson(facts: AzureJsonFacts): string {
-  const { endpoint, name: cloud } = azureCloudAt(facts.resourceManagerEndpoint);
+export function azureJson(args: AzureJsonArgs): string {
+  const { endpoint, name: cloud } = azureCloudAt(args.resourceManagerEndpoint);
   return JSON.stringify(
     {
       ...(cloud === undefined ? { resourceManagerEndpoint: endpoint } : { cloud }),
-      tenantId: facts.tenantId,
-      subscriptionId: facts.subscriptionId,
-      resourceGroup: facts.resourceGroup,
-      location: facts.location,
-      ...credential(facts),
+      tenantId: args.tenantId,
+      subscriptionId: args.subscriptionId,
+      resourceGroup: args.resourceGroup,
+      location: args.location,
+      ...credential(args),
 
       // The default is scale sets, which a stand-alone machine is not found in.
       vmType: "standard",
@@ -44,13 +44,13 @@ export function azureJson(facts: AzureJsonFacts): string {
       // deleted.
       nodeInstanceNotFoundGracePeriodInSeconds: 300,
 
-      vnetName: facts.virtualNetwork,
-      vnetResourceGroup: facts.resourceGroup,
-      subnetName: facts.subnet,
-      securityGroupName: facts.securityGroup,
-      securityGroupResourceGroup: facts.resourceGroup,
-      routeTableName: facts.routeTable,
-      routeTableResourceGroup: facts.resourceGroup,
+      vnetName: args.virtualNetwork,
+      vnetResourceGroup: args.resourceGroup,
+      subnetName: args.subnet,
+      securityGroupName: args.securityGroup,
+      securityGroupResourceGroup: args.resourceGroup,
+      routeTableName: args.routeTable,
+      routeTableResourceGroup: args.resourceGroup,
 
       loadBalancerSku: "standard",
       // Addresses, not network interfaces: those are ours, and one that is in another balancer's
@@ -70,7 +70,7 @@ export function azureJson(facts: AzureJsonFacts): string {
   );
 }
 
-const credential = ({ clientId, clientSecret }: AzureJsonFacts) =>
+const credential = ({ clientId, clientSecret }: AzureJsonArgs) =>
   clientSecret === undefined
     ? // In spite of its name, this is the identity's client id.
       { useManagedIdentityExtension: true, userAssignedIdentityID: clientId }

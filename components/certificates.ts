@@ -17,7 +17,7 @@ const adminHours = { validityPeriodHours: 8_760, earlyRenewalHours: 720 };
 
 /**
  * The keys that a cluster is born with. They come from here and not from `kubeadm init`, so that
- * the kubeconfig is an output, nobody needs SSH, and any control plane machine can be replaced at
+ * the kubeconfig is an output, SSH is not needed, and any control plane machine can be replaced at
  * any time. Changing one replaces no machine, but every machine's bootstrap step runs again.
  */
 export class Certificates extends pulumi.ComponentResource {

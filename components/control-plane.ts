@@ -74,7 +74,7 @@ export class ControlPlane extends pulumi.ComponentResource {
   }
 
   /**
-   * What tells that the API answers, so that there is a cluster to apply things to. The state of a
+   * Signals that the API answers, so that objects can be applied. The state of a
    * step that has failed is unknown until it has run again.
    */
   get initialized(): pulumi.Output<string> {

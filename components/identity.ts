@@ -48,7 +48,7 @@ export interface IdentityArgs {
   readonly subscriptionId: string;
 }
 
-/** As whom the cloud provider and the disk driver talk to Azure. */
+/** The identity of the cloud provider and the disk driver in Azure. */
 export interface CloudCredential {
   /** Of the managed identity or the service principal. */
   readonly clientId: pulumi.Output<string>;
@@ -159,7 +159,7 @@ export class Identity extends pulumi.ComponentResource {
    * Gives the identity its rights.
    *
    * @param after something that takes a minute: a new identity and a new role are not known to all
-   *   of Azure at once, and nobody repeats an assignment that is refused for it
+   *   of Azure at once, and an assignment that is refused for it is not retried
    */
   grant(after: pulumi.Resource): void {
     const { principalId } = this;

@@ -25,7 +25,7 @@ export const kubeProxyConfiguration = ({
   }),
 });
 
-/** As whom kube-proxy speaks to the API: its pod's service account. */
+/** kube-proxy's credential for the API: its pod's service account. */
 export const kubeProxyKubeconfig = (server: string) => ({
   apiVersion: "v1",
   kind: "Config",
@@ -59,9 +59,9 @@ export const proxyModules = ({ proxyMode, proxyScheduler }: ProxySettings): stri
   })[proxyMode];
 
 /**
- * What tells, in kube-proxy's pod, that it works with its mode: of all that it writes into the
+ * Shows, in kube-proxy's pod, that it works with its mode: of all that it writes into the
  * node's kernel this comes last, or at once with the rest (syncProxyRules in
- * pkg/proxy/{ipvs,iptables,nftables}/proxier.go). Its own /healthz says yes before it has written
+ * pkg/proxy/{ipvs,iptables,nftables}/proxier.go). Its own /healthz is healthy before it has written
  * anything (pkg/proxy/healthcheck/proxy_health.go).
  */
 const signs: Readonly<Record<Settings["proxyMode"], string>> = {

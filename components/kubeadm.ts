@@ -14,10 +14,10 @@ import type { Machine } from "./plan/topology";
 /** Port of the API, on the machines as on the balancer. */
 export const apiPort = 6443;
 
-/** Where a machine finds whom to join, and with which credential. */
+/** The API server that a machine joins, and the credential for it. */
 const discoveryPath = "/etc/zoned/discovery.conf";
 
-/** Profiles tell a lot about a server to whoever may ask for them, and nobody here does. */
+/** Profiles disclose a lot about a server, and are not used here. */
 const quiet = { profiling: "false" };
 
 const patchesDirectory = "/etc/zoned/patches";
@@ -39,7 +39,7 @@ const withPatches = (settings: KubeadmSettings, machine: KubeadmMachine) =>
     patches: { directory: patchesDirectory },
   };
 
-/** A full etcd refuses every write until somebody repairs it; its makers advise no more than this. */
+/** A full etcd refuses writes until an operator repairs it; upstream advises no more than this. */
 const etcdQuotaBytes = 8 * 1024 ** 3;
 
 export type KubeadmSettings = Pick<
@@ -115,7 +115,7 @@ const initConfiguration = (settings: KubeadmSettings, machine: KubeadmMachine) =
   apiVersion,
   kind: "InitConfiguration",
   localAPIEndpoint: localAPIEndpoint(machine),
-  // kubeadm always makes a token that anybody may join with; nobody does here, so it ends at once.
+  // kubeadm always makes a bootstrap token; it is not used here, so it expires at once.
   bootstrapTokens: [{ description: "unused", ttl: "1m0s" }],
   ...shared(settings, machine),
 });

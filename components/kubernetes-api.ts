@@ -56,7 +56,7 @@ export const readyCondition = ({ status }: KubernetesObject): Condition | undefi
 export const isReady = (object: KubernetesObject): boolean =>
   readyCondition(object)?.status === "True";
 
-/** The API did not answer at all, which says nothing of the cluster. */
+/** The API did not answer at all; the state of the cluster is unknown. */
 export class NoAnswer extends Error {
   constructor(
     message: string,
@@ -81,7 +81,7 @@ export class ApiError extends Error {
 /** The API of the cluster that a kubeconfig names. */
 export class KubernetesApi {
   readonly server: string;
-  /** PEM, of whoever the kubeconfig is for. */
+  /** PEM, of the kubeconfig's user. */
   readonly clientCertificate: string;
   /** The API server's own time, for operators' clocks may be off. */
   now = Date.now();

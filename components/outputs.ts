@@ -43,10 +43,10 @@ export function outputsOf(
       return plan.memory;
     });
   return {
-    // for whoever uses the cluster
+    // for users of the cluster
     kubeconfig,
     apiAddress: serverOf(plan.apiServer),
-    // for whoever looks after it
+    // for its operators
     machines: [...plan.controlPlanes, ...plan.workers].map(({ name, role, zone, address }) => ({
       name,
       role,

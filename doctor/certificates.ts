@@ -55,8 +55,8 @@ export function renewals(expected: Expected, { nodes, now }: Facts): Check {
           { machine, saw: "its Node does not say until when they are valid", fix: "pulumi up" },
         ];
       }
-      const said = saidOf(until, now);
-      return said.days < renewedDays ? [{ machine, saw: said.text, fix: log }] : [];
+      const left = validityOf(until, now);
+      return left.days < renewedDays ? [{ machine, saw: left.text, fix: log }] : [];
     }),
   };
 }
@@ -70,7 +70,7 @@ export function kubeletCertificates({ kubelets, now }: Facts): Check {
     clientSeconds === undefined ? [] : { machine, seconds: clientSeconds },
   );
   const first = Math.min(...ends.map(({ seconds }) => seconds));
-  const until = (seconds: number) => saidOf(new Date(now + seconds * 1000).toISOString(), now);
+  const until = (seconds: number) => validityOf(new Date(now + seconds * 1000).toISOString(), now);
   return {
     name: "kubelets' certificates",
     saw:
@@ -105,7 +105,10 @@ export function kubeletCertificates({ kubelets, now }: Facts): Check {
   };
 }
 
-function saidOf(validTo: string, now: number): { readonly days: number; readonly text: string } {
+function validityOf(
+  validTo: string,
+  now: number,
+): { readonly days: number; readonly text: string } {
   const days = Math.floor((Date.parse(validTo) - now) / 86_400_000);
   const until = new Date(validTo).toISOString().slice(0, 10);
   const text = `${days < 0 ? "expired on" : "valid until"} ${until}${days < 0 ? "" : `, ${days} days`}`;
@@ -119,7 +122,7 @@ export function certificateCheck(
   now: number,
   { saw = "", least, fix }: { readonly saw?: string; readonly least: number; readonly fix: string },
 ): Check {
-  const { days, text } = saidOf(validTo, now);
-  const said = `${text}${saw}`;
-  return { name, saw: said, problems: days < least ? [{ saw: said, fix }] : [] };
+  const { days, text } = validityOf(validTo, now);
+  const observed = `${text}${saw}`;
+  return { name, saw: observed, problems: days < least ? [{ saw: observed, fix }] : [] };
 }

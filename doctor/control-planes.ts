@@ -68,7 +68,7 @@ export function etcdMembers(expected: Expected, facts: Facts): Check {
     const pod = named(pods, name);
     return pod !== undefined && notReady(pod).length === 0;
   });
-  const strangers = pods.filter(({ metadata }) => !names.includes(metadata.name));
+  const unexpected = pods.filter(({ metadata }) => !names.includes(metadata.name));
   const list = etcdctl(ready[0] ?? names[0] ?? "etcd-NODE", "member list");
   const spare = ready.length - Math.floor(names.length / 2) - 1;
   return {
@@ -91,7 +91,7 @@ export function etcdMembers(expected: Expected, facts: Facts): Check {
             },
           ]
         : []),
-      ...strangers.map(({ metadata: { name } }) => ({
+      ...unexpected.map(({ metadata: { name } }) => ({
         saw: `${name} is the etcd of no control plane of this stack`,
         fix: `${list}; if its machine is gone: etcdctl member remove, with the id from that list`,
       })),
@@ -109,11 +109,11 @@ export function etcdSize(expected: Expected, facts: Facts): Check {
   const quota = quotas.length === 0 ? 2 * gibibyte : Math.min(...quotas);
   const { storageBytes = 0 } = facts;
   const share = storageBytes / quota;
-  const said = `${(storageBytes / 1024 ** 2).toFixed(1)} MiB of ${quota / gibibyte} GiB (${Math.round(share * 100)} %)`;
+  const used = `${(storageBytes / 1024 ** 2).toFixed(1)} MiB of ${quota / gibibyte} GiB (${Math.round(share * 100)} %)`;
   const [first = "NODE"] = controlPlanesOf(expected);
   return {
     name: "etcd size",
-    saw: said,
+    saw: used,
     notAsked:
       facts.storageBytes === undefined
         ? "the API server's metrics have no apiserver_storage_size_bytes"
@@ -122,7 +122,7 @@ export function etcdSize(expected: Expected, facts: Facts): Check {
       share > quotaShare
         ? [
             {
-              saw: `${said}: at its quota etcd takes no more writes`,
+              saw: `${used}: at its quota etcd takes no more writes`,
               fix: `delete what is not needed (events, old custom resources), then on each member in turn: ${etcdctl(`etcd-${first}`, "defrag")}`,
             },
           ]

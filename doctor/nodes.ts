@@ -6,7 +6,7 @@ import type { Facts } from "./facts";
 
 export function nodes(expected: Expected, facts: Facts): Check {
   const names = expected.machines.map(({ name }) => name);
-  const strangers = facts.nodes.filter(({ metadata }) => !names.includes(metadata.name));
+  const unexpected = facts.nodes.filter(({ metadata }) => !names.includes(metadata.name));
   return {
     name: "Nodes",
     saw: `${names.length} machines, each with a Ready Node and a kubelet that renews its lease`,
@@ -21,7 +21,7 @@ export function nodes(expected: Expected, facts: Facts): Check {
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
       ),
-      ...strangers.map(({ metadata: { name } }) => ({
+      ...unexpected.map(({ metadata: { name } }) => ({
         saw: `Node ${name} is no machine of this stack`,
         fix: `kubectl delete node ${name}, if its machine is gone`,
       })),
@@ -60,7 +60,7 @@ export function versions(expected: Expected, facts: Facts): Check {
     const version = spoken(one.version);
     byVersion.set(version, [...(byVersion.get(version) ?? []), one]);
   }
-  const said = [...byVersion]
+  const running = [...byVersion]
     .map(([version, ones]) =>
       byVersion.size === 1
         ? version
@@ -71,7 +71,7 @@ export function versions(expected: Expected, facts: Facts): Check {
   const planned = expected.kubernetesVersion && `v${expected.kubernetesVersion}`;
   return {
     name: "versions",
-    saw: `API servers and kubelets are ${said}`,
+    saw: `API servers and kubelets are ${running}`,
     problems: [
       ...newer.map(({ machine, version }) => ({
         machine,
@@ -81,7 +81,7 @@ export function versions(expected: Expected, facts: Facts): Check {
       ...(span > 1
         ? [
             {
-              saw: `more than one minor version lies between the oldest and the newest: ${said}`,
+              saw: `more than one minor version lies between the oldest and the newest: ${running}`,
               fix: "replace the machines that are behind: pulumi up",
             },
           ]
@@ -89,7 +89,7 @@ export function versions(expected: Expected, facts: Facts): Check {
       ...(byVersion.size > 1
         ? [
             {
-              saw: `an upgrade has not finished: ${said}`,
+              saw: `an upgrade has not finished: ${running}`,
               fix: "pulumi up continues it",
             },
           ]
@@ -97,7 +97,7 @@ export function versions(expected: Expected, facts: Facts): Check {
       ...(byVersion.size === 1 && planned && !byVersion.has(planned)
         ? [
             {
-              saw: `the cluster runs ${said}, and the last pulumi up that ended well had ${planned}`,
+              saw: `the cluster runs ${running}, and the last pulumi up that ended well had ${planned}`,
               fix: "pulumi up",
             },
           ]
@@ -119,7 +119,7 @@ export function cordons({ nodes }: Facts): Check {
         ? {
             machine: name,
             saw: "its Node is cordoned, not by this program",
-            fix: `kubectl uncordon ${name}, when whoever did it is done`,
+            fix: `kubectl uncordon ${name}, when the maintenance is done`,
           }
         : {
             machine: name,

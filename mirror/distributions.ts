@@ -28,7 +28,7 @@ export const debian: Distribution = {
 };
 
 /** What the program's machines run on Azure. */
-export const ubuntu: Distribution = {
+const ubuntu: Distribution = {
   name: "ubuntu-24.04",
   archive: "http://archive.ubuntu.com/ubuntu/dists/noble/InRelease",
   suites: [
@@ -42,7 +42,7 @@ export const ubuntu: Distribution = {
 
 const all = [ubuntu, debian];
 
-export const distributionNames = all.map(({ name }) => name);
+const distributionNames = all.map(({ name }) => name);
 
 export function distributionOf(name: string): Distribution {
   const found = all.find((one) => one.name === name);
@@ -52,17 +52,17 @@ export function distributionOf(name: string): Distribution {
 
 /**
  * What machines run: as asked for, else what the program's own machines run, where that can be
- * mirrored here, else Debian; `say` gets the reason.
+ * mirrored here, else Debian; `log` gets the reason.
  */
 export async function chooseDistribution(
   asked: string | undefined,
   sources: Sources,
-  say: (text: string) => void,
+  log: (text: string) => void,
 ): Promise<Distribution> {
   if (asked !== undefined) return distributionOf(asked);
   const hasKeys = existsSync(ubuntu.keyring);
   if (hasKeys && (await sources.answers(ubuntu.archive))) return ubuntu;
-  say(
+  log(
     `machines on Azure run Ubuntu 24.04, whose ${hasKeys ? "archive does not answer here" : `keys are not here (package ${ubuntu.keyringPackage})`}: ` +
       "this is a mirror for Debian 13, which a rehearsal's machines run (--system says otherwise)",
   );

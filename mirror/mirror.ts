@@ -53,7 +53,7 @@ export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
   const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
   const sources = new Sources(signal);
   const distribution = await chooseDistribution(system, sources, (text) => progress.line(text));
-  // One for each choice of versions: whoever needs others does not take these away.
+  // One for each choice of versions: a mirror with other versions does not remove these.
   const others = kubernetes.filter((version) => version !== versions.kubernetes);
   const name = [distribution.name, ...others].join("-");
   const folder = resolve(options.folder ?? join(cache, "mirror", name));
@@ -132,7 +132,7 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
           folder: aptFolder(filling, debian),
           signal,
         }),
-      say: (what) => step.say(what),
+      onImage: (name) => step.update(name),
     }),
   );
   const report = {

@@ -1,4 +1,4 @@
-/** How long an official source may take to say anything. */
+/** How long an official source may take to answer. */
 const answerWithin = 5000;
 
 /** Which official sources answer here: each is asked once. */

@@ -57,7 +57,7 @@ async function buildOne(
   step: Step,
   signal: AbortSignal,
 ): Promise<void> {
-  // What ends in a slash is a folder to `go build`, for any number of binaries. Nobody debugs them,
+  // What ends in a slash is a folder to `go build`, for any number of binaries. They are not debugged,
   // and -w throws away what would be written for it.
   const quick = ["-gcflags=all=-dwarf=false"];
   const flags = ["-v", ...quick, "-ldflags", ldflags, "-o", `${folder}/${binary}`];
@@ -89,7 +89,9 @@ async function buildOne(
     else if (/^[\w.-]+(\/[\w.~-]+)*$/.test(line)) compiled += 1;
     else tail.push(line);
     if (tail.length > lastLines) tail.shift();
-    step.say(compiled > 0 ? `${compiled} packages compiled` : `${fetched} Go modules downloaded`);
+    step.update(
+      compiled > 0 ? `${compiled} packages compiled` : `${fetched} Go modules downloaded`,
+    );
   });
   const code = await new Promise<number | null>((resolve, reject) => {
     go.on("error", reject);

@@ -10,7 +10,7 @@ import type { Step } from "../shared/progress";
 import { messageOf, UserError } from "../shared/user-error";
 import type { Download, Published, Tool } from "./tools";
 
-/** Somebody who waits for a build wants to know soon whether there is a quicker way. */
+/** A user who waits for a build should learn soon whether there is a quicker way. */
 const answerWithin = 5000;
 const silentAtMost = 30_000;
 
@@ -84,7 +84,7 @@ async function save(url: string, file: string, step: Step, signal: AbortSignal):
         timer = setTimeout(() => stalled.abort(), silentAtMost);
         hash.update(chunk);
         bytes += chunk.length;
-        step.say(
+        step.update(
           `downloading ${basename(url)}, ${megabytes(bytes)}${total ? ` of ${megabytes(total)}` : ""}`,
         );
         next(null, chunk);

@@ -199,7 +199,7 @@ export function gather(binaries: Readonly<Record<string, string>>, cache = cache
   try {
     renameSync(draft, folder);
   } catch (error) {
-    // Somebody else was quicker with the same folder.
+    // Another process was quicker with the same folder.
     rmSync(draft, { recursive: true, force: true });
     if (!existsSync(folder)) throw error;
   }

@@ -15,7 +15,7 @@ const [major, minor, patch] = versions.kubernetes.split(".").map(Number);
 
 /**
  * The sources of the current version under the next patch's number, so that an upgrade to a patch can
- * be tried before there is one. For tests on real machines alone: nobody else gets it.
+ * be tried before there is one. Only for tests on real machines.
  */
 export const nextPatch: Release = { version: `${major}.${minor}.${patch! + 1}`, sources: "" };
 

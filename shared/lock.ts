@@ -3,7 +3,7 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:
 
 import { startOf } from "./pids";
 
-/** Who holds a lock: a process, and when it began, since process numbers are used again. */
+/** The holder of a lock: a process, and when it began, since process numbers are used again. */
 export interface Holder {
   readonly pid: number;
   readonly started?: string;
@@ -20,16 +20,16 @@ export function isAlive({ pid, started }: Holder): boolean {
   return started === undefined || startOf(process.pid) === undefined || startOf(pid) === started;
 }
 
-/** Who holds the lock now; undefined when nobody who is alive does. */
+/** The holder of the lock now; undefined when no living process has it. */
 export function holderOf(path: string): Holder | undefined {
   const holder = read(path)?.holder;
   return holder && isAlive(holder) ? holder : undefined;
 }
 
-/** Takes the lock and returns how to give it back; undefined while somebody else holds it. */
+/** Takes the lock and returns how to give it back; undefined while another process holds it. */
 export function tryLock(path: string, pid = process.pid): (() => void) | undefined {
   const mine = JSON.stringify({ pid, started: startOf(pid) } satisfies Holder);
-  // Linked into place, so that nobody ever reads a lock whose holder is not written yet.
+  // Linked into place, so that a lock without its holder is never read.
   const draft = `${path}.${randomUUID()}`;
   writeFileSync(draft, mine);
   try {
@@ -58,7 +58,7 @@ function linked(draft: string, path: string): boolean {
   }
 }
 
-/** Takes a dead process's lock away, unless somebody took it over in the meantime. */
+/** Takes a dead process's lock away, unless another process took it over in the meantime. */
 function discard(path: string, stale: string): void {
   const aside = `${path}.${randomUUID()}`;
   try {

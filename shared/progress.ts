@@ -1,7 +1,7 @@
 const tick = 1000;
 const silence = 20_000;
 
-/** How long something took or takes, as a person says it: `4 s`, `2 min 10 s`. */
+/** A duration for users: `4 s`, `2 min 10 s`. */
 export function spoken(milliseconds: number): string {
   const seconds = Math.round(milliseconds / 1000);
   if (seconds < 60) return `${seconds} s`;
@@ -19,7 +19,7 @@ export interface Sink {
 /** One thing that is being waited for. */
 export interface Step {
   /** What it is doing now; shown behind the name. */
-  say(detail: string): void;
+  update(detail: string): void;
   /** Ends the step; a text replaces the name in the closing line, `false` leaves that line out. */
   done(text?: string | false): void;
 }
@@ -39,7 +39,7 @@ export class Progress {
 
   constructor(private readonly sink: Sink = process.stdout) {}
 
-  /** Whether somebody watches, so that colours and a living line make sense. */
+  /** Whether the output is a terminal, for colours and a line that is rewritten. */
   get isLiving(): boolean {
     return this.sink.isTTY === true;
   }
@@ -59,7 +59,7 @@ export class Progress {
     this.#timer ??= setInterval(() => this.#tick(), tick).unref();
     this.#draw();
     return {
-      say: (detail) => {
+      update: (detail) => {
         step.detail = detail;
       },
       done: (text = name) => this.#end(step, text),

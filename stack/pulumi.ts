@@ -10,7 +10,7 @@ import { environmentOfRun, following } from "./run-processes";
 
 const followEvery = 200;
 
-/** Advice of the engine for somebody who looks after a stack by hand. */
+/** Advice of the engine for users who manage a stack by hand. */
 const notForHere =
   /^(The resources in the stack have been deleted|If you want to remove the stack)/;
 
@@ -32,7 +32,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** What would lead a rehearsal to somebody's real cloud, backend or cluster. */
+/** What would lead a rehearsal to a real cloud, backend or cluster. */
 const foreign = /^(PULUMI_|ARM_|AZURE_|KUBECONFIG$|(no_)?grpc_proxy$)/;
 
 const endWithEngine = join(__dirname, "end-with-engine.cjs");
@@ -88,7 +88,7 @@ export async function operate(
     events.read();
     const { underWay } = events;
     const others = underWay.length > 3 ? ` and ${underWay.length - 3} more` : "";
-    step?.say(`${underWay.slice(0, 3).join(", ")}${others}`);
+    step?.update(`${underWay.slice(0, 3).join(", ")}${others}`);
   };
   const timer = setInterval(follow, followEvery);
   try {

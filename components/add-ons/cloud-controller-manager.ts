@@ -25,7 +25,7 @@ export interface CloudControllerManagerArgs {
 
 /**
  * The half of the cloud provider that changes Azure: load balancers for Services, and Nodes whose
- * machine is gone. It leaves pod ranges to kube-controller-manager, and routes to nobody, since
+ * machine is gone. It leaves pod ranges to kube-controller-manager, and sets no routes, since
  * VXLAN needs none.
  */
 export class CloudControllerManager extends pulumi.ComponentResource {
@@ -144,7 +144,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
               volumes: [
                 {
                   name: "cloud-config",
-                  // As whom the image runs is upstream's choice; a Secret's files are root's.
+                  // Upstream chooses the user of the image; a Secret's files are root's.
                   secret: { secretName: cloudConfigSecret.name, defaultMode: 0o444 },
                 },
                 { name: "certificates", hostPath: { path: "/etc/ssl", type: "Directory" } },

@@ -15,7 +15,7 @@ import {
 import { nodeSelector, replicas, spread, strategy, tolerations } from "./pods";
 import { RollOutTarget, targetOf } from "./roll-out";
 
-/** As whom the driver is known to Kubernetes. */
+/** The driver's name in Kubernetes. */
 export const driverName = "disk.csi.azure.com";
 
 export interface DiskDriverArgs {

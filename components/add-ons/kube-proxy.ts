@@ -53,7 +53,7 @@ export interface KubeProxyArgs {
  *
  * Each configuration is a ConfigMap of its own, for kube-proxy ends as soon as the one that it has
  * mounted changes, on all nodes within a minute. kubeadm's own, which nothing mounts any more,
- * follows at the end, for `kubeadm upgrade` and whoever reads it.
+ * follows at the end, for `kubeadm upgrade` and other readers.
  */
 export class KubeProxy extends pulumi.ComponentResource {
   /** What to await once all machines have joined. */

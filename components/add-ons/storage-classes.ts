@@ -9,7 +9,7 @@ export interface StorageClassesArgs {
 }
 
 /** A StorageClass of this cluster, before it is one. */
-export interface DiskClass {
+interface DiskClass {
   readonly name: string;
   readonly skuName: string;
   /** Where alone it makes disks. */
@@ -27,7 +27,7 @@ const kinds = [
 ];
 
 /** Per zonal kind of disk, a class for wherever the pod goes and one for each zone. */
-export const diskClasses = (zones: readonly string[]): DiskClass[] =>
+const diskClasses = (zones: readonly string[]): DiskClass[] =>
   kinds.flatMap(({ name, skuName, zonal, isDefault }) => [
     { name, skuName, isDefault },
     ...(zonal ? zones : []).map((zone) => ({

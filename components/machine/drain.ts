@@ -15,7 +15,8 @@ export const drainMark = "zoned/drained";
 
 const excluded = "node.kubernetes.io/exclude-from-external-load-balancers";
 
-const roundMilliseconds = 2000;
+/** As often as `kubectl drain` asks. */
+const pollMilliseconds = 1000;
 
 const volumesMilliseconds = 120_000;
 
@@ -28,7 +29,7 @@ const isPassing = (error: unknown): boolean =>
 
 /** Asks again for two minutes where waiting may help. */
 export async function insist<T>(action: () => Promise<T>): Promise<T> {
-  for (const until = Date.now() + 120_000; ; await pause(roundMilliseconds)) {
+  for (const until = Date.now() + 120_000; ; await pause(pollMilliseconds)) {
     try {
       return await action();
     } catch (error) {
@@ -41,7 +42,7 @@ export async function insist<T>(action: () => Promise<T>): Promise<T> {
  * Empties a Node as `kubectl drain` does: no new pods, and those that are there are evicted as
  * their budgets allow, until they are gone. Pods of DaemonSets and static pods stay.
  *
- * A Node that is not Ready, or becomes so, is not waited for: nobody there would end a pod.
+ * A Node that is not Ready, or becomes so, is not waited for: no kubelet there would end a pod.
  *
  * @throws Error that names pods and budgets after `minutes`; the Node takes pods again then
  */
@@ -61,7 +62,7 @@ export async function drain({ api, node, minutes }: Drain): Promise<void> {
           `${minutes * 4}`,
       );
     }
-    await pause(roundMilliseconds);
+    await pause(pollMilliseconds);
     left = await insist(() => evictAll(api, node));
   }
   await untilDetached(api, node);
@@ -72,7 +73,7 @@ async function isAlive(api: KubernetesApi, name: string): Promise<boolean> {
   return node !== undefined && isReady(node);
 }
 
-/** What somebody else has set stays when this program takes its own back. */
+/** What others have set stays when this program reverts its own change. */
 async function cordon(api: KubernetesApi, name: string): Promise<void> {
   const node = await api.find(nodePath(name));
   if (node === undefined || node.metadata.annotations?.[drainMark] !== undefined) return;
@@ -143,11 +144,11 @@ async function evict(
 /** The API names the budget in the causes of its answer. */
 function reasonOf({ message, text }: ApiError): string {
   try {
-    const { message: said, details } = JSON.parse(text) as {
+    const { message: summary, details } = JSON.parse(text) as {
       message: string;
       details?: { causes?: readonly { message: string }[] };
     };
-    return [said, ...(details?.causes ?? []).map((cause) => cause.message)].join(" ");
+    return [summary, ...(details?.causes ?? []).map((cause) => cause.message)].join(" ");
   } catch {
     return message;
   }
@@ -158,6 +159,6 @@ async function untilDetached(api: KubernetesApi, node: string): Promise<void> {
   for (const until = Date.now() + volumesMilliseconds; Date.now() < until;) {
     const attachments = await insist(() => api.list("/apis/storage.k8s.io/v1/volumeattachments"));
     if (!attachments.some(({ spec }) => spec?.nodeName === node)) return;
-    await pause(roundMilliseconds);
+    await pause(pollMilliseconds);
   }
 }

@@ -4,7 +4,7 @@ import { Secret } from "@pulumi/kubernetes/core/v1";
 import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-/** Long enough for an `up` that somebody fixes by hand, short enough to be worthless next week. */
+/** Long enough for an `up` that is fixed by hand, short enough to be worthless next week. */
 const lifetimeHours = 24;
 
 export interface JoinTokenArgs {

@@ -5,7 +5,7 @@ import type { Certificates } from "../certificates";
 import type { Machine } from "../plan/topology";
 import type { PayloadFile } from "./bootstrap";
 
-/** Where every kubelet finds what it proves itself by to those who ask it. */
+/** The kubelet's serving certificate and key on every machine. */
 export const kubeletCertificatePath = "/var/lib/kubelet/pki/serving.crt";
 export const kubeletKeyPath = "/var/lib/kubelet/pki/serving.key";
 
@@ -13,7 +13,8 @@ const yearHours = 8_760;
 
 /**
  * The certificate by which API servers, metrics-server and `kubectl logs` know a kubelet. Its name
- * and address are known before there is a machine, so that nobody has to approve what kubelets ask for.
+ * and address are known before there is a machine, so that no certificate request of a kubelet has
+ * to be approved.
  *
  * Two years; each `pulumi up` in the second one renews it. Neither replaces a machine or restarts a
  * kubelet, which reads another file by itself.
@@ -34,7 +35,7 @@ export function kubeletCertificate(
     `${name}-kubelet-request`,
     {
       privateKeyPem: privateKey.privateKeyPem,
-      // Nobody's name in the cluster, for it is a server's alone.
+      // No user's name: the certificate is a server's only.
       subject: { commonName: name },
       dnsNames: [name],
       ipAddresses: [address],

@@ -161,7 +161,7 @@ export class Machine extends pulumi.ComponentResource {
         dependsOn: [...args.after, this.restart],
         ignoreChanges: args.stays ? [...kept] : [],
         replaceOnChanges: [...replacing],
-        // Kept in Pulumi's state and not in a tag, which anybody may take away. No kubelet may
+        // Kept in Pulumi's state and not in a tag, which anyone with access may remove. No kubelet may
         // change the taints that its node has registered with.
         replacementTrigger: [args.initialization, args.order.made, taintsText(plan)],
         // Its interface and its name can belong to one VM only.
@@ -248,9 +248,9 @@ function identityOf({ identityId, plan }: MachineArgs): compute.VirtualMachineAr
 /**
  * Which run of the bootstrap step this is, named by the time when it was ordered. The same as long
  * as Azure shows the step as succeeded; else another one, since Azure repeats no equal request, and
- * since nobody has waited for a run whose `up` was killed.
+ * since a run whose `up` was killed was not waited for.
  *
- * @param remembered the run by the stack's outputs, for a step whose tag somebody took away
+ * @param remembered the run by the stack's outputs, for a step whose tag was removed
  */
 export const runOf = (
   bootstrap: BootstrapFacts | undefined,

@@ -24,7 +24,7 @@ export interface ClusterHealth {
   readonly sick: ReadonlyMap<string, readonly string[]>;
 }
 
-/** What the API says of machines. */
+/** The machines' state in the API. */
 export interface Machines {
   readonly nodes: readonly KubernetesObject[];
   /** Static pods of all control planes. */
@@ -198,7 +198,7 @@ function strangerProblem({ id, name, hasStarted, peerUrl }: EtcdMember, by: stri
 export const named = (objects: readonly KubernetesObject[], name: string) =>
   objects.find(({ metadata }) => metadata.name === name);
 
-/** Writes something to etcd that nobody depends on. */
+/** Writes an object to etcd that nothing depends on. */
 export async function tryWrite(api: KubernetesApi): Promise<void> {
   const name = "zoned-health-check";
   const namespace = "kube-system";
@@ -217,7 +217,7 @@ export function notReady(object: KubernetesObject): string[] {
   return [ready?.message ? `: ${ready.message}` : ""];
 }
 
-/** What is to be said of a lease that is not renewed any more. */
+/** The problem of a lease that is not renewed any more. */
 function staleness(lease: KubernetesObject | undefined, now: number): string | undefined {
   const { renewTime, leaseDurationSeconds = 40 } = lease?.spec ?? {};
   if (renewTime === undefined) return "holds no lease";

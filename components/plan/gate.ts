@@ -41,7 +41,7 @@ const sentences = (reasons: readonly string[]) => reasons.join("; ");
  *
  * The machine that is not well may itself be the one that is made anew; it then goes first, and its
  * bootstrap step ends only when all others are well. An `up` that touches no machine is not held
- * up, and asks nobody.
+ * up, and needs no check.
  */
 export async function askGate(args: GateArgs): Promise<Gate> {
   if (args.changes.length === 0) return { problems: [] };
@@ -59,7 +59,7 @@ export async function askGate(args: GateArgs): Promise<Gate> {
     : kubeconfig === undefined
       ? {
           problems: [
-            "this stack has no output kubeconfig yet, so that nobody can ask its cluster: take the change back, run pulumi up until it ends well, then make the change",
+            "this stack has no output kubeconfig yet, so its cluster cannot be checked: take the change back, run pulumi up until it ends well, then make the change",
           ],
           sick: new Map(),
         }
@@ -73,7 +73,7 @@ export async function askGate(args: GateArgs): Promise<Gate> {
   return decideGate(args, health);
 }
 
-/** Whoever may be lost is not drained, and nobody has asked for that by this change. */
+/** A machine that may be lost is not drained, and this change does not ask for that. */
 const givenUpProblem = ({ reinitialize }: GateArgs["settings"]): string =>
   `reinitialize is ${reinitialize}, which is this stack's cluster, and its control plane is not lost: this change would let machines ` +
   "go without draining them. Take the setting back, then run pulumi up: pulumi config rm reinitialize";
@@ -84,10 +84,10 @@ const unrestoredProblem = ({ restoreFrom }: GateArgs["settings"]): string =>
   "Take the setting back, then run pulumi up: pulumi config rm restoreFrom";
 
 const notNowProblem = (changes: readonly MachineChange[]): string =>
-  "this up restores the cluster from a snapshot, and nobody can drain a machine before that has ended; it would also " +
+  "this up restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +
   `${changes.map(({ does, machine }) => `${does} ${machine}`).join(", ")}: take that change back, and make it by the next up`;
 
-/** A member that nobody can remove would count in etcd for ever. */
+/** A member that cannot be removed would count in etcd for ever. */
 function unaskedProblems({ settings, changes }: GateArgs): string[] {
   const leaving = changes
     .filter(({ machine, does }) => does === "remove" && isControlPlaneName(settings, machine))
@@ -95,7 +95,7 @@ function unaskedProblems({ settings, changes }: GateArgs): string[] {
   if (leaving.length === 0) return [];
   return [
     `this change would remove ${leaving.join(", ")}, whose etcd members can only be removed over the API, and skipHealthCheckUntil is ` +
-      `${settings.skipHealthCheckUntil}, so that nobody asks it: run pulumi up where the API can be reached, without the setting ` +
+      `${settings.skipHealthCheckUntil}, so its health is not checked: run pulumi up where the API can be reached, without the setting ` +
       "(pulumi config rm skipHealthCheckUntil)",
   ];
 }

@@ -26,7 +26,7 @@ export interface Initialization {
   readonly initialControlPlane?: string;
   /** Why this `up` must not go on, one sentence each. */
   readonly problems: readonly string[];
-  /** What somebody should know about a setting that did nothing. */
+  /** A note on a setting that had no effect. */
   readonly warnings: readonly string[];
 }
 
@@ -40,7 +40,7 @@ type Wanted = Pick<
  * what would lose it.
  *
  * Both memories are needed: outputs are written only by an `up` that ended well, and Azure forgets
- * a machine that somebody deleted.
+ * a machine that was deleted.
  *
  * @param now when this program started, as ISO 8601
  */

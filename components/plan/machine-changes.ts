@@ -4,7 +4,7 @@ import { FixedSettings } from "./fixed-settings";
 import { Machine } from "./topology";
 
 /**
- * What an earlier `up` that ended well wrote into the stack's outputs, where nobody cleans up tags.
+ * What an earlier `up` that ended well wrote into the stack's outputs, where no cleanup of tags removes it.
  */
 export interface Memory {
   /** The initialization, and the restoration if the cluster was restored; see initialization.ts. */
@@ -93,7 +93,7 @@ export interface MachineChange {
   readonly why: readonly string[];
 }
 
-/** Whether a machine was made for this initialization; a missing tag says nothing. */
+/** Whether a machine was made for this initialization; a missing tag proves nothing. */
 export const isMadeFor = (id: string, { initialization = id }: MachineFacts): boolean =>
   isOfCluster(id, initialization);
 

@@ -184,7 +184,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
       {
         generation,
         madeWith: one.madeWith,
-        // A machine that somebody deleted is ordered anew, whether or not Pulumi's state knows that
+        // A machine that was deleted is ordered anew, whether or not Pulumi's state knows that
         // it is gone.
         made: (machine === undefined ? undefined : (machine.made ?? remembered?.made)) ?? now,
         kubernetesVersion: one.kubernetesVersion,

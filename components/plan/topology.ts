@@ -119,7 +119,7 @@ function workersOf(shape: Shape): Machine[] {
  * Every machine of the cluster, control planes first.
  *
  * A machine's zone and address follow from its own number and from its pool's position, never from
- * how many others there are: growing a pool, or adding one at the end, moves nobody.
+ * how many others there are: growing a pool, or adding one at the end, moves no machine.
  */
 export const machinesOf = (shape: Shape): Machine[] => [
   ...controlPlanesOf(shape),

@@ -40,7 +40,7 @@ export interface CloudArgs {
 }
 
 /** The headers If-Match and If-None-Match. */
-export interface Conditions {
+interface Conditions {
   readonly ifMatch?: string;
   readonly ifNoneMatch?: string;
 }

@@ -3,7 +3,7 @@ import type { AzureError } from "./azure-error";
 /** A resource as the SDK sends and returns it: what ARM nests under `properties` lies flat. */
 export type Body = { [property: string]: unknown };
 
-export interface Failure {
+interface Failure {
   readonly status: number;
   readonly code: string;
   readonly message: string;

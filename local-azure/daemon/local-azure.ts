@@ -5,6 +5,7 @@ import { messageOf, UserError } from "../../shared/user-error";
 import { Cloud, type CloudArgs } from "../arm/cloud";
 import { wallClock } from "../arm/durations";
 import { certificateIn } from "../arm/rest/certificate";
+import type { Hooks } from "../arm/rest/control";
 import { serveRest } from "../arm/rest/rest";
 import { blobContainerType } from "../arm/types/storage/blob-container";
 import { BlobService } from "../blobs/blob-service";
@@ -75,8 +76,8 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
   try {
     await cloud.resume();
     const redirect = (apiName: string) => machines.apiAddress(apiName);
-    const hooks = {
-      facts: () => ({ apis: apisOf(machines), machines: machines.machines?.() ?? [] }),
+    const hooks: Hooks = {
+      health: () => ({ apis: apisOf(machines), machines: machines.machines?.() ?? [] }),
       power: machines.power?.bind(machines),
       sicken: machines.sicken?.bind(machines),
       cure: machines.cure?.bind(machines),

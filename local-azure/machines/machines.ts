@@ -16,7 +16,7 @@ export interface VirtualMachine {
   readonly customData?: string;
   readonly privateAddress: string;
   readonly image: string;
-  /** As whom its processes may ask for tokens. */
+  /** The identities for which its processes get tokens. */
   readonly identities: readonly MachineIdentity[];
 }
 

@@ -209,7 +209,7 @@ async function within<T>(context: AbortSignal, work: Promise<T>): Promise<T> {
     context.addEventListener("abort", end, { signal: settled.signal });
     if (context.aborted) end();
   });
-  // Azure goes on, and nobody waits for it any more.
+  // Azure goes on, and the engine does not wait for it any more.
   work.catch(() => undefined);
   return Promise.race([work, ended]).finally(() => settled.abort());
 }

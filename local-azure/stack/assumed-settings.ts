@@ -45,13 +45,13 @@ async function assume({ program, stack, settings, progress }: Question): Promise
   if (given["apiAccessCidrs"] === undefined) {
     found.push({
       settings: { apiAccessCidrs: [documentationRange] },
-      because: `stack ${stack} does not say who may reach the API (apiAccessCidrs): rehearsed with ${documentationRange}, which is nobody's`,
+      because: `stack ${stack} does not say who may reach the API (apiAccessCidrs): rehearsed with ${documentationRange}, which is reserved for documentation`,
     });
   }
   if (given["sshPublicKey"] === undefined) {
     found.push({
       settings: { sshPublicKey: somePublicKey() },
-      because: `stack ${stack} has no sshPublicKey: rehearsed with a key whose private half nobody has`,
+      because: `stack ${stack} has no sshPublicKey: rehearsed with a key whose private half is not kept`,
     });
   }
   return [...found, ...(await withoutManifests(given, progress))];

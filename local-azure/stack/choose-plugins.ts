@@ -14,7 +14,7 @@ export const pluginsFile = (state: string): string => join(state, "plugins.json"
 /** Where the engine of a state folder looks for plugins. */
 const pluginHome = (state: string): string => join(pulumiHome(state), "plugins");
 
-/** The plugins that a state folder's stacks are of; the stand-ins where nobody has chosen. */
+/** The plugins that a state folder's stacks are of; the stand-ins by default. */
 export const pluginsOf = (state: string): Plugins =>
   existsSync(pluginsFile(state))
     ? (readJson(pluginsFile(state)) as { plugins: Plugins }).plugins

@@ -34,7 +34,7 @@ export function apiNameIn(kubeconfig: string): string {
 }
 
 /**
- * The same kubeconfig for somebody on this host, where the API's name resolves to nothing: same
+ * The same kubeconfig for use on this host, where the API's name resolves to nothing: same
  * certificates, checked by the same name.
  */
 export function reachableHere(kubeconfig: string, { host, port }: Address): string {

@@ -4,7 +4,7 @@ import type { MachineReport } from "../machines/kinds";
 
 const lookEvery = 2_000;
 
-/** What to say of machines that are at something else than when they were looked at last. */
+/** Lines on machines whose step has changed since the last look. */
 export function changesOf(
   before: ReadonlyMap<string, MachineReport>,
   now: readonly MachineReport[],

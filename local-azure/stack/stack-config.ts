@@ -14,7 +14,7 @@ interface StackFile extends Record<string, unknown> {
   encryptionsalt?: string;
 }
 
-/** What belongs to whoever encrypted the checkout's file, and cannot be read in a rehearsal. */
+/** Secrets that were encrypted in the checkout's file, and cannot be read in a rehearsal. */
 const ofItsOwner = ["encryptionsalt", "encryptedkey", "secretsprovider"] as const;
 
 export interface ConfigSource {
@@ -88,10 +88,10 @@ function read(file: string): StackFile {
   }
 }
 
-/** Addresses that are reserved for documentation: nobody's. */
+/** Addresses that are reserved for documentation (RFC 5737). */
 export const documentationRange = "203.0.113.0/24";
 
-/** A public key in OpenSSH's form whose private half nobody has. */
+/** A public key in OpenSSH's form whose private half is not kept. */
 export function somePublicKey(): string {
   const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const { n = "", e = "" } = publicKey.export({ format: "jwk" });

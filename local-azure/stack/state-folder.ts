@@ -97,7 +97,7 @@ export const rehearsalFolder = (path: string): string | undefined =>
 
 /**
  * Removes what a rehearsal has put into its folder, and the folder when nothing else is in it and
- * it is no symbolic link's; returns the names of what is somebody else's.
+ * it is no symbolic link's; returns the names of what is not its own.
  */
 export function clearFolder(path: string): string[] {
   const state = realPathOf(path);

@@ -18,7 +18,7 @@ const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /**
  * Makes images in a store. Layers that several images have are made once, and are not compressed:
- * the way is short, and who unpacks them may be an emulated processor.
+ * the way is short, and an emulated processor may unpack them.
  */
 export class ImageBuilder {
   readonly #layers = new Map<string, Promise<Descriptor>>();

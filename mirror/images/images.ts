@@ -17,7 +17,7 @@ export interface ImageOptions extends LayerSources {
   readonly sources: Sources;
   /** A folder on the store's file system for what is not finished. */
   readonly drafts: string;
-  say(what: string): void;
+  onImage(name: string): void;
 }
 
 /** The address by which it is checked whether a registry can be reached. */
@@ -34,7 +34,7 @@ export async function provideImages(
   const items: Item[] = [];
   const absent: WantedImage[] = [];
   for (const one of wanted) {
-    options.say(one.image);
+    options.onImage(one.image);
     const from = await provide(one.image, builder, options);
     if (from === undefined) absent.push(one);
     else items.push({ what: one.image, from });

@@ -14,7 +14,7 @@ export type LayerRecipe =
       readonly packages: readonly string[];
       readonly links: Readonly<Record<string, string>>;
     }
-  /** busybox under the name of each of its commands, and folders that anybody may write in. */
+  /** busybox under the name of each of its commands, and world-writable folders. */
   | { readonly kind: "busybox"; readonly folders: readonly string[] };
 
 export interface LayerSources {
@@ -71,7 +71,7 @@ async function placeBusybox(
   }
 }
 
-/** What nobody reads in a container. */
+/** Documentation, which is not needed in a container. */
 const unread = ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info"];
 
 async function unpack(

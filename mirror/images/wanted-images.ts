@@ -31,7 +31,7 @@ export const without: Readonly<Partial<Record<Part, string>>> = {
   reboots: "pulumi config rm reboots",
 };
 
-/** Something small to run in pods, for those who try a cluster out. */
+/** Something small to run in pods, to try a cluster out. */
 export const testImage = "docker.io/library/busybox:1.37.0";
 
 /**

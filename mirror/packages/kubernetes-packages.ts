@@ -22,7 +22,7 @@ RestartSec=10
 WantedBy=multi-user.target
 `;
 
-// Names and order of the files are kubeadm's contract with whoever packages it.
+// Names and order of the files are kubeadm's contract with packagers.
 const dropIn = `[Service]
 Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
 Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"

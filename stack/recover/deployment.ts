@@ -22,7 +22,7 @@ export interface Recorded {
 
 export type Inputs = Readonly<Record<string, unknown>>;
 
-/** A resource that has been created, as far as anybody knows, and where. */
+/** A resource that may have been created, and where. */
 export type Created = Recorded & { readonly id: string; readonly inputs: Inputs };
 
 export interface PendingOperation {

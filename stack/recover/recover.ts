@@ -38,7 +38,7 @@ export interface RecoverOptions {
   /** The subscription, where neither the state nor the program's plan names one. */
   readonly subscription?: () => Promise<string | undefined>;
   /**
-   * Looks for what nobody recorded only when the last `up` is known to have failed; saves a
+   * Looks for unrecorded resources only when the last `up` is known to have failed; saves a
    * preview.
    */
   readonly onlyAfterFailure?: boolean;
@@ -59,7 +59,7 @@ export interface Recovery {
   readonly failed: readonly string[];
   /** Made by the next `up` whether they are there or not. */
   readonly left: readonly string[];
-  /** Why `pulumi preview` is refused, so that what nobody recorded was not looked for. */
+  /** Why `pulumi preview` is refused, so that unrecorded resources were not looked for. */
   readonly refusal?: string;
   /** File with the state as it was; absent when nothing was changed. */
   readonly copy?: string;
@@ -78,7 +78,7 @@ export function summaryOf(recovery: Recovery): string[] {
     ...(refusal === undefined
       ? []
       : [
-          "what Azure may have and nobody recorded was not looked for, since pulumi preview is refused:",
+          "resources that Azure may have and the state has not were not looked for, since pulumi preview is refused:",
           ...refusal.split("\n").map((text) => `  ${text}`),
         ]),
   ];
@@ -88,11 +88,11 @@ const lookEvery = 5_000;
 /** The agent gives a script 90 minutes. */
 const patience = 95 * 60_000;
 
-/** Finds out what became of resources whose creation nobody saw the end of, and records it. */
+/** Finds out what became of resources whose creation was interrupted, and records it. */
 export const recover = (options: RecoverOptions): Promise<Recovery> => new Recover(options).run();
 
 /**
- * Makes a stack's state say what is true of Azure again.
+ * Repairs a stack's state after an update that did not end.
  *
  * The engine does not go on from a creation that it began and did not see the end of: it would
  * create again, and azure-native refuses what is there already. So each such resource is put into
@@ -131,7 +131,7 @@ class Recover {
       refusal,
     };
     if (looked.length === 0 && pending.length === 0) return nothing;
-    if (looked.length > 0) this.say(`looking whether Azure has ${names(looked).join(", ")}`);
+    if (looked.length > 0) this.log(`looking whether Azure has ${names(looked).join(", ")}`);
     if (this.options.dryRun) return nothing;
 
     const copy = this.keep(before);
@@ -213,7 +213,7 @@ class Recover {
     const now = await this.export();
     if (JSON.stringify(now) !== JSON.stringify(before)) {
       throw new UserError(
-        `stack ${this.options.stack} was changed by somebody else meanwhile, and nothing was changed here: ` +
+        `stack ${this.options.stack} was changed by another process meanwhile, and nothing was changed here: ` +
           "run this again",
       );
     }
@@ -284,7 +284,7 @@ class Recover {
     const time = new Date().toISOString().replace(/[:.]/g, "-");
     const file = join(this.folder(), `${this.options.stack.replaceAll("/", "-")}-${time}.json`);
     writeWhole(file, JSON.stringify(state, undefined, 2));
-    this.say(`the state as it was: ${file}`);
+    this.log(`the state as it was: ${file}`);
     return file;
   }
 
@@ -293,7 +293,7 @@ class Recover {
     return this.options.copies;
   }
 
-  private say(line: string): void {
+  private log(line: string): void {
     this.options.progress?.line(line);
   }
 
@@ -311,8 +311,8 @@ class Recover {
   private async must(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await this.pulumi(...args);
     if (code === 0) return stdout;
-    const said = [stderr.trim(), stdout.trim()].filter((text) => text !== "").join("\n");
-    throw new UserError(`pulumi ${args[0]} ended with ${code}:\n${said}`);
+    const output = [stderr.trim(), stdout.trim()].filter((text) => text !== "").join("\n");
+    throw new UserError(`pulumi ${args[0]} ended with ${code}:\n${output}`);
   }
 }
 

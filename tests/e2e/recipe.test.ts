@@ -175,7 +175,7 @@ describe("the recipe's cluster on the local Azure", () => {
 
   it("writes who made a Secret into its audit log, and no word of what is in it", async () => {
     const secret = "pass-word-of-a-test";
-    await cloud.kubectl("create", "secret", "generic", "told", `--from-literal=it=${secret}`);
+    await cloud.kubectl("create", "secret", "generic", "audited", `--from-literal=it=${secret}`);
 
     const log = globSync(join(cloud.state, "**/audit/audit.log")).map((file) =>
       readFileSync(file, "utf8"),
@@ -188,13 +188,13 @@ describe("the recipe's cluster on the local Azure", () => {
     expect(events).toContainEqual(
       expect.objectContaining({
         verb: "create",
-        objectRef: expect.objectContaining({ resource: "secrets", name: "told" }),
+        objectRef: expect.objectContaining({ resource: "secrets", name: "audited" }),
         user: expect.objectContaining({ username: "kubernetes-admin" }),
       }),
     );
     expect(log[0]).not.toContain(secret);
     expect(log[0]).not.toContain(Buffer.from(secret).toString("base64"));
-    await cloud.kubectl("delete", "secret", "told");
+    await cloud.kubectl("delete", "secret", "audited");
   });
 
   it("spreads a Deployment of three over the three zones", async () => {

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +18,7 @@ import { Rehearsal, type Run } from "../../local-azure/stack/rehearsal";
 import { checkout, loadTypeScript } from "../../shared/checkout";
 import { Progress } from "../../shared/progress";
 import { environmentOf } from "../../stack/pulumi";
+import { listen } from "../support/listen";
 import { unchanged, well } from "./local-cloud";
 
 jest.setTimeout(600_000);
@@ -56,8 +57,7 @@ async function byCable(): Promise<{ far: Attachment; cut: () => void }> {
     for (const end of [near, far]) ends.push(end.on("error", () => undefined));
     near.pipe(far).pipe(near);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const azureNative = (server.address() as AddressInfo).port;
+  const azureNative = await listen(server);
   return {
     far: { ...azure, ports: { ...azure.ports, azureNative } },
     cut: () => {

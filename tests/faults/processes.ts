@@ -16,7 +16,7 @@ export function processesOf(state: string): EngineProcess[] {
     .map((pid) => ({ pid: Number(pid), role: roleOf(read(pid, "cmdline")) }));
 }
 
-/** One that has ended has no command line any more, and is nobody's. */
+/** One that has ended has no command line any more, and belongs to no case. */
 function roleOf(command: readonly string[]): EngineProcess["role"] {
   const [program = "", ...args] = command;
   if (program.endsWith("/pulumi")) return "engine";

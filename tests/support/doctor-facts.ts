@@ -1,10 +1,6 @@
-import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
-
-import { renderKubeconfig } from "../../components/kubeconfig";
 import type { Expected } from "../../doctor/check";
 import type { Facts, KubeletFacts } from "../../doctor/facts";
-import { serverCertificate } from "./plugins/server-certificate";
+import { serveKubernetesApi } from "./kubernetes-api";
 
 /** Facts that a test may change. */
 type Changeable<T> = T extends (...args: any[]) => unknown
@@ -131,9 +127,8 @@ export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts =
 
 /** An API server on this host that says these facts, which may change meanwhile. */
 export async function serveFacts(facts: { current: FakeFacts }, certificateDays = 365) {
-  const { key, cert } = await serverCertificate("localhost", "api", certificateDays * 24);
   const readiness = { status: 200, text: "ok", asked: 0 };
-  const server = createServer({ key, cert }, ({ url = "", method }, response) => {
+  const api = await serveKubernetesApi(({ url = "", method }, response) => {
     const { pathname, searchParams } = new URL(url, "https://localhost");
     const { current } = facts;
     const send = (status: number, text: string) =>
@@ -177,19 +172,10 @@ export async function serveFacts(facts: { current: FakeFacts }, certificateDays 
     };
     const items = lists[[pathname, ...searchParams.values()].join(" ")];
     return send(items ? 200 : 404, JSON.stringify({ items }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "localhost", resolve));
-  const { port } = server.address() as AddressInfo;
+  }, certificateDays * 24);
   return {
+    ...api,
     /** What /readyz answers, and how often it was asked. */
     readiness,
-    kubeconfig: renderKubeconfig({
-      clusterName: "zoned-test",
-      server: `https://localhost:${port}`,
-      caCert: cert,
-      clientCert: cert,
-      clientKey: key,
-    }),
-    close: () => server.close(),
   };
 }

@@ -52,7 +52,7 @@ export const order: MachineMemory = {
 export const now = "2026-03-01T10:00:00.000Z";
 
 /** A cluster that does not exist yet, and one that does. */
-export const fresh: Initialization = { id: "1-then", exists: false, problems: [], warnings: [] };
+const fresh: Initialization = { id: "1-then", exists: false, problems: [], warnings: [] };
 export const existing: Initialization = {
   ...fresh,
   exists: true,

@@ -32,7 +32,7 @@ export const stackValues = (stack: string): Values =>
     ]),
   );
 
-/** An ssh-ed25519 key whose private half nobody has, and a range of documentation's. */
+/** An ssh-ed25519 key whose private half is not kept, and a range of documentation's. */
 export const access: Values = {
   sshPublicKey: stackValues("local").sshPublicKey,
   apiAccessCidrs: ["203.0.113.0/24"],

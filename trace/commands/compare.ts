@@ -81,7 +81,7 @@ function asTable(rows: readonly Row[]): string {
 }
 
 /** Rows of cells side by side, the first column to the left, numbers to the right. */
-export function columns(rows: readonly (readonly string[])[]): string {
+function columns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(...rows.map((row) => (row[column] ?? "").length)),
   );

@@ -174,7 +174,7 @@ interface TextStyle {
   readonly fit?: number;
 }
 
-export function text(x: number, y: number, words: string, style: TextStyle): string {
+function text(x: number, y: number, words: string, style: TextStyle): string {
   const { size, bold = false, mono = false, fill = "#101828", anchor, fit = words.length } = style;
   const attributes = [
     `x="${x}" y="${y}" font-size="${size}" fill="${fill}"`,
@@ -192,15 +192,15 @@ interface LineStyle {
   readonly opacity?: number;
 }
 
-export const line = (path: string, { stroke, thickness, opacity = 1 }: LineStyle): string =>
+const line = (path: string, { stroke, thickness, opacity = 1 }: LineStyle): string =>
   `<path d="${path}" fill="none" stroke="${stroke}" stroke-width="${thickness}" stroke-opacity="${opacity}"/>`;
 
 /** Shapes with a tooltip. */
-export const group = (tooltip: string, shapes: readonly string[]): string =>
+const group = (tooltip: string, shapes: readonly string[]): string =>
   ["<g>", `<title>${escaped(tooltip)}</title>`, ...shapes, "</g>"].join("\n");
 
 /** In lines of at most so many characters, broken between words. */
-export function wrapped(sentence: string, length: number): string[] {
+function wrapped(sentence: string, length: number): string[] {
   return sentence.split(" ").reduce<string[]>((lines, word) => {
     const last = lines.at(-1);
     if (last === undefined || last.length + 1 + word.length > length) return [...lines, word];

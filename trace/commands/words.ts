@@ -149,5 +149,5 @@ export function share(probability: number): string {
 
 const whole = (above: number, below: number): string => (below === 1 ? "all" : `${above}/${below}`);
 
-export const percent = (probability: number): string =>
+const percent = (probability: number): string =>
   `${(probability * 100).toPrecision(probability < 0.1 ? 2 : 4)} %`;

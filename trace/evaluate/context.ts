@@ -5,7 +5,7 @@ import type { Packet } from "../model/packet";
 import type { Range } from "../model/range";
 import type { Flow } from "./flow";
 
-/** What the dumps say of the node as a whole, for one packet. */
+/** The node as a whole, for one packet. */
 export interface Node {
   readonly dump: NodeDump;
   readonly packet: Packet;
@@ -50,7 +50,7 @@ export interface HookContext {
   readonly hook: Hook;
 }
 
-/** A chain that the kernel calls itself, whoever wrote it and in whichever language. */
+/** A base chain: one that the kernel calls itself, of iptables or nftables. */
 export interface BaseChain {
   /** `filter`, or `ip kube-proxy`. */
   readonly table: string;

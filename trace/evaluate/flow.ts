@@ -1,6 +1,6 @@
 import type { Packet } from "../model/packet";
 
-/** What a match says of a packet: yes, no, or why the dumps leave it open. */
+/** Whether a packet matches: yes, no, or why the dumps leave it open. */
 export type Decision = boolean | Undecided;
 
 export interface Undecided {

@@ -35,13 +35,13 @@ function keyOf(flow: Flow): string {
   ]);
 }
 
-const said = (doubts: readonly Doubt[]): string =>
+const doubtsKey = (doubts: readonly Doubt[]): string =>
   doubts.map((doubt) => `${doubt.taken ? "+" : "-"}${doubt.id}`).join("\n");
 
 function mergeAlike(group: readonly Flow[]): Flow[] {
   const byDoubts = new Map<string, Flow>();
   const put = (flow: Flow): void => {
-    const key = said(flow.doubts);
+    const key = doubtsKey(flow.doubts);
     const same = byDoubts.get(key);
     if (same === undefined) byDoubts.set(key, flow);
     else byDoubts.set(key, { ...same, probability: same.probability + flow.probability });
@@ -54,7 +54,7 @@ function mergeAlike(group: readonly Flow[]): Flow[] {
       const last = flow.doubts.at(-1);
       if (flow.doubts.length !== length || last === undefined || !byDoubts.has(key)) continue;
       const before = flow.doubts.slice(0, -1);
-      const otherKey = said([...before, { ...last, taken: !last.taken }]);
+      const otherKey = doubtsKey([...before, { ...last, taken: !last.taken }]);
       const other = byDoubts.get(otherKey);
       if (other === undefined || Math.abs(other.probability - flow.probability) > 1e-12) continue;
       byDoubts.delete(key);

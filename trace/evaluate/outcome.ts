@@ -137,9 +137,9 @@ function masqueradeOf(
   endpoints: readonly Endpoint[],
   none: boolean | "unknown",
 ): Pick<Outcome, "endpoints" | "masquerade"> {
-  const said = new Set(endpoints.map((endpoint) => endpoint.masquerade ?? none));
-  if (said.size > 1) return { endpoints, masquerade: "unknown" };
-  const [masquerade] = said.size === 1 ? [...said] : [none];
+  const decisions = new Set(endpoints.map((endpoint) => endpoint.masquerade ?? none));
+  if (decisions.size > 1) return { endpoints, masquerade: "unknown" };
+  const [masquerade] = decisions.size === 1 ? [...decisions] : [none];
   return {
     endpoints: endpoints.map(({ address, probability }) => ({ address, probability })),
     masquerade: masquerade!,

@@ -26,7 +26,7 @@ const namespaces = [
 const commands = { ip: "iproute2", iptables: "iptables", nft: "nftables", unshare: "util-linux" };
 
 /** Why this machine cannot have a lab, with how to fix it; undefined when it can. */
-export function obstacle(): string | undefined {
+export function labProblem(): string | undefined {
   if (process.platform !== "linux") return `it needs Linux, and this is ${process.platform}`;
   for (const [command, debianPackage] of Object.entries(commands)) {
     if (spawnSync(command, ["--version"], { env: environment }).error) {
@@ -43,7 +43,7 @@ export function obstacle(): string | undefined {
     : `it needs root or user namespaces, and the kernel said: ${stderr.trim()}`;
 }
 
-export type Message<T> = { readonly said: string } | { readonly result: T };
+export type Message<T> = { readonly progress: string } | { readonly result: T };
 
 /**
  * Runs a file in namespaces of its own and returns what it sends as its result. It
@@ -52,7 +52,7 @@ export type Message<T> = { readonly said: string } | { readonly result: T };
 export async function inLab<T>(
   file: string,
   task: object,
-  { say, signal }: { say: (detail: string) => void; signal: AbortSignal },
+  { onProgress, signal }: { onProgress: (detail: string) => void; signal: AbortSignal },
 ): Promise<T> {
   if (signal.aborted) throw new Interrupted();
   const program = [process.execPath, ...loadTypeScript, file, JSON.stringify(task)];
@@ -68,19 +68,19 @@ export async function inLab<T>(
   };
   signal.addEventListener("abort", end, { once: true });
   let result: { readonly value: T } | undefined;
-  let complaint = "";
+  let stderrTail = "";
   lab.on("message", (message: Message<T>) => {
-    if ("said" in message) say(message.said);
+    if ("progress" in message) onProgress(message.progress);
     else result = { value: message.result };
   });
-  lab.stderr?.on("data", (text: Buffer) => (complaint = `${complaint}${text}`.slice(-4000)));
+  lab.stderr?.on("data", (text: Buffer) => (stderrTail = `${stderrTail}${text}`.slice(-4000)));
   const code = await new Promise<number | null>((resolve, reject) => {
     lab.on("error", reject);
     lab.on("close", resolve);
   }).finally(() => signal.removeEventListener("abort", end));
   if (signal.aborted) throw new Interrupted();
   if (result === undefined) {
-    throw new UserError(`the lab of kube-proxy ended with ${code}:\n${complaint.trim()}`);
+    throw new UserError(`the lab of kube-proxy ended with ${code}:\n${stderrTail.trim()}`);
   }
   return result.value;
 }

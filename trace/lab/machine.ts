@@ -11,7 +11,7 @@ import { environment } from "./enter";
 
 const exec = promisify(execFile);
 
-/** The first line that a program says of its version. */
+/** The first line of a program's version. */
 const versionOf = async (command: string): Promise<string> =>
   (await exec(command, ["--version"], { env: environment })).stdout.split("\n")[0] ?? "";
 

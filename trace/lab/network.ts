@@ -1,9 +1,7 @@
-import { each, output } from "./inside";
+import { runAll, output } from "./task";
 
 /** A program with a network of its own: a pod, or another machine. */
-export const places = ["pod-a", "pod-b", "client", "far", "outside", "internet"] as const;
-
-export type Place = (typeof places)[number];
+export type Place = "pod-a" | "pod-b" | "client" | "far" | "outside" | "internet";
 
 export const node = {
   name: "node-1",
@@ -17,7 +15,7 @@ export const ranges = {
 } as const;
 
 /** Addresses by their last number, 10.244.1.2 and fd00:10:244:1::2 for a pod on this node. */
-export const both = (v4: string, v6: string) => (n: number) => ({
+const both = (v4: string, v6: string) => (n: number) => ({
   v4: `${v4}.${n}`,
   v6: `${v6}::${n}`,
 });
@@ -36,7 +34,7 @@ export const externalIp = both("198.51.100", "2001:db8:198");
 const machine = both("192.0.2", "2001:db8:0:2");
 
 /** A second address of the client outside, which a load balancer's source ranges may admit. */
-export const admitted = { v4: "198.18.0.5", v6: "2001:db8:18::5" } as const;
+const admitted = { v4: "198.18.0.5", v6: "2001:db8:18::5" } as const;
 
 const pods: readonly [Place, number][] = [
   ["pod-a", 2],
@@ -59,7 +57,7 @@ export const inNetwork = (place: Place): string => `--net=/run/netns/${place}`;
  * that takes every address of Services which the node passes on.
  */
 export async function buildNetwork(): Promise<void> {
-  await each(`
+  await runAll(`
     ip link add eth0 type bridge
     ip address add ${node.v4}/24 dev eth0
     ip address add ${node.v6}/64 dev eth0 nodad
@@ -71,7 +69,7 @@ export async function buildNetwork(): Promise<void> {
   await takesAll("outside", [admitted.v4, admitted.v6]);
   await takesAll("internet", ["10.96.0.0/12", "203.0.113.0/24", "198.51.100.0/24"]);
   await takesAll("internet", ["fd00:10:96::/112", "2001:db8:203::/64", "2001:db8:198::/64"]);
-  await each(`
+  await runAll(`
     ip route add 10.244.2.0/24 via ${machine(2).v4}
     ip route add fd00:10:244:2::/64 via ${machine(2).v6}
     ip route add ${admitted.v4} via ${machine(200).v4}
@@ -83,7 +81,7 @@ export async function buildNetwork(): Promise<void> {
 
 async function addPlace(place: Place): Promise<void> {
   const inside = `nsenter ${inNetwork(place)}`;
-  await each(`
+  await runAll(`
     ip netns add ${place}
     ip link add ${place} type veth peer name eth0 netns ${place}
     ip link set ${place} up
@@ -97,7 +95,7 @@ async function addPod(place: Place, n: number): Promise<void> {
   const gateway = podHere(1);
   const inside = `nsenter ${inNetwork(place)}`;
   await addPlace(place);
-  await each(`
+  await runAll(`
     ip address add ${gateway.v4}/32 dev ${place}
     ip address add ${gateway.v6}/128 dev ${place} nodad
     ip route add ${v4} dev ${place} src ${gateway.v4}
@@ -115,7 +113,7 @@ async function addMachine(place: Place, n: number): Promise<void> {
   const { v4, v6 } = machine(n);
   const inside = `nsenter ${inNetwork(place)}`;
   await addPlace(place);
-  await each(`
+  await runAll(`
     ip link set ${place} master eth0
     ${inside} ip address add ${v4}/24 dev eth0
     ${inside} ip address add ${v6}/64 dev eth0 nodad

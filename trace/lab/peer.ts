@@ -9,21 +9,21 @@ export interface Listening {
   readonly udp: readonly { readonly address: string; readonly port: number }[];
 }
 
-export interface Question {
+export interface Probe {
   readonly address: string;
   readonly port: number;
   readonly protocol: "tcp" | "udp";
   readonly source: string | null;
-  readonly times: number;
-  readonly atOnce: number;
+  readonly count: number;
+  readonly concurrency: number;
   /** After which a connection counts as silent. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
 }
 
-/** What became of connections: for each end that answered, the sources that it saw. */
-export interface Seen {
+/** How connections ended: for each address that answered, the client addresses that it saw. */
+export interface ProbeResult {
   readonly answers: Record<string, Record<string, number>>;
-  /** Where nobody listens, or a rule rejects. */
+  /** Nothing listens there, or a rule rejects. */
   readonly refused: number;
   readonly silent: number;
 }
@@ -33,7 +33,7 @@ const plain = (address = ""): string => address.replace(/^::ffff:/, "");
 const named = (address: string, port = 0): string =>
   isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`;
 
-/** Where an answer comes from, and whom it saw. */
+/** The address that answers, and the client address that it saw. */
 type Answer = readonly [end: string, peer: string];
 
 function listen({ tcp, udp }: Listening): void {
@@ -61,11 +61,11 @@ type Outcome = Answer | "refused" | "silent";
 
 const parsed = (text: string | Buffer): Answer => JSON.parse(`${text}`) as Answer;
 
-function byTcp({ address, port, source, patienceMs }: Question): Promise<Outcome> {
+function byTcp({ address, port, source, timeoutMs }: Probe): Promise<Outcome> {
   return new Promise((resolve) => {
     const socket = connect({ host: address, port, ...(source && { localAddress: source }) });
     let text = "";
-    socket.setTimeout(patienceMs, () => {
+    socket.setTimeout(timeoutMs, () => {
       socket.destroy();
       resolve("silent");
     });
@@ -75,7 +75,7 @@ function byTcp({ address, port, source, patienceMs }: Question): Promise<Outcome
   });
 }
 
-function byUdp({ address, port, source, patienceMs }: Question): Promise<Outcome> {
+function byUdp({ address, port, source, timeoutMs }: Probe): Promise<Outcome> {
   return new Promise((resolve) => {
     const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
     const end = (outcome: Outcome): void => {
@@ -84,11 +84,11 @@ function byUdp({ address, port, source, patienceMs }: Question): Promise<Outcome
       socket.close();
       resolve(outcome);
     };
-    const timer = setTimeout(() => end("silent"), patienceMs);
+    const timer = setTimeout(() => end("silent"), timeoutMs);
     let again: NodeJS.Timeout | undefined;
     socket.once("message", (text) => end(parsed(text)));
     socket.once("error", ({ message }) => end(refusal(message)));
-    const send = (): void => socket.send("who?");
+    const send = (): void => socket.send("ping");
     const ask = (): void =>
       socket.connect(port, address, () => {
         send();
@@ -105,30 +105,30 @@ function refusal(message: string): "refused" {
   throw new Error(message);
 }
 
-async function ask(question: Question): Promise<Seen> {
-  const seen = { answers: {} as Seen["answers"], refused: 0, silent: 0 };
-  const one = question.protocol === "tcp" ? byTcp : byUdp;
-  let left = question.times;
+async function probe(options: Probe): Promise<ProbeResult> {
+  const result = { answers: {} as ProbeResult["answers"], refused: 0, silent: 0 };
+  const one = options.protocol === "tcp" ? byTcp : byUdp;
+  let left = options.count;
   const worker = async (): Promise<void> => {
     while (left-- > 0) {
-      const outcome = await one(question);
+      const outcome = await one(options);
       if (typeof outcome === "string") {
-        seen[outcome] += 1;
+        result[outcome] += 1;
       } else {
         const [end, peer] = outcome;
-        const peers = (seen.answers[end] ??= {});
+        const peers = (result.answers[end] ??= {});
         peers[peer] = (peers[peer] ?? 0) + 1;
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.min(question.atOnce, left) }, worker));
-  return seen;
+  await Promise.all(Array.from({ length: Math.min(options.concurrency, left) }, worker));
+  return result;
 }
 
 listen(JSON.parse(process.argv[2] ?? "") as Listening);
 
 createInterface({ input: process.stdin }).on("line", (line) => {
-  void ask(JSON.parse(line) as Question).then((seen) =>
-    process.stdout.write(`${JSON.stringify(seen)}\n`),
+  void probe(JSON.parse(line) as Probe).then((result) =>
+    process.stdout.write(`${JSON.stringify(result)}\n`),
   );
 });

@@ -5,10 +5,10 @@ import { createInterface, type Interface } from "node:readline";
 
 import { loadTypeScript } from "../../shared/checkout";
 import { clusterIp, inNetwork, type Place, podHere, podThere } from "./network";
-import type { Listening, Question, Seen } from "./peer";
+import type { Listening, Probe, ProbeResult } from "./peer";
 
 /** The node itself is a place too, for its own processes. */
-export type Somewhere = Place | "node";
+export type PeerName = Place | "node";
 
 const dns = 5353;
 
@@ -17,7 +17,7 @@ const tcp = [8080, dns, 9153];
 const udp = (...all: readonly { v4: string; v6: string }[]) =>
   all.flatMap(({ v4, v6 }) => [v4, v6].map((address) => ({ address, port: dns })));
 
-const listening: Readonly<Record<Somewhere, Listening>> = {
+const listening: Readonly<Record<PeerName, Listening>> = {
   "pod-a": { tcp, udp: udp(podHere(2)) },
   "pod-b": { tcp, udp: udp(podHere(3)) },
   client: { tcp: [], udp: [] },
@@ -28,24 +28,24 @@ const listening: Readonly<Record<Somewhere, Listening>> = {
   node: { tcp: [8081, 30080], udp: [] },
 };
 
-/** What is answered as soon as a program runs. */
-const nothing: Question = {
+/** It is answered as soon as the program runs. */
+const noConnections: Probe = {
   address: "",
   port: 0,
   protocol: "tcp",
   source: null,
-  times: 0,
-  atOnce: 0,
-  patienceMs: 0,
+  count: 0,
+  concurrency: 0,
+  timeoutMs: 0,
 };
 
-/** A program in each place that answers with its own address and the one that it saw, and asks. */
+/** A program in each place, which opens connections and answers them with its own address and the client's. */
 export class Peers {
   private constructor(
-    private readonly programs: ReadonlyMap<Somewhere, readonly [ChildProcess, Interface]>,
+    private readonly programs: ReadonlyMap<PeerName, readonly [ChildProcess, Interface]>,
   ) {}
 
-  static async start(places = Object.keys(listening) as Somewhere[]): Promise<Peers> {
+  static async start(places = Object.keys(listening) as PeerName[]): Promise<Peers> {
     const programs = places.map((place) => {
       const [command = "", ...args] = [
         ...(place === "node" ? [] : ["nsenter", inNetwork(place)]),
@@ -59,15 +59,15 @@ export class Peers {
       return [place, [child, createInterface({ input: child.stdout })]] as const;
     });
     const peers = new Peers(new Map(programs));
-    await Promise.all(programs.map(([place]) => peers.ask(place, nothing)));
+    await Promise.all(programs.map(([place]) => peers.probe(place, noConnections)));
     return peers;
   }
 
-  async ask(place: Somewhere, question: Question): Promise<Seen> {
+  async probe(place: PeerName, options: Probe): Promise<ProbeResult> {
     const [child, lines] = this.programs.get(place) ?? [];
-    if (!child?.stdin || !lines) throw new Error(`nobody asks in ${place}`);
-    child.stdin.write(`${JSON.stringify(question)}\n`);
+    if (!child?.stdin || !lines) throw new Error(`no program runs in ${place}`);
+    child.stdin.write(`${JSON.stringify(options)}\n`);
     const [line] = (await once(lines, "line")) as [string];
-    return JSON.parse(line) as Seen;
+    return JSON.parse(line) as ProbeResult;
   }
 }

@@ -107,8 +107,8 @@ async function asked<T>(
     if (error instanceof UserError) throw error;
     const { code, body } = error as Partial<ApiException<unknown>>;
     if (code === 404 && missing !== undefined) throw await missing();
-    const said = typeof code === "number" ? `${code} ${reasonOf(body)}` : ended(error);
-    throw new UserError(`the Kubernetes API at ${server}: ${said}`);
+    const reason = typeof code === "number" ? `${code} ${reasonOf(body)}` : ended(error);
+    throw new UserError(`the Kubernetes API at ${server}: ${reason}`);
   }
 }
 

@@ -18,7 +18,7 @@ import { type DumpText, nodeDump } from "../read/read-dumps";
 import { type Access, connect } from "./cluster";
 import { take, type Taken } from "./take";
 
-export interface LiveNode {
+interface LiveNode {
   readonly dump: NodeDump;
   /** `NAMESPACE/NAME[:PORT]`, as the API has it. */
   serviceNamed(text: string): Promise<Destination[]>;
@@ -45,7 +45,7 @@ export async function dumpNode(node: string, access: Access, folder: string): Pr
 }
 
 /** Refused before the cluster is asked: two nodes' dumps in one folder are of neither. */
-export function checkEmpty(folder: string): void {
+function checkEmpty(folder: string): void {
   if (existsSync(folder) && readdirSync(folder).length > 0) {
     throw new UserError(
       `dump: expected a new or empty folder, got ${folder}, which has files in it`,
@@ -55,7 +55,7 @@ export function checkEmpty(folder: string): void {
 }
 
 /** The dumps as a folder, all of them or none. */
-export function keep(texts: readonly DumpText[], folder: string): void {
+function keep(texts: readonly DumpText[], folder: string): void {
   const whole = resolve(folder);
   mkdirSync(dirname(whole), { recursive: true });
   const draft = mkdtempSync(`${whole}.`);
@@ -69,7 +69,7 @@ export function keep(texts: readonly DumpText[], folder: string): void {
 }
 
 /** Where a Service is reached inside its cluster, as the API has it; `port` by name or number. */
-export function destinationsOf({ metadata, spec }: V1Service, port: string | null): Destination[] {
+function destinationsOf({ metadata, spec }: V1Service, port: string | null): Destination[] {
   const name = `${metadata?.namespace}/${metadata?.name}`;
   const addresses = (spec?.clusterIPs ?? []).filter((address) => address !== "None");
   if (addresses.length === 0) {

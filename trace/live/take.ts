@@ -43,7 +43,7 @@ export async function take(cluster: Cluster, node: string): Promise<Taken> {
   await new Progress(process.stderr).during(`asking ${pod} on ${node}`, async (step) => {
     const ask = async ({ file, command }: Source): Promise<string | null> => {
       const name = command.join(" ");
-      step.say(name);
+      step.update(name);
       const outcome = await run(command);
       if ("failure" in outcome) return `\`${name}\` in ${pod}: ${whyNot(outcome)}.`;
       texts.push({ file, text: outcome.output });

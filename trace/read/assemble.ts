@@ -1,6 +1,6 @@
 import { DumpProblem, type Interface, type NodeDump } from "../model/dump";
 import type { Chain, Table } from "../model/nftables";
-import { combine } from "./iptables/combine";
+import { mergeIptables } from "./iptables/merge";
 import { isOfKernel } from "./ipvs";
 import type { Recognised } from "./recognise";
 
@@ -12,10 +12,10 @@ export function assemble(recognised: readonly Recognised[], remarks: readonly st
   const note = (sentence: string): void => void notes.add(sentence);
   const all = <K extends Recognised["kind"]>(kind: K): Of<K>[] =>
     recognised.filter((each): each is Of<K> => each.kind === kind);
-  const iptables = all("iptables").flatMap(({ said }) => said);
+  const iptables = all("iptables").flatMap(({ content }) => content);
   return {
-    iptables4: combine(iptables.filter(({ family }) => family === 4)),
-    iptables6: combine(iptables.filter(({ family }) => family === 6)),
+    iptables4: mergeIptables(iptables.filter(({ family }) => family === 4)),
+    iptables6: mergeIptables(iptables.filter(({ family }) => family === 6)),
     ipsets: joined(all("ipset"), (dumps) => ({
       sets: unite(
         "set",
@@ -31,7 +31,7 @@ export function assemble(recognised: readonly Recognised[], remarks: readonly st
       ),
     })),
     nftables: joined(all("nftables"), (dumps) => ({
-      format: dumps[0].said.format,
+      format: dumps[0].content.format,
       tables: unite(
         "table",
         parts(dumps, has(/^\s*\{/), ({ tables }) => tables),
@@ -84,20 +84,20 @@ const ofIpvs = (text: string): number =>
 const parts = <R extends Recognised, T>(
   dumps: readonly R[],
   exactness: (text: string) => number,
-  things: (said: R["said"]) => ReadonlyMap<string, T>,
+  things: (content: R["content"]) => ReadonlyMap<string, T>,
 ): Part<T>[] =>
-  dumps.map(({ file, section, said }) => ({
+  dumps.map(({ file, section, content }) => ({
     file,
     line: section.firstLine,
     exactness: exactness(section.text),
-    things: things(said),
+    things: things(content),
   }));
 
 const byName = <T extends { readonly name: string }>(things: readonly T[]): Map<string, T> =>
   new Map(things.map((thing) => [thing.name, thing]));
 
 /** What one dump says of things that have names: sets, virtual servers, tables, interfaces. */
-export interface Part<T> {
+interface Part<T> {
   readonly file: string;
   readonly line: number;
   /** Of two ways to print the same, the one with more is the more exact. */
@@ -143,9 +143,9 @@ const contradiction = (what: string, first: Part<unknown>, second: Part<unknown>
   );
 
 /** Two dumps' words on one thing as one; undefined where they contradict each other. */
-export type Merge<T> = (first: T, second: T) => T | undefined;
+type Merge<T> = (first: T, second: T) => T | undefined;
 
-export const same: Merge<unknown> & (<T>(first: T, second: T) => T | undefined) = <T>(
+const same: Merge<unknown> & (<T>(first: T, second: T) => T | undefined) = <T>(
   first: T,
   second: T,
 ) => (written(first) === written(second) ? first : undefined);

@@ -18,12 +18,12 @@ import * as routes from "./routes";
 
 /** What one section of a text turned out to be. */
 export type Recognised = { readonly file: string; readonly section: Section } & (
-  | { readonly kind: "iptables"; readonly said: readonly Iptables[] }
-  | { readonly kind: "ipset"; readonly said: IpSets }
-  | { readonly kind: "ipvs"; readonly said: VirtualServers }
-  | { readonly kind: "nftables"; readonly said: Ruleset }
-  | { readonly kind: "addresses"; readonly said: Addresses }
-  | { readonly kind: "routes"; readonly said: Routes }
+  | { readonly kind: "iptables"; readonly content: readonly Iptables[] }
+  | { readonly kind: "ipset"; readonly content: IpSets }
+  | { readonly kind: "ipvs"; readonly content: VirtualServers }
+  | { readonly kind: "nftables"; readonly content: Ruleset }
+  | { readonly kind: "addresses"; readonly content: Addresses }
+  | { readonly kind: "routes"; readonly content: Routes }
 );
 
 const parsers = { ipvs, iptables, ipset, nftables, addresses, routes };
@@ -35,12 +35,12 @@ const expected =
 export function recognise(whole: string, file: string): Recognised[] {
   return cut(whole).flatMap((section) => {
     const { kind, text, firstLine } = section;
-    const said = parsers[kind].parse(text, file, firstLine);
-    const saysNothing =
-      "interfaces" in said
-        ? !said.interfaces.some(hasAddress)
-        : "length" in said && said.length === 0;
-    return saysNothing ? [] : [{ file, section, kind, said } as Recognised];
+    const content = parsers[kind].parse(text, file, firstLine);
+    const isEmpty =
+      "interfaces" in content
+        ? !content.interfaces.some(hasAddress)
+        : "length" in content && content.length === 0;
+    return isEmpty ? [] : [{ file, section, kind, content } as Recognised];
   });
 }
 

@@ -28,7 +28,7 @@ interface Refusal {
   readonly status: number;
   readonly code: string;
   /** For people. */
-  readonly says: string;
+  readonly message: string;
 }
 
 /** Reads by REST what azure-native has no function for. */
@@ -95,7 +95,7 @@ export class ResourceManager {
       }
       const refusal = readRefusal(response.status, text);
       if (refusal.status === 404 && absent.includes(refusal.code)) return undefined;
-      if (isLast || !passes(refusal)) throw this.problem(url, refusal.says, wayOn(refusal));
+      if (isLast || !passes(refusal)) throw this.problem(url, refusal.message, wayOn(refusal));
       await this.pause(wanted(response.headers.get("retry-after")) ?? patience);
     }
   }
@@ -179,12 +179,12 @@ function readRefusal(status: number, text: string): Refusal {
     error = undefined;
   }
   if (typeof error?.code !== "string") {
-    return { status, code: "", says: `${status} ${shortened(text)}` };
+    return { status, code: "", message: `${status} ${shortened(text)}` };
   }
   return {
     status,
     code: error.code,
-    says: `${status} ${error.code}: ${shortened(String(error.message))}`,
+    message: `${status} ${error.code}: ${shortened(String(error.message))}`,
   };
 }
 

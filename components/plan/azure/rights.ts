@@ -7,7 +7,7 @@ interface Permission {
   readonly notActions: readonly string[];
 }
 
-/** What a cluster is made of, by who may do it. */
+/** What a cluster is made of, by the right that it takes. */
 const needs = {
   Contributor: {
     "create resource groups": "Microsoft.Resources/subscriptions/resourceGroups/write",

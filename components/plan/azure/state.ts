@@ -19,7 +19,7 @@ export interface BootstrapFacts {
   readonly secretsKeys?: string;
 }
 
-/** A VM as Azure has it. A tag that is missing says nothing: somebody may have taken it away. */
+/** A VM as Azure has it. A missing tag proves nothing: it may have been removed. */
 export interface MachineFacts {
   readonly size: string;
   /** Version of the image that it was made of. */
@@ -43,7 +43,7 @@ export interface AzureState {
   readonly machines: ReadonlyMap<string, MachineFacts>;
 }
 
-/** Tags by which one `up` tells the next what it did. */
+/** Tags in which an `up` records what it did, for the next. */
 export const tag = {
   generation: "zoned-generation",
   initialization: "zoned-initialization",

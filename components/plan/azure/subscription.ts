@@ -7,7 +7,7 @@ interface Provider {
   readonly registrationState: string;
 }
 
-/** Without a managed identity of the program's own, nobody needs the last one. */
+/** The last one is only for the program's own managed identity. */
 const namespacesOf = ({ servicePrincipal }: Settings): string[] => [
   "Microsoft.Compute",
   "Microsoft.Network",

@@ -81,7 +81,7 @@ export const nearest = (word: string, known: readonly string[]): string =>
 const among = (known: readonly string[]): string =>
   known.length < 10 ? `one of ${known.join(", ")}` : "another";
 
-/** Names that nobody reads, each with the one that was probably meant. */
+/** Unknown names, each with the one that was probably meant. */
 export const unknownNames = (
   key: string,
   names: readonly string[],

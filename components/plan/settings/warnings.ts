@@ -8,7 +8,7 @@ import type { Settings } from "./settings";
 const isOpen = (ranges: readonly string[]): boolean =>
   ranges.some((range) => Number(range.split("/")[1]) < 8);
 
-/** What nobody has in the internet: RFC 1918, 6598 and 2544. */
+/** Ranges that are not routed on the internet: RFC 1918, 6598 and 2544. */
 const privateRanges = [
   "10.0.0.0/8",
   "172.16.0.0/12",
@@ -28,33 +28,30 @@ function fullest(settings: Settings): number {
   return Math.max(...zones.map((zone) => zones.filter((other) => other === zone).length));
 }
 
-/**
- * What is allowed, and what somebody may have done without meaning to. Only for settings without
- * problems.
- */
+/** What is allowed, and may be a mistake. Only for settings without problems. */
 export const warnings = (settings: Settings): string[] =>
   [
     {
       holds: isOpen(settings.apiAccessCidrs),
-      says:
+      message:
         "apiAccessCidrs opens the Kubernetes API to the whole internet; only its " +
         "certificates guard it.",
     },
     {
       holds: isOpen(settings.sshAccessCidrs),
-      says:
+      message:
         "sshAccessCidrs opens SSH to the whole internet; nodes have no public address, " +
         "but whatever forwards to them is open.",
     },
     ...(["networkCidr", "podCidr", "serviceCidr"] as const).map((key) => ({
       holds: !isPrivate(settings[key]),
-      says:
+      message:
         `${key} ${settings[key]} is not private: nothing in the cluster can reach those addresses ` +
         `in the internet. Unless they are your own: ${toRemove(key)}.`,
     })),
     {
       holds: settings.workerPools.every(({ count }) => count === 0),
-      says:
+      message:
         "There are no workers: Services of type LoadBalancer get no backend, since Azure's cloud " +
         "provider leaves control planes out. If you need them: " +
         "pulumi config set --path 'workerPools[0].count' 2.",
@@ -62,7 +59,7 @@ export const warnings = (settings: Settings): string[] =>
     {
       holds:
         settings.controlPlaneCount > 1 && fullest(settings) > (settings.controlPlaneCount - 1) / 2,
-      says:
+      message:
         `${settings.controlPlaneCount} control planes over zone ${settings.zones.join(" and ")}: ` +
         "losing one zone can take etcd's majority. Use three zones, where the region has them.",
     },
@@ -71,10 +68,10 @@ export const warnings = (settings: Settings): string[] =>
       // concern an operator.
       holds:
         settings.proxyMode === "ipvs" && Number(settings.kubernetesVersion.split(".")[1]) >= 37,
-      says:
+      message:
         "proxyMode ipvs is deprecated: off by default from Kubernetes 1.40, gone in 1.43. " +
         "Move to nftables before (pulumi config set proxyMode nftables).",
     },
   ]
     .filter(({ holds }) => holds)
-    .map(({ says }) => says);
+    .map(({ message }) => message);

@@ -13,7 +13,7 @@ export interface Hooks {
   /** Reported by /local/health, so that an older process is recognised. */
   readonly version?: string;
   /** Additional fields of /local/health. */
-  readonly facts?: () => Body;
+  readonly health?: () => Body;
   /** Switches a machine off and on, where machines are real. */
   readonly power?: (id: string, action: PowerAction) => Promise<void>;
   /** Makes a component of a control plane unhealthy, and all of them healthy, on simulated machines. */
@@ -56,7 +56,7 @@ export async function control(
           pid: process.pid,
           version: hooks.version,
           empty: cloud.isEmpty,
-          ...hooks.facts?.(),
+          ...hooks.health?.(),
         },
       };
     case "GET /local/requests":

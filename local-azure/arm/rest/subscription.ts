@@ -52,7 +52,7 @@ export function subscriptionAnswer(
     : { body: imageVersions(region, rest) };
 }
 
-/** What whoever asks the local Azure may do. */
+/** What every caller of the local Azure may do. */
 const owner = { actions: ["*"], notActions: [], dataActions: [], notDataActions: [] };
 
 /** Whether no public address of this region has the label. */

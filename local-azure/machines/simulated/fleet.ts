@@ -55,7 +55,7 @@ export class Fleet {
   clusterOf = (machine: SimulatedMachine): SimulatedCluster | undefined =>
     this.clusters.get(machine.joined?.apiName ?? "");
 
-  /** The cluster of a control plane of this name, as whoever makes it sick needs it. */
+  /** The cluster of a control plane of this name, for making it sick. */
   clusterOfMember(name: string): SimulatedCluster {
     const machine = this.named(name);
     const cluster = machine && this.clusterOf(machine);

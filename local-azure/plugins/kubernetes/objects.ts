@@ -38,7 +38,7 @@ export const titleOf = (object: Properties): string => `${text(object.kind)} ${i
 /**
  * What a resource's type says.
  *
- * With `kubernetes:apps/v1:DaemonSetPatch` a program changes a DaemonSet that somebody else made.
+ * With `kubernetes:apps/v1:DaemonSetPatch` a program changes a DaemonSet that it did not create.
  */
 export function kindOfType(type: string): {
   readonly apiVersion: string;

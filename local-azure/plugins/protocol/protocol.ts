@@ -1,7 +1,7 @@
 import type { Properties } from "./values";
 
 /** Which resource a request is about, and the signal that ends it when the engine goes away. */
-export interface Subject {
+interface Subject {
   readonly urn: string;
   readonly type: string;
   readonly name: string;
@@ -84,7 +84,7 @@ export interface ResourceProvider {
   invoke?(token: string, args: Properties): Promise<Properties>;
 }
 
-/** What a provider may say to the engine. */
+/** The messages from a provider to the engine. */
 export interface EngineLog {
   /** Shown beside the resource while it is being worked on, then forgotten. */
   progress(urn: string, message: string): void;

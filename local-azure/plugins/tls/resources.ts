@@ -28,7 +28,7 @@ export interface Resource {
   create(inputs: Properties): Promise<{ readonly id: string; readonly outputs: Properties }>;
 }
 
-export interface Rule {
+interface Rule {
   readonly required?: true;
   /** The type of the value in words. */
   readonly is: string;

@@ -19,11 +19,11 @@ const logged = "--- end of /var/log/zoned.log on";
  * said.
  */
 async function brokenBy(
-  doing: () => Promise<unknown> | void,
+  disturb: () => Promise<unknown> | void,
   undoing: () => Promise<unknown> | void,
   up: () => Promise<Run>,
 ): Promise<string> {
-  await doing();
+  await disturb();
   try {
     return refused(await up());
   } finally {

@@ -141,20 +141,20 @@ async function upgrade(cluster: RealCluster, kubernetesVersion: string) {
 }
 
 /** One `up` to a version, with what clients and pods saw of it. */
-export const upgradesTo = (version: string): Claim => ({
+const upgradesTo = (version: string): Claim => ({
   sentence: `one \`pulumi up\` upgrades every machine to ${version} in place; no acknowledged write is lost, and no budget broken`,
   isGround: true,
   check: async (cluster) => (await upgrade(cluster, version)).said,
 });
 
-export const unchangedAfter = (version: string): Claim => ({
+const unchangedAfter = (version: string): Claim => ({
   sentence: `after the upgrade to ${version} a second \`pulumi up\` changes nothing`,
   check: async (cluster) => unchanged(await cluster.up()),
 });
 
 const step = (log: string, name: string): boolean => log.includes(`bootstrap: ${name}: done after`);
 
-export const drained: Claim = {
+const drained: Claim = {
   sentence: "a worker is drained before its kubelet changes, and takes pods again after it",
   check: async (cluster) => {
     const [worker = ""] = await cluster.names("worker");

@@ -13,7 +13,7 @@ import { issueToken, type MachineIdentity } from "../../../local-azure/machines/
 import { createResources, newCloud } from "./fixture";
 import { group, roleDefinition, storage, valid } from "./valid-resources";
 
-export const contributor = roleDefinition("ba92f5b4-2d11-453d-a403-e96b0029c9fe");
+const contributor = roleDefinition("ba92f5b4-2d11-453d-a403-e96b0029c9fe");
 
 const assignmentAt = (scope: string): string =>
   `${scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000005`;

@@ -1,11 +1,11 @@
 import * as https from "node:https";
-import { AddressInfo } from "node:net";
 import { Access } from "../../../local-azure/plugins/kubernetes/api/client";
 import { Resolve } from "../../../local-azure/plugins/kubernetes/api/client";
 import { Properties } from "../../../local-azure/plugins/protocol/values";
+import { listen } from "../listen";
 import { serverCertificate } from "./server-certificate";
 
-export const apiHost = "zoned.westeurope.cloudapp.azure.com";
+const apiHost = "zoned.westeurope.cloudapp.azure.com";
 
 /** What a test sees of a request. */
 export interface Seen {
@@ -37,12 +37,11 @@ export class FakeApi {
       server: new URL(`https://${apiHost}:6443`),
       tls: { ca: cert },
     };
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const data = (pem: string) => Buffer.from(pem).toString("base64");
     const cluster = { server: access.server.href, "certificate-authority-data": data(cert) };
     const user = { "client-certificate-data": data(cert), "client-key-data": data(key) };
     const kubeconfig = JSON.stringify({ clusters: [{ cluster }], users: [{ user }] });
-    const api = new FakeApi(access, kubeconfig, server, (server.address() as AddressInfo).port);
+    const api = new FakeApi(access, kubeconfig, server, await listen(server));
     server.on("request", (request, response) => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));

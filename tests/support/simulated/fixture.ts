@@ -2,7 +2,6 @@ import "reflect-metadata";
 
 import { generateKeyPairSync, webcrypto } from "node:crypto";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 
 import * as x509 from "@peculiar/x509";
@@ -17,6 +16,7 @@ import {
 import type { Payload } from "../../../components/machine/bootstrap";
 import type { VirtualMachine } from "../../../local-azure/machines/machines";
 import { payloadMarker } from "../../../local-azure/machines/simulated/bootstrap/payload";
+import { listen } from "../listen";
 
 /**
  * What a careful operator would hand to the machines of one small cluster; for tests of this
@@ -78,8 +78,7 @@ export async function httpsServer() {
   const isResumed: boolean[] = [];
   const server = createServer({ cert: ca, key }, (_, response) => response.end("{}"));
   server.on("secureConnection", (socket: TLSSocket) => isResumed.push(socket.isSessionReused()));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   return { host: "127.0.0.1", port, serverName, ca, isResumed, close: () => server.close() };
 }
 

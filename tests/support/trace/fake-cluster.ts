@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import { listen } from "../listen";
 
 /** What a command in the pod says: its output, or the status with which it fails. */
 export type Says = string | { readonly failure: string };
@@ -60,7 +60,7 @@ export async function fakeCluster(commands: Readonly<Record<string, Says>>): Pro
     socket.on("close", () => sockets.delete(socket));
     sockets.add(socket);
   });
-  const port = await listening(server);
+  const port = await listen(server);
   return {
     get mostAtOnce() {
       return mostAtOnce;
@@ -83,11 +83,6 @@ export async function fakeCluster(commands: Readonly<Record<string, Says>>): Pro
         for (const socket of sockets) socket.destroy();
       }),
   };
-}
-
-async function listening(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return (server.address() as AddressInfo).port;
 }
 
 /** RFC 6455's handshake. */

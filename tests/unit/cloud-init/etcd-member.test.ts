@@ -1,12 +1,11 @@
 import { ChildProcess, spawn } from "node:child_process";
-import { createServer } from "node:net";
-import { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import { kubeadmFiles } from "../../../components/kubeadm";
 import { machinesOf } from "../../../components/plan/topology";
 import { FakeMachine } from "../../support/fake-machine";
+import { freePort } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 import { built, output } from "../../support/tools";
 
@@ -16,14 +15,6 @@ const [initialControlPlane, joiner] = machinesOf(validSettings) as [
   ReturnType<typeof machinesOf>[number],
   ReturnType<typeof machinesOf>[number],
 ];
-
-const freePort = async () => {
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
 
 /** The joiner's script beside the real etcd of its peer, with certificates of the real kubeadm. */
 describe("the real etcd", () => {
@@ -84,7 +75,7 @@ describe("the real etcd", () => {
     };
     machine.program("kubectl", `echo '${JSON.stringify(pods)}'`);
     machine.ship("bootstrap.sh", "/script.sh");
-    machine.write("/run/zoned/facts", `machine=${joiner.name}\naddress=${joiner.address}\n`);
+    machine.write("/run/zoned/variables", `machine=${joiner.name}\naddress=${joiner.address}\n`);
     for (let tries = 0; (await members()).length === 0 && tries < 100; tries++) await wait(200);
   });
 

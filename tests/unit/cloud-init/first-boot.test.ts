@@ -3,13 +3,13 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync, mkdirSync } from "node:fs";
 import { createServer, Server } from "node:http";
-import { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { late } from "../../../local-azure/machines/qemu/image/debian";
 import { checkout } from "../../../shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";
+import { listen } from "../../support/listen";
 import { installed, Outcome, output } from "../../support/tools";
 
 jest.setTimeout(60_000);
@@ -36,8 +36,7 @@ beforeAll(async () => {
     const found = shelf.get(url ?? "");
     reply.writeHead(found === undefined ? 404 : 200).end(found);
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  mirror = `http://127.0.0.1:${await listen(server)}`;
 });
 afterAll(() => server.close());
 
@@ -106,7 +105,7 @@ const machine = (settings: Partial<typeof environment> & { MIRROR?: string } = {
 const boot = (of: FakeMachine, env?: Record<string, string>) =>
   of.run("/opt/zoned/first-boot.sh", [], env);
 
-/** A dead process that nobody has asked about yet is a zombie. */
+/** A dead process whose parent has not waited for it is a zombie. */
 const isRunning = (pid: string) => {
   try {
     return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]![0] !== "Z";

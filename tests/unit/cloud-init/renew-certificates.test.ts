@@ -89,7 +89,7 @@ function controlPlaneMachine(): FakeMachine {
   machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
   machine.ship("renew-certificates.sh", "/renew.sh");
   machine.write(
-    "/var/lib/zoned/facts",
+    "/var/lib/zoned/variables",
     `machine=${name}\naddress=172.16.1.4\nawaits_ready=yes\napi_name=it\napi_port=6443\n`,
   );
   return machine;

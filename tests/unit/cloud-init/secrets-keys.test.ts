@@ -1,5 +1,4 @@
 import { ChildProcess, spawn } from "node:child_process";
-import { AddressInfo, createServer } from "node:net";
 import { cpSync, openSync, closeSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -16,6 +15,7 @@ import {
 } from "../../../components/encryption";
 import { Api, ApiError, Body, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
 import { FakeMachine } from "../../support/fake-machine";
+import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
 
 jest.setTimeout(300_000);
@@ -23,14 +23,6 @@ jest.setTimeout(300_000);
 const apiName = "demo.westeurope.cloudapp.azure.com";
 const secretsSecret = "a key in the stack's state";
 const namespace = "/api/v1/namespaces/default/secrets";
-
-const freePort = async () => {
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
 
 const spawned = (program: string, flags: Readonly<Record<string, string>>, log: string) => {
   const out = openSync(log, "a");
@@ -96,7 +88,7 @@ class ControlPlane {
     );
     machine.program("kubectl", `exec ${built("kubectl")} "$@"`);
     machine.ship("bootstrap.sh", "/script.sh");
-    machine.write("/run/zoned/facts", `api_name=${apiName}\napi_port=${port}\n`);
+    machine.write("/run/zoned/variables", `api_name=${apiName}\napi_port=${port}\n`);
   }
 
   take(keys: SecretsKeys): void {

@@ -84,7 +84,7 @@ const peer = {
   clientURLs: ["https://172.16.1.4:2379"],
 };
 
-/** Of a cluster in which nobody is cordoned and no pod is on this node. */
+/** Of a cluster in which no Node is cordoned and no pod is on this node. */
 const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
   "cloud-init": "echo 'status: done'",
   modprobe: "",
@@ -217,6 +217,29 @@ interface Situation {
 
 const before = ["payload", "first boot", "kernel modules", "packages", "search for the API"];
 const again = ["payload", "first boot", "kernel modules"];
+const last = ["other control planes", "certificates", "secrets"];
+const joined = [...before, "kubeadm join", "control plane", "node", ...last];
+const unchanged = [...again, "control plane", "node", "certificates", "secrets"];
+/** The machine was restarted or half done, and the others are checked before it ends. */
+const resumed = [...again, "control plane", "node", ...last];
+const upgraded = [
+  ...again,
+  "other control planes",
+  "packages",
+  "kubeadm upgrade",
+  "kubelet",
+  "static pods",
+];
+const upgradedWorker = [
+  ...again,
+  "packages",
+  "drain",
+  "kubeadm upgrade",
+  "kubelet",
+  "node",
+  "uncordon",
+  "secrets",
+];
 
 (folder ? describe : describe.skip)(
   "a simulated machine takes bootstrap.sh's steps to its end",
@@ -244,7 +267,7 @@ const again = ["payload", "first boot", "kernel modules"];
     const unbooted = { ...vmOf("demo-cp-5", "1", "172.16.1.8"), customData: "" };
     const initialControlPlane = cp[0].vmId;
     let fixture: Fixture;
-    let strangers: Fixture;
+    let otherCluster: Fixture;
 
     const script = (
       vm: VirtualMachine,
@@ -267,7 +290,7 @@ const again = ["payload", "first boot", "kernel modules"];
       for (const [path, object] of objects) await api.post(path, object);
     };
     beforeAll(async () => {
-      [fixture, strangers] = [await newFixture(apiName), await newFixture(apiName)];
+      [fixture, otherCluster] = [await newFixture(apiName), await newFixture(apiName)];
       for (const vm of [halfInitial, halfWorker]) {
         SimulatedMachine.create(join(stateDir, "machines"), vm).beginJoin();
       }
@@ -339,7 +362,7 @@ const again = ["payload", "first boot", "kernel modules"];
       {
         situation: "another control plane, with another cluster's CA",
         vm: cp[1],
-        script: () => script(cp[1], initialControlPlane, strangers),
+        script: () => script(cp[1], initialControlPlane, otherCluster),
         world: { api: "foreign" },
         steps: before,
         refusal: /^at .+ somebody else's cluster answers, .+\n.+ 1$/,
@@ -376,39 +399,25 @@ const again = ["payload", "first boot", "kernel modules"];
         situation: "the initial control plane, a member with a pod network",
         vm: cp[0],
         world: { files: { ...member("initialized"), ...cni } },
-        steps: [...again, "control plane", "node", "certificates", "secrets"],
+        steps: unchanged,
       },
       {
         situation: "another control plane, fresh",
         vm: cp[1],
-        steps: [
-          ...before,
-          "kubeadm join",
-          "control plane",
-          "node",
-          "other control planes",
-          "certificates",
-          "secrets",
-        ],
+        steps: joined,
       },
       {
         situation: "another control plane, a member",
         vm: cp[1],
         world: { files: { ...member("joined"), ...cni } },
-        steps: [...again, "control plane", "node", "certificates", "secrets"],
+        steps: unchanged,
       },
       {
         situation: "a member with another configuration",
         vm: cp[1],
         script: () => configured(script(cp[1])),
         world: { files: { ...member("joined"), ...cni } },
-        steps: [
-          ...again,
-          "other control planes",
-          ...["packages", "kubeadm upgrade", "kubelet", "static pods"],
-          ...["control plane", "node", "uncordon"],
-          ...["other control planes", "certificates", "secrets"],
-        ],
+        steps: [...upgraded, ...["control plane", "node", "uncordon"], ...last],
       },
       {
         situation: "a member that comes last in a change of the key of Secrets",
@@ -417,9 +426,7 @@ const again = ["payload", "first boot", "kernel modules"];
           rekeyed(script(cp[1], initialControlPlane, fixture, "1 2"), { rewritesSecrets: true }),
         world: { files: { ...member("joined"), ...cni, ...encrypting } },
         steps: [
-          ...again,
-          "other control planes",
-          ...["packages", "kubeadm upgrade", "kubelet", "static pods"],
+          ...upgraded,
           ...["control plane", "node", "uncordon"],
           ...["other control planes", "certificates", "encryption", "secrets"],
         ],
@@ -433,11 +440,7 @@ const again = ["payload", "first boot", "kernel modules"];
           files: { ...member("joined"), ...cni },
           sick: ["kube-scheduler-demo-cp-2"],
         },
-        steps: [
-          ...again,
-          "other control planes",
-          ...["packages", "kubeadm upgrade", "kubelet", "static pods"],
-        ],
+        steps: upgraded,
         refusal: /^not Ready for the kubelet: kube-scheduler-demo-cp-2\n.+ 124$/,
       },
       {
@@ -446,25 +449,14 @@ const again = ["payload", "first boot", "kernel modules"];
         vm: worker,
         script: () => configured(script(worker), { kubernetesVersion: "1.36.4" }),
         world: { files: { ...member("joined"), ...cni } },
-        steps: [
-          ...again,
-          ...["packages", "drain", "kubeadm upgrade", "kubelet", "node", "uncordon", "secrets"],
-        ],
+        steps: upgradedWorker,
       },
       {
         situation: "a control plane that may initialize, where an API answers",
         prepare: () => create(cp[2]),
         vm: cp[2],
         script: () => script(cp[2], cp[2].vmId),
-        steps: [
-          ...before,
-          "kubeadm join",
-          "control plane",
-          "node",
-          "other control planes",
-          "certificates",
-          "secrets",
-        ],
+        steps: joined,
       },
       {
         situation: "a control plane, fresh, another one not well",
@@ -483,28 +475,14 @@ const again = ["payload", "first boot", "kernel modules"];
         prepare: () => machines.cure("demo-cp-2"),
         vm: cp[3],
         world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/touched": "" } },
-        steps: [
-          ...again,
-          "control plane",
-          "node",
-          "other control planes",
-          "certificates",
-          "secrets",
-        ],
+        steps: resumed,
       },
       {
         situation: "a control plane that was rebooted",
         prepare: () => machines.restart(cp[3]),
         vm: cp[3],
         world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/boot": "boot 0\n" } },
-        steps: [
-          ...again,
-          "control plane",
-          "node",
-          "other control planes",
-          "certificates",
-          "secrets",
-        ],
+        steps: resumed,
       },
       {
         situation: "a control plane whose own etcd is not well",
@@ -536,7 +514,7 @@ const again = ["payload", "first boot", "kernel modules"];
           "other control planes",
           ...["packages", "snapshot", "drain", "kubeadm upgrade", "kubelet", "static pods"],
           ...["control plane", "snapshots", "node", "uncordon"],
-          ...["other control planes", "certificates", "secrets"],
+          ...last,
         ],
       },
       {
@@ -578,10 +556,7 @@ const again = ["payload", "first boot", "kernel modules"];
         world: { files: { ...member("joined"), ...cni } },
         script: () =>
           configured(script(worker), { kubernetesVersion: "1.36.5", configuration: "restored" }),
-        steps: [
-          ...again,
-          ...["packages", "drain", "kubeadm upgrade", "kubelet", "node", "uncordon", "secrets"],
-        ],
+        steps: upgradedWorker,
       },
     ])("$situation", async ({ prepare, vm, world = {}, steps, refusal = /^$/, ...given }) => {
       await prepare?.();

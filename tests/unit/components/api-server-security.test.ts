@@ -107,7 +107,7 @@ it("agrees with TLS 1.2 on suites with forward secrecy and authenticated encrypt
   for (const suite of listed) expect(suite).toMatch(/^TLS_ECDHE_.*_(GCM|CHACHA20_POLY1305)_/);
 });
 
-it("lets the API server write its log alone, in a folder that nobody has to make", () => {
+it("lets the API server write its log alone, in a folder that it makes itself", () => {
   expect(Object.fromEntries(securityVolumes.map((one) => [one.name, one]))).toMatchObject({
     "zoned-security": { readOnly: true, pathType: "Directory" },
     "zoned-audit": { pathType: "DirectoryOrCreate" },

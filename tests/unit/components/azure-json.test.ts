@@ -1,6 +1,6 @@
-import { azureJson, AzureJsonFacts } from "../../../components/azure-json";
+import { azureJson, AzureJsonArgs } from "../../../components/azure-json";
 
-const facts: AzureJsonFacts = {
+const facts: AzureJsonArgs = {
   tenantId: "tenant",
   subscriptionId: "subscription",
   resourceGroup: "shop",
@@ -13,7 +13,7 @@ const facts: AzureJsonFacts = {
   resourceManagerEndpoint: "https://management.azure.com",
 };
 
-const written = (change: Partial<AzureJsonFacts> = {}) =>
+const written = (change: Partial<AzureJsonArgs> = {}) =>
   JSON.parse(azureJson({ ...facts, ...change }));
 
 it("looks for stand-alone machines, since the default looks for scale sets", () => {

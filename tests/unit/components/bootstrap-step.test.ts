@@ -112,8 +112,8 @@ it("keeps its size and its step where --target leaves out the drain before a res
 });
 
 it("tells the next up its run and the initial control plane", async () => {
-  const told = { initialControlPlane: "the-initial-vm", secretsKeys: "2 1" };
-  expect((await build(told)).inputs.tags).toEqual({
+  const remembered = { initialControlPlane: "the-initial-vm", secretsKeys: "2 1" };
+  expect((await build(remembered)).inputs.tags).toEqual({
     "zoned-run": "then",
     "zoned-kubernetes": validSettings.kubernetesVersion,
     "zoned-configuration": "now",
@@ -130,7 +130,7 @@ it.each([
   { step: "failed", bootstrap: { state: "Failed", run: "then" }, run: now },
   { step: "was canceled", bootstrap: { state: "Canceled", run: "then" }, run: now },
   { step: "succeeded", bootstrap: { state: "Succeeded", run: "then" }, run: "then" },
-  { step: "nobody saw the end of", bootstrap: { state: "Updating", run: "then" }, run: now },
+  { step: "whose end was not awaited", bootstrap: { state: "Updating", run: "then" }, run: now },
   {
     step: "has lost its tag",
     bootstrap: { state: "Succeeded" },

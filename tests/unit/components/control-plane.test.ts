@@ -201,7 +201,7 @@ it("tells each machine where it is, how the API is called, and how long pods may
   });
 });
 
-it("does not wait for Ready nodes where somebody else brings the pod network", async () => {
+it("does not wait for Ready nodes where the pod network is not this program's", async () => {
   const { recorder } = await buildMachines({ settings: { ...settings, cni: "none" } });
 
   expect((await payloadOf(recorder, "zoned-test-cp-2")).awaitsReady).toBe(false);

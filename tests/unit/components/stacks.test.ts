@@ -70,7 +70,7 @@ describe.each(["dev", "prod", "local"])("the %s stack", (stack) => {
   });
 });
 
-it.each(["dev", "prod"])("the %s stack has nobody's key, and admits nobody", (stack) => {
+it.each(["dev", "prod"])("the %s stack has no key, and admits no addresses", (stack) => {
   const messages = complaints(stackValues(stack));
   expect(messages.map((line) => line.split(/[ [.]/)[0]).sort()).toEqual([
     "apiAccessCidrs",

@@ -154,7 +154,7 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
     [/^add-ons: deployment kube-system\/coredns has 1 of 2 pods up to date$/],
   ],
   [
-    "a DaemonSet whose change nobody has seen",
+    "a DaemonSet whose change no controller has seen",
     (facts) => (facts.daemonSets[0]!.metadata.generation = 3),
     [/^add-ons: daemonset kube-system\/kube-proxy has a change that no controller has seen$/],
   ],
@@ -179,7 +179,7 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
     [/^cordons: cp-2: its Node is cordoned, not by this program$/],
   ],
   [
-    "that a Node which an up drains was cordoned before by somebody else",
+    "that a Node which an up drains was cordoned before, not by it",
     (facts) => {
       const node = ofMachine(facts.nodes, "cp-2");
       node.spec!.unschedulable = true;

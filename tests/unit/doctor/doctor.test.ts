@@ -137,7 +137,7 @@ it("prints a line per check, and machines by zone with what is wrong", async () 
   const report = await look();
 
   expect(checkLines(report)).toContainEqual(
-    "✗ cordons: cp-2: its Node is cordoned, not by this program → kubectl uncordon cp-2, when whoever did it is done",
+    "✗ cordons: cp-2: its Node is cordoned, not by this program → kubectl uncordon cp-2, when the maintenance is done",
   );
   expect(checkLines(report)).toContainEqual(
     "✓ pressure: no Node is short of memory, disk or process ids",

@@ -41,7 +41,7 @@ it("is content with one that failed while the newest is young, and mentions it",
 });
 
 it.each([
-  ["nobody has tried", undefined, /^none was made, and one is due every 1h$/],
+  ["none was tried", undefined, /^none was made, and one is due every 1h$/],
   [
     "none has succeeded",
     { failed: ago(60), error: "cp-1: no answer" },

@@ -11,13 +11,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
 import { gather, install, isInstalled, placesOf } from "../../../programs/installs";
 import type { Tool } from "../../../programs/tools";
 import { Progress } from "../../../shared/progress";
+import { listen } from "../../support/listen";
 
 let folder: string;
 let cache: string;
@@ -154,8 +154,7 @@ describe("from its official source", () => {
     server = createServer((request, response) => {
       response.end(request.url === "/etcd" ? "official" : `${hash}  etcd\n`);
     });
-    await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
-    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    base = `http://127.0.0.1:${await listen(server)}`;
     hash = createHash("sha256").update("official").digest("hex");
   });
   afterEach(() => {

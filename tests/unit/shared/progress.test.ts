@@ -25,7 +25,7 @@ it("says in a log what it waits for, again from time to time, and how long it to
   const screen = new Screen(false);
   const step = new Progress(screen).step("building etcd", "1 min");
 
-  step.say("12 packages compiled");
+  step.update("12 packages compiled");
   jest.advanceTimersByTime(50_000);
   step.done();
 

@@ -26,7 +26,7 @@ test("what a run has left ends with it, also when it failed", async () => {
   expect(isAlive(left!)).toBe(false);
 });
 
-test("a run that this process waits for is nobody's leftover", async () => {
+test("a run that this process waits for is no leftover", async () => {
   await following(run, async () => {
     const one = start();
     await endRunsIn(state);

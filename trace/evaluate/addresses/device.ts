@@ -27,7 +27,7 @@ const ofContainers =
 const ofMachine = /^(eth|en[opsx]\d|bond|wlan|wl[opsx]|virbr)/;
 
 /** `cali+` is every name that begins with cali. */
-export function fits(name: string, pattern: string): boolean {
+function fits(name: string, pattern: string): boolean {
   return pattern.endsWith("+") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 

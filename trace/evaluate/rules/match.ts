@@ -17,7 +17,7 @@ export type Outcome = {
 export function decide(match: Match, table: RuleTable, question: Question): Outcome {
   const { kinds, subjects } = keyOf(match.left, question);
   if (subjects.some((subject) => subject.is === "absent")) return { holds: false, negated: false };
-  if (isOfStrangers(match, table, subjects, question))
+  if (isNewClient(match, table, subjects, question))
     return { holds: false, negated: match.sign === "!=" };
   const elements = elementsOf(match.right, table);
   if (elements === null) return { holds: missing(match.right), negated: match.sign === "!=" };
@@ -32,7 +32,7 @@ export function decide(match: Match, table: RuleTable, question: Question): Outc
 }
 
 /** A set that rules fill remembers clients: without a source the packet is a new client's. */
-function isOfStrangers(
+function isNewClient(
   match: Match,
   table: RuleTable,
   subjects: readonly Subject[],

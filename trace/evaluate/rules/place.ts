@@ -78,7 +78,7 @@ export function choices(
 
 export const rounded = (share: number): string => `${Number(share.toFixed(4))}`;
 
-/** Nobody can say what becomes of the packet. */
+/** What becomes of the packet is unknown. */
 export const lost = (flow: Flow, why: string): Outcome[] => [
   { flow: { ...flow, verdict: { kind: "unknown", why } }, on: "out" },
 ];

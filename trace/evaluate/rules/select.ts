@@ -109,7 +109,7 @@ function selectMeta(key: string, { flow, context }: Question): Subject {
 
 const isClientPort = (text: string): string => `whether the client's port is ${text}`;
 
-/** The packet's port, or that of its source, which nobody knows. */
+/** The packet's port, or that of its source, which is unknown. */
 const eitherPort = (port: number): Subject => ({
   is: "open",
   ask: (text) => (isPart(known(port), "port", text) === true ? true : { why: isClientPort(text) }),
@@ -240,9 +240,9 @@ export interface Question {
   readonly chain: string;
 }
 
-export const protocols = { tcp: 6, udp: 17, sctp: 132 };
+const protocols = { tcp: 6, udp: 17, sctp: 132 };
 
-export function address(text: string): Subject {
+function address(text: string): Subject {
   const interval = intervalOf("address", text);
   return interval === null
     ? open(`which address ${text} is`)
@@ -252,7 +252,7 @@ export function address(text: string): Subject {
 /** Chains that kube-proxy has for an endpoint each, and asks there whether a pod reaches itself. */
 const ofEndpoint = /^(KUBE-SEP-|endpoint-)/;
 
-export function source({ flow, context, chain }: Question): Subject {
+function source({ flow, context, chain }: Question): Subject {
   if (flow.snat.length > 0) return open("which source the packet has after its translation");
   if (flow.source !== null) return address(flow.source);
   const ask = (text: string): Decision => {

@@ -51,7 +51,7 @@ const tooMany = 512;
  * A chain's rules in their order; what comes back is behind its call, or behind the chain that the
  * kernel called.
  */
-export function walkChain(name: string, flow: Flow, from: Place): Outcome[] {
+function walkChain(name: string, flow: Flow, from: Place): Outcome[] {
   const rules = from.table.rulesOf(name, flow);
   if (rules === null) return from.table.missing(name, flow, from);
   if (from.depth > deepest) {
@@ -247,28 +247,28 @@ function follow(
   by: Given | null,
 ): Outcome[] {
   const map = by?.map ?? null;
-  const said = (effect: string): void => {
+  const step = (effect: string): void => {
     if (by?.hasStep !== true)
       addStep(place, map === null ? effect : `in ${map}: ${effect}`, caveat);
   };
   switch (verdict.kind) {
     case "accept":
-      said("accept");
+      step("accept");
       return [{ flow, on: "out" }];
     case "return":
-      said("return");
+      step("return");
       return [{ flow, on: "caller" }];
     case "continue":
       return [{ flow, on: "next" }];
     case "drop":
-      said("drop");
+      step("drop");
       return [{ flow: end(flow, "drop", why("drop", map, place)), on: "out" }];
     case "reject":
-      said(verdict.with === "" ? "reject" : `reject with ${verdict.with}`);
+      step(verdict.with === "" ? "reject" : `reject with ${verdict.with}`);
       return [{ flow: end(flow, "reject", why("reject", map, place)), on: "out" }];
     case "jump":
     case "goto": {
-      said(`${verdict.kind} ${verdict.chain}`);
+      step(`${verdict.kind} ${verdict.chain}`);
       const after = verdict.kind === "jump" ? "next" : "caller";
       return walkChain(verdict.chain, flow, place).map((outcome) => ({
         flow: map === null ? outcome.flow : explained(outcome.flow, map, place),

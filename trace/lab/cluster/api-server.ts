@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { join } from "node:path";
 
-import { folder } from "../inside";
+import { folder } from "../task";
 import { start } from "./programs";
 
 const port = 6443;

@@ -12,7 +12,7 @@ export interface Wanted {
   readonly ingress?: readonly object[];
 }
 
-export interface Addresses {
+interface Addresses {
   readonly v4?: string;
   readonly v6?: string;
 }
@@ -32,14 +32,14 @@ export interface Endpoint {
   readonly hints?: { forZones: readonly { name: string }[] };
 }
 
-export const namespace = "lab";
+const namespace = "lab";
 
 const families = [
   ["v4", "IPv4"],
   ["v6", "IPv6"],
 ] as const;
 
-export function serviceOf({ name, ports, clusterIp, spec }: Wanted): object {
+function serviceOf({ name, ports, clusterIp, spec }: Wanted): object {
   const present = families.filter(([key]) => clusterIp === "None" || clusterIp[key]);
   const addresses = clusterIp === "None" ? ["None"] : present.map(([key]) => clusterIp[key] ?? "");
   return {

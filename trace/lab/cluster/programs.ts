@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { folder } from "../inside";
+import { folder } from "../task";
 
 const pollMs = 200;
 
@@ -19,16 +19,16 @@ export class Running {
     return this.child.pid ?? 0;
   }
 
-  /** Waits for what the program is to bring about; its end is an error with its last words. */
+  /** Waits for what the program is to bring about; its end is an error with the end of its log. */
   async until(what: string, seconds: number, look: () => Promise<boolean>): Promise<void> {
     for (const last = Date.now() + seconds * 1000; Date.now() < last; await wait(pollMs)) {
       const { exitCode, signalCode } = this.child;
       if (exitCode !== null || signalCode !== null) {
-        throw new Error(`${this.name} ended with ${exitCode ?? signalCode}:\n${this.lastWords()}`);
+        throw new Error(`${this.name} ended with ${exitCode ?? signalCode}:\n${this.logTail()}`);
       }
       if (await look().catch(() => false)) return;
     }
-    throw new Error(`${what}: not within ${seconds} s; ${this.name} said:\n${this.lastWords()}`);
+    throw new Error(`${what}: not within ${seconds} s; its log:\n${this.logTail()}`);
   }
 
   async stop(): Promise<void> {
@@ -37,7 +37,7 @@ export class Running {
     await ended;
   }
 
-  private lastWords(): string {
+  private logTail(): string {
     return readFileSync(this.log, "utf8").split("\n").slice(-15).join("\n");
   }
 }

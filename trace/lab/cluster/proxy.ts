@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder } from "../inside";
+import { folder } from "../task";
 import { kubeconfig } from "./api-server";
 import { type Running, start } from "./programs";
 

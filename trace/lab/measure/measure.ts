@@ -5,14 +5,14 @@ import { debianPackages, forLab } from "../../../programs/debian";
 import { writeWhole } from "../../../shared/files";
 import type { Progress } from "../../../shared/progress";
 import { UserError } from "../../../shared/user-error";
-import { inLab, obstacle } from "../enter";
+import { inLab, labProblem } from "../enter";
 import { labBinaries, modesHere } from "../machine";
-import type { Measurement, MeasuringTask } from "./measuring";
+import type { Measurement, MeasuringTask } from "./lab-task";
 import { pageOf } from "./page";
 import { plotOf } from "./plot";
 import { csvOf, tableOf } from "./table";
 
-export interface MeasureOptions {
+interface MeasureOptions {
   /** How many Services, in rising order. */
   readonly services: readonly number[];
   /** Where `proxy-modes.md`, `.csv` and `.svg` are written. */
@@ -20,7 +20,7 @@ export interface MeasureOptions {
 }
 
 /** Each Service has six pods. */
-export const endpoints = 6;
+const endpoints = 6;
 
 export const usualServices = [10, 100, 1000, 5000] as const;
 
@@ -31,7 +31,7 @@ export async function measure(
   signal: AbortSignal,
 ): Promise<void> {
   if (process.platform === "linux") await debianPackages(progress, signal, forLab);
-  const problem = obstacle();
+  const problem = labProblem();
   if (problem !== undefined) throw new UserError(`kube-proxy cannot be measured here: ${problem}`);
   const { modes, leftOut } = modesHere();
   for (const line of leftOut) progress.line(line);
@@ -39,7 +39,11 @@ export async function measure(
   const task: MeasuringTask = { binaries, modes, services, endpoints };
   const all = await progress.during(
     `measuring ${modes.join(" and ")} with up to ${services.at(-1)} Services`,
-    ({ say }) => inLab<Measurement[]>(join(__dirname, "measuring.ts"), task, { say, signal }),
+    (step) =>
+      inLab<Measurement[]>(join(__dirname, "lab-task.ts"), task, {
+        onProgress: step.update,
+        signal,
+      }),
     "4 to 8 min on two cores",
   );
   progress.line(tableOf(all));

@@ -1,6 +1,6 @@
 import type { Mode } from "../cluster/proxy";
 import { machine } from "../machine";
-import type { Measurement } from "./measuring";
+import type { Measurement } from "./lab-task";
 import { tableOf } from "./table";
 
 /** docs/proxy-modes.md, whose every figure comes from the measurements. */

@@ -1,6 +1,6 @@
 import { init } from "echarts";
 
-import type { Measurement } from "./measuring";
+import type { Measurement } from "./lab-task";
 
 type Figure = (one: Measurement) => number;
 

@@ -1,4 +1,4 @@
-import type { Measurement } from "./measuring";
+import type { Measurement } from "./lab-task";
 
 interface Column {
   readonly title: string;

@@ -58,7 +58,7 @@ export function wordsOfListed(rule: ListedRule, chain: string): string[] {
       continue;
     }
     const found = listingMatches
-      .map(([pattern, say]) => ({ match: pattern.exec(rest), say }))
+      .map(([pattern, read]) => ({ match: pattern.exec(rest), read }))
       .find((each) => each.match !== null);
     if (found?.match == null) {
       const [unknown] = rest.split(/\s+/);
@@ -66,8 +66,8 @@ export function wordsOfListed(rule: ListedRule, chain: string): string[] {
       rest = rest.slice(unknown!.length).trim();
       continue;
     }
-    const { target, words: said } = found.say(found.match);
-    (target ? options : words).push(...said);
+    const { target, words: read } = found.read(found.match);
+    (target ? options : words).push(...read);
     rest = rest.slice(found.match[0].length).trim();
   }
   if (rule.target !== "") words.push(jump, rule.target, ...options);

@@ -42,10 +42,10 @@ const isOne = (left: Expression, values: readonly string[], negated: boolean): S
 });
 
 /** One word after the option, and the statement that it comes to; null where it asks nothing. */
-const matching = (say: (word: string, negated: boolean) => Statement | null): Match => ({
+const matching = (translate: (word: string, negated: boolean) => Statement | null): Match => ({
   words: 1,
   read([word], negated, draft) {
-    const statement = say(word!, negated);
+    const statement = translate(word!, negated);
     if (statement !== null) draft.matches.push(statement);
   },
 });

@@ -1,6 +1,6 @@
 import { DumpProblem } from "../../model/dump";
 import { type Chain, exactness, type Iptables, type Table, tableNames } from "../../model/iptables";
-import { once } from "./combine";
+import { once } from "./merge";
 import { statementsOf } from "./rule";
 import { inferFamily, inferTable, type Section } from "./section";
 import { isListing, splitListing } from "./split-listing";

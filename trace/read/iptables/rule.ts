@@ -83,8 +83,10 @@ function translate(
     } else if (!name.startsWith("-")) {
       throw new DumpProblem(file, rule.line, "an option of iptables", name);
     } else {
-      const said = [module === "" ? "" : `-m ${module} `, [name, ...values()].join(" ")].join("");
-      draft.matches.push(open(`what \`${said}\` says of the packet`));
+      const written = [module === "" ? "" : `-m ${module} `, [name, ...values()].join(" ")].join(
+        "",
+      );
+      draft.matches.push(open(`what \`${written}\` says of the packet`));
     }
   }
   return [

@@ -102,7 +102,7 @@ function readJson(text: string, file: string, firstLine: number): Ruleset {
   return { file, format: "json", tables };
 }
 
-/** Written in nft's words when somebody asks. */
+/** Written in nft's words at the first use. */
 class JsonRule implements Rule {
   private written: string | null = null;
 

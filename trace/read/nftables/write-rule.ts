@@ -5,7 +5,7 @@ export type Json =
 export type Fields = { readonly [key: string]: Json };
 
 /** The one name and content of an object such as `{"meta": {"key": "mark"}}`. */
-export function only(value: Json): readonly [string, Json] {
+function only(value: Json): readonly [string, Json] {
   return Object.entries(asFields(value))[0] ?? ["", null];
 }
 

@@ -80,7 +80,7 @@ function tooMany({ apiAccessCidrs, sshAccessCidrs }: Settings): Problem[] {
   ];
 }
 
-/** What is wrong with who gets in: nobody does unless somebody said who. */
+/** Problems of API and SSH access, which are closed by default. */
 export function accessProblems(settings: Settings): Problem[] {
   const { apiAccessCidrs, sshAccessCidrs } = settings;
   return [

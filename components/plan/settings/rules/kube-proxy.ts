@@ -78,7 +78,7 @@ const fields: Fields = {
   showHiddenMetricsForVersion: text,
 };
 
-/** Who sets a field in the operator's place. */
+/** The setting or part that sets a field in the operator's place. */
 const owned: Readonly<Record<string, string>> = {
   "kubeProxy.apiVersion": "this program writes it",
   "kubeProxy.kind": "this program writes it",

@@ -2,9 +2,9 @@ import type { KubeadmExtras } from "../settings";
 
 export type Component = Extract<keyof KubeadmExtras, `${string}ExtraArgs`>;
 
-const kubeadm = "kubeadm sets it, by what this program tells it";
+const kubeadm = "kubeadm sets it, from this program's configuration";
 
-/** Arguments that the cluster's parts agree on: who sets each of them in the operator's place. */
+/** Arguments that the cluster's parts agree on: what sets each of them in the operator's place. */
 export const ownedArguments: Readonly<Record<Component, Readonly<Record<string, string>>>> = {
   apiServerExtraArgs: {
     ...by(
@@ -47,8 +47,8 @@ export const ownedArguments: Readonly<Record<Component, Readonly<Record<string, 
   },
 };
 
-function by(who: string, names: string): Record<string, string> {
-  return Object.fromEntries(names.split(" ").map((name) => [name, who]));
+function by(owner: string, names: string): Record<string, string> {
+  return Object.fromEntries(names.split(" ").map((name) => [name, owner]));
 }
 
 /**

@@ -79,7 +79,7 @@ export class Agent {
       return decoded(read["buf-b64"]);
     });
 
-  /** An agent may have answers left for somebody who hung up: they end where its echo comes. */
+  /** An agent may have answers left for a client that has disconnected: they end where its echo comes. */
   private session<T>(limit: number, work: (exchange: Exchange) => Promise<T>): Promise<T> {
     const next = this.last.then(() =>
       jsonSession(this.socket, limit, async (exchange) => {

@@ -22,7 +22,7 @@ export const stepIn = (text: string): string | undefined =>
     .at(-1);
 
 /** What begins or has ended now on a machine, by its log. */
-export const currentStep = (agent: Agent): Promise<string | undefined> =>
+const currentStep = (agent: Agent): Promise<string | undefined> =>
   agent.tail(log, keptBytes).then(stepIn, () => undefined);
 
 async function must(agent: Agent, path: string, ...args: string[]): Promise<string> {

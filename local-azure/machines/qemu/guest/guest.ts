@@ -105,7 +105,7 @@ export class Guest {
     const isNew = !existsSync(files.disk);
     if (this.process.isAlive) {
       if (!isNew) return;
-      // Whoever started it was killed before it was woken.
+      // The process that started it was killed before it was woken.
       await this.cutPower();
     }
     this.step.set("booting");
@@ -171,7 +171,7 @@ export class Guest {
     }
   }
 
-  /** Rejects when it is no longer running, unless nobody cares any more by then. */
+  /** Rejects when it is no longer running, unless it is no longer wanted by then. */
   private async death(signal: AbortSignal): Promise<never> {
     while (this.power === "running") await wait(1000, undefined, { signal });
     throw new Error(this.endMessage());

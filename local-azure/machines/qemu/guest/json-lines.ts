@@ -10,7 +10,7 @@ export interface Exchange {
    * before.
    */
   ask(command: Message, isIt?: (message: Message) => boolean): Promise<Message["return"]>;
-  /** Waits for a message that nobody asked for. */
+  /** Waits for an event: a message that is no answer. */
   until(isIt: (message: Message) => boolean): Promise<Message>;
 }
 

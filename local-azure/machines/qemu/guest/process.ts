@@ -123,6 +123,6 @@ export class LastingProcess {
   /** How it ended, as far as that is known: only its parent gets to know it. */
   get ending(): string {
     const { exitCode = null, signalCode = null } = this.child ?? {};
-    return signalCode ?? (exitCode === null ? "an end that nobody saw" : `exit code ${exitCode}`);
+    return signalCode ?? (exitCode === null ? "an unknown exit code" : `exit code ${exitCode}`);
   }
 }

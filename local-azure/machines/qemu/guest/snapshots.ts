@@ -29,7 +29,7 @@ const snapshotIn = (folder: string): Snapshot => ({
 });
 
 /** systemd takes a machine's identity from it, and does not take one of zeros alone. */
-const nobody = "00000000-0000-4000-8000-000000000000";
+const noMachine = "00000000-0000-4000-8000-000000000000";
 
 /** Asks until a migration, which is how QEMU writes and reads memory, has come to its end. */
 async function awaitMigration({ ask }: Exchange): Promise<void> {
@@ -99,7 +99,7 @@ export class Snapshots {
     const hardware = this.hardware(shape, files);
     try {
       await createDisk(qemu, { path: image.disk, format: "raw" }, disk.path);
-      // It is nobody's machine yet, and ends with whoever makes it.
+      // No VM uses it yet; it ends with the process that makes it.
       const command = ["setpriv", "--pdeathsig", "KILL", ...qemu.command];
       const running = run([...command, ...argumentsOf(hardware)], {
         signal,
@@ -135,7 +135,7 @@ export class Snapshots {
   private hardware = (shape: Shape, files: Hardware["files"]): Hardware => {
     const { image, accelerator } = this.settings;
     const kernelArguments = waitsForItsOwn;
-    return { name: "snapshot", uuid: nobody, shape, files, image, accelerator, kernelArguments };
+    return { name: "snapshot", uuid: noMachine, shape, files, image, accelerator, kernelArguments };
   };
 
   /** Other hardware, or another QEMU, has another snapshot. */

@@ -90,7 +90,7 @@ export async function prepareSystem(options: InstallOptions): Promise<string> {
             `--customize-hook=${hook("late", late, finishing)} "$1"`,
             ...[release, draft, await debianArchive()],
           ],
-          { signal, onLine: step.say },
+          { signal, onLine: step.update },
         ),
       "2 min",
     );
@@ -158,24 +158,24 @@ async function makeDisk(
     await progress.during(
       "putting Kubernetes' packages and images into the base image",
       async (step) => {
-        step.say("unpacking the system");
+        step.update("unpacking the system");
         await run(["tar", "--extract", "--numeric-owner", "--file", system, "--directory", root], {
           signal,
         });
-        step.say("gathering images");
+        step.update("gathering images");
         await imageArchive(
           mirror.folder,
           join(goods, "images.tar"),
           lacking(mirror, kubernetes),
           signal,
         );
-        step.say("installing and importing");
+        step.update("installing and importing");
         const inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-ec"];
         await run(
           [...inside, installKubernetes, "install-kubernetes", root, mirror.folder, kubernetes],
           {
             signal,
-            onLine: step.say,
+            onLine: step.update,
           },
         );
         rmSync(goods, { recursive: true, force: true });
@@ -187,7 +187,7 @@ async function makeDisk(
           if (found === undefined) throw new Error(`the system has no /boot/${name}`);
           copyFileSync(join(root, "boot", found), join(draft, name));
         }
-        step.say("making the disk");
+        step.update("making the disk");
         await run(
           [
             "mke2fs",

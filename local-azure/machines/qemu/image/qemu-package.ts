@@ -45,7 +45,7 @@ async function unpack(folder: string, { progress, signal }: InstallOptions): Pro
             ...["mmdebstrap", "--variant=extract", "--include=qemu-system-x86,qemu-utils"],
             ...["--format=directory", release, draft, archive],
           ],
-          { signal, onLine: step.say },
+          { signal, onLine: step.update },
         ),
       "30 s",
     );

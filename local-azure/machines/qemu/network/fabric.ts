@@ -10,7 +10,7 @@ import type { Address } from "../../../daemon/attachment";
 import { Supervisor } from "../../supervisor";
 import type { Host } from "../host";
 import { metadataOf } from "./machine-metadata";
-import type { NetworkFacts } from "./network-process";
+import type { NetworkConfig } from "./network-process";
 import { networksOf, publicNamesOf, type VirtualNetwork } from "./network-view";
 import { PortForwards } from "./port-forwards";
 import { blobNamesOf, relay } from "./storage";
@@ -75,27 +75,27 @@ export class Fabric {
     }
     if (networks.length > 0) await this.startInternet();
     for (const network of networks) {
-      const facts: NetworkFacts = {
+      const config: NetworkConfig = {
         network,
         names,
         machines: metadataOf(network, view),
         patience: patience[this.host.accelerator],
       };
-      await this.applyFacts(network, JSON.stringify(facts));
+      await this.applyConfig(network, JSON.stringify(config));
     }
     await this.forwardPorts(networks, names);
   }
 
-  private async applyFacts(network: VirtualNetwork, facts: string): Promise<void> {
+  private async applyConfig(network: VirtualNetwork, config: string): Promise<void> {
     const { key } = network;
-    if (this.applied.get(key) === facts) return;
+    if (this.applied.get(key) === config) return;
     const { namespaces } = this.host;
     await namespaces.shape(network);
     const file = join(this.folder, `${key}.json`);
-    writeWhole(file, facts);
+    writeWhole(file, config);
     this.run(namespaces.of(key), key, "network-process.ts", file, this.socket(key));
     await this.reload(key);
-    this.applied.set(key, facts);
+    this.applied.set(key, config);
   }
 
   private async startInternet(): Promise<void> {

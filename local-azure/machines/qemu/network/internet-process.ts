@@ -14,7 +14,7 @@ function orderOf(text: string): { host: string; port: number; rest: string } | u
 }
 
 /**
- * An operator's way to public addresses: whoever connects to the socket comes from the internet
+ * An operator's way to public addresses: a client of the socket comes from the internet
  * there.
  */
 function forward(from: Socket): void {

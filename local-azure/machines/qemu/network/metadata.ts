@@ -13,7 +13,7 @@ export interface MachineMetadata {
   readonly inboundRules: readonly InboundRule[];
 }
 
-export interface InboundRule {
+interface InboundRule {
   readonly frontendIpAddress: string;
   readonly protocol: string;
   readonly frontendPort: number;

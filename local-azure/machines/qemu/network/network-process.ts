@@ -9,8 +9,8 @@ import type { VirtualNetwork } from "./network-view";
 import { Probes } from "./probes";
 import { platformAddress, ruleset } from "./ruleset";
 
-/** What this process serves, in a file that is read again whenever somebody connects. */
-export interface NetworkFacts {
+/** What this process serves, in a file that is read again at each connection. */
+export interface NetworkConfig {
   readonly network: VirtualNetwork;
   /** Names and their addresses. */
   readonly names: Readonly<Record<string, string>>;
@@ -23,12 +23,12 @@ export interface NetworkFacts {
  * server, metadata, the balancers' probes, and the packet rules, which follow the probes.
  */
 async function serve(file: string, socket: string): Promise<void> {
-  const read = (): NetworkFacts => JSON.parse(readFileSync(file, "utf8")) as NetworkFacts;
-  let facts = read();
+  const read = (): NetworkConfig => JSON.parse(readFileSync(file, "utf8")) as NetworkConfig;
+  let config = read();
   let last: Promise<unknown> = Promise.resolve();
-  const probes = new Probes(() => void apply().catch(complain), facts.patience);
+  const probes = new Probes(() => void apply().catch(logError), config.patience);
   const apply = (): Promise<unknown> => {
-    const { network } = facts;
+    const { network } = config;
     const next = last.then(() => {
       const input = ruleset(network, probes.healthy(network.balanced));
       return run(["nft", "--file", "-"], { input });
@@ -36,33 +36,33 @@ async function serve(file: string, socket: string): Promise<void> {
     last = next.catch(() => undefined);
     return next;
   };
-  const takeUp = async (): Promise<void> => {
-    facts = read();
-    probes.watch(facts.network.balanced);
+  const reload = async (): Promise<void> => {
+    config = read();
+    probes.watch(config.network.balanced);
     await apply();
   };
-  await takeUp();
-  await serveNames(platformAddress, (name) => facts.names[name]);
+  await reload();
+  await serveNames(platformAddress, (name) => config.names[name]);
   await serveMetadata({ address: metadataAddress }, (address) =>
-    facts.machines.find((machine) => machine.address === address),
+    config.machines.find((machine) => machine.address === address),
   );
   await serveWire(platformAddress);
   rmSync(socket, { force: true });
   createServer((connection) => {
     connection.on("error", () => undefined);
-    takeUp().then(
+    reload().then(
       () => connection.end("done"),
       ({ message }: Error) => connection.end(message),
     );
   }).listen(socket);
 }
 
-const complain = ({ message }: Error): void => console.error(message);
+const logError = ({ message }: Error): void => console.error(message);
 
 if (require.main === module) {
   const [file = "", socket = ""] = process.argv.slice(2);
   serve(file, socket).catch((error: Error) => {
-    complain(error);
+    logError(error);
     process.exit(1);
   });
 }

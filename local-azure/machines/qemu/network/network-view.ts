@@ -67,7 +67,7 @@ const isThere = <T>(value: T | undefined): value is T => value !== undefined;
 const publicAddressOf = (ref: Ref | undefined, view: View): string | undefined =>
   (ref?.id && (view.find(ref.id)?.body as PublicIpBody | undefined)?.ipAddress) || undefined;
 
-/** Azure's own rules come last, since their priorities are above those that anybody may give. */
+/** Azure's own rules come last, since their priorities are above those that users may give. */
 function rulesOf(group: string | undefined, view: View): RuleBody[] | undefined {
   const found = group === undefined ? undefined : view.find(group);
   if (found === undefined) return undefined;

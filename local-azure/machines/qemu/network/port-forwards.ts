@@ -13,7 +13,7 @@ interface Forward {
 const loopback = "127.0.0.1";
 
 /**
- * Ports of this host that lead to names on the simulated internet: whoever connects comes from an
+ * Ports of this host that lead to names on the simulated internet: a client comes from an
  * operator's address there, so that security groups judge it as they would on Azure.
  */
 export class PortForwards {

@@ -99,7 +99,7 @@ export class Blobs {
           "on the container, which takes minutes to take effect, and the account's network rules must admit it",
       );
     }
-    const said = (await answer.text()).slice(0, 300);
-    throw new Error(`${this.address} answers ${method} with ${status}: ${said}`);
+    const detail = (await answer.text()).slice(0, 300);
+    throw new Error(`${this.address} answers ${method} with ${status}: ${detail}`);
   }
 }

@@ -222,7 +222,7 @@ export class Bootstrap {
     const { vmId } = machine.vm;
     const server = `https://${apiName}:${apiPort}`;
     const isInitial = initialControlPlane?.toLowerCase() === vmId.toLowerCase();
-    steps.say(`this machine is ${vmId}, the initial control plane is ${initialControlPlane}`);
+    steps.write(`this machine is ${vmId}, the initial control plane is ${initialControlPlane}`);
     await this.initializations.get(apiName);
     let cluster: SimulatedCluster | undefined;
     await watch(machine, this.limits.api, async () => {
@@ -248,7 +248,7 @@ export class Bootstrap {
   private async answering(payload: Payload): Promise<SimulatedCluster | undefined> {
     const cluster = this.fleet.clusters.get(payload.apiName);
     try {
-      await cluster?.asAnybody(fileOf(payload, caFile)).get("/readyz");
+      await cluster?.anonymously(fileOf(payload, caFile)).get("/readyz");
     } catch (error) {
       if (error instanceof ApiError) return cluster;
       if (!isFinal(error)) return undefined;

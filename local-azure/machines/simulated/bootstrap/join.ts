@@ -56,10 +56,10 @@ export async function join(
 
   const forgetPredecessor = async () => {
     if (isControlPlane && cluster.forgetMember(machine.vm)) {
-      steps.say(`removing the etcd member that is ${name} as it was before`);
+      steps.write(`removing the etcd member that is ${name} as it was before`);
     }
     if (await api.find(nodePath(name))) {
-      steps.say(`removing the node ${name} that was here before`);
+      steps.write(`removing the node ${name} that was here before`);
       await api.delete(nodePath(name));
     }
     machine.beginJoin(false);
@@ -77,13 +77,13 @@ export async function join(
     machine.join({ ...registered, as: "joined" }, payload.configuration);
   };
   const admit = async () => {
-    if (machine.hasBegunToJoin) steps.say("undoing a join that did not end well");
+    if (machine.hasBegunToJoin) steps.write("undoing a join that did not end well");
     await forgetPredecessor();
     try {
       await runKubeadm();
     } catch (error) {
       await forgetPredecessor().catch(() =>
-        steps.say("the join could not be undone yet; the next try begins with that"),
+        steps.write("the join could not be undone yet; the next try begins with that"),
       );
       throw error;
     }

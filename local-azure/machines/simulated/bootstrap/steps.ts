@@ -27,7 +27,7 @@ export class Steps {
 
   async step<T>(name: string, action: () => Promise<T> | T): Promise<T> {
     const begun = Date.now();
-    this.say(`bootstrap: ${name}: begins`);
+    this.write(`bootstrap: ${name}: begins`);
     try {
       const result = await action();
       this.note(`${name}: done after ${Math.round((Date.now() - begun) / 1000)} s`);
@@ -43,13 +43,13 @@ export class Steps {
   }
 
   /** A line for the log, which is seen only when a step fails. */
-  say(line: string): void {
+  write(line: string): void {
     this.log.push(`${now()} ${line}`);
   }
 
   /** A line for log and output. */
   note(line: string): void {
-    this.say(`bootstrap: ${line}`);
+    this.write(`bootstrap: ${line}`);
     this.notes.push(...this.log.slice(-1));
   }
 

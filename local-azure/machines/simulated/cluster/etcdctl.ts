@@ -18,12 +18,12 @@ export const memberId = ({ vmId }: Pick<Member, "vmId">): string =>
  * What `etcdctl` prints and does, with the list of members that stands for etcd's own here: the
  * one etcd that runs knows nothing of the other machines.
  */
-export function etcdctl(
+function etcdctl(
   args: readonly string[],
   members: Members,
   vmOf: (name: string) => VirtualMachine | undefined,
 ): Ended {
-  const says = (output: string, after = members): Ended => ({
+  const printed = (output: string, after = members): Ended => ({
     exitCode: 0,
     output: `${output}\n`,
     members: after,
@@ -34,16 +34,16 @@ export function etcdctl(
   const named = members.list.find((member) => memberId(member) === id);
   switch (verb) {
     case "member list":
-      return says(members.list.map((member) => lineOf(member, vmOf(member.machine))).join("\n"));
+      return printed(members.list.map((member) => lineOf(member, vmOf(member.machine))).join("\n"));
     case "move-leader":
       return named === undefined
         ? fails("etcdserver: bad leader transferee")
-        : says(`Leadership transferred to ${id}`);
+        : printed(`Leadership transferred to ${id}`);
     case "member remove": {
       if (named === undefined) return fails("etcdserver: Member not found");
       const after = new Members(members.list.filter((member) => member !== named));
       return after.haveQuorum
-        ? says(`Member ${id} removed from cluster`, after)
+        ? printed(`Member ${id} removed from cluster`, after)
         : fails("etcdserver: unhealthy cluster");
     }
     default:

@@ -10,7 +10,7 @@ export type Part = (typeof parts)[number];
 
 /**
  * A control plane machine in etcd's list of members. Gone from Azure, it stays listed until
- * somebody removes it.
+ * it is removed.
  */
 export interface Member {
   readonly machine: string;

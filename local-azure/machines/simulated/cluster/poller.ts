@@ -1,14 +1,14 @@
-const roundMs = 500;
+const intervalMs = 500;
 
 /** Does something again and again until nothing is due, and from the start when it is woken. */
 export class Poller {
   private timer: NodeJS.Timeout | undefined;
   private generation = 0;
-  private readonly said = new Set<string>();
+  private readonly logged = new Set<string>();
 
-  /** @param round returns whether anything is still due */
+  /** @param poll returns whether anything is still due */
   constructor(
-    private readonly round: (log: (message: string) => void) => Promise<boolean>,
+    private readonly poll: (log: (message: string) => void) => Promise<boolean>,
     private readonly log: (message: string) => void,
   ) {}
 
@@ -26,21 +26,21 @@ export class Poller {
     this.timer = setTimeout(async () => {
       let due = true;
       try {
-        due = await this.round((message) => this.sayOnce(message));
+        due = await this.poll((message) => this.logOnce(message));
       } catch (error) {
-        this.sayOnce((error as Error).message);
+        this.logOnce((error as Error).message);
       }
       if (due && generation === this.generation) {
         this.next(generation);
       }
-    }, roundMs);
+    }, intervalMs);
     this.timer.unref();
   }
 
-  /** What is amiss in one round is mostly amiss in the next. */
-  private sayOnce(message: string): void {
-    if (!this.said.has(message)) {
-      this.said.add(message);
+  /** An error of one poll mostly comes again in the next. */
+  private logOnce(message: string): void {
+    if (!this.logged.has(message)) {
+      this.logged.add(message);
       this.log(message);
     }
   }

@@ -73,8 +73,8 @@ export class SimulatedCluster {
   private turn: Promise<unknown> = Promise.resolve();
   private changes: Promise<unknown> = Promise.resolve();
   private kubelets: Promise<unknown> = Promise.resolve();
-  private readonly rounds: Poller;
-  /** Runs until the cluster stops, since nobody says when there is a pod to run. */
+  private readonly controllers: Poller;
+  /** Runs until the cluster stops, since nothing wakes it when there is a pod to run. */
   private readonly errands: Poller;
   private readonly controllerManager: ControllerManager | undefined;
   /** Pods that have been run, by their uid. */
@@ -103,14 +103,14 @@ export class SimulatedCluster {
       program === undefined
         ? undefined
         : new ControllerManager({ program, authority, folder: ownFolder, vmOf, log });
-    this.rounds = new Poller(
-      async (say) => {
+    this.controllers = new Poller(
+      async (logOnce) => {
         const isDue = await reconcileCloudProvider({
           api: this.superAdmin(),
           vmOf,
           kubeletOf,
           deletesNodes: program === undefined,
-          log: say,
+          log: logOnce,
         });
         return (await this.reconcileKubelets()) || isDue;
       },
@@ -215,11 +215,11 @@ export class SimulatedCluster {
     return this.controlPlane.snapshots;
   }
 
-  /** The API as whoever trusts this CA reaches it. */
+  /** The API for a client that trusts this CA. */
   server = (ca: string) => this.controlPlane.server(ca);
 
-  /** The API as whoever trusts this CA and has no credential. */
-  asAnybody = (ca: string): Api => new Api(this.server(ca), {});
+  /** The API for a client that trusts this CA and has no credential. */
+  anonymously = (ca: string): Api => new Api(this.server(ca), {});
 
   superAdmin = (): Api => this.controlPlane.superAdmin();
   initialKubeconfig = (): string => this.controlPlane.initialKubeconfig();
@@ -402,12 +402,12 @@ export class SimulatedCluster {
   /** Has simulated kubelets and cloud provider work until nothing is due. */
   wakeControllers(): void {
     this.controllerManager?.resume();
-    this.rounds.wake();
+    this.controllers.wake();
     this.errands.wake();
   }
 
   private async pauseControllers(): Promise<void> {
-    this.rounds.stop();
+    this.controllers.stop();
     this.errands.stop();
     await this.controllerManager?.pause();
   }

@@ -15,7 +15,7 @@ import { EtcdSnapshots } from "./etcd-snapshots";
 import { type Component, components, processOf } from "./static-pods";
 import { type ProcessStatus, Supervisor } from "../../supervisor";
 
-export type Binary = Component | "etcdctl" | "etcdutl" | "kubeadm" | "kwok";
+type Binary = Component | "etcdctl" | "etcdutl" | "kubeadm" | "kwok";
 export type Binaries = Readonly<Record<Binary, string>>;
 
 const electing = ["kube-controller-manager", "kube-scheduler"] as const;

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 /** As kubeadm reads it: yes and on without quotes are no text. */
 const yaml = { version: "1.1" } as const;
 
-export interface KubeadmArg {
+interface KubeadmArg {
   readonly name: string;
   readonly value: string;
 }

@@ -39,7 +39,7 @@ export class KubeletServer {
   /** Listens, and writes the file that leads an API server here. */
   async listen(egressFile: string): Promise<void> {
     if (this.close_) return;
-    // A kubelet that is given nothing makes itself one that nobody can know.
+    // A kubelet without one makes its own, which no client can verify.
     const own = await selfSigned();
     const proxy = createProxy().on("connect", ({ url = "" }, socket: Duplex) => {
       socket.on("error", () => socket.destroy());

@@ -32,7 +32,7 @@ const pathOf = ({ metadata }: Body): string => `${podsOf(metadata.namespace)}/${
 const leasePath = (name: string): string =>
   `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${name}`;
 
-/** As long as a lease can be: KWOK leaves a Node alone whose lease somebody else holds. */
+/** As long as a lease can be: KWOK leaves a Node alone whose lease another holder has. */
 const forEver = 2 ** 31 - 1;
 
 /**

@@ -5,7 +5,7 @@ import { checkServerIdentity } from "node:tls";
 import { Properties } from "../../protocol/values";
 import { at, items, text } from "../objects";
 
-export interface Endpoint {
+interface Endpoint {
   readonly host: string;
   readonly port: number;
 }

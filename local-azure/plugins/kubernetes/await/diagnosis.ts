@@ -47,7 +47,7 @@ export function podProblem(pod: Properties): string | undefined {
 const shownPods = 5;
 const shownEvents = 3;
 
-/** What its pods and the last events say about an object that does not get ready. */
+/** The reasons why an object does not become ready, from its pods and the last events. */
 export async function diagnosis(client: Client, object: Properties): Promise<string[]> {
   const namespace = namespaceOf(object);
   if (namespace === "") {

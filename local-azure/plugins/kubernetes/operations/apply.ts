@@ -183,7 +183,7 @@ const union = (one: Value, other: Value): Value =>
     : (one ?? other);
 
 /**
- * Applies nothing but the name, so that fields that nobody else manages lose their value. An object
+ * Applies nothing but the name, so that fields without another manager lose their value. An object
  * that does not exist is created by this, as by the official plugin.
  */
 export async function relinquished(

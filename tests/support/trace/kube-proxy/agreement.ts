@@ -1,7 +1,7 @@
 import type { Answer } from "../../../../trace/model/answer";
 import type { Packet } from "../../../../trace/model/packet";
 import { node } from "../../../../trace/lab/network";
-import type { Seen } from "../../../../trace/lab/peer";
+import type { ProbeResult } from "../../../../trace/lab/peer";
 
 /** Far beyond chance: once in two million tries. */
 const sigmas = 5;
@@ -9,7 +9,7 @@ const sigmas = 5;
 type Claim = Pick<Answer, "verdict" | "endpoints" | "masquerade" | "affinitySeconds">;
 
 /** What an answer says and packets did otherwise; nothing when they agree. */
-export function disagreements(claim: Claim, packet: Packet, seen: Seen): string[] {
+export function disagreements(claim: Claim, packet: Packet, seen: ProbeResult): string[] {
   const total = Object.values(seen.answers).flatMap((peers) => Object.values(peers));
   const answered = total.reduce((sum, count) => sum + count, 0);
   const all = answered + seen.refused + seen.silent;
@@ -36,13 +36,17 @@ export function disagreements(claim: Claim, packet: Packet, seen: Seen): string[
 const sum = (peers: Readonly<Record<string, number>> = {}): number =>
   Object.values(peers).reduce((all, count) => all + count, 0);
 
-function shares({ endpoints, affinitySeconds }: Claim, { answers }: Seen, all: number): string[] {
-  const strangers = Object.keys(answers)
+function shares(
+  { endpoints, affinitySeconds }: Claim,
+  { answers }: ProbeResult,
+  all: number,
+): string[] {
+  const unexpected = Object.keys(answers)
     .filter((end) => !endpoints.some(({ address }) => address === end))
     .map((end) => `${end} answered`);
   if (affinitySeconds !== null) {
     const ends = Object.keys(answers).length;
-    return ends === 1 ? strangers : [...strangers, `${ends} ends answered in spite of affinity`];
+    return ends === 1 ? unexpected : [...unexpected, `${ends} ends answered in spite of affinity`];
   }
   const wrong = endpoints.flatMap(({ address, probability }) => {
     const count = sum(answers[address]);
@@ -51,10 +55,14 @@ function shares({ endpoints, affinitySeconds }: Claim, { answers }: Seen, all: n
       ? []
       : [`${address} got ${count} of ${all}, expected a share of ${probability}`];
   });
-  return [...strangers, ...wrong];
+  return [...unexpected, ...wrong];
 }
 
-function sources({ endpoints, masquerade }: Claim, packet: Packet, { answers }: Seen): string[] {
+function sources(
+  { endpoints, masquerade }: Claim,
+  packet: Packet,
+  { answers }: ProbeResult,
+): string[] {
   return endpoints.flatMap(({ address, masquerade: own = masquerade }) =>
     Object.keys(answers[address] ?? {})
       .filter((peer) => (peer !== packet.source) !== own && !looksAlike(packet, peer))
@@ -69,7 +77,7 @@ const looksAlike = ({ from, source }: Packet, peer: string): boolean =>
 /**
  * Answered by the very destination to the very source; the node itself refuses what nobody takes.
  */
-function passed({ destination, port, source }: Packet, { answers, refused }: Seen): number {
+function passed({ destination, port, source }: Packet, { answers, refused }: ProbeResult): number {
   const isNode = [node.v4, node.v6].some((address) => address === destination);
   const own = destination.includes(":") ? `[${destination}]:${port}` : `${destination}:${port}`;
   return (answers[own]?.[source ?? ""] ?? 0) + (isNode ? refused : 0);

@@ -2,8 +2,8 @@ import type { Answer } from "../../../../trace/model/answer";
 import type { Packet } from "../../../../trace/model/packet";
 import type { Mode } from "../../../../trace/lab/cluster/proxy";
 import cases from "./golden/cases.json";
-import type { Question } from "../../../../trace/lab/peer";
-import type { Somewhere } from "../../../../trace/lab/peers";
+import type { Probe } from "../../../../trace/lab/peer";
+import type { PeerName } from "../../../../trace/lab/peers";
 
 /** What is expected of one packet; a row of golden/cases.json. */
 interface Row {
@@ -32,7 +32,7 @@ export interface Case {
   readonly packet: Packet;
   readonly expected: Pick<Answer, "verdict" | "endpoints" | "masquerade" | "affinitySeconds">;
   /** From where and how to try it; null when it cannot be tried. */
-  readonly trial: readonly [Somewhere, Question] | null;
+  readonly trial: readonly [PeerName, Probe] | null;
 }
 
 export const casesOf = (mode: Mode): readonly Case[] =>
@@ -52,7 +52,7 @@ function caseOf(row: Row): Case {
     title: `${row.claim}: ${from} ${source} to ${to}`,
     packet,
     expected: expectedOf(row),
-    trial: row.unsent === undefined ? [placeOf(packet), questionOf(packet, row)] : null,
+    trial: row.unsent === undefined ? [placeOf(packet), probeOf(packet, row)] : null,
   };
 }
 
@@ -75,22 +75,22 @@ const enough = 30;
 
 const forDrops = 3;
 
-function questionOf({ destination, port, protocol, source }: Packet, row: Row): Question {
+function probeOf({ destination, port, protocol, source }: Packet, row: Row): Probe {
   const drops = row.verdict === "drop";
   return {
     address: destination,
     port,
     protocol: protocol === "udp" ? "udp" : "tcp",
     source,
-    times: row.times ?? (drops ? forDrops : enough),
+    count: row.times ?? (drops ? forDrops : enough),
     // Whom a client stays with is settled by its first connection.
-    atOnce: row.affinitySeconds === undefined ? 50 : 1,
-    patienceMs: drops ? 400 : 10_000,
+    concurrency: row.affinitySeconds === undefined ? 50 : 1,
+    timeoutMs: drops ? 400 : 10_000,
   };
 }
 
 /** Whose address it is; `network.ts` gives them out. */
-function placeOf({ from, source }: Packet): Somewhere {
+function placeOf({ from, source }: Packet): PeerName {
   if (from !== "pod") return from;
   return /[.:]2$/.test(source ?? "") ? "pod-a" : "client";
 }

@@ -20,9 +20,12 @@ async function main(): Promise<void> {
   const { signal } = interrupt;
   const binaries = await labBinaries({ progress, signal });
   const { modes } = modesHere();
-  const task: SessionTask = { binaries, modes, questions: {} };
-  const sessions = await progress.during("dumps of a real kube-proxy", ({ say }) =>
-    inLab<Record<Mode, Session>>(join(__dirname, "session.ts"), task, { say, signal }),
+  const task: SessionTask = { binaries, modes, probes: {} };
+  const sessions = await progress.during("dumps of a real kube-proxy", (step) =>
+    inLab<Record<Mode, Session>>(join(__dirname, "session.ts"), task, {
+      onProgress: step.update,
+      signal,
+    }),
   );
   for (const mode of modes) {
     const folder = join(__dirname, "golden", mode);

@@ -1,66 +1,66 @@
 import { startApiServer } from "../../../../trace/lab/cluster/api-server";
 import { create, createNode } from "../../../../trace/lab/cluster/objects";
 import { type Mode, startProxy } from "../../../../trace/lab/cluster/proxy";
-import { inside, output, say } from "../../../../trace/lab/inside";
+import { runLabTask, output, reportProgress } from "../../../../trace/lab/task";
 import type { LabBinaries } from "../../../../trace/lab/machine";
 import { buildNetwork, node, ranges } from "../../../../trace/lab/network";
-import type { Question, Seen } from "../../../../trace/lab/peer";
-import { Peers, type Somewhere } from "../../../../trace/lab/peers";
+import type { Probe, ProbeResult } from "../../../../trace/lab/peer";
+import { Peers, type PeerName } from "../../../../trace/lab/peers";
 import { services } from "../../../../trace/lab/services";
 
 export interface SessionTask {
   readonly binaries: LabBinaries;
   readonly modes: readonly Mode[];
   /** What to send, and from where, once the rules of a mode are there. */
-  readonly questions: Readonly<Partial<Record<Mode, readonly (readonly [Somewhere, Question])[]>>>;
+  readonly probes: Readonly<Partial<Record<Mode, readonly (readonly [PeerName, Probe])[]>>>;
 }
 
 export interface Session {
   /** By file name. */
   readonly dumps: Readonly<Record<string, string>>;
-  /** What became of each question. */
-  readonly seen: readonly Seen[];
+  /** How the connections of each probe ended. */
+  readonly results: readonly ProbeResult[];
 }
 
 /** Services of every kind under a real kube-proxy: what it wrote, and where packets went. */
-inside<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes, questions }) => {
-  say("network, API server");
+runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes, probes }) => {
+  reportProgress("network, API server");
   await buildNetwork();
   await startApiServer(binaries, { services: ranges.services, node: node.v4 });
   await createNode({ ...node, zone: "1" });
   await create(services);
-  const peers = Object.keys(questions).length > 0 ? await Peers.start() : undefined;
+  const peers = Object.keys(probes).length > 0 ? await Peers.start() : undefined;
   const sessions: Partial<Record<Mode, Session>> = {};
   for (const mode of modes) {
-    say(`kube-proxy with ${mode}`);
+    reportProgress(`kube-proxy with ${mode}`);
     const proxy = await startProxy(binaries["kube-proxy"], mode, {
       node: node.name,
       pods: ranges.pods,
     });
     const dumps = await dump(mode);
-    const seen = peers ? await asked(peers, questions[mode] ?? []) : [];
-    sessions[mode] = { dumps, seen };
+    const results = peers ? await resultsOf(peers, probes[mode] ?? []) : [];
+    sessions[mode] = { dumps, results };
     await proxy.stop();
     await output("nft", "flush", "ruleset");
   }
   return sessions;
 });
 
-/** Puts all questions, side by side where they come from different places. */
-async function asked(
+/** Sends all probes, side by side where they come from different places. */
+async function resultsOf(
   peers: Peers,
-  questions: readonly (readonly [Somewhere, Question])[],
-): Promise<Seen[]> {
-  const seen: Seen[] = [];
-  const places = [...new Set(questions.map(([place]) => place))];
+  probes: readonly (readonly [PeerName, Probe])[],
+): Promise<ProbeResult[]> {
+  const results: ProbeResult[] = [];
+  const places = [...new Set(probes.map(([place]) => place))];
   await Promise.all(
     places.map(async (place) => {
-      for (const [index, [from, question]] of questions.entries()) {
-        if (from === place) seen[index] = await peers.ask(place, question);
+      for (const [index, [from, probe]] of probes.entries()) {
+        if (from === place) results[index] = await peers.probe(place, probe);
       }
     }),
   );
-  return seen;
+  return results;
 }
 
 const iptables: Readonly<Record<string, string>> = {
@@ -79,7 +79,6 @@ const iptables: Readonly<Record<string, string>> = {
 
 const nftables: Readonly<Record<string, string>> = {
   "nft.txt": "nft list ruleset",
-  "nft-a.txt": "nft -a list ruleset",
   "nft.json": "nft -j list ruleset",
 };
 
@@ -98,7 +97,7 @@ const addresses: Readonly<Record<string, string>> = {
 };
 
 /** What a node's kernel has, in all the formats in which people dump it; by file name. */
-export async function dump(mode: Mode): Promise<Record<string, string>> {
+async function dump(mode: Mode): Promise<Record<string, string>> {
   const commands = { ...{ iptables, nftables, ipvs }[mode], ...addresses };
   const texts = Object.entries(commands).map(async ([file, line]) => {
     const [command = "", ...args] = line.split(" ");

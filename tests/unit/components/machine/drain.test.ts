@@ -1,11 +1,8 @@
-import { createServer, Server } from "node:https";
-import { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-import { renderKubeconfig } from "../../../../components/kubeconfig";
 import { KubernetesApi } from "../../../../components/kubernetes-api";
 import { drain, uncordon } from "../../../../components/machine/drain";
-import { serverCertificate } from "../../../support/plugins/server-certificate";
+import { serveKubernetesApi } from "../../../support/kubernetes-api";
 
 jest.setTimeout(60_000);
 
@@ -84,29 +81,19 @@ const pod = (name: string, metadata: object = {}, phase = "Running"): Pod => ({
   status: { phase },
 });
 
-let server: Server;
+let server: Awaited<ReturnType<typeof serveKubernetesApi>>;
 let fake: FakeApi;
 let api: KubernetesApi;
 
 beforeAll(async () => {
-  const { key, cert } = await serverCertificate("localhost", "the-administrator");
-  server = createServer({ key, cert }, async (request, response) => {
+  server = await serveKubernetesApi(async (request, response) => {
     const body = await text(request);
     const { method = "", url = "", headers } = request;
     const parsed = body === "" ? undefined : JSON.parse(body);
     const [status, object] = fake.answer(method, url, parsed, headers["content-type"]);
     response.writeHead(status).end(JSON.stringify(object));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  api = new KubernetesApi(
-    renderKubeconfig({
-      clusterName: "zoned-test",
-      server: `https://localhost:${(server.address() as AddressInfo).port}`,
-      caCert: cert,
-      clientCert: cert,
-      clientKey: key,
-    }),
-  );
+  api = new KubernetesApi(server.kubeconfig);
 });
 afterAll(async () => {
   await api.close();
@@ -177,7 +164,7 @@ it("waits for a budget that lets its pods go after a while", async () => {
   expect(fake.pods).toEqual([]);
 });
 
-it("takes nothing back that somebody else has set", async () => {
+it("reverts nothing that others have set", async () => {
   fake.node = merged(fake.node, {
     metadata: { labels: { [excluded]: "mine" } },
     spec: { unschedulable: true },

@@ -1,10 +1,11 @@
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 
 import { cloudProviderProblems } from "../../../../components/plan/cloud-provider-images";
 import { validSettings } from "../../../support/sample";
+import { listen } from "../../../support/listen";
 
 let registry: Server;
+let host: string;
 let status: number;
 let asked: string[];
 beforeEach(async () => {
@@ -14,7 +15,7 @@ beforeEach(async () => {
     asked.push(`${method} ${url}`);
     response.writeHead(url?.includes("/there/") ? 200 : status).end();
   });
-  await new Promise<void>((ready) => registry.listen(0, "127.0.0.1", ready));
+  host = `127.0.0.1:${await listen(registry)}`;
 });
 afterEach(() => {
   registry.close();
@@ -24,7 +25,6 @@ afterEach(() => {
 const settings = { ...validSettings, cloudProvider: true, mirror: "" };
 
 const problems = (changes: Partial<typeof settings> = {}) => {
-  const host = `127.0.0.1:${(registry.address() as AddressInfo).port}`;
   const images = [`${host}/oss/there/manager:v1`, `${host}/oss/manager:v2`];
   return cloudProviderProblems({ ...settings, ...changes }, images);
 };

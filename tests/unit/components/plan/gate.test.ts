@@ -83,7 +83,7 @@ it.each`
   ${"all, and begins with the one that is sick"}             | ${{ changes: all, sick: "cp-3" }}                            | ${"cp-3"}
   ${"the sick one alone"}                                    | ${{ changes: "replace cp-2", sick: "cp-2" }}                 | ${"cp-2"}
   ${"the rest, where a replacement has failed"}              | ${{ machines: "well failed well", changes: "replace cp-3" }} | ${"cp-2"}
-  ${"the rest, where nobody saw a step's end"}               | ${{ machines: "running well well" }}                         | ${"cp-1"}
+  ${"the rest, where a step's end was not awaited"}          | ${{ machines: "running well well" }}                         | ${"cp-1"}
   ${"the rest, where one was deleted"}                       | ${{ machines: "well well gone" }}                            | ${"cp-3"}
   ${"all, while others are added for the first time"}        | ${{ machines: "well well well gone gone", changes: all }}    | ${undefined}
   ${"nothing but that the sick one leaves, first of all"}    | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-5" }}     | ${undefined}
@@ -164,7 +164,7 @@ describe("a change that cannot be drained or cannot leave etcd", () => {
     expect((await asked(spent, "remove workers-1")).problems).toEqual([]);
   });
 
-  it("is refused for control planes where nobody asks the API, and not for workers", async () => {
+  it("is refused for control planes where the API is not asked, and not for workers", async () => {
     const unasked = { skipHealthCheckUntil: "20261123T180000Z" };
 
     expect((await asked(unasked, "remove cp-5")).problems).toEqual([

@@ -1,5 +1,4 @@
 import { createServer, Server } from "node:http";
-import { AddressInfo } from "node:net";
 
 import * as pulumi from "@pulumi/pulumi";
 
@@ -13,6 +12,7 @@ import { skusIn } from "../../../../local-azure/arm/subscription/skus";
 import { order } from "../../../support/machines";
 import { Recorder } from "../../../support/record";
 import { subscriptionId, validSettings } from "../../../support/sample";
+import { listen } from "../../../support/listen";
 
 const names = machinesOf(validSettings).map(({ name }) => name);
 const [first = "", second = ""] = names;
@@ -89,7 +89,6 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     const body = answer(pathname) ?? { error: { code: "ResourceGroupNotFound", message: "" } };
     response.writeHead("error" in body ? 404 : 200).end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const memory: Memory = {
     initialization: "1-then",
     controlPlanes: 3,
@@ -114,7 +113,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
   jest.spyOn(pulumi.log, "info").mockImplementation(async (text) => void says.push(text));
   const made = await makePlan({
     ...wanted,
-    resourceManagerEndpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    resourceManagerEndpoint: `http://127.0.0.1:${await listen(server)}`,
   });
   return { ...made, says };
 }
@@ -156,7 +155,7 @@ it.each<[string, Scene, RegExp]>([
     /location is westeurope, and this stack's cluster was made with northeurope/,
   ],
   [
-    "a machine of a cluster that nobody asks",
+    "a machine of a cluster that is not checked",
     { settings: { skipHealthCheckUntil: "" }, tags: { generation: "before" } },
     /would replace .*no output kubeconfig/s,
   ],

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, Server } from "node:http";
-import { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
 import { findManifests, manifestsFor, obtainable } from "../../../../components/plan/manifests";
 import { Manifest, manifests } from "../../../../components/versions";
+import { listen } from "../../../support/listen";
 
 const path = "thing-v1/thing.yaml";
 const good = "kind: Good\n";
@@ -33,8 +33,7 @@ beforeEach(async () => {
     response.writeHead(typeof answer === "number" ? answer : 200);
     response.end(typeof answer === "number" ? "" : answer);
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  base = `http://127.0.0.1:${await listen(server)}`;
   process.env["XDG_CACHE_HOME"] = join(scratch, "cache");
   delete process.env["ZONED_MANIFESTS"];
 });

@@ -2,13 +2,14 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { get } from "node:https";
 import { createServer, type Server } from "node:net";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { connect } from "node:tls";
 
 import { serveApiProxy } from "../../../../local-azure/daemon/api-proxy";
 import type { Address } from "../../../../local-azure/daemon/attachment";
 import { httpsServer } from "../../../support/simulated/fixture";
+import { freePort, listen } from "../../../support/listen";
 
 const loopback = "127.0.0.1";
 let api: Awaited<ReturnType<typeof httpsServer>>;
@@ -73,11 +74,7 @@ it("does not forward plain HTTP requests", async () => {
 });
 
 it("reports an API that does not answer", async () => {
-  const closed = createServer().listen(0, loopback);
-  await once(closed, "listening");
-  const { port } = closed.address() as AddressInfo;
-  await new Promise((done) => closed.close(done));
-  apis.set(api.serverName, { host: loopback, port });
+  apis.set(api.serverName, { host: loopback, port: await freePort() });
 
   const { status, said } = await tunnel(`${api.serverName}:6443`);
 
@@ -89,9 +86,8 @@ it("reports an API that does not answer", async () => {
 
 it("closes its tunnels when it closes", async () => {
   let inside: Socket | undefined;
-  const silent: Server = createServer((socket) => (inside = socket)).listen(0, loopback);
-  await once(silent, "listening");
-  apis.set(api.serverName, { host: loopback, port: (silent.address() as AddressInfo).port });
+  const silent: Server = createServer((socket) => (inside = socket));
+  apis.set(api.serverName, { host: loopback, port: await listen(silent) });
   const other = await serveApiProxy((name) => apis.get(name), 0);
   const asking = request({
     ...{ host: loopback, port: other.port, method: "CONNECT", path: `${api.serverName}:6443` },

@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -12,6 +11,7 @@ import {
 } from "../../../../local-azure/daemon/daemon-client";
 import { identityOf } from "../../../../shared/pids";
 import { Progress } from "../../../../shared/progress";
+import { freePort } from "../../../support/listen";
 
 let state: string;
 beforeEach(() => (state = mkdtempSync(join(tmpdir(), "zoned-daemon-"))));
@@ -19,15 +19,6 @@ afterEach(async () => {
   await endDaemon(state);
   rmSync(state, { recursive: true });
 });
-
-/** An unused port. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
 
 const ensure = () =>
   ensureDaemon(

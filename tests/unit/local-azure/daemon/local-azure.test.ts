@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -9,6 +9,7 @@ import {
   type LocalAzureOptions,
   startLocalAzure,
 } from "../../../../local-azure/daemon/local-azure";
+import { listen } from "../../../support/listen";
 
 let state: string;
 let other: Server;
@@ -21,8 +22,7 @@ afterAll(() => jest.restoreAllMocks());
 beforeEach(async () => {
   state = mkdtempSync(join(tmpdir(), "zoned-azure-"));
   other = createServer();
-  await new Promise<void>((ready) => other.listen(0, "127.0.0.1", ready));
-  taken = (other.address() as AddressInfo).port;
+  taken = await listen(other);
 });
 afterEach(async () => {
   await azure?.stop();

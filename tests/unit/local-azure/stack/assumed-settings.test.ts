@@ -39,7 +39,7 @@ it("supplies an access range and a key where there are none, and says so", async
     apiAccessCidrs: ["203.0.113.0/24"],
     sshPublicKey: expect.stringMatching(/^ssh-rsa AAAA/),
   });
-  expect(said).toMatch(/apiAccessCidrs.*nobody's/);
+  expect(said).toMatch(/apiAccessCidrs.*reserved for documentation/);
   expect(said).toMatch(/sshPublicKey/);
 });
 

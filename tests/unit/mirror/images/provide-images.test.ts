@@ -44,7 +44,7 @@ function options(official: boolean): ImageOptions {
     },
     debianPackages: async () => [],
     signal,
-    say: () => undefined,
+    onImage: () => undefined,
   };
 }
 

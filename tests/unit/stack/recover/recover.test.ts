@@ -164,7 +164,7 @@ it("has the next up update what Azure could not finish", async () => {
   expect(pulumi.resources.at(-1)?.initErrors).toHaveLength(1);
 });
 
-it("finds what the program would create, nobody recorded and Azure has", async () => {
+it("finds what the program would create, the state has not and Azure has", async () => {
   const pulumi = new Pulumi([group], [], { [vmId]: shownVm });
   const planned = { ...vm, inputs: { ...sentVm, secrets: "[secret]", zone: unknown } };
   const nested = resource(
@@ -213,7 +213,7 @@ it("reads again what was being changed or deleted, and what went with it", async
   expect(pulumi.state.deployment).toEqual({ resources: [group], pending_operations: [] });
 });
 
-it("changes nothing when somebody else has changed the state meanwhile", async () => {
+it("changes nothing when another process has changed the state meanwhile", async () => {
   const pulumi = new Pulumi([group], [creating(vm)], {});
   const run = async (args: readonly string[]): Promise<Ended> => {
     const ended = await pulumi.run(args);
@@ -225,7 +225,7 @@ it("changes nothing when somebody else has changed the state meanwhile", async (
   };
 
   await expect(recover({ stack: "prod", pulumi: run, copies })).rejects.toThrow(
-    /changed by somebody else meanwhile.*run this again/,
+    /changed by another process meanwhile.*run this again/,
   );
   expect(pulumi.calls).not.toContain("stack import");
 });

@@ -60,7 +60,21 @@ const turned = {
   },
 };
 
-const ways = [
+/** As `nft -a` prints it: each block and each rule ends in its handle. */
+const withHandles = (text: string) =>
+  text.replace(
+    /^(\t?(table|chain|set|map) .*\{|\t\t(ct|fib|goto|ip6?|jump|meta|numgen|reject|update) .*)$/gm,
+    "$& # handle 7",
+  );
+
+type Way = [
+  mode: (typeof modes)[number],
+  command: string,
+  files: RegExp,
+  edit?: (text: string) => string,
+];
+
+const ways: Way[] = [
   ["iptables", "iptables-save", /^(ip6?tables-save|ip-address)/],
   ["iptables", "iptables -S", /^(ip6?tables-\w+-S|ip-address)/],
   ["iptables", "everything at once", /./],
@@ -68,16 +82,16 @@ const ways = [
   ["ipvs", "ipvsadm -ln and ipset list", /^(ip6?tables-save|ipset-list|ipvsadm-ln|ip-address)/],
   ["ipvs", "everything at once", /./],
   ["nftables", "nft list ruleset", /^(nft\.txt|ip-address)/],
-  ["nftables", "nft -a list ruleset", /^(nft-a|ip-address)/],
+  ["nftables", "nft -a list ruleset", /^(nft\.txt|ip-address)/, withHandles],
   ["nftables", "nft -j list ruleset", /^(nft\.json|ip-address)/],
-] as const;
+];
 
 /**
  * Dumps of the real kube-proxy, made by tests/support/trace/kube-proxy/golden.ts; those of ipvs in a virtual machine whose
  * kernel has it.
  */
-describe.each(ways)("golden dumps of %s by %s", (mode, _, names) => {
-  const node = nodeDump(dumps(mode, names));
+describe.each(ways)("golden dumps of %s by %s", (mode, _, names, edit = (text) => text) => {
+  const node = nodeDump(dumps(mode, names).map(({ file, text }) => ({ file, text: edit(text) })));
 
   it.each(casesOf(mode).map((one) => [one.title, one] as const))(
     "%s",

@@ -5,16 +5,16 @@ import { checkout } from "../../../../shared/checkout";
 import { disagreements } from "../../../support/trace/kube-proxy/agreement";
 import type { LabBinaries } from "../../../../trace/lab/machine";
 import { type Case, casesOf } from "../../../support/trace/kube-proxy/cases";
-import { inLab, obstacle } from "../../../../trace/lab/enter";
-import type { Question } from "../../../../trace/lab/peer";
-import type { Somewhere } from "../../../../trace/lab/peers";
+import { inLab, labProblem } from "../../../../trace/lab/enter";
+import type { Probe } from "../../../../trace/lab/peer";
+import type { PeerName } from "../../../../trace/lab/peers";
 import type { Session, SessionTask } from "../../../support/trace/kube-proxy/session";
 import type { NodeDump } from "../../../../trace/model/dump";
 import { nodeDump } from "../../../../trace/read/read-dumps";
 import { trace } from "../../../../trace/evaluate/trace";
 
 const modes = ["iptables", "nftables"] as const;
-type Sent = Case & { readonly trial: readonly [Somewhere, Question] };
+type Sent = Case & { readonly trial: readonly [PeerName, Probe] };
 
 const sent = (mode: (typeof modes)[number]) =>
   casesOf(mode).filter((one): one is Sent => one.trial !== null);
@@ -26,7 +26,7 @@ const binaries = Object.fromEntries(
 
 const missing = Object.values(binaries).find((file) => !existsSync(file));
 const reason =
-  missing === undefined ? obstacle() : `ZONED_BINARIES names no folder with ${missing}`;
+  missing === undefined ? labProblem() : `ZONED_BINARIES names no folder with ${missing}`;
 
 if (reason !== undefined) process.stderr.write(`No packets are sent: ${reason}.\n`);
 
@@ -40,13 +40,13 @@ if (reason !== undefined) process.stderr.write(`No packets are sent: ${reason}.\
     let sessions: Record<(typeof modes)[number], Session>;
 
     beforeAll(async () => {
-      const questions = Object.fromEntries(
+      const probes = Object.fromEntries(
         modes.map((mode) => [mode, sent(mode).map(({ trial }) => trial)]),
       );
-      const task: SessionTask = { binaries, modes, questions };
+      const task: SessionTask = { binaries, modes, probes };
       const { signal } = new AbortController();
       sessions = await inLab(join(checkout, "tests/support/trace/kube-proxy/session.ts"), task, {
-        say: () => {},
+        onProgress: () => {},
         signal,
       });
     }, 180_000);
@@ -62,10 +62,10 @@ if (reason !== undefined) process.stderr.write(`No packets are sent: ${reason}.\
       const cases = sent(mode).map((one, index) => [one.title, one, index] as const);
 
       it.each(cases)("%s", (_, { packet, expected }, index) => {
-        const seen = sessions[mode].seen[index]!;
+        const results = sessions[mode].results[index]!;
 
-        expect(disagreements(expected, packet, seen)).toEqual([]);
-        expect(disagreements(trace(node, packet), packet, seen)).toEqual([]);
+        expect(disagreements(expected, packet, results)).toEqual([]);
+        expect(disagreements(trace(node, packet), packet, results)).toEqual([]);
       });
     });
   },

@@ -1,10 +1,10 @@
 import { createServer, Server } from "node:http";
-import { AddressInfo } from "node:net";
 
 import { versions as pinned } from "../../../../../components/versions";
 import { askImage, imageProblems } from "../../../../../components/plan/azure/image-offers";
 import { ResourceManager } from "../../../../../components/plan/azure/resource-manager";
 import { machine, validSettings, subscriptionId } from "../../../../support/sample";
+import { listen } from "../../../../support/listen";
 
 const versions =
   `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/locations/westeurope/publishers/Canonical` +
@@ -39,11 +39,7 @@ async function ask(
       response.writeHead(404).end(JSON.stringify({ error }));
     }
   });
-  await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
-  const arm = new ResourceManager(
-    `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    "token",
-  );
+  const arm = new ResourceManager(`http://127.0.0.1:${await listen(server)}`, "token");
   return {
     offer: await askImage(arm, subscriptionId, { ...validSettings, imageVersion: wanted }),
     asked,

@@ -1,9 +1,9 @@
 import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
-import { AddressInfo } from "node:net";
 
 import * as pulumi from "@pulumi/pulumi";
 
 import { ResourceManager } from "../../../../../components/plan/azure/resource-manager";
+import { listen } from "../../../../support/listen";
 
 const token = "the-token-that-nobody-sees";
 
@@ -39,8 +39,7 @@ async function served(...answers: Answer[]) {
     response.writeHead(status, headers);
     response.end(typeof body === "string" ? body : JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
-  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const endpoint = `http://127.0.0.1:${await listen(server)}`;
   const arm = new ResourceManager(endpoint, token, async (ms) => void pauses.push(ms));
   return {
     asked,
@@ -86,7 +85,7 @@ it.each([
   ["more than a minute", "3600", 60_000],
   ["a date that has passed", "Wed, 21 Oct 2015 07:28:00 GMT", 0],
   ["a date far ahead", "Wed, 21 Oct 2122 07:28:00 GMT", 60_000],
-  ["what nobody can read", "soon", 4000],
+  ["what cannot be parsed", "soon", 4000],
 ])("waits as Retry-After says: %s", async (_, retryAfter, pause) => {
   const busy = { ...error(429, "TooManyRequests"), headers: { "retry-after": retryAfter } };
   const { get, pauses } = await served(busy, success);

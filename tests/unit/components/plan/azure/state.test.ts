@@ -1,10 +1,10 @@
 import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
-import { AddressInfo } from "node:net";
 
 import { connect } from "../../../../../components/plan/azure/connection";
 import { askAzure } from "../../../../../components/plan/azure/state";
 import { Recorder } from "../../../../support/record";
 import { validSettings, subscriptionId } from "../../../../support/sample";
+import { listen } from "../../../../support/listen";
 
 const token = "the-token-that-nobody-sees";
 const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
@@ -50,11 +50,10 @@ const ask = async (answers: Answers = {}) => {
     times.set(key, turn + 1);
     const turns = all[key] ?? [{ status: 500, body: `no answer for ${key}` }];
     const { status = 200, body } = turns[Math.min(turn, turns.length - 1)]!;
-    const text = typeof body === "function" ? body(endpoint()) : body;
+    const text = typeof body === "function" ? body(endpoint) : body;
     response.writeHead(status).end(typeof text === "string" ? text : JSON.stringify(text));
   });
-  await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
-  const endpoint = () => `http://127.0.0.1:${(server!.address() as AddressInfo).port}`;
+  const endpoint = `http://127.0.0.1:${await listen(server)}`;
   await Recorder.start({
     calls: {
       "azure-native:authorization:getClientConfig": () => ({
@@ -64,7 +63,7 @@ const ask = async (answers: Answers = {}) => {
       "azure-native:authorization:getClientToken": () => ({ token }),
     },
   });
-  const settings = { ...validSettings, resourceManagerEndpoint: endpoint() };
+  const settings = { ...validSettings, resourceManagerEndpoint: endpoint };
   return askAzure(settings, await connect(settings));
 };
 

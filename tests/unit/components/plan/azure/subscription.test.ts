@@ -1,5 +1,4 @@
 import { createServer, Server } from "node:http";
-import { AddressInfo } from "node:net";
 
 import { ResourceManager } from "../../../../../components/plan/azure/resource-manager";
 import { subscriptionProblems } from "../../../../../components/plan/azure/subscription";
@@ -7,6 +6,7 @@ import { account } from "../../../../../local-azure/arm/ids";
 import { serveRest } from "../../../../../local-azure/arm/rest/rest";
 import { newCloud } from "../../../../support/arm/fixture";
 import { subscriptionId, validSettings } from "../../../../support/sample";
+import { listen } from "../../../../support/listen";
 
 const name = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
 
@@ -39,11 +39,7 @@ async function withAzure(
     const body = path.includes("/") ? { available } : { namespace: path, registrationState };
     response.end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const arm = new ResourceManager(
-    `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    "token",
-  );
+  const arm = new ResourceManager(`http://127.0.0.1:${await listen(server)}`, "token");
   try {
     const connection = { arm, subscriptionId, tenantId: "tenant" };
     const all = { ...validSettings, ...settings };

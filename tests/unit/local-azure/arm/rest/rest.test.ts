@@ -33,7 +33,7 @@ async function withServer<T>(
   const sick: string[] = [];
   const server = await serveRest(built.cloud, 0, {
     version: "test",
-    facts: () => ({ sick }),
+    health: () => ({ sick }),
     sicken: async (machine, part) => {
       if (part !== "etcd") throw new Error(`component is ${part}, expected etcd`);
       sick.push(`${machine}: ${part}`);

@@ -19,7 +19,7 @@ function ask(others: string, asked: Partial<Packet> = {}): Answer {
   return trace(dump, { ...packet, ...asked });
 }
 
-/** A table of somebody else with one chain that the kernel calls. */
+/** Another program's table with one base chain. */
 const table = (
   hook: string,
   rules: readonly string[],

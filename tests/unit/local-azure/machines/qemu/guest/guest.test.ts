@@ -199,7 +199,7 @@ test("without a snapshot it has both from the start, as one has that is switched
   expect(wordsOf().slice(-4)).toEqual(atOnce);
 });
 
-test("one that nobody has woken, as the local Azure was killed, begins anew", async () => {
+test("one that was not woken, since the local Azure was killed, begins anew", async () => {
   await boot(plug);
   const first = processOf();
   renameSync(guest.files.disk, `${guest.files.disk}.new`);

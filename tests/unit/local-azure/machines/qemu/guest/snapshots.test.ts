@@ -78,7 +78,7 @@ test("another shape has another snapshot", async () => {
   expect(booted()).toHaveLength(2);
 });
 
-test("it boots as a machine that is nobody's yet: with no seed and no interface, and waits for them", async () => {
+test("it boots as a machine without a VM: with no seed and no interface, and waits for them", async () => {
   await snapshots().of(shape);
   const [words = ""] = booted();
   expect(words).toMatch(/-append [^-]*root=\/dev\/vda .* zoned\.snapshot /);

@@ -94,7 +94,7 @@ it("proves itself by what its machine was given, which a real API server verifie
     await give(await servingFiles(fixture, "172.16.1.5"));
     expect(await logs()).toContain("x509: certificate is valid for 172.16.1.5, not 172.16.1.4");
     await give(await servingFiles(fixture, vm.privateAddress));
-    // The kubelet's own answer: nobody has kept a log of this container.
+    // The kubelet's own answer: there is no log of this container.
     expect(await logs()).toContain("could not find the requested resource ( pods/log it)");
   } finally {
     await machines.stop();

@@ -109,7 +109,7 @@ it("lets no controller manager initialise a node, whatever its controllers", asy
   expect(await reconcile([manager])).toEqual({ asked: [], due: true });
 });
 
-it("shows a machine that is gone as silent, by nobody's rights but the rehearsal's", async () => {
+it("shows a machine that is gone as silent, by the rehearsal's rights only", async () => {
   const { asked } = await reconcile([], { vms: [] });
 
   expect(asked.map((each) => each.split(" ")[0])).toEqual(["root", "root"]);

@@ -72,7 +72,7 @@ describe.each([
   });
 });
 
-it("takes a kubeconfig that nobody can read for a cluster that nobody can reach", async () => {
+it("takes a kubeconfig that cannot be read for a cluster that cannot be reached", async () => {
   const provider = await configured({ kubeconfig: "clusters: [hush" });
 
   await expect(provider.read(recorded)).rejects.toThrow(

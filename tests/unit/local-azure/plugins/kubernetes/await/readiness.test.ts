@@ -131,7 +131,7 @@ it.each([
     says: "1 of 3 nodes have the new version of its pod",
   },
   {
-    what: "a DaemonSet whose nodes nobody has counted",
+    what: "a DaemonSet whose nodes were not counted",
     object: daemonSet({ desiredNumberScheduled: undefined }),
     says: "its controller has not counted its nodes yet",
   },

@@ -5,7 +5,7 @@ import type { Chain, Iptables, Table } from "../../model/iptables";
  * Several dumps of one family as one: of two that show the same chain the more exact one counts,
  * and a dump that shows a table whole leaves nothing to the others.
  */
-export function combine(dumps: readonly Iptables[]): Iptables | null {
+export function mergeIptables(dumps: readonly Iptables[]): Iptables | null {
   const [first, ...others] = [...dumps].sort((a, b) => b.exactness - a.exactness);
   if (first === undefined) return null;
   const tables = new Map<string, { table: Table; by: Iptables }>();

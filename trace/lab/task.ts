@@ -17,14 +17,14 @@ export async function output(command: string, ...args: readonly string[]): Promi
 }
 
 /** One command a line. */
-export async function each(commands: string): Promise<void> {
+export async function runAll(commands: string): Promise<void> {
   for (const line of commands.split("\n").map((text) => text.trim())) {
     const [command, ...args] = line.split(/\s+/);
     if (command) await output(command, ...args);
   }
 }
 
-export const say = (said: string): void => send({ said });
+export const reportProgress = (progress: string): void => send({ progress });
 
 function send<T>(message: Message<T>): void {
   process.send?.(message);
@@ -34,8 +34,8 @@ function send<T>(message: Message<T>): void {
  * What a file that `inLab` runs does: `work` on its task, in namespaces where nothing is yet but a
  * loopback.
  */
-export function inside<Task, Result>(work: (task: Task) => Promise<Result>): void {
-  // Whoever wanted the result is gone.
+export function runLabTask<Task, Result>(work: (task: Task) => Promise<Result>): void {
+  // The process that waits for the result has ended.
   process.on("disconnect", () => process.exit(1));
   const task = JSON.parse(process.argv[2] ?? "") as Task;
   prepare()
@@ -62,7 +62,7 @@ const resolvers = "/etc/resolv.conf";
 async function prepare(): Promise<void> {
   // No name server answers here, and iptables would wait for one at every address.
   if (existsSync(resolvers)) await output("mount", "--bind", "/dev/null", resolvers);
-  await each("mount -t tmpfs tmpfs /run\nip link set lo up");
+  await runAll("mount -t tmpfs tmpfs /run\nip link set lo up");
   mkdirSync(folder);
   for (const [name, value] of Object.entries(kernel)) {
     writeFileSync(join("/proc/sys/net", name), value);

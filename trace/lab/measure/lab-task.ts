@@ -6,10 +6,10 @@ import { nodeDump } from "../../read/read-dumps";
 import { startApiServer } from "../cluster/api-server";
 import { create, createNode, remove, replaceEndpoints, type Wanted } from "../cluster/objects";
 import { metric, type Mode, processorSeconds, startProxy } from "../cluster/proxy";
-import { inside, output, say } from "../inside";
+import { runLabTask, output, reportProgress } from "../task";
 import type { LabBinaries } from "../machine";
 import { buildNetwork, clusterIp, node, podHere, ranges } from "../network";
-import type { Question } from "../peer";
+import type { Probe } from "../peer";
 import { Peers } from "../peers";
 
 export interface MeasuringTask {
@@ -70,8 +70,8 @@ const probe = (pod: number): Wanted => ({
   endpoints: [{ address: { v4: podHere(pod).v4 }, nodeName: node.name }],
 });
 
-inside<MeasuringTask, Measurement[]>(async ({ binaries, modes, services, endpoints }) => {
-  say("network, API server");
+runLabTask<MeasuringTask, Measurement[]>(async ({ binaries, modes, services, endpoints }) => {
+  reportProgress("network, API server");
   await buildNetwork();
   await startApiServer(binaries, { services: first(ranges.services), node: node.v4 });
   await createNode({ ...node, zone: "1" });
@@ -80,11 +80,11 @@ inside<MeasuringTask, Measurement[]>(async ({ binaries, modes, services, endpoin
   const measurements: Measurement[] = [];
   let made = 0;
   for (const count of services) {
-    say(`making ${count} Services`);
+    reportProgress(`making ${count} Services`);
     await create(load.slice(made, count));
     made = count;
     for (const mode of modes) {
-      say(`${count} Services with ${mode}`);
+      reportProgress(`${count} Services with ${mode}`);
       const figures = await measureOne(binaries["kube-proxy"], mode, peers);
       measurements.push({ ...figures, mode, services: count, endpoints });
     }
@@ -101,7 +101,7 @@ async function measureOne(binary: string, mode: Mode, peers: Peers): Promise<Fig
   const firstSyncSeconds = await metric("sync_full_proxy_rules_duration_seconds_sum");
   const counts = await written(mode);
   await create([probe(3)]);
-  await untilAnsweredBy(peers, 3);
+  await waitForEndpoint(peers, 3);
   const times: number[] = [];
   await wait(restMs);
   const before = processorSeconds(proxy.pid);
@@ -109,7 +109,7 @@ async function measureOne(binary: string, mode: Mode, peers: Peers): Promise<Fig
     const pod = n % 2 === 0 ? 2 : 3;
     const since = performance.now();
     await replaceEndpoints(probe(pod));
-    await untilAnsweredBy(peers, pod);
+    await waitForEndpoint(peers, pod);
     times.push((performance.now() - since) / 1000);
     await wait(restMs);
   }
@@ -133,28 +133,28 @@ async function measureOne(binary: string, mode: Mode, peers: Peers): Promise<Fig
 /** IPv4's of a pair. */
 const first = (pair: string): string => pair.split(",")[0] ?? "";
 
-/** Asks with one connection after the other. */
-async function untilAnsweredBy(peers: Peers, pod: number): Promise<void> {
+/** Opens one connection after the other. */
+async function waitForEndpoint(peers: Peers, pod: number): Promise<void> {
   const end = `${podHere(pod).v4}:8080`;
-  const question: Question = {
+  const request: Probe = {
     address: clusterIp(10).v4,
     port: 80,
     protocol: "tcp",
     source: null,
-    times: 1,
-    atOnce: 1,
-    patienceMs: 200,
+    count: 1,
+    concurrency: 1,
+    timeoutMs: 200,
   };
   for (;;) {
-    const { answers } = await peers.ask("client", question);
+    const { answers } = await peers.probe("client", request);
     if (end in answers) return;
-    // Asking without a pause would take the processor from whom it waits for.
+    // Without a pause, it would take the processor from kube-proxy, for which it waits.
     await wait(10);
   }
 }
 
 /** What kube-proxy has written into the kernel, for IPv4. */
-export interface Written extends Counts {
+interface Written extends Counts {
   /** Rules in the chains of single endpoints. */
   readonly endpointRules: number;
 }
@@ -165,7 +165,7 @@ const commands: Readonly<Record<Mode, readonly string[]>> = {
   ipvs: ["iptables-save", "ipset save", "ipvsadm -Sn"],
 };
 
-export async function written(mode: Mode): Promise<Written> {
+async function written(mode: Mode): Promise<Written> {
   const texts = commands[mode].map(async (line) => {
     const [command = "", ...args] = line.split(" ");
     return { file: line, text: await output(command, ...args) };

@@ -1,0 +1,24 @@
+import type { RequestListener } from "node:http";
+import { createServer } from "node:https";
+
+import { renderKubeconfig } from "../../components/kubeconfig";
+import { listen } from "./listen";
+import { serverCertificate } from "./plugins/server-certificate";
+
+/**
+ * An API server on this machine, with the kubeconfig of its administrator, whose certificate is the
+ * server's too.
+ */
+export async function serveKubernetesApi(answer: RequestListener, validHours?: number) {
+  const { key, cert } = await serverCertificate("localhost", "the-administrator", validHours);
+  const tls = { key, cert, requestCert: true, rejectUnauthorized: false };
+  const server = createServer(tls, answer);
+  const kubeconfig = renderKubeconfig({
+    clusterName: "zoned-test",
+    server: `https://localhost:${await listen(server)}`,
+    caCert: cert,
+    clientCert: cert,
+    clientKey: key,
+  });
+  return { kubeconfig, close: () => void server.close() };
+}
