@@ -1,4 +1,6 @@
-import { asPlanned, LocalCloud, unchanged } from "./local-cloud";
+import { X509Certificate } from "node:crypto";
+
+import { asPlanned, LocalCloud, unchanged, well } from "./local-cloud";
 
 jest.setTimeout(1_200_000);
 
@@ -25,10 +27,11 @@ interface Node {
   readonly status: { readonly conditions: readonly { type: string; status: string }[] };
 }
 
-describe("a cluster whose control planes are all lost", () => {
+describe("a cluster whose control planes are lost", () => {
   let cloud: LocalCloud;
   let settings: Record<string, unknown>;
-  let before: { vmId: string; nodes: Map<string, string> };
+  let workerId: string;
+  let nodesBefore: Map<string, string>;
 
   const vmIdOf = async (name: string): Promise<string> => {
     const vm = await cloud.inGroup("GET", `/providers/Microsoft.Compute/virtualMachines/${name}`);
@@ -36,40 +39,65 @@ describe("a cluster whose control planes are all lost", () => {
   };
   const nodes = async (): Promise<Map<string, string>> =>
     new Map((await cloud.get<Node>("nodes")).map(({ metadata }) => [metadata.name, metadata.uid]));
-  const configMaps = async (): Promise<string[]> =>
-    (await cloud.get<Node>("configmaps")).map(({ metadata }) => metadata.name);
+  /** Which of these ConfigMaps there are. */
+  const saved = async (...names: string[]): Promise<string[]> =>
+    (await cloud.get<Node>("configmaps"))
+      .map(({ metadata }) => metadata.name)
+      .filter((name) => names.includes(name));
+  const lastSnapshot = async (): Promise<Record<string, string>> => {
+    const words = ["--namespace", "kube-system", "configmap", "zoned-etcd-snapshot"];
+    return JSON.parse(await cloud.kubectl("get", ...words, "--output", "jsonpath={.data}"));
+  };
+  const remove = (name: string): Promise<unknown> =>
+    cloud.inGroup("DELETE", `/providers/Microsoft.Compute/virtualMachines/${name}`);
+
+  /** The certificates in the stack's kubeconfig. */
+  async function administrator() {
+    const { kubeconfig } = (await cloud.stack.outputs()) as { kubeconfig: string };
+    const [ca, cert] = ["certificate-authority-data", "client-certificate-data"].map((part) => {
+      const [, base64 = ""] = new RegExp(`"${part}":"([^"]+)"`).exec(kubeconfig) ?? [];
+      return new X509Certificate(Buffer.from(base64, "base64"));
+    });
+    return { ca: ca!, cert: cert! };
+  }
+
+  /** A ConfigMap that a snapshot has, and one that it does not have. */
+  async function save(before: string, after: string): Promise<void> {
+    await cloud.kubectl("create", "configmap", before);
+    await cloud.snapshot("cp-1");
+    await cloud.kubectl("create", "configmap", after);
+  }
+
+  async function restoreByMessage(): Promise<void> {
+    const lost = await cloud.stack.preview();
+    expect(await cloud.obey(`${lost.stdout}${lost.stderr}`, /config set restoreFrom \w+/)).toBe(
+      "config set restoreFrom latest",
+    );
+    asPlanned(await cloud.stack.up());
+  }
 
   beforeAll(async () => {
     cloud = await LocalCloud.start("dev", small);
     settings = { ...small, etcdBackups: await cloud.container("backups", "etcd") };
     await cloud.stack.configure(settings);
     asPlanned(await cloud.stack.up());
-    await cloud.kubectl("create", "configmap", "a");
-    await cloud.snapshot("cp-1");
-    await cloud.kubectl("create", "configmap", "b");
-    before = { vmId: await vmIdOf(worker), nodes: await nodes() };
-    for (const name of controlPlanes) {
-      await cloud.inGroup("DELETE", `/providers/Microsoft.Compute/virtualMachines/${name}`);
-    }
+    await save("a", "b");
+    workerId = await vmIdOf(worker);
+    nodesBefore = await nodes();
+    for (const name of controlPlanes) await remove(name);
   });
   afterAll(() => cloud?.stop());
 
   it("is told to name a snapshot, and by that has all that was in it, and its workers", async () => {
-    const lost = await cloud.stack.preview();
-    expect(await cloud.obey(`${lost.stdout}${lost.stderr}`, /config set restoreFrom \w+/)).toBe(
-      "config set restoreFrom latest",
-    );
+    await restoreByMessage();
 
-    asPlanned(await cloud.stack.up());
-
-    expect(await configMaps()).toContain("a");
-    expect(await configMaps()).not.toContain("b");
-    expect(await vmIdOf(worker)).toBe(before.vmId);
+    expect(await saved("a", "b")).toEqual(["a"]);
+    expect(await vmIdOf(worker)).toBe(workerId);
     const after = await nodes();
     expect([...after.keys()].sort()).toEqual([...controlPlanes, worker]);
     // The same Node for the worker, and another one for each machine that is another.
-    expect([...after].filter(([name, uid]) => before.nodes.get(name) === uid)).toEqual([
-      [worker, before.nodes.get(worker)],
+    expect([...after].filter(([name, uid]) => nodesBefore.get(name) === uid)).toEqual([
+      [worker, nodesBefore.get(worker)],
     ]);
     const ready = ({ status }: Node) =>
       status.conditions.some(({ type, status: is }) => type === "Ready" && is === "True");
@@ -79,6 +107,59 @@ describe("a cluster whose control planes are all lost", () => {
   it("is not restored again, with the setting or without it", async () => {
     unchanged(await cloud.stack.up());
     await cloud.stack.configure(settings);
+    unchanged(await cloud.stack.up());
+  });
+
+  it("is restored as well when two of three are lost, and the one that is left is made anew", async () => {
+    await save("c", "d");
+    const [survivor, ...lost] = controlPlanes;
+    for (const name of lost) await remove(name);
+    const before = await vmIdOf(survivor!);
+
+    await restoreByMessage();
+
+    expect(await saved("c", "d")).toEqual(["c"]);
+    expect(await vmIdOf(survivor!)).not.toBe(before);
+    expect(await vmIdOf(worker)).toBe(workerId);
+  });
+
+  it("is saved by the control plane that stays before each of the others leaves", async () => {
+    await cloud.stack.configure({ ...settings, controlPlaneCount: 1 });
+    await cloud.kubectl("create", "configmap", "e");
+
+    asPlanned(await cloud.stack.up());
+
+    const { machine, name, error } = await lastSnapshot();
+    expect({ machine, error }).toEqual({ machine: controlPlanes[0], error: undefined });
+    await cloud.kubectl("create", "configmap", "f");
+    await cloud.stack.configure({ ...settings, controlPlaneCount: 1, restoreFrom: name });
+  });
+
+  it("goes back to a snapshot by choice, when the settings name what may be lost as well", async () => {
+    const run = await cloud.stack.up();
+    unchanged(run);
+    expect(await saved("e", "f")).toEqual(["e", "f"]);
+    await cloud.obey(`${run.stdout}${run.stderr}`, /config set reinitialize \S+/);
+
+    asPlanned(await cloud.stack.up());
+
+    expect(await saved("e", "f")).toEqual(["e"]);
+    expect(await vmIdOf(worker)).toBe(workerId);
+    unchanged(await cloud.stack.up());
+  });
+
+  it("gets another certificate for its administrator, of the same CA, and no machine is touched", async () => {
+    const before = await administrator();
+
+    const { steps } = well(await cloud.stack.up("--skip-preview", "--replace", "**::pki-admin"));
+
+    const after = await administrator();
+    expect(after.cert.serialNumber).not.toBe(before.cert.serialNumber);
+    expect(after.cert.verify(after.ca.publicKey)).toBe(true);
+    expect(after.ca.serialNumber).toBe(before.ca.serialNumber);
+    expect(
+      steps.filter((step) => !/ (pki-admin|kubernetes|\S+-(membership|restart))$/.test(step)),
+    ).toEqual([]);
     unchanged(await cloud.stack.up());
   });
 });
