@@ -37,6 +37,7 @@ it("lists members as the program reads them", () => {
       id: memberId(vm),
       hasStarted: true,
       name: vm.name,
+      peerUrl: `https://${vm.privateAddress}:2380`,
       clientUrl: `https://${vm.privateAddress}:2379`,
       isLearner: false,
     })),
