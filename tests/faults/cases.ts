@@ -50,7 +50,7 @@ export interface Asked {
 /** All that can go wrong in a scenario whose good run asked this. */
 export const casesOf = (scenario: Scenario, { writes, reads }: Asked): Case[] => [
   ...writes.flatMap((request) => killPoints(scenario, request)),
-  ...killed.flatMap(([victim]) => killedAgain(scenario, victim)),
+  ...killedIn(scenario).flatMap(([victim]) => killedAgain(scenario, victim)),
   ...azureFaults(scenario, writes, reads),
   ...sickMembers.filter((one) => one.scenario.key === scenario.key),
 ];
@@ -68,6 +68,10 @@ const killed: readonly (readonly [Victim, readonly Stage[]])[] = [
   ["program", ["accepted"]],
 ];
 
+/** The engine runs the program for an `up` alone. */
+const killedIn = ({ operation }: Scenario) =>
+  killed.filter(([victim]) => victim !== "program" || operation === "up");
+
 const killedAgain = (scenario: Scenario, victim: Victim): Case[] =>
   (["arrived", "accepted"] as const).map((stage) => ({
     scenario,
@@ -79,7 +83,7 @@ const killedAgain = (scenario: Scenario, victim: Victim): Case[] =>
 
 function killPoints(scenario: Scenario, request: Request): Case[] {
   const { method, id, nth, title } = request;
-  return killed.flatMap(([victim, when]) =>
+  return killedIn(scenario).flatMap(([victim, when]) =>
     when.map((stage) => ({
       scenario,
       kind: `${victim} killed, request ${stage}`,

@@ -22,6 +22,13 @@ it("kills every process at every request, each case with a name of its own", () 
   expect(new Set(cases.map(nameOf)).size).toBe(cases.length);
 });
 
+it("kills no program during a destroy, which runs none", () => {
+  const cases = casesOf(scenarioOf("destroy"), { writes: [machine], reads: [] });
+
+  expect(cases.some(({ kind }) => kind.startsWith("engine killed"))).toBe(true);
+  expect(cases.filter(({ kind }) => kind.startsWith("program"))).toEqual([]);
+});
+
 it("lets Azure go wrong once for each type and verb, and only Azure", () => {
   const other = request("PUT", "Microsoft.Compute/virtualMachines", "cp-2");
   const read = request("GET", "Microsoft.Resources/resourceGroups", "group");
