@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer as createHttps, type Server } from "node:https";
-import { type AddressInfo, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -21,6 +21,7 @@ import { Certificates } from "../../../../components/certificates";
 import { versions } from "../../../../components/versions";
 import { placeIn } from "../../../../mirror/tools";
 import { cacheFolder } from "../../../../programs/tools";
+import { freePort } from "../../../support/listen";
 import { Recorder, revealed } from "../../../support/record";
 import { validSettings } from "../../../support/sample";
 import { built, output, run } from "../../../support/tools";
@@ -41,14 +42,6 @@ const obstacle = !existsSync(program)
   : address === undefined
     ? "this host has no address but the loopback"
     : undefined;
-
-const freePort = async () => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
 
 /** Inputs without their marks, as they reach the API. */
 function plain(input: unknown): any {

@@ -1,20 +1,15 @@
 import { MetricsServer } from "../../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../../components/certificates";
+import {
+  certRequest,
+  filledInCertificates,
+  locallySignedCert,
+} from "../../../support/filled-in-certificates";
 import { dependenciesOf, Recorder, revealed } from "../../../support/record";
 import { validSettings } from "../../../support/sample";
 
-const request = "tls:index/certRequest:CertRequest";
-const locallySigned = "tls:index/locallySignedCert:LocallySignedCert";
-
 async function build(change: Partial<typeof validSettings> = {}) {
-  const recorder = await Recorder.start({
-    filledIn: {
-      "tls:index/privateKey:PrivateKey": ({ name }) => ({ privateKeyPem: `private ${name}` }),
-      "tls:index/selfSignedCert:SelfSignedCert": ({ name }) => ({ certPem: `cert ${name}` }),
-      [request]: ({ name }) => ({ certRequestPem: `request ${name}` }),
-      [locallySigned]: ({ name }) => ({ certPem: `cert ${name}` }),
-    },
-  });
+  const recorder = await Recorder.start({ filledIn: filledInCertificates });
   const opts = { transformations: [recorder.watch] };
   const settings = { ...validSettings, ...change };
   const certificates = new Certificates("pki", opts);
@@ -35,9 +30,9 @@ describe("metrics-server", () => {
     expect(spec.service).toEqual({ name: "metrics-server", namespace: "kube-system", port: 443 });
     expect(text(spec.caBundle)).toBe("cert pki-cluster-ca");
     expect(spec.insecureSkipTLSVerify).toBeUndefined();
-    const { dnsNames } = await find(request, "metrics-server-request");
+    const { dnsNames } = await find(certRequest, "metrics-server-request");
     expect(dnsNames).toEqual(["metrics-server.kube-system.svc"]);
-    expect(await find(locallySigned, "metrics-server-serving")).toMatchObject({
+    expect(await find(locallySignedCert, "metrics-server-serving")).toMatchObject({
       certRequestPem: "request metrics-server-request",
       caCertPem: "cert pki-cluster-ca",
       allowedUses: ["digital_signature", "server_auth"],

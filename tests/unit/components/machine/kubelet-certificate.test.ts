@@ -1,20 +1,15 @@
 import { Certificates } from "../../../../components/certificates";
 import { kubeletCertificate } from "../../../../components/machine/kubelet-certificate";
+import {
+  certRequest,
+  filledInCertificates,
+  locallySignedCert,
+} from "../../../support/filled-in-certificates";
 import { Recorder, revealed, valueOf } from "../../../support/record";
 import { machine } from "../../../support/sample";
 
-const request = "tls:index/certRequest:CertRequest";
-const locallySigned = "tls:index/locallySignedCert:LocallySignedCert";
-
 async function build() {
-  const recorder = await Recorder.start({
-    filledIn: {
-      "tls:index/privateKey:PrivateKey": ({ name }) => ({ privateKeyPem: `private ${name}` }),
-      "tls:index/selfSignedCert:SelfSignedCert": ({ name }) => ({ certPem: `cert ${name}` }),
-      [request]: ({ name }) => ({ certRequestPem: `request ${name}` }),
-      [locallySigned]: ({ name }) => ({ certPem: `cert ${name}` }),
-    },
-  });
+  const recorder = await Recorder.start({ filledIn: filledInCertificates });
   const opts = { transformations: [recorder.watch] };
   const certificates = new Certificates("pki", opts);
   const files = await valueOf(kubeletCertificate(machine, { made: "now", certificates }, opts));
@@ -26,14 +21,14 @@ async function build() {
 it("is for the kubelet's name and address, signed by the cluster's CA, and a server's alone", async () => {
   const { find } = await build();
 
-  const asked = await find(request, "zoned-test-cp-1-kubelet-request");
+  const asked = await find(certRequest, "zoned-test-cp-1-kubelet-request");
   expect(asked).toMatchObject({
     subject: { commonName: "zoned-test-cp-1" },
     dnsNames: ["zoned-test-cp-1"],
     ipAddresses: ["172.16.2.4"],
   });
   expect(asked.subject.organization).toBeUndefined();
-  const signed = await find(locallySigned, "zoned-test-cp-1-kubelet");
+  const signed = await find(locallySignedCert, "zoned-test-cp-1-kubelet");
   expect(signed).toMatchObject({
     certRequestPem: "request zoned-test-cp-1-kubelet-request",
     caCertPem: "cert pki-cluster-ca",
@@ -46,7 +41,7 @@ it("is renewed by any up in the second of its two years", async () => {
   const { find } = await build();
 
   const { validityPeriodHours, earlyRenewalHours } = await find(
-    locallySigned,
+    locallySignedCert,
     "zoned-test-cp-1-kubelet",
   );
   expect([validityPeriodHours, earlyRenewalHours]).toEqual([2 * 365 * 24, 365 * 24]);

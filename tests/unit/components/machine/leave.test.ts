@@ -1,11 +1,8 @@
-import { createServer, Server } from "node:https";
-import { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 
-import { renderKubeconfig } from "../../../../components/kubeconfig";
 import { drainForRestart, leave } from "../../../../components/machine/leave";
-import { serverCertificate } from "../../../support/plugins/server-certificate";
+import { serveKubernetesApi } from "../../../support/kubernetes-api";
 
 // What is waited for takes a hundredth of its time.
 const { setTimeout: pause } = timers;
@@ -15,16 +12,15 @@ const vmId = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
 const swapped = "1681bb46-a43e-934e-b476-be1ffcde1f3d";
 const limits = { drainMinutes: 1, isGivenUp: false, goesUnasked: false, savesEtcd: false };
 
-let server: Server;
 let kubeconfig: string;
+let close: () => void;
 let systemUUID: string | undefined;
 let status = 200;
 let cluster: FakeCluster | undefined;
 const writes: string[] = [];
 
 beforeAll(async () => {
-  const { key, cert } = await serverCertificate("localhost", "the-administrator");
-  server = createServer({ key, cert }, async (request, response) => {
+  ({ kubeconfig, close } = await serveKubernetesApi(async (request, response) => {
     const { method = "", url = "", headers } = request;
     const body = await text(request);
     if (cluster !== undefined) {
@@ -45,17 +41,9 @@ beforeAll(async () => {
     response
       .writeHead(isNode && systemUUID === undefined ? 404 : status)
       .end(JSON.stringify(isNode ? node : { items: [] }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  kubeconfig = renderKubeconfig({
-    clusterName: "zoned-test",
-    server: `https://localhost:${(server.address() as AddressInfo).port}`,
-    caCert: cert,
-    clientCert: cert,
-    clientKey: key,
-  });
+  }));
 });
-afterAll(() => void server.close());
+afterAll(() => close());
 beforeEach(() => {
   writes.length = 0;
   cluster = undefined;

@@ -1,12 +1,9 @@
-import { createServer, Server } from "node:https";
-import { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 
-import { renderKubeconfig } from "../../../../components/kubeconfig";
 import { askCluster } from "../../../../components/plan/cluster-health";
-import { serverCertificate } from "../../../support/plugins/server-certificate";
+import { serveKubernetesApi } from "../../../support/kubernetes-api";
 
 // What is waited for takes a part of its time: an answer only where none comes, since a busy machine
 // takes long to give one.
@@ -75,8 +72,8 @@ function etcdctl(method = "", path: string): [number, string] | undefined {
   return method === "GET" ? [200, JSON.stringify({ status: { phase: "Succeeded" } })] : [200, "{}"];
 }
 
-let server: Server;
 let kubeconfig: string;
+let close: () => void;
 let objects: Objects;
 let answer: ((path: string, method?: string) => [number, string] | undefined) | undefined;
 /** Whether a request gets no answer. */
@@ -85,9 +82,7 @@ const asked: { path: string; client?: string; port?: number }[] = [];
 const written: unknown[] = [];
 
 beforeAll(async () => {
-  const { key, cert } = await serverCertificate("localhost", "the-administrator");
-  const tls = { key, cert, requestCert: true, rejectUnauthorized: false };
-  server = createServer(tls, async (request, response) => {
+  ({ kubeconfig, close } = await serveKubernetesApi(async (request, response) => {
     const { url = "", method, socket, headers } = request;
     asked.push({
       path: url,
@@ -118,17 +113,9 @@ beforeAll(async () => {
         pathname === "/readyz" ? "ok" : JSON.stringify({ items }),
       ];
     response.writeHead(status, { date: new Date(now).toUTCString() }).end(reply);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  kubeconfig = renderKubeconfig({
-    clusterName: "zoned-test",
-    server: `https://localhost:${(server.address() as AddressInfo).port}`,
-    caCert: cert,
-    clientCert: cert,
-    clientKey: key,
-  });
+  }));
 });
-afterAll(() => void server.close());
+afterAll(() => close());
 beforeEach(() => {
   objects = healthy();
   answer = undefined;

@@ -1,22 +1,17 @@
-import { createServer, Server } from "node:https";
-import { AddressInfo } from "node:net";
-
-import { renderKubeconfig } from "../../../../components/kubeconfig";
 import { MachineChange, Memory } from "../../../../components/plan/machine-changes";
 import { proxyDigest, proxyRollOutProblems } from "../../../../components/plan/proxy-roll-out";
-import { serverCertificate } from "../../../support/plugins/server-certificate";
+import { serveKubernetesApi } from "../../../support/kubernetes-api";
 import { validSettings } from "../../../support/sample";
 
 const now = "2026-11-25T02:00:00.000Z";
 const silent = "w-2";
 
-let server: Server;
 let kubeconfig: string;
+let close: () => void;
 let asked: string[];
 let status: number;
 beforeAll(async () => {
-  const { key, cert } = await serverCertificate("localhost", "the-administrator");
-  server = createServer({ key, cert }, ({ url = "" }, response) => {
+  ({ kubeconfig, close } = await serveKubernetesApi(({ url = "" }, response) => {
     asked.push(url);
     const items = ["w-1", silent].map((name) => ({
       metadata: { name },
@@ -30,17 +25,9 @@ beforeAll(async () => {
     }));
     response.writeHead(status, { date: new Date(now).toUTCString() });
     response.end(JSON.stringify({ items }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  kubeconfig = renderKubeconfig({
-    clusterName: "zoned-test",
-    server: `https://localhost:${(server.address() as AddressInfo).port}`,
-    caCert: cert,
-    clientCert: cert,
-    clientKey: key,
-  });
+  }));
 });
-afterAll(() => void server.close());
+afterAll(() => close());
 beforeEach(() => {
   asked = [];
   status = 200;
