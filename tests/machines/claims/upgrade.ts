@@ -226,6 +226,13 @@ export const upgradeClaims: readonly Claim[] = [
  */
 const mostSilence = 90;
 
+/** One API server of three is silent: until then one new connection of three is not answered. */
+async function untilLeftOut(cluster: RealCluster): Promise<void> {
+  for (let connections = 0; connections < 10; connections++) {
+    await cluster.kubectl(["get", "--raw", "/readyz", "--request-timeout", "5s"]);
+  }
+}
+
 const manifest = "/etc/kubernetes/manifests/etcd.yaml";
 
 export const upgradeThreeClaims: readonly Claim[] = [
@@ -238,6 +245,7 @@ export const upgradeThreeClaims: readonly Claim[] = [
         await eventually(300, cluster.signal, () =>
           cluster.inMachine(last, "! pgrep --exact etcd"),
         );
+        await eventually(300, cluster.signal, () => untilLeftOut(cluster));
         await cluster.configure({ kubernetesVersion: nextPatch.version });
         const said = refused(await cluster.stack.preview());
         if (!new RegExp(`- ${last}: .*\\betcd\\b`).test(said)) {
