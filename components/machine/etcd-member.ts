@@ -1,5 +1,5 @@
 import { KubernetesApi } from "../kubernetes-api";
-import { runPod } from "./one-shot-pod";
+import { PodFailed, runPod } from "./one-shot-pod";
 
 /** A member as `etcdctl member list` prints it. */
 export interface EtcdMember {
@@ -44,11 +44,41 @@ const run = (
     seconds: 120,
   });
 
+const list = etcdctl([ownEndpoint], "member", "list");
+
 /** All members, as etcd of one control plane lists them. */
-export async function listMembers(api: KubernetesApi, node: string): Promise<EtcdMember[]> {
-  const lines = await run(api, node, [etcdctl([ownEndpoint], "member", "list")]);
-  return parseMembers(lines);
+const listMembers = async (api: KubernetesApi, node: string): Promise<EtcdMember[]> =>
+  parseMembers(await run(api, node, [list]));
+
+/**
+ * All members, and why some do not serve, by client URL: each is asked by itself. That the pod of a
+ * member is Ready says how it was: its kubelet cannot report while the API server that the balancer
+ * gave it is the one beside an etcd that has stopped.
+ *
+ * @throws PodFailed when etcd of this control plane lists no members
+ */
+export async function askMembers(
+  api: KubernetesApi,
+  node: string,
+): Promise<{
+  readonly members: readonly EtcdMember[];
+  readonly unhealthy: ReadonlyMap<string, string>;
+}> {
+  const health = etcdctl([ownEndpoint], "--command-timeout=20s", "endpoint", "health", "--cluster");
+  try {
+    return { members: parseMembers(await run(api, node, [health, list])), unhealthy: new Map() };
+  } catch (error) {
+    const unhealthy = error instanceof PodFailed ? unhealthyIn(error.message) : new Map();
+    if (unhealthy.size === 0) throw error;
+    return { members: await listMembers(api, node), unhealthy };
+  }
 }
+
+/** As `etcdctl endpoint health` prints it, with a line for each. */
+const unhealthyIn = (lines: string): Map<string, string> =>
+  new Map(
+    [...lines.matchAll(/(https:\S+) is unhealthy: (.*)/g)].map(([, url, why]) => [url!, why!]),
+  );
 
 export const parseMembers = (lines: string): EtcdMember[] =>
   lines

@@ -108,8 +108,9 @@ async function untilEnded(
     if (pod === undefined) throw new Error(`somebody deleted the pod kube-system/${name}`);
     if (["Succeeded", "Failed"].includes(pod.status?.phase ?? "")) return pod;
     if (Date.now() > until) {
-      throw new Error(
+      throw new PodFailed(
         `the pod kube-system/${name} is ${pod.status?.phase} after ${seconds} s, expected Succeeded`,
+        undefined,
       );
     }
   }

@@ -7,7 +7,8 @@ import {
   NoAnswer,
   readyCondition,
 } from "../kubernetes-api";
-import { EtcdMember, etcdctl, listMembers, ownEndpoint } from "../machine/etcd-member";
+import { askMembers, EtcdMember, etcdctl, ownEndpoint } from "../machine/etcd-member";
+import { PodFailed } from "../machine/one-shot-pod";
 import { controlPlaneMark } from "./topology";
 
 /** The four pods that the kubelet of a control plane runs from its own disk. */
@@ -97,7 +98,8 @@ export interface ControlPlane {
  * member of etcd. So is any other that the API has a Node of: it is a member until it has left.
  *
  * kubeadm's etcd pod is ready by etcd's own /readyz: the member is no learner, has no corrupt data,
- * and sees a leader. Whether etcd also takes writes, which it does not while the alarm NOSPACE is
+ * and sees a leader. Each member is asked as well, since a pod is Ready until its kubelet says
+ * otherwise. Whether etcd also takes writes, which it does not while the alarm NOSPACE is
  * raised, is tried: a Lease of this program's own in kube-system is renewed. Members that belong to
  * no control plane are in etcd's own list alone.
  *
@@ -157,12 +159,20 @@ async function askOnce(
     );
     const well = all.filter(({ name, isGone }) => !isGone && reasons.get(name)!.length === 0);
     const strangers = [];
-    if (all.length > 1 && well.length > 0) {
-      const by = well[0]!.name;
-      for (const member of await listMembers(api, by)) {
-        const owner = all.find((one) => isOf(one, member));
-        if (owner === undefined) strangers.push(strangerProblem(member, by));
-        else if (!owner.isGone) reasons.get(owner.name)!.push(...memberProblems(member));
+    for (const { name: by } of all.length > 1 ? well : []) {
+      try {
+        const { members, unhealthy } = await askMembers(api, by);
+        for (const member of members) {
+          const owner = all.find((one) => isOf(one, member));
+          if (owner === undefined) strangers.push(strangerProblem(member, by));
+          else if (!owner.isGone) {
+            reasons.get(owner.name)!.push(...memberProblems(member, unhealthy));
+          }
+        }
+        break;
+      } catch (error) {
+        if (!(error instanceof PodFailed)) throw error;
+        reasons.get(by)!.push(`its etcd cannot be asked: ${error.message}`);
       }
     }
     return {
@@ -178,7 +188,11 @@ const isOf = ({ name, address }: ControlPlane, member: EtcdMember): boolean =>
   member.name === name ||
   (member.name === "" && address !== undefined && member.peerUrl === `https://${address}:2380`);
 
-const memberProblems = ({ id, hasStarted, isLearner }: EtcdMember): string[] => [
+const memberProblems = (
+  { id, hasStarted, isLearner, clientUrl }: EtcdMember,
+  unhealthy: ReadonlyMap<string, string>,
+): string[] => [
+  ...(unhealthy.has(clientUrl) ? [`its etcd is not healthy: ${unhealthy.get(clientUrl)}`] : []),
   ...(hasStarted ? [] : [`its etcd member ${id} has not started`]),
   ...(isLearner ? ["its etcd member is a learner, which has no vote yet"] : []),
 ];

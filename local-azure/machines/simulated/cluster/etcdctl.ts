@@ -30,11 +30,15 @@ function etcdctl(
   });
   const fails = (output: string): Ended => ({ exitCode: 1, output: `Error: ${output}\n`, members });
   const words = args.filter((arg) => !arg.startsWith("--"));
-  const [verb = "", id = ""] = words[0] === "member" ? [`member ${words[1]}`, words[2]] : words;
+  const [verb = "", id = ""] = ["member", "endpoint"].includes(words[0]!)
+    ? [`${words[0]} ${words[1]}`, words[2]]
+    : words;
   const named = members.list.find((member) => memberId(member) === id);
   switch (verb) {
     case "member list":
       return printed(members.list.map((member) => lineOf(member, vmOf(member.machine))).join("\n"));
+    case "endpoint health":
+      return healthOf(members, vmOf);
     case "move-leader":
       return named === undefined
         ? fails("etcdserver: bad leader transferee")
@@ -51,10 +55,41 @@ function etcdctl(
   }
 }
 
+/** As each member answers for itself; an alarm is every member's. */
+function healthOf(members: Members, vmOf: (name: string) => VirtualMachine | undefined): Ended {
+  const alarm = members.list.some((member) => isSick(member, "etcd-space"));
+  const lines = members.list.map((member) => {
+    const why =
+      !member.lives || isSick(member, "etcd") || !members.haveQuorum
+        ? "context deadline exceeded"
+        : alarm
+          ? "Active Alarm(s): NOSPACE "
+          : undefined;
+    const url = clientUrl(vmOf(member.machine));
+    return why === undefined
+      ? `${url} is healthy: successfully committed proposal: took = 9.1ms`
+      : `${url} is unhealthy: failed to commit proposal: ${why}`;
+  });
+  const isUnhealthy = lines.some((line) => line.includes(" is unhealthy: "));
+  return {
+    exitCode: isUnhealthy ? 1 : 0,
+    output: `${[...lines, ...(isUnhealthy ? ["Error: unhealthy cluster"] : [])].join("\n")}\n`,
+    members,
+  };
+}
+
 const lineOf = (member: Member, vm: VirtualMachine | undefined): string => {
-  const url = (port: number): string => `https://${vm?.privateAddress ?? "0.0.0.0"}:${port}`;
-  return [memberId(member), "started", member.machine, url(2380), url(2379), "false"].join(", ");
+  return [memberId(member), "started", member.machine, peerUrl(vm), clientUrl(vm), "false"].join(
+    ", ",
+  );
 };
+
+const urlOf =
+  (port: number) =>
+  (vm: VirtualMachine | undefined): string =>
+    `https://${vm?.privateAddress ?? "0.0.0.0"}:${port}`;
+const peerUrl = urlOf(2380);
+const clientUrl = urlOf(2379);
 
 const certificates = "/etc/kubernetes/pki/etcd";
 

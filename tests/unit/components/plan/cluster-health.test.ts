@@ -35,6 +35,10 @@ interface Objects {
   manager: { metadata: { name: string }; spec: object }[];
   /** Lines of etcd's own list. */
   members: string[];
+  /** Lines of `etcdctl endpoint health` for members that do not serve. */
+  unhealthy: string[];
+  /** A control plane whose etcd answers nothing, or whose kubelet runs no pod. */
+  broken?: { on: string; pod: object };
 }
 
 const lease = (name: string, seconds: number, leaseDurationSeconds = 40) => ({
@@ -52,6 +56,7 @@ const healthy = (): Objects => ({
   leases: names.map((name) => lease(name, 60)),
   manager: [lease("kube-controller-manager", 35, 15)],
   members: names.map((name) => member(name)),
+  unhealthy: [],
 });
 
 /** As `etcdctl member list` prints it. */
@@ -69,8 +74,33 @@ function etcdctl(method = "", path: string): [number, string] | undefined {
   }
   if (!pod.startsWith("zoned-etcdctl-")) return undefined;
   if (log) return [200, objects.members.join("\n")];
-  return method === "GET" ? [200, JSON.stringify({ status: { phase: "Succeeded" } })] : [200, "{}"];
+  if (method !== "GET") return [200, "{}"];
+  const { nodeName, initContainers = [] } = created.at(-1)!.spec;
+  if (nodeName === objects.broken?.on) return [200, JSON.stringify(objects.broken.pod)];
+  const isHealthAsked = initContainers.some(({ command }) => command.includes("health"));
+  return [
+    200,
+    isHealthAsked && objects.unhealthy.length > 0
+      ? failed([...objects.unhealthy, "Error: unhealthy cluster"].join("\n"))
+      : JSON.stringify({ status: { phase: "Succeeded" } }),
+  ];
 }
+
+const failed = (message: string): string =>
+  JSON.stringify({
+    status: {
+      phase: "Failed",
+      initContainerStatuses: [{ state: { terminated: { exitCode: 1, message } } }],
+    },
+  });
+
+interface CreatedPod {
+  readonly spec: {
+    readonly nodeName: string;
+    readonly initContainers?: readonly { readonly command: readonly string[] }[];
+  };
+}
+const created: CreatedPod[] = [];
 
 let kubeconfig: string;
 let close: () => void;
@@ -107,6 +137,9 @@ beforeAll(async () => {
       headers["content-type"] === "application/apply-patch+yaml" &&
       url.endsWith("/kube-system/leases/zoned-health-check?fieldManager=zoned&force=true");
     if (isWrite) written.push(JSON.parse(await text(request)));
+    if (method === "PATCH" && pathname.includes("/pods/zoned-etcdctl-")) {
+      created.push(JSON.parse(await text(request)) as CreatedPod);
+    }
     const [status, reply] = answer?.(pathname, method) ??
       etcdctl(method, pathname) ?? [
         pathname === "/readyz" || items !== undefined || isWrite ? 200 : 404,
@@ -122,6 +155,7 @@ beforeEach(() => {
   isSilent = undefined;
   asked.length = 0;
   written.length = 0;
+  created.length = 0;
 });
 
 const paths = () => asked.map(({ path }) => path);
@@ -266,6 +300,41 @@ describe("etcd's own list", () => {
       sick: { "cp-2": [expect.stringContaining(reason)] },
     });
   });
+
+  it("is followed by a question to each member, for the pod of one that has stopped may still be Ready", async () => {
+    objects.unhealthy = [
+      "https://172.16.2.4:2379 is unhealthy: failed to commit proposal: context deadline exceeded",
+    ];
+
+    expect(await ask()).toEqual({
+      problems: [],
+      sick: {
+        "cp-2": ["its etcd is not healthy: failed to commit proposal: context deadline exceeded"],
+      },
+    });
+    expect(created[0]!.spec.initContainers![0]!.command).toEqual(
+      expect.arrayContaining(["endpoint", "health", "--cluster"]),
+    );
+  });
+
+  it.each([
+    ["etcd does not answer", failed("Error: context deadline exceeded"), /deadline exceeded/],
+    ["kubelet runs no pod", JSON.stringify({ status: { phase: "Pending" } }), /is Pending after/],
+  ])(
+    "is asked of another control plane where the first one's %s, which is named",
+    async (_, pod, says) => {
+      const start = Date.now();
+      const clock = jest.spyOn(Date, "now").mockImplementation(() => start + asked.length * 5_000);
+      objects.broken = { on: "cp-1", pod: JSON.parse(pod) as object };
+
+      const { problems, sick } = await ask();
+
+      clock.mockRestore();
+      expect(problems).toEqual([]);
+      expect(sick).toEqual({ "cp-1": [expect.stringMatching(/^its etcd cannot be asked: /)] });
+      expect(sick["cp-1"]![0]).toMatch(says);
+    },
+  );
 
   it.each([
     ["of a machine that is gone", member("cp-9"), "cp-9-id, named cp-9, belongs to no"],

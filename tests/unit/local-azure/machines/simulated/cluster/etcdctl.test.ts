@@ -64,6 +64,24 @@ it("removes nobody where etcd would refuse", () => {
   }
 });
 
+it("asks each member how it is, and fails where one does not serve", () => {
+  const ask = (members: Members) => run(pod(["endpoint", "health", "--cluster"]), members)!;
+
+  expect(ask(all).exitCode).toBe(0);
+  const { exitCode, output } = ask(all.sickening(two.name, "etcd"));
+  expect(exitCode).toBe(1);
+  expect(output.split("\n").map((line) => line.split(":").slice(0, 3).join(":"))).toEqual([
+    "https://172.16.1.4:2379 is healthy",
+    "https://172.16.2.4:2379 is unhealthy",
+    "https://172.16.3.4:2379 is healthy",
+    "Error: unhealthy cluster",
+    "",
+  ]);
+  expect(ask(all.sickening(two.name, "etcd-space")).output).toMatch(
+    /172\.16\.1\.4:2379 is unhealthy: .*NOSPACE/,
+  );
+});
+
 it("finds no certificates in a pod that does not mount them, and leaves other pods alone", () => {
   const { spec } = pod(["member", "list"]);
 
