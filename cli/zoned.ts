@@ -9,7 +9,7 @@ import { Progress } from "../shared/progress";
 import { Interrupted, UserError } from "../shared/user-error";
 import { type FaultsOptions, testFaults } from "../tests/faults/suite";
 import { testMachines } from "../tests/machines/suite";
-import { lint, test } from "./check";
+import { lint, test } from "./test/check";
 import { interruptible, parse, printError } from "./command";
 import { mirrorCommand } from "./mirror";
 import { defaultState, start } from "./start";

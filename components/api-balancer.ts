@@ -5,7 +5,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { azureCloudAt } from "./azure-clouds";
-import { apiPort } from "./kubeadm";
+import { apiPort } from "./kubeadm/kubeadm";
 import { addressOf } from "./network";
 import { Settings } from "./plan/settings/settings";
 

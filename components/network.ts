@@ -2,7 +2,7 @@ import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { apiPort } from "./kubeadm";
+import { apiPort } from "./kubeadm/kubeadm";
 import { Settings } from "./plan/settings/settings";
 import { zoneCidr } from "./plan/topology";
 

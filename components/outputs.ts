@@ -2,7 +2,7 @@ import * as compute from "@pulumi/azure-native/compute";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { tagOf } from "./encryption";
+import { tagOf } from "./kubeadm/encryption";
 import { serverOf } from "./kubeconfig";
 import { tag } from "./plan/azure/state";
 import { fixedSettings } from "./plan/fixed-settings";

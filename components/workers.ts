@@ -6,13 +6,13 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Certificates } from "./certificates";
 import { ControlPlane } from "./control-plane";
-import { proxyModules } from "./kube-proxy";
-import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm";
+import { proxyModules } from "./kubeadm/kube-proxy";
+import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
 import { adminKubeconfig } from "./kubeconfig";
 import { firstBootFiles } from "./machine/boot";
-import { bootstrapScript } from "./machine/bootstrap";
-import { JoinToken } from "./machine/join-token";
-import { kubeletCertificate } from "./machine/kubelet-certificate";
+import { bootstrapScript } from "./machine/bootstrap/bootstrap";
+import { JoinToken } from "./machine/bootstrap/join-token";
+import { kubeletCertificate } from "./machine/bootstrap/kubelet-certificate";
 import { Machine } from "./machine/machine";
 import { Network } from "./network";
 import { clusterIdOf } from "./plan/machine-changes";

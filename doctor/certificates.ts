@@ -1,7 +1,11 @@
 import { X509Certificate } from "node:crypto";
 
 import type { KubernetesApi } from "../components/kubernetes-api";
-import { renewalFailed, renewedBelowDays, validUntil } from "../components/machine/renewal";
+import {
+  renewalFailed,
+  renewedBelowDays,
+  validUntil,
+} from "../components/machine/bootstrap/renewal";
 import { named } from "../components/plan/cluster-health";
 import { type Check, controlPlanesOf, type Expected, type Problem } from "./check";
 import type { Facts } from "./facts";

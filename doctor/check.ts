@@ -1,4 +1,4 @@
-import type { SecretsKeys } from "../components/encryption";
+import type { SecretsKeys } from "../components/kubeadm/encryption";
 
 /** What a stack's outputs say that its cluster has. */
 export interface Expected {

@@ -1,5 +1,5 @@
-import { upgradeCordon } from "../components/machine/bootstrap";
-import { drainMark } from "../components/machine/drain";
+import { upgradeCordon } from "../components/machine/bootstrap/bootstrap";
+import { drainMark } from "../components/machine/leave/drain";
 import { named, nodeProblems } from "../components/plan/cluster-health";
 import { type Check, controlPlanesOf, type Expected } from "./check";
 import type { Facts } from "./facts";

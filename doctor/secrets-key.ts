@@ -1,4 +1,4 @@
-import { isRewriting, nameOf } from "../components/encryption";
+import { isRewriting, nameOf } from "../components/kubeadm/encryption";
 import type { Check, Expected } from "./check";
 
 /** Whether a change of the key of Secrets is under way, by what the last `up` that ended well left. */

@@ -6,15 +6,15 @@ import type { Certificates } from "../certificates";
 import { CloudCredential } from "../identity";
 import type { Initialization } from "../plan/initialization";
 import type { Settings } from "../plan/settings/settings";
-import { CloudConfig } from "./cloud-config";
-import { CloudControllerManager } from "./cloud-controller-manager";
-import { DiskDriver } from "./disk-driver";
+import { CloudConfig } from "./cloud-provider/cloud-config";
+import { CloudControllerManager } from "./cloud-provider/cloud-controller-manager";
+import { DiskDriver } from "./cloud-provider/disk-driver";
 import { KubeProxy } from "./kube-proxy";
 import { MetricsServer } from "./metrics-server";
 import { NodeAddOns } from "./node-add-ons";
 import { Reboots } from "./reboots";
 import { RollOut } from "./roll-out";
-import { StorageClasses } from "./storage-classes";
+import { StorageClasses } from "./cloud-provider/storage-classes";
 
 export interface AddOnsArgs {
   readonly resourceGroup: ResourceGroup;

@@ -11,7 +11,7 @@ import {
   kubeProxyKubeconfig,
   cleanupScript,
   readinessScript,
-} from "../kube-proxy";
+} from "../kubeadm/kube-proxy";
 import { serverOf } from "../kubeconfig";
 import type { Settings } from "../plan/settings/settings";
 import { RollOutTarget } from "./roll-out";

@@ -2,8 +2,8 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../api-balancer";
 import type { Settings } from "../plan/settings/settings";
-import { CloudNodeManager } from "./cloud-node-manager";
-import { Cni } from "./cni";
+import { CloudNodeManager } from "./cloud-provider/cloud-node-manager";
+import { Cni } from "./cni/cni";
 import { RollOutTarget } from "./roll-out";
 
 export interface NodeAddOnsArgs {

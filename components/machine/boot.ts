@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import type { Settings } from "../plan/settings/settings";
 import { versions } from "../versions";
-import type { PayloadFile } from "./bootstrap";
+import type { PayloadFile } from "./bootstrap/bootstrap";
 
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;

@@ -59,11 +59,11 @@ const membership = {
   update: (_id, olds, news) =>
     forOperators(async () => {
       if (olds.drained !== news.drained) {
-        await program("./leave").admitPods(news, limits(news));
+        await program("./leave/leave").admitPods(news, limits(news));
       }
       return { outs: news };
     }),
-  delete: (_id, props) => forOperators(() => program("./leave").leave(props, limits(props))),
+  delete: (_id, props) => forOperators(() => program("./leave/leave").leave(props, limits(props))),
 };
 
 const restart = {
@@ -77,7 +77,7 @@ const restart = {
   update: (_id, olds, news) =>
     forOperators(async () => {
       if (olds.size === news.size) return { outs: { ...news, drained: olds.drained } };
-      await program("./leave").drainForRestart(news, limits(news));
+      await program("./leave/leave").drainForRestart(news, limits(news));
       return { outs: { ...news, drained: new Date().toISOString() } };
     }),
 };

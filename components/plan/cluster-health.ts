@@ -7,8 +7,8 @@ import {
   NoAnswer,
   readyCondition,
 } from "../kubernetes-api";
-import { askMembers, EtcdMember, etcdctl, ownEndpoint } from "../machine/etcd-member";
-import { PodFailed } from "../machine/one-shot-pod";
+import { askMembers, EtcdMember, etcdctl, ownEndpoint } from "../machine/leave/etcd-member";
+import { PodFailed } from "../machine/leave/one-shot-pod";
 import { controlPlaneMark } from "./topology";
 
 /** The four pods that the kubelet of a control plane runs from its own disk. */

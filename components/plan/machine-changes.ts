@@ -1,4 +1,4 @@
-import type { SecretsKeys } from "../encryption";
+import type { SecretsKeys } from "../kubeadm/encryption";
 import { AzureState, MachineFacts } from "./azure/state";
 import { FixedSettings } from "./fixed-settings";
 import { Machine } from "./topology";

@@ -3,8 +3,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiName, ApiServer } from "../api-balancer";
-import type { SecretsKeys } from "../encryption";
-import { apiPort, configurationOf } from "../kubeadm";
+import type { SecretsKeys } from "../kubeadm/encryption";
+import { apiPort, configurationOf } from "../kubeadm/kubeadm";
 import { customData } from "../machine/boot";
 import { generationOf, madeWith } from "../machine/generation";
 import { runOf } from "../machine/machine";

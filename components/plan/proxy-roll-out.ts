@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-import { kubeProxyConfiguration } from "../kube-proxy";
+import { kubeProxyConfiguration } from "../kubeadm/kube-proxy";
 import { KubernetesApi } from "../kubernetes-api";
 import { nodeProblems } from "./cluster-health";
 import { MachineChange, Memory } from "./machine-changes";

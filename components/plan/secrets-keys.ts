@@ -9,7 +9,7 @@ import {
   restoredKeys,
   SecretsKeys,
   stageText,
-} from "../encryption";
+} from "../kubeadm/encryption";
 import { AzureState } from "./azure/state";
 import { isMadeFor, Memory } from "./machine-changes";
 import { entry, toRemove, toSet } from "./settings/problem";

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 
-import { apiPort } from "../../components/kubeadm";
+import { apiPort } from "../../components/kubeadm/kubeadm";
 import type { Address } from "./attachment";
 
 interface Served {

@@ -2,9 +2,9 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { disturb, type Kill } from "../faults/disturbances";
+import { disturb, type Kill } from "../faults/cases/disturbances";
 import { Life } from "../faults/life";
-import { firstUp as whole, small } from "../faults/scenarios";
+import { firstUp as whole, small } from "../faults/cases/scenarios";
 import { conclude } from "../faults/trial";
 
 jest.setTimeout(600_000);

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import { UserError } from "../../shared/user-error";
-import type { Asked } from "./cases";
+import type { Asked } from "./cases/cases";
 import { flaws, type Identity, identityOf } from "./invariants";
 import { copyFolder, Life } from "./life";
-import { readsIn, writesIn } from "./requests";
-import type { Scenario } from "./scenarios";
+import { readsIn, writesIn } from "./cases/requests";
+import type { Scenario } from "./cases/scenarios";
 
 /**
  * A place where one case after another begins from the same: nothing, or a ready cluster that was

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { keyOf } from "../../local-azure/arm/ids";
 import { changedAnything } from "../../stack/events";
 import type { Life, Recorded, StackState } from "./life";
-import type { Scenario } from "./scenarios";
+import type { Scenario } from "./cases/scenarios";
 
 const machineType = "microsoft.compute/virtualmachines";
 const diskType = "microsoft.compute/disks";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { writeWhole } from "../../shared/files";
 import { spoken } from "../../shared/progress";
-import { classOf, nameOf } from "./cases";
+import { classOf, nameOf } from "./cases/cases";
 import { endings, type Result } from "./trial";
 
 export interface Report {

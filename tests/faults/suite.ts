@@ -6,11 +6,11 @@ import { prepareBinaries } from "../../programs/engine";
 import { clusterTools } from "../../programs/tools";
 import { type Progress, spoken } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
-import { type Case, casesOf, classOf, nameOf } from "./cases";
+import { type Case, casesOf, classOf, nameOf } from "./cases/cases";
 import { askedOf, forgetGround, Ground, programStamp } from "./ground";
-import { inOrder } from "./order";
+import { inOrder } from "./cases/order";
 import { Findings, summary } from "./report";
-import { type Scenario, scenarios } from "./scenarios";
+import { type Scenario, scenarios } from "./cases/scenarios";
 import { type Result, tryOut } from "./trial";
 
 export interface FaultsOptions {

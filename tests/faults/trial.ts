@@ -1,8 +1,8 @@
-import type { Case } from "./cases";
-import { disturb } from "./disturbances";
+import type { Case } from "./cases/cases";
+import { disturb } from "./cases/disturbances";
 import { flaws, type Identity } from "./invariants";
 import type { Life } from "./life";
-import type { Scenario } from "./scenarios";
+import type { Scenario } from "./cases/scenarios";
 
 export const endings = ["converged", "flawed", "stuck", "not reached"] as const;
 

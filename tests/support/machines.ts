@@ -4,10 +4,10 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer, apiName } from "../../components/api-balancer";
 import { Certificates } from "../../components/certificates";
-import { SecretsKeys } from "../../components/encryption";
+import { SecretsKeys } from "../../components/kubeadm/encryption";
 import { ControlPlane } from "../../components/control-plane";
 import { Identity } from "../../components/identity";
-import { parsePayload, Payload } from "../../components/machine/bootstrap";
+import { parsePayload, Payload } from "../../components/machine/bootstrap/bootstrap";
 import { Network } from "../../components/network";
 import { MachineFacts } from "../../components/plan/azure/state";
 import { Initialization } from "../../components/plan/initialization";

@@ -4,7 +4,7 @@ import { createPrivateKey, webcrypto } from "node:crypto";
 
 import * as x509 from "@peculiar/x509";
 
-import type { Payload } from "../../../components/machine/bootstrap";
+import type { Payload } from "../../../components/machine/bootstrap/bootstrap";
 import type { ApiUser } from "../simulated/api";
 
 const elliptic = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
-import { parsePayload } from "../../../components/machine/bootstrap";
+import { parsePayload } from "../../../components/machine/bootstrap/bootstrap";
 import { messageOf } from "../../../shared/user-error";
 import type { View } from "../../arm/resource";
 import type { Address } from "../../daemon/attachment";

@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 
-import type { PayloadFile } from "../../../components/machine/bootstrap";
+import type { PayloadFile } from "../../../components/machine/bootstrap/bootstrap";
 import {
   kubeletCertificatePath,
   kubeletKeyPath,
-} from "../../../components/machine/kubelet-certificate";
+} from "../../../components/machine/bootstrap/kubelet-certificate";
 import { writeWhole } from "../../../shared/files";
 import type { VirtualMachine } from "../machines";
 import type { ApiUser } from "./api";

@@ -1,4 +1,4 @@
-import { validUntil } from "../../../components/machine/renewal";
+import { validUntil } from "../../../components/machine/bootstrap/renewal";
 import { type Claim, expectSame } from "../claim";
 import { everywhere } from "./nodes";
 

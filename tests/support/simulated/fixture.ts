@@ -12,8 +12,8 @@ import {
   encryptionFlags,
   encryptionVolume,
   keysOfTag,
-} from "../../../components/encryption";
-import type { Payload } from "../../../components/machine/bootstrap";
+} from "../../../components/kubeadm/encryption";
+import type { Payload } from "../../../components/machine/bootstrap/bootstrap";
 import type { VirtualMachine } from "../../../local-azure/machines/machines";
 import { payloadMarker } from "../../../local-azure/machines/simulated/bootstrap/payload";
 import { listen } from "../listen";

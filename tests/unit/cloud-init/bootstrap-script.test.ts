@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-import { Payload } from "../../../components/machine/bootstrap";
+import { Payload } from "../../../components/machine/bootstrap/bootstrap";
 import { checkout } from "../../../shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";
 import { Outcome } from "../../support/tools";

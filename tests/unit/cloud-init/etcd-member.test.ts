@@ -2,7 +2,7 @@ import { ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { kubeadmFiles } from "../../../components/kubeadm";
+import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/plan/topology";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { snapshotFiles } from "../../../components/etcd-backups";
+import { snapshotFiles } from "../../../components/machine/bootstrap/etcd-backups";
 import { freePorts } from "../../../local-azure/machines/simulated/control-plane/ports";
 import { allowHttp, withBlobs } from "../../support/arm/blobs";
 import { valid } from "../../support/arm/valid-resources";

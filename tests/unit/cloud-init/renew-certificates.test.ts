@@ -4,13 +4,13 @@ import { join } from "node:path";
 
 import { parse } from "yaml";
 
-import { kubeadmFiles } from "../../../components/kubeadm";
+import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import {
   renewalFailed,
   renewalFiles,
   renewedBelowDays,
   validUntil,
-} from "../../../components/machine/renewal";
+} from "../../../components/machine/bootstrap/renewal";
 import { machinesOf } from "../../../components/plan/topology";
 import { checkout } from "../../../shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";

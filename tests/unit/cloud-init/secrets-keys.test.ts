@@ -12,7 +12,7 @@ import {
   nextKeys,
   only,
   SecretsKeys,
-} from "../../../components/encryption";
+} from "../../../components/kubeadm/encryption";
 import { Api, ApiError, Body, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { snapshotFiles } from "../../../components/etcd-backups";
-import type { Payload } from "../../../components/machine/bootstrap";
+import { snapshotFiles } from "../../../components/machine/bootstrap/etcd-backups";
+import type { Payload } from "../../../components/machine/bootstrap/bootstrap";
 import type { Binaries } from "../../../local-azure/machines/simulated/control-plane/control-plane";
 import type { ScriptResult, VirtualMachine } from "../../../local-azure/machines/machines";
 import { Api, kubeconfigOf } from "../../../local-azure/machines/simulated/api";

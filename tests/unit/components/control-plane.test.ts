@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { encryptionFile, only } from "../../../components/encryption";
+import { encryptionFile, only } from "../../../components/kubeadm/encryption";
 import {
   awaitedBy,
   buildMachines,

@@ -26,8 +26,8 @@ it("looks at the whole program", () => {
     expect.arrayContaining([
       "index.ts",
       "Pulumi.yaml",
-      join("components", "kubeadm.ts"),
-      join("components", "add-ons", "canal.ts"),
+      join("components", "kubeadm", "kubeadm.ts"),
+      join("components", "add-ons", "cni", "canal.ts"),
       join("cloud-init", "first-boot.sh"),
     ]),
   );

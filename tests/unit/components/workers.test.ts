@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { deriveToken } from "../../../components/machine/join-token";
+import { deriveToken } from "../../../components/machine/bootstrap/join-token";
 import {
   awaitedBy,
   buildMachines,

@@ -1,4 +1,4 @@
-import { nextKeys, only, type SecretsKeys } from "../../../components/encryption";
+import { nextKeys, only, type SecretsKeys } from "../../../components/kubeadm/encryption";
 import { secretsKey } from "../../../doctor/secrets-key";
 import { threeByThree } from "../../support/doctor-facts";
 

@@ -1,7 +1,7 @@
-import { casesOf, classOf, nameOf } from "../../faults/cases";
-import { inOrder } from "../../faults/order";
-import type { Request } from "../../faults/requests";
-import { firstUp, scenarioOf } from "../../faults/scenarios";
+import { casesOf, classOf, nameOf } from "../../faults/cases/cases";
+import { inOrder } from "../../faults/cases/order";
+import type { Request } from "../../faults/cases/requests";
+import { firstUp, scenarioOf } from "../../faults/cases/scenarios";
 
 const request = (method: string, type: string, name: string): Request => ({
   ...{ method, type, nth: 1 },

@@ -1,5 +1,5 @@
 import type { LoggedRequest } from "../../../local-azure/arm/requests";
-import { readsIn, type Request, writesIn } from "../../faults/requests";
+import { readsIn, type Request, writesIn } from "../../faults/cases/requests";
 
 const scope = "/subscriptions/5ab7b1c4-0000-4000-8000-000000000001";
 const group = `${scope}/resourceGroups/zoned-dev`;

@@ -1,4 +1,4 @@
-import { parseContainer } from "../../../etcd-backups";
+import { parseContainer } from "../../../machine/bootstrap/etcd-backups";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
 

@@ -1,6 +1,6 @@
 import { parseAllDocuments } from "yaml";
 
-import { isOurs } from "../../../encryption";
+import { isOurs } from "../../../kubeadm/encryption";
 import { isDuration } from "../times";
 import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "../problem";
 import { isRecord } from "../read";

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { Payload } from "../../../../components/machine/bootstrap";
-import { validUntil } from "../../../../components/machine/renewal";
+import type { Payload } from "../../../../components/machine/bootstrap/bootstrap";
+import { validUntil } from "../../../../components/machine/bootstrap/renewal";
 import type { VirtualMachine } from "../../machines";
 import { Api, ApiError, type Body, kubeconfigOf, mergePatch } from "../api";
 import { SimulatedCluster } from "../cluster/simulated-cluster";

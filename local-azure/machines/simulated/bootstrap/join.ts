@@ -1,4 +1,4 @@
-import type { Payload } from "../../../../components/machine/bootstrap";
+import type { Payload } from "../../../../components/machine/bootstrap/bootstrap";
 import { Api, type ApiUser, kubeconfigOf, strategicPatch } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import {

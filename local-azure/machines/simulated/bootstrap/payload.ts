@@ -1,6 +1,6 @@
 import { parse } from "yaml";
 
-import type { Payload } from "../../../../components/machine/bootstrap";
+import type { Payload } from "../../../../components/machine/bootstrap/bootstrap";
 import type { VirtualMachine } from "../../machines";
 
 export const initFile = "/etc/zoned/kubeadm-init.yaml";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 
-import type { Payload } from "../../../../components/machine/bootstrap";
+import type { Payload } from "../../../../components/machine/bootstrap/bootstrap";
 import { issueToken } from "../../identity-token";
 import type { VirtualMachine } from "../../machines";
 import type { Api } from "../api";

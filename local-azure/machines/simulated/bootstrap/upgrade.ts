@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-import { type Payload, upgradeCordon } from "../../../../components/machine/bootstrap";
+import { type Payload, upgradeCordon } from "../../../../components/machine/bootstrap/bootstrap";
 import { type Api, ApiError, type Body, mergePatch } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { isMirror } from "../nodes/mirror-pods";

@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { PayloadFile } from "../../../../components/machine/bootstrap";
+import type { PayloadFile } from "../../../../components/machine/bootstrap/bootstrap";
 import { writeWhole } from "../../../../shared/files";
 import type { VirtualMachine } from "../../machines";
 import { freePorts, type Ports } from "../control-plane/ports";

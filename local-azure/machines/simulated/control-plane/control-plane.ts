@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { PayloadFile } from "../../../../components/machine/bootstrap";
+import type { PayloadFile } from "../../../../components/machine/bootstrap/bootstrap";
 import type { VirtualMachine } from "../../machines";
 import type { Ports } from "./ports";
 import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../api";

@@ -1,4 +1,4 @@
-import type { Payload } from "../../../../components/machine/bootstrap";
+import type { Payload } from "../../../../components/machine/bootstrap/bootstrap";
 import { findSize } from "../../../arm/subscription/skus";
 import type { Body } from "../api";
 import type { VirtualMachine } from "../../machines";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { parse } from "yaml";
 
-import * as leaving from "../../../../components/machine/leave";
+import * as leaving from "../../../../components/machine/leave/leave";
 import { existing, awaitedBy, buildMachines } from "../../../support/machines";
 import { Recorded } from "../../../support/record";
 import { checkout } from "../../../../shared/checkout";

@@ -1,4 +1,4 @@
-import { only, SecretsKeys } from "../../../../components/encryption";
+import { only, SecretsKeys } from "../../../../components/kubeadm/encryption";
 import type { MachineFacts } from "../../../../components/plan/azure/state";
 import type { Memory } from "../../../../components/plan/machine-changes";
 import { KeysArgs, planKeys } from "../../../../components/plan/secrets-keys";

@@ -80,7 +80,7 @@ it("does not call an image by a version that it would not be made of", () => {
 });
 
 it("wants what the add-on flannel names, and the cloud provider's images", () => {
-  const source = readFileSync(join(checkout, "components/add-ons/flannel.ts"), "utf8");
+  const source = readFileSync(join(checkout, "components/add-ons/cni/flannel.ts"), "utf8");
   const [, flannel] = /= `(\S+):\$\{versions\.flannel\}`/.exec(source) ?? [];
 
   expect(wantedImages([versions.kubernetes], [], []).map(({ image }) => image)).toEqual(

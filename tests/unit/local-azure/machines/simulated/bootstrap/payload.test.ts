@@ -1,4 +1,4 @@
-import type { Payload } from "../../../../../../components/machine/bootstrap";
+import type { Payload } from "../../../../../../components/machine/bootstrap/bootstrap";
 import {
   checkFirstBoot,
   fileOf,

@@ -1,4 +1,4 @@
-import { parseMembers } from "../../../../../../components/machine/etcd-member";
+import { parseMembers } from "../../../../../../components/machine/leave/etcd-member";
 import {
   memberId,
   runEtcdctlPod,

@@ -1,5 +1,5 @@
 import { KubernetesApi } from "../../../../../../components/kubernetes-api";
-import { saveBeforeLeaving } from "../../../../../../components/machine/last-snapshot";
+import { saveBeforeLeaving } from "../../../../../../components/machine/leave/last-snapshot";
 import { runSnapshotPod } from "../../../../../../local-azure/machines/simulated/cluster/snapshot-pod";
 
 /** The pod by which the program has a machine save etcd. */

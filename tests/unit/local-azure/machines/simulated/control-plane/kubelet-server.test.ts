@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { Payload } from "../../../../../../components/machine/bootstrap";
+import type { Payload } from "../../../../../../components/machine/bootstrap/bootstrap";
 import {
   kubeletCertificatePath,
   kubeletKeyPath,
-} from "../../../../../../components/machine/kubelet-certificate";
+} from "../../../../../../components/machine/bootstrap/kubelet-certificate";
 import { Api, kubeconfigOf } from "../../../../../../local-azure/machines/simulated/api";
 import type { Binaries } from "../../../../../../local-azure/machines/simulated/control-plane/control-plane";
 import { SimulatedMachines } from "../../../../../../local-azure/machines/simulated/simulated";

@@ -6,9 +6,9 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { CloudConfig } from "../../../../../../components/add-ons/cloud-config";
-import { CloudControllerManager } from "../../../../../../components/add-ons/cloud-controller-manager";
-import { azureJson } from "../../../../../../components/azure-json";
+import { CloudConfig } from "../../../../../../components/add-ons/cloud-provider/cloud-config";
+import { CloudControllerManager } from "../../../../../../components/add-ons/cloud-provider/cloud-controller-manager";
+import { azureJson } from "../../../../../../components/add-ons/cloud-provider/azure-json";
 import { account, subscriptionPath } from "../../../../../../local-azure/arm/ids";
 import type { Body } from "../../../../../../local-azure/arm/resource";
 import {

@@ -1,0 +1,77 @@
+import { azureCloudAt } from "../../azure-clouds";
+
+/** What azure.json is made of, all of it known values. */
+export interface AzureJsonArgs {
+  readonly tenantId: string;
+  readonly subscriptionId: string;
+  readonly resourceGroup: string;
+  readonly location: string;
+  readonly virtualNetwork: string;
+  /** Where internal load balancers get their addresses unless a Service names another subnet. */
+  readonly subnet: string;
+  readonly securityGroup: string;
+  readonly routeTable: string;
+  /** Of the managed identity, or of the service principal when there is a secret. */
+  readonly clientId: string;
+  /** Only of a service principal. */
+  readonly clientSecret?: string;
+  readonly resourceManagerEndpoint: string;
+}
+
+/**
+ * The file that the cloud provider and the disk driver read.
+ *
+ * No `loadBalancerName`: left out, it is the cluster's name, which no balancer of ours bears. No
+ * rate limit either: the provider's own refuses calls where Azure's asks to wait.
+ *
+ * @see https://cloud-provider-azure.sigs.k8s.io/install/configs/
+ */
+export function azureJson(args: AzureJsonArgs): string {
+  const { endpoint, name: cloud } = azureCloudAt(args.resourceManagerEndpoint);
+  return JSON.stringify(
+    {
+      ...(cloud === undefined ? { resourceManagerEndpoint: endpoint } : { cloud }),
+      tenantId: args.tenantId,
+      subscriptionId: args.subscriptionId,
+      resourceGroup: args.resourceGroup,
+      location: args.location,
+      ...credential(args),
+
+      // The default is scale sets, which a stand-alone machine is not found in.
+      vmType: "standard",
+      useInstanceMetadata: true,
+      // Azure may list a machine later than its kubelet registers, and a node without machine is
+      // deleted.
+      nodeInstanceNotFoundGracePeriodInSeconds: 300,
+
+      vnetName: args.virtualNetwork,
+      vnetResourceGroup: args.resourceGroup,
+      subnetName: args.subnet,
+      securityGroupName: args.securityGroup,
+      securityGroupResourceGroup: args.resourceGroup,
+      routeTableName: args.routeTable,
+      routeTableResourceGroup: args.resourceGroup,
+
+      loadBalancerSku: "standard",
+      // Addresses, not network interfaces: those are ours, and one that is in another balancer's
+      // pool would silently be left out.
+      loadBalancerBackendPoolConfigurationType: "nodeIP",
+      excludeMasterFromStandardLB: true,
+      // Egress is the NAT gateways' part.
+      disableOutboundSNAT: true,
+      maximumLoadBalancerRuleCount: 250,
+
+      cloudProviderBackoff: true,
+      cloudProviderBackoffRetries: 6,
+      cloudProviderBackoffDuration: 5,
+    },
+    null,
+    2,
+  );
+}
+
+const credential = ({ clientId, clientSecret }: AzureJsonArgs) =>
+  clientSecret === undefined
+    ? // In spite of its name, this is the identity's client id.
+      { useManagedIdentityExtension: true, userAssignedIdentityID: clientId }
+    : { useManagedIdentityExtension: false, aadClientId: clientId, aadClientSecret: clientSecret };

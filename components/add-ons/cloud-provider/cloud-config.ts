@@ -1,0 +1,73 @@
+import { createHash } from "node:crypto";
+
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import { Secret } from "@pulumi/kubernetes/core/v1";
+import * as pulumi from "@pulumi/pulumi";
+
+import { azureJson } from "./azure-json";
+import { CloudCredential } from "../../identity";
+import { networkNames } from "../../network";
+import type { Settings } from "../../plan/settings/settings";
+
+/** Where the cloud provider and the disk driver look for azure.json. */
+export const cloudConfigSecret = {
+  namespace: "kube-system",
+  name: "azure-cloud-provider",
+  key: "cloud-config",
+} as const;
+
+export interface CloudConfigArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly settings: Settings;
+  readonly tenantId: string;
+  readonly subscriptionId: string;
+  readonly credential: CloudCredential;
+}
+
+/** azure.json as a Secret, so that no machine carries it as a file. */
+export class CloudConfig extends pulumi.ComponentResource {
+  /**
+   * Changes with the content, and says nothing about it. What reads the Secret at its start carries
+   * this as an annotation of its pods, so that they start again.
+   */
+  readonly digest: pulumi.Output<string>;
+
+  constructor(name: string, args: CloudConfigArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:CloudConfig", name, {}, opts);
+    const { resourceGroup, settings, tenantId, subscriptionId, credential } = args;
+    const names = networkNames(settings.clusterName);
+
+    const text = pulumi
+      .all([resourceGroup.name, credential.clientId, credential.clientSecret])
+      .apply(([group, clientId, clientSecret]) =>
+        azureJson({
+          tenantId,
+          subscriptionId,
+          resourceGroup: group,
+          location: settings.location,
+          virtualNetwork: names.virtualNetwork,
+          subnet: names.balancerSubnet,
+          securityGroup: names.securityGroup,
+          routeTable: names.routeTable,
+          clientId,
+          clientSecret,
+          resourceManagerEndpoint: settings.resourceManagerEndpoint,
+        }),
+      );
+    this.digest = pulumi.unsecret(
+      text.apply((content) => createHash("sha256").update(content).digest("hex")),
+    );
+
+    const { namespace, key } = cloudConfigSecret;
+    new Secret(
+      `${name}-secret`,
+      {
+        metadata: { name: cloudConfigSecret.name, namespace },
+        type: "Opaque",
+        data: { [key]: text.apply((content) => Buffer.from(content).toString("base64")) },
+      },
+      { parent: this, dependsOn: opts?.dependsOn },
+    );
+    this.registerOutputs();
+  }
+}

@@ -1,0 +1,126 @@
+import { CustomResource } from "@pulumi/kubernetes/apiextensions";
+import * as pulumi from "@pulumi/pulumi";
+
+import type { Settings } from "../../plan/settings/settings";
+import { manifests } from "../../versions";
+import { CloudConfig, cloudConfigSecret } from "./cloud-config";
+import {
+  applyObjects,
+  KubernetesObject,
+  objectIn,
+  parseObjects,
+  withoutWaiting,
+  Workload,
+} from "../objects";
+import { nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
+import { RollOutTarget, targetOf } from "../roll-out";
+
+/** The driver's name in Kubernetes. */
+export const driverName = "disk.csi.azure.com";
+
+export interface DiskDriverArgs {
+  readonly settings: Pick<Settings, "controlPlaneCount">;
+  /** Text of upstream's files by path. */
+  readonly texts: ReadonlyMap<string, string>;
+  readonly cloudConfig: CloudConfig;
+}
+
+/**
+ * Azure's disk driver and the snapshot controller: upstream's manifests, with the controller where
+ * the identity is.
+ */
+export class DiskDriver extends pulumi.ComponentResource {
+  /** What runs on every machine, to be awaited once all have joined. */
+  readonly targets: readonly RollOutTarget[];
+
+  constructor(name: string, args: DiskDriverArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:DiskDriver", name, {}, opts);
+    const { settings, texts, cloudConfig } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
+
+    const objects = manifests.diskDriver.flatMap(({ path }) =>
+      parseObjects(path, texts.get(path) ?? ""),
+    );
+    placeController(objects, settings, cloudConfig);
+    placeSnapshotController(objects);
+    narrowSecrets(objects);
+    const onEveryNode = objects.filter(({ kind }) => kind === "DaemonSet");
+    onEveryNode.forEach(withoutWaiting);
+    this.targets = onEveryNode.map(targetOf);
+
+    const isDefinition = ({ kind }: KubernetesObject) => kind === "CustomResourceDefinition";
+    const definitions = applyObjects(name, objects.filter(isDefinition), child);
+    // The snapshot controller ends when it does not find its definitions at once.
+    applyObjects(
+      name,
+      objects.filter((object) => !isDefinition(object)),
+      {
+        ...child,
+        dependsOn: [cloudConfig, ...definitions],
+      },
+    );
+    new CustomResource(
+      `${name}-snapshot-class`,
+      {
+        apiVersion: "snapshot.storage.k8s.io/v1",
+        kind: "VolumeSnapshotClass",
+        metadata: {
+          name: "azure-disk",
+          annotations: { "snapshot.storage.kubernetes.io/is-default-class": "true" },
+        },
+        driver: driverName,
+        deletionPolicy: "Delete",
+        // Only what changed since the last one; where a region has zones, Azure keeps it in all of
+        // them.
+        parameters: { incremental: "true" },
+      },
+      { ...child, dependsOn: definitions },
+    );
+    this.registerOutputs();
+  }
+}
+
+function placeController(
+  objects: readonly KubernetesObject[],
+  settings: DiskDriverArgs["settings"],
+  cloudConfig: CloudConfig,
+): void {
+  const { spec } = objectIn<Workload>(objects, "Deployment", "csi-azuredisk-controller");
+  const pod = spec.template.spec;
+  spec.replicas = replicas(settings);
+  spec.strategy = strategy;
+  spec.template.metadata.annotations = { "zoned/cloud-config": cloudConfig.digest };
+  pod.nodeSelector = nodeSelector;
+  pod.tolerations = tolerations;
+  pod.topologySpreadConstraints = spread(spec.selector.matchLabels);
+  // It reads azure.json from the Secret. This would give it the folder that holds the cluster's
+  // keys.
+  const keys = "azure-cred";
+  pod.volumes = pod.volumes?.filter((volume) => volume.name !== keys);
+  for (const container of pod.containers) {
+    container.volumeMounts = container.volumeMounts?.filter((mount) => mount.name !== keys);
+  }
+}
+
+/**
+ * It never calls Azure, so it may run anywhere; upstream tolerates a taint that kubeadm does not
+ * set.
+ */
+function placeSnapshotController(objects: readonly KubernetesObject[]): void {
+  const { spec } = objectIn<Workload>(objects, "Deployment", "csi-snapshot-controller");
+  spec.template.spec.tolerations = tolerations;
+  spec.template.spec.topologySpreadConstraints = spread(spec.selector.matchLabels);
+}
+
+/** Upstream lets the driver read every Secret of the cluster; it reads one. */
+function narrowSecrets(objects: readonly KubernetesObject[]): void {
+  for (const role of objects.filter(({ kind }) => kind === "ClusterRole")) {
+    const { rules } = role as unknown as {
+      rules: { resources: string[]; resourceNames?: string[]; verbs: string[] }[];
+    };
+    for (const rule of rules.filter(({ resources }) => resources.includes("secrets"))) {
+      rule.verbs = ["get"];
+      rule.resourceNames = [cloudConfigSecret.name];
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import type { Settings } from "../../plan/settings/settings";
+import { manifests } from "../../versions";
+import { netConf, podMtu } from "./flannel";
+import { applyObjects, objectIn, parseObjects, withoutWaiting, Workload } from "../objects";
+import { RollOutTarget, targetOf } from "../roll-out";
+
+export interface CanalArgs {
+  readonly settings: Pick<Settings, "podCidr" | "kubeadm">;
+  /** Text of upstream's files by path. */
+  readonly texts: ReadonlyMap<string, string>;
+}
+
+/**
+ * Canal: flannel carries the pods' packets, Calico enforces network policies.
+ *
+ * Upstream's manifest, with the pod range and MTU of this cluster. It is applied without waiting,
+ * since no machine is ready, and most have not joined, until it runs.
+ */
+export class Canal extends pulumi.ComponentResource {
+  /** What to await once there are machines for it to run on. */
+  readonly targets: readonly RollOutTarget[];
+
+  constructor(name: string, args: CanalArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:Canal", name, {}, opts);
+    const { settings, texts } = args;
+
+    const objects = manifests.canal.flatMap(({ path }) =>
+      parseObjects(path, texts.get(path) ?? ""),
+    );
+    const { data } = objectIn<{ data: Record<string, string> }>(
+      objects,
+      "ConfigMap",
+      "canal-config",
+    );
+    data["net-conf.json"] = netConf(settings.podCidr);
+    // Left to itself, Calico takes the network interface's MTU: it does not know of flannel's
+    // VXLAN.
+    data["veth_mtu"] = String(podMtu);
+
+    const nodePorts = settings.kubeadm.apiServerExtraArgs["service-node-port-range"];
+    if (nodePorts !== undefined) {
+      // With IPVS, Calico tells node ports from the host's own by their range alone.
+      const canal = objectIn<Workload>(objects, "DaemonSet", "canal");
+      const node = canal.spec.template.spec.containers.find((one) => one.name === "calico-node");
+      node?.env?.push({ name: "FELIX_KUBENODEPORTRANGES", value: nodePorts.replace("-", ":") });
+    }
+
+    const running = objects.filter(({ kind }) => kind === "DaemonSet" || kind === "Deployment");
+    running.forEach(withoutWaiting);
+    applyObjects(name, objects, { parent: this, dependsOn: opts?.dependsOn });
+    this.targets = running.map(targetOf);
+    this.registerOutputs();
+  }
+}

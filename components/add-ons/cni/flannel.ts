@@ -1,0 +1,215 @@
+import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
+import { ConfigMap, Namespace, ServiceAccount } from "@pulumi/kubernetes/core/v1";
+import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import * as pulumi from "@pulumi/pulumi";
+
+import type { ApiServer } from "../../api-balancer";
+import type { Settings } from "../../plan/settings/settings";
+import { versions } from "../../versions";
+import { skipAwait } from "../objects";
+import { apiServerEnv } from "../pods";
+import { RollOutTarget } from "../roll-out";
+
+const namespace = "kube-flannel";
+const image = `ghcr.io/flannel-io/flannel:${versions.flannel}`;
+
+/** What VXLAN puts around a pod's packet: Ethernet, IPv4, UDP and its own header. */
+const vxlanBytes = 50;
+
+/**
+ * The longest packet that a pod may send: Azure's network interfaces take 1500 bytes.
+ *
+ * @see https://learn.microsoft.com/azure/virtual-network/virtual-network-tcpip-performance-tuning
+ */
+export const podMtu = 1500 - vxlanBytes;
+
+/** flannel's net-conf.json. Its MTU it takes from the network interface, less VXLAN's share. */
+export const netConf = (podCidr: string): string =>
+  JSON.stringify({ Network: podCidr, Backend: { Type: "vxlan" } }, null, 2);
+
+export interface FlannelArgs {
+  readonly settings: Pick<Settings, "podCidr">;
+  readonly apiServer: ApiServer;
+}
+
+/**
+ * flannel alone: a pod network without network policies, for clusters that need none or bring their
+ * own. Applied without waiting, as Canal is.
+ */
+export class Flannel extends pulumi.ComponentResource {
+  /** What to await once there are machines for it to run on. */
+  readonly targets: readonly RollOutTarget[];
+
+  constructor(name: string, args: FlannelArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:Flannel", name, {}, opts);
+    const { settings, apiServer } = args;
+    const child = { parent: this, dependsOn: opts?.dependsOn };
+    const labels = { "k8s-app": "flannel" };
+
+    const home = new Namespace(
+      `${name}-namespace`,
+      {
+        metadata: {
+          name: namespace,
+          // It sets up the host's network, which the stricter levels forbid.
+          labels: { ...labels, "pod-security.kubernetes.io/enforce": "privileged" },
+        },
+      },
+      child,
+    );
+    const within = { parent: this, dependsOn: [home] };
+    const account = new ServiceAccount(
+      `${name}-account`,
+      { metadata: { name: "flannel", namespace, labels } },
+      within,
+    );
+    const role = new ClusterRole(
+      `${name}-role`,
+      {
+        metadata: { name: "flannel", labels },
+        rules: [
+          { apiGroups: [""], resources: ["pods"], verbs: ["get"] },
+          { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "watch"] },
+          { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
+        ],
+      },
+      child,
+    );
+    const binding = new ClusterRoleBinding(
+      `${name}-binding`,
+      {
+        metadata: { name: "flannel", labels },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "flannel" },
+        subjects: [{ kind: "ServiceAccount", name: "flannel", namespace }],
+      },
+      child,
+    );
+    const config = new ConfigMap(
+      `${name}-config`,
+      {
+        metadata: { name: "kube-flannel-cfg", namespace, labels },
+        data: { "cni-conf.json": cniConf, "net-conf.json": netConf(settings.podCidr) },
+      },
+      within,
+    );
+
+    const spec = daemonSetSpec(apiServer);
+    new DaemonSet(
+      `${name}-daemon-set`,
+      {
+        metadata: {
+          name: "kube-flannel-ds",
+          namespace,
+          labels,
+          annotations: { [skipAwait]: "true" },
+        },
+        spec,
+      },
+      { ...within, dependsOn: [account, role, binding, config] },
+    );
+    this.targets = [{ kind: "DaemonSet", namespace, name: "kube-flannel-ds", spec }];
+    this.registerOutputs();
+  }
+}
+
+/**
+ * What flannel's own CNI plugin would hand to the bridge plugin for each pod. A node's subnet never
+ * changes, so it is written once, and the plugins that come with the kubelet's package do.
+ */
+const cniConf = JSON.stringify(
+  {
+    name: "cbr0",
+    cniVersion: "0.3.1",
+    plugins: [
+      {
+        type: "bridge",
+        bridge: "cni0",
+        mtu: "MTU",
+        hairpinMode: true,
+        isDefaultGateway: true,
+        ipam: {
+          type: "host-local",
+          ranges: [[{ subnet: "SUBNET" }]],
+          routes: [{ dst: "NETWORK" }],
+        },
+      },
+      { type: "portmap", capabilities: { portMappings: true } },
+    ],
+  },
+  null,
+  2,
+);
+
+const fromField = (name: string, fieldPath: string) => ({
+  name,
+  valueFrom: { fieldRef: { fieldPath } },
+});
+
+/**
+ * A node is ready as soon as a CNI configuration is there, and gets pods; so it comes with
+ * flanneld's subnet. subnet.env names it by its first address, the bridge's, and host-local takes
+ * only its zeroth.
+ */
+const installCni = `
+until [ -e /run/flannel/subnet.env ]; do sleep 1; done
+. /run/flannel/subnet.env
+bridge=\${FLANNEL_SUBNET%/*}
+subnet=\${bridge%.*}.$((\${bridge##*.} - 1))/\${FLANNEL_SUBNET#*/}
+conf=/etc/cni/net.d/10-flannel.conflist
+sed -e "s|\\"MTU\\"|$FLANNEL_MTU|" -e "s|SUBNET|$subnet|" -e "s|NETWORK|$FLANNEL_NETWORK|" \\
+  /etc/kube-flannel/cni-conf.json >$conf.new
+mv $conf.new $conf
+`;
+
+/**
+ * How often flanneld looks whether its rules are still there, by some ten programs that it starts.
+ * Its own default of 5 s is an eighth of a slow processor; nobody but who flushes all rules takes
+ * them away.
+ */
+const resyncSeconds = 30;
+
+function daemonSetSpec(apiServer: ApiServer) {
+  const labels = { app: "flannel" };
+  return {
+    selector: { matchLabels: labels },
+    template: {
+      metadata: { labels },
+      spec: {
+        hostNetwork: true,
+        nodeSelector: { "kubernetes.io/os": "linux" },
+        priorityClassName: "system-node-critical",
+        tolerations: [{ operator: "Exists", effect: "NoSchedule" }],
+        serviceAccountName: "flannel",
+        containers: [
+          {
+            name: "kube-flannel",
+            image,
+            command: ["/opt/bin/flanneld"],
+            args: ["--ip-masq", "--kube-subnet-mgr", `--iptables-resync=${resyncSeconds}`],
+            resources: { requests: { cpu: "100m", memory: "50Mi" } },
+            securityContext: { privileged: false, capabilities: { add: ["NET_ADMIN", "NET_RAW"] } },
+            lifecycle: { postStart: { exec: { command: ["sh", "-c", installCni] } } },
+            env: [
+              ...apiServerEnv(apiServer),
+              fromField("POD_NAME", "metadata.name"),
+              fromField("POD_NAMESPACE", "metadata.namespace"),
+              { name: "EVENT_QUEUE_DEPTH", value: "5000" },
+            ],
+            volumeMounts: [
+              { name: "run", mountPath: "/run/flannel" },
+              { name: "cni", mountPath: "/etc/cni/net.d" },
+              { name: "flannel-cfg", mountPath: "/etc/kube-flannel/" },
+              { name: "xtables-lock", mountPath: "/run/xtables.lock" },
+            ],
+          },
+        ],
+        volumes: [
+          { name: "run", hostPath: { path: "/run/flannel" } },
+          { name: "cni", hostPath: { path: "/etc/cni/net.d" } },
+          { name: "flannel-cfg", configMap: { name: "kube-flannel-cfg" } },
+          { name: "xtables-lock", hostPath: { path: "/run/xtables.lock", type: "FileOrCreate" } },
+        ],
+      },
+    },
+  };
+}

@@ -1,0 +1,156 @@
+import { createHash } from "node:crypto";
+
+import { stringify } from "yaml";
+
+import type { PayloadFile } from "../machine/bootstrap/bootstrap";
+
+/**
+ * Anonymous requests that the API answers: only the probes of the balancer and of kubeadm's static
+ * pods, which have none.
+ *
+ * @see https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests
+ */
+const authentication = {
+  apiVersion: "apiserver.config.k8s.io/v1",
+  kind: "AuthenticationConfiguration",
+  anonymous: {
+    enabled: true,
+    conditions: ["/livez", "/readyz", "/healthz"].map((path) => ({ path })),
+  },
+};
+
+/**
+ * Pod Security Standards for namespaces that say nothing by their own labels. The add-ons in
+ * kube-system need the host.
+ *
+ * @see https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-admission-controller/
+ */
+const admission = {
+  apiVersion: "apiserver.config.k8s.io/v1",
+  kind: "AdmissionConfiguration",
+  plugins: [
+    {
+      name: "PodSecurity",
+      configuration: {
+        apiVersion: "pod-security.admission.config.k8s.io/v1",
+        kind: "PodSecurityConfiguration",
+        defaults: {
+          enforce: "baseline",
+          "enforce-version": "latest",
+          audit: "restricted",
+          "audit-version": "latest",
+          warn: "restricted",
+          "warn-version": "latest",
+        },
+        exemptions: { namespaces: ["kube-system"] },
+      },
+    },
+  ],
+};
+
+/** No bodies at all: those of Secrets would stand in the log in clear. */
+const metadata = (rule: object) => ({ level: "Metadata", ...rule });
+
+/** Who changed what, and who touched a Secret or a token. The first rule that fits is applied. */
+const audit = {
+  apiVersion: "audit.k8s.io/v1",
+  kind: "Policy",
+  omitStages: ["RequestReceived"],
+  omitManagedFields: true,
+  rules: [
+    // Renewed every ten seconds by every node and every controller that has a leader.
+    { level: "None", resources: [{ group: "coordination.k8s.io", resources: ["leases"] }] },
+    { level: "None", resources: [{ group: "", resources: ["events"] }] },
+    { level: "None", resources: [{ group: "events.k8s.io", resources: ["events"] }] },
+    metadata({
+      resources: [
+        { group: "", resources: ["secrets", "configmaps", "serviceaccounts/token"] },
+        { group: "authentication.k8s.io", resources: ["tokenreviews"] },
+      ],
+    }),
+    metadata({ verbs: ["create", "update", "patch", "delete", "deletecollection"] }),
+    { level: "None" },
+  ],
+};
+
+const auditDirectory = "/var/log/kubernetes/audit";
+
+const contents: readonly (readonly [flag: string, name: string, content: string])[] = (
+  [
+    ["authentication-config", "authentication.yaml", authentication],
+    ["admission-control-config-file", "admission.yaml", admission],
+    ["audit-policy-file", "audit.yaml", audit],
+  ] as const
+).map(([flag, name, content]) => [flag, name, stringify(content)]);
+
+/**
+ * By what is in it: an API server reads most of these files at its start only, and kubeadm starts it
+ * anew when its manifest changes.
+ */
+const directory = `/etc/zoned/api-server-${createHash("sha256")
+  .update(JSON.stringify(contents))
+  .digest("hex")
+  .slice(0, 8)}`;
+
+/** An API server does not start with both. */
+const contradictsAuthentication = (flag: string): boolean =>
+  flag === "anonymous-auth" || flag.startsWith("oidc-");
+
+/**
+ * Those with forward secrecy and authenticated encryption. TLS 1.3 has no others; TLS 1.2 has to
+ * stay, since Azure's probe speaks nothing newer.
+ *
+ * @see https://learn.microsoft.com/azure/load-balancer/load-balancer-custom-probe-overview
+ */
+export const cipherSuites: readonly string[] = [
+  "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+  "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+  "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+  "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+  "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+  "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+];
+
+/**
+ * Flags of the API server. The operator's own take their place by name; with OIDC or
+ * `anonymous-auth` among them, who may ask is the operator's alone.
+ */
+export function securityFlags(operators: Readonly<Record<string, string>>): Record<string, string> {
+  const isTheirs = Object.keys(operators).some(contradictsAuthentication);
+  const files = contents
+    .filter(([flag]) => flag !== "authentication-config" || !isTheirs)
+    .map(([flag, name]) => [flag, `${directory}/${name}`]);
+  return {
+    ...Object.fromEntries(files),
+    // A month, and 1.1 GB at most on each control plane.
+    "audit-log-path": `${auditDirectory}/audit.log`,
+    "audit-log-maxage": "30",
+    "audit-log-maxbackup": "10",
+    "audit-log-maxsize": "100",
+    "tls-cipher-suites": cipherSuites.join(","),
+  };
+}
+
+/** What of its machine the API server sees for them. */
+export const securityVolumes = [
+  {
+    name: "zoned-security",
+    hostPath: directory,
+    mountPath: directory,
+    readOnly: true,
+    pathType: "Directory",
+  },
+  {
+    name: "zoned-audit",
+    hostPath: auditDirectory,
+    mountPath: auditDirectory,
+    pathType: "DirectoryOrCreate",
+  },
+];
+
+/** The files that those flags name, for the bootstrap step of a control plane. */
+export const securityFiles: readonly PayloadFile[] = contents.map(([, name, content]) => ({
+  path: `${directory}/${name}`,
+  mode: "0600",
+  content,
+}));

@@ -1,0 +1,329 @@
+import { createHash } from "node:crypto";
+
+import { stringify } from "yaml";
+
+import { cipherSuites, securityFiles, securityFlags, securityVolumes } from "./api-server-security";
+import { coreDnsPatch } from "./core-dns";
+import { encryptionFlags, encryptionVolume, isOurs, SecretsKeys } from "./encryption";
+import { kubeProxyConfiguration } from "./kube-proxy";
+import type { PayloadFile } from "../machine/bootstrap/bootstrap";
+import { kubeletCertificatePath, kubeletKeyPath } from "../machine/bootstrap/kubelet-certificate";
+import type { Settings } from "../plan/settings/settings";
+import type { Machine } from "../plan/topology";
+
+/** Port of the API, on the machines as on the balancer. */
+export const apiPort = 6443;
+
+/** The API server that a machine joins, and the credential for it. */
+const discoveryPath = "/etc/zoned/discovery.conf";
+
+/** Profiles disclose a lot about a server, and are not used here. */
+const quiet = { profiling: "false" };
+
+const patchesDirectory = "/etc/zoned/patches";
+
+const apiVersion = "kubeadm.k8s.io/v1beta4";
+
+/** What kubeadm changes in what it deploys on a machine, as text by file name. */
+function patchesOf(settings: KubeadmSettings, { role }: KubeadmMachine): Record<string, string> {
+  const coreDns = role === "control-plane" ? coreDnsPatch(settings) : undefined;
+  return {
+    // One of the operator's by the same name takes its place.
+    ...(coreDns !== undefined && { "corednsdeployment+strategic.yaml": coreDns }),
+    ...settings.kubeadm.patches,
+  };
+}
+
+const withPatches = (settings: KubeadmSettings, machine: KubeadmMachine) =>
+  Object.keys(patchesOf(settings, machine)).length > 0 && {
+    patches: { directory: patchesDirectory },
+  };
+
+/** A full etcd refuses writes until an operator repairs it; upstream advises no more than this. */
+const etcdQuotaBytes = 8 * 1024 ** 3;
+
+export type KubeadmSettings = Pick<
+  Settings,
+  | "clusterName"
+  | "kubernetesVersion"
+  | "networkCidr"
+  | "podCidr"
+  | "serviceCidr"
+  | "apiExtraSans"
+  | "zones"
+  | "controlPlaneCount"
+  | "controlPlaneSize"
+  | "schedulableControlPlanes"
+  | "workerPools"
+  | "containerRuntime"
+  | "proxyMode"
+  | "proxyScheduler"
+  | "kubeProxy"
+  | "kubeadm"
+>;
+
+export type KubeadmMachine = Pick<Machine, "name" | "role" | "address" | "taints">;
+
+type Arguments = Readonly<Record<string, string>>;
+
+const sorted = (values: Arguments) => Object.fromEntries(Object.entries(values).sort());
+
+/** v1beta4's list. The operator's arguments replace ours in place, or come after them by name. */
+const args = (ours: Arguments, operators: Arguments) =>
+  Object.entries({ ...ours, ...sorted(operators) }).map(([name, value]) => ({ name, value }));
+
+/** A host with Docker has two sockets, and kubeadm refuses to guess. */
+const criSocket = ({ containerRuntime }: KubeadmSettings) =>
+  containerRuntime === "cri-dockerd"
+    ? "unix:///run/cri-dockerd.sock"
+    : "unix:///run/containerd/containerd.sock";
+
+const nodeRegistration = (
+  settings: KubeadmSettings,
+  { name, address, taints }: KubeadmMachine,
+) => ({
+  name,
+  criSocket: criSocket(settings),
+  ...(settings.kubeadm.ignorePreflightErrors.length > 0 && {
+    ignorePreflightErrors: [...settings.kubeadm.ignorePreflightErrors].sort(),
+  }),
+  // Left out, kubeadm would taint control planes; an empty list means none.
+  taints: taints.map(({ key, value, effect }) => ({ key, value, effect })),
+  kubeletExtraArgs: args(
+    {
+      "cloud-provider": "external",
+      // Else a node has no address before the cloud provider runs, and that needs it (kube-proxy).
+      "node-ip": address,
+    },
+    settings.kubeadm.kubeletExtraArgs,
+  ),
+});
+
+/** What init and join have in common. */
+const shared = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
+  nodeRegistration: nodeRegistration(settings, machine),
+  timeouts: sorted(settings.kubeadm.timeouts),
+  ...withPatches(settings, machine),
+});
+
+const localAPIEndpoint = ({ address: advertiseAddress }: KubeadmMachine) => ({
+  advertiseAddress,
+  bindPort: apiPort,
+});
+
+const initConfiguration = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
+  apiVersion,
+  kind: "InitConfiguration",
+  localAPIEndpoint: localAPIEndpoint(machine),
+  // kubeadm always makes a bootstrap token; it is not used here, so it expires at once.
+  bootstrapTokens: [{ description: "unused", ttl: "1m0s" }],
+  ...shared(settings, machine),
+});
+
+const joinConfiguration = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
+  apiVersion,
+  kind: "JoinConfiguration",
+  discovery: { file: { kubeConfigPath: discoveryPath } },
+  ...(machine.role === "control-plane" && {
+    controlPlane: { localAPIEndpoint: localAPIEndpoint(machine) },
+  }),
+  ...shared(settings, machine),
+});
+
+const resetConfiguration = (settings: KubeadmSettings) => ({
+  apiVersion,
+  kind: "ResetConfiguration",
+  criSocket: criSocket(settings),
+  force: true,
+});
+
+/**
+ * What a member is upgraded by. kubeadm's own add-on of kube-proxy would undo this program's patch of
+ * it; its check that a Job can run needs a node without taints within a minute.
+ */
+function upgradeConfiguration(settings: KubeadmSettings, machine: KubeadmMachine) {
+  const { ignorePreflightErrors, timeouts } = settings.kubeadm;
+  const both = {
+    ignorePreflightErrors: ["CreateJob", ...ignorePreflightErrors].sort(),
+    skipPhases: ["addon/kube-proxy"],
+    ...withPatches(settings, machine),
+  };
+  return {
+    apiVersion,
+    kind: "UpgradeConfiguration",
+    apply: { kubernetesVersion: `v${settings.kubernetesVersion}`, ...both },
+    node: both,
+    timeouts: sorted(timeouts),
+  };
+}
+
+/**
+ * A hash over everything that kubeadm configures a member with and that may change on a living one:
+ * the version, flags, names in certificates, the kubelet's configuration, patches, and which keys
+ * Secrets are encrypted with.
+ */
+export const configurationOf = (
+  settings: KubeadmSettings,
+  machine: KubeadmMachine,
+  apiName: string,
+  verifiesKubelets = true,
+  secretsKeys?: SecretsKeys,
+): string =>
+  digest([
+    // A kubelet takes its taints once, when its node registers.
+    nodeRegistration(settings, { ...machine, taints: [] }),
+    machine.role === "control-plane"
+      ? [clusterConfiguration(settings, apiName, verifiesKubelets), secretsKeys?.keys]
+      : [],
+    settings.kubernetesVersion,
+    kubeletConfiguration(),
+    patchesOf(settings, machine),
+  ]);
+
+/** The part of it that the whole cluster shares, as `kubeadm init phase upload-config` uploads it. */
+export const clusterConfigurationOf = (
+  settings: KubeadmSettings,
+  apiName: string,
+  verifiesKubelets = true,
+): string =>
+  digest([clusterConfiguration(settings, apiName, verifiesKubelets), kubeletConfiguration()]);
+
+const digest = (parts: readonly unknown[]): string =>
+  createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
+
+const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
+  podSubnet: podCidr,
+  serviceSubnet: serviceCidr,
+});
+
+function clusterConfiguration(settings: KubeadmSettings, apiName: string, verifiesKubelets = true) {
+  const { kubeadm } = settings;
+  const isEncrypted = isOurs(kubeadm.apiServerExtraArgs);
+  const apiServer = {
+    ...quiet,
+    ...securityFlags(kubeadm.apiServerExtraArgs),
+    ...(verifiesKubelets && { "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt" }),
+    ...(isEncrypted && encryptionFlags),
+    // Clients keep a connection for hours; now and then one goes, and a new server has its share.
+    ...(settings.controlPlaneCount > 1 && { "goaway-chance": "0.001" }),
+  };
+  const controllerManager = { "cloud-provider": "external", ...quiet };
+  const etcd = { "quota-backend-bytes": `${etcdQuotaBytes}` };
+  return {
+    apiVersion,
+    kind: "ClusterConfiguration",
+    clusterName: settings.clusterName,
+    kubernetesVersion: `v${settings.kubernetesVersion}`,
+    controlPlaneEndpoint: `${apiName}:${apiPort}`,
+    encryptionAlgorithm: "ECDSA-P256",
+    networking: networking(settings),
+    apiServer: {
+      certSANs: [apiName, ...settings.apiExtraSans],
+      extraArgs: args(apiServer, kubeadm.apiServerExtraArgs),
+      extraVolumes: [...securityVolumes, ...(isEncrypted ? [encryptionVolume] : [])],
+    },
+    controllerManager: { extraArgs: args(controllerManager, kubeadm.controllerManagerExtraArgs) },
+    scheduler: { extraArgs: args(quiet, kubeadm.schedulerExtraArgs) },
+    etcd: { local: { extraArgs: args(etcd, kubeadm.etcdExtraArgs) } },
+  };
+}
+
+/** The same on every node; kubeadm adds resolvConf, after a look for systemd-resolved on each. */
+const kubeletConfiguration = () => ({
+  apiVersion: "kubelet.config.k8s.io/v1beta1",
+  kind: "KubeletConfiguration",
+  // Asked of the runtime first; containerd 1.7 does not answer.
+  cgroupDriver: "systemd",
+  failCgroupV1: false,
+  rotateCertificates: true,
+  seccompDefault: true,
+  // Not above 30 s: Ubuntu's own drop-in for logind wins over the kubelet's, and grants that much.
+  shutdownGracePeriod: "30s",
+  shutdownGracePeriodCriticalPods: "10s",
+  systemReserved: { memory: "256Mi" },
+  tlsCertFile: kubeletCertificatePath,
+  tlsPrivateKeyFile: kubeletKeyPath,
+  tlsCipherSuites: [...cipherSuites],
+});
+
+/** kubeadm reads YAML 1.1, in which yes and on without quotes are no text. */
+const documents = (...objects: object[]) =>
+  objects.map((object) => stringify(object, { lineWidth: 0, version: "1.1" })).join("---\n");
+
+/**
+ * Where a worker has no certificates. kubeadm takes a CA without its key, which is what a worker has,
+ * for one that is kept elsewhere, and then wants the API server's certificates beside it
+ * (UsingExternalCA in cmd/kubeadm/app/phases/certs).
+ */
+const withoutCertificates = "/etc/zoned/pki";
+
+const workersCertificates = {
+  cluster: { certificatesDir: withoutCertificates },
+  kubelet: { authentication: { x509: { clientCAFile: "/etc/kubernetes/pki/ca.crt" } } },
+};
+
+/** What `kubeadm init phase kubelet-start` writes a kubelet's flags and configuration from. */
+const kubeletFile = (settings: KubeadmSettings, machine: KubeadmMachine): string =>
+  documents(
+    {
+      apiVersion,
+      kind: "InitConfiguration",
+      localAPIEndpoint: localAPIEndpoint(machine),
+      ...shared(settings, machine),
+    },
+    {
+      apiVersion,
+      kind: "ClusterConfiguration",
+      kubernetesVersion: `v${settings.kubernetesVersion}`,
+      networking: networking(settings),
+      ...(machine.role === "worker" && workersCertificates.cluster),
+    },
+    { ...kubeletConfiguration(), ...(machine.role === "worker" && workersCertificates.kubelet) },
+  );
+
+/**
+ * The files that tell kubeadm and kube-proxy about one machine, for its bootstrap step.
+ *
+ * They are read when the machine initializes or joins, and when what is in them has changed.
+ *
+ * @param verifiesKubelets whether API servers know kubelets by the cluster's CA
+ */
+export function kubeadmFiles(
+  settings: KubeadmSettings,
+  machine: KubeadmMachine,
+  apiName: string,
+  verifiesKubelets = true,
+): PayloadFile[] {
+  const file = (path: string, content: string) => ({ path, mode: "0600", content });
+  const init = documents(
+    initConfiguration(settings, machine),
+    clusterConfiguration(settings, apiName, verifiesKubelets),
+    kubeProxyConfiguration(settings),
+    kubeletConfiguration(),
+  );
+  const patches = Object.entries(patchesOf(settings, machine)).sort();
+  return [
+    ...(machine.role === "control-plane"
+      ? [file("/etc/zoned/kubeadm-init.yaml", init), ...securityFiles]
+      : []),
+    file("/etc/zoned/kubeadm-kubelet.yaml", kubeletFile(settings, machine)),
+    file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),
+    file("/etc/zoned/kubeadm-reset.yaml", documents(resetConfiguration(settings))),
+    file("/etc/zoned/kubeadm-upgrade.yaml", documents(upgradeConfiguration(settings, machine))),
+    ...patches.map(([name, text]) => file(`${patchesDirectory}/${name}`, text)),
+  ];
+}
+
+/** A worker's access: the CA to trust, where to ask, and the token that is its alone. */
+export function discoveryKubeconfig(apiName: string, caCert: string, token: string): string {
+  const server = `https://${apiName}:${apiPort}`;
+  const ca = Buffer.from(caCert).toString("base64");
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "cluster", cluster: { server, "certificate-authority-data": ca } }],
+    users: [{ name: "machine", user: { token } }],
+    contexts: [{ name: "machine", context: { cluster: "cluster", user: "machine" } }],
+    "current-context": "machine",
+  });
+}

@@ -1,0 +1,108 @@
+import type { Fault, Method } from "../../../local-azure/arm/faults/faults";
+import { type Case, whatOf } from "./cases";
+import type { Request } from "./requests";
+import type { Scenario } from "./scenarios";
+
+/** azure-native asks three times more; what lasts longer is seen by the engine. */
+const beyondRetries = 4;
+
+type Refusal = Omit<Fault, "method" | "id">;
+
+/** What azure-native meets by asking again, and what is lasting. */
+const passing: Readonly<Record<string, Refusal>> = {
+  "429": { status: 429, code: "TooManyRequests" },
+  "429 with Retry-After": { status: 429, code: "TooManyRequests", retryAfter: 30 },
+  "409 AnotherOperationInProgress": { status: 409, code: "AnotherOperationInProgress" },
+  "500": { status: 500, code: "InternalServerError" },
+  "503": { status: 503, code: "ServiceUnavailable" },
+  "connection lost before the request was accepted": { lost: "request" },
+  "connection lost after the request was accepted": { lost: "answer" },
+};
+
+const lasting: Readonly<Record<string, Refusal>> = {
+  ...Object.fromEntries(
+    Object.entries(passing).map(([name, refusal]) => [
+      `${name}, ${beyondRetries} times`,
+      { ...refusal, times: beyondRetries },
+    ]),
+  ),
+  "429 with a Retry-After beyond two minutes": {
+    ...{ status: 429, code: "TooManyRequests", retryAfter: 600 },
+  },
+  "409 Conflict": { status: 409, code: "Conflict" },
+};
+
+/** What a region or a subscription lacks for machines: by zone and size, each with what to do. */
+const machineOnly: Readonly<Record<string, Refusal>> = {
+  AllocationFailed: {
+    ...{ accepted: true, code: "AllocationFailed" },
+    message:
+      "Allocation failed. We do not have sufficient capacity for the requested VM size in this region.",
+  },
+  ZonalAllocationFailed: {
+    ...{ accepted: true, code: "ZonalAllocationFailed" },
+    message:
+      "Allocation failed. We do not have sufficient capacity for the requested VM size in this zone.",
+  },
+  SkuNotAvailable: {
+    ...{ status: 409, code: "SkuNotAvailable" },
+    message:
+      "The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions' " +
+      "is currently not available in location 'southeastasia'.",
+  },
+  "quota exceeded": {
+    ...{ status: 409, code: "OperationNotAllowed" },
+    message:
+      "Operation could not be completed as it results in exceeding approved Total Regional Cores quota.",
+  },
+};
+const machineWords = [/zone/i, /Standard_/, /pulumi config set|npm start|pulumi up/];
+const machineType = "microsoft.compute/virtualmachines";
+
+/** Faults of every type and verb that a good run used, each at the first request of its kind. */
+export function azureFaults(
+  scenario: Scenario,
+  writes: readonly Request[],
+  reads: readonly Request[],
+): Case[] {
+  const ofAzure = writes.filter(({ method }) => method === "PUT" || method === "DELETE");
+  return [...ofAzure, ...reads]
+    .filter(
+      ({ method, type }, index, all) =>
+        all.findIndex((one) => one.method === method && one.type === type) === index,
+    )
+    .flatMap((request) => faultsAt(scenario, request));
+}
+
+function faultsAt(scenario: Scenario, request: Request): Case[] {
+  const { method, id, nth, title, type } = request;
+  const isMachine = method === "PUT" && type.toLowerCase() === machineType;
+  const at = (refusal: Refusal): Fault => ({ ...refusal, method: method as Method, id, nth });
+  const words = wordsOf(method, type);
+  return [
+    ...Object.entries(passing).map(([kind, refusal]) => ({ kind, refusal, says: [] })),
+    ...Object.entries(lasting).map(([kind, refusal]) => ({ kind, refusal, says: words })),
+    ...(isMachine
+      ? Object.entries(machineOnly).map(([kind, refusal]) => ({
+          ...{ kind, refusal, says: [...words, ...machineWords] },
+        }))
+      : []),
+  ].map(({ kind, refusal, says }) => ({
+    ...{ scenario, kind, title, what: whatOf(request) },
+    disturbance: { fault: at(refusal), says },
+  }));
+}
+
+/** The engine names what it failed at by type and by a name of the program's own. */
+const wordsOf = (method: string, type: string): RegExp[] =>
+  method === "GET"
+    ? []
+    : [
+        new RegExp(
+          type
+            .split("/")
+            .at(-1)!
+            .replace(/(ies|es|s)$/, ""),
+          "i",
+        ),
+      ];

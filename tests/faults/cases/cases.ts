@@ -1,0 +1,98 @@
+import type { Stage } from "../../../local-azure/arm/faults/breakpoints";
+import { azureFaults } from "./azure-faults";
+import { type Disturbance, isLost } from "./disturbances";
+import type { Victim } from "../life";
+import type { Request } from "./requests";
+import type { Scenario } from "./scenarios";
+import { sickMembers } from "./sick-members";
+
+/** One thing that goes wrong in a scenario. */
+export interface Case {
+  readonly scenario: Scenario;
+  /** A row of the report. */
+  readonly kind: string;
+  /** Verb and type of the request at which it does; for others what it is. */
+  readonly what: string;
+  readonly title: string;
+  readonly disturbance: Disturbance;
+}
+
+/** By which a case is chosen, and found again in a report. */
+export const nameOf = ({
+  scenario,
+  kind,
+  title,
+}: {
+  readonly scenario: Scenario | string;
+  readonly kind: string;
+  readonly title: string;
+}): string => `${typeof scenario === "string" ? scenario : scenario.key}: ${kind}: ${title}`;
+
+/** Cases of one class are likely to end the same. */
+export const classOf = ({
+  scenario,
+  kind,
+  what,
+}: {
+  readonly scenario: Scenario | string;
+  readonly kind: string;
+  readonly what: string;
+}): string => nameOf({ scenario, kind, title: what });
+
+export const whatOf = ({ method, type }: Request): string => `${method} ${type.toLowerCase()}`;
+
+/** What a good run asked. */
+export interface Asked {
+  readonly writes: readonly Request[];
+  readonly reads: readonly Request[];
+}
+
+/** All that can go wrong in a scenario whose good run asked this. */
+export const casesOf = (scenario: Scenario, { writes, reads }: Asked): Case[] => [
+  ...writes.flatMap((request) => killPoints(scenario, request)),
+  ...killedIn(scenario).flatMap(([victim]) => killedAgain(scenario, victim)),
+  ...azureFaults(scenario, writes, reads),
+  ...sickMembers.filter((one) => one.scenario.key === scenario.key),
+];
+
+/** Of requests, in a row of killed commands. */
+const often = 4;
+
+const stages: readonly Stage[] = ["arrived", "accepted", "answered"];
+
+/** Where a process that only leads on to the engine is killed makes no difference to Azure. */
+const killed: readonly (readonly [Victim, readonly Stage[]])[] = [
+  ["engine", stages],
+  ["provider", stages],
+  ["language host", ["accepted"]],
+  ["program", ["accepted"]],
+];
+
+/** The engine runs the program for an `up` alone. */
+const killedIn = ({ operation }: Scenario) =>
+  killed.filter(([victim]) => victim !== "program" || operation === "up");
+
+const killedAgain = (scenario: Scenario, victim: Victim): Case[] =>
+  (["arrived", "accepted"] as const).map((stage) => ({
+    scenario,
+    kind: `${victim} killed again and again`,
+    what: stage,
+    title: `every ${often}th request ${stage}`,
+    disturbance: { killAgain: victim, every: often, stage },
+  }));
+
+function killPoints(scenario: Scenario, request: Request): Case[] {
+  const { method, id, nth, title } = request;
+  return killedIn(scenario).flatMap(([victim, when]) =>
+    when.map((stage) => ({
+      scenario,
+      kind: `${victim} killed, request ${stage}`,
+      what: whatOf(request),
+      title,
+      disturbance: {
+        kill: victim,
+        at: { method, id, nth, stage, drop: isLost(victim, stage) },
+      },
+    })),
+  );
+}

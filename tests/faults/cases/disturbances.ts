@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+import type { Breakpoint, Stage } from "../../../local-azure/arm/faults/breakpoints";
+import type { Fault } from "../../../local-azure/arm/faults/faults";
+import type { Life, Said, Victim } from "../life";
+import type { Scenario } from "./scenarios";
+
+/** A process is killed when a request has come so far. */
+export interface Kill {
+  readonly kill: Victim;
+  readonly at: Breakpoint;
+}
+
+/** A process is killed at the n-th request of one command after another, until one ends. */
+export interface KillAgain {
+  readonly killAgain: Victim;
+  readonly every: number;
+  readonly stage: Stage;
+}
+
+/** Azure goes wrong. */
+export interface Wrong {
+  readonly fault: Fault;
+  /** What the message has to have when the run does not end well. */
+  readonly says: readonly RegExp[];
+}
+
+/** The cluster is not as the state has it when the change comes. */
+export interface Sick {
+  readonly setUp: (life: Life) => Promise<void>;
+  /** What a refusal has to say, which writes nothing to Azure. */
+  readonly says: readonly RegExp[];
+  /** Whether the change may go well in place of being refused. */
+  readonly mayGoOn: boolean;
+  /** Whether it must. */
+  readonly mustGoOn?: boolean;
+  /** Makes an end of it, by what the message says. */
+  readonly heal: (life: Life, scenario: Scenario) => Promise<void>;
+}
+
+export type Disturbance = Kill | KillAgain | Wrong | Sick;
+
+export interface Disturbed {
+  /** Whether what was to go wrong did. */
+  readonly happened: boolean;
+  /** How often, where it is more than once. */
+  readonly times?: number;
+  readonly flaws: readonly string[];
+  /** What the run said that did not end well. */
+  readonly said?: string;
+}
+
+const endsWithin = 240_000;
+const mostKills = 100;
+const writes = new Set(["PUT", "DELETE", "SCRIPT"]);
+
+/** Runs a scenario's command while that goes wrong; afterwards nothing goes wrong any more. */
+export async function disturb(
+  life: Life,
+  scenario: Scenario,
+  disturbance: Disturbance,
+): Promise<Disturbed> {
+  await life.begin();
+  if ("kill" in disturbance) return kill(life, scenario, disturbance);
+  if ("killAgain" in disturbance) return killAgain(life, scenario, disturbance);
+  if ("fault" in disturbance) return goWrong(life, scenario, disturbance);
+  return changeSick(life, scenario, disturbance);
+}
+
+async function kill(life: Life, scenario: Scenario, { kill, at }: Kill): Promise<Disturbed> {
+  await life.setBreakpoint(at);
+  const command = life.command(scenario.operation, scenario.settings);
+  const held = life.breakpointReached().then(() => true);
+  const happened = await Promise.race([held, command.then(() => false)]).catch(() => false);
+  const flaws: string[] = [];
+  if (happened) {
+    if (!life.kill(kill)) flaws.push(`no process to kill: ${kill}`);
+  }
+  if (!happened || kill !== "provider") await life.clearBreakpoint();
+  await held.catch(() => false);
+  const ended = await Promise.race([command, sleep(endsWithin, undefined, { ref: false })]);
+  if (ended === undefined) {
+    flaws.push(`the run had not ended ${endsWithin / 1000} s after its ${kill} was killed`);
+    life.kill("engine");
+  }
+  const { isWell, text } = ended ?? (await command);
+  return { happened, flaws, ...(!isWell && { said: text }) };
+}
+
+async function killAgain(
+  life: Life,
+  scenario: Scenario,
+  { killAgain: victim, every, stage }: KillAgain,
+): Promise<Disturbed> {
+  const flaws: string[] = [];
+  const at = { nth: every, stage, drop: isLost(victim, stage) };
+  for (let times = 0; times < mostKills; times++) {
+    await life.begin();
+    const one = await kill(life, scenario, { kill: victim, at });
+    flaws.push(...one.flaws);
+    if (!one.happened) return { ...one, happened: times > 0, times, flaws };
+  }
+  flaws.push(`${mostKills} commands, and no end`);
+  return { happened: true, times: mostKills, flaws };
+}
+
+/** With the engine goes its plugin, and with that what was not at Azure yet. */
+export const isLost = (victim: Victim, stage: Stage): boolean =>
+  victim === "engine" && stage === "arrived";
+
+async function goWrong(
+  life: Life,
+  { operation, settings }: Scenario,
+  { fault, says }: Wrong,
+): Promise<Disturbed> {
+  await life.fault(fault);
+  const ended = await life.command(operation, settings);
+  const happened = await life.clearFaults();
+  // What was asked again, and went well then, is what is hoped for.
+  return { happened, ...judged(ended, says) };
+}
+
+async function changeSick(life: Life, scenario: Scenario, sick: Sick): Promise<Disturbed> {
+  await sick.setUp(life);
+  const before = life.requests().length;
+  const ended = await life.command(scenario.operation, scenario.settings);
+  const written = life
+    .requests()
+    .slice(before)
+    .filter(({ method }) => writes.has(method));
+  await sick.heal(life, scenario);
+  if (ended.isWell) {
+    const wrong = sick.mayGoOn ? [] : ["the change went on, and should have been refused"];
+    return { happened: true, flaws: wrong };
+  }
+  const { flaws, said } = judged(ended, sick.says);
+  const wrong = [
+    ...(sick.mustGoOn ? ["the change was refused, and should have gone well"] : flaws),
+    ...written.map(({ method, id }) => `it was refused, and wrote ${method} ${id}`),
+  ];
+  return { happened: true, flaws: wrong, said };
+}
+
+function judged({ isWell, text }: Said, says: readonly RegExp[]): Omit<Disturbed, "happened"> {
+  if (isWell) return { flaws: [] };
+  const missing = says.filter((words) => !words.test(text));
+  return { flaws: missing.map((words) => `the message lacks ${words}`), said: text };
+}
