@@ -44,7 +44,7 @@ export interface StartOptions {
 export const defaultState = join(checkout, ".local-azure");
 
 /** A path as a shell's own word. */
-export const forShell = (path: string): string =>
+const forShell = (path: string): string =>
   /^[\w./:@%+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 
 /** Holds a state folder for one command at a time. */

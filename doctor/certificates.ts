@@ -8,7 +8,7 @@ import {
 } from "../components/machine/bootstrap/renewal";
 import { named } from "../components/plan/cluster-health";
 import { type Check, controlPlanesOf, type Expected, type Problem } from "./check";
-import type { Facts } from "./facts";
+import type { ClusterState } from "./cluster-state";
 
 /** `pulumi up` renews the administrator's when it has fewer days left. */
 const adminDays = 30;
@@ -41,7 +41,7 @@ export function certificates(api: KubernetesApi): Check[] {
 }
 
 /** What the control planes' own timers have said on their Nodes. */
-export function renewals(expected: Expected, { nodes, now }: Facts): Check {
+export function renewals(expected: Expected, { nodes, now }: ClusterState): Check {
   const dates = controlPlanesOf(expected).map((machine) => {
     const { annotations = {} } = named(nodes, machine)?.metadata ?? {};
     return { machine, until: annotations[validUntil], failed: annotations[renewalFailed] };
@@ -69,7 +69,7 @@ export function renewals(expected: Expected, { nodes, now }: Facts): Check {
  * Whether API servers, which verify kubelets' certificates, take them; and whether kubelets renew
  * those by which they ask the API, at 70 to 90 % of a year.
  */
-export function kubeletCertificates({ kubelets, now }: Facts): Check {
+export function kubeletCertificates({ kubelets, now }: ClusterState): Check {
   const ends = kubelets.flatMap(({ machine, clientSeconds }) =>
     clientSeconds === undefined ? [] : { machine, seconds: clientSeconds },
   );

@@ -5,25 +5,25 @@ import {
   staticPodProblems,
 } from "../components/plan/cluster-health";
 import { type Check, controlPlanesOf, type Expected } from "./check";
-import type { Facts } from "./facts";
+import type { ClusterState } from "./cluster-state";
 
 const quotaShare = 0.8;
 const gibibyte = 1024 ** 3;
 
-export function staticPods(expected: Expected, facts: Facts): Check {
+export function staticPods(expected: Expected, state: ClusterState): Check {
   const names = controlPlanesOf(expected);
   return {
     name: "control planes",
     saw: `the four static pods of ${names.length === 1 ? names[0] : `each of ${names.length}`} are ready, and a controller manager leads`,
     problems: [
       ...names.flatMap((machine) =>
-        staticPodProblems(machine, facts).map((saw) => ({
+        staticPodProblems(machine, state).map((saw) => ({
           machine,
           saw,
           fix: `kubectl -n kube-system get pods --field-selector spec.nodeName=${machine}, and the logs of that pod; or replace the machine by pulumi up`,
         })),
       ),
-      ...managerProblems(facts, facts.now).map((saw) => ({
+      ...managerProblems(state, state.now).map((saw) => ({
         saw,
         fix: "kubectl -n kube-system logs -l component=kube-controller-manager",
       })),
@@ -31,14 +31,14 @@ export function staticPods(expected: Expected, facts: Facts): Check {
   };
 }
 
-const etcdPods = ({ pods }: Facts) =>
+const etcdPods = ({ pods }: ClusterState) =>
   pods.filter(({ metadata }) => metadata.name.startsWith("etcd-"));
 
 const etcdctl = (name: string, command: string): string =>
   `kubectl -n kube-system exec ${name} -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt ` +
   `--cert /etc/kubernetes/pki/etcd/peer.crt --key /etc/kubernetes/pki/etcd/peer.key ${command}`;
 
-export const etcdWrite = ({ writeError, pods }: Facts): Check => ({
+export const etcdWrite = ({ writeError, pods }: ClusterState): Check => ({
   name: "etcd takes writes",
   saw: "the Lease kube-system/zoned-health-check was renewed",
   problems:
@@ -61,9 +61,9 @@ export const etcdWrite = ({ writeError, pods }: Facts): Check => ({
  * how each member is: kubeadm's probe asks etcd's /readyz, where a learner, corrupt data and a
  * member that sees no leader fail.
  */
-export function etcdMembers(expected: Expected, facts: Facts): Check {
+export function etcdMembers(expected: Expected, state: ClusterState): Check {
   const names = controlPlanesOf(expected).map((name) => `etcd-${name}`);
-  const pods = etcdPods(facts);
+  const pods = etcdPods(state);
   const ready = names.filter((name) => {
     const pod = named(pods, name);
     return pod !== undefined && notReady(pod).length === 0;
@@ -99,15 +99,15 @@ export function etcdMembers(expected: Expected, facts: Facts): Check {
   };
 }
 
-export function etcdSize(expected: Expected, facts: Facts): Check {
-  const commands = etcdPods(facts).flatMap(({ spec }) => spec?.containers?.[0]?.command ?? []);
+export function etcdSize(expected: Expected, state: ClusterState): Check {
+  const commands = etcdPods(state).flatMap(({ spec }) => spec?.containers?.[0]?.command ?? []);
   const quotas = commands.flatMap((word) => {
     const [, bytes] = /^--quota-backend-bytes=(\d+)$/.exec(word) ?? [];
     return bytes === undefined ? [] : [Number(bytes)];
   });
   // Without one, etcd has 2 GiB.
   const quota = quotas.length === 0 ? 2 * gibibyte : Math.min(...quotas);
-  const { storageBytes = 0 } = facts;
+  const { storageBytes = 0 } = state;
   const share = storageBytes / quota;
   const used = `${(storageBytes / 1024 ** 2).toFixed(1)} MiB of ${quota / gibibyte} GiB (${Math.round(share * 100)} %)`;
   const [first = "NODE"] = controlPlanesOf(expected);
@@ -115,7 +115,7 @@ export function etcdSize(expected: Expected, facts: Facts): Check {
     name: "etcd size",
     saw: used,
     notAsked:
-      facts.storageBytes === undefined
+      state.storageBytes === undefined
         ? "the API server's metrics have no apiserver_storage_size_bytes"
         : undefined,
     problems:

@@ -4,7 +4,7 @@ import { ApiError, KubernetesApi, NoAnswer } from "../components/kubernetes-api"
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
-import { askFacts, type Facts } from "./facts";
+import { askClusterState, type ClusterState } from "./cluster-state";
 import { cordons, nodes, pressure, versions } from "./nodes";
 import { secretsKey } from "./secrets-key";
 import { snapshots } from "./snapshots";
@@ -33,8 +33,8 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
   const api = new KubernetesApi(cluster.kubeconfig, cluster.proxy);
   const since = Date.now();
   const way = await wayTo(api, cluster.proxy);
-  const { checks, looked } = await askFacts(api)
-    .then((facts) => ({
+  const { checks, looked } = await askClusterState(api)
+    .then((state) => ({
       looked: true,
       checks: [
         {
@@ -43,7 +43,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
           problems: [],
         },
         ...certificates(api),
-        ...checksOf(cluster, facts),
+        ...checksOf(cluster, state),
       ],
     }))
     .catch((error: Error) => ({
@@ -96,23 +96,23 @@ function fixOf(error: Error): string {
 }
 
 /** Everything that is checked by what the API says. */
-export const checksOf = (expected: Expected, facts: Facts): Check[] =>
+export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
   [
-    nodes(expected, facts),
-    nodeZones(expected, facts),
-    versions(expected, facts),
-    staticPods(expected, facts),
-    renewals(expected, facts),
-    kubeletCertificates(facts),
+    nodes(expected, state),
+    nodeZones(expected, state),
+    versions(expected, state),
+    staticPods(expected, state),
+    renewals(expected, state),
+    kubeletCertificates(state),
     secretsKey(expected),
-    etcdWrite(facts),
-    etcdMembers(expected, facts),
-    etcdSize(expected, facts),
-    snapshots(expected, facts),
-    rollOuts(facts),
-    controlPlaneSpread(expected, facts),
-    dnsSpread(facts),
-    cordons(facts),
-    pressure(facts),
-    pendingPods(facts),
+    etcdWrite(state),
+    etcdMembers(expected, state),
+    etcdSize(expected, state),
+    snapshots(expected, state),
+    rollOuts(state),
+    controlPlaneSpread(expected, state),
+    dnsSpread(state),
+    cordons(state),
+    pressure(state),
+    pendingPods(state),
   ].map((check) => (check.notAsked === undefined ? check : { ...check, problems: [] }));

@@ -2,21 +2,21 @@ import { upgradeCordon } from "../components/machine/bootstrap/bootstrap";
 import { drainMark } from "../components/machine/leave/drain";
 import { named, nodeProblems } from "../components/plan/cluster-health";
 import { type Check, controlPlanesOf, type Expected } from "./check";
-import type { Facts } from "./facts";
+import type { ClusterState } from "./cluster-state";
 
-export function nodes(expected: Expected, facts: Facts): Check {
+export function nodes(expected: Expected, state: ClusterState): Check {
   const names = expected.machines.map(({ name }) => name);
-  const unexpected = facts.nodes.filter(({ metadata }) => !names.includes(metadata.name));
+  const unexpected = state.nodes.filter(({ metadata }) => !names.includes(metadata.name));
   return {
     name: "Nodes",
     saw: `${names.length} machines, each with a Ready Node and a kubelet that renews its lease`,
     problems: [
       ...names.flatMap((machine) =>
-        nodeProblems(machine, facts, facts.now).map((saw) => ({
+        nodeProblems(machine, state, state.now).map((saw) => ({
           machine,
           saw,
           fix:
-            named(facts.nodes, machine) === undefined
+            named(state.nodes, machine) === undefined
               ? `see if Azure still has the machine; pulumi up --refresh creates it again`
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
@@ -39,16 +39,16 @@ function parseVersion(text: string | undefined): Version | undefined {
 const difference = (a: Version, b: Version): number => a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 const spoken = (version: Version): string => `v${version.join(".")}`;
 
-export function versions(expected: Expected, facts: Facts): Check {
-  const answering = parseVersion(facts.version);
+export function versions(expected: Expected, state: ClusterState): Check {
+  const answering = parseVersion(state.version);
   const servers = controlPlanesOf(expected).flatMap((machine) => {
-    const pod = named(facts.pods, `kube-apiserver-${machine}`);
+    const pod = named(state.pods, `kube-apiserver-${machine}`);
     const version = parseVersion(pod?.spec?.containers?.[0]?.image) ?? answering;
     return pod === undefined || version === undefined
       ? []
       : [{ machine, what: "kube-apiserver", version }];
   });
-  const kubelets = facts.nodes.flatMap(({ metadata: { name: machine }, status }) => {
+  const kubelets = state.nodes.flatMap(({ metadata: { name: machine }, status }) => {
     const version = parseVersion(status?.nodeInfo?.kubeletVersion);
     return version === undefined ? [] : [{ machine, what: "kubelet", version }];
   });
@@ -106,7 +106,7 @@ export function versions(expected: Expected, facts: Facts): Check {
   };
 }
 
-export function cordons({ nodes }: Facts): Check {
+export function cordons({ nodes }: ClusterState): Check {
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable);
   return {
     name: "cordons",
@@ -130,7 +130,7 @@ export function cordons({ nodes }: Facts): Check {
   };
 }
 
-export function pressure({ nodes }: Facts): Check {
+export function pressure({ nodes }: ClusterState): Check {
   const kinds = ["MemoryPressure", "DiskPressure", "PIDPressure"];
   return {
     name: "pressure",

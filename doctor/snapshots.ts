@@ -1,5 +1,5 @@
 import type { Check, Expected } from "./check";
-import type { Facts, SnapshotReport } from "./facts";
+import type { ClusterState, SnapshotReport } from "./cluster-state";
 
 /** A single one may fail, and the next is a little late. */
 const intervals = 3;
@@ -24,7 +24,10 @@ const described = ({ name, bytes, machine, where }: SnapshotReport): string => {
 };
 
 /** How old the newest snapshot of etcd is. Storage is not asked: the control planes say what they saved. */
-export function snapshots({ etcdBackups: every }: Expected, { now, snapshot = {} }: Facts): Check {
+export function snapshots(
+  { etcdBackups: every }: Expected,
+  { now, snapshot = {} }: ClusterState,
+): Check {
   const { time, failed, error } = snapshot;
   const name = "etcd snapshots";
   if (every === undefined) {

@@ -1,6 +1,6 @@
 import type { KubernetesObject } from "../components/kubernetes-api";
 import type { Check } from "./check";
-import type { Facts, Workload } from "./facts";
+import type { ClusterState, Workload } from "./cluster-state";
 
 const pendingLimitMinutes = 10;
 
@@ -13,7 +13,7 @@ const addOnNamespaces = [
   "tigera-operator",
 ];
 
-export function rollOuts({ daemonSets, deployments }: Facts): Check {
+export function rollOuts({ daemonSets, deployments }: ClusterState): Check {
   const ours = ({ metadata }: Workload) => addOnNamespaces.includes(metadata.namespace ?? "");
   const workloads = [
     ...daemonSets.filter(ours).map((one) => ({
@@ -49,7 +49,7 @@ export function rollOuts({ daemonSets, deployments }: Facts): Check {
 const isObserved = ({ metadata, status }: Workload): boolean =>
   (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
 
-export function pendingPods({ pendingPods: pods, now }: Facts): Check {
+export function pendingPods({ pendingPods: pods, now }: ClusterState): Check {
   const minutes = ({ metadata }: KubernetesObject) =>
     Math.floor((now - Date.parse(metadata.creationTimestamp ?? "")) / 60_000);
   const old = pods.filter((pod) => minutes(pod) >= pendingLimitMinutes);

@@ -1,26 +1,26 @@
 import { named, notReady } from "../components/plan/cluster-health";
 import type { KubernetesObject } from "../components/kubernetes-api";
 import { type Check, controlPlanesOf, type Expected } from "./check";
-import type { Facts } from "./facts";
+import type { ClusterState } from "./cluster-state";
 
 const zoneLabel = "topology.kubernetes.io/zone";
 
 const zoneOf = (node: KubernetesObject | undefined) => node?.metadata.labels?.[zoneLabel];
 
 /** Why zones cannot be asked for: it is the cloud provider that labels Nodes. */
-const withoutZones = ({ nodes }: Facts): string | undefined =>
+const withoutZones = ({ nodes }: ClusterState): string | undefined =>
   nodes.some((node) => zoneOf(node) !== undefined || node.spec?.providerID)
     ? undefined
     : "no Node has a zone label or a providerID, as without Azure's cloud provider";
 
-export function nodeZones({ machines }: Expected, facts: Facts): Check {
+export function nodeZones({ machines }: Expected, state: ClusterState): Check {
   const zones = new Set(machines.map(({ zone }) => zone));
   return {
     name: "zones",
     saw: `every Node in its machine's zone (${[...zones].sort().join(", ")})`,
-    notAsked: withoutZones(facts),
+    notAsked: withoutZones(state),
     problems: machines.flatMap(({ name, zone }) => {
-      const node = named(facts.nodes, name);
+      const node = named(state.nodes, name);
       const label = zoneOf(node);
       if (node === undefined || label === zone) return [];
       return {
@@ -35,14 +35,14 @@ export function nodeZones({ machines }: Expected, facts: Facts): Check {
 const distinct = (zones: readonly (string | undefined)[]): string[] =>
   [...new Set(zones.filter((zone) => zone !== undefined))].sort();
 
-export function controlPlaneSpread(expected: Expected, facts: Facts): Check {
+export function controlPlaneSpread(expected: Expected, state: ClusterState): Check {
   const names = controlPlanesOf(expected);
-  const used = distinct(names.map((name) => zoneOf(named(facts.nodes, name))));
+  const used = distinct(names.map((name) => zoneOf(named(state.nodes, name))));
   const wanted = Math.min(names.length, distinct(expected.machines.map(({ zone }) => zone)).length);
   return {
     name: "control planes over zones",
     saw: `${names.length} in ${used.join(", ")}`,
-    notAsked: withoutZones(facts),
+    notAsked: withoutZones(state),
     problems:
       used.length < wanted
         ? [
@@ -55,15 +55,15 @@ export function controlPlaneSpread(expected: Expected, facts: Facts): Check {
   };
 }
 
-export function dnsSpread(facts: Facts): Check {
-  const ready = facts.dnsPods.filter((pod) => notReady(pod).length === 0);
-  const zones = distinct(ready.map(({ spec }) => zoneOf(named(facts.nodes, spec?.nodeName ?? ""))));
-  const available = distinct(facts.nodes.map(zoneOf));
-  const wanted = Math.min(2, facts.dnsPods.length, available.length);
+export function dnsSpread(state: ClusterState): Check {
+  const ready = state.dnsPods.filter((pod) => notReady(pod).length === 0);
+  const zones = distinct(ready.map(({ spec }) => zoneOf(named(state.nodes, spec?.nodeName ?? ""))));
+  const available = distinct(state.nodes.map(zoneOf));
+  const wanted = Math.min(2, state.dnsPods.length, available.length);
   return {
     name: "CoreDNS over zones",
     saw: `${ready.length} pods in ${zones.join(", ")}`,
-    notAsked: withoutZones(facts),
+    notAsked: withoutZones(state),
     problems:
       ready.length === 0
         ? [

@@ -25,7 +25,7 @@ export async function endMarked(
   isWanted: (mark: string) => boolean,
 ): Promise<void> {
   // One that is about to start another is seen again; one that not even SIGKILL ends is left.
-  for (let round = 0; round < 3; round += 1) {
+  for (let attempt = 0; attempt < 3; attempt += 1) {
     const left = markedProcesses(variable).filter(({ mark }) => isWanted(mark));
     if (left.length === 0) return;
     await Promise.all(left.map(({ identity }) => end(identity, ["SIGTERM", "SIGKILL"])));

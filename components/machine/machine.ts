@@ -4,7 +4,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { image, imageVersionOf } from "../plan/azure/image-offers";
-import { BootstrapFacts, tag } from "../plan/azure/state";
+import { BootstrapState, tag } from "../plan/azure/state";
 import { MachineMemory } from "../plan/machine-changes";
 import { Settings } from "../plan/settings/settings";
 import { Machine as Plan } from "../plan/topology";
@@ -253,7 +253,7 @@ function identityOf({ identityId, plan }: MachineArgs): compute.VirtualMachineAr
  * @param remembered the run by the stack's outputs, for a step whose tag was removed
  */
 export const runOf = (
-  bootstrap: BootstrapFacts | undefined,
+  bootstrap: BootstrapState | undefined,
   remembered: string | undefined,
   now: string,
 ): string => (bootstrap?.state === "Succeeded" ? (bootstrap.run ?? remembered) : undefined) ?? now;

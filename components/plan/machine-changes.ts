@@ -1,5 +1,5 @@
 import type { SecretsKeys } from "../kubeadm/encryption";
-import { AzureState, MachineFacts } from "./azure/state";
+import { AzureState, MachineState } from "./azure/state";
 import { FixedSettings } from "./fixed-settings";
 import { Machine } from "./topology";
 
@@ -63,7 +63,7 @@ export interface MemberState {
 
 /** What Azure shows of a step that succeeded, else what the outputs remember. */
 export function memberState(
-  machine: MachineFacts | undefined,
+  machine: MachineState | undefined,
   memory: MachineMemory | undefined,
 ): MemberState {
   const step = machine?.bootstrap;
@@ -94,16 +94,16 @@ export interface MachineChange {
 }
 
 /** Whether a machine was made for this initialization; a missing tag proves nothing. */
-export const isMadeFor = (id: string, { initialization = id }: MachineFacts): boolean =>
+export const isMadeFor = (id: string, { initialization = id }: MachineState): boolean =>
   isOfCluster(id, initialization);
 
 /** Whether a control plane belongs to the etcd of now, and not to one that a snapshot replaced. */
-export const isMemberOf = (id: string, { initialization = id }: MachineFacts): boolean =>
+export const isMemberOf = (id: string, { initialization = id }: MachineState): boolean =>
   initialization === id;
 
 /** Whether a machine would be replaced; what neither Azure nor the outputs know has not changed. */
 export const isReplaced = (
-  machine: MachineFacts,
+  machine: MachineState,
   memory: MachineMemory | undefined,
   id: string,
   wanted: Pick<WantedMachine, "plan" | "generation" | "imageVersion">,
@@ -113,7 +113,7 @@ export const isReplaced = (
   isOfOtherImage(machine, wanted);
 
 const isOfOtherImage = (
-  { image }: MachineFacts,
+  { image }: MachineState,
   { imageVersion }: Pick<WantedMachine, "imageVersion">,
 ): boolean => imageVersion !== "" && image !== undefined && image !== imageVersion;
 
@@ -132,7 +132,7 @@ function memberChanges(before: MemberState, wanted: WantedMachine): MachineChang
 
 /** Why it is replaced, as far as the outputs remember what it was made with. */
 function reasons(
-  machine: MachineFacts,
+  machine: MachineState,
   memory: MachineMemory | undefined,
   wanted: WantedMachine,
 ): string[] {

@@ -9,7 +9,7 @@ import { ControlPlane } from "../../components/control-plane";
 import { Identity } from "../../components/identity";
 import { parsePayload, Payload } from "../../components/machine/bootstrap/bootstrap";
 import { Network } from "../../components/network";
-import { MachineFacts } from "../../components/plan/azure/state";
+import { MachineState } from "../../components/plan/azure/state";
 import { Initialization } from "../../components/plan/initialization";
 import { MachineMemory } from "../../components/plan/machine-changes";
 import { Settings } from "../../components/plan/settings/settings";
@@ -59,7 +59,7 @@ export const existing: Initialization = {
   initialControlPlane: "the-initial-vm",
 };
 
-const facts: MachineFacts = {
+const machine: MachineState = {
   size: "Standard_D2s_v5",
   generation: "now",
   bootstrap: {
@@ -90,7 +90,7 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
     subscriptionId,
     tenantId: "the-tenant",
     azure: {
-      machines: new Map(names.map((name) => [name, facts])),
+      machines: new Map(names.map((name) => [name, machine])),
     },
     initialization: scene.initialization ?? fresh,
     firstControlPlane: scene.firstControlPlane,

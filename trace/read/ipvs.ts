@@ -114,11 +114,7 @@ function prefixOf(mask: string): number {
 }
 
 /** `10.0.0.1:80`, `[fd00::1]:80`; without `-n` both may be names. */
-export function socketOf(
-  text: string,
-  file: string,
-  line: number,
-): { address: string; port: number } {
+function socketOf(text: string, file: string, line: number): { address: string; port: number } {
   const found = /^\[?([0-9a-fA-F.:]+?)\]?:(\d+)$/.exec(text);
   const address = found === null ? null : canonical(found[1]!);
   if (found === null || address === null) {

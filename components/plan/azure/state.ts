@@ -3,7 +3,7 @@ import { AzureConnection } from "./connection";
 import { ResourceManager } from "./resource-manager";
 
 /** How the bootstrap step of a machine stands, as Azure reports it. */
-export interface BootstrapFacts {
+export interface BootstrapState {
   /** Azure's provisioning state: Succeeded, Failed, Creating … */
   readonly state: string;
   /** When this run of the step was ordered; see `runOf` in machine.ts. */
@@ -20,7 +20,7 @@ export interface BootstrapFacts {
 }
 
 /** A VM as Azure has it. A missing tag proves nothing: it may have been removed. */
-export interface MachineFacts {
+export interface MachineState {
   readonly size: string;
   /** Version of the image that it was made of. */
   readonly image?: string;
@@ -30,7 +30,7 @@ export interface MachineFacts {
   readonly initialization?: string;
   /** When an `up` ordered it. */
   readonly made?: string;
-  readonly bootstrap?: BootstrapFacts;
+  readonly bootstrap?: BootstrapState;
 }
 
 /** What Azure has when this program starts. */
@@ -40,7 +40,7 @@ export interface AzureState {
   /** Short name of its region. */
   readonly groupLocation?: string;
   /** By name of the VM. */
-  readonly machines: ReadonlyMap<string, MachineFacts>;
+  readonly machines: ReadonlyMap<string, MachineState>;
 }
 
 /** Tags in which an `up` records what it did, for the next. */
@@ -99,7 +99,7 @@ export async function askAzure(
   };
 }
 
-async function machinesIn(arm: ResourceManager, group: string): Promise<Map<string, MachineFacts>> {
+async function machinesIn(arm: ResourceManager, group: string): Promise<Map<string, MachineState>> {
   const path = `${group}/providers/Microsoft.Compute/virtualMachines`;
   const vms = await arm.list<VirtualMachine>(path, computeVersion, {
     name: "",
@@ -107,7 +107,7 @@ async function machinesIn(arm: ResourceManager, group: string): Promise<Map<stri
   });
   return new Map(
     await Promise.all(
-      vms.map(async ({ name, tags, properties }): Promise<[string, MachineFacts]> => {
+      vms.map(async ({ name, tags, properties }): Promise<[string, MachineState]> => {
         const step = await arm.get<Extension>(
           `${path}/${name}/extensions/bootstrap`,
           computeVersion,

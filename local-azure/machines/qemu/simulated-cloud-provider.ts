@@ -5,11 +5,11 @@ import { writeWhole } from "../../../shared/files";
 import type { Address } from "../../daemon/attachment";
 import type { VirtualMachine } from "../machines";
 import { Api, ApiError, type Body } from "../simulated/api";
-import { initialised } from "../simulated/nodes/cloud-provider";
+import { initialized } from "../simulated/nodes/cloud-provider";
 import { isReady, uninitialized } from "../simulated/nodes/node";
 import type { Administrator } from "./administrator";
 
-const roundMs = 3_000;
+const pollMs = 3_000;
 const managers = "/apis/apps/v1/namespaces/kube-system/daemonsets/cloud-node-manager";
 
 interface SimulatedCloudProviderOptions {
@@ -50,7 +50,7 @@ export class SimulatedCloudProvider {
 
   begin(): void {
     if (this.administrators.size === 0) return;
-    this.timer ??= setInterval(() => void this.round(), roundMs).unref();
+    this.timer ??= setInterval(() => void this.poll(), pollMs).unref();
   }
 
   end(): void {
@@ -60,7 +60,7 @@ export class SimulatedCloudProvider {
 
   private isAtIt = false;
 
-  private async round(): Promise<void> {
+  private async poll(): Promise<void> {
     if (this.isAtIt) return;
     this.isAtIt = true;
     try {
@@ -112,9 +112,9 @@ export async function reconcileNodes({ api, vmOf, log, begins }: Part): Promise<
     const vm = vmOf(node.metadata.name);
     const path = `/api/v1/nodes/${node.metadata.name}`;
     if (vm === undefined) await api.delete(path);
-    else await api.put(path, initialised(node, vm));
+    else await api.put(path, initialized(node, vm));
     log(
-      `node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialised"}`,
+      `node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialized"}`,
     );
   }
 }

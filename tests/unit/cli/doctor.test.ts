@@ -5,20 +5,20 @@ import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { checkout } from "../../../shared/checkout";
-import { healthyFacts, serveFacts, threeByThree } from "../../support/doctor-facts";
+import { healthyCluster, serveCluster, threeByThree } from "../../support/cluster-state";
 
-const facts = { current: healthyFacts() };
+const cluster = { current: healthyCluster() };
 const folder = mkdtempSync(join(tmpdir(), "zoned-doctor-"));
-let api: Awaited<ReturnType<typeof serveFacts>>;
+let api: Awaited<ReturnType<typeof serveCluster>>;
 beforeAll(async () => {
-  api = await serveFacts(facts);
+  api = await serveCluster(cluster);
 });
 afterAll(() => {
   api.close();
   rmSync(folder, { recursive: true });
 });
 beforeEach(() => {
-  facts.current = healthyFacts();
+  cluster.current = healthyCluster();
 });
 
 /** A pulumi on the PATH that has one stack, `prod`, with these outputs. */
@@ -58,7 +58,10 @@ const outputs = () => ({
   cluster: { machines: { "cp-1": { kubernetesVersion: "1.36.3" } } },
 });
 const cordon = (isCordoned: boolean) =>
-  (facts.current.nodes[0]!.spec = { ...facts.current.nodes[0]!.spec, unschedulable: isCordoned });
+  (cluster.current.nodes[0]!.spec = {
+    ...cluster.current.nodes[0]!.spec,
+    unschedulable: isCordoned,
+  });
 
 it("ends with 0 and a table of zones when the cluster is healthy", async () => {
   havingOutputs(outputs());
@@ -133,7 +136,7 @@ describe("npm run report", () => {
 
   it("writes health, nodes, add-ons and storage classes, and no id, address or credential", async () => {
     havingOutputs(outputs());
-    facts.current.nodes[0]!.metadata.name = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
+    cluster.current.nodes[0]!.metadata.name = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
 
     const { code, stdout } = await run("report", "--stack", "prod", "--output", file);
 

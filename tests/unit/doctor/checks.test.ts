@@ -1,15 +1,21 @@
 import { certificateCheck, renewals } from "../../../doctor/certificates";
 import type { Expected } from "../../../doctor/check";
 import { checksOf } from "../../../doctor/doctor";
-import { ago, healthyFacts, type FakeFacts, now, threeByThree } from "../../support/doctor-facts";
+import {
+  ago,
+  healthyCluster,
+  type FakeClusterState,
+  now,
+  threeByThree,
+} from "../../support/cluster-state";
 
 /** What has failed, as `check: machine: what was seen`. */
-const failures = (facts: FakeFacts, expected: Expected = threeByThree): string[] =>
-  checksOf(expected, facts).flatMap(({ name, problems }) =>
+const failures = (state: FakeClusterState, expected: Expected = threeByThree): string[] =>
+  checksOf(expected, state).flatMap(({ name, problems }) =>
     problems.map(({ machine, saw }) => [name, ...(machine ? [machine] : []), saw].join(": ")),
   );
-const notAsked = (facts: FakeFacts): string[] =>
-  checksOf(threeByThree, facts).flatMap((check) => (check.notAsked ? [check.name] : []));
+const notAsked = (state: FakeClusterState): string[] =>
+  checksOf(threeByThree, state).flatMap((check) => (check.notAsked ? [check.name] : []));
 
 const ofMachine = <T extends { metadata: { name: string } }>(objects: T[], name: string): T =>
   objects.find(({ metadata }) => metadata.name === name)!;
@@ -18,56 +24,56 @@ const without = <T extends { metadata: { name: string } }>(objects: T[], name: s
 const notReady = (message: string) => ({
   conditions: [{ type: "Ready", status: "False", message }],
 });
-const kubelet = (facts: FakeFacts, name: string, version: string) =>
-  (ofMachine(facts.nodes, name).status!.nodeInfo!.kubeletVersion = version);
-const server = (facts: FakeFacts, name: string, version: string) =>
-  (ofMachine(facts.pods, `kube-apiserver-${name}`).spec!.containers![0]!.image =
+const kubelet = (state: FakeClusterState, name: string, version: string) =>
+  (ofMachine(state.nodes, name).status!.nodeInfo!.kubeletVersion = version);
+const server = (state: FakeClusterState, name: string, version: string) =>
+  (ofMachine(state.pods, `kube-apiserver-${name}`).spec!.containers![0]!.image =
     `registry.k8s.io/kube-apiserver:${version}`);
 const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
 
 it("passes a healthy cluster, and asks everything of it", () => {
-  expect(failures(healthyFacts())).toEqual([]);
-  expect(notAsked(healthyFacts())).toEqual([]);
-  expect(checksOf(threeByThree, healthyFacts())).toHaveLength(17);
+  expect(failures(healthyCluster())).toEqual([]);
+  expect(notAsked(healthyCluster())).toEqual([]);
+  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(17);
 });
 
-it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
+it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
   [
     "a Node that is not Ready",
-    (facts) => (ofMachine(facts.nodes, "workers-2").status = notReady("no network")),
+    (state) => (ofMachine(state.nodes, "workers-2").status = notReady("no network")),
     [/^Nodes: workers-2: its Node is not Ready: no network$/],
   ],
   [
     "a machine without a Node",
-    (facts) => (facts.nodes = without(facts.nodes, "workers-3")),
+    (state) => (state.nodes = without(state.nodes, "workers-3")),
     [/^Nodes: workers-3: it has no Node$/],
   ],
   [
     "a Node without a machine",
-    (facts) => facts.nodes.push({ ...facts.nodes[3]!, metadata: { name: "workers-9" } }),
+    (state) => state.nodes.push({ ...state.nodes[3]!, metadata: { name: "workers-9" } }),
     [/^Nodes: Node workers-9 is no machine of this stack$/],
   ],
   [
     "a kubelet that is silent",
-    (facts) => (ofMachine(facts.leases, "cp-2").spec!.renewTime = ago(61)),
+    (state) => (ofMachine(state.leases, "cp-2").spec!.renewTime = ago(61)),
     [/^Nodes: cp-2: its kubelet last renewed its lease 61 s ago/],
   ],
   [
     "a Node with another zone than its machine",
-    (facts) =>
-      (ofMachine(facts.nodes, "workers-3").metadata.labels = {
+    (state) =>
+      (ofMachine(state.nodes, "workers-3").metadata.labels = {
         "topology.kubernetes.io/zone": "southeastasia-1",
       }),
     [/^zones: workers-3: .* southeastasia-1, expected southeastasia-3$/],
   ],
   [
     "one Node that has no zone",
-    (facts) => (ofMachine(facts.nodes, "workers-3").metadata.labels = {}),
+    (state) => (ofMachine(state.nodes, "workers-3").metadata.labels = {}),
     [/^zones: workers-3: .*\(none\), expected southeastasia-3$/],
   ],
   [
     "a kubelet that is newer than an API server, which is an unfinished upgrade too",
-    (facts) => kubelet(facts, "workers-1", "v1.37.0"),
+    (state) => kubelet(state, "workers-1", "v1.37.0"),
     [
       /^versions: workers-1: its kubelet, v1\.37\.0, is newer than the API server v1\.36\.3/,
       /^versions: an upgrade has not finished: v1\.36\.3 \(.*\), v1\.37\.0 \(kubelet of workers-1\)$/,
@@ -75,42 +81,42 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
   ],
   [
     "an upgrade that stopped between two control planes",
-    (facts) => server(facts, "cp-1", "v1.36.4"),
+    (state) => server(state, "cp-1", "v1.36.4"),
     [/^versions: an upgrade has not finished: .*v1\.36\.4 \(kube-apiserver of cp-1\)$/],
   ],
   [
     "versions more than one minor apart",
-    (facts) => kubelet(facts, "workers-1", "v1.34.9"),
+    (state) => kubelet(state, "workers-1", "v1.34.9"),
     [/^versions: more than one minor version/, /^versions: an upgrade has not finished/],
   ],
   [
     "another version than the last up had",
-    (facts) => {
-      for (const name of all) kubelet(facts, name, "v1.36.4");
-      for (const name of all.slice(0, 3)) server(facts, name, "v1.36.4");
+    (state) => {
+      for (const name of all) kubelet(state, name, "v1.36.4");
+      for (const name of all.slice(0, 3)) server(state, name, "v1.36.4");
     },
     [/^versions: the cluster runs v1\.36\.4, .* had v1\.36\.3$/],
   ],
   ...["kube-apiserver", "kube-controller-manager", "kube-scheduler"].map(
-    (component): [string, (facts: FakeFacts) => unknown, RegExp[]] => [
+    (component): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
       `a ${component} that is not ready`,
-      (facts) => (ofMachine(facts.pods, `${component}-cp-3`).status = notReady("it is ill")),
+      (state) => (ofMachine(state.pods, `${component}-cp-3`).status = notReady("it is ill")),
       [new RegExp(`^control planes: cp-3: its ${component} is not ready: it is ill$`)],
     ],
   ),
   [
     "a control plane without a scheduler",
-    (facts) => (facts.pods = without(facts.pods, "kube-scheduler-cp-3")),
+    (state) => (state.pods = without(state.pods, "kube-scheduler-cp-3")),
     [/^control planes: cp-3: it runs no kube-scheduler$/],
   ],
   [
     "that no controller manager leads",
-    (facts) => (facts.manager = []),
+    (state) => (state.manager = []),
     [/^control planes: kube-controller-manager holds no lease/],
   ],
   [
     "an etcd that is not ready, and how many more may fail",
-    (facts) => (ofMachine(facts.pods, "etcd-cp-2").status = notReady("a learner")),
+    (state) => (ofMachine(state.pods, "etcd-cp-2").status = notReady("a learner")),
     [
       /^control planes: cp-2: its etcd is not ready: a learner$/,
       /^etcd members: 2 of 3 are ready, and one less is no majority$/,
@@ -118,26 +124,26 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
   ],
   [
     "an etcd of a machine that is no control plane",
-    (facts) => {
-      const pod = ofMachine(facts.pods, "etcd-cp-1");
-      facts.pods.push({ ...pod, metadata: { ...pod.metadata, name: "etcd-cp-9" } });
+    (state) => {
+      const pod = ofMachine(state.pods, "etcd-cp-1");
+      state.pods.push({ ...pod, metadata: { ...pod.metadata, name: "etcd-cp-9" } });
     },
     [/^etcd members: etcd-cp-9 is the etcd of no control plane of this stack$/],
   ],
   [
     "that etcd takes no writes",
-    (facts) => (facts.writeError = "mvcc: database space exceeded"),
+    (state) => (state.writeError = "mvcc: database space exceeded"),
     [/^etcd takes writes: mvcc: database space exceeded$/],
   ],
   [
     "an etcd that is nearly full",
-    (facts) => (facts.storageBytes = 6.6 * 1024 ** 3),
+    (state) => (state.storageBytes = 6.6 * 1024 ** 3),
     [/^etcd size: 6758\.4 MiB of 8 GiB \(83 %\)/],
   ],
   [
     "a smaller quota than the program's",
-    (facts) => {
-      ofMachine(facts.pods, "etcd-cp-2").spec!.containers![0]!.command = [
+    (state) => {
+      ofMachine(state.pods, "etcd-cp-2").spec!.containers![0]!.command = [
         `--quota-backend-bytes=${32 * 1024 ** 2}`,
       ];
     },
@@ -145,43 +151,43 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
   ],
   [
     "a DaemonSet with a pod that is not ready",
-    (facts) => (facts.daemonSets[0]!.status!.numberReady = 5),
+    (state) => (state.daemonSets[0]!.status!.numberReady = 5),
     [/^add-ons: daemonset kube-system\/kube-proxy has 5 of 6 pods ready$/],
   ],
   [
     "a Deployment whose roll-out has not finished",
-    (facts) => (facts.deployments[0]!.status!.updatedReplicas = 1),
+    (state) => (state.deployments[0]!.status!.updatedReplicas = 1),
     [/^add-ons: deployment kube-system\/coredns has 1 of 2 pods up to date$/],
   ],
   [
     "a DaemonSet whose change no controller has seen",
-    (facts) => (facts.daemonSets[0]!.metadata.generation = 3),
+    (state) => (state.daemonSets[0]!.metadata.generation = 3),
     [/^add-ons: daemonset kube-system\/kube-proxy has a change that no controller has seen$/],
   ],
   [
     "an add-on in Calico's own namespace",
-    (facts) => (facts.deployments[1]!.metadata.namespace = "calico-system"),
+    (state) => (state.deployments[1]!.metadata.namespace = "calico-system"),
     [/^add-ons: deployment calico-system\/somebodys-own has 0 of 2/],
   ],
   [
     "that all pods of CoreDNS are in one zone",
-    (facts) => (facts.dnsPods[1]!.spec!.nodeName = "cp-1"),
+    (state) => (state.dnsPods[1]!.spec!.nodeName = "cp-1"),
     [/^CoreDNS over zones: all 2 ready pods are in southeastasia-1/],
   ],
   [
     "that no pod of CoreDNS is ready",
-    (facts) => (facts.dnsPods = []),
+    (state) => (state.dnsPods = []),
     [/^CoreDNS over zones: no pod of CoreDNS is ready/],
   ],
   [
     "a Node that somebody has cordoned",
-    (facts) => (ofMachine(facts.nodes, "cp-2").spec!.unschedulable = true),
+    (state) => (ofMachine(state.nodes, "cp-2").spec!.unschedulable = true),
     [/^cordons: cp-2: its Node is cordoned, not by this program$/],
   ],
   [
     "that a Node which an up drains was cordoned before, not by it",
-    (facts) => {
-      const node = ofMachine(facts.nodes, "cp-2");
+    (state) => {
+      const node = ofMachine(state.nodes, "cp-2");
       node.spec!.unschedulable = true;
       Object.assign(node.metadata.annotations!, { "zoned/drained": "excluded" });
     },
@@ -189,8 +195,8 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
   ],
   [
     "a Node that an unfinished up has cordoned",
-    (facts) => {
-      const node = ofMachine(facts.nodes, "cp-2");
+    (state) => {
+      const node = ofMachine(state.nodes, "cp-2");
       node.spec!.unschedulable = true;
       Object.assign(node.metadata.annotations!, { "zoned/drained": "unschedulable excluded" });
     },
@@ -198,18 +204,18 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
   ],
   [
     "a Node that an upgrade has cordoned",
-    (facts) => {
-      const node = ofMachine(facts.nodes, "cp-2");
+    (state) => {
+      const node = ofMachine(state.nodes, "cp-2");
       node.spec!.unschedulable = true;
       Object.assign(node.metadata.annotations!, { "zoned/cordoned-for-upgrade": "1.36.4" });
     },
     [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
   ],
   ...["MemoryPressure", "DiskPressure", "PIDPressure"].map(
-    (type): [string, (facts: FakeFacts) => unknown, RegExp[]] => [
+    (type): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
       `a Node with ${type}`,
-      (facts) =>
-        (ofMachine(facts.nodes, "workers-1").status!.conditions!.find(
+      (state) =>
+        (ofMachine(state.nodes, "workers-1").status!.conditions!.find(
           (condition) => condition.type === type,
         )!.status = "True"),
       [new RegExp(`^pressure: workers-1: its Node has ${type}$`)],
@@ -217,62 +223,62 @@ it.each<[string, (facts: FakeFacts) => unknown, RegExp[]]>([
   ),
   [
     "a pod that is Pending for too long",
-    (facts) => {
-      facts.pendingPods[0]!.metadata.creationTimestamp = ago(10 * 60);
-      facts.pendingPods[0]!.status = {
+    (state) => {
+      state.pendingPods[0]!.metadata.creationTimestamp = ago(10 * 60);
+      state.pendingPods[0]!.status = {
         conditions: [{ type: "PodScheduled", status: "False", message: "Insufficient cpu" }],
       };
     },
     [/^pending pods: pod default\/young is Pending for 10 minutes: Insufficient cpu$/],
   ],
 ])("sees %s, and nothing else", (_, change, says) => {
-  const facts = healthyFacts();
-  change(facts);
+  const state = healthyCluster();
+  change(state);
 
-  expect(failures(facts)).toEqual(says.map((text) => expect.stringMatching(text)));
+  expect(failures(state)).toEqual(says.map((text) => expect.stringMatching(text)));
 });
 
 it("sees control planes that share a zone", () => {
-  const facts = healthyFacts();
+  const state = healthyCluster();
   const inOne = {
     ...threeByThree,
     machines: threeByThree.machines.map((machine) =>
       machine.name === "cp-3" ? { ...machine, zone: "southeastasia-1" } : machine,
     ),
   };
-  ofMachine(facts.nodes, "cp-3").metadata.labels = {
+  ofMachine(state.nodes, "cp-3").metadata.labels = {
     "topology.kubernetes.io/zone": "southeastasia-1",
   };
 
-  expect(failures(facts, inOne)).toEqual([
+  expect(failures(state, inOne)).toEqual([
     expect.stringMatching(/^control planes over zones: 3 in 2 of 3 zones/),
   ]);
 });
 
 it("says of a cluster without a cloud provider that its zones cannot be asked, and passes it", () => {
-  const facts = healthyFacts();
-  for (const node of facts.nodes) {
+  const state = healthyCluster();
+  for (const node of state.nodes) {
     node.metadata.labels = {};
     node.spec = {};
   }
 
-  expect(failures(facts)).toEqual([]);
-  expect(notAsked(facts)).toEqual(["zones", "control planes over zones", "CoreDNS over zones"]);
+  expect(failures(state)).toEqual([]);
+  expect(notAsked(state)).toEqual(["zones", "control planes over zones", "CoreDNS over zones"]);
 });
 
 it("says when the API server does not know how large etcd is", () => {
-  const facts = healthyFacts();
-  facts.storageBytes = undefined;
+  const state = healthyCluster();
+  state.storageBytes = undefined;
 
-  expect(notAsked(facts)).toEqual(["etcd size"]);
+  expect(notAsked(state)).toEqual(["etcd size"]);
 });
 
 it("says of each problem what to do", () => {
-  const facts = healthyFacts();
-  facts.nodes = [];
-  facts.pods = [];
+  const state = healthyCluster();
+  state.nodes = [];
+  state.pods = [];
 
-  const fixes = checksOf(threeByThree, facts).flatMap(({ problems }) => problems);
+  const fixes = checksOf(threeByThree, state).flatMap(({ problems }) => problems);
   expect(fixes.filter(({ fix }) => fix.length < 10)).toEqual([]);
 });
 
@@ -280,9 +286,9 @@ describe("the certificates that control planes renew", () => {
   const until = "zoned/certificates-valid-until";
   const days = (count: number) => new Date(now + count * 86_400_000).toISOString();
   const problemsWith = (annotations: Record<string, string>) => {
-    const facts = healthyFacts();
-    facts.nodes[1]!.metadata.annotations = annotations;
-    return renewals(threeByThree, facts).problems;
+    const state = healthyCluster();
+    state.nodes[1]!.metadata.annotations = annotations;
+    return renewals(threeByThree, state).problems;
   };
 
   it.each([

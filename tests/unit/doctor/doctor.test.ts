@@ -1,15 +1,15 @@
 import { checkCluster } from "../../../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../../../doctor/report";
-import { healthyFacts, now, serveFacts, threeByThree } from "../../support/doctor-facts";
+import { healthyCluster, now, serveCluster, threeByThree } from "../../support/cluster-state";
 
-const facts = { current: healthyFacts() };
-let api: Awaited<ReturnType<typeof serveFacts>>;
+const cluster = { current: healthyCluster() };
+let api: Awaited<ReturnType<typeof serveCluster>>;
 beforeAll(async () => {
-  api = await serveFacts(facts);
+  api = await serveCluster(cluster);
 });
 afterAll(() => void api.close());
 beforeEach(() => {
-  facts.current = healthyFacts();
+  cluster.current = healthyCluster();
   Object.assign(api.readiness, { status: 200, text: "ok" });
 });
 
@@ -31,7 +31,7 @@ it("asks a living API for everything, and goes by the API server's clock", async
 });
 
 it("sees a kubelet whose certificate the API server does not take", async () => {
-  facts.current.kubelets[4]!.error =
+  cluster.current.kubelets[4]!.error =
     'Get "https://172.16.1.4:10250/metrics": x509: certificate has expired';
 
   const { checks } = await look();
@@ -45,7 +45,7 @@ it("sees a kubelet whose certificate the API server does not take", async () => 
 });
 
 it("knows until when kubelets' certificates for the API are valid, as far as they say it", async () => {
-  const { kubelets } = facts.current;
+  const { kubelets } = cluster.current;
   kubelets[1]!.clientSeconds = undefined;
   const kubeletsCheck = async () =>
     (await look()).checks.find(({ name }) => name === "kubelets' certificates")!;
@@ -68,7 +68,7 @@ it("knows until when kubelets' certificates for the API are valid, as far as the
 });
 
 it("sees that the certificates of both sides end soon", async () => {
-  const other = await serveFacts(facts, 29);
+  const other = await serveCluster(cluster, 29);
 
   const { checks } = await checkCluster({ ...threeByThree, kubeconfig: other.kubeconfig });
 
@@ -78,7 +78,7 @@ it("sees that the certificates of both sides end soon", async () => {
 });
 
 it("tries to write, and goes on to the rest when etcd does not", async () => {
-  facts.current.writeError = "database space exceeded";
+  cluster.current.writeError = "database space exceeded";
 
   const { checks } = await look();
 
@@ -107,7 +107,7 @@ it("names what to do when the API refuses the certificate of the kubeconfig", as
 });
 
 it("has looked when the API server's certificate has expired", async () => {
-  const other = await serveFacts(facts, -1 / 86_400);
+  const other = await serveCluster(cluster, -1 / 86_400);
 
   const report = await checkCluster({ ...threeByThree, kubeconfig: other.kubeconfig });
 
@@ -130,7 +130,7 @@ it("could not look when nobody answers, and says if the name resolves", async ()
 });
 
 it("prints a line per check, and machines by zone with what is wrong", async () => {
-  facts.current.nodes.find(({ metadata }) => metadata.name === "cp-2")!.spec = {
+  cluster.current.nodes.find(({ metadata }) => metadata.name === "cp-2")!.spec = {
     unschedulable: true,
   };
 
@@ -152,7 +152,7 @@ it("prints a line per check, and machines by zone with what is wrong", async () 
 });
 
 it("writes one JSON document, without a key", async () => {
-  facts.current.storageBytes = undefined;
+  cluster.current.storageBytes = undefined;
 
   const text = asJson("prod", await look());
 

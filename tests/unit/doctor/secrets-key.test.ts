@@ -1,6 +1,6 @@
 import { nextKeys, only, type SecretsKeys } from "../../../components/kubeadm/encryption";
 import { secretsKey } from "../../../doctor/secrets-key";
-import { threeByThree } from "../../support/doctor-facts";
+import { threeByThree } from "../../support/cluster-state";
 
 const look = (secretsKeys: SecretsKeys | undefined) => secretsKey({ ...threeByThree, secretsKeys });
 const problem = (keys: SecretsKeys) => look(keys).problems.map(({ saw }) => saw);

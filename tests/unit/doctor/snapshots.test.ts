@@ -1,12 +1,17 @@
 import { snapshots } from "../../../doctor/snapshots";
-import { ago, type FakeFacts, healthyFacts, threeByThree } from "../../support/doctor-facts";
+import {
+  ago,
+  type FakeClusterState,
+  healthyCluster,
+  threeByThree,
+} from "../../support/cluster-state";
 
 const hour = 3600;
 
-const look = (snapshot: FakeFacts["snapshot"], etcdBackups: string | undefined = "1h") =>
-  snapshots({ ...threeByThree, etcdBackups }, { ...healthyFacts(), snapshot });
+const look = (snapshot: FakeClusterState["snapshot"], etcdBackups: string | undefined = "1h") =>
+  snapshots({ ...threeByThree, etcdBackups }, { ...healthyCluster(), snapshot });
 
-const made = (seconds: number) => ({ ...healthyFacts().snapshot, time: ago(seconds) });
+const made = (seconds: number) => ({ ...healthyCluster().snapshot, time: ago(seconds) });
 
 it.each([
   ["1h", 3 * hour, 0],
@@ -59,7 +64,7 @@ it.each([
 it("asks nothing where etcd is not to be saved", () => {
   const check = snapshots(
     { ...threeByThree, etcdBackups: undefined },
-    { ...healthyFacts(), snapshot: undefined },
+    { ...healthyCluster(), snapshot: undefined },
   );
 
   expect(check).toMatchObject({ notAsked: "etcdBackups is not set", problems: [] });

@@ -323,7 +323,7 @@ export class SimulatedCluster {
   }
 
   /**
-   * One round at a time: another would undo what a member's change has just done, or take what is
+   * One at a time: another would undo what a member's change has just done, or take what is
    * half done for the end.
    */
   private reconcileKubelets(): Promise<boolean> {

@@ -38,7 +38,7 @@ export function cloudLabels({ location, zone, size }: VirtualMachine): Record<st
  * A Node as Azure's cloud provider leaves it: its id, its labels, and the taint of a new one taken
  * off.
  */
-export const initialised = (node: Body, vm: VirtualMachine): Body => ({
+export const initialized = (node: Body, vm: VirtualMachine): Body => ({
   ...node,
   metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...cloudLabels(vm) } },
   spec: {
@@ -63,8 +63,8 @@ const bringsCni = ({ metadata, spec }: Body): boolean =>
     /^\/etc\/cni(\/net\.d)?\/?$/.test(hostPath?.path ?? ""),
   );
 
-/** The node manager on a Node initialises it; the controller manager, in v1.36.5, none. */
-const initialiserOf = (node: string, pods: readonly Body[]): Body | undefined =>
+/** The node manager on a Node initializes it; the controller manager, in v1.36.5, none. */
+const initializerOf = (node: string, pods: readonly Body[]): Body | undefined =>
   pods.find((pod) => pod.spec.nodeName === node && runsImage(pod, "cloud-node-manager"));
 
 /**
@@ -72,7 +72,7 @@ const initialiserOf = (node: string, pods: readonly Body[]): Body | undefined =>
  * still due.
  *
  * A kubelet finds its CNI configuration once a pod that brings one runs on its node. Azure's node
- * manager initialises a Node, and its controller manager deletes the Node of a machine that is
+ * manager initializes a Node, and its controller manager deletes the Node of a machine that is
  * gone, each only where its pod runs, and with the rights of that pod's service account: a cluster
  * whose cloud provider cannot be scheduled, or may not touch Nodes, shows it here as it would on
  * Azure.
@@ -122,14 +122,14 @@ export async function reconcileCloudProvider({
       }
       if (node.spec.taints?.some(({ key }: Body) => key === uninitialized.key)) {
         due = true;
-        const manager = initialiserOf(name, pods);
+        const manager = initializerOf(name, pods);
         if (manager) {
-          await initialise(node, vm, api.as(serviceAccount(manager)));
+          await initialize(node, vm, api.as(serviceAccount(manager)));
         }
       }
     } catch (error) {
       due = true;
-      // A Node changed in between, or gone: the next round sees it.
+      // A Node changed in between, or gone: the next poll sees it.
       if (!(error instanceof ApiError && [404, 409].includes(error.status))) {
         log(`node ${name}: ${(error as Error).message}`);
       }
@@ -138,14 +138,14 @@ export async function reconcileCloudProvider({
   return due;
 }
 
-async function initialise(node: Body, vm: VirtualMachine, api: Api): Promise<void> {
+async function initialize(node: Body, vm: VirtualMachine, api: Api): Promise<void> {
   const path = `/api/v1/nodes/${vm.name}`;
   await api.patch(
     `${path}/status`,
     { status: { addresses: node.status.addresses } },
     strategicPatch,
   );
-  await api.put(path, initialised(await api.get(path), vm));
+  await api.put(path, initialized(await api.get(path), vm));
 }
 
 /**

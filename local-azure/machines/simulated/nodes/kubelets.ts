@@ -105,7 +105,7 @@ async function showStaticPod(
       return pod.status.phase !== "Running";
     }
   } catch (error) {
-    // A pod made or gone in between: the next round sees it.
+    // A pod made or gone in between: the next poll sees it.
     if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
   }
   return true;

@@ -1,4 +1,4 @@
-import { BootstrapFacts, MachineFacts } from "../../../../components/plan/azure/state";
+import { BootstrapState, MachineState } from "../../../../components/plan/azure/state";
 import { askGate, decideGate, GateArgs } from "../../../../components/plan/gate";
 import { MachineChange, Memory } from "../../../../components/plan/machine-changes";
 import { machinesOf } from "../../../../components/plan/topology";
@@ -6,10 +6,10 @@ import { validSettings } from "../../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
 const name = (word: string) => `zoned-test-${word}`;
-const step = (state: string): BootstrapFacts => ({ state, run: "then" });
+const step = (state: string): BootstrapState => ({ state, run: "then" });
 
 /** How Azure may show a control plane. */
-const shown: Readonly<Record<string, BootstrapFacts | undefined>> = {
+const shown: Readonly<Record<string, BootstrapState | undefined>> = {
   well: step("Succeeded"),
   failed: step("Failed"),
   running: step("Updating"),
@@ -31,7 +31,7 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
   const words = machines.split(" ");
   const leaving = [...changes.matchAll(/remove (cp-\d)/g)].map(([, word]) => word!);
   const wanted = { ...validSettings, controlPlaneCount: words.length, workerPools: [] };
-  const facts = words.flatMap((word, index): [string, MachineFacts][] =>
+  const azureMachines = words.flatMap((word, index): [string, MachineState][] =>
     word === "gone"
       ? []
       : [
@@ -46,7 +46,7 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
         ],
   );
   for (const word of leaving) {
-    facts.push([name(word), { size: "Standard_D2s_v5", bootstrap: step("Succeeded") }]);
+    azureMachines.push([name(word), { size: "Standard_D2s_v5", bootstrap: step("Succeeded") }]);
   }
   const memory = {
     machines: Object.fromEntries(
@@ -61,7 +61,7 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
       return { does: does as MachineChange["does"], machine: name(machine!), why: [] };
     }),
     controlPlanes: machinesOf(wanted),
-    azure: { machines: new Map(facts) },
+    azure: { machines: new Map(azureMachines) },
     memory,
     kubeconfig: undefined,
     now,

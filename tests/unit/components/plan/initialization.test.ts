@@ -1,4 +1,4 @@
-import { BootstrapFacts, MachineFacts } from "../../../../components/plan/azure/state";
+import { BootstrapState, MachineState } from "../../../../components/plan/azure/state";
 import { fixedSettings } from "../../../../components/plan/fixed-settings";
 import { decideInitialization } from "../../../../components/plan/initialization";
 import { MachineMemory, Memory } from "../../../../components/plan/machine-changes";
@@ -8,14 +8,14 @@ import { validSettings } from "../../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
 const id = "1-20260101T000000Z";
-const step = (state: string): BootstrapFacts => ({
+const step = (state: string): BootstrapState => ({
   state,
   run: "then",
   initialControlPlane: "the-initial-vm",
 });
 
 /** A machine as the last `up` left it. */
-const well: MachineFacts = {
+const well: MachineState = {
   size: "Standard_D2s_v5",
   generation: "now",
   initialization: id,
@@ -25,7 +25,7 @@ const well: MachineFacts = {
 const bare = { generation: undefined, initialization: undefined, made: undefined };
 
 /** States of a machine; an old one is about to be replaced. */
-const states: Readonly<Record<string, MachineFacts | undefined>> = {
+const states: Readonly<Record<string, MachineState | undefined>> = {
   well,
   old: { ...well, generation: "before" },
   failed: { ...well, bootstrap: step("Failed") },
@@ -67,8 +67,8 @@ interface Scene {
 
 const named = (name: string, machines: string) =>
   machines.split(" ").flatMap((word, index) => {
-    const facts = states[word];
-    return facts === undefined ? [] : [[`zoned-test-${name}-${index + 1}`, facts] as const];
+    const machine = states[word];
+    return machine === undefined ? [] : [[`zoned-test-${name}-${index + 1}`, machine] as const];
   });
 
 const remembered: MachineMemory = {

@@ -1,4 +1,4 @@
-import { MachineFacts } from "../../../../components/plan/azure/state";
+import { MachineState } from "../../../../components/plan/azure/state";
 import { machineChanges, Memory } from "../../../../components/plan/machine-changes";
 import { machinesOf } from "../../../../components/plan/topology";
 import { validSettings } from "../../../support/sample";
@@ -15,7 +15,7 @@ const wanted = machinesOf(settings).map((plan) => ({
 const names = wanted.map(({ plan }) => plan.name);
 const [controlPlane = "", first = ""] = names;
 
-const well: MachineFacts = {
+const well: MachineState = {
   size: "Standard_D2s_v5",
   image: "2",
   generation: "now",
@@ -34,16 +34,16 @@ const remembered = {
 };
 
 /** What an `up` does to machines of which one is otherwise. */
-const changes = (other: Partial<MachineFacts> | undefined, memory?: Partial<Memory>) => {
+const changes = (other: Partial<MachineState> | undefined, memory?: Partial<Memory>) => {
   const machines = new Map(
-    names.flatMap((name): [string, MachineFacts][] =>
+    names.flatMap((name): [string, MachineState][] =>
       name !== first ? [[name, well]] : other === undefined ? [] : [[name, { ...well, ...other }]],
     ),
   );
   return machineChanges("1-then", wanted, { machines }, memory as Memory | undefined);
 };
 
-it.each<[string, Partial<MachineFacts> | undefined, string | undefined]>([
+it.each<[string, Partial<MachineState> | undefined, string | undefined]>([
   ["nothing of a machine that is as it shall be", {}, undefined],
   ["nothing of one that is gone, since it is made anew", undefined, undefined],
   ["nothing of one whose size is written otherwise", { size: "standard_d2s_V5" }, undefined],
@@ -66,8 +66,8 @@ it.each<[string, Partial<MachineFacts> | undefined, string | undefined]>([
   ["only the replacement of one that also grows", { generation: "before", size: "x" }, "replace"],
   ["nothing of one that has lost its tags", { generation: undefined }, undefined],
   ["nothing of one of unknown initialization", { initialization: undefined }, undefined],
-])("plans %s", (_, facts, does) => {
-  expect(changes(facts)).toEqual(
+])("plans %s", (_, machine, does) => {
+  expect(changes(machine)).toEqual(
     does === undefined ? [] : [{ machine: first, does, why: expect.anything() }],
   );
 });

@@ -1,5 +1,5 @@
 import { only, SecretsKeys } from "../../../../components/kubeadm/encryption";
-import type { MachineFacts } from "../../../../components/plan/azure/state";
+import type { MachineState } from "../../../../components/plan/azure/state";
 import type { Memory } from "../../../../components/plan/machine-changes";
 import { KeysArgs, planKeys } from "../../../../components/plan/secrets-keys";
 import { machine, validSettings } from "../../../support/sample";
@@ -7,7 +7,7 @@ import { machine, validSettings } from "../../../support/sample";
 const id = "1-then";
 
 /** A VM that is there, with the keys that its step was given. */
-const vm = (secretsKeys?: string, change: Partial<MachineFacts> = {}): MachineFacts => ({
+const vm = (secretsKeys?: string, change: Partial<MachineState> = {}): MachineState => ({
   size: machine.size,
   initialization: id,
   bootstrap: { state: "Failed", secretsKeys },
@@ -17,7 +17,7 @@ const vm = (secretsKeys?: string, change: Partial<MachineFacts> = {}): MachineFa
 const keysWith = (
   secretsKey: number,
   change: Partial<Omit<KeysArgs, "azure">> & {
-    readonly machines?: Readonly<Record<string, MachineFacts>>;
+    readonly machines?: Readonly<Record<string, MachineState>>;
     readonly remembered?: SecretsKeys;
     /** The initialization that the memory is of. */
     readonly of?: string;

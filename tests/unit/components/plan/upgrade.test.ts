@@ -1,11 +1,11 @@
-import { MachineFacts } from "../../../../components/plan/azure/state";
+import { MachineState } from "../../../../components/plan/azure/state";
 import { Memory } from "../../../../components/plan/machine-changes";
 import { isNewer, upgradeProblems } from "../../../../components/plan/upgrade";
 
 /** Machines by the version that their steps say, and the outputs where a step has failed. */
 const problems = (wanted: string, versions: readonly string[], remade: readonly string[] = []) => {
   const machines = new Map(
-    versions.map((kubernetesVersion, index): [string, MachineFacts] => [
+    versions.map((kubernetesVersion, index): [string, MachineState] => [
       `zoned-test-cp-${index + 1}`,
       { size: "any", bootstrap: { state: "Succeeded", kubernetesVersion } },
     ]),

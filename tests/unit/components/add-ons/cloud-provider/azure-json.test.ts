@@ -3,7 +3,7 @@ import {
   AzureJsonArgs,
 } from "../../../../../components/add-ons/cloud-provider/azure-json";
 
-const facts: AzureJsonArgs = {
+const args: AzureJsonArgs = {
   tenantId: "tenant",
   subscriptionId: "subscription",
   resourceGroup: "shop",
@@ -17,7 +17,7 @@ const facts: AzureJsonArgs = {
 };
 
 const written = (change: Partial<AzureJsonArgs> = {}) =>
-  JSON.parse(azureJson({ ...facts, ...change }));
+  JSON.parse(azureJson({ ...args, ...change }));
 
 it("looks for stand-alone machines, since the default looks for scale sets", () => {
   expect(written()).toMatchObject({ vmType: "standard" });

@@ -77,7 +77,7 @@ describe("CloudConfig", () => {
 });
 
 describe("CloudControllerManager", () => {
-  it("runs only where the identity is, also before the machines are initialised", async () => {
+  it("runs only where the identity is, also before the machines are initialized", async () => {
     const { recorder } = await build();
 
     const { nodeSelector, tolerations } = (await controller(recorder)).spec.template.spec;

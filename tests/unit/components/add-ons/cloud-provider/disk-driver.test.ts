@@ -38,7 +38,7 @@ const controller = async (recorder: Recorder) =>
 
 describe("DiskDriver", () => {
   claim(
-    "runs its controller only where the identity is, also before machines are initialised",
+    "runs its controller only where the identity is, also before machines are initialized",
     async (texts) => {
       const { recorder } = await build(texts);
 

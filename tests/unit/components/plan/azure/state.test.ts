@@ -165,9 +165,9 @@ it("reads all pages of a list", async () => {
 
 it("knows nothing of a group that does not exist, and asks for that once", async () => {
   const missing = [error(404, "ResourceGroupNotFound")];
-  const facts = await ask({ [group]: missing, [vms]: missing });
+  const azure = await ask({ [group]: missing, [vms]: missing });
 
-  expect(facts).toMatchObject({ groupState: undefined, machines: new Map() });
+  expect(azure).toMatchObject({ groupState: undefined, machines: new Map() });
   expect(requests).toHaveLength(2);
 });
 

@@ -55,7 +55,7 @@ it("deletes the node of a machine that is gone, once its kubelet is silent", asy
   expect(await asked(nodeWith("True"), { vms: [] })).toEqual([]);
 });
 
-it("leaves a node alone whose machine is there and which is initialised", async () => {
+it("leaves a node alone whose machine is there and which is initialized", async () => {
   expect(await asked(nodeWith("Unknown"))).toEqual([]);
 });
 

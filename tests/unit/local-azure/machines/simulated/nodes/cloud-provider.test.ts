@@ -93,7 +93,7 @@ it.each([
   );
 });
 
-it("initialises a node with the rights of the node manager on it", async () => {
+it("initializes a node with the rights of the node manager on it", async () => {
   const { asked } = await reconcile([podOf("r/azure-cloud-node-manager:v1")]);
 
   expect(asked.map((each) => each.split(" ").slice(0, 3))).toEqual([
@@ -103,7 +103,7 @@ it("initialises a node with the rights of the node manager on it", async () => {
   expect(asked[1]).toContain('"taints":[]');
 });
 
-it("lets no controller manager initialise a node, whatever its controllers", async () => {
+it("lets no controller manager initialize a node, whatever its controllers", async () => {
   const manager = podOf("r/azure-cloud-controller-manager:v1", { args: ["--controllers=*"] });
 
   expect(await reconcile([manager])).toEqual({ asked: [], due: true });
@@ -146,7 +146,7 @@ it.each([
   expect(asked).toEqual(deletes ? [`${robot} delete /api/v1/nodes/${vm.name}`] : []);
 });
 
-it("has nothing more to do once a node is Ready and initialised", async () => {
+it("has nothing more to do once a node is Ready and initialized", async () => {
   const done = {
     ...fresh,
     metadata: {

@@ -15,7 +15,7 @@ export interface Workload extends Pick<KubernetesObject, "metadata"> {
 }
 
 /** All that the API says of a cluster, at one moment. */
-export interface Facts extends Machines {
+export interface ClusterState extends Machines {
   /** The API server's time. */
   readonly now: number;
   /** Of the API server that answered, such as v1.36.3. */
@@ -24,7 +24,7 @@ export interface Facts extends Machines {
   readonly writeError: string | undefined;
   /** Size of etcd's database; undefined where the API server does not say it. */
   readonly storageBytes: number | undefined;
-  readonly kubelets: readonly KubeletFacts[];
+  readonly kubelets: readonly KubeletState[];
   readonly daemonSets: readonly Workload[];
   readonly deployments: readonly Workload[];
   readonly dnsPods: readonly KubernetesObject[];
@@ -35,7 +35,7 @@ export interface Facts extends Machines {
 }
 
 /** What the kubelet of a machine says, when the API server asks it. */
-export interface KubeletFacts {
+export interface KubeletState {
   readonly machine: string;
   /** How long its certificate for the API is still valid; undefined where it does not say it. */
   readonly clientSeconds?: number;
@@ -57,7 +57,7 @@ export interface SnapshotReport {
 }
 
 /** @throws Error, or NoAnswer, when the API is not ready or refuses to say something of this */
-export async function askFacts(api: KubernetesApi): Promise<Facts> {
+export async function askClusterState(api: KubernetesApi): Promise<ClusterState> {
   await api.get("/readyz");
   const writeError = await tryWrite(api).then(
     () => undefined,
@@ -79,8 +79,8 @@ export async function askFacts(api: KubernetesApi): Promise<Facts> {
   const kubelets = await Promise.all(
     machines.nodes.map(({ metadata: { name: machine } }) =>
       api.get(`/api/v1/nodes/${machine}/proxy/metrics`).then(
-        (text): KubeletFacts => ({ machine, clientSeconds: clientSecondsIn(text) }),
-        ({ message }: Error): KubeletFacts => ({ machine, error: message }),
+        (text): KubeletState => ({ machine, clientSeconds: clientSecondsIn(text) }),
+        ({ message }: Error): KubeletState => ({ machine, error: message }),
       ),
     ),
   );

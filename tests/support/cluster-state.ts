@@ -1,14 +1,14 @@
 import type { Expected } from "../../doctor/check";
-import type { Facts, KubeletFacts } from "../../doctor/facts";
+import type { ClusterState, KubeletState } from "../../doctor/cluster-state";
 import { serveKubernetesApi } from "./kubernetes-api";
 
-/** Facts that a test may change. */
+/** What a test may change. */
 type Changeable<T> = T extends (...args: any[]) => unknown
   ? T
   : T extends object
     ? { -readonly [K in keyof T]: Changeable<T[K]> }
     : T;
-export type FakeFacts = Changeable<Facts>;
+export type FakeClusterState = Changeable<ClusterState>;
 
 const zone = (number: number): string => `southeastasia-${number}`;
 
@@ -51,7 +51,7 @@ const staticPod = (component: string, machine: string) => ({
 });
 
 /** What a healthy cluster of these machines says. */
-export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts => ({
+export const healthyCluster = ({ machines }: Expected = threeByThree): FakeClusterState => ({
   now,
   version: "v1.36.3",
   writeError: undefined,
@@ -81,7 +81,7 @@ export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts =
         staticPod(component, name),
       ),
     ),
-  kubelets: machines.map(({ name }): Changeable<KubeletFacts> => ({
+  kubelets: machines.map(({ name }): Changeable<KubeletState> => ({
     machine: name,
     clientSeconds: 200 * 86_400,
   })),
@@ -125,12 +125,12 @@ export const healthyFacts = ({ machines }: Expected = threeByThree): FakeFacts =
   },
 });
 
-/** An API server on this host that says these facts, which may change meanwhile. */
-export async function serveFacts(facts: { current: FakeFacts }, certificateDays = 365) {
+/** An API server on this host that has this state, which may change meanwhile. */
+export async function serveCluster(cluster: { current: FakeClusterState }, certificateDays = 365) {
   const readiness = { status: 200, text: "ok", asked: 0 };
   const api = await serveKubernetesApi(({ url = "", method }, response) => {
     const { pathname, searchParams } = new URL(url, "https://localhost");
-    const { current } = facts;
+    const { current } = cluster;
     const send = (status: number, text: string) =>
       void response.writeHead(status, { date: new Date(now).toUTCString() }).end(text);
     if (pathname === "/readyz") {
