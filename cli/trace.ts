@@ -3,7 +3,6 @@ import { Command, CommanderError } from "commander";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 import { compareCommand } from "../trace/commands/compare";
 import { traceCommand } from "../trace/commands/trace";
-import { DumpProblem } from "../trace/model/dump";
 
 const program = new Command("npm run")
   .description("Reads what kube-proxy wrote into a node's kernel")
@@ -20,10 +19,10 @@ function failure(error: unknown): number {
   if (error instanceof Interrupted) return error.exitCode;
   const { code, syscall, stack } = error as NodeJS.ErrnoException;
   const isAboutFile = typeof code === "string" && typeof syscall === "string";
-  const isForTheUser = error instanceof UserError || error instanceof DumpProblem || isAboutFile;
+  const isForTheUser = error instanceof UserError || isAboutFile;
   process.stderr.write(`zoned: ${isForTheUser ? messageOf(error) : (stack ?? messageOf(error))}\n`);
   if (error instanceof UserError) return error.exitCode;
-  return error instanceof DumpProblem || isAboutFile ? 2 : 1;
+  return isAboutFile ? 2 : 1;
 }
 
 // A reader that ends early, such as head, is no failure.

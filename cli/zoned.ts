@@ -31,10 +31,7 @@ async function perform(work: Work): Promise<void> {
     process.exitCode = (await work(new Progress(), signal)) ?? 0;
   } catch (error) {
     const interrupted = signal.aborted || error instanceof Interrupted;
-    const isForTheUser =
-      error instanceof UserError ||
-      (error as Error).name === "UnreadableState" ||
-      isOfTheSystem(error);
+    const isForTheUser = error instanceof UserError || isOfTheSystem(error);
     if (!interrupted) printError(error, isForTheUser);
     process.exitCode = interrupted ? 130 : error instanceof UserError ? error.exitCode : 1;
   }

@@ -70,7 +70,7 @@ export class Cloud {
   private readonly locks = new OperationLocks();
   private readonly removed: CloudArgs["removed"];
 
-  /** Throws UnreadableState when the state file is damaged. */
+  /** Throws UserError when the state file is damaged. */
   constructor({ stateFile, requestLog, machines, clock, durations, faults, removed }: CloudArgs) {
     this.machines = machines;
     this.removed = removed;

@@ -2,14 +2,10 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 
+import { UserError } from "../../shared/user-error";
 import { Resource } from "./resource";
 
 const format = 1;
-
-/** A message for the user about the state file. */
-export class UnreadableState extends Error {
-  override readonly name = "UnreadableState";
-}
 
 /**
  * The resources of the cloud in one JSON file that is never half written.
@@ -34,7 +30,7 @@ export class StateFile {
       text = readFileSync(this.path, "utf8");
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-      throw new UnreadableState(
+      throw new UserError(
         `the local Azure cannot read its state, ${this.path}: ${(error as Error).message}`,
       );
     }
@@ -57,7 +53,7 @@ export class StateFile {
     } catch (error) {
       problem = `it is not JSON: ${(error as Error).message}`;
     }
-    throw new UnreadableState(
+    throw new UserError(
       `the state of the local Azure, ${this.path}, cannot be used: ${problem}.\n` +
         "  It was not changed. Restore a good copy, or run npm stop, which removes it, and then npm start.",
     );

@@ -76,10 +76,7 @@ if (require.main === module) {
   daemon({ state, binaries, ...(port !== undefined && { port: Number(port) }) }).then(
     () => process.exit(0),
     (error: Error) => {
-      const { name, message, stack } = error;
-      process.stderr.write(
-        `${name === "UserError" || name === "UnreadableState" ? message : stack}\n`,
-      );
+      process.stderr.write(`${error instanceof UserError ? error.message : error.stack}\n`);
       process.exit(1);
     },
   );

@@ -1,3 +1,4 @@
+import { UserError } from "../../shared/user-error";
 import type { Iptables } from "./iptables";
 import type { VirtualServers } from "./ipvs";
 import type { Ruleset } from "./nftables";
@@ -30,7 +31,7 @@ export interface IpSets {
 }
 
 /** A dump that cannot be what a node said; its message is for the person who gave it. */
-export class DumpProblem extends Error {
+export class DumpProblem extends UserError {
   constructor(
     readonly file: string,
     readonly line: number,
@@ -41,8 +42,8 @@ export class DumpProblem extends Error {
     super(
       `${file}:${line}: expected ${expected}, got ${got === "" ? "nothing" : got}` +
         (fix === "" ? "" : `; ${fix}`),
+      2,
     );
-    this.name = "DumpProblem";
   }
 }
 

@@ -1,14 +1,13 @@
 import { refuse } from "../../azure-error";
-import { keyOf } from "../../ids";
-import { Body, Ledger, pick, Resource, View, withoutUndefined } from "../../resource";
+import { Body, View, withoutUndefined } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
+import { ChildList } from "./child-list";
 import { guidOf, networkName, referrersOfType } from "./common";
 import {
   checkPrioritiesUnique,
   checkRule,
   completeRule,
   RuleBody,
-  ruleType,
   securityRule,
 } from "./security-rule";
 
@@ -18,7 +17,7 @@ type NetworkSecurityGroupBody = {
   defaultSecurityRules?: object[];
 };
 
-const childId = (id: string, name: string) => `${id}/securityRules/${name}`;
+const rules = new ChildList("securityRules", securityRule, completeRule);
 
 export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   token: "azure-native:network:NetworkSecurityGroup",
@@ -34,14 +33,14 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   lock: ({ id }) => id,
 
   accept({ id, body, old }: Put<NetworkSecurityGroupBody>): Accepted<NetworkSecurityGroupBody> {
-    const rules = body.securityRules ?? [];
-    rules.forEach((rule) => checkRule(rule, childId(id.id, rule.name)));
-    checkPrioritiesUnique(rules);
+    const securityRules = body.securityRules ?? [];
+    securityRules.forEach((rule) => checkRule(rule, rules.idOf(id.id, rule.name)));
+    checkPrioritiesUnique(securityRules);
     return {
       body: {
         ...body,
         ...guidOf(old?.body),
-        securityRules: rules,
+        securityRules,
         defaultSecurityRules: defaultRules.map((rule) => ({
           ...rule,
           id: `${id.id}/defaultSecurityRules/${rule.name}`,
@@ -51,37 +50,11 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
     };
   },
 
-  // A PUT replaces all rules, also those that are resources of their own.
-  commit(resource: Resource<NetworkSecurityGroupBody>, ledger: Ledger, now: Date): void {
-    const wanted = resource.body.securityRules ?? [];
-    for (const child of ledger.children(resource.id)) {
-      const isKept = wanted.some(
-        ({ name }) => keyOf(childId(resource.id, name)) === keyOf(child.id),
-      );
-      if (!isKept) ledger.remove(child.id);
-    }
-    for (const { name, ...sent } of wanted) {
-      const rule = pick(sent, securityRule.inputs) as RuleBody;
-      const id = childId(resource.id, name);
-      ledger.put({
-        id: ledger.find(id)?.id ?? id,
-        type: ruleType,
-        body: { ...completeRule(rule), provisioningState: "Succeeded" },
-        hidden: {},
-        changed: now.toISOString(),
-      });
-    }
-    delete resource.body.securityRules;
-  },
+  commit: (resource, ledger, now) => rules.commit(resource, ledger, now),
 
   shown: ({ id }, view: View): Body =>
     withoutUndefined({
-      securityRules: view.children(id).map((child) => ({
-        ...child.body,
-        id: child.id,
-        name: child.id.split("/").at(-1),
-        type: ruleType,
-      })),
+      securityRules: rules.shown(id, view),
       subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks"),
       networkInterfaces: referrersOfType(view, id, "Microsoft.Network/networkInterfaces"),
     }),

@@ -23,11 +23,9 @@ export type RuleBody = {
   destinationPortRanges?: string[];
 };
 
-export const ruleType = "Microsoft.Network/networkSecurityGroups/securityRules";
-
 export const securityRule: ResourceType<RuleBody> = {
   token: "azure-native:network:SecurityRule",
-  type: ruleType,
+  type: "Microsoft.Network/networkSecurityGroups/securityRules",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}/securityRules/{securityRuleName}",
   autoName: "copy",

@@ -15,11 +15,9 @@ export type SubnetBody = {
   delegations?: unknown[];
 };
 
-export const subnetType = "Microsoft.Network/virtualNetworks/subnets";
-
 export const subnet: ResourceType<SubnetBody> = {
   token: "azure-native:network:Subnet",
-  type: subnetType,
+  type: "Microsoft.Network/virtualNetworks/subnets",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/virtualNetworks/{virtualNetworkName}/subnets/{subnetName}",
   autoName: "copy",
@@ -53,16 +51,14 @@ export const subnet: ResourceType<SubnetBody> = {
   accept({ id, body, old }: Put<SubnetBody>, view: View): Accepted<SubnetBody> {
     const ranges = subnetRanges(body, id.id);
     const network = view.find(id.parent);
-    const virtualNetworkName = id.names[0];
+    const virtualNetworkName = id.names[0]!;
     const space = (network?.body["addressSpace"] as { addressPrefixes: string[] }).addressPrefixes;
-    if (
-      !ranges.every((range) => space.some((prefix) => within(range, parseRange(prefix, id.parent))))
-    ) {
-      throw refuse(
-        "NetcfgSubnetRangeOutsideVnet",
-        `Subnet '${id.name}' is not valid because its IP address range is outside the IP address range of virtual network '${virtualNetworkName}'.`,
-      );
-    }
+    checkFits(
+      id.name,
+      ranges,
+      space.map((prefix) => parseRange(prefix, id.parent)),
+      virtualNetworkName,
+    );
     for (const sibling of view.children(id.parent)) {
       if (keyOf(sibling.id) === id.key) continue;
       const others = subnetRanges(sibling.body, sibling.id);
@@ -98,6 +94,19 @@ export function subnetRanges({ addressPrefix, addressPrefixes }: SubnetBody, id:
     );
   }
   return prefixes.map((prefix) => parseRange(prefix, id));
+}
+
+export function checkFits(
+  name: string,
+  ranges: readonly Range[],
+  space: readonly Range[],
+  network: string,
+): void {
+  if (ranges.every((range) => space.some((outer) => within(range, outer)))) return;
+  throw refuse(
+    "NetcfgSubnetRangeOutsideVnet",
+    `Subnet '${name}' is not valid because its IP address range is outside the IP address range of virtual network '${network}'.`,
+  );
 }
 
 function usersOf(id: string, view: View): Ref[] | undefined {

@@ -1,16 +1,15 @@
-import { refuse } from "../../azure-error";
-import { keyOf } from "../../ids";
-import { Body, Ledger, pick, Resource, View } from "../../resource";
+import { Body, View } from "../../resource";
 import { Accepted, Put, ResourceType } from "../../resource-type";
-import { parseRange, Range, within } from "./addresses";
+import { parseRange } from "./addresses";
+import { ChildList } from "./child-list";
 import { guidOf } from "./common";
 import {
+  checkFits,
   checkSubnetUnused,
   completeSubnet,
   subnet,
   SubnetBody,
   subnetRanges,
-  subnetType,
 } from "./subnet";
 
 type VirtualNetworkBody = {
@@ -20,7 +19,7 @@ type VirtualNetworkBody = {
   enableDdosProtection?: boolean;
 };
 
-const childId = (id: string, name: string) => `${id}/subnets/${name}`;
+const subnets = new ChildList("subnets", subnet, completeSubnet);
 
 export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
   token: "azure-native:network:VirtualNetwork",
@@ -56,10 +55,9 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
     const space = body.addressSpace.addressPrefixes.map((prefix) => parseRange(prefix, id.id));
     const wanted = body.subnets ?? [];
     for (const child of wanted)
-      checkFits(child.name, subnetRanges(child, childId(id.id, child.name)), space, id.name);
-    for (const child of old ? view.children(id.id) : []) {
-      const isKept = wanted.some(({ name }) => keyOf(childId(id.id, name)) === keyOf(child.id));
-      if (!isKept) checkSubnetUnused(child.id, view);
+      checkFits(child.name, subnetRanges(child, subnets.idOf(id.id, child.name)), space, id.name);
+    for (const child of old ? subnets.dropped(id.id, wanted, view) : []) {
+      checkSubnetUnused(child.id, view);
     }
     const { subnets: _, ...own } = body;
     return {
@@ -72,36 +70,10 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
     };
   },
 
-  commit(resource: Resource<VirtualNetworkBody>, ledger: Ledger, now: Date): void {
-    const wanted = resource.body.subnets ?? [];
-    for (const child of ledger.children(resource.id)) {
-      const isKept = wanted.some(
-        ({ name }) => keyOf(childId(resource.id, name)) === keyOf(child.id),
-      );
-      if (!isKept) ledger.remove(child.id);
-    }
-    for (const { name, ...sent } of wanted) {
-      const body = pick(sent, subnet.inputs) as SubnetBody;
-      const id = childId(resource.id, name);
-      const old = ledger.find(id);
-      ledger.put({
-        id: old?.id ?? id,
-        type: subnetType,
-        body: { ...completeSubnet(body), provisioningState: "Succeeded" },
-        hidden: {},
-        changed: now.toISOString(),
-      });
-    }
-    delete resource.body.subnets;
-  },
+  commit: (resource, ledger, now) => subnets.commit(resource, ledger, now),
 
   shown: ({ id }, view: View): Body => ({
-    subnets: view.children(id).map((child) => ({
-      ...child.body,
-      id: child.id,
-      name: child.id.split("/").at(-1),
-      type: subnetType,
-    })),
+    subnets: subnets.shown(id, view),
     virtualNetworkPeerings: [],
   }),
 
@@ -109,16 +81,3 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
     for (const child of view.children(id)) checkSubnetUnused(child.id, view);
   },
 };
-
-function checkFits(
-  name: string,
-  ranges: readonly Range[],
-  space: readonly Range[],
-  network: string,
-): void {
-  if (ranges.every((range) => space.some((outer) => within(range, outer)))) return;
-  throw refuse(
-    "NetcfgSubnetRangeOutsideVnet",
-    `Subnet '${name}' is not valid because its IP address range is outside the IP address range of virtual network '${network}'.`,
-  );
-}

@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 
 import { Cloud } from "../../../../local-azure/arm/cloud";
 import { Faults } from "../../../../local-azure/arm/faults/faults";
-import { StateFile, UnreadableState } from "../../../../local-azure/arm/state-file";
+import { StateFile } from "../../../../local-azure/arm/state-file";
+import { UserError } from "../../../../shared/user-error";
 import {
   createResources,
   newCloud,
@@ -53,7 +54,7 @@ it.each([
 
     const open = () => new Cloud(args);
 
-    expect(open).toThrow(UnreadableState);
+    expect(open).toThrow(UserError);
     expect(open).toThrow(says);
     expect(open).toThrow(/npm stop/);
     expect(readFileSync(args.stateFile, "utf8")).toBe(damaged);
