@@ -67,8 +67,8 @@ export function machinesIn(
       "kube-scheduler": at("kube-scheduler"),
       kubeadm: at("kubeadm"),
       kwok: at("kwok"),
+      "cloud-controller-manager": controllerManagerOf(state)?.path,
     },
-    controllerManager: controllerManagerOf(state)?.path,
     authority: authorityFile(state),
     log,
   });

@@ -16,6 +16,8 @@ export interface Program {
 export interface ProcessStatus {
   readonly name: string;
   readonly pid: number | undefined;
+  /** When it was started the last time. */
+  readonly since: number;
   /** How often it has died by itself and was started again. */
   readonly restarts: number;
   /** How it ended the last time it died by itself. */
@@ -71,9 +73,10 @@ export class Supervisor {
   }
 
   status(): readonly ProcessStatus[] {
-    return [...this.running.values()].map(({ program, child, restarts, lastExit }) => ({
+    return [...this.running.values()].map(({ program, child, launchedAt, restarts, lastExit }) => ({
       name: program.name,
       pid: child?.pid,
+      since: launchedAt,
       restarts,
       ...(lastExit && { lastExit }),
     }));

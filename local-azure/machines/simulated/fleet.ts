@@ -21,11 +21,10 @@ export class Fleet {
     private readonly stateDir: string,
     binaries: Binaries,
     private readonly log: (message: string) => void,
-    programs: Pick<SimulatedClusterOptions, "controllerManager" | "authority"> = {},
+    authority?: string,
   ) {
     this.clusterOptions = {
-      controllerManager: programs.controllerManager,
-      authority: programs.authority,
+      authority,
       binaries,
       log,
       vmOf: (name) => this.named(name)?.vm,

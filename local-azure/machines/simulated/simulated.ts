@@ -30,14 +30,12 @@ export class SimulatedMachines implements Machines {
     readonly binaries: Binaries;
     readonly log: (message: string) => void;
     readonly limits?: Limits;
-    /** Azure's own cloud controller manager. @default simulated */
-    readonly controllerManager?: string;
     /** File of the authority that the local Azure identifies itself by. */
     readonly authority?: string;
   }) {
-    const { stateDir, binaries, log, limits = defaultLimits } = options;
+    const { stateDir, binaries, log, limits = defaultLimits, authority } = options;
     this.log = log;
-    this.fleet = new Fleet(stateDir, binaries, log, options);
+    this.fleet = new Fleet(stateDir, binaries, log, authority);
     this.bootstrap = new Bootstrap(this.fleet, binaries, limits);
   }
 

@@ -48,8 +48,6 @@ export interface SimulatedClusterOptions {
     name: string,
     cluster: SimulatedCluster,
   ) => (() => Promise<void>) | undefined;
-  /** Azure's own cloud controller manager. @default simulated */
-  readonly controllerManager?: string;
   /** File of the authority that the local Azure identifies itself by. */
   readonly authority?: string;
 }
@@ -76,7 +74,7 @@ export class SimulatedCluster {
   private readonly controllers: Poller;
   /** Runs until the cluster stops, since nothing wakes it when there is a pod to run. */
   private readonly errands: Poller;
-  private readonly controllerManager: ControllerManager | undefined;
+  private readonly controllerManager?: ControllerManager;
   /** Pods that have been run, by their uid. */
   private readonly ran = new Set<string>();
 
@@ -97,12 +95,13 @@ export class SimulatedCluster {
       log,
       kubeletCertificates,
     );
-    const { vmOf, kubeletOf, controllerManager: program, authority = "" } = options;
-    const ownFolder = path.join(folder, "cloud-controller-manager");
-    this.controllerManager =
-      program === undefined
-        ? undefined
-        : new ControllerManager({ program, authority, folder: ownFolder, vmOf, log });
+    const { vmOf, kubeletOf, authority = "" } = options;
+    const { "cloud-controller-manager": program } = binaries;
+    if (program !== undefined) {
+      const own = path.join(folder, "cloud-controller-manager");
+      const sight = { vmOf, kubeletOf, log };
+      this.controllerManager = new ControllerManager({ program, authority, folder: own, ...sight });
+    }
     this.controllers = new Poller(
       async (logOnce) => {
         const isDue = await reconcileCloudProvider({

@@ -10,13 +10,17 @@ import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../a
 import { EtcdAlarm } from "./etcd-alarm";
 import { endpointOf, KubeadmCommand } from "./kubeadm-command";
 import { type KubeletCertificates, KubeletServer } from "./kubelet-server";
+import { controllerManagerImage } from "../nodes/controller-manager";
 import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
 import { EtcdSnapshots } from "./etcd-snapshots";
 import { type Component, components, processOf } from "./static-pods";
 import { type ProcessStatus, Supervisor } from "../../supervisor";
 
 type Binary = Component | "etcdctl" | "etcdutl" | "kubeadm" | "kwok";
-export type Binaries = Readonly<Record<Binary, string>>;
+export type Binaries = Readonly<Record<Binary, string>> & {
+  /** Azure's own. @default simulated */
+  readonly "cloud-controller-manager"?: string;
+};
 
 const electing = ["kube-controller-manager", "kube-scheduler"] as const;
 
@@ -71,7 +75,6 @@ export class ControlPlane {
         fs.writeFileSync(file, text.replace(/server: .*/, `server: ${this.localAddress}`));
       }
     }
-    fs.writeFileSync(this.stagesFile, kwokConfiguration());
     await this.start();
     await bindAdministrators(this.superAdmin());
     if (snapshot !== undefined) await forgetOldControlPlanes(this.superAdmin());
@@ -150,6 +153,9 @@ export class ControlPlane {
     for (const component of electing) {
       this.startComponent(component);
     }
+    const isProcess = this.binaries["cloud-controller-manager"] !== undefined;
+    const stages = kwokConfiguration(isProcess ? controllerManagerImage : undefined);
+    fs.writeFileSync(this.stagesFile, stages);
     this.supervisor.start({
       name: "kwok",
       command: kwokCommand(this.binaries.kwok, this.adminKubeconfig, this.stagesFile),

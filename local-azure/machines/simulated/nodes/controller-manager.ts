@@ -4,10 +4,13 @@ import { join } from "node:path";
 import { writeWhole } from "../../../../shared/files";
 import type { VirtualMachine } from "../../machines";
 import { Supervisor } from "../../supervisor";
-import type { Api, ApiServer, Body } from "../api";
+import { type Api, type ApiServer, type Body, strategicPatch, unlessStatus } from "../api";
 import { freePort } from "../control-plane/ports";
+import { podPath } from "./kubelets";
+import { passesReadinessProbe, statusOfProcess } from "./process-status";
 
-const name = "cloud-controller-manager";
+/** In the name of its image. */
+export const controllerManagerImage = "cloud-controller-manager";
 
 /** As a kubelet asks for it, and renewed as early. */
 const tokenSeconds = 3607;
@@ -18,29 +21,39 @@ export interface ControllerManagerOptions {
   readonly program: string;
   /** File of the authority that the local Azure identifies itself by. */
   readonly authority: string;
-  /** For what its pod would have, and for its log. */
+  /** For what its pods would have, and for their logs. */
   readonly folder: string;
   readonly vmOf: (name: string) => VirtualMachine | undefined;
+  /** The API as the kubelet of this machine sees it, if it has joined. */
+  readonly kubeletOf: (name: string) => Api | undefined;
   readonly log: (message: string) => void;
 }
 
+interface Process {
+  /** Its pod's. */
+  readonly name: string;
+  readonly port: number;
+  /** When its token was issued. */
+  renewed: number;
+}
+
 /**
- * Azure's own cloud controller manager, as a process of this host in place of a pod that KWOK only
- * pretends to run: with the pod's arguments, its azure.json, the token of its ServiceAccount, and
- * the managed identity of its machine.
+ * Azure's own cloud controller manager, as processes of this host in place of pods that KWOK only
+ * pretends to run: each with its pod's arguments, its azure.json, the token of its ServiceAccount,
+ * and the managed identity of its machine. The pod shows what a kubelet would see of the process.
  */
 export class ControllerManager {
   private readonly supervisor: Supervisor;
-  private uid: string | undefined;
+  /** By the uid of the pod. */
+  private readonly processes = new Map<string, Process>();
   private isPaused = false;
   private last: Promise<unknown> = Promise.resolve();
-  private renewed = 0;
 
   constructor(private readonly options: ControllerManagerOptions) {
     this.supervisor = new Supervisor(options.folder, options.log);
   }
 
-  /** Runs it while a pod of it runs; of several that one is enough, since the others only wait. */
+  /** Runs it for each of its pods that run, and for no other. */
   follow(api: Api, server: ApiServer): Promise<void> {
     const result = this.last.then(() => (this.isPaused ? undefined : this.look(api, server)));
     this.last = result.catch(() => undefined);
@@ -55,7 +68,7 @@ export class ControllerManager {
   async pause(): Promise<void> {
     this.isPaused = true;
     await this.last;
-    await this.stop();
+    await this.keep([]);
   }
 
   private async look(api: Api, server: ApiServer): Promise<void> {
@@ -66,24 +79,28 @@ export class ControllerManager {
         this.options.vmOf(spec.nodeName) !== undefined &&
         containerOf(spec) !== undefined,
     );
-    const pod = pods.find(({ metadata }) => metadata.uid === this.uid) ?? pods[0];
-    if (pod?.metadata.uid !== this.uid) await this.stop();
-    if (pod === undefined) return;
-    if (Date.now() - this.renewed > renewedAfterMs) await this.renew(pod, api);
-    if (this.uid === undefined) await this.start(pod, api, server);
+    await this.keep(pods.map(({ metadata }) => metadata.uid as string));
+    for (const pod of pods) {
+      const process = this.processes.get(pod.metadata.uid) ?? (await this.start(pod, api, server));
+      if (Date.now() - process.renewed > renewedAfterMs) await this.renew(process, pod, api);
+      await this.report(pod, process);
+    }
+  }
+
+  /** Ends all but those of these pods. */
+  private async keep(uids: readonly string[]): Promise<void> {
+    for (const [uid, { name }] of this.processes) {
+      if (uids.includes(uid)) continue;
+      this.processes.delete(uid);
+      await this.supervisor.stop(name);
+    }
   }
 
   endOrphans = (): Promise<void> => this.supervisor.endOrphans();
 
-  private async stop(): Promise<void> {
-    this.uid = undefined;
-    this.renewed = 0;
-    await this.supervisor.stop(name);
-  }
-
   close = (): void => this.supervisor.close();
 
-  private async renew({ metadata, spec }: Body, api: Api): Promise<void> {
+  private async renew(process: Process, { metadata, spec }: Body, api: Api): Promise<void> {
     const { namespace } = metadata;
     const account = `/api/v1/namespaces/${namespace}/serviceaccounts/${spec.serviceAccountName}`;
     const { status } = await api.post(`${account}/token`, {
@@ -99,19 +116,24 @@ export class ControllerManager {
         },
       },
     });
-    mkdirSync(this.options.folder, { recursive: true, mode: 0o700 });
-    writeWhole(this.file("token"), status.token as string);
-    this.renewed = Date.now();
+    writeWhole(this.file(process.name, "token"), status.token as string);
+    process.renewed = Date.now();
   }
 
-  private async start(pod: Body, api: Api, server: ApiServer): Promise<void> {
+  private async start(pod: Body, api: Api, server: ApiServer): Promise<Process> {
     const { metadata, spec } = pod;
+    // Clusters share this host.
+    const process = { name: metadata.name as string, port: await freePort(), renewed: 0 };
+    const folder = this.file(process.name);
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    await this.renew(process, pod, api);
     const core = `/api/v1/namespaces/${metadata.namespace}`;
     const { data } = await api.get(`${core}/configmaps/kube-root-ca.crt`);
-    const kubeconfig = this.file("kubeconfig");
+    const kubeconfig = join(folder, "kubeconfig");
     writeWhole(
       kubeconfig,
-      kubeconfigText({ ...server, ca: data["ca.crt"] as string }, this.file("token")),
+      kubeconfigText({ ...server, ca: data["ca.crt"] as string }, join(folder, "token")),
     );
     const mounts = await this.mountSecrets(pod, api);
     const args = (containerOf(spec)?.args as string[]).map((arg) =>
@@ -119,13 +141,12 @@ export class ControllerManager {
     );
     const origin = mounts.map(({ azure }) => azure).find((one) => one !== undefined);
     this.supervisor.start({
-      name,
+      name: process.name,
       command: [
         this.options.program,
         ...args.filter((arg) => !arg.startsWith("--secure-port=")),
         `--kubeconfig=${kubeconfig}`,
-        // Clusters share this host.
-        `--secure-port=${await freePort()}`,
+        `--secure-port=${process.port}`,
       ],
       env: {
         SSL_CERT_FILE: this.options.authority,
@@ -134,8 +155,23 @@ export class ControllerManager {
         IDENTITY_HEADER: "local",
       },
     });
-    this.uid = metadata.uid;
-    this.options.log(`runs ${this.options.program} in place of pod ${metadata.name}`);
+    this.processes.set(metadata.uid, process);
+    this.options.log(`runs ${this.options.program} in place of pod ${process.name}`);
+    return process;
+  }
+
+  /** Has the pod's kubelet say what has become of the process. */
+  private async report(pod: Body, { name, port }: Process): Promise<void> {
+    const process = this.supervisor.status().find((one) => one.name === name);
+    if (process === undefined) return;
+    const { readinessProbe } = containerOf(pod.spec) as Body;
+    const isReady = await passesReadinessProbe(readinessProbe, process, port);
+    const status = statusOfProcess(pod, process, isReady);
+    if (status === undefined) return;
+    await this.options
+      .kubeletOf(pod.spec.nodeName)
+      ?.patch(`${podPath(pod)}/status`, { status }, strategicPatch)
+      .catch(unlessStatus(404));
   }
 
   /** Puts the Secrets that the pod mounts below the folder. */
@@ -150,9 +186,8 @@ export class ControllerManager {
         const { data } = await api.get(
           `/api/v1/namespaces/${metadata.namespace}/secrets/${secretName}`,
         );
-        const folder = this.file(volume.name);
-        rmSync(folder, { recursive: true, force: true });
-        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        const folder = this.file(metadata.name, volume.name);
+        mkdirSync(folder, { mode: 0o700 });
         let azure: string | undefined;
         for (const [key, value] of Object.entries(data as Record<string, string>)) {
           const text = Buffer.from(value, "base64").toString("utf8");
@@ -168,7 +203,7 @@ export class ControllerManager {
     );
   }
 
-  private file = (name: string): string => join(this.options.folder, name);
+  private file = (...names: string[]): string => join(this.options.folder, ...names);
 }
 
 /**
@@ -185,7 +220,7 @@ function onThisHost(text: string): string {
 }
 
 const containerOf = (spec: Body): Body | undefined =>
-  (spec.containers as Body[]).find(({ image }) => image?.includes(name));
+  (spec.containers as Body[]).find(({ image }) => image?.includes(controllerManagerImage));
 
 const kubeconfigText = ({ host, port, serverName, ca }: ApiServer, tokenFile: string): string =>
   JSON.stringify({
@@ -193,7 +228,7 @@ const kubeconfigText = ({ host, port, serverName, ca }: ApiServer, tokenFile: st
     kind: "Config",
     clusters: [
       {
-        name,
+        name: "pod",
         cluster: {
           server: `https://${host}:${port}`,
           "tls-server-name": serverName,
@@ -201,7 +236,7 @@ const kubeconfigText = ({ host, port, serverName, ca }: ApiServer, tokenFile: st
         },
       },
     ],
-    users: [{ name, user: { tokenFile } }],
-    contexts: [{ name, context: { cluster: name, user: name } }],
-    "current-context": name,
+    users: [{ name: "pod", user: { tokenFile } }],
+    contexts: [{ name: "pod", context: { cluster: "pod", user: "pod" } }],
+    "current-context": "pod",
   });

@@ -28,7 +28,8 @@ export interface Kubelets {
 const [fake = ""] = Object.keys(fakeNode);
 const namespace = "kube-system";
 const podsOf = (namespace: string): string => `/api/v1/namespaces/${namespace}/pods`;
-const pathOf = ({ metadata }: Body): string => `${podsOf(metadata.namespace)}/${metadata.name}`;
+export const podPath = ({ metadata }: Body): string =>
+  `${podsOf(metadata.namespace)}/${metadata.name}`;
 const leasePath = (name: string): string =>
   `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${name}`;
 
@@ -71,7 +72,7 @@ export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
   }
   const names = new Set(nodes.map(({ metadata }) => metadata.name));
   for (const pod of pods.filter((one) => isMirror(one) && !names.has(one.spec.nodeName))) {
-    await api.delete(`${pathOf(pod)}?gracePeriodSeconds=0`).catch(unlessStatus(404));
+    await api.delete(`${podPath(pod)}?gracePeriodSeconds=0`).catch(unlessStatus(404));
   }
   return due;
 }
@@ -98,7 +99,7 @@ async function showStaticPod(
     if (pod === undefined) {
       await kubelet.post(podsOf(namespace), wanted);
     } else if (!isOfNode(pod, node) || !isOfManifest(pod, wanted)) {
-      await kubelet.delete(`${pathOf(pod)}?gracePeriodSeconds=0`);
+      await kubelet.delete(`${podPath(pod)}?gracePeriodSeconds=0`);
     } else if (pod.status.phase === "Running" && isPodReady(pod) !== ready) {
       await report(kubelets, vm.name, pod, ready);
     } else {
@@ -118,7 +119,7 @@ const report = async (
   ready: boolean,
 ): Promise<void> => {
   await kubeletOf(name)
-    ?.patch(`${pathOf(pod)}/status`, readiness(pod, ready), strategicPatch)
+    ?.patch(`${podPath(pod)}/status`, readiness(pod, ready), strategicPatch)
     .catch(unlessStatus(404));
 };
 

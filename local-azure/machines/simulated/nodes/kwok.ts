@@ -1,5 +1,7 @@
 import { stringify } from "yaml";
 
+import { notReadyReason } from "./mirror-pods";
+
 /** Marks the Node of a machine whose kubelet KWOK simulates. */
 export const fakeNode = { "kwok.x-k8s.io/node": "fake" };
 
@@ -58,55 +60,59 @@ const notDeleted = jq(".metadata.deletionTimestamp", "DoesNotExist");
 const running = `state: {running: {startedAt: ${now}}}`;
 const exited = `state: {terminated: {exitCode: 0, reason: Completed, startedAt: ${now}, finishedAt: ${now}}}`;
 
-const conditionsTemplate = (types: readonly string[], status: "True" | "False") =>
-  types.map((type) => `- {type: ${type}, status: "${status}", lastTransitionTime: ${now}}`);
+const conditionsTemplate = (types: readonly string[], status: "True" | "False", reason = "") =>
+  types.map(
+    (type) =>
+      `- {type: ${type}, status: "${status}", reason: "${reason}", lastTransitionTime: ${now}}`,
+  );
 
-const podRunning = [
-  "phase: Running",
-  `startTime: ${now}`,
-  "conditions:",
-  ...conditionsTemplate(
-    ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"],
-    "True",
-  ),
-  "{{ range .spec.readinessGates }}",
-  `- {type: {{ .conditionType | Quote }}, status: "True", lastTransitionTime: ${now}}`,
-  "{{ end }}",
-  "{{ with .spec.initContainers }}",
-  "initContainerStatuses:",
-  "{{ range . }}",
-  "- name: {{ .name | Quote }}",
-  "  image: {{ .image | Quote }}",
-  '  imageID: ""',
-  "  restartCount: 0",
-  "  ready: true",
-  `{{ if eq (or .restartPolicy "") "Always" }}`,
-  "  started: true",
-  `  ${running}`,
-  "{{ else }}",
-  `  ${exited}`,
-  "{{ end }}",
-  "{{ end }}",
-  "{{ end }}",
-  "containerStatuses:",
-  "{{ range .spec.containers }}",
-  "- name: {{ .name | Quote }}",
-  "  image: {{ .image | Quote }}",
-  '  imageID: ""',
-  "  restartCount: 0",
-  "  ready: true",
-  "  started: true",
-  `  ${running}`,
-  "{{ end }}",
-  "{{ with NodeIPWith .spec.nodeName }}",
-  "hostIP: {{ . | Quote }}",
-  "hostIPs: [{ip: {{ . | Quote }}}]",
-  "{{ end }}",
-  '{{ with PodIPWith .spec.nodeName (or .spec.hostNetwork false) (or .metadata.uid "") (or .metadata.name "") (or .metadata.namespace "") }}',
-  "podIP: {{ . | Quote }}",
-  "podIPs: [{ip: {{ . | Quote }}}]",
-  "{{ end }}",
-].join("\n");
+const podRunning = (isReady: boolean): string =>
+  [
+    "phase: Running",
+    `startTime: ${now}`,
+    "conditions:",
+    ...conditionsTemplate(["PodReadyToStartContainers", "Initialized"], "True"),
+    ...(isReady
+      ? conditionsTemplate(["ContainersReady", "Ready"], "True")
+      : conditionsTemplate(["ContainersReady", "Ready"], "False", notReadyReason)),
+    "{{ range .spec.readinessGates }}",
+    `- {type: {{ .conditionType | Quote }}, status: "True", lastTransitionTime: ${now}}`,
+    "{{ end }}",
+    "{{ with .spec.initContainers }}",
+    "initContainerStatuses:",
+    "{{ range . }}",
+    "- name: {{ .name | Quote }}",
+    "  image: {{ .image | Quote }}",
+    '  imageID: ""',
+    "  restartCount: 0",
+    "  ready: true",
+    `{{ if eq (or .restartPolicy "") "Always" }}`,
+    "  started: true",
+    `  ${running}`,
+    "{{ else }}",
+    `  ${exited}`,
+    "{{ end }}",
+    "{{ end }}",
+    "{{ end }}",
+    "containerStatuses:",
+    "{{ range .spec.containers }}",
+    "- name: {{ .name | Quote }}",
+    "  image: {{ .image | Quote }}",
+    '  imageID: ""',
+    "  restartCount: 0",
+    `  ready: ${isReady}`,
+    "  started: true",
+    `  ${running}`,
+    "{{ end }}",
+    "{{ with NodeIPWith .spec.nodeName }}",
+    "hostIP: {{ . | Quote }}",
+    "hostIPs: [{ip: {{ . | Quote }}}]",
+    "{{ end }}",
+    '{{ with PodIPWith .spec.nodeName (or .spec.hostNetwork false) (or .metadata.uid "") (or .metadata.name "") (or .metadata.namespace "") }}',
+    "podIP: {{ . | Quote }}",
+    "podIPs: [{ip: {{ . | Quote }}}]",
+    "{{ end }}",
+  ].join("\n");
 
 const podSucceeded = [
   "phase: Succeeded",
@@ -126,6 +132,18 @@ const podSucceeded = [
 
 const conditionsOf = (networkReady: boolean) =>
   stringify({ conditions: nodeConditions(networkReady, "NOW") }).replaceAll("NOW", now);
+
+/** Containers' images with this in their names. */
+const images = (part: string, operator: "Exists" | "DoesNotExist") =>
+  jq(`.spec.containers.[].image | select(contains("${part}"))`, operator);
+
+const podStarts = (name: string, isReady: boolean, ...expressions: object[]) =>
+  stage(name, "Pod", {
+    selector: {
+      matchExpressions: [notDeleted, jq(".status.phase", "In", "Pending"), ...expressions],
+    },
+    ...statusPatch(podRunning(isReady)),
+  });
 
 const stages = [
   stage("node-has-network", "Node", {
@@ -147,10 +165,6 @@ const stages = [
     delay: { durationMilliseconds: 300_000, jitterDurationMilliseconds: 330_000 },
     ...statusPatch(`conditions:\n- {type: Ready, lastHeartbeatTime: ${now}}`),
   }),
-  stage("pod-starts", "Pod", {
-    selector: { matchExpressions: [notDeleted, jq(".status.phase", "In", "Pending")] },
-    ...statusPatch(podRunning),
-  }),
   stage("job-pod-ends", "Pod", {
     selector: {
       matchExpressions: [
@@ -170,8 +184,22 @@ const stages = [
 
 /**
  * How KWOK simulates the kubelets: nodes stay NotReady until their CNI is there, pods run, Jobs end.
+ *
+ * @param process part of the name of an image whose pods stand for processes: others say of them
+ *   when they are ready
  */
-export const kwokConfiguration = (): string => stages.map((each) => stringify(each)).join("---\n");
+export const kwokConfiguration = (process?: string): string =>
+  [
+    ...stages,
+    ...(process === undefined
+      ? [podStarts("pod-starts", true)]
+      : [
+          podStarts("pod-starts", true, images(process, "DoesNotExist")),
+          podStarts("process-starts", false, images(process, "Exists")),
+        ]),
+  ]
+    .map((each) => stringify(each))
+    .join("---\n");
 
 export const kwokCommand = (
   binary: string,

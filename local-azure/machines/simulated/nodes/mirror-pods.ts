@@ -46,7 +46,8 @@ export const isPodReady = ({ status }: Body): boolean =>
   status?.conditions?.some(({ type, status }: Body) => type === "Ready" && status === "True") ??
   false;
 
-const notReadyReason = "ContainersNotReady";
+/** With which a kubelet calls a running pod not ready. */
+export const notReadyReason = "ContainersNotReady";
 
 /** Whether a running pod is called not ready, and not by its own kubelet, which names a reason. */
 export const wasUnheard = ({ metadata, status }: Body): boolean =>

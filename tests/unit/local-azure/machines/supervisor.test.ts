@@ -43,7 +43,10 @@ describe("Supervisor", () => {
     await until(() => supervisor.status()[0]?.restarts === 1);
 
     expect(supervisor.status()).toEqual([
-      { name: "sleep", pid: expect.any(Number), restarts: 1, lastExit: "SIGKILL" },
+      {
+        ...{ name: "sleep", pid: expect.any(Number), since: expect.any(Number) },
+        ...{ restarts: 1, lastExit: "SIGKILL" },
+      },
     ]);
     expect(logged.at(-1)).toMatch(/^sleep died \(SIGKILL\)/);
   });
