@@ -101,6 +101,8 @@ const equalsIgnoringCase = (a: string, b: string) => a.toLowerCase() === b.toLow
 export const findSize = (name: string): Size | undefined =>
   sizes.find((one) => equalsIgnoringCase(one.name, name));
 
+export const mostDataDisks = ({ cores }: Size): number => cores * 2;
+
 const restrictionsOf = (name: string, location: string) =>
   restrictions.filter(
     (restriction) =>
@@ -138,7 +140,7 @@ export function skusIn(location: string): object[] {
       EncryptionAtHostSupported: "True",
       MaxResourceVolumeMB: (one.temporaryGb ?? 0) * 1024,
       DiskControllerTypes: one.diskControllers ?? "SCSI",
-      MaxDataDiskCount: one.cores * 2,
+      MaxDataDiskCount: mostDataDisks(one),
       ...(one.trustedLaunch === false ? { TrustedLaunchDisabled: "True" } : {}),
     }).map(([name, value]) => ({ name, value: String(value) })),
     restrictions: restrictionsOf(one.name, location).map((restriction) => ({

@@ -65,6 +65,12 @@ export const disk: ResourceType<DiskBody> = {
   name: /^[A-Za-z0-9_.-]{1,80}$/,
 
   accept({ body, old, now }: Put<DiskBody>, view: View): Accepted<DiskBody> {
+    if (isInEveryZone(body) && body.zones?.length) {
+      throw conflict(
+        "OperationNotAllowed",
+        `A disk with sku '${body.sku?.name}' cannot be created in an availability zone.`,
+      );
+    }
     const source = sourceOf(body.creationData, old === undefined, view);
     const size = body.diskSizeGB ?? old?.body.diskSizeGB ?? source?.diskSizeGB;
     if (body.creationData.createOption === "Empty" && !size) {
@@ -116,6 +122,8 @@ export const disk: ResourceType<DiskBody> = {
     );
   },
 };
+
+export const isInEveryZone = ({ sku }: DiskBody): boolean => sku?.name?.endsWith("_ZRS") ?? false;
 
 /** What a new disk or snapshot is copied from. Once it is made, its source may go. */
 export function sourceOf(

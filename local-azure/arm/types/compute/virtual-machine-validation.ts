@@ -4,10 +4,10 @@ import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "..
 import { ArmId, keyOf } from "../../ids";
 import { Resource, View } from "../../resource";
 import { findImage, ImageReference } from "../../subscription/images";
-import { findSize, isOffered } from "../../subscription/skus";
+import { findSize, isOffered, mostDataDisks } from "../../subscription/skus";
 import { NetworkInterfaceBody } from "../network/network-interface";
 import { PublicIpBody } from "../network/public-ip-address";
-import { DiskBody } from "./disk";
+import { DiskBody, isInEveryZone } from "./disk";
 
 interface MachineDisk {
   readonly name?: string;
@@ -310,10 +310,17 @@ export function checkDataDisks(
   if (duplicate !== undefined) {
     throw invalidParameter(`A disk at LUN ${duplicate} already exists.`, "dataDisk.lun");
   }
+  const most = mostDataDisks(findSize(body.hardwareProfile?.vmSize ?? "")!);
+  if (disks.filter(({ toBeDetached }) => !toBeDetached).length > most) {
+    throw conflict(
+      "OperationNotAllowed",
+      `The maximum number of data disks allowed to be attached to a VM of this size is ${most}.`,
+    );
+  }
   for (const { managedDisk } of disks) {
     const disk = managedDisk?.id === undefined ? undefined : view.find(managedDisk.id);
     if (disk === undefined) continue;
-    const { managedBy, zones } = disk.body as DiskBody;
+    const { managedBy } = disk.body as DiskBody;
     const name = disk.id.split("/").at(-1);
     if (managedBy !== undefined && keyOf(managedBy) !== id.key) {
       throw conflict(
@@ -321,12 +328,19 @@ export function checkDataDisks(
         `Disk '${name}' cannot be attached as the disk is already owned by VM '${managedBy}'.`,
       );
     }
-    const zone = body.zones?.[0];
-    if (zone !== undefined && zones !== undefined && !zones.includes(zone)) {
-      throw refuse(
-        "BadRequest",
-        `Disk ${name} cannot be attached to the VM because it is not in zone '${zone}'.`,
-      );
-    }
+    checkZone(body.zones?.[0], disk as Resource<DiskBody>);
   }
+}
+
+/** A disk that is in every zone says so by its sku alone; any other goes to machines of its zone. */
+function checkZone(machine: string | undefined, { id, body }: Resource<DiskBody>): void {
+  const [zone] = body.zones ?? [];
+  if (machine === undefined || machine === zone || isInEveryZone(body)) return;
+  throw refuse(
+    "BadRequest",
+    `Disk ${id} cannot be attached to the VM because it is not in ` +
+      (zone === undefined
+        ? `zone '${machine}'.`
+        : `the same zone as the VM. VM zone: '${machine}'. Disk zone: '${zone}'.`),
+  );
 }

@@ -104,7 +104,8 @@ export const virtualMachine: ResourceType<MachineBody> = {
     for (const nic of nicsOf(body)) {
       checkNotReserved(view.find(nic.id)?.hidden ?? {}, id.id, now);
     }
-    checkDataDisks(body.storageProfile?.dataDisks ?? [], id, body, view);
+    const { dataDisks = old?.body.storageProfile?.dataDisks ?? [] } = body.storageProfile ?? {};
+    checkDataDisks(dataDisks, id, body, view);
     const diskName = body.storageProfile?.osDisk?.name;
     if (!old && diskName !== undefined && view.find(diskId(id, diskName)) !== undefined) {
       throw refuse(

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 
+import { Cloud } from "../../../../../../local-azure/arm/cloud";
 import { Faults } from "../../../../../../local-azure/arm/faults/faults";
 import { Body } from "../../../../../../local-azure/arm/resource";
 import {
@@ -217,4 +218,47 @@ it("keeps data disks when a PUT has none, and detaches those that it leaves out"
 
   await cloud.put(id, withChange("machine", { storageProfile: { dataDisks: [] } }));
   expect(await refusedBy(cloud.delete(disk))).toBe("not refused");
+});
+
+/** A disk of its own, and a data disk of the machine that is this one. */
+async function dataDisk(cloud: Cloud, lun: number, more: object) {
+  const disk = compute(`disks/pv-${lun}`);
+  const creationData = { createOption: "Empty" };
+  await cloud.put(disk, { location: "westeurope", creationData, diskSizeGB: 8, ...more });
+  return { lun, createOption: "Attach", managedDisk: { id: disk } };
+}
+
+it.each([
+  { what: "of its zone", disk: { zones: ["1"] }, answer: /^not refused/ },
+  {
+    what: "of another zone",
+    disk: { zones: ["2"] },
+    answer: /^BadRequest: .* not in the same zone as the VM. VM zone: '1'. Disk zone: '2'/,
+  },
+  { what: "of no zone", disk: {}, answer: /^BadRequest: .* not in zone '1'/ },
+  { what: "of every zone", disk: { sku: { name: "Premium_ZRS" } }, answer: /^not refused/ },
+])("attaches a disk $what as Azure does", async ({ disk, answer }) => {
+  const { cloud } = newCloud();
+  await createResources(cloud);
+  const dataDisks = [await dataDisk(cloud, 0, disk)];
+
+  const put = cloud.put(id, withChange("machine", { storageProfile: { dataDisks } }));
+
+  expect(await refusedBy(put)).toMatch(answer);
+});
+
+it("takes as many disks as its size does, and no smaller size with more", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud);
+  const dataDisks: object[] = [];
+  for (const lun of [0, 1, 2, 3, 4]) dataDisks.push(await dataDisk(cloud, lun, { zones: ["1"] }));
+  const put = (vmSize: string, storageProfile = {}) =>
+    refusedBy(
+      cloud.put(id, withChange("machine", { hardwareProfile: { vmSize }, storageProfile })),
+    );
+  const tooMany = /^OperationNotAllowed: The maximum number of data disks .* is 4/;
+
+  expect(await put("Standard_D2s_v5", { dataDisks })).toMatch(tooMany);
+  expect(await put("Standard_D4s_v5", { dataDisks })).toBe("not refused");
+  expect(await put("Standard_D2s_v5")).toMatch(tooMany);
 });
