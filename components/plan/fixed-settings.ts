@@ -27,7 +27,7 @@ export const fixedSettings = (settings: Settings): FixedSettings => ({
   cni: settings.cni,
 });
 
-/** Zones in another order are the same zones: only the machines whose zone changes are replaced. */
+/** Zones in another order are the same zones; what that would move is refused by addresses.ts. */
 const textOf = (value: string | readonly string[]): string =>
   typeof value === "string" ? value : [...value].sort().join(", ");
 

@@ -8,6 +8,7 @@ import { apiPort, configurationOf } from "../kubeadm/kubeadm";
 import { customData } from "../machine/boot";
 import { generationOf, madeWith } from "../machine/generation";
 import { runOf } from "../machine/machine";
+import { addressProblems, PlacedMachine } from "./addresses";
 import { connect } from "./azure/connection";
 import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
@@ -71,7 +72,7 @@ export interface Plan {
  */
 export async function makePlan(settings: Settings): Promise<Plan> {
   const now = new Date().toISOString();
-  const { memory, kubeconfig } = await remember();
+  const { memory, kubeconfig, placed } = await remember();
   refuse(fixedProblems(settings, memory?.settings));
   const connection = await connect(settings);
   const api = apiName(settings, connection.subscriptionId);
@@ -157,6 +158,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     ...initialization.problems,
     // Before a first `up` has ended well, Azure alone tells where the cluster is.
     ...(initialization.exists ? fixedProblems(settings, { location: azure.groupLocation }) : []),
+    ...(initialization.exists ? addressProblems(machines, placed) : []),
     ...(initialization.exists ? upgradeProblems(settings, azure, current, remade) : []),
     ...(problem === undefined ? [] : [problem]),
     ...gate.problems,
@@ -232,13 +234,19 @@ const pauseMilliseconds = 300;
  * Asked as a function, not as a StackReference: that would copy all outputs into the state, and
  * could not be tried again.
  */
-async function remember(
-  attempt = 1,
-): Promise<{ readonly memory?: Memory; readonly kubeconfig?: string }> {
+async function remember(attempt = 1): Promise<{
+  readonly memory?: Memory;
+  readonly kubeconfig?: string;
+  readonly placed: readonly PlacedMachine[];
+}> {
   const name = `${pulumi.getOrganization()}/${pulumi.getProject()}/${pulumi.getStack()}`;
   try {
     const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", { name });
-    return { memory: outputs?.cluster as Memory | undefined, kubeconfig: outputs?.kubeconfig };
+    return {
+      memory: outputs?.cluster as Memory | undefined,
+      kubeconfig: outputs?.kubeconfig,
+      placed: outputs?.machines ?? [],
+    };
   } catch (error) {
     if (attempt === attempts) throw error;
     await pause(pauseMilliseconds);

@@ -105,7 +105,8 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
       "azure-native:authorization:getClientToken": () => ({ token: "token" }),
       "pulumi:pulumi:readStackOutputs": () => {
         if (unreadable-- > 0) throw new Error("unexpected end of JSON input");
-        return { outputs: scene.isRemembered ? { cluster: memory } : {} };
+        const outputs = { cluster: memory, machines: machinesOf(validSettings) };
+        return { outputs: scene.isRemembered ? outputs : {} };
       },
     },
   });
@@ -158,6 +159,11 @@ it.each<[string, Scene, RegExp]>([
     "a machine of a cluster that is not checked",
     { settings: { skipHealthCheckUntil: "" }, tags: { generation: "before" } },
     /would replace .*no output kubeconfig/s,
+  ],
+  [
+    "zones in an order that would move machines",
+    { isRemembered: true, settings: { zones: ["2", "1", "3"] } },
+    /test-cp-1 would move from 172\.16\.1\.4 to 172\.16\.2\.4/,
   ],
   [
     "an encryption of the operator's own, while Secrets are encrypted with a key of the program's",
