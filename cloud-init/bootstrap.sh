@@ -817,8 +817,8 @@ peers_are_well() {
   local amiss
   amiss=$(peers_amiss 2>&1)
   [[ -z $amiss ]] && return
-  echo "another control plane is not well, so no other machine was touched; make it well and run" \
-    "\`pulumi up\` again, which goes on from here: ${amiss//$'\n'/; }"
+  echo "another control plane is not well, so no other machine was touched; make it well, or delete its Node if its" \
+    "machine is gone for good (kubectl delete node), and run \`pulumi up\` again, which goes on from here: ${amiss//$'\n'/; }"
   return 1
 }
 

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { checkServerIdentity, PeerCertificate } from "node:tls";
 
 import { EnvHttpProxyAgent, request } from "undici";
@@ -171,9 +172,17 @@ export class KubernetesApi {
     if (statusCode >= 200 && statusCode < 300) return text;
     throw new ApiError(
       `the API at ${this.server} answered ${statusCode} to ${method} ${path.split("?")[0]}, ` +
-        `expected 200: ${text.slice(0, 300).trim()}`,
+        `expected 200: ${text.slice(0, 300).trim()}${statusCode === 401 ? this.unknownUser() : ""}`,
       statusCode,
       text,
+    );
+  }
+
+  private unknownUser(): string {
+    const { validTo } = new X509Certificate(this.clientCertificate);
+    return (
+      ` (the certificate of the stack's kubeconfig is valid until ${validTo}; ` +
+      "a pulumi up that touches no machine renews it in its last 30 days, and when it has ended)"
     );
   }
 

@@ -1,5 +1,5 @@
 import { upgradeCordon } from "../components/machine/bootstrap/bootstrap";
-import { drainMark } from "../components/machine/leave/drain";
+import { drainMark, excluded } from "../components/machine/leave/drain";
 import { named, nodeProblems } from "../components/plan/cluster-health";
 import { type Check, controlPlanesOf, type Expected } from "./check";
 import type { ClusterState } from "./cluster-state";
@@ -124,7 +124,9 @@ export function cordons({ nodes }: ClusterState): Check {
         : {
             machine: name,
             saw: `its Node is cordoned by a pulumi up that has not finished draining it`,
-            fix: "pulumi up, which goes on",
+            fix:
+              "pulumi up, which goes on; or, if its change was taken back: " +
+              `kubectl uncordon ${name}; kubectl annotate node ${name} ${drainMark}- ${upgradeCordon}-; kubectl label node ${name} ${excluded}-`,
           };
     }),
   };

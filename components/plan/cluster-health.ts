@@ -21,6 +21,8 @@ const graceSeconds = 20;
 export interface ClusterHealth {
   /** Why nothing can be said, or nothing may be done, whatever the machines are like. */
   readonly problems: readonly string[];
+  /** Whether they are etcd's own, and would also stop each step of a change that is begun all the same. */
+  readonly areEtcds?: boolean;
   /** By control plane, what is wrong with it; one that is well is not listed. */
   readonly sick: ReadonlyMap<string, readonly string[]>;
 }
@@ -115,9 +117,15 @@ export async function askCluster(
   } catch (error) {
     if (expected.length === 1 || !isOfOneApiServer(error)) return unknownHealth(error);
     await pause(since + leftOutMilliseconds - Date.now());
-    return askOnce(kubeconfig, expected).catch(unknownHealth);
+    return askClusterOnce(kubeconfig, expected);
   }
 }
+
+/** The same, for what asks again by itself. */
+export const askClusterOnce = (
+  kubeconfig: string,
+  expected: readonly ControlPlane[],
+): Promise<ClusterHealth> => askOnce(kubeconfig, expected).catch(unknownHealth);
 
 /** The balancer's probe fails twice, 5 s apart, before new connections go to other control planes. */
 const leftOutMilliseconds = 12_000;
@@ -130,10 +138,15 @@ const isOfOneApiServer = (error: unknown): boolean =>
   (error instanceof NoAnswer && ["silence", "ECONNRESET", "UND_ERR_SOCKET"].includes(error.code)) ||
   (error instanceof ApiError && error.status >= 500);
 
-const unknownHealth = (error: unknown): ClusterHealth => ({
-  problems: [(error as Error).message],
-  sick: new Map(),
-});
+function unknownHealth(error: unknown): ClusterHealth {
+  const { message } = error as Error;
+  // etcd's own words while its alarm NOSPACE is raised.
+  return {
+    problems: [message],
+    areEtcds: message.includes("database space exceeded"),
+    sick: new Map(),
+  };
+}
 
 async function askOnce(
   kubeconfig: string,
@@ -177,6 +190,7 @@ async function askOnce(
     }
     return {
       problems: [...managerProblems(machines, api.now), ...strangers],
+      areEtcds: strangers.length > 0,
       sick: new Map([...reasons].filter(([, some]) => some.length > 0)),
     };
   } finally {

@@ -10,7 +10,8 @@ export interface Gate {
   /** Why this `up` must not begin, one sentence each. */
   readonly problems: readonly string[];
   /**
-   * The control plane that comes before all others, since it is not well and this `up` makes it so.
+   * The control plane that comes before all others, since it is not well and this `up` makes it so:
+   * the steps of others end only when it is.
    */
   readonly first?: string;
 }
@@ -44,7 +45,7 @@ const sentences = (reasons: readonly string[]) => reasons.join("; ");
  * up, and needs no check.
  */
 export async function askGate(args: GateArgs): Promise<Gate> {
-  if (args.changes.length === 0) return { problems: [] };
+  if (args.changes.length === 0) return { problems: [], first: lostMember(args) };
   const { settings, initialization, kubeconfig, now } = args;
   if (initialization.isRestoring) return { problems: [notNowProblem(args.changes)] };
   const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
@@ -72,6 +73,13 @@ export async function askGate(args: GateArgs): Promise<Gate> {
         );
   return decideGate(args, health);
 }
+
+/** The first control plane that was a member, and whose machine has to join in its place. */
+const lostMember = ({ controlPlanes, azure, memory }: GateArgs): string | undefined =>
+  controlPlanes.find(
+    ({ name }) =>
+      memory?.machines[name] !== undefined && azure.machines.get(name)?.bootstrap === undefined,
+  )?.name;
 
 /** A machine that may be lost is not drained, and this change does not ask for that. */
 const givenUpProblem = ({ reinitialize }: GateArgs["settings"]): string =>
@@ -159,7 +167,7 @@ function azureReasons(name: string, { machines }: Pick<AzureState, "machines">):
 
 function refusal(
   args: GateArgs,
-  { problems }: ClusterHealth,
+  { problems, areEtcds = false }: ClusterHealth,
   sick: readonly { readonly name: string; readonly reasons: readonly string[] }[],
 ): string {
   const { changes, settings, azure, now } = args;
@@ -186,7 +194,13 @@ function refusal(
     ...(stray === undefined
       ? []
       : [`a Node whose machine is gone for good is deleted: kubectl delete node ${stray.name}`]),
-    ...(problems.length > 0
+    ...(areEtcds
+      ? [
+          "mend etcd as it is said above or in docs/troubleshooting.md; skipHealthCheckUntil would not help, since no machine can leave or be " +
+            "upgraded before that",
+        ]
+      : []),
+    ...(problems.length > 0 && !areEtcds
       ? [
           "if you know by other means that every control plane is well: " +
             `pulumi config set skipHealthCheckUntil ${inOneHour(now)}, and pulumi up before then`,

@@ -165,7 +165,8 @@ export const createdMachines = (
 
 /**
  * Everything that this `up` would do to the cluster's machines, in their order; those to be removed
- * come last. What an earlier initialization has left is no part of the cluster.
+ * come last. What an earlier initialization has left is no part of the cluster, nor is a machine that
+ * somebody else has made in the resource group.
  */
 export function machineChanges(
   id: string,
@@ -189,8 +190,11 @@ export function machineChanges(
       }
       return memberChanges(memberState(machine, memory?.machines[plan.name]), one);
     }),
-    ...[...machines.keys()]
-      .filter((name) => !stays.has(name))
-      .map((machine): MachineChange => ({ machine, does: "remove", why: [] })),
+    ...[...machines]
+      .filter(([name, { initialization }]) => {
+        const isOurs = initialization !== undefined || memory?.machines[name] !== undefined;
+        return isOurs && !stays.has(name);
+      })
+      .map(([machine]): MachineChange => ({ machine, does: "remove", why: [] })),
   ];
 }

@@ -57,13 +57,19 @@ async function assume({ program, stack, settings, progress }: Question): Promise
   return [...found, ...(await withoutManifests(given, progress))];
 }
 
+/** `pulumi config set` writes a boolean as text. */
+const isOn = (value: unknown): boolean => String(value) === "true";
+
 /**
  * A simulated pod is ready and answers nothing, and as long as an API that is registered does not answer,
  * Kubernetes deletes no namespace.
  */
 function withoutMetrics({ program, stack, settings, state }: Question): Assumption[] {
-  const isWanted = String(stackSettings(program, stack, settings)["metricsServer"]) === "true";
-  if (!isWanted || hostSettings(state) !== undefined) return [];
+  if (
+    !isOn(stackSettings(program, stack, settings)["metricsServer"]) ||
+    hostSettings(state) !== undefined
+  )
+    return [];
   return [
     {
       settings: { metricsServer: false },
@@ -84,7 +90,7 @@ async function withoutManifests(given: Values, progress?: Progress): Promise<Ass
   const step = progress?.step("looking for the manifests of Canal and the disk driver");
   const [canal, driver] = await Promise.all([
     cni !== "canal" || has(manifests.canal),
-    diskDriver !== true || has(manifests.diskDriver),
+    !isOn(diskDriver) || has(manifests.diskDriver),
   ]).finally(() => step?.done(false));
   const could = "could not be had from their source";
   return [

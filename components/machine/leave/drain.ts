@@ -13,7 +13,7 @@ export interface Drain {
 /** On a Node that this program has cordoned: what of it is to be taken back, and nothing else. */
 export const drainMark = "zoned/drained";
 
-const excluded = "node.kubernetes.io/exclude-from-external-load-balancers";
+export const excluded = "node.kubernetes.io/exclude-from-external-load-balancers";
 
 /** As often as `kubectl drain` asks. */
 const pollMilliseconds = 1000;
@@ -76,13 +76,17 @@ async function isAlive(api: KubernetesApi, name: string): Promise<boolean> {
 /** What others have set stays when this program reverts its own change. */
 async function cordon(api: KubernetesApi, name: string): Promise<void> {
   const node = await api.find(nodePath(name));
-  if (node === undefined || node.metadata.annotations?.[drainMark] !== undefined) return;
-  const own = [
+  if (node === undefined) return;
+  // Of an earlier drain that was killed; somebody may have uncordoned the Node since.
+  const mark = node.metadata.annotations?.[drainMark];
+  if (mark !== undefined && node.spec?.unschedulable) return;
+  const own = new Set([
+    ...(mark?.split(" ") ?? []),
     ...(node.spec?.unschedulable ? [] : ["unschedulable"]),
     ...(node.metadata.labels?.[excluded] === undefined ? ["excluded"] : []),
-  ];
+  ]);
   await api.merge(nodePath(name), {
-    metadata: { annotations: { [drainMark]: own.join(" ") }, labels: { [excluded]: "" } },
+    metadata: { annotations: { [drainMark]: [...own].join(" ") }, labels: { [excluded]: "" } },
     spec: { unschedulable: true },
   });
 }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { isReady, KubernetesApi, KubernetesObject } from "../../kubernetes-api";
-import { askCluster } from "../../plan/cluster-health";
+import { askClusterOnce } from "../../plan/cluster-health";
 import { controlPlaneMark } from "../../plan/topology";
 import { drain, insist, nodePath, uncordon } from "./drain";
 import { removeMember } from "./etcd-member";
@@ -146,13 +146,14 @@ async function checkOthers(
 ): Promise<void> {
   const expected = [...others.map(({ metadata }) => metadata), { name: machine, isGone: true }];
   const wrong = await amiss(async () => {
-    const { problems, sick } = await askCluster(kubeconfig, expected);
+    const { problems, sick } = await askClusterOnce(kubeconfig, expected);
     return [...problems, ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`)];
   });
   if (wrong.length === 0) return;
   throw new Error(
     `${machine} cannot ${does}, since without it all others have to be well, and are not known to be:` +
       `${wrong.map((line) => `\n  - ${line}`).join("")}\n` +
-      "Nothing was deleted. Bring what is named back to health, then run pulumi up again",
+      "Nothing was deleted. Bring what is named back to health, or, if its machine is gone for good, delete its Node (kubectl delete node NAME), " +
+      "then run pulumi up again",
   );
 }

@@ -321,8 +321,9 @@ export class Bootstrap {
         (await this.fleet.clusterOf(machine)?.amissElsewhere(machine.vm, awaitsReady)) ?? [];
       return amiss.length === 0
         ? undefined
-        : "another control plane is not well, so no other machine was touched; make it well and run " +
-            `\`pulumi up\` again, which goes on from here: ${amiss.join("; ")}`;
+        : "another control plane is not well, so no other machine was touched; make it well, or delete its Node if its " +
+            "machine is gone for good (kubectl delete node), and run `pulumi up` again, which goes on from here: " +
+            amiss.join("; ");
     });
 
   private async reportCertificates(machine: SimulatedMachine): Promise<void> {

@@ -232,9 +232,12 @@ it("sees that etcd takes no writes by trying one", async () => {
   answer = (_, method) =>
     method === "PATCH" ? [500, "etcdserver: mvcc: database space exceeded"] : undefined;
 
-  expect((await ask()).problems).toEqual([
-    expect.stringMatching(/answered 500 to PATCH .*zoned-health-check.*database space exceeded/),
-  ]);
+  expect(await askCluster(kubeconfig, controlPlanes)).toMatchObject({
+    problems: [
+      expect.stringMatching(/answered 500 to PATCH .*zoned-health-check.*database space exceeded/),
+    ],
+    areEtcds: true,
+  });
 });
 
 it.each<[string, typeof answer, string]>([
@@ -252,6 +255,16 @@ it.each<[string, typeof answer, string]>([
   answer = other;
 
   expect(await ask()).toEqual({ problems: [expect.stringContaining(says)], sick: {} });
+});
+
+it("says until when the kubeconfig's certificate is valid where the API does not know it", async () => {
+  answer = () => [401, "Unauthorized"];
+
+  expect((await ask()).problems).toEqual([
+    expect.stringMatching(
+      /answered 401 .*is valid until \w+ +\d+ .*GMT; a pulumi up that touches no machine renews it/,
+    ),
+  ]);
 });
 
 it("asks once more by a new connection when one of several API servers is not ready", async () => {

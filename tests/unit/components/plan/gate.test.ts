@@ -24,6 +24,7 @@ interface Scene {
   /** Control planes of which the cluster says that they are not well. */
   readonly sick?: string;
   readonly problems?: readonly string[];
+  readonly areEtcds?: boolean;
   readonly had?: number;
 }
 
@@ -71,6 +72,7 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
 const decide = (scene: Scene) =>
   decideGate(args(scene), {
     problems: scene.problems ?? [],
+    areEtcds: scene.areEtcds,
     sick: new Map((scene.sick?.split(" ") ?? []).map((word) => [name(word), ["it is ill"]])),
   });
 
@@ -113,6 +115,15 @@ it.each`
   for (const text of says) expect(problems[0]).toContain(text);
 });
 
+it("offers to go on unasked only where nobody could be asked: what is amiss with etcd stops each step", () => {
+  const [problem] = decide({ problems: ["etcd takes no writes"], areEtcds: true }).problems;
+
+  expect(problem).toMatch(
+    /etcd takes no writes[^]*mend etcd[^]*skipHealthCheckUntil would not help/,
+  );
+  expect(problem).not.toContain("pulumi config set skipHealthCheckUntil");
+});
+
 it("names everything that would be done", () => {
   const changes =
     "replace cp-1, replace workers-1, resize cp-2, upgrade cp-3, reconfigure workers-3, remove workers-2";
@@ -124,10 +135,21 @@ it("names everything that would be done", () => {
 });
 
 it("asks nobody when no machine is touched", async () => {
-  expect(await askGate({ ...args({ machines: "failed gone well" }), changes: [] })).toEqual({
+  expect(await askGate({ ...args({ machines: "failed well well" }), changes: [] })).toEqual({
     problems: [],
   });
 });
+
+it.each(["well failed gone", "well failed unjoined"])(
+  "puts the member whose machine is gone before one whose step has failed, and waits for it: %s",
+  async (machines) => {
+    const scene = { ...args({ machines }), changes: [] };
+
+    expect(await askGate(scene)).toEqual({ problems: [], first: name("cp-3") });
+    // Before an up has ended well, nothing was a member that could be missed.
+    expect(await askGate({ ...scene, memory: undefined })).toEqual({ problems: [] });
+  },
+);
 
 it("refuses to touch machines of a cluster whose API does not answer, unless skipHealthCheckUntil allows it", async () => {
   const scene = args({});

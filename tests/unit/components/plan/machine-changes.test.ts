@@ -93,6 +93,19 @@ it("removes what the settings no longer name, after everything else", () => {
   ]);
 });
 
+it("removes no machine that somebody else has made in the resource group, and one of its own without its tags", () => {
+  const untagged = { ...well, generation: undefined, initialization: undefined };
+  const machines = new Map([
+    ["jump-host", untagged],
+    ["zoned-test-old-1", untagged],
+  ]);
+  const memory = { machines: { "zoned-test-old-1": remembered } } as unknown as Memory;
+
+  expect(machineChanges("1-then", wanted, { machines }, memory)).toEqual([
+    { machine: "zoned-test-old-1", does: "remove", why: [] },
+  ]);
+});
+
 it("replaces no machine for the default of the image", () => {
   const unnamed = wanted.map((one) => ({ ...one, imageVersion: "" }));
   const machines = new Map(names.map((name) => [name, { ...well, image: "1" }]));

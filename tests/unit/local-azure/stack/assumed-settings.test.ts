@@ -51,6 +51,14 @@ it("does without Canal and the disk driver where their files cannot be had, and 
   expect(said).toContain("without the disk driver");
 });
 
+it("takes a setting that pulumi config set has written as text for what it says", async () => {
+  available(false);
+
+  expect(await deciding({ ...complete, cni: "none", diskDriver: "true" })).toEqual({
+    diskDriver: false,
+  });
+});
+
 it("asks only for files that the stack would use", async () => {
   available(false);
 

@@ -106,6 +106,18 @@ beforeEach(() => {
 const excluded = "node.kubernetes.io/exclude-from-external-load-balancers";
 const drainFor = (minutes: number) => drain({ api, node: "one", minutes });
 
+it("cordons a Node again that somebody has uncordoned after an up that was killed, and gives all of it back", async () => {
+  const annotations = { "zoned/drained": "unschedulable excluded" };
+  fake.node!["metadata"] = { name: "one", labels: { [excluded]: "" }, annotations };
+
+  await drainFor(1);
+  expect(fake.node).toMatchObject({ spec: { unschedulable: true } });
+
+  await uncordon(api, "one");
+  expect(fake.node!["spec"]).toEqual({});
+  expect(fake.node!["metadata"]).toEqual({ name: "one", labels: {}, annotations: {} });
+});
+
 it("cordons the Node, takes it out of load balancers and evicts its pods", async () => {
   fake.pods = [pod("web-1"), pod("web-2")];
 

@@ -252,6 +252,18 @@ describe("a control plane", () => {
     expect(new Set(cluster!.done)).toEqual(new Set([health("cp-2"), list("cp-2")]));
   });
 
+  it("stays where the API is not ready any more, which is asked six times and no more", async () => {
+    let asked = 0;
+    const { answer } = FakeCluster.prototype;
+    cluster!.answer = function (this: FakeCluster, method, url, body, type) {
+      if (url === "/readyz" && asked++ > 0) return [500, "[-]etcd failed"];
+      return answer.call(this, method, url, body, type);
+    };
+
+    await expect(leave(controlPlane(), limits)).rejects.toThrow(/answered 500 to GET \/readyz/);
+    expect(asked).toBe(1 + 6);
+  });
+
   it("waits for one that is not well just after another has left", async () => {
     cluster!.unready.add("cp-1");
     setTimeout(() => cluster!.unready.clear(), 150);
