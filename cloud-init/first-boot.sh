@@ -183,7 +183,7 @@ check_egress() {
     mapfile -t sources < <(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort --unique)
     sources+=(https://pkgs.k8s.io https://prod-cdn.packages.k8s.io https://registry.k8s.io)
     [[ $CONTAINER_RUNTIME == cri-dockerd ]] && sources+=(https://github.com)
-    later=(https://mcr.microsoft.com https://quay.io https://registry-1.docker.io)
+    later=(https://mcr.microsoft.com https://quay.io https://registry-1.docker.io https://ghcr.io)
   fi
   for source in "${sources[@]}"; do
     [[ $source != http* ]] || can_connect "$source" || missing+=("$host port $port")

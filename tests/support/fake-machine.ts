@@ -42,7 +42,7 @@ export class FakeMachine {
     mkdirSync(this.programs);
     writeFileSync(this.callsPath, "");
     this.write("/etc/hosts", "127.0.0.1 localhost\n");
-    this.write("/etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n");
+    this.write("/etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img\tnone\tswap\tsw\t0\t0\n");
     // Waits are cut short, and so are limits when a test says so: of all steps, or of the function
     // that it knows to hang, since on a busy machine any other may take as long.
     this.program("sleep", `exec ${real.sleep} 0.02`);

@@ -6,10 +6,14 @@ import { createServer, Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
+import { machinesOf } from "../../../components/plan/topology";
+import { versions } from "../../../components/versions";
 import { late } from "../../../local-azure/machines/qemu/image/debian";
-import { checkout } from "../../../shared/checkout";
+import { wantedImages } from "../../../mirror/images/wanted-images";
 import { FakeMachine } from "../../support/fake-machine";
 import { listen } from "../../support/listen";
+import { validSettings } from "../../support/sample";
 import { installed, Outcome, output } from "../../support/tools";
 
 jest.setTimeout(60_000);
@@ -192,7 +196,8 @@ describe("a first boot that ends well", () => {
     machines.pop();
     healthy.program(
       "apt-get",
-      `[[ $* == *docker.io* ]] && {
+      `echo "\${DEBIAN_FRONTEND:-} \${NEEDRESTART_SUSPEND:-}" >>"$root/apt-environment"
+      [[ $* == *docker.io* ]] && {
         cp "$root/etc/docker/daemon.json" "$root/seen.json"
         cp -r "$root/etc/systemd/system" "$root/seen-units"
       }
@@ -269,7 +274,7 @@ describe("a first boot that ends well", () => {
     expect(healthy.read("/etc/apt/keyrings/zoned.asc")).toBe(shelf.get("/apt/Release.key"));
     for (const call of healthy.callsOf("apt-get")) {
       expect(call).toContain(
-        "-o Dir::Etc::SourceList=/etc/apt/sources.list.d/zoned.list -o Dir::Etc::SourceParts=-",
+        "-o Dir::Etc::SourceList=/etc/apt/sources.list.d/zoned.list -o Dir::Etc::SourceParts=- -o APT::Get::List-Cleanup=0",
       );
     }
   });
@@ -289,9 +294,13 @@ describe("a first boot that ends well", () => {
   it("has configured dockerd to leave the firewall alone before the package starts it", async () => {
     expect(JSON.parse(healthy.read("/seen.json"))).toMatchObject({
       iptables: false,
+      ip6tables: false,
+      "ip-forward": false,
       bridge: "none",
       "exec-opts": ["native.cgroupdriver=systemd"],
-      "log-opts": { "max-size": "10m" },
+      "log-driver": "json-file",
+      "log-opts": { "max-size": "10m", "max-file": "5" },
+      "live-restore": true,
     });
   });
 
@@ -334,11 +343,38 @@ describe("a first boot that ends well", () => {
     ]);
   });
 
-  it("installs over packages that an earlier try has held", async () => {
+  it("installs what it names and nothing beside, over packages that an earlier try has held", async () => {
     const installs = healthy.callsOf("apt-get").filter((call) => / install /.test(call));
 
     expect(installs).toHaveLength(3);
-    for (const call of installs) expect(call).toContain(" --allow-change-held-packages ");
+    for (const call of installs) {
+      expect(call).toContain(" --no-install-recommends --allow-change-held-packages ");
+    }
+  });
+
+  it("leaves no question open that somebody would have to answer: apt's, dpkg's, debconf's, needrestart's", () => {
+    const asked = healthy.read("/apt-environment").trim().split("\n");
+
+    expect([...new Set(asked)]).toEqual(["noninteractive 1"]);
+    for (const call of healthy.callsOf("apt-get")) {
+      expect(call).toContain("-o Dpkg::Options::=--force-confold ");
+      if (call.includes(" install ")) expect(call).toContain(" --yes ");
+    }
+  });
+
+  it("takes an index that it could not fetch for a failure, which to apt is a warning", () => {
+    const updates = healthy.callsOf("apt-get").filter((call) => call.endsWith(" update"));
+
+    expect(updates).toHaveLength(1);
+    expect(updates[0]).toContain("-o APT::Update::Error-Mode=any ");
+  });
+
+  it("has systemd start at every boot what the node needs", () => {
+    const enabled = healthy.callsOf("systemctl").filter((call) => call.startsWith("enable "));
+
+    expect(enabled.sort()).toEqual(
+      ["containerd", "docker", "kubelet", "zoned-firewall"].map((unit) => `enable ${unit}.service`),
+    );
   });
 
   it("has the kernel forward packets, and bridged ones meet iptables", async () => {
@@ -362,21 +398,25 @@ describe("a first boot that ends well", () => {
     expect(healthy.callsOf("systemctl")).toContain("mask swap.target");
     expect(healthy.callsOf("swapoff")).toEqual(["--all"]);
     expect(healthy.read("/etc/fstab")).toBe(
-      "UUID=1 / ext4 defaults 0 1\n# /swap.img none swap sw 0 0\n",
+      "UUID=1 / ext4 defaults 0 1\n# /swap.img\tnone\tswap\tsw\t0\t0\n",
     );
   });
 
-  it("brings the rule back at every boot, before the kubelet starts a pod", async () => {
-    expect(healthy.read("/etc/systemd/system/zoned-firewall.service")).toMatch(
-      /^Before=.*kubelet\.service/m,
+  it("brings the rule back at every boot, before anything starts a container", async () => {
+    const unit = healthy.read("/etc/systemd/system/zoned-firewall.service").split("\n");
+
+    expect(unit).toEqual(
+      expect.arrayContaining([
+        "Before=containerd.service docker.service kubelet.service",
+        // Which starts with no rules at all.
+        "After=nftables.service",
+        // What is before others waits for the end of its command by this type alone (systemd.service(5)).
+        "Type=oneshot",
+        "ExecStart=/usr/sbin/nft -f /etc/zoned/firewall.nft",
+        "WantedBy=multi-user.target",
+      ]),
     );
-    // Which starts with no rules at all.
-    expect(healthy.read("/etc/systemd/system/zoned-firewall.service")).toMatch(
-      /^After=nftables\.service$/m,
-    );
-    expect(healthy.callsOf("systemctl")).toEqual(
-      expect.arrayContaining(["enable zoned-firewall.service", "restart zoned-firewall.service"]),
-    );
+    expect(healthy.callsOf("systemctl")).toContain("restart zoned-firewall.service");
   });
 
   it("closes the metadata service and Azure's agent to pods, and to nothing else", async () => {
@@ -419,14 +459,6 @@ describe("a first boot that ends well", () => {
       "ipvs 10.244.0.2 192.0.2.2 open",
     ]);
   });
-});
-
-it("is accepted by shellcheck, and so are the other scripts", () => {
-  const scripts = ["first-boot.sh", "bootstrap.sh", "etcd-snapshot.sh"].map((name) =>
-    join(checkout, "cloud-init", name),
-  );
-
-  expect(output(installed("shellcheck", "shellcheck"), scripts)).toBe("");
 });
 
 it("changes nothing where it has ended well before", async () => {
@@ -550,6 +582,43 @@ for path in sys.argv[1:]: fcntl.lockf(open(path, "r+"), fcntl.LOCK_EX | fcntl.LO
   },
 );
 
+it("needs no timers of upgrades, which not every image has", async () => {
+  const bare = machine();
+  bare.program("systemctl", "[[ $* != *apt-daily* ]] || exit 5");
+
+  expect((await boot(bare)).code).toBe(0);
+});
+
+it("waits where it is at work already, and then has nothing left to do", async () => {
+  const healthy = machine();
+
+  const outcomes = await Promise.all([boot(healthy), boot(healthy)]);
+
+  expect(outcomes.map(({ code }) => code)).toEqual([0, 0]);
+  expect(healthy.callsOf("swapoff")).toHaveLength(1);
+});
+
+it.each([
+  "add_package_source",
+  "install_tools",
+  "install_runtime",
+  "install_kubernetes",
+  "install_cri_dockerd",
+  "pull_images",
+])("gives %s, which downloads, six tries of five minutes at least", async (step) => {
+  const shaky = machine({ CONTAINER_RUNTIME: "cri-dockerd" });
+  shaky.program(
+    "timeout",
+    `[[ $* != *" ${step}" ]] || exit 100; [[ $1 != --kill-after=* ]] || shift; shift; exec "$@"`,
+  );
+
+  expect((await boot(shaky)).code).toBe(100);
+
+  const tries = shaky.callsOf("timeout").filter((call) => call.endsWith(` ${step}`));
+  expect(tries.length).toBeGreaterThanOrEqual(6);
+  for (const call of tries) expect(Number(call.split(" ")[1])).toBeGreaterThanOrEqual(300);
+});
+
 it("keeps upgrades in the background from beginning, and lets them begin again where nobody had switched them off", async () => {
   const healthy = machine();
   await boot(healthy);
@@ -619,6 +688,9 @@ it("says where it cannot connect to, before anything else", async () => {
   expect(shut.read(failure)).toBe("egress, exit code 1\n");
   expect(shut.read("/var/log/zoned.log")).toContain("no connection to 127.0.0.1 port 9");
   expect(shut.callsOf("apt-get")).toEqual([]);
+  // A route or a firewall rule of the same `pulumi up` may be minutes behind the machine.
+  const seconds = shut.callsOf("sleep").reduce((sum, pause) => sum + Number(pause), 0);
+  expect(seconds).toBeGreaterThan(8 * 60);
 });
 
 it("names every host that it cannot connect to, those of the distribution's archive among them", async () => {
@@ -636,17 +708,66 @@ it("names every host that it cannot connect to, those of the distribution's arch
   );
 });
 
-it("only says so where the registries of add-ons cannot be reached, which a cluster may not need", async () => {
-  const partly = machine({ MIRROR: "" });
-  partly.program(
-    "timeout",
-    `[[ $* == */dev/tcp/* ]] || { shift 2; exec "$@"; }; [[ $* != *quay.io* ]]`,
+/** Those of add-ons: Canal's manifest names images of two. What kubeadm pulls from is no question. */
+const registries = ["quay.io", "docker.io"]
+  .concat(wantedImages([versions.kubernetes], [], []).map(({ image }) => image.split("/")[0]!))
+  .filter((host, index, all) => host !== "registry.k8s.io" && all.indexOf(host) === index)
+  .map((host) => (host === "docker.io" ? "registry-1.docker.io" : host));
+
+describe("without a mirror", () => {
+  /** Connects to every host but those of the pattern. */
+  const official = (unreachable = "", settings: Partial<typeof environment> = {}) => {
+    const made = machine({ ...settings, MIRROR: "" });
+    made.program(
+      "timeout",
+      `[[ $* == */dev/tcp/* ]] || { shift 2; exec "$@"; }; [[ "$*" != *" ${unreachable || "-"} "* ]]`,
+    );
+    return made;
+  };
+  const check = async (of: FakeMachine) => {
+    const outcome = await of.run("/opt/zoned/first-boot.sh", ["check_egress"]);
+    const hosts = of.calls
+      .filter((call) => call.some((word) => word.includes("/dev/tcp/")))
+      .map((call) => call.slice(-2).join(" "));
+    return { ...outcome, hosts };
+  };
+
+  it.each([
+    { runtime: "docker", more: [] },
+    { runtime: "cri-dockerd", more: ["github.com 443"] },
+  ])("asks each host that it takes something from, with $runtime", async ({ runtime, more }) => {
+    const healthy = official("", { CONTAINER_RUNTIME: runtime });
+    // Debian's images for Azure name files of mirrors, and an archive may lie on a disk.
+    healthy.program(
+      "apt-get",
+      `[[ $* == *indextargets* ]] && printf '%s\\n' mirror+file:/etc/apt/mirrors/debian.list file:/srv/apt/ \
+        http://archive.example/ubuntu/ http://archive.example/ubuntu/ https://other.example:8443/ubuntu/`,
+    );
+
+    const { code, hosts } = await check(healthy);
+
+    expect(code).toBe(0);
+    expect(hosts.slice(0, -registries.length)).toEqual([
+      "archive.example 80",
+      "other.example 8443",
+      "pkgs.k8s.io 443",
+      "prod-cdn.packages.k8s.io 443",
+      "registry.k8s.io 443",
+      ...more,
+    ]);
+  });
+
+  it.each(registries)(
+    "only says so where %s cannot be reached, which a cluster may not need",
+    async (host) => {
+      const { code, stdout } = await check(official(host));
+
+      expect(code).toBe(0);
+      expect(stdout).toContain(
+        `no connection to ${host} port 443, where images of add-ons come from`,
+      );
+    },
   );
-
-  const { code, stdout } = await partly.run("/opt/zoned/first-boot.sh", ["check_egress"]);
-
-  expect(code).toBe(0);
-  expect(stdout).toContain("no connection to quay.io port 443, where images of add-ons come from");
 });
 
 it.each([
@@ -713,17 +834,47 @@ it.each([
   expect(old.read("/var/log/zoned.log")).toContain(says);
 });
 
-it("counts a distribution's 1.7.24~ds1 as 1.7.24", async () => {
-  const debian = machine();
-  debian.program(
-    "containerd",
-    `case $* in
-      --version) echo "containerd github.com/containerd/containerd 1.7.24~ds1 1.7.24~ds1-6" ;;
-      "config default") echo "version = 2" ;;
-    esac`,
-  );
+it.each(["1.7.24~ds1", "v1.7.24", "v2.3.0-rc.1"])(
+  "counts %s of containerd as upstream's version",
+  async (version) => {
+    const distribution = machine();
+    distribution.program(
+      "containerd",
+      `case $* in
+        --version) echo "containerd github.com/containerd/containerd ${version} abcdef" ;;
+        "config default") echo "version = 2" ;;
+      esac`,
+    );
 
-  expect((await boot(debian)).code).toBe(0);
+    expect((await boot(distribution)).code).toBe(0);
+  },
+);
+
+it("takes Docker's command line too, where the distribution has it in a package of its own", async () => {
+  const debian = machine();
+  debian.program("apt-cache", '[[ $* == *"show docker-cli" ]]');
+  await boot(debian);
+
+  expect(debian.callsOf("apt-get").join("\n")).toMatch(/ containerd docker\.io docker-cli$/m);
+});
+
+it.each([
+  { step: "install_kubeadm", takes: ["kubeadm"] },
+  { step: "install_kubelet", takes: ["kubelet", "kubectl"] },
+])("upgrades $takes alone by $step, and holds the new version", async ({ step, takes }) => {
+  const member = machine({ KUBERNETES_VERSION: "9.9.10" });
+  await member.run("/opt/zoned/first-boot.sh", [step]);
+
+  const [install, ...more] = member.callsOf("apt-get");
+  expect(more).toEqual([]);
+  expect(install).toMatch(
+    new RegExp(
+      ` --allow-change-held-packages ${takes.map((name) => `${name}=9.9.10-\\*`).join(" ")}$`,
+    ),
+  );
+  expect(member.callsOf("apt-mark")).toEqual([
+    `hold ${takes.map((name) => `package-of-${name}`).join(" ")}`,
+  ]);
 });
 
 /** containerd's file as this version of it would read it, in its own words. */
@@ -828,8 +979,56 @@ describe("with dockerd under the kubelet", () => {
     expect((await boot(healthy)).code).toBe(0);
 
     expect(healthy.read("/usr/local/bin/cri-dockerd")).toBe("the program");
-    expect(healthy.read("/etc/systemd/system/cri-dockerd.service")).toMatch(
-      /--pod-infra-container-image registry\.k8s\.io\/pause:3\.99$/m,
+    expect(healthy.callsOf("systemctl")).toContain("enable cri-dockerd.service");
+  });
+
+  it("has it listen where kubeadm and the kubelet ask, and find the pod network where Canal puts it", async () => {
+    const healthy = machine(settings);
+    await boot(healthy);
+
+    const [, flags = ""] =
+      /^ExecStart=\/usr\/local\/bin\/cri-dockerd \\\n((?:.*\\\n)*.*)\n/m.exec(
+        healthy.read("/etc/systemd/system/cri-dockerd.service"),
+      ) ?? [];
+    const [, socket] = /criSocket: (\S+)/.exec(
+      kubeadmFiles(
+        { ...validSettings, containerRuntime: "cri-dockerd" },
+        machinesOf(validSettings)[0]!,
+        "api.example",
+      ).find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!.content,
+    )!;
+    expect(
+      flags
+        .replaceAll("\\\n", "")
+        .trim()
+        .split(/ +(?=--)/),
+    ).toEqual([
+      `--container-runtime-endpoint ${socket}`,
+      "--network-plugin cni",
+      "--cni-bin-dir /opt/cni/bin",
+      "--cni-conf-dir /etc/cni/net.d",
+      "--pod-infra-container-image registry.k8s.io/pause:3.99",
+    ]);
+  });
+
+  it("takes archive and images from upstream where there is no mirror", async () => {
+    const official = machine({ ...settings, MIRROR: "" });
+    official.program("timeout", `[[ $* == */dev/tcp/* ]] || { shift 2; exec "$@"; }`);
+    official.write("/archive.tgz", "");
+    writeFileSync(join(official.root, "archive.tgz"), criDockerd);
+    official.program(
+      "python3",
+      '[[ $2 == *urlopen* ]] && { echo "$3" >>"$root/fetched"; cp "$root/archive.tgz" "$4"; exit; }; exec /usr/bin/env -i /usr/bin/python3 "$@"',
+    );
+
+    expect((await boot(official)).code).toBe(0);
+
+    expect(official.read("/fetched").trim().split("\n").slice(1)).toEqual([
+      "https://github.com/Mirantis/cri-dockerd/releases/download/v0.9.9/cri-dockerd-0.9.9.amd64.tgz",
+    ]);
+    expect(official.read("/usr/local/bin/cri-dockerd")).toBe("the program");
+    expect(official.callsOf("kubeadm")).toContain(
+      "config images pull --kubernetes-version v9.9.9 --cri-socket unix:///run/cri-dockerd.sock",
     );
   });
 
