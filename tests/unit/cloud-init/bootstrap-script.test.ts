@@ -157,12 +157,15 @@ const programs = {
   systemctl: "",
   modprobe: "",
   curl: `case $* in
-    *169.254.169.254*) cat "$root/vm-id" ;;
+    # The metadata service refuses what comes without this header.
+    *169.254.169.254*) [[ $* == *"--header Metadata:true"* && $* == *"--noproxy *"* && $* == *"format=text" ]] || exit 22
+      cat "$root/vm-id" ;;
     *:203.0.113.7*) echo x >>"$root/probed"; (($(wc -l <"$root/probed") >= $(cat "$root/probes"))) || exit 28 ;;
     *--resolve*) [[ -e $root/etc/kubernetes/manifests/kube-apiserver.yaml ]] ;;
-    *2381/health*) ;;
+    *2381/health*) [[ ! -e $root/own-etcd-is-down ]] || exit 22 ;;
     *2379/health*) cat "$root/health" ;;
     *maintenance/alarm*) cat "$root/alarms" ;;
+    *member/*) [[ -e $root/etc/kubernetes/pki/etcd/healthcheck-client.crt ]] || exit 58 ;;&
     *member/list*) ${fails("member-list")}; cat "$root/members" ;;
     *member/remove*) jq -c --arg call "$*" '.members |= map(select(.ID as $id | $call | contains($id) | not))' \\
       "$root/members" >"$root/members.new" && mv "$root/members.new" "$root/members" ;;
@@ -183,7 +186,7 @@ const programs = {
       touch "$root/etc/kubernetes/kubelet.conf" "$root/etc/kubernetes/manifests/kube-apiserver.yaml"; }
     case $* in
     version*) echo v9.9.9 ;;
-    "init phase certs"*) ;;
+    "init phase certs etcd-healthcheck-client"*) touch "$root/etc/kubernetes/pki/etcd/healthcheck-client.crt" ;;
     "kubeconfig user"*) echo "minted ${token}" ;;
     init*) cp "$root/etc/hosts" "$root/hosts-at-init"; made; ${fails("init")} ;;
     join*) cp "$root/etc/hosts" "$root/hosts-at-join";
@@ -254,6 +257,9 @@ it("trusts nobody who speaks for the API but this cluster's CA, and goes past ev
   for (const call of asked) {
     expect(call).toContain("--cacert /etc/kubernetes/pki/ca.crt");
     expect(call).toContain("--noproxy *");
+    if (call.includes("/apis/") || call.includes("/api/")) {
+      expect(call).toContain("--cert /var/lib/kubelet/pki/kubelet-client-current.pem");
+    }
   }
 });
 
@@ -399,13 +405,64 @@ describe("a control plane", () => {
     );
   });
 
-  it("removes its predecessor's etcd member and node before it joins, and nobody else's", async () => {
-    const machine = machineIn({ members: [peer, stale], node: true });
+  it.each([stale, { ...stale, peerURLs: ["https://172.16.2.9:2380"] }])(
+    "removes its predecessor's etcd member ($peerURLs) and node before it joins, and nobody else's",
+    async (predecessor) => {
+      const machine = machineIn({ members: [peer, predecessor], node: true });
+
+      expect((await bootstrap(machine)).code).toBe(0);
+
+      expect(deeds(machine)).toEqual(["remove member", "delete node", "join"]);
+      expect(JSON.parse(machine.read("/members")).members).toEqual([peer]);
+    },
+  );
+
+  it("installs the version of the cluster on a machine that was made for another", async () => {
+    const machine = machineIn();
+    machine.program(
+      "kubeadm",
+      `[[ $1 != version || -e $root/installed ]] || { echo v9.9.8; exit; }\n${programs.kubeadm}`,
+    );
+    machine.program("first-boot", '[[ $1 != install_kubernetes ]] || touch "$root/installed"');
 
     expect((await bootstrap(machine)).code).toBe(0);
 
-    expect(deeds(machine)).toEqual(["remove member", "delete node", "join"]);
-    expect(JSON.parse(machine.read("/members")).members).toEqual([peer]);
+    expect(machine.callsOf("first-boot").slice(1, 4)).toEqual([
+      "add_package_source",
+      "install_kubernetes",
+      "pull_images",
+    ]);
+  });
+
+  it.each([
+    { what: "etcd", change: (machine: FakeMachine) => machine.write("/own-etcd-is-down", "") },
+    {
+      what: "API server",
+      change: (machine: FakeMachine) =>
+        machine.program("curl", `[[ $* != *--resolve*:127.0.0.1* ]] || exit 22\n${programs.curl}`),
+    },
+  ])("is not done before its own $what is well", async ({ change }) => {
+    const machine = machineIn();
+    change(machine);
+
+    const outcome = await bootstrap(machine, { HANGS: "await_control_plane" });
+
+    expect(lastLine(outcome)).toBe('step "control plane" failed with exit code 124');
+  });
+
+  it("leaves what renews its certificates: the timer, and this script without its payload", async () => {
+    const machine = machineIn();
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.callsOf("systemctl")).toEqual([
+      "daemon-reload",
+      "enable --now zoned-certificates.timer",
+    ]);
+    expect(machine.read("/opt/zoned/bootstrap.sh")).toBe(
+      readFileSync(join(checkout, "cloud-init", "bootstrap.sh"), "utf8"),
+    );
+    expect(machine.read("/var/lib/zoned/variables")).toContain(`machine=${controlPlane.machine}\n`);
+    expect(machine.callsOf("renewal")).toEqual(["report"]);
   });
 
   it("knows a member that never started by its address", async () => {
@@ -492,14 +549,21 @@ describe("a control plane", () => {
     expect(deeds(machine)).toEqual([...Array(6).fill("join"), "reset", "join"]);
   });
 
-  it("undoes what an earlier run left half joined before it does anything else", async () => {
-    const machine = machineIn({ members: [peer, stale], node: true });
-    machine.write("/etc/kubernetes/kubelet.conf", "");
+  it.each([
+    "/etc/kubernetes/kubelet.conf",
+    "/etc/kubernetes/manifests/etcd.yaml",
+    "/var/lib/etcd/member/snap/db",
+  ])(
+    "undoes what an earlier run left half joined (%s) before it does anything else",
+    async (left) => {
+      const machine = machineIn({ members: [peer, stale], node: true });
+      machine.write(left, "");
 
-    expect((await bootstrap(machine)).code).toBe(0);
+      expect((await bootstrap(machine)).code).toBe(0);
 
-    expect(deeds(machine)).toEqual(["remove member", "reset", "delete node", "join"]);
-  });
+      expect(deeds(machine)).toEqual(["remove member", "reset", "delete node", "join"]);
+    },
+  );
 
   it("resets nothing while etcd still counts it as a member, since the others might lose their majority", async () => {
     const machine = machineIn({ failing: { join: 1, "member-list": 1000 } });
@@ -1086,14 +1150,18 @@ describe("the first boot", () => {
     expect(machine.has("/ran")).toBe(true);
   });
 
-  it("runs again when a reboot broke it off", async () => {
-    const machine = unbooted();
-    machine.program("cloud-init", 'echo "status: done"');
+  // What it prints where nothing runs any more (cloud-init status --help).
+  it.each(["done", "error", "disabled"])(
+    "runs again when a reboot broke it off (%s)",
+    async (status) => {
+      const machine = unbooted();
+      machine.program("cloud-init", `echo "status: ${status}"`);
 
-    expect((await bootstrap(machine)).code).toBe(0);
+      expect((await bootstrap(machine)).code).toBe(0);
 
-    expect(machine.has("/ran")).toBe(true);
-  });
+      expect(machine.has("/ran")).toBe(true);
+    },
+  );
 });
 
 it("lets no upgrade in the background begin while it is at work", async () => {
@@ -1220,11 +1288,23 @@ describe("an upgrade", () => {
     status: { phase: "Running" },
   });
 
-  it("drains a worker before it is upgraded, leaves DaemonSets' pods, and uncordons it after", async () => {
-    const machine = memberIn({ ...worker, ...next }, [pod("web"), pod("proxy", "DaemonSet")]);
-    machine.write("/pods", JSON.stringify({ items: [pod("web"), pod("proxy", "DaemonSet")] }));
+  it("drains a worker before it is upgraded, leaves pods that would come back or have ended, and uncordons it after", async () => {
+    const mirrored = { annotations: { "kubernetes.io/config.mirror": "hash" } };
+    const machine = memberIn({ ...worker, ...next }, [
+      pod("proxy", "DaemonSet"),
+      { ...pod("etcd"), metadata: { ...pod("etcd").metadata, ...mirrored } },
+      { ...pod("job", "Job"), status: { phase: "Succeeded" } },
+      { ...pod("lost"), status: { phase: "Failed" } },
+      pod("web", "ReplicaSet"),
+    ]);
 
     expect((await bootstrap(machine)).code).toBe(0);
+    const asked = machine.callsOf("curl").filter((call) => call.includes("pods"));
+    expect(asked.map((call) => /:6443(\S+)/.exec(call)?.[1])).toEqual([
+      "/api/v1/pods?fieldSelector=spec.nodeName%3Dzoned-test-workers-1",
+      "/api/v1/namespaces/default/pods/web/eviction",
+      "/api/v1/pods?fieldSelector=spec.nodeName%3Dzoned-test-workers-1",
+    ]);
     expect(order(machine)).toEqual([
       "first-boot add_package_source",
       "first-boot install_kubeadm",
@@ -1237,6 +1317,85 @@ describe("an upgrade", () => {
       "uncordon",
     ]);
     expect(machine.read("/var/lib/zoned/configuration")).toBe("later\n");
+  });
+
+  it("leaves a node cordoned that somebody else has cordoned", async () => {
+    const machine = memberIn({ ...worker, ...next }, [pod("web")]);
+    const curl = machine.read("/programs/curl").replace(/^#!.*\n/, "");
+    machine.program(
+      "curl",
+      `${curl.replace('{"zoned/cordoned-for-upgrade":"x"}},"spec":{}', '{}},"spec":{"unschedulable":true}')}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine)).toContain("evict");
+    expect(order(machine).join()).not.toContain("cordon");
+  });
+
+  it("begins on a control plane that is well only when all others are, and saves etcd first", async () => {
+    const saving = { ...controlPlane, ...next, takesSnapshots: true };
+    const save = (machine: FakeMachine, code = 0) =>
+      machine.write(
+        "/opt/zoned/etcd-snapshot.sh",
+        `#!/bin/bash\necho "snapshot $*" >>"${machine.root}/order"; echo "no space" >&2; exit ${code}\n`,
+        0o700,
+      );
+    const sick = JSON.stringify({
+      items: clusterWith({ [peer.name]: listedNode(peer.name, "False") }),
+    });
+    const well = memberIn(saving);
+    const unsaved = memberIn(saving);
+    const besideSick = memberIn(saving);
+    const halfDone = memberIn(saving);
+    [well, besideSick, halfDone].forEach((machine) => save(machine));
+    save(unsaved, 1);
+    for (const machine of [besideSick, halfDone]) {
+      machine.write("/objects", sick);
+      machine.write("/order", "");
+    }
+    const curl = halfDone.read("/programs/curl").replace(/^#!.*\n/, "");
+    halfDone.program(
+      "curl",
+      `[[ $* != *2381/health* ]] || grep --quiet kubelet-start "$root/order" || exit 22\n${curl}`,
+    );
+
+    expect((await bootstrap(well)).code).toBe(0);
+    expect(order(well).slice(0, 6)).toEqual([
+      "first-boot add_package_source",
+      "first-boot install_kubeadm",
+      "first-boot pull_images",
+      "snapshot save any",
+      "cordon",
+      "kubeadm init phase certs",
+    ]);
+    expect((await bootstrap(unsaved)).stderr).toMatch(/\nno space\nstep "snapshot" failed/);
+    expect(order(unsaved).join()).not.toMatch(/cordon|upgrade/);
+    expect(lastLine(await bootstrap(besideSick, { HANGS: "await_peers" }))).toBe(
+      'step "other control planes" failed with exit code 124',
+    );
+    expect(besideSick.read("/order")).toBe("");
+    await bootstrap(halfDone, { HANGS: "await_peers" });
+    expect(order(halfDone)).toContain("kubeadm upgrade node --config");
+  });
+
+  it("has kubeadm sign the API server's certificate anew where it lacks a name, and keeps it else", async () => {
+    const certificate = "/etc/kubernetes/pki/apiserver.crt";
+    const [lacking, sound] = [
+      memberIn({ ...controlPlane, ...next }),
+      memberIn({ ...controlPlane, ...next }),
+    ];
+    for (const machine of [lacking, sound]) machine.write(certificate, "of before");
+    lacking.program(
+      "kubeadm",
+      `case $* in version*) echo v9.9.10 ;;
+        "init phase certs apiserver "*) [[ ! -e $root${certificate} ]] || exit 1; echo new >"$root${certificate}" ;;
+      esac`,
+    );
+
+    expect((await bootstrap(lacking)).code).toBe(0);
+    expect((await bootstrap(sound)).code).toBe(0);
+    expect(lacking.read(certificate)).toBe("new\n");
+    expect(sound.read(certificate)).toBe("of before");
   });
 
   it("fetches images before the drain also where an earlier try got no further than kubeadm", async () => {
@@ -1281,6 +1440,13 @@ describe("an upgrade", () => {
     ]);
     expect(machine.read("/var/log/zoned.log")).toContain(
       `not Ready for the kubelet: etcd-${controlPlane.machine}`,
+    );
+    // By the certificate that kubelets take from API servers, and verified by the name in their own.
+    const asked = machine.callsOf("curl").find((call) => call.includes(":10250/pods"));
+    expect(asked).toContain(
+      "--noproxy * --cacert /etc/kubernetes/pki/ca.crt --cert /etc/kubernetes/pki/apiserver-kubelet-client.crt " +
+        "--key /etc/kubernetes/pki/apiserver-kubelet-client.key " +
+        "--resolve zoned-test-cp-2:10250:127.0.0.1 https://zoned-test-cp-2:10250/pods",
     );
   });
 
@@ -1454,6 +1620,17 @@ describe("a snapshot of etcd", () => {
     expect(outcome.code).toBe(1);
     expect(outcome.stderr).toMatch(
       /\nthere is no snapshot\nstep "snapshot" failed with exit code 1\n$/,
+    );
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("is not restored where etcdutl cannot read it", async () => {
+    const machine = restoredIn();
+    machine.program("etcdutl", "[[ $2 != status ]]");
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr).toMatch(
+      /\netcdutl cannot read snapshot latest: name an older one .*\nstep "snapshot" failed with exit code 1\n$/,
     );
     expect(deeds(machine)).toEqual([]);
   });
