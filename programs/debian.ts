@@ -24,6 +24,7 @@ const forTests: Wanted = {
   ...(process.platform === "linux" && {
     "cloud-init": "cloud-init",
     containerd: "containerd",
+    "systemd-analyze": "systemd",
     ...forLab,
   }),
 };

@@ -94,6 +94,105 @@ describe("metrics-server", () => {
     ]);
   });
 
+  it("lets it ask who asks, and those who may view a namespace ask it", async () => {
+    const { inputs } = await build();
+
+    const roleRef = async (kind: string, name: string) => (await inputs(kind, name)).roleRef;
+    const apiGroup = "rbac.authorization.k8s.io";
+    expect(await roleRef("ClusterRoleBinding", "metrics-server:system:auth-delegator")).toEqual({
+      apiGroup,
+      kind: "ClusterRole",
+      name: "system:auth-delegator",
+    });
+    expect(await roleRef("RoleBinding", "metrics-server-auth-reader")).toEqual({
+      apiGroup,
+      kind: "Role",
+      name: "extension-apiserver-authentication-reader",
+    });
+    expect(await roleRef("ClusterRoleBinding", "system:metrics-server")).toMatchObject({
+      name: "system:metrics-server",
+    });
+    const reader = await inputs("ClusterRole", "system:aggregated-metrics-reader");
+    expect(reader.metadata.labels).toMatchObject({
+      "rbac.authorization.k8s.io/aggregate-to-view": "true",
+      "rbac.authorization.k8s.io/aggregate-to-edit": "true",
+      "rbac.authorization.k8s.io/aggregate-to-admin": "true",
+    });
+    expect(reader.rules).toEqual([
+      {
+        apiGroups: ["metrics.k8s.io"],
+        resources: ["pods", "nodes"],
+        verbs: ["get", "list", "watch"],
+      },
+    ]);
+  });
+
+  it("is reached at the port where it listens: by its Service, and by the probes of the kubelet", async () => {
+    const { inputs } = await build();
+    const { spec } = (await inputs("Deployment", "metrics-server")).spec.template;
+    const [{ args, ports, livenessProbe, readinessProbe }] = spec.containers;
+    const service = (await inputs("Service", "metrics-server")).spec;
+    const portOf = (name: string) =>
+      ports.find((port: { name: string }) => port.name === name)?.containerPort;
+
+    const [, listens] = /--secure-port=(\d+)/.exec(args.join(" "))!;
+    expect(service.ports.map(({ port, targetPort }: any) => [port, portOf(targetPort)])).toEqual([
+      [443, Number(listens)],
+    ]);
+    expect(service.selector).toEqual(
+      (await inputs("Deployment", "metrics-server")).spec.template.metadata.labels,
+    );
+    for (const [{ httpGet }, path] of [
+      [livenessProbe, "/livez"],
+      [readinessProbe, "/readyz"],
+    ]) {
+      expect(httpGet).toMatchObject({ path, scheme: "HTTPS" });
+      expect(portOf(httpGet.port)).toBe(Number(listens));
+    }
+  });
+
+  it("can read its key, which nobody but its own group can", async () => {
+    const { inputs } = await build();
+    const { spec } = (await inputs("Deployment", "metrics-server")).spec.template;
+    const [{ args, volumeMounts }] = spec.containers;
+    const [volume] = spec.volumes;
+
+    expect(volume.secret).toEqual({
+      secretName: "metrics-server-certificate",
+      defaultMode: 0o440,
+    });
+    expect(spec.securityContext.fsGroup).toBe(spec.securityContext.runAsGroup);
+    expect(volumeMounts).toEqual([
+      { name: volume.name, mountPath: "/etc/metrics-server", readOnly: true },
+    ]);
+    expect(args).toEqual(
+      expect.arrayContaining([
+        "--tls-cert-file=/etc/metrics-server/tls.crt",
+        "--tls-private-key-file=/etc/metrics-server/tls.key",
+      ]),
+    );
+  });
+
+  it("has its certificate renewed by any `pulumi up` of the year before it ends", async () => {
+    const { find } = await build();
+
+    const { validityPeriodHours, earlyRenewalHours } = await find(
+      locallySignedCert,
+      "metrics-server-serving",
+    );
+    expect([validityPeriodHours / 24, earlyRenewalHours / 24]).toEqual([730, 365]);
+  });
+
+  it("runs also where a control plane is all there is, and is not the first to be evicted", async () => {
+    const { inputs } = await build();
+    const { spec } = (await inputs("Deployment", "metrics-server")).spec.template;
+
+    expect(spec.priorityClassName).toBe("system-cluster-critical");
+    expect(spec.tolerations).toContainEqual(
+      expect.objectContaining({ key: "node-role.kubernetes.io/control-plane" }),
+    );
+  });
+
   it("would be admitted at Pod Security's level restricted", async () => {
     const { inputs } = await build();
 

@@ -69,13 +69,53 @@ describe("kured", () => {
         verbs: ["update"],
       },
     ]);
+  });
+
+  it("may drain and cordon, as its makers' own kured-rbac.yaml allows it, and nothing else", async () => {
+    const { recorder, daemonSet } = await build();
+
     const { rules } = (await recorder.object("ClusterRole", "kured")).inputs;
-    expect(rules.map(({ resources }: { resources: string[] }) => resources.join())).toEqual([
-      "nodes",
-      "pods",
-      "pods/eviction",
-      "daemonsets",
+    const allowed = rules.map(
+      ({ apiGroups, resources, verbs }: Record<string, string[]>) =>
+        `${apiGroups}/${resources}: ${[...verbs!].sort()}`,
+    );
+    expect(allowed.sort()).toEqual([
+      "/nodes: get,patch",
+      "/pods/eviction: create",
+      "/pods: delete,get,list",
+      "apps/daemonsets: get",
     ]);
+    const { serviceAccountName } = daemonSet.inputs.spec.template.spec;
+    for (const [binding, role] of [
+      ["ClusterRoleBinding", "ClusterRole"],
+      ["RoleBinding", "Role"],
+    ] as const) {
+      const { roleRef, subjects } = (await recorder.object(binding, "kured")).inputs;
+      expect(roleRef).toMatchObject({ kind: role, name: "kured" });
+      expect(subjects).toEqual([
+        { kind: "ServiceAccount", name: serviceAccountName, namespace: "kube-system" },
+      ]);
+    }
+  });
+
+  it("can enter its machine and knows which that is, and is told nothing by a Service of its name", async () => {
+    const { spec, flags } = await build();
+
+    // As in its makers' kured-ds.yaml: nsenter into the mounts of process 1.
+    expect(spec).toMatchObject({ hostPID: true, enableServiceLinks: false });
+    expect(spec.containers[0]).toMatchObject({
+      securityContext: { privileged: true },
+      env: [{ name: "KURED_NODE_ID", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } }],
+    });
+    // It has the network of a pod: its metrics need not be for all others.
+    expect(flags).toContain("--metrics-host=127.0.0.1");
+  });
+
+  it("looks often enough that each machine of a window has its turn", async () => {
+    const { flags } = await build();
+
+    const [, minutes] = /--period=(\d+)m/.exec(flags.join(" ")) ?? [];
+    expect(Number(minutes)).toBeLessThanOrEqual(10);
   });
 
   it("starts with the rights that it needs", async () => {

@@ -2,8 +2,13 @@ import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+
+import { ApiBalancer } from "../../../../components/api-balancer";
 import { askCluster } from "../../../../components/plan/cluster-health";
 import { serveKubernetesApi } from "../../../support/kubernetes-api";
+import { Recorder } from "../../../support/record";
+import { subscriptionId, validSettings } from "../../../support/sample";
 
 // What is waited for takes a part of its time: an answer only where none comes, since a busy machine
 // takes long to give one.
@@ -108,6 +113,8 @@ let objects: Objects;
 let answer: ((path: string, method?: string) => [number, string] | undefined) | undefined;
 /** Whether a request gets no answer. */
 let isSilent: (() => boolean) | undefined;
+/** Whether its connection breaks instead. */
+let isBroken: (() => boolean) | undefined;
 const asked: { path: string; client?: string; port?: number }[] = [];
 const written: unknown[] = [];
 
@@ -120,6 +127,7 @@ beforeAll(async () => {
       port: socket.remotePort,
     });
     if (isSilent?.()) return;
+    if (isBroken?.()) return void socket.destroy();
     const { pathname, searchParams } = new URL(url, "https://localhost");
     const listed: Record<string, unknown> = {
       "/api/v1/nodes": objects.nodes,
@@ -153,6 +161,7 @@ beforeEach(() => {
   objects = healthy();
   answer = undefined;
   isSilent = undefined;
+  isBroken = undefined;
   asked.length = 0;
   written.length = 0;
   created.length = 0;
@@ -276,10 +285,34 @@ it("asks once more by a new connection when one of several API servers is not re
   expect(asked[1]!.port).not.toBe(asked[0]!.port);
 });
 
-it("asks once more when one of several API servers says nothing", async () => {
-  isSilent = () => asked.length === 1;
+it.each([
+  ["says nothing", () => (isSilent = () => asked.length === 1)],
+  ["breaks the connection, as it ends", () => (isBroken = () => asked.length === 1)],
+])("asks once more when one of several API servers %s", async (_, change) => {
+  change();
 
   expect(await ask()).toEqual({ problems: [], sick: {} });
+});
+
+it("waits before it asks again until the balancer's probe has left that API server out", async () => {
+  const recorder = await Recorder.start();
+  const resourceGroup = new ResourceGroup("cluster", {});
+  new ApiBalancer(
+    "api",
+    { resourceGroup, settings: validSettings, subscriptionId },
+    { transformations: [recorder.watch] },
+  );
+  const { inputs } = await recorder.only("azure-native:network:LoadBalancer");
+  const [{ intervalInSeconds, probeThreshold }] = inputs.probes;
+  const clock = jest.spyOn(Date, "now").mockReturnValue(now);
+  answer = () => (asked.length === 1 ? [500, "[-]etcd failed"] : undefined);
+  jest.mocked(timers.setTimeout).mockClear();
+
+  await ask();
+
+  clock.mockRestore();
+  const [[milliseconds]] = jest.mocked(timers.setTimeout).mock.calls as [[number]];
+  expect(milliseconds).toBeGreaterThan(intervalInSeconds * probeThreshold * 1000);
 });
 
 it("asks the only API server once, and says how long it was silent", async () => {

@@ -1,8 +1,13 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 
 import { drainForRestart, leave } from "../../../../../components/machine/leave/leave";
 import { serveKubernetesApi } from "../../../../support/kubernetes-api";
+import { itUnless, onLinux } from "../../../../support/unless";
 
 // What is waited for takes a hundredth of its time.
 const { setTimeout: pause } = timers;
@@ -114,6 +119,7 @@ class FakeCluster {
   private log = "";
   /** Whether etcdctl fails. */
   fails = false;
+  failsIn: "containerStatuses" | "initContainerStatuses" = "containerStatuses";
   /** How the script that saves etcd ends. */
   saves: { readonly exitCode: number; readonly message?: string } = { exitCode: 0 };
 
@@ -122,9 +128,15 @@ class FakeCluster {
     const [, node] = /^\/api\/v1\/nodes\/(.+)$/.exec(pathname) ?? [];
     const [, pod] = /^\/api\/v1\/namespaces\/kube-system\/pods\/([^/]+)/.exec(pathname) ?? [];
     if (pathname === "/readyz") return [200, "ok"];
-    if (pathname === "/api/v1/nodes") return [200, { items: this.nodes.map(this.node) }];
+    if (pathname === "/api/v1/nodes") {
+      const isAll = searchParams.get("labelSelector") !== "node-role.kubernetes.io/control-plane";
+      const nodes = isAll ? [...this.nodes, "worker-1"] : this.nodes;
+      return [200, { items: nodes.map(this.node) }];
+    }
     if (node !== undefined) return this.changeNode(method, node);
-    if (pod !== undefined) return this.changePod(method, pod, pathname, body, type);
+    if (pod !== undefined) {
+      return this.changePod(method, pod, pathname, body, type, searchParams.get("container"));
+    }
     if (pathname.startsWith("/apis/coordination.k8s.io/")) {
       const names = pathname.includes("kube-node-lease") ? this.nodes : ["kube-controller-manager"];
       const items = names.map((name) => ({ metadata: { name }, spec: { renewTime: new Date() } }));
@@ -169,6 +181,7 @@ class FakeCluster {
     path: string,
     body: any,
     type?: string,
+    container?: string | null,
   ): readonly [number, any] {
     if (name.startsWith("etcd-"))
       return [200, { spec: { containers: [{ image: "etcd:its-own" }] } }];
@@ -179,7 +192,10 @@ class FakeCluster {
       for (const { command } of [...initContainers, ...containers]) this.run(nodeName, command);
     }
     if (method === "DELETE") this.pods.delete(name);
-    if (path.endsWith("/log")) return [200, this.log];
+    if (path.endsWith("/log")) {
+      const { containers } = this.pods.get(name).spec;
+      return containers.some(({ name }: any) => name === container) ? [200, this.log] : [400, {}];
+    }
     const isSnapshot = name.startsWith("zoned-etcd-snapshot");
     const terminated = isSnapshot
       ? this.saves
@@ -187,7 +203,7 @@ class FakeCluster {
     return [
       200,
       (isSnapshot ? this.saves.exitCode !== 0 : this.fails)
-        ? { status: { phase: "Failed", containerStatuses: [{ state: { terminated } }] } }
+        ? { status: { phase: "Failed", [this.failsIn]: [{ state: { terminated } }] } }
         : { status: { phase: "Succeeded" } },
     ];
   }
@@ -334,29 +350,51 @@ describe("a control plane", () => {
     expect(cluster!.done).toEqual([]);
   });
 
+  it("has etcd's words also from a pod of which the first of several commands fails", async () => {
+    cluster!.fails = true;
+    cluster!.failsIn = "initContainerStatuses";
+
+    await expect(leave(controlPlane(), limits)).rejects.toThrow(
+      /failed: etcdserver: unhealthy cluster/,
+    );
+  });
+
   it("runs etcdctl where etcd runs, with its image and its certificates, whatever the Node repels", async () => {
-    let spec: any;
-    const { answer } = FakeCluster.prototype;
-    cluster!.answer = function (this: FakeCluster, method, url, body, type) {
-      if (method === "PATCH" && url.includes("/pods/")) spec = body.spec;
-      return answer.call(this, method, url, body, type);
-    };
+    const spec = specOf(cluster!, "zoned-etcdctl");
 
     await leave(controlPlane(), limits);
 
-    expect(spec).toMatchObject({
+    expect(spec()).toMatchObject({
       nodeName: "cp-1",
       hostNetwork: true,
       restartPolicy: "Never",
+      // Where a Node is short of something, what is less important goes.
+      priorityClassName: "system-node-critical",
       tolerations: [{ operator: "Exists" }],
       volumes: [{ hostPath: { path: "/etc/kubernetes/pki/etcd" } }],
     });
-    for (const { image, volumeMounts } of [...spec.initContainers, ...spec.containers]) {
-      expect(image).toBe("etcd:its-own");
-      expect(volumeMounts).toEqual([expect.objectContaining({ readOnly: true })]);
+    for (const container of [...spec().initContainers, ...spec().containers]) {
+      expect(container).toMatchObject({
+        image: "etcd:its-own",
+        // Else the end of the log, which says why, is in no message.
+        terminationMessagePolicy: "FallbackToLogsOnError",
+        volumeMounts: [{ readOnly: true }],
+      });
+      expect(container.securityContext).toBeUndefined();
     }
   });
 });
+
+/** The specification of the last pod that is called so. */
+function specOf(of: FakeCluster, name: string): () => any {
+  let spec: any;
+  const { answer } = FakeCluster.prototype;
+  of.answer = function (this: FakeCluster, method, url, body, type) {
+    if (method === "PATCH" && url.includes(`/pods/${name}`)) spec = body.spec;
+    return answer.call(this, method, url, body, type);
+  };
+  return () => spec;
+}
 
 describe("a control plane of a cluster whose etcd is saved", () => {
   const saving = { ...limits, savesEtcd: true };
@@ -382,6 +420,57 @@ describe("a control plane of a cluster whose etcd is saved", () => {
     expect(done.at(-1)).toBe("DELETE cp-3");
     expect(left).toEqual([]);
   });
+
+  it("has it saved by the script of the machine that stays, as root of that machine", async () => {
+    const spec = specOf(cluster!, "zoned-etcd-snapshot");
+    await leave(member(), saving);
+
+    const { nodeName, volumes, containers, activeDeadlineSeconds } = spec();
+    expect([nodeName, volumes]).toEqual([
+      "cp-1",
+      [expect.objectContaining({ hostPath: { path: "/", type: "Directory" } })],
+    ]);
+    expect(containers).toEqual([
+      expect.objectContaining({
+        securityContext: { privileged: true },
+        volumeMounts: [expect.objectContaining({ mountPath: "/host", readOnly: false })],
+      }),
+    ]);
+    expect(activeDeadlineSeconds).toBe(1200);
+  });
+
+  itUnless(onLinux ?? (process.arch === "x64" ? undefined : "it needs x64"))(
+    "runs on the machine from an image without shell, loader and library, and knows by the exit code that it has no such script",
+    async () => {
+      const spec = specOf(cluster!, "zoned-etcd-snapshot");
+      await leave(member(), saving);
+      const [{ command }] = spec().containers;
+      const image = mkdtempSync(join(tmpdir(), "zoned-image-"));
+      mkdirSync(join(image, "host"));
+      const inImage = (...words: string[]) =>
+        spawnSync(
+          "unshare",
+          [
+            ...["--user", "--map-root-user", "--mount", "bash", "-c"],
+            'mount --rbind / "$0/host" && PATH=$PATH:/usr/sbin:/sbin exec chroot "$0" "$@"',
+            image,
+            ...words,
+          ],
+          { encoding: "utf8" },
+        );
+      const onMachine = command.slice(0, command.indexOf("/opt/zoned/etcd-snapshot.sh"));
+
+      const there = inImage(...onMachine, "/bin/bash", "-c", "echo it runs");
+      const missing = inImage(...onMachine, "/opt/zoned/no-such-script.sh");
+
+      rmSync(image, { recursive: true });
+      expect(there).toMatchObject({ status: 0, stdout: "it runs\n", stderr: "" });
+      cluster = new FakeCluster();
+      cluster.saves = { exitCode: missing.status!, message: missing.stderr };
+      await leave(member(), saving);
+      expect(cluster.done.at(-1)).toBe("DELETE cp-3");
+    },
+  );
 
   it("stays where that fails, as it was, and the message has the script's last line", async () => {
     cluster!.saves = refused;
