@@ -36,6 +36,20 @@ it.each([
   expect(puts(cloud)).toBe(requests);
 });
 
+// What azcore, by which azure-native asks, retries (policy.RetryOptions.StatusCodes).
+it.each([
+  ...[408, 429, 500, 502, 503, 504].map((status) => [status, 2] as const),
+  ...[400, 403, 409, 501].map((status) => [status, 1] as const),
+])("after an answer of status %i, has made %i requests", async (status, requests) => {
+  const clock = new ManualClock();
+  const { cloud } = newCloud({ clock, faults: busy(1, "Refused", status) });
+  await createResources(cloud, "group");
+
+  await clock.until(refusedBy(withRetries(cloud, () => cloud.put(...valid.vnet))));
+
+  expect(puts(cloud)).toBe(requests);
+});
+
 it("scales its waits of 20, 60 and 120 seconds like the durations", async () => {
   const clock = new ManualClock();
   const { cloud } = newCloud({ clock, faults: busy(9) });

@@ -105,6 +105,23 @@ it("refuses the same assignment under another name, and another one under the sa
   expect(await refusedBy(elsewhere)).toBe("not refused");
 });
 
+it("refuses a custom role that says too little, and a second one of its name", async () => {
+  const { cloud } = newCloud();
+  const whole = {
+    roleName: "reads",
+    permissions: [{ actions: ["*/read"] }],
+    assignableScopes: [subscriptionPath],
+  };
+  const put = (digit: number, change: Body = {}) =>
+    refusedBy(cloud.put(roleDefinition(guid(digit)), { ...whole, ...change }));
+
+  for (const part of ["roleName", "permissions", "assignableScopes"]) {
+    expect(await put(7, { [part]: undefined })).toMatch(/^InvalidRoleDefinition/);
+  }
+  expect([await put(7), await put(7)]).toEqual(["not refused", "not refused"]);
+  expect(await put(8)).toMatch(/^RoleDefinitionWithSameNameExists/);
+});
+
 it("keeps the assignments of a deleted identity, and deletes those of a deleted scope", async () => {
   const { cloud, grant } = await withIdentity();
   const [inGroup, onIdentity, above] = [

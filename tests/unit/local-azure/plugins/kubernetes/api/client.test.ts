@@ -54,13 +54,26 @@ it("reports what the server says when it refuses", async () => {
   await expect(failure).rejects.toThrow("nodes is forbidden");
 });
 
-it("asks again when the server is too busy", async () => {
+it.each([429, 503, 504])("asks again when the server is too busy (%s)", async (code) => {
   await start();
   let asked = 0;
-  api.answer = () => (asked++ === 0 ? [429, { message: "too many requests" }] : undefined);
+  api.answer = () => (asked++ === 0 ? [code, { message: "not now" }] : undefined);
 
   expect(await client.get("/version")).toEqual({});
   expect(asked).toBe(2);
+});
+
+it.each([
+  [409, 1],
+  [500, 1],
+  [503, 4],
+])("lets an answer of %s be, when it has asked %s times", async (code, times) => {
+  await start();
+  let asked = 0;
+  api.answer = () => (asked++, [code, { message: "no" }]);
+
+  await expect(client.get("/version")).rejects.toMatchObject({ code });
+  expect(asked).toBe(times);
 });
 
 it("ends a request that is interrupted", async () => {

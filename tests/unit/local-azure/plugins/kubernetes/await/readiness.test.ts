@@ -126,6 +126,21 @@ it.each([
     says: "2 of 3 nodes have its pod ready",
   },
   {
+    what: "a DaemonSet that a node has no pod of",
+    object: daemonSet({ ...everywhere, currentNumberScheduled: 2 }),
+    says: "2 of 3 nodes have its pod",
+  },
+  {
+    what: "a DaemonSet whose last pod has not been ready for long enough",
+    object: daemonSet({ ...everywhere, numberAvailable: 2 }),
+    says: "2 of 3 nodes have its pod available",
+  },
+  {
+    what: "a DaemonSet that somebody works on",
+    object: daemonSet({ ...everywhere, conditions: [{ type: "Reconciling", status: "True" }] }),
+    says: "its condition Reconciling is true",
+  },
+  {
     what: "a DaemonSet with an old pod",
     object: daemonSet({ ...everywhere, updatedNumberScheduled: 1 }),
     says: "1 of 3 nodes have the new version of its pod",

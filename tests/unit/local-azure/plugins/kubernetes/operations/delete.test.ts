@@ -41,6 +41,19 @@ it("deletes after what the object owns, and is content when it is gone", async (
   expect(api.objects.size).toBe(0);
 });
 
+it("takes one that was made anew under the same name for another", async () => {
+  const [before, anew] = [configMap({ uid: "1" }), configMap({ uid: "2" })];
+  api.objects.set(path, before);
+  api.answer = ({ method }) => {
+    if (method !== "DELETE") return undefined;
+    let asked = 0;
+    api.answer = () => [200, asked++ === 0 ? before : anew];
+    return [200, before];
+  };
+
+  await deleted(cluster, configMap(), configMap(), { ...deleting, timeoutSeconds: 10 });
+});
+
 it("reports what holds back an object that is not deleted", async () => {
   const held = configMap({ finalizers: ["a/b"] });
   api.objects.set(path, held);

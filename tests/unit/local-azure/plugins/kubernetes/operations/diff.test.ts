@@ -55,6 +55,30 @@ it.each([
     replaces: ["roleRef.name"],
   },
   {
+    what: "a StorageClass's parameters",
+    olds: object("storage.k8s.io/v1", "StorageClass", { parameters: { skuName: "a" } }),
+    news: object("storage.k8s.io/v1", "StorageClass", { parameters: { skuName: "b" } }),
+    replaces: ["parameters.skuName"],
+  },
+  {
+    what: "a cluster binding's role",
+    olds: object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", { roleRef: { name: "a" } }),
+    news: object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", { roleRef: { name: "b" } }),
+    replaces: ["roleRef.name"],
+  },
+  {
+    what: "a ConfigMap's binary data",
+    olds: object("v1", "ConfigMap", { binaryData: { a: "YQ==" } }),
+    news: object("v1", "ConfigMap", { binaryData: { a: "Yg==" } }),
+    replaces: ["binaryData.a"],
+  },
+  {
+    what: "a Secret's type",
+    olds: object("v1", "Secret", { type: "Opaque" }),
+    news: object("v1", "Secret", { type: "kubernetes.io/tls" }),
+    replaces: ["type"],
+  },
+  {
     what: "a ConfigMap's data",
     olds: object("v1", "ConfigMap", { data: { "a.b": "1" } }),
     news: object("v1", "ConfigMap", { data: { "a.b": "2" } }),
