@@ -33,6 +33,8 @@ it.each([
   '{"version":3}',
   '{"version":3,"checkpoint":{}}',
   '{"version":3,"checkpoint":{"stack":"organization/zoned/dev","latest":{"resources":{}}}}',
+  '{"version":3,"checkpoint":{"stack":"organization/zoned/dev","latest":{"pending_operations":{}}}}',
+  '{"version":"3","checkpoint":{"stack":"organization/zoned/dev","latest":{}}}',
 ])(
   "says of %s, of which the engine would make an empty stack or a riddle, that it is no state",
   (text) => {

@@ -10,6 +10,7 @@ const preview = `Previewing update (prod):
  +  pulumi:providers:kubernetes kubernetes-2 create 
 \u001b[1m -  \u001b[0mkubernetes:core/v1:Secret token delete[retain] 
     pulumi:pulumi:Stack zoned-prod  
+ ~  azure-native:network:NetworkInterface nic refresh
 Resources:
     ~ 1 to update
 `;
@@ -23,6 +24,7 @@ it("reads the steps that a preview announced, and none of the operation", () => 
     "create-replacement zoned-prod-cp-1-vm",
     "update roll-out-kube-proxy",
     "delete token",
+    "refresh nic",
   ]);
 });
 

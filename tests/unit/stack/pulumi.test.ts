@@ -52,6 +52,31 @@ it("takes its own proxy where the user has one, and gRPC's own settings away", (
   ]);
 });
 
+it("knows nothing of the user's accounts, backend and clusters", () => {
+  const theirs = {
+    PULUMI_ACCESS_TOKEN: "pul-theirs",
+    PULUMI_BACKEND_URL: "https://theirs.example",
+    PULUMI_CONFIG_PASSPHRASE: "theirs",
+    PULUMI_HOME: "/theirs",
+    ARM_SUBSCRIPTION_ID: "theirs",
+    ARM_CLIENT_SECRET: "theirs",
+    AZURE_CLIENT_SECRET: "theirs",
+    AZURE_CONFIG_DIR: "/theirs",
+    KUBECONFIG: "/theirs",
+  };
+  const env = given({ ...theirs, LANG: "C.UTF-8" });
+
+  expect(JSON.stringify(env)).not.toContain("theirs");
+  expect(env).toMatchObject({
+    LANG: "C.UTF-8",
+    PULUMI_HOME: "/state/pulumi-home",
+    PULUMI_CONFIG_PASSPHRASE: "secret",
+    // Nothing is downloaded, nor looked for, that nobody has asked for.
+    PULUMI_SKIP_UPDATE_CHECK: "true",
+    PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
+  });
+});
+
 it("sets no proxy where no local Azure runs", () => {
   process.env = { PATH: "" };
 

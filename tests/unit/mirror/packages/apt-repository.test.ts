@@ -11,6 +11,7 @@ import { packDeb } from "../../../../mirror/packages/deb";
 import type { Distribution } from "../../../../mirror/distributions";
 import { type MirrorServer, serveMirror } from "../../../../mirror/serve/serve";
 import { testFolder } from "../../../support/mirror/fixture";
+import { output } from "../../../support/tools";
 
 const mirror = testFolder();
 const work = testFolder();
@@ -106,11 +107,20 @@ it("replaces a damaged package in what was fetched before", async () => {
   expect(statSync(first!.file).size).toBe(Number(first!.fields.get("Size")));
 });
 
-it("has no package that it no longer offers", async () => {
+it("has no package that it no longer offers, and goes on with the key that machines trust", async () => {
+  const key = readFileSync(join(folder, "Release.key"), "utf8");
   await writeRepository(packages.slice(1), repository);
 
   expect(readdirSync(join(folder, "pool")).filter((name) => name.startsWith("upper"))).toEqual([]);
+  expect(readFileSync(join(folder, "Release.key"), "utf8")).toBe(key);
   await writeRepository(packages, repository);
+});
+
+it("has a key that never expires, since nobody gives machines another one", () => {
+  const shown = output("gpg", ["--show-keys", "--with-colons", join(folder, "Release.key")]);
+
+  const [, , , , , created, expires] = /^pub:.*$/m.exec(shown)![0].split(":");
+  expect([created, expires]).toEqual([expect.stringMatching(/^\d+$/), ""]);
 });
 
 it("keeps the key that it signs with where nobody else reads, and not where it is served", () => {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 import { type MirrorServer, serveMirror } from "../../../../mirror/serve/serve";
 import { smallImage, testFolder } from "../../../support/mirror/fixture";
@@ -59,6 +59,18 @@ it.each([
   expect(answer.status).toBe(404);
   expect(await answer.json()).toMatchObject({ errors: [{ code }] });
 });
+
+it.each(["manifests/canal.yaml", "cri-dockerd/cri-dockerd-1.amd64.tgz.sha256"])(
+  "gives %s as it lies there",
+  async (path) => {
+    mkdirSync(join(mirror, dirname(path)), { recursive: true });
+    writeFileSync(join(mirror, path), path);
+
+    const answer = await get(`/${path}`);
+
+    expect([answer.status, await answer.text()]).toEqual([200, path]);
+  },
+);
 
 it("finds a package whose name apt has escaped", async () => {
   expect(await (await get("/apt/pool/a%2bb_1%7e2.deb")).text()).toBe("a package");
