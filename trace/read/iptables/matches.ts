@@ -215,7 +215,7 @@ export const matches: Readonly<Record<string, Match>> = {
   ),
   "--dport": among("th dport", port),
   "--sport": matching((text, negated) =>
-    /^[01]?:65535$/.test(text)
+    !negated && /^[01]?:65535$/.test(text)
       ? null
       : isOne(selector("th sport"), text.split(",").map(port), negated),
   ),

@@ -63,11 +63,13 @@ const address6 = /(^|[\s![])([0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}([/\]\s]|$)/i;
 
 const address4 = /(^|[\s!:])\d{1,3}(\.\d{1,3}){3}([/:\s]|$)/;
 
-/** Comments carry times and names with colons; they say nothing of the family. */
+const mac = /(?<![:\w])[0-9a-f]{2}(:[0-9a-f]{2}){5}(?![:\w])/gi;
+
+/** Comments carry times and names with colons, and MAC addresses have them; neither says anything of the family. */
 export function inferFamily(section: Section): 4 | 6 | null {
   for (const chain of section.chains.values()) {
     for (const rule of chain.rules) {
-      const bare = rule.text.replace(/"[^"]*"|\/\*.*?\*\//g, "");
+      const bare = rule.text.replace(/"[^"]*"|\/\*.*?\*\//g, "").replace(mac, "");
       if (address6.test(bare)) return 6;
       if (address4.test(bare)) return 4;
     }

@@ -37,6 +37,52 @@ describe("what users write", () => {
     expect(filtered(rule)).toBe(expected);
   });
 
+  // What iptables-extensions(8) says of the packet: a new connection of the pod 10.244.1.9 to 10.244.2.5:8080.
+  it.each([
+    ["-p tcp -m tcp --sport 1:65535", "drop"],
+    ["-p tcp -m tcp --sport :65535", "drop"],
+    ["-p tcp -m tcp --dport :8079", toPod],
+    ["-p tcp -m tcp --dport 8079:", "drop"],
+    ["-p tcp -m multiport --destination-ports 79,8079:8090", "drop"],
+    ["-p tcp -m multiport --destination-ports 79,8081:8090", toPod],
+    ["-p tcp -m multiport --ports 8080", "drop"],
+    ["-p tcp --syn", "drop"],
+    ["-p tcp ! --syn", toPod],
+    ["-p tcp --tcp-flags ALL SYN", "drop"],
+    ["-p tcp --tcp-flags ALL NONE", toPod],
+    ["-m iprange --dst-range 10.244.2.1-10.244.2.5", "drop"],
+    ["-m iprange --dst-range 10.244.2.6-10.244.2.20", toPod],
+    ["-m iprange ! --dst-range 10.244.2.6-10.244.2.20", "drop"],
+    ["-m conntrack --ctdir ORIGINAL", "drop"],
+    ["-m conntrack --ctdir REPLY", toPod],
+    ["-m conntrack --ctproto tcp", "drop"],
+    ["-m conntrack --ctproto udp", toPod],
+    ["-p 6", "drop"],
+    ["-p 17", toPod],
+    ["-p all", "drop"],
+    ["-p icmp -m icmp --icmp-type 8", toPod],
+    ["-f", toPod],
+    ["! -f", "drop"],
+    ["-m physdev --physdev-is-out", toPod],
+    ["-m addrtype --dst-type UNICAST --limit-iface-in", "drop"],
+    ["-m owner --gid-owner 0", toPod],
+    ["-m recent --set --name seen", "drop"],
+    ["-m rpfilter --loose --validmark", "drop"],
+    ["-m connmark --mark 0x1", toPod],
+    [
+      "--source 10.244.1.0/24 --destination 10.244.2.5 --protocol tcp --destination-port 8080",
+      "drop",
+    ],
+    ["--src 10.244.1.0/24 --dst 10.244.2.5 --proto tcp", "drop"],
+    ["--source 198.51.100.0/24", toPod],
+    ["--in-interface eth0", toPod],
+    ["--out-interface lo", toPod],
+    ["--fragment", toPod],
+  ])("-A FORWARD %s -j DROP", (match, expected) => {
+    expect(filtered(`-A FORWARD ${match} -j DROP`)).toBe(expected);
+    expect(filtered(`-A FORWARD ${match} --jump DROP`)).toBe(expected);
+  });
+
   it.each([
     ["MARK --set-xmark 0x10/0xf0", "0x4311"],
     ["MARK --set-xmark 0x11/0xf0", "0x4310"],
@@ -84,6 +130,18 @@ describe("what users write", () => {
     ["-A FORWARD -m set --match-set blocked src -j DROP", "blocked"],
     ["-A FORWARD -m u32 --u32 0x0=0x1 -j DROP", "u32"],
     ["-A FORWARD -m time --timestart 10:00 --timestop 11:00 -j DROP", "timestart"],
+    ["-A FORWARD -p tcp -m tcp --sport 1024:65535 -j DROP", "client's port is 1024-65535"],
+    ["-A FORWARD -p tcp -m tcp ! --sport 1:65535 -j DROP", "client's port is 1-65535"],
+    ["-A FORWARD -p tcp -m multiport --sports 53,1024: -j DROP", "client's port"],
+    ["-A FORWARD -p tcp -m multiport --ports 53 -j DROP", "client's port is 53"],
+    ["-A FORWARD -m mac --mac-source 00:11:22:33:44:55 -j DROP", "00:11:22:33:44:55"],
+    ["-A FORWARD -m physdev --physdev-is-bridged -j DROP", "behind a bridge"],
+    ["-A FORWARD -m physdev --physdev-in veth+ -j DROP", "bridge port veth+"],
+    ["-A FORWARD -m physdev --physdev-out veth+ -j DROP", "bridge port veth+"],
+    ["-A FORWARD -p tcp --tcp-option 8 -j DROP", "TCP option 8"],
+    ["-A FORWARD -m recent --update --seconds 5 --hitcount 3 --rttl --name x -j DROP", "list x"],
+    ["-A FORWARD -m recent --remove --rdest --name x -j DROP", "list x"],
+    ["-A FORWARD -m socket -j DROP", "socket"],
     ["-A FORWARD -j NOT-IN-THE-DUMP", "NOT-IN-THE-DUMP"],
     ["-A FORWARD -j NFQUEUE --queue-num 0", "program"],
   ])("is unknown where it decides and cannot be decided: %s", (rule, reason) => {
