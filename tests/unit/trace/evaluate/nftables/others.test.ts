@@ -146,6 +146,78 @@ it("walks what iptables-nft keeps, where there is no dump of iptables", () => {
   expect(answer.notes.join(" ")).toContain("10.0.0.1:8443");
 });
 
+/** What nft(8) says of a match for a new TCP connection of a pod, 10.9.9.9, to a Service with endpoints in 10.180.0.0/16. */
+describe.each([
+  [
+    "drop",
+    [
+      "ip saddr 10.9.9.9",
+      "ip saddr { 10.9.9.0/24, 10.8.0.1 }",
+      "ip saddr 10.9.9.1-10.9.9.9",
+      "ip protocol tcp",
+      "meta l4proto { tcp, udp }",
+      "meta l4proto 6",
+      "tcp flags & (fin | syn | rst | ack) == syn",
+      "tcp flags syn / fin,syn,rst,ack",
+      "ct state new",
+      "ct state { established, new }",
+      "ct status dnat",
+      "ct direction original",
+      "ct original ip daddr 172.30.0.41",
+      "ct original proto-dst 80",
+      "ct original protocol tcp",
+      "ct mark 0x0",
+      "meta mark set 0x5 meta mark 0x5",
+      "meta mark set meta mark | 0x10 meta mark & 0x10 == 0x10",
+      "meta nfproto ipv4",
+      "meta protocol ip",
+      'iifname != "lo"',
+      "fib daddr type != local",
+      "fib saddr . iif oif exists",
+      "ip daddr @networks",
+      'counter packets 1 bytes 2 log prefix "x drop " level warn',
+      "dup to 10.0.0.1",
+    ],
+  ],
+  [
+    "dnat",
+    [
+      "ip saddr != 10.9.9.9",
+      "ip saddr 10.9.9.1-10.9.9.8",
+      "ip protocol udp",
+      "ip6 nexthdr tcp",
+      "meta l4proto != tcp",
+      "tcp flags & (fin | syn) == (fin | syn)",
+      "tcp flags ! syn",
+      "ct state != new",
+      "ct state invalid",
+      "ct direction reply",
+      "ct original proto-dst 81",
+      "ct mark & 0x1 == 0x1",
+      "meta mark & 0x1 == 0x1",
+      "meta mark set meta mark ^ 0x10 meta mark & 0x10 == 0x0",
+      "meta protocol ip6",
+      "meta pkttype broadcast",
+      'iifname "lo"',
+      "iif lo",
+      "fib daddr type local",
+      "fib saddr type local",
+      "fib saddr . iif oif missing",
+      "ip daddr != @networks",
+      "ip frag-off & 0x1fff != 0",
+      "meta skuid 0",
+    ],
+  ],
+])("ends with %s where a rule drops", (expected, matches) => {
+  it.each(matches)("%s", (match) => {
+    const networks =
+      "\tset networks {\n\t\ttype ipv4_addr\n\t\tflags interval\n\t\telements = { 10.180.0.0/16 }\n\t}\n";
+    const text = table("forward", [`${match} drop`]).replace("{\n", `{\n${networks}`);
+
+    expect(ask(text).verdict).toBe(expected);
+  });
+});
+
 describe("what the dump does not decide is said", () => {
   it("a source that is not given, where a rule asks for it", () => {
     const outside = { from: "outside", source: null, destination: "5.6.7.8" } as const;
