@@ -340,7 +340,7 @@ it("attaches no disk of another machine, of another zone, or where there is one"
   const data = { managedDisk: { id: valid.disk[0] } };
 
   expect(await refusedBy(attach({ managedDisk: { id: disk("2") } }))).toMatch(
-    /^BadRequest: .*not in zone '1'/,
+    /^BadRequest: .*Disk zone: '2'/,
   );
   expect(await refusedBy(attach(data, { managedDisk: { id: disk("1") } }))).toMatch(
     /^InvalidParameter: A disk at LUN 0/,
