@@ -66,6 +66,17 @@ export class LocalCloud {
     const progress = new Progress({ write: () => true });
     const asked = process.env["ZONED_PLUGINS"] || "stand-ins";
     await choosePlugins(state, { progress, signal, asked });
+    return LocalCloud.in(state, stack, settings);
+  }
+
+  /** The local Azure of this folder, which runs from now on if it has not run before. */
+  static async in(
+    state: string,
+    stack: string,
+    settings: Record<string, unknown> = {},
+  ): Promise<LocalCloud> {
+    const { signal } = new AbortController();
+    const progress = new Progress({ write: () => true });
     const azure = await ensureDaemon({ state, binaries: binaries() }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries: binaries(), azure, settings });
     return new LocalCloud(state, rehearsal, azure, stack);

@@ -1,0 +1,185 @@
+import { execFile } from "node:child_process";
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+import {
+  chooseControllerManager,
+  controllerManagerOf,
+} from "../../local-azure/machines/cloud-controller-manager";
+import { checkout } from "../../shared/checkout";
+import { describeUnless } from "../support/unless";
+import { LocalCloud, well } from "./local-cloud";
+
+jest.setTimeout(900_000);
+
+interface Node {
+  metadata: { name: string; labels: Record<string, string> };
+  status: { addresses: { type: string; address: string }[] };
+}
+interface Pod {
+  metadata: { name: string };
+  status: {
+    conditions: { type: string; status: string }[];
+    containerStatuses: { restartCount: number; lastState: object }[];
+  };
+}
+
+interface Address {
+  properties: { ipAddress: string };
+}
+interface Pool {
+  properties: { loadBalancerBackendAddresses: Address[] };
+}
+interface Balancer {
+  properties: { backendAddressPools: Pool[] };
+}
+
+const parent = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
+const state = join(parent, "state");
+afterAll(() => rmSync(parent, { recursive: true, force: true, maxRetries: 5 }));
+
+const obstacle = (() => {
+  chooseControllerManager(parent);
+  return controllerManagerOf(parent) === undefined
+    ? "PATH has no azure-cloud-controller-manager"
+    : undefined;
+})();
+
+/** One life, from `npm start` to `npm stop`; each test goes on where the one before it ended. */
+describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager", () => {
+  let cloud: LocalCloud;
+  const npm = async (command: "start" | "stop", ...args: string[]): Promise<string> => {
+    const words = ["cli/zoned.cjs", command, ...args, "--state", state];
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, words, {
+      cwd: checkout,
+      env: { ...process.env, ZONED_PLUGINS: process.env["ZONED_PLUGINS"] || "stand-ins" },
+    });
+    return `${stdout}${stderr}`;
+  };
+  afterAll(() => (existsSync(state) ? npm("stop", "--discard") : undefined));
+
+  const network = "/providers/Microsoft.Network";
+  const expose = () =>
+    cloud.kubectl("create", "service", "loadbalancer", "web", "--tcp", "80:8080");
+  const waitFor = (what: string, condition: string, ...more: string[]) =>
+    cloud.kubectl("wait", what, "--for", condition, "--timeout", "540s", ...more);
+  const hasAddress = () => waitFor("service/web", "jsonpath={.status.loadBalancer.ingress[0].ip}");
+  const azures = async (type: string): Promise<string[]> => {
+    const { value } = (await cloud.inGroup("GET", `${network}/${type}`)) as {
+      value: { name: string }[];
+    };
+    return value.map(({ name }) => name);
+  };
+  /** Where the balancer leads to. */
+  const members = async (): Promise<string[]> => {
+    const { properties } = (await cloud.inGroup(
+      "GET",
+      `${network}/loadBalancers/zoned-local`,
+    )) as Balancer;
+    return properties.backendAddressPools
+      .flatMap((pool) => pool.properties.loadBalancerBackendAddresses)
+      .map((one) => one.properties.ipAddress)
+      .sort();
+  };
+  const addressesOf = async (kind: string): Promise<string[]> =>
+    (await cloud.get<Node>("nodes"))
+      .filter(({ metadata }) => metadata.name.includes(kind))
+      .flatMap(({ status }) => status.addresses)
+      .filter(({ type }) => type === "InternalIP")
+      .map(({ address }) => address)
+      .sort();
+  const pods = () =>
+    cloud.get<Pod>(
+      "pods",
+      "--namespace",
+      "kube-system",
+      "--selector",
+      "k8s-app=cloud-controller-manager",
+    );
+
+  it("is said to run, and comes up whole", async () => {
+    expect(await npm("start", "--stack", "local")).toMatch(
+      /^runs Azure's cloud controller manager v\S+ .*zoned-local-workers-2/ms,
+    );
+    cloud = await LocalCloud.in(state, "local");
+  });
+
+  it("changes nothing the second time", async () => {
+    expect(await npm("start", "--stack", "local")).toContain("nothing changed");
+  });
+
+  it("has Azure's balancer lead a Service to the workers", async () => {
+    const [rules, addresses] = await Promise.all([
+      azures("networkSecurityGroups/zoned-local-nsg/securityRules"),
+      azures("publicIPAddresses"),
+    ]);
+    await expose();
+
+    await hasAddress();
+
+    expect(await azures("loadBalancers")).toContain("zoned-local");
+    expect(await azures("publicIPAddresses")).toHaveLength(addresses.length + 1);
+    expect(await azures("networkSecurityGroups/zoned-local-nsg/securityRules")).toHaveLength(
+      rules.length + 1,
+    );
+    expect(await members()).toEqual(await addressesOf("workers"));
+  });
+
+  it("keeps what it has made through a refresh and an up", async () => {
+    well(await cloud.stack.refresh());
+    expect(await npm("start", "--stack", "local")).toContain("nothing changed");
+
+    expect(await azures("loadBalancers")).toContain("zoned-local");
+  });
+
+  it("shows its pod as not ready when it has ended, and as ready when it serves again", async () => {
+    const [file = ""] = globSync(join(state, "machines/clusters/*/cloud-controller-manager/*.pid"));
+    const { pid } = JSON.parse(readFileSync(file, "utf8")) as { pid: number };
+    const pod = `pod/${basename(file, ".pid")}`;
+    const ready = (is: string) =>
+      waitFor(pod, `condition=Ready=${is}`, "--namespace", "kube-system");
+
+    process.kill(pid, "SIGKILL");
+    await ready("false");
+    await ready("true");
+
+    const [{ status }] = (await pods()) as [Pod];
+    expect(status.containerStatuses).toMatchObject([
+      { restartCount: 1, lastState: { terminated: { exitCode: 137 } } },
+    ]);
+  });
+
+  it("deletes the Node of a machine that is gone, and takes it out of the balancer", async () => {
+    await cloud.inGroup(
+      "DELETE",
+      "/providers/Microsoft.Compute/virtualMachines/zoned-local-workers-2",
+    );
+
+    await waitFor("node/zoned-local-workers-2", "delete");
+
+    const left = (await cloud.get<Node>("nodes")).map(({ metadata }) => metadata.name);
+    expect(left).toEqual(["zoned-local-cp-1", "zoned-local-workers-1"]);
+    while ((await members()).length > 1) await sleep(500);
+    expect(await members()).toEqual(await addressesOf("workers"));
+  });
+
+  it("leaves nothing behind when the stack is destroyed with its Service", async () => {
+    well(await cloud.stack.destroy());
+
+    expect(await cloud.isEmpty()).toBe(true);
+  });
+
+  it("starts anew, and stops with its Service", async () => {
+    await npm("start", "--stack", "local");
+    cloud = await LocalCloud.in(state, "local");
+    await expose();
+    await hasAddress();
+
+    expect(await npm("stop")).toContain("everything is gone");
+
+    expect(existsSync(state)).toBe(false);
+  });
+});
