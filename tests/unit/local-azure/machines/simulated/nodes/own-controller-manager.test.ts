@@ -1,4 +1,6 @@
+import { spawn } from "node:child_process";
 import * as fs from "node:fs";
+import type { AddressInfo } from "node:net";
 import * as os from "node:os";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -6,9 +8,10 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { azureJson } from "../../../../../../components/add-ons/cloud-provider/azure-json";
 import { CloudConfig } from "../../../../../../components/add-ons/cloud-provider/cloud-config";
 import { CloudControllerManager } from "../../../../../../components/add-ons/cloud-provider/cloud-controller-manager";
-import { azureJson } from "../../../../../../components/add-ons/cloud-provider/azure-json";
+import { CloudNodeManager } from "../../../../../../components/add-ons/cloud-provider/cloud-node-manager";
 import { account, subscriptionPath } from "../../../../../../local-azure/arm/ids";
 import type { Body } from "../../../../../../local-azure/arm/resource";
 import {
@@ -21,11 +24,17 @@ import {
   controllerManagerOf,
 } from "../../../../../../local-azure/machines/cloud-controller-manager";
 import type { VirtualMachine } from "../../../../../../local-azure/machines/machines";
+import { metadataOf } from "../../../../../../local-azure/machines/qemu/network/machine-metadata";
+import { serveMetadata } from "../../../../../../local-azure/machines/qemu/network/metadata";
+import { networksOf } from "../../../../../../local-azure/machines/qemu/network/network-view";
 import {
   Api,
   type Body as KubernetesObject,
   kubeconfigOf,
 } from "../../../../../../local-azure/machines/simulated/api";
+import { initialized } from "../../../../../../local-azure/machines/simulated/nodes/cloud-provider";
+import { nodeOf, uninitialized } from "../../../../../../local-azure/machines/simulated/nodes/node";
+import { onPath } from "../../../../../../programs/engine";
 import {
   compute,
   group,
@@ -41,8 +50,8 @@ import {
   newFixture,
   scriptOf,
 } from "../../../../../support/simulated/fixture";
-import { cniDaemonSet, nodeManager, tokenOf } from "../../../../../support/simulated/workloads";
-import { describeUnless } from "../../../../../support/unless";
+import { cniDaemonSet, tokenOf } from "../../../../../support/simulated/workloads";
+import { describeUnless, itUnless } from "../../../../../support/unless";
 
 const state = fs.mkdtempSync(path.join(os.tmpdir(), "zoned-manager-"));
 const said = chooseControllerManager(state);
@@ -88,8 +97,8 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
     throw new Error(`${what}: not within five minutes`);
   };
 
-  /** A machine at this address of the first zone, that has joined. */
-  async function machine(name: string, address: string, more: Body, knobs: () => Knobs) {
+  /** Creates a machine at this address of the first zone. */
+  async function create(name: string, address: string, more: Body = {}): Promise<VirtualMachine> {
     const nic = network(`networkInterfaces/${name}-nic`);
     await azure.cloud.put(nic, {
       location,
@@ -111,17 +120,20 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
         osDisk: { ...storageProfile.osDisk, name: `${name}-os` },
       },
     });
-    const { exitCode, stderr } = await azure.machines.runScript(
-      vm(name),
-      scriptOf(fixture, vm(name), knobs()),
-    );
+    return vm(name);
+  }
+
+  async function join(machine: VirtualMachine, knobs: Knobs): Promise<void> {
+    const script = scriptOf(fixture, machine, knobs);
+    const { exitCode, stderr } = await azure.machines.runScript(machine, script);
     if (exitCode !== 0) throw new Error(stderr);
   }
 
   let fixture: Awaited<ReturnType<typeof newFixture>>;
 
   /** The program's own objects, as it would apply them. */
-  async function objects(): Promise<[string, KubernetesObject][]> {
+  let objects: [string, KubernetesObject][];
+  async function recorded(): Promise<typeof objects> {
     const recorder = await Recorder.start();
     const opts = { transformations: [recorder.watch] };
     const settings = { ...validSettings, clusterName: cluster, controlPlaneCount: 1 };
@@ -136,6 +148,7 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
     );
     const apiServer = { name: apiName, port: 6443 };
     new CloudControllerManager("ccm", { settings, apiServer, cloudConfig }, opts);
+    new CloudNodeManager("cnm", { settings, apiServer }, opts);
     const { clientId } = peek(identity) as { clientId: string };
     const text = azureJson({
       ...{ tenantId: account.tenantId, subscriptionId: account.subscriptionId, clientId, location },
@@ -166,6 +179,7 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
       ...(await own(`${rbac}:ClusterRoleBinding`, rbac, `/apis/${rbac}/clusterrolebindings`)),
       ...(await own(`${rbac}:RoleBinding`, rbac, `/apis/${rbac}/${system}/rolebindings`)),
       ...(await own("apps/v1:Deployment", "apps/v1", `/apis/apps/v1/${system}/deployments`)),
+      ...(await own("apps/v1:DaemonSet", "apps/v1", `/apis/apps/v1/${system}/daemonsets`)),
     ];
   }
 
@@ -204,18 +218,13 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
       );
     }
     const identities = { identity: { type: "UserAssigned", userAssignedIdentities: [identity] } };
-    await machine("cp-1", "172.16.1.4", identities, () => ({
-      initialControlPlane: vm("cp-1").vmId,
-    }));
-    for (const [at, object] of [
-      ...cniDaemonSet,
-      ...nodeManager,
-      ...tokenOf("workers-1").objects,
-      ...(await objects()),
-    ]) {
+    const first = await create("cp-1", "172.16.1.4", identities);
+    await join(first, { initialControlPlane: first.vmId });
+    objects = await recorded();
+    for (const [at, object] of [...cniDaemonSet, ...tokenOf("workers-1").objects, ...objects]) {
       await admin().post(at, object as KubernetesObject);
     }
-    await machine("workers-1", "172.16.1.16", {}, () => ({ token: tokenOf("workers-1").token }));
+    await join(await create("workers-1", "172.16.1.16"), { token: tokenOf("workers-1").token });
   });
   afterAll(async () => {
     await azure?.stop();
@@ -288,4 +297,80 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
       balancer(`${cluster}-internal`) === undefined ? true : undefined,
     );
   });
+
+  const nodeManager = onPath("azure-cloud-node-manager") ?? onPath("cloud-node-manager");
+
+  itUnless(nodeManager ? undefined : "PATH has no azure-cloud-node-manager")(
+    "has Nodes that Azure's own node manager would not initialize otherwise",
+    async () => {
+      const machine = await create("workers-2", "172.16.1.17");
+      const address = azure.machines.apiAddress(apiName)!;
+      const registration = { kubeletExtraArgs: [{ name: "cloud-provider", value: "external" }] };
+      const release = { role: "worker", kubernetesVersion: "1.36.3" } as const;
+      const fresh = nodeOf(machine, registration, release);
+      const { labels } = fresh.metadata;
+      const nodeInfo = { ...fresh.status.nodeInfo, systemUUID: "of a machine that is not there" };
+      // Nothing simulated takes it for one of its own.
+      await admin().post("/api/v1/nodes", {
+        ...fresh,
+        metadata: { name: machine.name, labels },
+        status: { ...fresh.status, nodeInfo },
+      });
+      const service = await serveMetadata({ address: "127.0.0.1", port: 0 }, () =>
+        networksOf(azure.cloud.view)
+          .flatMap((one) => metadataOf(one, azure.cloud.view))
+          .find((one) => one.address === machine.privateAddress),
+      );
+      const account = "/api/v1/namespaces/kube-system/serviceaccounts/cloud-node-manager";
+      const { status } = await admin().post(`${account}/token`, {
+        ...{ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+      });
+      const kubeconfig = path.join(state, "node-manager.conf");
+      const cluster = {
+        server: `https://${address.host}:${address.port}`,
+        "tls-server-name": apiName,
+        "certificate-authority-data": Buffer.from(fixture.pki["ca.crt"]!).toString("base64"),
+      };
+      fs.writeFileSync(
+        kubeconfig,
+        JSON.stringify({
+          clusters: [{ name: "it", cluster }],
+          users: [{ name: "it", user: { token: status.token } }],
+          contexts: [{ name: "it", context: { cluster: "it", user: "it" } }],
+          "current-context": "it",
+        }),
+      );
+      const { spec } = objects.find(([, { kind }]) => kind === "DaemonSet")![1];
+      const { args, env } = spec.template.spec.containers[0] as {
+        args: string[];
+        env: { name: string; valueFrom?: object }[];
+      };
+      const given = args.map((arg) => arg.replace("$(NODE_NAME)", machine.name));
+      const own = env.flatMap(({ name, valueFrom }) => (valueFrom ? [[name, machine.name]] : []));
+      const log = fs.openSync(path.join(state, "node-manager.log"), "w");
+      const running = spawn(nodeManager!, [...given, `--kubeconfig=${kubeconfig}`], {
+        stdio: ["ignore", log, log],
+        env: {
+          ...(Object.fromEntries(own) as Record<string, string>),
+          // The service's own address can be none of this host's.
+          HTTP_PROXY: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
+        },
+      });
+
+      const node = await eventually("a Node without the taint", async () => {
+        const seen = await admin().get(`/api/v1/nodes/${machine.name}`);
+        const taints = (seen.spec.taints ?? []) as KubernetesObject[];
+        return taints.some(({ key }) => key === uninitialized.key) ? undefined : seen;
+      }).finally(() => {
+        running.kill("SIGKILL");
+        service.closeAllConnections();
+        service.close();
+      });
+
+      const simulated = initialized(fresh, machine);
+      expect(node.metadata.labels).toEqual(simulated.metadata.labels);
+      expect(node.spec.providerID).toBe(simulated.spec.providerID);
+      expect(new Set(node.status.addresses)).toEqual(new Set(fresh.status.addresses));
+    },
+  );
 });
