@@ -22,6 +22,7 @@ init_config=$root/etc/zoned/kubeadm-init.yaml
 join_config=$root/etc/zoned/kubeadm-join.yaml
 kubelet_config=$root/etc/zoned/kubeadm-kubelet.yaml
 upgrade_config=$root/etc/zoned/kubeadm-upgrade.yaml
+admin=$root/etc/kubernetes/admin.conf
 
 # What the payload says; its first step fills these in.
 machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready=''
@@ -349,6 +350,20 @@ decide() {
   echo initialize >"$run/decision"
 }
 
+# A control plane that joins or is upgraded gets the configuration that the cluster has, where kubeadm reads
+# it. The first one that has another gives it to the cluster; an annotation says to the others that this was done.
+#
+# cluster_settings KUBECONFIG VERB [KUBECTL'S OPTION...]
+cluster_settings() {
+  kubectl --kubeconfig "$1" --request-timeout 30s --namespace kube-system "$2" configmap kubeadm-config "${@:3}"
+}
+
+has_settings() {
+  [[ $(cluster_settings "$1" get --output 'jsonpath={.metadata.annotations.zoned/configuration}') == "$cluster" ]]
+}
+
+note_settings() { cluster_settings "$1" annotate --overwrite "zoned/configuration=$cluster"; }
+
 # become initialized|joined: with what it was configured, else it would be upgraded at once.
 become() {
   echo "$configuration" >"$state/configuration"
@@ -374,6 +389,8 @@ initialize() {
     kubeadm init --config "$init_config" --skip-token-print
     become initialized
   fi
+  # Else the first one that joins does.
+  note_settings "$admin" || say "the configuration of the cluster is not noted yet"
   rm "$state/initialization"
 }
 
@@ -410,10 +427,10 @@ restore_etcd() {
 # Nodes and static pods of machines that are gone, this one's predecessor among them: with the volumes and
 # taints of then they would be taken for what is here. This machine's kubelet registers anew when it begins.
 forget_old_control_planes() {
-  local admin=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s)
+  local kubectl=(kubectl --kubeconfig "$admin" --request-timeout 30s)
   systemctl stop kubelet
-  "${admin[@]}" delete nodes --selector node-role.kubernetes.io/control-plane --wait=false
-  "${admin[@]}" delete pods --namespace kube-system --selector tier=control-plane --grace-period 0 --force --wait=false
+  "${kubectl[@]}" delete nodes --selector node-role.kubernetes.io/control-plane --wait=false
+  "${kubectl[@]}" delete pods --namespace kube-system --selector tier=control-plane --grace-period 0 --force --wait=false
   systemctl start kubelet
   kubeadm init phase mark-control-plane --config "$init_config"
 }
@@ -464,6 +481,10 @@ join() {
   if [[ $role == control-plane ]]; then
     mint_credential
     forget_member
+    has_settings "$discovery" || {
+      kubeadm init phase upload-config all --config "$init_config" --kubeconfig "$discovery"
+      note_settings "$discovery"
+    }
   fi
   forget_node
   kubeadm_join || code=$?
@@ -549,7 +570,7 @@ keys_are_loaded() {
   local file=/etc/zoned/encryption/secrets.yaml digest metrics
   grep --quiet -- "--encryption-provider-config=$file" "$root/etc/kubernetes/manifests/kube-apiserver.yaml" || return 0
   digest=$(sha256sum <"$root$file") || return
-  metrics=$(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 20s get --raw /metrics) || return
+  metrics=$(kubectl --kubeconfig "$admin" --request-timeout 20s get --raw /metrics) || return
   grep --quiet "^apiserver_encryption_config_controller_last_config_info{.*${digest%% *}" <<<"$metrics" && return
   echo "the API server has not loaded $file yet"
   return 1
@@ -702,26 +723,19 @@ drain() {
   done
 }
 
-# The first control plane that has another configuration gives it to the cluster, where kubeadm reads it
-# when it upgrades; an annotation says to the others that this was done.
-cluster_settings() {
-  kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s --namespace kube-system \
-    "$1" configmap kubeadm-config "${@:2}"
-}
-
 upgrade_control_plane() {
   # A certificate that has all names is left as it is, and the API server reads another one by itself.
   kubeadm init phase certs apiserver --config "$init_config" || {
     rm -f "$pki"/apiserver.{crt,key}
     kubeadm init phase certs apiserver --config "$init_config"
   }
-  if [[ $(cluster_settings get --output 'jsonpath={.metadata.annotations.zoned/configuration}') == "$cluster" ]]; then
+  if has_settings "$admin"; then
     kubeadm upgrade node --config "$upgrade_config"
     return
   fi
   kubeadm init phase upload-config all --config "$init_config"
   kubeadm upgrade apply --yes --config "$upgrade_config"
-  cluster_settings annotate --overwrite "zoned/configuration=$cluster"
+  note_settings "$admin"
 }
 
 upgrade_member() {
@@ -795,7 +809,7 @@ peers_amiss() {
     health=$(ask_etcd "$url/health" 2>&1) || true
     [[ $health == *'"health":"true"'* ]] || silent[$name]=$health
   done < <(etcd_peers "$members")
-  objects=$(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s \
+  objects=$(kubectl --kubeconfig "$admin" --request-timeout 30s \
     get nodes,pods --namespace kube-system --output json 2>&1) ||
     { echo "the API: $objects" && return; }
   voters=$(jq '.members | length' <<<"$members")
@@ -838,7 +852,7 @@ keep_certificates() {
 # was read needs nothing more.
 rewrite_secrets() {
   local said
-  local kubectl=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf")
+  local kubectl=(kubectl --kubeconfig "$admin")
   said=$({ "${kubectl[@]}" get secrets --all-namespaces --output json | "${kubectl[@]}" replace --filename - >/dev/null; } 2>&1) && return
   said=$(grep --invert-match --extended-regexp '^Error from server \((Conflict|NotFound)\): error when replacing' <<<"$said") || return 0
   reason "not every Secret is encrypted with the new key yet, and none is lost: $said"

@@ -187,6 +187,7 @@ const programs = {
     case $* in
     version*) echo v9.9.9 ;;
     "init phase certs etcd-healthcheck-client"*) touch "$root/etc/kubernetes/pki/etcd/healthcheck-client.crt" ;;
+    "init phase"*) ;;
     "kubeconfig user"*) echo "minted ${token}" ;;
     init*) cp "$root/etc/hosts" "$root/hosts-at-init"; made; ${fails("init")} ;;
     join*) cp "$root/etc/hosts" "$root/hosts-at-join";
@@ -402,6 +403,37 @@ describe("a control plane", () => {
     expect(machine.callsOf("kubeadm")).toContain(
       "kubeconfig user --config /etc/zoned/kubeadm-init.yaml --client-name zoned:zoned-test-cp-2 --validity-period 2h " +
         "--org kubeadm:cluster-admins,system:bootstrappers:kubeadm:default-node-token",
+    );
+  });
+
+  it.each([
+    ["gives the cluster the configuration that it is to join with", "of before", 1],
+    ["joins with the configuration that the cluster has already", "of now", 0],
+  ])("%s", async (_, has, times) => {
+    const machine = machineIn({}, { ...controlPlane, clusterConfiguration: "of now" });
+    const shown = `case $* in *jsonpath*) printf '${has}' ;;`;
+    machine.program("kubectl", programs.kubectl.replace("case $* in", shown));
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    const upload =
+      "init phase upload-config all --config /etc/zoned/kubeadm-init.yaml --kubeconfig /etc/zoned/discovery.conf";
+    const calls = machine.callsOf("kubeadm").filter((call) => /upload-config|^join/.test(call));
+    expect(calls).toEqual([...Array(times).fill(upload), expect.stringMatching(/^join/)]);
+    const noted = machine.callsOf("kubectl").filter((call) => call.includes("annotate"));
+    expect(noted).toHaveLength(times);
+  });
+
+  it("notes the configuration that it initializes the cluster with", async () => {
+    const machine = machineIn(
+      { ...asInitial, api: "silent" },
+      { ...controlPlane, clusterConfiguration: "of now" },
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.callsOf("kubectl").join()).toMatch(
+      /annotate configmap kubeadm-config --overwrite zoned\/configuration=of now/,
     );
   });
 

@@ -11,6 +11,7 @@ import { controlPlaneMark, nodeOf, nodePath } from "../nodes/node";
 import { kubeletCertificate } from "./kubelet-certificate";
 import { discoveryFile, fileOf, initFile, joinFile } from "./payload";
 import type { Steps } from "./steps";
+import { bringSettings, noteSettings } from "./upgrade";
 
 interface Joining {
   readonly machine: SimulatedMachine;
@@ -31,6 +32,7 @@ export async function registerInitial(
   const { ca, user } = kubeconfigOf(cluster.initialKubeconfig());
   const registered = await register(machine, payload, registration, cluster, { ca, user });
   await mark(cluster.superAdmin(), registered.node, registration);
+  await noteSettings(cluster, payload);
   // A restored cluster has its pod network.
   const as = payload.restoredFrom === undefined ? "initialized" : "joined";
   machine.join({ ...registered, as }, payload.configuration);
@@ -79,6 +81,7 @@ export async function join(
   const admit = async () => {
     if (machine.hasBegunToJoin) steps.write("undoing a join that did not end well");
     await forgetPredecessor();
+    if (isControlPlane) await bringSettings(cluster, payload);
     try {
       await runKubeadm();
     } catch (error) {

@@ -85,19 +85,21 @@ export async function upgradeControlPlane(
   cluster: SimulatedCluster,
   payload: Payload,
 ): Promise<void> {
-  const api = cluster.superAdmin();
-  const { metadata } = await api.get(kubeadmConfig);
-  if (metadata.annotations?.[clusterAnnotation] !== payload.clusterConfiguration) {
-    await cluster.upgrade(filesOf(payload), fileOf(payload, initFile));
-    await cluster
-      .superAdmin()
-      .patch(
-        kubeadmConfig,
-        { metadata: { annotations: { [clusterAnnotation]: payload.clusterConfiguration } } },
-        mergePatch,
-      );
-  }
+  await bringSettings(cluster, payload);
   await cluster.upgradeCoreDns(filesOf(payload));
+}
+
+/** What a control plane that joins or is upgraded gives to the cluster, where it is the first that has it. */
+export async function bringSettings(cluster: SimulatedCluster, payload: Payload): Promise<void> {
+  const { metadata } = await cluster.superAdmin().get(kubeadmConfig);
+  if (metadata.annotations?.[clusterAnnotation] === payload.clusterConfiguration) return;
+  await cluster.upgrade(filesOf(payload), fileOf(payload, initFile));
+  await noteSettings(cluster, payload);
+}
+
+export async function noteSettings(cluster: SimulatedCluster, payload: Payload): Promise<void> {
+  const annotations = { [clusterAnnotation]: payload.clusterConfiguration };
+  await cluster.superAdmin().patch(kubeadmConfig, { metadata: { annotations } }, mergePatch);
 }
 
 /** A kubelet of another version reports it in its Node's status. */

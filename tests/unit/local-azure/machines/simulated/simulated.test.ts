@@ -332,14 +332,17 @@ describeUnless(missing)("simulated machines on real components", () => {
     expect(own.exitCode).toBe(0);
   });
 
-  it("replaces a control plane while two of three live", async () => {
+  it("replaces a control plane while two of three live, and the cluster has the flags that it brings", async () => {
     await machines.remove(cp[1]);
     const successor = controlPlane(2);
     await machines.create(successor);
+    const apiServer = { "event-ttl": "2h" };
 
-    const { exitCode, stderr } = await run(successor);
+    const { exitCode, stderr } = await run(successor, { initialControlPlane, apiServer });
 
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    const { data } = await admin().get("/api/v1/namespaces/kube-system/configmaps/kubeadm-config");
+    expect(data.ClusterConfiguration).toContain("event-ttl");
     expect(machines.status()[0]!.members.map(({ machine, lives }) => [machine, lives])).toEqual(
       expect.arrayContaining([
         ["demo-cp-1", true],
