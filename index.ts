@@ -28,7 +28,7 @@ export = async () => {
   const shared = { resourceGroup, ...plan };
   const network = new Network("network", shared);
   const api = new ApiBalancer("api", shared);
-  const certificates = new Certificates("pki");
+  const certificates = new Certificates("pki", plan.authorities);
   const identity = new Identity("identity", shared);
 
   const parts = { resourceGroup, plan, network, certificates };

@@ -92,13 +92,13 @@ function clusterIn({ code, stdout, stderr }: Ended, stack: string, otherwise: st
   const { kubeconfig, machines, cluster } = JSON.parse(stdout) as {
     kubeconfig?: string;
     machines?: Expected["machines"];
-    cluster?: Pick<Expected, "kubernetesVersion" | "etcdBackups" | "secretsKeys">;
+    cluster?: Pick<Expected, "kubernetesVersion" | "etcdBackups" | "secretsKeys" | "authorities">;
   };
   if (kubeconfig === undefined || machines === undefined) {
     throw new UserError(
       `stack ${stack} has no outputs kubeconfig and machines: run pulumi up until it ends well`,
     );
   }
-  const { kubernetesVersion, etcdBackups, secretsKeys } = cluster ?? {};
-  return { kubeconfig, machines, kubernetesVersion, etcdBackups, secretsKeys };
+  const { kubernetesVersion, etcdBackups, secretsKeys, authorities } = cluster ?? {};
+  return { kubeconfig, machines, kubernetesVersion, etcdBackups, secretsKeys, authorities };
 }

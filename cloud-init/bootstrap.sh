@@ -17,6 +17,7 @@ log=$root/var/log/zoned.log
 state=$root/var/lib/zoned
 run=$root/run/zoned
 pki=$root/etc/kubernetes/pki
+kubelet_certificate=$root/var/lib/kubelet/pki/kubelet-client-current.pem
 discovery=$root/etc/zoned/discovery.conf
 init_config=$root/etc/zoned/kubeadm-init.yaml
 join_config=$root/etc/zoned/kubeadm-join.yaml
@@ -27,6 +28,7 @@ admin=$root/etc/kubernetes/admin.conf
 # What the payload says; its first step fills these in.
 machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready=''
 configuration='' cluster='' drain_minutes='' takes_snapshots='' restored_from='' rewrites_secrets=''
+takes_authorities='' restarts_pods=''
 modules=()
 upgraded=''
 
@@ -89,6 +91,7 @@ step() {
 # payload variables: what the steps need, as shell assignments.
 # payload files: keys and configuration, each where it belongs.
 # payload settings: the same without the keys, which a member has.
+# payload authorities: the keys alone, for a member that takes other CAs.
 payload() {
   python3 - "$0" "$1" "$run/variables" "$root" <<'END'
 import json, os, shlex, sys
@@ -110,10 +113,13 @@ if what == "variables":
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
         file.write(f"takes_snapshots={'yes' if payload.get('takesSnapshots') else ''}\n")
         file.write(f"rewrites_secrets={'yes' if payload.get('rewritesSecrets') else ''}\n")
+        file.write(f"takes_authorities={'yes' if payload.get('takesAuthorities') else ''}\n")
+        file.write(f"restarts_pods={'yes' if payload.get('restartsPods') else ''}\n")
     sys.exit()
 for entry in payload["files"]:
     path = root + entry["path"]
-    if what == "settings" and entry["path"].startswith("/etc/kubernetes/"):
+    is_key = entry["path"].startswith("/etc/kubernetes/")
+    if what == "settings" and is_key or what == "authorities" and not is_key:
         continue
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".new", "w", encoding="utf-8") as file:
@@ -246,6 +252,14 @@ forget_node() {
   kubectl_join delete node "$machine" --ignore-not-found --wait=false
 }
 
+# Of several CAs the first one signs. kubeadm reads no other (TryLoadCertFromDisk in
+# cmd/kubeadm/app/util/pkiutil), and has the kubeconfigs that it writes trust that one alone.
+trust_authorities() {
+  local data
+  data=$(base64 --wrap=0 "$pki/ca.crt")
+  sed --in-place "s|\(certificate-authority-data:\) .*|\1 $data|" "$@"
+}
+
 # A control plane holds the CA, so it issues its own credential, which lasts for this step only.
 mint_credential() {
   (
@@ -253,6 +267,7 @@ mint_credential() {
     kubeadm kubeconfig user --config "$init_config" --client-name "zoned:$machine" \
       --validity-period 2h \
       --org kubeadm:cluster-admins,system:bootstrappers:kubeadm:default-node-token >"$discovery.new"
+    [[ -z $takes_authorities ]] || trust_authorities "$discovery.new"
   )
   mv "$discovery.new" "$discovery"
   kubeadm init phase certs etcd-healthcheck-client --config "$init_config" >/dev/null
@@ -584,7 +599,7 @@ await_control_plane() {
 
 ask_as_kubelet() {
   ask_api "$1" --fail --max-time 20 \
-    --cert "$root/var/lib/kubelet/pki/kubelet-client-current.pem" "${@:2}"
+    --cert "$kubelet_certificate" "${@:2}"
 }
 
 has_pod_network() { compgen -G "$root/etc/cni/net.d/*.conf*" >/dev/null; }
@@ -687,7 +702,7 @@ drainable_pods() {
 evict() {
   local answer code
   answer=$(ask_api "/api/v1/namespaces/$1/pods/$2/eviction" --max-time 20 --write-out '\n%{http_code}' \
-    --cert "$root/var/lib/kubelet/pki/kubelet-client-current.pem" --header 'Content-Type: application/json' \
+    --cert "$kubelet_certificate" --header 'Content-Type: application/json' \
     --data "{\"apiVersion\": \"policy/v1\", \"kind\": \"Eviction\",
       \"metadata\": {\"namespace\": \"$1\", \"name\": \"$2\"}}")
   code=${answer##*$'\n'}
@@ -723,6 +738,17 @@ drain() {
   done
 }
 
+# kubeadm writes it when it initializes, and never again.
+publish_authorities() {
+  local info data
+  local kubectl=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s --namespace kube-public)
+  info=$("${kubectl[@]}" get configmap cluster-info --ignore-not-found --output json)
+  [[ -n $info ]] || return 0
+  data=$(base64 --wrap=0 "$pki/ca.crt")
+  jq --arg data "$data" '.data.kubeconfig |= sub("(?<name>certificate-authority-data:) .*"; "\(.name) \($data)")' \
+    <<<"$info" | "${kubectl[@]}" replace --filename -
+}
+
 upgrade_control_plane() {
   # A certificate that has all names is left as it is, and the API server reads another one by itself.
   kubeadm init phase certs apiserver --config "$init_config" || {
@@ -735,16 +761,83 @@ upgrade_control_plane() {
   fi
   kubeadm init phase upload-config all --config "$init_config"
   kubeadm upgrade apply --yes --config "$upgrade_config"
+  [[ -z $takes_authorities ]] || publish_authorities
   note_settings "$admin"
+}
+
+# Before any certificate is another one: what runs here already trusts the CA that signs from now on.
+take_authorities() {
+  if [[ $role == control-plane ]]; then
+    payload authorities
+  else
+    jq --raw-output '.clusters[0].cluster["certificate-authority-data"]' "$discovery" |
+      base64 --decode >"$pki/ca.crt.new"
+    mv "$pki/ca.crt.new" "$pki/ca.crt"
+  fi
+  trust_authorities "$root"/etc/kubernetes/*.conf
+}
+
+# The one of the CA that signs, and of none that is only still trusted.
+kubelet_certificate_is_current() {
+  openssl verify -CAfile <(openssl x509 -in "$pki/ca.crt") "$kubelet_certificate"
+}
+
+# A control plane holds the CA; which controller manager would sign, one of this stage or of the one
+# before, nobody knows.
+sign_kubelet_certificate() {
+  local data
+  kubeadm kubeconfig user --config "$init_config" --client-name "system:node:$machine" --org system:nodes |
+    sed --quiet 's/.*client-\(certificate\|key\)-data: //p' |
+    while read -r data; do base64 --decode <<<"$data"; done
+}
+
+# As a kubelet asks for it, which it does by itself only when the one that it has is about to end.
+request_kubelet_certificate() {
+  local key request name certificate='' tries=60
+  local requests=/apis/certificates.k8s.io/v1/certificatesigningrequests
+  key=$(openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256)
+  request=$(openssl req -new -key <(echo "$key") -subj "/O=system:nodes/CN=system:node:$machine" | base64 --wrap=0)
+  name=$(ask_as_kubelet "$requests" --header 'Content-Type: application/json' --data "{
+    \"apiVersion\": \"certificates.k8s.io/v1\", \"kind\": \"CertificateSigningRequest\",
+    \"metadata\": {\"generateName\": \"node-csr-\"}, \"spec\": {\"request\": \"$request\",
+      \"signerName\": \"kubernetes.io/kube-apiserver-client-kubelet\",
+      \"usages\": [\"digital signature\", \"client auth\"]}}" | jq --raw-output .metadata.name)
+  until [[ -n $certificate ]]; do
+    if ((tries-- == 0)); then
+      reason "certificate request $name of this kubelet was not signed in five minutes: kubectl describe csr $name" >&2
+      return 1
+    fi
+    sleep 5
+    certificate=$(ask_as_kubelet "$requests/$name" | jq --raw-output '.status.certificate // empty')
+  done
+  base64 --decode <<<"$certificate"
+  echo "$key"
+}
+
+# The kubelet reads it when it starts, which is next.
+renew_kubelet_certificate() {
+  local file
+  kubelet_certificate_is_current && return
+  file=${kubelet_certificate%current.pem}$(date --utc +%F-%H-%M-%S).pem
+  (
+    umask 077
+    if [[ $role == control-plane ]]; then sign_kubelet_certificate; else request_kubelet_certificate; fi >"$file"
+  )
+  ln --symbolic --force --no-dereference "$file" "$kubelet_certificate"
+  kubelet_certificate_is_current
 }
 
 upgrade_member() {
   touch "$state/touched"
+  [[ -z $takes_authorities ]] || take_authorities
   if [[ $role == control-plane ]]; then
     upgrade_control_plane
   else
     kubeadm upgrade node --config "$upgrade_config"
   fi
+  [[ -n $takes_authorities ]] || return 0
+  trust_authorities "$root"/etc/kubernetes/*.conf
+  renew_kubelet_certificate
 }
 
 # Its flags and its configuration, which kubeadm writes for this machine, and a start with them.
@@ -859,6 +952,26 @@ rewrite_secrets() {
   return 1
 }
 
+authorities_are_published() {
+  local published
+  published=$(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s --namespace kube-system \
+    get configmap kube-root-ca.crt --output 'jsonpath={.data.ca\.crt}') || return
+  [[ $published == "$(<"$pki/ca.crt")" ]] && return
+  echo "pods do not get the new CAs yet: ConfigMap kube-root-ca.crt in kube-system has others"
+  return 1
+}
+
+# What is in a pod reads its CAs when it starts. These are the cluster's own, add-ons among them.
+restart_pods() {
+  local namespace
+  local kubectl=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s)
+  watch authorities_are_published
+  for namespace in $("${kubectl[@]}" get namespaces --output name | sed --quiet 's|^namespace/\(kube-.*\)|\1|p'); do
+    "${kubectl[@]}" --namespace "$namespace" get daemonsets,deployments --output name |
+      xargs --no-run-if-empty "${kubectl[@]}" --namespace "$namespace" rollout restart
+  done
+}
+
 # A new file in its place: what runs goes on with the one that it has open.
 forget_payload() { sed --in-place '/^#--- payload ---$/q' "$0"; }
 
@@ -953,6 +1066,7 @@ if [[ $role == control-plane ]] && is_touched; then
   step "other control planes" 600 0 await_peers
 fi
 [[ $role == worker ]] || step "certificates" 120 2 keep_certificates
+[[ -z $restarts_pods ]] || step "pods" 600 2 restart_pods
 [[ -z $rewrites_secrets ]] || step "encryption" 1800 5 rewrite_secrets
 step "secrets" 60 0 finish
 note "$machine is a member of the cluster"

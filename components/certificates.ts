@@ -1,9 +1,16 @@
 import * as pulumi from "@pulumi/pulumi";
 import * as tls from "@pulumi/tls";
 
+import type { RotatingKeys } from "./kubeadm/rotation";
+
 export interface KeyPair {
   readonly cert: pulumi.Output<string>;
   readonly key: pulumi.Output<string>;
+}
+
+export interface Authority extends KeyPair {
+  /** This certificate, which signs, and then those of the other CAs that are trusted, as one file. */
+  readonly trusted: pulumi.Output<string>;
 }
 
 /**
@@ -19,11 +26,13 @@ const adminHours = { validityPeriodHours: 8_760, earlyRenewalHours: 720 };
  * The keys that a cluster is born with. They come from here and not from `kubeadm init`, so that
  * the kubeconfig is an output, SSH is not needed, and any control plane machine can be replaced at
  * any time. Changing one replaces no machine, but every machine's bootstrap step runs again.
+ *
+ * The CAs have numbers; see authorities.ts.
  */
 export class Certificates extends pulumi.ComponentResource {
-  readonly cluster: KeyPair;
-  readonly frontProxy: KeyPair;
-  readonly etcd: KeyPair;
+  readonly cluster: Authority;
+  readonly frontProxy: Authority;
+  readonly etcd: Authority;
   /** Signs the tokens of service accounts; `cert` is the public key. */
   readonly serviceAccount: KeyPair;
   /** In group `kubeadm:cluster-admins`, which `kubeadm init` binds to the role cluster-admin. */
@@ -33,13 +42,17 @@ export class Certificates extends pulumi.ComponentResource {
   /** From this one the keys are derived by which Secrets are encrypted in etcd. */
   readonly secretsSecret: pulumi.Output<string>;
 
-  constructor(name: string, opts?: pulumi.ComponentResourceOptions) {
+  constructor(
+    name: string,
+    { keys }: Pick<RotatingKeys, "keys">,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
     super("zoned:index:Certificates", name, {}, opts);
     const child = { parent: this };
 
     const privateKey = (what: string) =>
       new tls.PrivateKey(`${name}-${what}-key`, { algorithm: "ECDSA", ecdsaCurve: "P256" }, child);
-    const authority = (what: string, commonName: string): KeyPair => {
+    const pair = (what: string, commonName: string): KeyPair => {
       const key = privateKey(what).privateKeyPem;
       const { certPem } = new tls.SelfSignedCert(
         `${name}-${what}`,
@@ -55,6 +68,15 @@ export class Certificates extends pulumi.ComponentResource {
         child,
       );
       return { cert: certPem, key };
+    };
+    const authority = (what: string, commonName: string): Authority => {
+      const [signing, ...others] = keys.map((number) =>
+        number === 1
+          ? pair(what, commonName)
+          : pair(`${what}-${number}`, `${commonName}-${number}`),
+      ) as [KeyPair, ...KeyPair[]];
+      const certificates = pulumi.all([signing.cert, ...others.map(({ cert }) => cert)]);
+      return { ...signing, trusted: certificates.apply((texts) => texts.join("\n")) };
     };
 
     this.cluster = authority("cluster-ca", "kubernetes");

@@ -3,8 +3,9 @@ import * as compute from "@pulumi/azure-native/compute";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "./api-balancer";
-import { Certificates } from "./certificates";
-import { encryptionFile, isRewriting, tagOf } from "./kubeadm/encryption";
+import { areFirst, signingFile } from "./kubeadm/authorities";
+import { Authority, Certificates } from "./certificates";
+import { encryptionFile } from "./kubeadm/encryption";
 import { snapshotFiles } from "./machine/bootstrap/etcd-backups";
 import { Identity } from "./identity";
 import { proxyModules } from "./kubeadm/kube-proxy";
@@ -19,6 +20,7 @@ import { renewalFiles } from "./machine/bootstrap/renewal";
 import { Network } from "./network";
 import { Plan } from "./plan/plan";
 import { Machine as MachinePlan } from "./plan/topology";
+import { isAdding, isRewriting, tagOf } from "./kubeadm/rotation";
 
 export interface ControlPlaneArgs {
   readonly resourceGroup: ResourceGroup;
@@ -131,7 +133,7 @@ export class ControlPlane extends pulumi.ComponentResource {
     const client = settings.etcdBackups?.container && identity.credential.clientId;
     const { made } = plan.orders.get(machine.plan.name)!;
     const kubelet = kubeletCertificate(machine.plan, { made, certificates }, { parent: machine });
-    const { secretsKeys } = plan;
+    const { secretsKeys, authorities } = plan;
     const isLast = machine.plan.name === (this.others.at(-1) ?? machine.plan).name;
     const script = pulumi
       .all([
@@ -156,8 +158,11 @@ export class ControlPlane extends pulumi.ComponentResource {
             plan.settings,
             plan.apiServer.name,
             plan.verifiesKubelets,
+            authorities,
           ),
           rewritesSecrets: isLast && secretsKeys !== undefined && isRewriting(secretsKeys),
+          takesAuthorities: !areFirst(authorities),
+          restartsPods: isLast && isAdding(authorities),
           drainMinutes: plan.settings.drainMinutes,
           nodeAddress: machine.plan.address,
           modules: proxyModules(plan.settings),
@@ -176,6 +181,7 @@ export class ControlPlane extends pulumi.ComponentResource {
               machine.plan,
               plan.apiServer.name,
               plan.verifiesKubelets,
+              authorities,
             ),
           ],
         }),
@@ -184,6 +190,7 @@ export class ControlPlane extends pulumi.ComponentResource {
       initialControlPlane: this.initial,
       restoredFrom,
       secretsKeys: secretsKeys && tagOf(secretsKeys),
+      authorities: tagOf(authorities),
       script,
       after,
       outlives: this.memberships.slice(-1),
@@ -193,17 +200,28 @@ export class ControlPlane extends pulumi.ComponentResource {
   }
 }
 
+const pki = "/etc/kubernetes/pki";
+
+/** kubeadm signs with the first certificate of the file; what reads the file trusts them all. */
+const authorityFiles = (
+  stem: string,
+  { trusted, key }: pulumi.Unwrap<Authority>,
+): PayloadFile[] => [
+  { path: `${pki}/${stem}.crt`, mode: "0644", content: trusted },
+  { path: `${pki}/${stem}.key`, mode: "0600", content: key },
+];
+
 /** What kubeadm finds in its certificate directory and therefore does not make itself. */
 const pkiFiles = (certificates: Certificates): pulumi.Output<PayloadFile[]> => {
   const { cluster, frontProxy, etcd, serviceAccount } = certificates;
-  return pulumi.all([cluster, frontProxy, etcd, serviceAccount]).apply((pairs) =>
-    ["ca", "front-proxy-ca", "etcd/ca", "sa"].flatMap((stem, index) => {
-      const path = `/etc/kubernetes/pki/${stem}`;
-      const { cert, key } = pairs[index]!;
-      return [
-        { path: `${path}.${stem === "sa" ? "pub" : "crt"}`, mode: "0644", content: cert },
-        { path: `${path}.key`, mode: "0600", content: key },
-      ];
-    }),
-  );
+  return pulumi
+    .all([cluster, frontProxy, etcd, serviceAccount])
+    .apply(([cluster, frontProxy, etcd, { cert, key }]) => [
+      ...authorityFiles("ca", cluster),
+      { path: signingFile, mode: "0644", content: cluster.cert },
+      ...authorityFiles("front-proxy-ca", frontProxy),
+      ...authorityFiles("etcd/ca", etcd),
+      { path: `${pki}/sa.pub`, mode: "0644", content: cert },
+      { path: `${pki}/sa.key`, mode: "0600", content: key },
+    ]);
 };

@@ -54,7 +54,7 @@ export const adminKubeconfig = (
   { cluster, admin }: Pick<Certificates, "cluster" | "admin">,
 ): pulumi.Output<string> =>
   pulumi.secret(
-    pulumi.all([cluster.cert, admin.cert, admin.key]).apply(([caCert, clientCert, clientKey]) =>
+    pulumi.all([cluster.trusted, admin.cert, admin.key]).apply(([caCert, clientCert, clientKey]) =>
       renderKubeconfig({
         clusterName: settings.clusterName,
         server: serverOf(apiServer),

@@ -2,7 +2,7 @@ import * as compute from "@pulumi/azure-native/compute";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { tagOf } from "./kubeadm/encryption";
+import { tagOf } from "./kubeadm/rotation";
 import { serverOf } from "./kubeconfig";
 import { tag } from "./plan/azure/state";
 import { fixedSettings } from "./plan/fixed-settings";
@@ -27,6 +27,7 @@ export function outputsOf(
     settings: fixedSettings(plan.settings),
     kubeletCertificates: true,
     secretsKeys: plan.secretsKeys,
+    authorities: plan.authorities,
     ownEncryption: plan.secretsKeys === undefined ? true : undefined,
     kubeProxy: proxyDigest(plan.settings),
     machines: Object.fromEntries(plan.orders),

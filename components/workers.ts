@@ -6,6 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Certificates } from "./certificates";
 import { ControlPlane } from "./control-plane";
+import { areFirst } from "./kubeadm/authorities";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
 import { adminKubeconfig } from "./kubeconfig";
@@ -92,7 +93,7 @@ export class Workers extends pulumi.ComponentResource {
         { parent: machine },
       );
       const script = pulumi
-        .all([token, certificates.cluster.cert, kubelet])
+        .all([token, certificates.cluster.trusted, kubelet])
         .apply(([bearer, caCert, kubeletFiles]) =>
           bootstrapScript({
             machine: worker.name,
@@ -101,6 +102,7 @@ export class Workers extends pulumi.ComponentResource {
             apiPort: plan.apiServer.port,
             kubernetesVersion: settings.kubernetesVersion,
             configuration: order.configuration,
+            takesAuthorities: !areFirst(plan.authorities),
             drainMinutes: settings.drainMinutes,
             nodeAddress: worker.address,
             modules: proxyModules(settings),

@@ -1,4 +1,4 @@
-import type { SecretsKeys } from "../components/kubeadm/encryption";
+import type { RotatingKeys } from "../components/kubeadm/rotation";
 
 /** What a stack's outputs say that its cluster has. */
 export interface Expected {
@@ -13,7 +13,9 @@ export interface Expected {
   /** How often etcd is to be saved, such as 1h; missing where it is not. */
   readonly etcdBackups?: string;
   /** Missing where the operator sees to the encryption of Secrets. */
-  readonly secretsKeys?: SecretsKeys;
+  readonly secretsKeys?: RotatingKeys;
+  /** Missing where they are the first ones. */
+  readonly authorities?: RotatingKeys;
 }
 
 export interface Problem {

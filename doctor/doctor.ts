@@ -1,6 +1,7 @@
 import { lookup } from "node:dns/promises";
 
 import { ApiError, KubernetesApi, NoAnswer } from "../components/kubernetes-api";
+import { authorities } from "./authorities";
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
@@ -105,6 +106,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     renewals(expected, state),
     kubeletCertificates(state),
     secretsKey(expected),
+    authorities(expected),
     etcdWrite(state),
     etcdMembers(expected, state),
     etcdSize(expected, state),

@@ -1,4 +1,5 @@
-import { isRewriting, nameOf } from "../components/kubeadm/encryption";
+import { nameOf } from "../components/kubeadm/encryption";
+import { isRewriting } from "../components/kubeadm/rotation";
 import type { Check, Expected } from "./check";
 
 /** Whether a change of the key of Secrets is under way, by what the last `up` that ended well left. */

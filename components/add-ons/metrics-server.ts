@@ -152,7 +152,7 @@ export class MetricsServer extends pulumi.ComponentResource {
           group,
           version,
           service: { name, namespace, port: 443 },
-          caBundle: certificates.cluster.cert.apply(base64),
+          caBundle: certificates.cluster.trusted.apply(base64),
           groupPriorityMinimum: 100,
           versionPriority: 100,
         },

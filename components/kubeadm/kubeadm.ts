@@ -3,13 +3,15 @@ import { createHash } from "node:crypto";
 import { stringify } from "yaml";
 
 import { cipherSuites, securityFiles, securityFlags, securityVolumes } from "./api-server-security";
+import { areFirst, authoritiesVariable, signingFile } from "./authorities";
 import { coreDnsPatch } from "./core-dns";
-import { encryptionFlags, encryptionVolume, isOurs, SecretsKeys } from "./encryption";
+import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
 import type { PayloadFile } from "../machine/bootstrap/bootstrap";
 import { kubeletCertificatePath, kubeletKeyPath } from "../machine/bootstrap/kubelet-certificate";
 import type { Settings } from "../plan/settings/settings";
 import type { Machine } from "../plan/topology";
+import { only, type RotatingKeys } from "./rotation";
 
 /** Port of the API, on the machines as on the balancer. */
 export const apiPort = 6443;
@@ -159,21 +161,23 @@ function upgradeConfiguration(settings: KubeadmSettings, machine: KubeadmMachine
 
 /**
  * A hash over everything that kubeadm configures a member with and that may change on a living one:
- * the version, flags, names in certificates, the kubelet's configuration, patches, and which keys
- * Secrets are encrypted with.
+ * the version, flags, names in certificates, the kubelet's configuration, patches, which keys Secrets
+ * are encrypted with, and which CAs there are.
  */
 export const configurationOf = (
   settings: KubeadmSettings,
   machine: KubeadmMachine,
   apiName: string,
   verifiesKubelets = true,
-  secretsKeys?: SecretsKeys,
+  secretsKeys?: RotatingKeys,
+  authorities = only(1),
 ): string =>
   digest([
+    ...(areFirst(authorities) ? [] : [authorities.keys]),
     // A kubelet takes its taints once, when its node registers.
     nodeRegistration(settings, { ...machine, taints: [] }),
     machine.role === "control-plane"
-      ? [clusterConfiguration(settings, apiName, verifiesKubelets), secretsKeys?.keys]
+      ? [clusterConfiguration(settings, apiName, verifiesKubelets, authorities), secretsKeys?.keys]
       : [],
     settings.kubernetesVersion,
     kubeletConfiguration(),
@@ -185,8 +189,12 @@ export const clusterConfigurationOf = (
   settings: KubeadmSettings,
   apiName: string,
   verifiesKubelets = true,
+  authorities = only(1),
 ): string =>
-  digest([clusterConfiguration(settings, apiName, verifiesKubelets), kubeletConfiguration()]);
+  digest([
+    clusterConfiguration(settings, apiName, verifiesKubelets, authorities),
+    kubeletConfiguration(),
+  ]);
 
 const digest = (parts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
@@ -196,8 +204,14 @@ const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
   serviceSubnet: serviceCidr,
 });
 
-function clusterConfiguration(settings: KubeadmSettings, apiName: string, verifiesKubelets = true) {
+function clusterConfiguration(
+  settings: KubeadmSettings,
+  apiName: string,
+  verifiesKubelets: boolean,
+  authorities: RotatingKeys,
+) {
   const { kubeadm } = settings;
+  const extraEnvs = areFirst(authorities) ? {} : { extraEnvs: [authoritiesVariable(authorities)] };
   const isEncrypted = isOurs(kubeadm.apiServerExtraArgs);
   const apiServer = {
     ...quiet,
@@ -207,7 +221,11 @@ function clusterConfiguration(settings: KubeadmSettings, apiName: string, verifi
     // Clients keep a connection for hours; now and then one goes, and a new server has its share.
     ...(settings.controlPlaneCount > 1 && { "goaway-chance": "0.001" }),
   };
-  const controllerManager = { "cloud-provider": "external", ...quiet };
+  const controllerManager = {
+    "cloud-provider": "external",
+    ...quiet,
+    ...(authorities.keys.length > 1 && { "cluster-signing-cert-file": signingFile }),
+  };
   const etcd = { "quota-backend-bytes": `${etcdQuotaBytes}` };
   return {
     apiVersion,
@@ -220,11 +238,15 @@ function clusterConfiguration(settings: KubeadmSettings, apiName: string, verifi
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],
       extraArgs: args(apiServer, kubeadm.apiServerExtraArgs),
+      ...extraEnvs,
       extraVolumes: [...securityVolumes, ...(isEncrypted ? [encryptionVolume] : [])],
     },
-    controllerManager: { extraArgs: args(controllerManager, kubeadm.controllerManagerExtraArgs) },
-    scheduler: { extraArgs: args(quiet, kubeadm.schedulerExtraArgs) },
-    etcd: { local: { extraArgs: args(etcd, kubeadm.etcdExtraArgs) } },
+    controllerManager: {
+      extraArgs: args(controllerManager, kubeadm.controllerManagerExtraArgs),
+      ...extraEnvs,
+    },
+    scheduler: { extraArgs: args(quiet, kubeadm.schedulerExtraArgs), ...extraEnvs },
+    etcd: { local: { extraArgs: args(etcd, kubeadm.etcdExtraArgs), ...extraEnvs } },
   };
 }
 
@@ -293,11 +315,12 @@ export function kubeadmFiles(
   machine: KubeadmMachine,
   apiName: string,
   verifiesKubelets = true,
+  authorities = only(1),
 ): PayloadFile[] {
   const file = (path: string, content: string) => ({ path, mode: "0600", content });
   const init = documents(
     initConfiguration(settings, machine),
-    clusterConfiguration(settings, apiName, verifiesKubelets),
+    clusterConfiguration(settings, apiName, verifiesKubelets, authorities),
     kubeProxyConfiguration(settings),
     kubeletConfiguration(),
   );

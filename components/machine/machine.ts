@@ -42,6 +42,8 @@ export interface BootstrapArgs {
   readonly restoredFrom?: string;
   /** The keys of Secrets that the script brings, as a tag; control planes only. */
   readonly secretsKeys?: string;
+  /** The CAs that it brings, as a tag; control planes only. */
+  readonly authorities?: string;
   /** What runs as root; it may hold keys. */
   readonly script: pulumi.Output<string>;
   readonly after: readonly pulumi.Resource[];
@@ -180,6 +182,7 @@ export class Machine extends pulumi.ComponentResource {
     initialControlPlane,
     restoredFrom,
     secretsKeys,
+    authorities,
     script,
     after,
     outlives = [],
@@ -211,6 +214,7 @@ export class Machine extends pulumi.ComponentResource {
             : { [tag.initialControlPlane]: initialControlPlane }),
           ...(restoredFrom === undefined ? {} : { [tag.restoredFrom]: restoredFrom }),
           ...(secretsKeys === undefined ? {} : { [tag.secretsKeys]: secretsKeys }),
+          ...(authorities === undefined ? {} : { [tag.authorities]: authorities }),
         },
       },
       {

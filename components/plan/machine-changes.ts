@@ -1,4 +1,4 @@
-import type { SecretsKeys } from "../kubeadm/encryption";
+import type { RotatingKeys } from "../kubeadm/rotation";
 import { AzureState, MachineState } from "./azure/state";
 import { FixedSettings } from "./fixed-settings";
 import { Machine } from "./topology";
@@ -19,7 +19,9 @@ export interface Memory {
   /** Whether every kubelet has a certificate of the cluster's CA. */
   readonly kubeletCertificates?: true;
   /** What every control plane has; nothing where the operator has a configuration of their own. */
-  readonly secretsKeys?: SecretsKeys;
+  readonly secretsKeys?: RotatingKeys;
+  /** The CAs that every machine has; the first ones alone where there is nothing. */
+  readonly authorities?: RotatingKeys;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
   /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */
@@ -151,7 +153,7 @@ function reasons(
 /** The machines that this `up` creates, in place of others or not. */
 export const createdMachines = (
   id: string,
-  wanted: readonly WantedMachine[],
+  wanted: readonly Pick<WantedMachine, "plan" | "generation" | "imageVersion">[],
   azure: Pick<AzureState, "machines">,
   memory: Memory | undefined,
 ): Machine[] =>

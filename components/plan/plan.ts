@@ -3,12 +3,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiName, ApiServer } from "../api-balancer";
-import type { SecretsKeys } from "../kubeadm/encryption";
 import { apiPort, configurationOf } from "../kubeadm/kubeadm";
+import type { RotatingKeys } from "../kubeadm/rotation";
 import { customData } from "../machine/boot";
 import { generationOf, madeWith } from "../machine/generation";
 import { runOf } from "../machine/machine";
 import { addressProblems, PlacedMachine } from "./addresses";
+import { planAuthorities } from "./authorities";
 import { connect } from "./azure/connection";
 import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
@@ -56,7 +57,9 @@ export interface Plan {
   readonly controlPlanes: readonly Machine[];
   readonly workers: readonly Machine[];
   /** The keys that Secrets are encrypted with; nothing where the operator sees to that. */
-  readonly secretsKeys?: SecretsKeys;
+  readonly secretsKeys?: RotatingKeys;
+  /** The CAs that machines trust; the first one signs. */
+  readonly authorities: RotatingKeys;
   /** First-boot data, the same for every machine. */
   readonly customData: string;
   readonly apiServer: ApiServer;
@@ -120,16 +123,31 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     azure,
     memory: current,
   });
+  const created = createdMachines(initialization.id, made, azure, current);
+  const { authorities, says: saysOfAuthorities } = planAuthorities({
+    settings,
+    id: initialization.id,
+    controlPlanes,
+    created,
+    azure,
+    memory: current,
+  });
   const wanted = made.map((one) => ({
     ...one,
-    configuration: configurationOf(settings, one.plan, api, verifiesKubelets, secretsKeys),
+    configuration: configurationOf(
+      settings,
+      one.plan,
+      api,
+      verifiesKubelets,
+      secretsKeys,
+      authorities,
+    ),
   }));
   const isSafe = initialization.exists && initialization.problems.length === 0;
   const { isRestoring } = initialization;
   const changes = (isSafe ? machineChanges(initialization.id, wanted, azure, current) : []).filter(
     ({ machine }) => !isRestoring || !isControlPlaneName(settings, machine),
   );
-  const created = createdMachines(initialization.id, wanted, azure, current);
   const remade = controlPlanes
     .filter((machine) => current?.machines[machine.name] !== undefined && created.includes(machine))
     .map(({ name }) => name);
@@ -174,7 +192,9 @@ export async function makePlan(settings: Settings): Promise<Plan> {
         "it makes the API servers refuse kubelets that have none",
     );
   }
-  if (says !== undefined) void pulumi.log.info(says);
+  for (const text of [says, saysOfAuthorities]) {
+    if (text !== undefined) void pulumi.log.info(text);
+  }
   for (const warning of initialization.warnings) void pulumi.log.warn(warning);
   const orders = wanted.map((one): [string, MachineMemory] => {
     const { generation } = one;
@@ -211,6 +231,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     controlPlanes,
     workers,
     secretsKeys,
+    authorities,
     customData: data,
     apiServer: { name: api, port: apiPort },
     texts,

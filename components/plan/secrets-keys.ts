@@ -2,14 +2,11 @@ import {
   encryptionFlag,
   heldText,
   isOurs,
-  keysOfTag,
   nameOf,
-  nextKeys,
-  only,
   restoredKeys,
-  SecretsKeys,
   stageText,
 } from "../kubeadm/encryption";
+import { keysOfTag, nextKeys, only, RotatingKeys } from "../kubeadm/rotation";
 import { AzureState } from "./azure/state";
 import { isMadeFor, Memory } from "./machine-changes";
 import { entry, toRemove, toSet } from "./settings/problem";
@@ -29,7 +26,7 @@ export interface KeysArgs {
 /** The keys of Secrets that an `up` leaves on every control plane. */
 export interface PlannedKeys {
   /** Nothing where the operator has a configuration of their own. */
-  readonly secretsKeys?: SecretsKeys;
+  readonly secretsKeys?: RotatingKeys;
   /** What is to be said of the change of a key that is under way. */
   readonly says?: string;
   /** Why this `up` must not begin: no API server could read the Secrets that there are. */
@@ -44,7 +41,7 @@ export interface PlannedKeys {
  */
 export function planKeys({ settings, id, controlPlanes, azure, memory }: KeysArgs): PlannedKeys {
   const { secretsKey: wanted, kubeadm } = settings;
-  const began = memory === undefined ? beganWith(id, azure) : undefined;
+  const began = memory === undefined ? beganWith(id, azure, "secretsKeys") : undefined;
   if (!isOurs(kubeadm.apiServerExtraArgs)) {
     return { problem: leavingProblem(memory?.secretsKeys ?? began) };
   }
@@ -60,10 +57,7 @@ export function planKeys({ settings, id, controlPlanes, azure, memory }: KeysArg
     const keys = restoredKeys(now);
     return { secretsKeys: keys, says: stageText(now, keys, wanted) };
   }
-  const leaving = [...azure.machines.keys()].filter(
-    (name) =>
-      isControlPlaneName(settings, name) && !controlPlanes.some((stays) => stays.name === name),
-  );
+  const leaving = leavingOf({ settings, controlPlanes, azure });
   if (leaving.length > 0) {
     return {
       secretsKeys: now,
@@ -77,7 +71,7 @@ export function planKeys({ settings, id, controlPlanes, azure, memory }: KeysArg
 const own = entry("kubeadm.apiServerExtraArgs", encryptionFlag);
 
 /** The operator's configuration takes the place of keys that it does not have. */
-function leavingProblem(had: SecretsKeys | undefined): string | undefined {
+function leavingProblem(had: RotatingKeys | undefined): string | undefined {
   const unknown = had?.keys.filter((key) => key !== 0) ?? [];
   if (unknown.length === 0) return undefined;
   return (
@@ -93,10 +87,29 @@ const returningProblem = (): string =>
   "read them. Put it back, with identity as its first provider, and store all Secrets once more (kubectl get secrets -A -o json | kubectl replace -f -). " +
   `When all are in clear, take it away and say so (${toSet("secretsKey", 0)}), run pulumi up, and set another key after that`;
 
+/** Control planes that this `up` removes. */
+export const leavingOf = ({
+  settings,
+  controlPlanes,
+  azure,
+}: {
+  readonly settings: Pick<Settings, "clusterName">;
+  readonly controlPlanes: readonly Machine[];
+  readonly azure: Pick<AzureState, "machines">;
+}): string[] =>
+  [...azure.machines.keys()].filter(
+    (name) =>
+      isControlPlaneName(settings, name) && !controlPlanes.some((stays) => stays.name === name),
+  );
+
 /** What the first control plane was given, whether or not its step ended well. */
-function beganWith(id: string, { machines }: KeysArgs["azure"]): SecretsKeys | undefined {
+export function beganWith(
+  id: string,
+  { machines }: Pick<AzureState, "machines">,
+  what: "secretsKeys" | "authorities",
+): RotatingKeys | undefined {
   const tag = [...machines.values()].find(
-    (machine) => isMadeFor(id, machine) && machine.bootstrap?.secretsKeys !== undefined,
-  )?.bootstrap?.secretsKeys;
+    (machine) => isMadeFor(id, machine) && machine.bootstrap?.[what] !== undefined,
+  )?.bootstrap?.[what];
   return tag === undefined ? undefined : keysOfTag(tag);
 }

@@ -46,7 +46,7 @@ export interface WatchEvent {
 
 /** A local Azure of a test's own, with one stack on it. */
 export class LocalCloud {
-  /** The same for the stack's whole life, of however many clusters. */
+  /** The same until other CAs are wanted, of however many clusters. */
   #kubeconfig: string | undefined;
 
   private constructor(
@@ -175,6 +175,11 @@ export class LocalCloud {
   /** Whether the resource manager holds nothing at all. */
   async isEmpty(): Promise<boolean> {
     return ((await this.ask("GET", "/local/health")) as { empty: boolean }).empty;
+  }
+
+  /** Has the next question asked by the kubeconfig of now. */
+  renewKubeconfig(): void {
+    this.#kubeconfig = undefined;
   }
 
   async kubectl(...args: string[]): Promise<string> {
@@ -307,10 +312,11 @@ export function well(run: Run): Run {
 }
 
 /**
- * A machine that changes may get another id, as far as a preview knows, and these follow its id.
+ * A machine that changes may get another id, as far as a preview knows, and these follow its id. So
+ * may the cluster be another one while its kubeconfig is not known, and join tokens follow it.
  */
 const maybe =
-  /^(update .*-(labels|bootstrap|membership)|(replace|create-replacement|delete-replaced) .*-membership)$/;
+  /^(update .*-(labels|bootstrap|membership|join-token|join-binding)|(replace|create-replacement|delete-replaced) .*-membership)$/;
 
 /** Fails when an `up` did not end well, or did otherwise than its preview had said. */
 export function asPlanned(run: Run): Run {

@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer, apiName } from "../../components/api-balancer";
 import { Certificates } from "../../components/certificates";
-import { SecretsKeys } from "../../components/kubeadm/encryption";
+import { only, type RotatingKeys } from "../../components/kubeadm/rotation";
 import { ControlPlane } from "../../components/control-plane";
 import { Identity } from "../../components/identity";
 import { parsePayload, Payload } from "../../components/machine/bootstrap/bootstrap";
@@ -26,7 +26,8 @@ export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly initialization?: Initialization;
   /** The control plane that comes first, since it is not well. */
   readonly firstControlPlane?: string;
-  readonly secretsKeys?: SecretsKeys;
+  readonly secretsKeys?: RotatingKeys;
+  readonly authorities?: RotatingKeys;
   /** Names of the machines that exist. */
   readonly existing?: readonly string[];
 }
@@ -80,6 +81,11 @@ const pair = (name: string) => ({
   key: pulumi.secret(`private key of ${name}`),
 });
 
+const authority = (name: string) => ({
+  ...pair(name),
+  trusted: pulumi.output(`all certs of ${name}`),
+});
+
 /** All machines of a cluster, as index.ts makes them. */
 export async function buildMachines({ preview, existing: names = [], ...scene }: Scene) {
   const recorder = await Recorder.start({ preview, filledIn: preview ? {} : filledIn });
@@ -95,6 +101,7 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
     initialization: scene.initialization ?? fresh,
     firstControlPlane: scene.firstControlPlane,
     secretsKeys: scene.secretsKeys,
+    authorities: scene.authorities ?? only(1),
     orders: new Map(
       machines.map(({ name }) => [
         name,
@@ -124,10 +131,10 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
   });
   const identity = part<Identity>("identity", { resourceId: pulumi.output("the-identity") });
   const certificates = part<Certificates>("pki", {
-    cluster: pair("ca"),
+    cluster: authority("ca"),
     admin: pair("admin"),
-    frontProxy: pair("front-proxy-ca"),
-    etcd: pair("etcd-ca"),
+    frontProxy: authority("front-proxy-ca"),
+    etcd: authority("etcd-ca"),
     serviceAccount: pair("service-account"),
     joinSecret: pulumi.secret("private join secret"),
     secretsSecret: pulumi.secret("private secret of Secrets"),

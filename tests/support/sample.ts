@@ -56,6 +56,7 @@ export const validSettings: Settings = {
     patches: {},
   },
   secretsKey: 1,
+  certificateAuthority: 1,
   mirror: "",
   resourceManagerEndpoint: "https://management.azure.com",
   protect: false,

@@ -17,6 +17,8 @@ export interface BootstrapState {
   readonly configuration?: string;
   /** Which keys of Secrets the step was given; see encryption.ts. */
   readonly secretsKeys?: string;
+  /** Which CAs it was given; see authorities.ts. */
+  readonly authorities?: string;
 }
 
 /** A VM as Azure has it. A missing tag proves nothing: it may have been removed. */
@@ -52,6 +54,7 @@ export const tag = {
   kubernetes: "zoned-kubernetes",
   configuration: "zoned-configuration",
   secretsKeys: "zoned-secrets-keys",
+  authorities: "zoned-certificate-authorities",
   initialControlPlane: "zoned-initial-control-plane",
   restoredFrom: "zoned-restored-from",
 } as const;
@@ -129,6 +132,7 @@ async function machinesIn(arm: ResourceManager, group: string): Promise<Map<stri
               kubernetesVersion: step.tags?.[tag.kubernetes],
               configuration: step.tags?.[tag.configuration],
               secretsKeys: step.tags?.[tag.secretsKeys],
+              authorities: step.tags?.[tag.authorities],
             },
           },
         ];

@@ -71,6 +71,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     reboots: readReboots(json("reboots"), report),
     etcdBackups: readEtcdBackups(json("etcdBackups"), report),
     secretsKey: number("secretsKey"),
+    certificateAuthority: number("certificateAuthority"),
     mirror: text("mirror"),
     resourceManagerEndpoint: text("resourceManagerEndpoint").replace(/\/+$/, ""),
     protect: yes("protect"),

@@ -110,6 +110,8 @@ export interface Settings {
   readonly etcdBackups?: EtcdBackups;
   /** Number of the key by which Secrets are encrypted in etcd; 0 for none. */
   readonly secretsKey: number;
+  /** Number of the CAs that sign the cluster's certificates. */
+  readonly certificateAuthority: number;
   /** Empty for the official sources. */
   readonly mirror: string;
   readonly resourceManagerEndpoint: string;

@@ -80,6 +80,12 @@ export class SimulatedMachine {
     this.save();
   }
 
+  /** Takes other CAs for the cluster's, and perhaps another certificate for its kubelet. */
+  trust(caCert: string, kubelet = this.record.joined!.kubelet): void {
+    this.record = { ...this.record, joined: { ...this.record.joined!, caCert, kubelet } };
+    this.save();
+  }
+
   /** Whether kubeadm has begun to join here, and neither ended well nor was undone. */
   get hasBegunToJoin(): boolean {
     return this.record.hasBegunToJoin ?? false;

@@ -61,6 +61,7 @@ export const clusterCases: Cases = {
     ["an unknown disk", { osDiskSku: "Premium_ZRS" }, "one of Premium_LRS, StandardSSD_LRS"],
     ["a key that is no number", { secretsKey: "new" }, "secretsKey is"],
     ["half a key", { secretsKey: 1.5 }, "0 to 9999"],
+    ["no CA", { certificateAuthority: 0 }, "1 to 9999"],
     ["a drain without an end", { drainMinutes: 0 }, "1 to 1440"],
     ["a disk smaller than the image", { osDiskSizeGb: 29 }, "30 to 4095"],
     ["a disk larger than Azure boots from", { osDiskSizeGb: 4096 }, "30 to 4095"],

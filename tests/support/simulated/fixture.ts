@@ -7,12 +7,13 @@ import type { TLSSocket } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
 
+import { authoritiesVariable, signingFile } from "../../../components/kubeadm/authorities";
 import {
   encryptionFile,
   encryptionFlags,
   encryptionVolume,
-  keysOfTag,
 } from "../../../components/kubeadm/encryption";
+import { keysOfTag } from "../../../components/kubeadm/rotation";
 import type { Payload } from "../../../components/machine/bootstrap/bootstrap";
 import type { VirtualMachine } from "../../../local-azure/machines/machines";
 import { payloadMarker } from "../../../local-azure/machines/simulated/bootstrap/payload";
@@ -67,6 +68,21 @@ export async function newFixture(apiName: string): Promise<Fixture> {
   pki["sa.key"] = `${privateKey.export({ type: "pkcs8", format: "pem" })}`;
   return { apiName, pki };
 }
+
+/** The cluster of the first ones, with the CAs of both: those of `signing` sign. */
+export const trusting = (signing: Fixture, other: Fixture, first = signing): Fixture => ({
+  ...first,
+  pki: {
+    ...first.pki,
+    ...Object.fromEntries(
+      ["ca", "front-proxy-ca", "etcd/ca"].flatMap((stem) => [
+        [`${stem}.crt`, `${signing.pki[`${stem}.crt`]}\n${other.pki[`${stem}.crt`]}`],
+        [`${stem}.key`, signing.pki[`${stem}.key`]],
+      ]),
+    ),
+    "signing-ca.crt": signing.pki["ca.crt"]!,
+  },
+});
 
 /**
  * Who serves HTTPS by a certificate of its own, and remembers of each connection whether it resumed
@@ -124,9 +140,15 @@ export interface Knobs {
   readonly apiServer?: Record<string, string>;
   /** Numbers of the keys of Secrets; 1 alone without. */
   readonly secretsKeys?: string;
+  /** Numbers of the CAs; the first ones without. */
+  readonly authorities?: string;
 }
 
-const clusterConfiguration = ({ apiName }: Fixture, apiServer: Record<string, string> = {}) => ({
+const clusterConfiguration = (
+  { apiName }: Fixture,
+  { apiServer = {}, authorities = "1" }: Knobs,
+  extraEnvs = authorities === "1" ? [] : [authoritiesVariable(keysOfTag(authorities))],
+) => ({
   apiVersion,
   kind: "ClusterConfiguration",
   clusterName: "demo",
@@ -138,9 +160,17 @@ const clusterConfiguration = ({ apiName }: Fixture, apiServer: Record<string, st
     certSANs: [apiName],
     extraArgs: args({ profiling: "false", ...encryptionFlags, ...apiServer }),
     extraVolumes: [encryptionVolume],
+    extraEnvs,
   },
-  controllerManager: { extraArgs: args({ "cloud-provider": "external" }) },
-  etcd: { local: { extraArgs: args({ "unsafe-no-fsync": "true" }) } },
+  controllerManager: {
+    extraArgs: args({
+      "cloud-provider": "external",
+      ...(authorities.includes(" ") && { "cluster-signing-cert-file": signingFile }),
+    }),
+    extraEnvs,
+  },
+  scheduler: { extraEnvs },
+  etcd: { local: { extraArgs: args({ "unsafe-no-fsync": "true" }), extraEnvs } },
 });
 
 const controlPlaneFiles = (fixture: Fixture, vm: VirtualMachine, knobs: Knobs) => {
@@ -158,7 +188,7 @@ const controlPlaneFiles = (fixture: Fixture, vm: VirtualMachine, knobs: Knobs) =
       mode: "0600",
       content: documents(
         { apiVersion, kind: "InitConfiguration", localAPIEndpoint, nodeRegistration },
-        clusterConfiguration(fixture, knobs.apiServer),
+        clusterConfiguration(fixture, knobs),
       ),
     },
     {

@@ -11,6 +11,7 @@ jest.setTimeout(120_000);
 
 const caKey = "-----BEGIN PRIVATE KEY-----\nsecret of the CA\n";
 const token = "abcdef.0123456789abcdef";
+const base64 = (text: string) => Buffer.from(text).toString("base64");
 
 const controlPlane: Payload = {
   machine: "zoned-test-cp-2",
@@ -39,7 +40,14 @@ const worker: Payload = {
   role: "worker",
   initialControlPlane: undefined,
   files: [
-    { path: "/etc/zoned/discovery.conf", mode: "0600", content: `token: ${token}` },
+    {
+      path: "/etc/zoned/discovery.conf",
+      mode: "0600",
+      content: JSON.stringify({
+        clusters: [{ cluster: { "certificate-authority-data": base64("the CA") } }],
+        users: [{ user: { token } }],
+      }),
+    },
     ...controlPlane.files.filter(({ path }) => /join|reset/.test(path)),
   ],
 };
@@ -154,6 +162,8 @@ const programs = {
   "cloud-init": "echo 'status: running'",
   "first-boot": "",
   renewal: "",
+  // Says that the kubelet's certificate is of the CA that signs.
+  openssl: "",
   systemctl: "",
   modprobe: "",
   curl: `case $* in
@@ -1279,6 +1289,8 @@ describe("an upgrade", () => {
     machine.write("/var/lib/zoned/boot", "boot 1\n");
     machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
     machine.write("/etc/cni/net.d/it.conf", "");
+    machine.write("/etc/kubernetes/kubelet.conf", "    certificate-authority-data: b2xk\n");
+    machine.write("/etc/kubernetes/pki/ca.crt", "the CA before");
     machine.write("/pods", JSON.stringify({ items: pods }));
     machine.write("/versions", "9.9.9");
     machine.write(
@@ -1293,7 +1305,7 @@ describe("an upgrade", () => {
     );
     machine.program(
       "kubectl",
-      'case $* in *jsonpath*) cat "$root/annotation" ;; *annotate*) echo "annotate" >>"$root/order" ;; *) cat "$root/objects" ;; esac',
+      'case $* in *jsonpath*) cat "$root/annotation" ;; *cluster-info*) ;; *annotate*) echo "annotate" >>"$root/order" ;; *) cat "$root/objects" ;; esac',
     );
     machine.write("/annotation", "");
     machine.write("/objects", JSON.stringify({ items: allWell }));
@@ -1530,6 +1542,27 @@ describe("an upgrade", () => {
     expect((await bootstrap(machine)).code).toBe(0);
     expect(machine.has(copy)).toBe(false);
   });
+
+  it.each([
+    ["a control plane", controlPlane],
+    ["a worker", worker],
+  ])(
+    "has %s trust the CAs that come with it, before kubeadm runs and after",
+    async (_, payload) => {
+      const machine = memberIn({ ...payload, configuration: "later", takesAuthorities: true });
+      const conf = "/etc/kubernetes/kubelet.conf";
+      const trusting = `    certificate-authority-data: ${base64("the CA")}\n`;
+      machine.program(
+        "kubeadm",
+        `[[ $1 != version ]] || echo v9.9.9
+      [[ $1 != upgrade ]] || { cp "$root${conf}" "$root/before"; echo "    certificate-authority-data: b25l" >"$root${conf}"; }`,
+      );
+
+      expect((await bootstrap(machine)).code).toBe(0);
+      expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA");
+      expect([machine.read("/before"), machine.read(conf)]).toEqual([trusting, trusting]);
+    },
+  );
 
   it("does nothing to a member that is what it shall be", async () => {
     const machine = memberIn({ ...worker, configuration: "now" });

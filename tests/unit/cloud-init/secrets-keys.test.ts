@@ -5,14 +5,8 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { stringify } from "yaml";
 
-import {
-  encryptionFile,
-  encryptionFlags,
-  isRewriting,
-  nextKeys,
-  only,
-  SecretsKeys,
-} from "../../../components/kubeadm/encryption";
+import { encryptionFile, encryptionFlags } from "../../../components/kubeadm/encryption";
+import { isRewriting, nextKeys, only, RotatingKeys } from "../../../components/kubeadm/rotation";
 import { Api, ApiError, Body, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
@@ -91,7 +85,7 @@ class ControlPlane {
     machine.write("/run/zoned/variables", `api_name=${apiName}\napi_port=${port}\n`);
   }
 
-  take(keys: SecretsKeys): void {
+  take(keys: RotatingKeys): void {
     const { path, content } = encryptionFile(secretsSecret, keys);
     this.machine.write(path, content, 0o600);
   }

@@ -14,7 +14,13 @@ import { allowHttp, withBlobs } from "../../support/arm/blobs";
 import { valid } from "../../support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
-import { type Fixture, newFixture, scriptOf, vmOf } from "../../support/simulated/fixture";
+import {
+  type Fixture,
+  newFixture,
+  scriptOf,
+  trusting,
+  vmOf,
+} from "../../support/simulated/fixture";
 import { cniDaemonSet, tokenOf } from "../../support/simulated/workloads";
 import { installed } from "../../support/tools";
 
@@ -53,6 +59,8 @@ const member = (as: "initialized" | "joined") => ({
   "/var/lib/zoned/joined": `${as}\n`,
   "/var/lib/zoned/boot": "boot 1\n",
   "/var/lib/zoned/configuration": "now\n",
+  "/etc/kubernetes/kubelet.conf": "",
+  "/etc/kubernetes/pki/ca.crt": "",
 });
 const encrypting = {
   "/etc/kubernetes/manifests/kube-apiserver.yaml":
@@ -88,6 +96,8 @@ const peer = {
 const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
   "cloud-init": "echo 'status: done'",
   modprobe: "",
+  // Says that the kubelet's certificate is of the CA that signs.
+  openssl: "",
   systemctl: "",
   crictl: `case $* in
     ps*) echo etcd ;;
@@ -117,6 +127,8 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
   kubectl: `case $* in
     */metrics*) read -r digest _ < <(sha256sum <"$root/etc/zoned/encryption/secrets.yaml")
       printf 'apiserver_encryption_config_controller_last_config_info{hash="sha256:%s"} 1' "$digest" ;;
+    *"get namespaces"*) ;;
+    *kube-root-ca.crt*) cat "$root/etc/kubernetes/pki/ca.crt" ;;
     *"--output name"*) [[ $(cat "$root/api") == answers ]] || { echo "no route" >&2; exit 1; } ;;
     *"get nodes,pods"*) cat "$root/objects" ;;
     *"get pods"*) echo '{"items":[{"metadata":{"annotations":
@@ -515,6 +527,24 @@ const upgradedWorker = [
           ...["packages", "snapshot", "drain", "kubeadm upgrade", "kubelet", "static pods"],
           ...["control plane", "snapshots", "node", "uncordon"],
           ...last,
+        ],
+      },
+      {
+        situation: "a control plane that comes last where other CAs are trusted from now on",
+        vm: cp[3],
+        script: () =>
+          configured(
+            scriptOf(trusting(fixture, otherCluster), cp[3], {
+              initialControlPlane,
+              authorities: "1 2",
+            }),
+            { clusterConfiguration: "of two CAs", takesAuthorities: true, restartsPods: true },
+          ),
+        world: { files: { ...member("joined"), ...cni } },
+        steps: [
+          ...upgraded,
+          ...["control plane", "node", "uncordon", "other control planes", "certificates"],
+          ...["pods", "secrets"],
         ],
       },
       {

@@ -1,4 +1,5 @@
 import { Certificates, KeyPair } from "../../../components/certificates";
+import { only } from "../../../components/kubeadm/rotation";
 import { Recorder, revealed, valueOf } from "../../support/record";
 
 const privateKey = "tls:index/privateKey:PrivateKey";
@@ -6,7 +7,7 @@ const selfSigned = "tls:index/selfSignedCert:SelfSignedCert";
 const request = "tls:index/certRequest:CertRequest";
 const locallySigned = "tls:index/locallySignedCert:LocallySignedCert";
 
-const build = async () => {
+const build = async (authorities = only(1)) => {
   const recorder = await Recorder.start({
     filledIn: {
       [privateKey]: ({ name }) => ({
@@ -18,7 +19,7 @@ const build = async () => {
       [locallySigned]: ({ name }) => ({ certPem: `cert ${name}` }),
     },
   });
-  const certificates = new Certificates("pki", { transformations: [recorder.watch] });
+  const certificates = new Certificates("pki", authorities, { transformations: [recorder.watch] });
   return { recorder, certificates };
 };
 
@@ -40,6 +41,22 @@ it("makes an authority each for the cluster, its aggregated APIs and etcd, under
     expect(inputs.allowedUses).toContain("cert_signing");
   }
   expect(new Set(authorities.map(({ inputs }) => revealed(inputs.privateKeyPem))).size).toBe(3);
+});
+
+it("keeps the CAs that there are beside others, trusts all of them, and signs with the first one", async () => {
+  const { recorder, certificates } = await build({ keys: [2, 1], rewritten: true, past: [] });
+
+  const { cluster, etcd } = certificates;
+  expect(await valueOf(cluster.cert)).toBe("cert pki-cluster-ca-2");
+  expect(await valueOf(cluster.key)).toBe("private pki-cluster-ca-2-key");
+  expect(await valueOf(cluster.trusted)).toBe("cert pki-cluster-ca-2\ncert pki-cluster-ca");
+  expect(await valueOf(etcd.trusted)).toBe("cert pki-etcd-ca-2\ncert pki-etcd-ca");
+  const names = (await recorder.of(selfSigned)).map(({ inputs }) => inputs.subject.commonName);
+  expect(names.sort()).toEqual([
+    ...["etcd-ca", "etcd-ca-2", "front-proxy-ca", "front-proxy-ca-2"],
+    ...["kubernetes", "kubernetes-2"],
+  ]);
+  expect((await recorder.only(locallySigned)).inputs.caCertPem).toBe("cert pki-cluster-ca-2");
 });
 
 it("renews no authority by itself, since a new one reaches every machine and every kubeconfig", async () => {

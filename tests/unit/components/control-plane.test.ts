@@ -1,6 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { encryptionFile, only } from "../../../components/kubeadm/encryption";
+import { encryptionFile } from "../../../components/kubeadm/encryption";
+import { only } from "../../../components/kubeadm/rotation";
 import {
   awaitedBy,
   buildMachines,
@@ -121,6 +122,26 @@ it("brings every control plane the keys of Secrets, and has the last one rewrite
   }
 });
 
+it("brings all CAs to every control plane, the one that signs alone as well, and has the last one restart pods where others come to be trusted", async () => {
+  const authorities = { keys: [1, 2], rewritten: false, past: [] };
+  const adding = await buildMachines({ settings, authorities });
+  const signing = await buildMachines({
+    settings,
+    authorities: { keys: [2, 1], rewritten: true, past: [] },
+  });
+
+  for (const name of names) {
+    const payload = await payloadOf(adding.recorder, name);
+    const content = Object.fromEntries(payload.files.map((file) => [file.path, file.content]));
+    expect(content["/etc/kubernetes/pki/ca.crt"]).toBe("all certs of ca");
+    expect(content["/etc/kubernetes/pki/etcd/ca.crt"]).toBe("all certs of etcd-ca");
+    expect(content["/etc/kubernetes/pki/signing-ca.crt"]).toBe("cert of ca");
+    expect(payload.takesAuthorities).toBe(true);
+    expect([name, payload.restartsPods]).toEqual([name, name === names[2]]);
+    expect((await payloadOf(signing.recorder, name)).restartsPods).toBe(false);
+  }
+});
+
 it("has nobody rewrite Secrets where the key does not change, and the only one where it does", async () => {
   const { recorder } = await buildMachines({ settings, secretsKeys: only(1) });
   for (const name of names) {
@@ -169,11 +190,12 @@ it("hands every machine the cluster's keys, readable by root only, and kubeadm's
   const keys = files.filter(({ path }) => path.startsWith("/etc/kubernetes/pki/"));
 
   expect(keys.map(({ path, mode, content }) => [path, mode, content])).toEqual([
-    ["/etc/kubernetes/pki/ca.crt", "0644", "cert of ca"],
+    ["/etc/kubernetes/pki/ca.crt", "0644", "all certs of ca"],
     ["/etc/kubernetes/pki/ca.key", "0600", "private key of ca"],
-    ["/etc/kubernetes/pki/front-proxy-ca.crt", "0644", "cert of front-proxy-ca"],
+    ["/etc/kubernetes/pki/signing-ca.crt", "0644", "cert of ca"],
+    ["/etc/kubernetes/pki/front-proxy-ca.crt", "0644", "all certs of front-proxy-ca"],
     ["/etc/kubernetes/pki/front-proxy-ca.key", "0600", "private key of front-proxy-ca"],
-    ["/etc/kubernetes/pki/etcd/ca.crt", "0644", "cert of etcd-ca"],
+    ["/etc/kubernetes/pki/etcd/ca.crt", "0644", "all certs of etcd-ca"],
     ["/etc/kubernetes/pki/etcd/ca.key", "0600", "private key of etcd-ca"],
     ["/etc/kubernetes/pki/sa.pub", "0644", "cert of service-account"],
     ["/etc/kubernetes/pki/sa.key", "0600", "private key of service-account"],

@@ -15,7 +15,10 @@ const pair = (name: string) => ({
   cert: pulumi.output(`cert of ${name}`),
   key: pulumi.output(`key of ${name}`),
 });
-const certificates = { cluster: pair("the authority"), admin: pair("the administrator") };
+const certificates = {
+  cluster: { ...pair("another authority"), trusted: pulumi.output("cert of the authority") },
+  admin: pair("the administrator"),
+};
 
 /** Something that Azure fills in when the initial control plane's step has ended. */
 class Step extends pulumi.CustomResource {

@@ -120,7 +120,7 @@ it("joins with a token of its own, and holds no key of the cluster's", async () 
 
   expect(discovery?.mode).toBe("0600");
   expect(discovery?.content).toContain(`${id}.${secret}`);
-  expect(discovery?.content).toContain(Buffer.from("cert of ca").toString("base64"));
+  expect(discovery?.content).toContain(Buffer.from("all certs of ca").toString("base64"));
   expect(JSON.stringify(payload)).not.toContain("private ");
   expect(payload).not.toHaveProperty("initialControlPlane");
 });

@@ -34,7 +34,7 @@ const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
 it("passes a healthy cluster, and asks everything of it", () => {
   expect(failures(healthyCluster())).toEqual([]);
   expect(notAsked(healthyCluster())).toEqual([]);
-  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(17);
+  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(18);
 });
 
 it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([

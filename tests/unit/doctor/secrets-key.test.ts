@@ -1,9 +1,10 @@
-import { nextKeys, only, type SecretsKeys } from "../../../components/kubeadm/encryption";
+import { nextKeys, only, RotatingKeys } from "../../../components/kubeadm/rotation";
 import { secretsKey } from "../../../doctor/secrets-key";
 import { threeByThree } from "../../support/cluster-state";
 
-const look = (secretsKeys: SecretsKeys | undefined) => secretsKey({ ...threeByThree, secretsKeys });
-const problem = (keys: SecretsKeys) => look(keys).problems.map(({ saw }) => saw);
+const look = (secretsKeys: RotatingKeys | undefined) =>
+  secretsKey({ ...threeByThree, secretsKeys });
+const problem = (keys: RotatingKeys) => look(keys).problems.map(({ saw }) => saw);
 
 it("names the key that encrypts all Secrets, or that none does", () => {
   expect(look(only(2, [1]))).toMatchObject({ saw: "key 2 encrypts all of them", problems: [] });

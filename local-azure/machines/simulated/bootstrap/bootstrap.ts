@@ -12,6 +12,7 @@ import type { SimulatedMachine } from "../machine";
 import { cniAnnotation } from "../nodes/kwok";
 import { isOf, isReady, nodePath, readyText } from "../nodes/node";
 import { join, registerInitial } from "./join";
+import { isSignedBy, kubeletCertificate } from "./kubelet-certificate";
 import {
   caFile,
   checkFirstBoot,
@@ -21,10 +22,19 @@ import {
   filesOf,
   initFile,
   payloadOf,
+  trustedOf,
 } from "./payload";
 import { Snapshots } from "./snapshots";
 import { type Steps, TimedOut } from "./steps";
-import { drain, hasOtherVersion, uncordon, upgradeControlPlane, upgradeKubelet } from "./upgrade";
+import {
+  drain,
+  hasOtherVersion,
+  restartPods,
+  uncordon,
+  unpublished,
+  upgradeControlPlane,
+  upgradeKubelet,
+} from "./upgrade";
 
 /** How long a script waits, in milliseconds. */
 export interface Limits {
@@ -100,6 +110,9 @@ export class Bootstrap {
     if (isControlPlane) {
       await steps.step("certificates", () => this.reportCertificates(machine));
     }
+    if (payload.restartsPods) {
+      await steps.step("pods", () => this.restartPods(machine, trustedOf(payload)));
+    }
     if (payload.rewritesSecrets) {
       await steps.step("encryption", () => this.fleet.clusterOf(machine)!.rewriteSecrets());
     }
@@ -129,9 +142,14 @@ export class Bootstrap {
     }
     await steps.step("kubeadm upgrade", async () => {
       machine.touch();
+      if (payload.takesAuthorities) machine.trust(trustedOf(payload));
       if (isControlPlane) await cluster.inTurn(() => upgradeControlPlane(cluster, payload));
+      const { caCert, kubelet } = machine.joined!;
+      if (!isSignedBy(caCert, kubelet.cert)) {
+        machine.trust(caCert, await kubeletCertificate(this.kubeletOf(machine), payload.machine));
+      }
     });
-    await steps.step("kubelet", () => upgradeKubelet(kubelet, payload));
+    await steps.step("kubelet", () => upgradeKubelet(this.kubeletOf(machine), payload));
     if (isControlPlane) {
       await steps.step("static pods", () =>
         watch(machine, this.limits.api, async () => cluster.unreadyAt(machine.vm)),
@@ -331,6 +349,12 @@ export class Bootstrap {
     const path = nodePath(machine.joined?.node ?? "");
     const metadata = { annotations: { [validUntil]: until } };
     await this.kubeletOf(machine).patch(path, { metadata }, mergePatch);
+  }
+
+  private async restartPods(machine: SimulatedMachine, trusted: string): Promise<void> {
+    const api = this.fleet.clusterOf(machine)!.superAdmin();
+    await watch(machine, this.limits.api, () => unpublished(api, trusted));
+    await restartPods(api);
   }
 
   private kubeletOf(machine: SimulatedMachine): Api {

@@ -1,6 +1,6 @@
 import "reflect-metadata";
 
-import { webcrypto } from "node:crypto";
+import { webcrypto, X509Certificate } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 
 import * as x509 from "@peculiar/x509";
@@ -30,6 +30,11 @@ export async function selfSigned(): Promise<KeyPair> {
   });
   return { cert: certificate.toString("pem"), key: await pemOf(keys.privateKey) };
 }
+
+/** Whether the first of these CAs has signed a certificate, and not one that is only still trusted. */
+export const isSignedBy = (authorities: string, certificate: string | undefined): boolean =>
+  certificate !== undefined &&
+  new X509Certificate(certificate).verify(new X509Certificate(authorities).publicKey);
 
 /** A kubelet's certificate, got with a bootstrap credential as a kubelet gets it. */
 export async function kubeletCertificate(api: Api, node: string): Promise<ApiUser> {

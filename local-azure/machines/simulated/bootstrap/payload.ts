@@ -2,6 +2,7 @@ import { parse } from "yaml";
 
 import type { Payload } from "../../../../components/machine/bootstrap/bootstrap";
 import type { VirtualMachine } from "../../machines";
+import { kubeconfigOf } from "../api";
 
 export const initFile = "/etc/zoned/kubeadm-init.yaml";
 export const joinFile = "/etc/zoned/kubeadm-join.yaml";
@@ -53,6 +54,12 @@ export function fileOf(payload: Payload, path: string): string {
   }
   return file.content;
 }
+
+/** The CAs that a machine is to trust, the first of which signs. */
+export const trustedOf = (payload: Payload): string =>
+  payload.role === "control-plane"
+    ? fileOf(payload, caFile)
+    : kubeconfigOf(fileOf(payload, discoveryFile)).ca;
 
 /** Fails as first boot would end with this customData: cloud-init never runs its script. */
 export function checkFirstBoot({ name, customData }: VirtualMachine): void {

@@ -5,10 +5,12 @@ import { type Api, ApiError, type Body, mergePatch } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { isMirror } from "../nodes/mirror-pods";
 import { nodePath } from "../nodes/node";
-import { fileOf, filesOf, initFile } from "./payload";
+import { caFile, fileOf, filesOf, initFile } from "./payload";
 
 const clusterAnnotation = "zoned/configuration";
 const kubeadmConfig = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
+const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
+const rootAuthority = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt";
 const pollMs = 500;
 
 /** Whether the kubelet of a node is of another version than the payload wants. */
@@ -94,12 +96,50 @@ export async function bringSettings(cluster: SimulatedCluster, payload: Payload)
   const { metadata } = await cluster.superAdmin().get(kubeadmConfig);
   if (metadata.annotations?.[clusterAnnotation] === payload.clusterConfiguration) return;
   await cluster.upgrade(filesOf(payload), fileOf(payload, initFile));
+  if (payload.takesAuthorities) {
+    await publishAuthorities(cluster.superAdmin(), fileOf(payload, caFile));
+  }
   await noteSettings(cluster, payload);
 }
 
 export async function noteSettings(cluster: SimulatedCluster, payload: Payload): Promise<void> {
   const annotations = { [clusterAnnotation]: payload.clusterConfiguration };
   await cluster.superAdmin().patch(kubeadmConfig, { metadata: { annotations } }, mergePatch);
+}
+
+/** kubeadm writes it when it initializes, and never again. */
+async function publishAuthorities(api: Api, trusted: string): Promise<void> {
+  const info = await api.find(clusterInfo);
+  if (info === undefined) return;
+  const kubeconfig = (info.data.kubeconfig as string).replace(
+    /(certificate-authority-data:) .*/,
+    `$1 ${Buffer.from(trusted).toString("base64")}`,
+  );
+  await api.patch(clusterInfo, { data: { kubeconfig } }, mergePatch);
+}
+
+/** Whether pods get these CAs. */
+export async function unpublished(api: Api, trusted: string): Promise<string | undefined> {
+  const { data } = await api.get(rootAuthority);
+  return (data["ca.crt"] as string).trim() === trusted.trim()
+    ? undefined
+    : "pods do not get the new CAs yet: ConfigMap kube-root-ca.crt in kube-system has others";
+}
+
+/** Has the pods of the namespaces `kube-*` made anew. */
+export async function restartPods(api: Api): Promise<void> {
+  const annotations = { "kubectl.kubernetes.io/restartedAt": new Date().toISOString() };
+  for (const kind of ["daemonsets", "deployments"]) {
+    const { items } = await api.get(`/apis/apps/v1/${kind}`);
+    for (const { metadata } of items as readonly Body[]) {
+      if (!metadata.namespace.startsWith("kube-")) continue;
+      await api.patch(
+        `/apis/apps/v1/namespaces/${metadata.namespace}/${kind}/${metadata.name}`,
+        { spec: { template: { metadata: { annotations } } } },
+        mergePatch,
+      );
+    }
+  }
 }
 
 /** A kubelet of another version reports it in its Node's status. */

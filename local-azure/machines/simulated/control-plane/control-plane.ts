@@ -68,13 +68,7 @@ export class ControlPlane {
     this.writeFiles(files);
     await this.kubeadm.prepare(configuration);
     if (snapshot !== undefined) await this.snapshots.restore(snapshot, this.commandOf("etcd"));
-    for (const name of fs.readdirSync(this.kubernetesFolder)) {
-      if (name.endsWith(".conf")) {
-        const file = path.join(this.kubernetesFolder, name);
-        const text = fs.readFileSync(file, "utf8");
-        fs.writeFileSync(file, text.replace(/server: .*/, `server: ${this.localAddress}`));
-      }
-    }
+    this.askHere();
     await this.start();
     await bindAdministrators(this.superAdmin());
     if (snapshot !== undefined) await forgetOldControlPlanes(this.superAdmin());
@@ -84,6 +78,17 @@ export class ControlPlane {
       { address: this.localAddress, root: this.root },
       endpointOf(configuration),
     );
+  }
+
+  /** Kubeconfigs lead to this host. */
+  private askHere(): void {
+    for (const name of fs.readdirSync(this.kubernetesFolder)) {
+      if (name.endsWith(".conf")) {
+        const file = path.join(this.kubernetesFolder, name);
+        const text = fs.readFileSync(file, "utf8");
+        fs.writeFileSync(file, text.replace(/server: .*/, `server: ${this.localAddress}`));
+      }
+    }
   }
 
   private writeFiles(files: ReadonlyMap<string, string>): void {
@@ -97,14 +102,16 @@ export class ControlPlane {
   /** `kubeadm upgrade apply`, by phases of `kubeadm init` over the new configuration. */
   async upgrade(files: ReadonlyMap<string, string>, configuration: string): Promise<void> {
     this.writeFiles(files);
-    const before = new Map(components.map((name) => [name, JSON.stringify(this.commandOf(name))]));
+    const before = new Map(components.map((name) => [name, this.kubeadm.manifest(name)]));
     await this.kubeadm.writeManifests(configuration);
     await this.kubeadm.upload(this.adminKubeconfig);
-    const changed = components.filter(
-      (name) => before.get(name) !== JSON.stringify(this.commandOf(name)),
-    );
+    const changed = components.filter((name) => before.get(name) !== this.kubeadm.manifest(name));
     // Controllers end with the API server that they lose.
-    if (changed.length > 0) await this.stopApi();
+    if (changed.length > 0) {
+      await this.stopApi();
+      await this.kubeadm.renew(configuration);
+      this.askHere();
+    }
     if (changed.includes("etcd")) await this.supervisor.stop("etcd");
     await this.start();
     await restoreMachinePaths(

@@ -95,6 +95,22 @@ export class KubeadmCommand {
   /** Certificates, kubeconfigs and static pods: all of `init` that happens before the API is up. */
   async prepare(configuration: string): Promise<void> {
     fs.mkdirSync(this.manifests, { recursive: true, mode: 0o700 });
+    await this.sign(configuration);
+    await this.writeManifests(configuration);
+  }
+
+  /** Makes all certificates and kubeconfigs anew: `certs renew` finds none that are not in /etc/kubernetes. */
+  async renew(configuration: string): Promise<void> {
+    const folder = path.join(this.root, "etc/kubernetes");
+    for (const name of fs.readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+      const isLeaf =
+        /^pki\/.*\.(crt|key)$/.test(name) && !/ca\.(crt|key)$|sa\.(pub|key)$/.test(name);
+      if (isLeaf || name.endsWith(".conf")) fs.rmSync(path.join(folder, name));
+    }
+    await this.sign(configuration);
+  }
+
+  private async sign(configuration: string): Promise<void> {
     const certificates = this.write(
       "init-certificates.yaml",
       belowRoot(configuration, this.root, "127.0.0.1"),
@@ -109,7 +125,6 @@ export class KubeadmCommand {
       "--kubeconfig-dir",
       path.join(this.root, "etc/kubernetes"),
     ]);
-    await this.writeManifests(configuration);
   }
 
   /** The static pods of etcd and the control plane. */

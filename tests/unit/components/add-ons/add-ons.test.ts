@@ -54,7 +54,13 @@ async function build(given: Change) {
       tenantId: "tenant",
       subscriptionId,
       credential: { clientId: pulumi.output("client") },
-      certificates: { cluster: { cert: pulumi.output("a CA"), key: pulumi.secret("its key") } },
+      certificates: {
+        cluster: {
+          cert: pulumi.output("a CA"),
+          trusted: pulumi.output("all CAs"),
+          key: pulumi.secret("its key"),
+        },
+      },
       initialization: { exists: given.initialized ?? false },
       nodeAddOns,
       controlPlaneJoins: [controlPlaneJoin, second, third],

@@ -18,6 +18,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { MetricsServer } from "../../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../../components/certificates";
+import { only } from "../../../../components/kubeadm/rotation";
 import { versions } from "../../../../components/versions";
 import { placeIn } from "../../../../mirror/tools";
 import { cacheFolder } from "../../../../programs/tools";
@@ -212,7 +213,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
       },
     });
     const opts = { transformations: [recorder.watch] };
-    const certificates = new Certificates("pki", opts);
+    const certificates = new Certificates("pki", only(1), opts);
     new MetricsServer("metrics-server", { settings: validSettings, certificates }, opts);
     return (await recorder.objects()).map(({ inputs }) => plain(inputs));
   };

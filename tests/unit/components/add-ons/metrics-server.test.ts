@@ -1,5 +1,6 @@
 import { MetricsServer } from "../../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../../components/certificates";
+import { only } from "../../../../components/kubeadm/rotation";
 import {
   certRequest,
   filledInCertificates,
@@ -12,7 +13,7 @@ async function build(change: Partial<typeof validSettings> = {}) {
   const recorder = await Recorder.start({ filledIn: filledInCertificates });
   const opts = { transformations: [recorder.watch] };
   const settings = { ...validSettings, ...change };
-  const certificates = new Certificates("pki", opts);
+  const certificates = new Certificates("pki", only(1), opts);
   new MetricsServer("metrics-server", { settings, certificates }, opts);
   const find = async (type: string, name: string) =>
     (await recorder.of(type)).find((one) => one.name === name)!.inputs;

@@ -5,18 +5,20 @@ import {
   encryptionFlags,
   encryptionVolume,
   heldText,
+  restoredKeys,
+  stageText,
+} from "../../../../components/kubeadm/encryption";
+import {
   isRewriting,
   keysOfTag,
   nextKeys,
   only,
-  restoredKeys,
-  SecretsKeys,
-  stageText,
+  RotatingKeys,
   tagOf,
-} from "../../../../components/kubeadm/encryption";
+} from "../../../../components/kubeadm/rotation";
 
 /** Every `up` until nothing changes: the keys, and what is said. */
-const ups = (begin: SecretsKeys, wanted: number) => {
+const ups = (begin: RotatingKeys, wanted: number) => {
   const all: { keys: string; rewrites: boolean; says: string }[] = [];
   let now = begin;
   for (;;) {
@@ -35,7 +37,7 @@ it("takes three ups to another key: read, write with old Secrets rewritten, forg
     {
       keys: "1 2",
       rewrites: false,
-      says: "this up makes every API server read key 2. Run pulumi up again when it has ended: it encrypts all Secrets with key 2",
+      says: "this up makes every API server read key 2. Run pulumi up again when it has ended: it encrypts all Secrets with key 2, old ones too",
     },
     {
       keys: "2 1",
@@ -88,7 +90,7 @@ it("says why an up keeps what there is, and nothing where that is what is wanted
 interface World {
   readonly servers: readonly (readonly number[])[];
   readonly stored: readonly number[];
-  readonly memory: SecretsKeys;
+  readonly memory: RotatingKeys;
 }
 
 /** An `up` that reaches so many servers, and perhaps its end. */

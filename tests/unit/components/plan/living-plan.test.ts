@@ -2,7 +2,7 @@ import { createServer, Server } from "node:http";
 
 import * as pulumi from "@pulumi/pulumi";
 
-import { only } from "../../../../components/kubeadm/encryption";
+import { only } from "../../../../components/kubeadm/rotation";
 import { generationOf } from "../../../../components/machine/generation";
 import { fixedSettings } from "../../../../components/plan/fixed-settings";
 import { Memory } from "../../../../components/plan/machine-changes";

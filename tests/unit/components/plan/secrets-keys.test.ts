@@ -1,4 +1,4 @@
-import { only, SecretsKeys } from "../../../../components/kubeadm/encryption";
+import { only, RotatingKeys } from "../../../../components/kubeadm/rotation";
 import type { MachineState } from "../../../../components/plan/azure/state";
 import type { Memory } from "../../../../components/plan/machine-changes";
 import { KeysArgs, planKeys } from "../../../../components/plan/secrets-keys";
@@ -18,7 +18,7 @@ const keysWith = (
   secretsKey: number,
   change: Partial<Omit<KeysArgs, "azure">> & {
     readonly machines?: Readonly<Record<string, MachineState>>;
-    readonly remembered?: SecretsKeys;
+    readonly remembered?: RotatingKeys;
     /** The initialization that the memory is of. */
     readonly of?: string;
   } = {},

@@ -1,4 +1,5 @@
 import { Certificates } from "../../../../../components/certificates";
+import { only } from "../../../../../components/kubeadm/rotation";
 import { kubeletCertificate } from "../../../../../components/machine/bootstrap/kubelet-certificate";
 import {
   certRequest,
@@ -11,7 +12,7 @@ import { machine } from "../../../../support/sample";
 async function build() {
   const recorder = await Recorder.start({ filledIn: filledInCertificates });
   const opts = { transformations: [recorder.watch] };
-  const certificates = new Certificates("pki", opts);
+  const certificates = new Certificates("pki", only(1), opts);
   const files = await valueOf(kubeletCertificate(machine, { made: "now", certificates }, opts));
   const find = async (type: string, name: string) =>
     (await recorder.of(type)).find((one) => one.name === name)!.inputs;

@@ -78,6 +78,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     osDiskSizeGb: 128,
     drainMinutes: 30,
     secretsKey: 2,
+    certificateAuthority: 3,
     containerRuntime: "containerd",
     proxyMode: "nftables",
     proxyScheduler: "sh",

@@ -1,0 +1,30 @@
+import { rotationTexts, type RotatingKeys } from "./rotation";
+
+export const nameOf = (number: number): string => `CA ${number}`;
+
+export const { stageText, heldText } = rotationTexts({
+  setting: "certificateAuthority",
+  nameOf,
+  adds: (number) =>
+    `has all machines and new pods trust ${nameOf(number)}; get the kubeconfig anew after that, and restart your pods that ask the API`,
+  uses: (number) => `has every certificate signed by ${nameOf(number)}`,
+  drops: (names) => `has nobody trust ${names} any more`,
+});
+
+/** A cluster's first CAs, until others are wanted: then nothing differs from what kubeadm makes. */
+export const areFirst = ({ keys }: RotatingKeys): boolean => keys.length === 1 && keys[0] === 1;
+
+/**
+ * The one certificate that the controller manager signs with: of several in a file it takes none
+ * (pkg/controller/certificates/signer/ca_provider.go).
+ */
+export const signingFile = "/etc/kubernetes/pki/signing-ca.crt";
+
+/**
+ * In every static pod, so that each stage changes their manifests: `kubeadm upgrade` renews the
+ * certificates of what it changes, by the first CA of ca.crt, and starts it anew, one after another.
+ */
+export const authoritiesVariable = ({ keys }: RotatingKeys) => ({
+  name: "ZONED_CERTIFICATE_AUTHORITIES",
+  value: keys.join(" "),
+});

@@ -1,0 +1,87 @@
+/**
+ * Keys that change on a living cluster, by the numbers of a setting: those by which Secrets are
+ * encrypted, and those of its certificate authorities. Every machine that needs them has them all.
+ */
+export interface RotatingKeys {
+  /** The first one encrypts or signs; the others are only known, for what they did before. */
+  readonly keys: readonly number[];
+  /** Whether the first one has done everything anew. */
+  readonly rewritten: boolean;
+  /** Those that went: a snapshot of etcd from before may need one. */
+  readonly past: readonly number[];
+}
+
+/** Where one key is left, as when a cluster is made. */
+export const only = (key: number, past: readonly number[] = []): RotatingKeys => ({
+  keys: [key],
+  rewritten: true,
+  past,
+});
+
+/**
+ * The next stage on the way to another key.
+ *
+ * While an `up` is under way, and after one that failed, some machines are a stage ahead. So each
+ * stage needs the one before it everywhere: a key is known to all before it is used, it is used
+ * everywhere and for everything before no other one is, and no key goes before that. Whatever key
+ * is wanted meanwhile, no machine uses what another one does not know.
+ *
+ * @param now what the last `up` that ended well has left on every machine
+ */
+export function nextKeys({ keys, rewritten, past }: RotatingKeys, wanted: number): RotatingKeys {
+  const [first, ...others] = keys as [number, ...number[]];
+  if (rewritten && others.length > 0) return only(first, [...new Set([...past, ...others])]);
+  if (first === wanted) return { keys, rewritten: true, past };
+  return keys.includes(wanted)
+    ? { keys: [wanted, ...keys.filter((key) => key !== wanted)], rewritten: true, past }
+    : { keys: [...keys, wanted], rewritten: false, past };
+}
+
+/** Whether an `up` that leaves these does everything anew by the first one. */
+export const isRewriting = ({ keys, rewritten }: RotatingKeys): boolean =>
+  rewritten && keys.length > 1;
+
+/** Whether it makes another one known, before it is used. */
+export const isAdding = ({ keys, rewritten }: RotatingKeys): boolean =>
+  !rewritten && keys.length > 1;
+
+/** What the stages of a setting are called, as it does them: each after "this up" and after "it". */
+export interface RotationWords {
+  readonly setting: string;
+  readonly nameOf: (key: number) => string;
+  readonly adds: (key: number) => string;
+  readonly uses: (key: number) => string;
+  readonly drops: (names: string) => string;
+}
+
+const again = (does: string): string => `Run pulumi up again when it has ended: it ${does}`;
+
+export function rotationTexts({ setting, nameOf, adds, uses, drops }: RotationWords) {
+  const namesOf = (keys: readonly number[]): string => keys.map(nameOf).join(", ");
+  return {
+    /** What a stage does, and what the next `up` is for; nothing where there is none. */
+    stageText(now: RotatingKeys, next: RotatingKeys, wanted: number): string | undefined {
+      const [first, ...others] = next.keys as [number, ...number[]];
+      if (isRewriting(next)) return `this up ${uses(first)}. ${again(drops(namesOf(others)))}`;
+      if (others.length > 0) return `this up ${adds(wanted)}. ${again(uses(wanted))}`;
+      if (now.keys.length === 1) return undefined;
+      const gone = namesOf(now.keys.filter((key) => key !== first));
+      return `this up ${drops(gone)}${first === wanted ? "" : `. ${again(adds(wanted))}`}`;
+    },
+    /** What is said of an `up` in which there can be no stage. */
+    heldText: ({ keys }: RotatingKeys, wanted: number, why: string): string | undefined =>
+      keys.length === 1 && keys[0] === wanted
+        ? undefined
+        : `${setting} is ${wanted}, and ${why}, so that this up keeps ${namesOf(keys)}. ${again(`goes on to ${nameOf(wanted)}`)}`,
+  };
+}
+
+/** The keys as a tag. */
+export const tagOf = ({ keys }: RotatingKeys): string => keys.join(" ");
+
+/** The keys of a tag. Tags are asked only for what a cluster began with. */
+export const keysOfTag = (tag: string): RotatingKeys => ({
+  keys: tag.split(" ").map(Number),
+  rewritten: true,
+  past: [],
+});

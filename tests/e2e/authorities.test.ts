@@ -1,0 +1,74 @@
+import { LoggedRequest } from "../../local-azure/arm/requests";
+import { asPlanned, LocalCloud, unchanged } from "./local-cloud";
+
+jest.setTimeout(900_000);
+
+const settings = {
+  cni: "flannel",
+  cloudProvider: false,
+  diskDriver: false,
+  storageClasses: false,
+  controlPlaneCount: 3,
+  workerPools: [{ name: "workers", count: 1, size: "Standard_B2as_v2" }],
+  apiAccessCidrs: ["203.0.113.0/24"],
+  sshPublicKey:
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
+};
+
+/** Machines that Azure was asked to change, and steps. */
+const changed = (requests: readonly LoggedRequest[]) =>
+  requests
+    .filter(
+      ({ method, id }) =>
+        ["PUT", "PATCH", "POST", "DELETE"].includes(method) && /virtualMachines/.test(id),
+    )
+    .map(({ method, id }) => `${method} ${id.replace(/.*virtualMachines\/zoned-dev-/, "")}`)
+    .sort();
+
+describe("other CAs for a living cluster", () => {
+  let cloud: LocalCloud;
+
+  beforeAll(async () => {
+    cloud = await LocalCloud.start("dev", settings);
+    asPlanned(await cloud.stack.up());
+  });
+  afterAll(() => cloud?.stop());
+
+  it("come in three ups, each of which says what the next one does, and nothing follows", async () => {
+    const trusted: number[] = [];
+    await cloud.stack.configure({ ...settings, certificateAuthority: 2 });
+
+    for (const says of [
+      /all machines and new pods trust CA 2.* Run pulumi up again/,
+      /every certificate signed by CA 2\. Run pulumi up again/,
+      /nobody trust CA 1 any more$/m,
+    ]) {
+      const before = (await cloud.requests()).length;
+      const run = asPlanned(await cloud.stack.up());
+      cloud.renewKubeconfig();
+
+      expect(run.stdout).toMatch(says);
+      expect(changed((await cloud.requests()).slice(before))).toEqual(
+        ["cp-1", "cp-2", "cp-3", "workers-1"].map((name) => `PUT ${name}/extensions/bootstrap`),
+      );
+      const [published] = await cloud.get<{ data: Record<string, string> }>(
+        "configmaps",
+        ...["--namespace", "kube-system", "--field-selector", "metadata.name=kube-root-ca.crt"],
+      );
+      trusted.push(published!.data["ca.crt"]!.match(/BEGIN CERTIFICATE/g)!.length);
+      expect(await cloud.get("nodes")).toHaveLength(4);
+    }
+
+    expect(trusted).toEqual([2, 2, 1]);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
+  it("leave a cluster that workers join", async () => {
+    const workerPools = [{ ...settings.workerPools[0], count: 2 }];
+    await cloud.stack.configure({ ...settings, certificateAuthority: 2, workerPools });
+
+    asPlanned(await cloud.stack.up());
+
+    expect(await cloud.get("nodes")).toHaveLength(5);
+  });
+});
