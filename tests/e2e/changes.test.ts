@@ -180,6 +180,11 @@ describe("a living cluster", () => {
       { location: "westeurope", clusterName: "other", podCidr: "10.9.0.0/16", cni: "none" },
       /location is westeurope, and this stack's[^]*clusterName is other, and this stack's[^]*podCidr[^]*cni is none/,
     ],
+    [
+      "another name of a pool, whose machines would need the addresses of those that go",
+      { workerPools: [{ ...pool, name: "others" }] },
+      /zoned-dev-others-1 would get 172\.16\.\d\.16, which zoned-dev-workers-1 has/,
+    ],
   ])("refuses %s and asks Azure for nothing", async (_, settings, says) => {
     const before = (await cloud.requests()).length;
     await cloud.stack.configure({
