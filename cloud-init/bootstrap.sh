@@ -741,7 +741,7 @@ drain() {
 # kubeadm writes it when it initializes, and never again.
 publish_authorities() {
   local info data
-  local kubectl=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s --namespace kube-public)
+  local kubectl=(kubectl --kubeconfig "$admin" --request-timeout 30s --namespace kube-public)
   info=$("${kubectl[@]}" get configmap cluster-info --ignore-not-found --output json)
   [[ -n $info ]] || return 0
   data=$(base64 --wrap=0 "$pki/ca.crt")
@@ -954,7 +954,7 @@ rewrite_secrets() {
 
 authorities_are_published() {
   local published
-  published=$(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s --namespace kube-system \
+  published=$(kubectl --kubeconfig "$admin" --request-timeout 30s --namespace kube-system \
     get configmap kube-root-ca.crt --output 'jsonpath={.data.ca\.crt}') || return
   [[ $published == "$(<"$pki/ca.crt")" ]] && return
   echo "pods do not get the new CAs yet: ConfigMap kube-root-ca.crt in kube-system has others"
@@ -964,7 +964,7 @@ authorities_are_published() {
 # What is in a pod reads its CAs when it starts. These are the cluster's own, add-ons among them.
 restart_pods() {
   local namespace
-  local kubectl=(kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s)
+  local kubectl=(kubectl --kubeconfig "$admin" --request-timeout 30s)
   watch authorities_are_published
   for namespace in $("${kubectl[@]}" get namespaces --output name | sed --quiet 's|^namespace/\(kube-.*\)|\1|p'); do
     "${kubectl[@]}" --namespace "$namespace" get daemonsets,deployments --output name |
