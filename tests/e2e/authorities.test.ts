@@ -1,18 +1,12 @@
 import { LoggedRequest } from "../../local-azure/arm/requests";
-import { asPlanned, LocalCloud, unchanged } from "./local-cloud";
+import { asPlanned, LocalCloud, unchanged, fewAddOns } from "./local-cloud";
 
 jest.setTimeout(900_000);
 
 const settings = {
-  cni: "flannel",
-  cloudProvider: false,
-  diskDriver: false,
-  storageClasses: false,
+  ...fewAddOns,
   controlPlaneCount: 3,
   workerPools: [{ name: "workers", count: 1, size: "Standard_B2as_v2" }],
-  apiAccessCidrs: ["203.0.113.0/24"],
-  sshPublicKey:
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
 };
 
 /** Machines that Azure was asked to change, and steps. */

@@ -1,17 +1,8 @@
 import { LoggedRequest } from "../../local-azure/arm/requests";
-import { asPlanned, LocalCloud, refused, unchanged } from "./local-cloud";
+import { asPlanned, LocalCloud, refused, unchanged, fewAddOns as small } from "./local-cloud";
 
 jest.setTimeout(600_000);
 
-const small = {
-  cni: "flannel",
-  cloudProvider: false,
-  diskDriver: false,
-  storageClasses: false,
-  apiAccessCidrs: ["203.0.113.0/24"],
-  sshPublicKey:
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
-};
 const pool = { name: "workers", count: 2, size: "Standard_B2as_v2" };
 const taints = [{ key: "gpu", value: "yes", effect: "NoSchedule" }];
 

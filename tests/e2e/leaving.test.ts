@@ -1,21 +1,23 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { asPlanned, LocalCloud, refused, unchanged, WatchEvent, well } from "./local-cloud";
+import {
+  asPlanned,
+  LocalCloud,
+  refused,
+  unchanged,
+  WatchEvent,
+  well,
+  fewAddOns,
+} from "./local-cloud";
 
 jest.setTimeout(1_200_000);
 
 const small = {
-  cni: "flannel",
-  cloudProvider: false,
-  diskDriver: false,
-  storageClasses: false,
+  ...fewAddOns,
   controlPlaneCount: 3,
   schedulableControlPlanes: false,
   drainMinutes: 1,
-  apiAccessCidrs: ["203.0.113.0/24"],
-  sshPublicKey:
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
 };
 const workers = (count: number, size = "Standard_B2s") => ({
   workerPools: [{ name: "workers", count, size }],

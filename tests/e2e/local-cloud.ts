@@ -44,6 +44,17 @@ export interface WatchEvent {
   };
 }
 
+/** Settings of a cluster without the add-ons that a test does not ask about. */
+export const fewAddOns = {
+  cni: "flannel",
+  cloudProvider: false,
+  diskDriver: false,
+  storageClasses: false,
+  apiAccessCidrs: ["203.0.113.0/24"],
+  sshPublicKey:
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
+};
+
 /** A local Azure of a test's own, with one stack on it. */
 export class LocalCloud {
   /** The same until other CAs are wanted, of however many clusters. */

@@ -1,19 +1,13 @@
 import { X509Certificate } from "node:crypto";
 
-import { asPlanned, LocalCloud, unchanged, well } from "./local-cloud";
+import { asPlanned, LocalCloud, unchanged, well, fewAddOns } from "./local-cloud";
 
 jest.setTimeout(1_200_000);
 
 const small = {
-  cni: "flannel",
-  cloudProvider: false,
-  diskDriver: false,
-  storageClasses: false,
+  ...fewAddOns,
   controlPlaneCount: 3,
   workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
-  apiAccessCidrs: ["203.0.113.0/24"],
-  sshPublicKey:
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
 };
 const controlPlanes = [1, 2, 3].map((number) => `zoned-dev-cp-${number}`);
 const worker = "zoned-dev-workers-1";
