@@ -54,5 +54,5 @@ export = async () => {
     { provider: cluster },
   );
 
-  return outputsOf(plan, resourceGroup, kubeconfig, controlPlane.initialControlPlane, joins);
+  return outputsOf(plan, resourceGroup, kubeconfig, controlPlane, workers);
 };

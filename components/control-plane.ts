@@ -13,7 +13,6 @@ import { clusterConfigurationOf, kubeadmFiles } from "./kubeadm/kubeadm";
 import { adminKubeconfig } from "./kubeconfig";
 import { firstBootFiles } from "./machine/boot";
 import { bootstrapScript, PayloadFile } from "./machine/bootstrap/bootstrap";
-import { kubeletCertificate } from "./machine/bootstrap/kubelet-certificate";
 import { Machine } from "./machine/machine";
 import { Membership } from "./machine/membership";
 import { renewalFiles } from "./machine/bootstrap/renewal";
@@ -116,6 +115,7 @@ export class ControlPlane extends pulumi.ComponentResource {
         accelerated: plan.accelerated.has(machinePlan.name),
         initialization: initialization.id,
         order: plan.orders.get(machinePlan.name)!,
+        certificates,
         kubeconfig: adminKubeconfig(plan, certificates),
         after: isLiving ? [...this.steps.slice(-1), ...this.memberships.slice(-1)] : [],
       },
@@ -131,8 +131,6 @@ export class ControlPlane extends pulumi.ComponentResource {
     const { restoredFrom } = plan.initialization;
     // What asks for no token waits for no identity.
     const client = settings.etcdBackups?.container && identity.credential.clientId;
-    const { made } = plan.orders.get(machine.plan.name)!;
-    const kubelet = kubeletCertificate(machine.plan, { made, certificates }, { parent: machine });
     const { secretsKeys, authorities } = plan;
     const isLast = machine.plan.name === (this.others.at(-1) ?? machine.plan).name;
     const script = pulumi
@@ -140,7 +138,7 @@ export class ControlPlane extends pulumi.ComponentResource {
         this.initial,
         api.address,
         pkiFiles(certificates),
-        kubelet,
+        machine.kubeletCertificate.files,
         client ?? "",
         certificates.secretsSecret,
       ])

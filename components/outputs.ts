@@ -1,7 +1,7 @@
-import * as compute from "@pulumi/azure-native/compute";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { ControlPlane } from "./control-plane";
 import { tagOf } from "./kubeadm/rotation";
 import { serverOf } from "./kubeconfig";
 import { tag } from "./plan/azure/state";
@@ -9,17 +9,18 @@ import { fixedSettings } from "./plan/fixed-settings";
 import { Memory } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { proxyDigest } from "./plan/proxy-roll-out";
-
-type Step = Pick<compute.VirtualMachineExtension, "id" | "tags">;
+import { Workers } from "./workers";
 
 /** The outputs of a stack, grouped by who needs it. */
 export function outputsOf(
   plan: Plan,
   resourceGroup: ResourceGroup,
   kubeconfig: pulumi.Output<string>,
-  initialControlPlane: pulumi.Output<string>,
-  steps: readonly Step[],
+  controlPlane: Pick<ControlPlane, "initialControlPlane" | "machines" | "steps">,
+  workers: Pick<Workers, "machines" | "steps">,
 ) {
+  const machines = [...controlPlane.machines, ...workers.machines];
+  const steps = [...controlPlane.steps, ...workers.steps];
   const memory: Memory = {
     initialization: plan.initialization.id,
     controlPlanes: plan.controlPlanes.length,
@@ -33,7 +34,10 @@ export function outputsOf(
     machines: Object.fromEntries(plan.orders),
   };
   const whole = pulumi
-    .all([initialControlPlane, pulumi.all(steps.map(({ id, tags }) => pulumi.all([id, tags])))])
+    .all([
+      controlPlane.initialControlPlane,
+      pulumi.all(steps.map(({ id, tags }) => pulumi.all([id, tags]))),
+    ])
     .apply(([id, done]): Memory | undefined => {
       const left = leftOut(plan, done);
       if (left.length === 0) return { ...memory, initialControlPlane: id };
@@ -53,6 +57,8 @@ export function outputsOf(
       role,
       zone: `${plan.settings.location}-${zone}`,
       address,
+      kubeletCertificateUntil: machines.find((one) => one.plan.name === name)!.kubeletCertificate
+        .validUntil,
     })),
     resourceGroup: resourceGroup.name,
     // for the next `pulumi up` of this stack, and only when all machines have joined; see plan.ts

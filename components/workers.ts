@@ -13,7 +13,6 @@ import { adminKubeconfig } from "./kubeconfig";
 import { firstBootFiles } from "./machine/boot";
 import { bootstrapScript } from "./machine/bootstrap/bootstrap";
 import { JoinToken } from "./machine/bootstrap/join-token";
-import { kubeletCertificate } from "./machine/bootstrap/kubelet-certificate";
 import { Machine } from "./machine/machine";
 import { Network } from "./network";
 import { clusterIdOf } from "./plan/machine-changes";
@@ -72,6 +71,7 @@ export class Workers extends pulumi.ComponentResource {
           accelerated: plan.accelerated.has(worker.name),
           initialization: clusterIdOf(plan.initialization.id),
           order,
+          certificates,
           kubeconfig: adminKubeconfig(plan, certificates),
           after: isLiving ? inTurn : [],
         },
@@ -87,13 +87,8 @@ export class Workers extends pulumi.ComponentResource {
         },
         inCluster,
       );
-      const kubelet = kubeletCertificate(
-        worker,
-        { made: order.made, certificates },
-        { parent: machine },
-      );
       const script = pulumi
-        .all([token, certificates.cluster.trusted, kubelet])
+        .all([token, certificates.cluster.trusted, machine.kubeletCertificate.files])
         .apply(([bearer, caCert, kubeletFiles]) =>
           bootstrapScript({
             machine: worker.name,

@@ -66,10 +66,19 @@ export function renewals(expected: Expected, { nodes, now }: ClusterState): Chec
 }
 
 /**
- * Whether API servers, which verify kubelets' certificates, take them; and whether kubelets renew
- * those by which they ask the API, at 70 to 90 % of a year.
+ * Whether API servers, which verify kubelets' certificates, take them, and for how long yet; and
+ * whether kubelets renew those by which they ask the API, at 70 to 90 % of a year.
  */
-export function kubeletCertificates({ kubelets, now }: ClusterState): Check {
+export function kubeletCertificates(
+  { machines }: Expected,
+  { kubelets, now }: ClusterState,
+): Check {
+  const own = machines.flatMap(({ name, kubeletCertificateUntil }) =>
+    kubeletCertificateUntil === undefined
+      ? []
+      : { name, until: validityOf(kubeletCertificateUntil, now) },
+  );
+  const [firstOwn] = [...own].sort((a, b) => a.until.days - b.until.days);
   const ends = kubelets.flatMap(({ machine, clientSeconds }) =>
     clientSeconds === undefined ? [] : { machine, seconds: clientSeconds },
   );
@@ -79,6 +88,7 @@ export function kubeletCertificates({ kubelets, now }: ClusterState): Check {
     name: "kubelets' certificates",
     saw:
       `the API server takes those of ${kubelets.filter(({ error }) => error === undefined).length} kubelets` +
+      (firstOwn === undefined ? "" : `, the first to end is ${firstOwn.until.text}`) +
       (ends.length === 0
         ? ""
         : `; of those that they show it, the first to end is ${until(first).text}`),
@@ -94,6 +104,17 @@ export function kubeletCertificates({ kubelets, now }: ClusterState): Check {
           },
         ];
       }),
+      ...own.flatMap(({ name, until }): Problem[] =>
+        until.days >= kubeletDays
+          ? []
+          : [
+              {
+                machine: name,
+                saw: `its kubelet's own is ${until.text}`,
+                fix: "pulumi up, which makes another one in its second year and gives it to the machine",
+              },
+            ],
+      ),
       ...ends.flatMap(({ machine, seconds }): Problem[] =>
         until(seconds).days >= kubeletDays
           ? []

@@ -7,6 +7,8 @@ export interface Expected {
     readonly role: string;
     /** Such as southeastasia-1. */
     readonly zone: string;
+    /** The kubelet's own; missing until a first `up` of a program that says it. */
+    readonly kubeletCertificateUntil?: string;
   }[];
   /** Missing until an `up` has ended well. */
   readonly kubernetesVersion?: string;

@@ -104,7 +104,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     versions(expected, state),
     staticPods(expected, state),
     renewals(expected, state),
-    kubeletCertificates(state),
+    kubeletCertificates(expected, state),
     secretsKey(expected),
     authorities(expected),
     etcdWrite(state),

@@ -3,11 +3,13 @@ import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { Certificates } from "../certificates";
 import { image, imageVersionOf } from "../plan/azure/image-offers";
 import { BootstrapState, tag } from "../plan/azure/state";
 import { MachineMemory } from "../plan/machine-changes";
 import { Settings } from "../plan/settings/settings";
 import { Machine as Plan } from "../plan/topology";
+import { KubeletCertificate, kubeletCertificate } from "./bootstrap/kubelet-certificate";
 import { kept, replacing, taintsText } from "./generation";
 import { Membership, Restart } from "./membership";
 
@@ -29,6 +31,7 @@ export interface MachineArgs {
   /** The initialization of the cluster that it is made for. */
   readonly initialization: string;
   readonly order: MachineMemory;
+  readonly certificates: Pick<Certificates, "cluster">;
   /** Secret, and known before there is an API: not the stack's output. */
   readonly kubeconfig: pulumi.Input<string>;
   /** What must have ended before the VM may be made, changed or replaced. */
@@ -67,6 +70,7 @@ export interface Bootstrapped {
 export class Machine extends pulumi.ComponentResource {
   readonly plan: Plan;
   readonly vm: compute.VirtualMachine;
+  readonly kubeletCertificate: KubeletCertificate;
   private readonly args: MachineArgs;
   private readonly restart: Restart;
 
@@ -169,6 +173,12 @@ export class Machine extends pulumi.ComponentResource {
         // Its interface and its name can belong to one VM only.
         deleteBeforeReplace: true,
       },
+    );
+    const { certificates, order } = args;
+    this.kubeletCertificate = kubeletCertificate(
+      plan,
+      { made: order.made, certificates },
+      { parent: this },
     );
     this.registerOutputs();
   }

@@ -10,5 +10,8 @@ export const filledInCertificates = {
     certPem: `cert ${name}`,
   }),
   [certRequest]: ({ name }: { name: string }) => ({ certRequestPem: `request ${name}` }),
-  [locallySignedCert]: ({ name }: { name: string }) => ({ certPem: `cert ${name}` }),
+  [locallySignedCert]: ({ name }: { name: string }) => ({
+    certPem: `cert ${name}`,
+    validityEndTime: `end of ${name}`,
+  }),
 };

@@ -11,6 +11,11 @@ export const kubeletKeyPath = "/var/lib/kubelet/pki/serving.key";
 
 const yearHours = 8_760;
 
+export interface KubeletCertificate {
+  readonly files: pulumi.Output<PayloadFile[]>;
+  readonly validUntil: pulumi.Output<string>;
+}
+
 /**
  * The certificate by which API servers, metrics-server and `kubectl logs` know a kubelet. Its name
  * and address are known before there is a machine, so that no certificate request of a kubelet has
@@ -23,9 +28,12 @@ const yearHours = 8_760;
  */
 export function kubeletCertificate(
   { name, address }: Machine,
-  { made, certificates }: { readonly made: string; readonly certificates: Certificates },
+  {
+    made,
+    certificates,
+  }: { readonly made: string; readonly certificates: Pick<Certificates, "cluster"> },
   opts: pulumi.CustomResourceOptions,
-): pulumi.Output<PayloadFile[]> {
+): KubeletCertificate {
   const privateKey = new tls.PrivateKey(
     `${name}-kubelet-key`,
     { algorithm: "ECDSA", ecdsaCurve: "P256" },
@@ -42,7 +50,7 @@ export function kubeletCertificate(
     },
     opts,
   );
-  const { certPem } = new tls.LocallySignedCert(
+  const { certPem, validityEndTime } = new tls.LocallySignedCert(
     `${name}-kubelet`,
     {
       certRequestPem: request.certRequestPem,
@@ -54,8 +62,9 @@ export function kubeletCertificate(
     },
     opts,
   );
-  return pulumi.all([certPem, privateKey.privateKeyPem]).apply(([certificate, key]) => [
+  const files = pulumi.all([certPem, privateKey.privateKeyPem]).apply(([certificate, key]) => [
     { path: kubeletCertificatePath, mode: "0644", content: certificate },
     { path: kubeletKeyPath, mode: "0600", content: key },
   ]);
+  return { files, validUntil: validityEndTime };
 }

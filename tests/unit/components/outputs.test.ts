@@ -3,6 +3,8 @@ import { setTimeout } from "node:timers/promises";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { ControlPlane } from "../../../components/control-plane";
+import { Machine } from "../../../components/machine/machine";
 import { outputsOf } from "../../../components/outputs";
 import { Memory } from "../../../components/plan/machine-changes";
 import { Plan } from "../../../components/plan/plan";
@@ -54,7 +56,15 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
     orders: new Map([machine, worker].map(({ name }) => [name, order])),
     memory: before,
   } as unknown as Plan;
-  const steps = [machine, worker].map(({ name, role }) => {
+  const partOf = (role: string) => {
+    const one = role === "worker" ? worker : machine;
+    const validUntil = pulumi.output(`in the time of ${role}`);
+    return {
+      machines: [{ plan: one, kubeletCertificate: { validUntil } } as unknown as Machine],
+      steps: [stepOf(one)] as unknown as ControlPlane["steps"],
+    };
+  };
+  const stepOf = ({ name, role }: typeof worker | typeof machine) => {
     const id = `/virtualMachines/${name.toUpperCase()}/extensions/bootstrap`;
     return {
       id:
@@ -63,13 +73,13 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
           : pulumi.output(ended.includes(role) ? id : new Promise<string>(() => {})),
       tags: pulumi.output({ ...tags, ...(role === "control-plane" && others) }),
     };
-  });
+  };
   return outputsOf(
     plan,
     new ResourceGroup("cluster", { resourceGroupName: "zoned-test" }),
     pulumi.output("{}"),
-    pulumi.output("the-initial-vm"),
-    steps as unknown as Parameters<typeof outputsOf>[4],
+    { initialControlPlane: pulumi.output("the-initial-vm"), ...partOf("control-plane") },
+    partOf("worker"),
   );
 }
 
@@ -122,13 +132,20 @@ describe("an up that --target or --exclude keep from some of its steps", () => {
   });
 });
 
-it("says where the API and every machine is", async () => {
+it("says where the API and every machine is, and until when its kubelet's certificate is valid", async () => {
   const { apiAddress, machines, resourceGroup } = await outputs({ ended: [] });
 
   expect(apiAddress).toBe("https://api.example:6443");
-  expect(machines).toEqual([
-    { name: machine.name, role: "control-plane", zone: "westeurope-2", address: machine.address },
-    { name: worker.name, role: "worker", zone: "westeurope-3", address: worker.address },
+  expect(await valueOf(pulumi.output(machines))).toEqual([
+    {
+      ...{ name: machine.name, role: "control-plane", zone: "westeurope-2" },
+      address: machine.address,
+      kubeletCertificateUntil: "in the time of control-plane",
+    },
+    {
+      ...{ name: worker.name, role: "worker", zone: "westeurope-3", address: worker.address },
+      kubeletCertificateUntil: "in the time of worker",
+    },
   ]);
   expect(await valueOf(resourceGroup)).toBe("zoned-test");
 });

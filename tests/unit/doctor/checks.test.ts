@@ -1,4 +1,4 @@
-import { certificateCheck, renewals } from "../../../doctor/certificates";
+import { certificateCheck, kubeletCertificates, renewals } from "../../../doctor/certificates";
 import type { Expected } from "../../../doctor/check";
 import { checksOf } from "../../../doctor/doctor";
 import {
@@ -308,6 +308,44 @@ describe("the certificates that control planes renew", () => {
         fix: expect.any(String),
       })),
     );
+  });
+});
+
+describe("the certificates by which API servers know kubelets", () => {
+  const checked = (days?: number) => {
+    const [first, second, ...others] = threeByThree.machines.map((machine, index) => ({
+      ...machine,
+      kubeletCertificateUntil: new Date(now + (400 + index) * 86_400_000).toISOString(),
+    }));
+    const until = days === undefined ? undefined : new Date(now + days * 86_400_000).toISOString();
+    const machines = [first!, { ...second!, kubeletCertificateUntil: until }, ...others];
+    return kubeletCertificates({ ...threeByThree, machines }, healthyCluster());
+  };
+
+  it.each([
+    [
+      "the earliest date of all",
+      390,
+      /^the API server takes those of 6 kubelets, the first to end is valid until .+, 390 days/,
+    ],
+    [
+      "the earliest of those that are known",
+      undefined,
+      /the first to end is valid until .+, 400 days/,
+    ],
+  ])("say %s", (_, days, saw) => {
+    expect(checked(days)).toMatchObject({ saw: expect.stringMatching(saw), problems: [] });
+  });
+
+  it("are a problem of their machine below 30 days, which pulumi up ends", () => {
+    expect(checked(30).problems).toEqual([]);
+    expect(checked(29).problems).toEqual([
+      {
+        machine: "cp-2",
+        saw: expect.stringMatching(/^its kubelet's own is valid until .+, 29 days$/),
+        fix: expect.stringMatching(/^pulumi up, /),
+      },
+    ]);
   });
 });
 

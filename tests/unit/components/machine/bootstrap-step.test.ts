@@ -1,6 +1,8 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { Certificates } from "../../../../components/certificates";
+import { only } from "../../../../components/kubeadm/rotation";
 import { BootstrapArgs, Machine, runOf } from "../../../../components/machine/machine";
 import { awaitedBy, order } from "../../../support/machines";
 import { Recorder } from "../../../support/record";
@@ -37,6 +39,7 @@ const build = async (
       accelerated: true,
       initialization: "1",
       order: { ...order, run },
+      certificates: new Certificates("pki", only(1)),
       kubeconfig: "the-kubeconfig",
       after: [],
     },

@@ -1,6 +1,8 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { Certificates } from "../../../../components/certificates";
+import { only } from "../../../../components/kubeadm/rotation";
 import { versions } from "../../../../components/versions";
 import { generationOf } from "../../../../components/machine/generation";
 import { Machine, MachineArgs } from "../../../../components/machine/machine";
@@ -26,6 +28,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       accelerated: true,
       initialization: "1-then",
       order,
+      certificates: new Certificates("pki", only(1)),
       kubeconfig: "the-kubeconfig",
       after: [],
       ...change,

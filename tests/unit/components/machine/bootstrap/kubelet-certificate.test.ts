@@ -13,10 +13,11 @@ async function build() {
   const recorder = await Recorder.start({ filledIn: filledInCertificates });
   const opts = { transformations: [recorder.watch] };
   const certificates = new Certificates("pki", only(1), opts);
-  const files = await valueOf(kubeletCertificate(machine, { made: "now", certificates }, opts));
+  const made = kubeletCertificate(machine, { made: "now", certificates }, opts);
+  const [files, validUntil] = await Promise.all([valueOf(made.files), valueOf(made.validUntil)]);
   const find = async (type: string, name: string) =>
     (await recorder.of(type)).find((one) => one.name === name)!.inputs;
-  return { files, find };
+  return { files, validUntil, find };
 }
 
 it("is for the kubelet's name and address, signed by the cluster's CA, and a server's alone", async () => {
@@ -38,14 +39,15 @@ it("is for the kubelet's name and address, signed by the cluster's CA, and a ser
   expect(revealed(signed.caPrivateKeyPem)).toBe("private pki-cluster-ca-key");
 });
 
-it("is renewed by any up in the second of its two years", async () => {
-  const { find } = await build();
+it("is renewed by any up in the second of its two years, and says when it ends", async () => {
+  const { find, validUntil } = await build();
 
   const { validityPeriodHours, earlyRenewalHours } = await find(
     locallySignedCert,
     "zoned-test-cp-1-kubelet",
   );
   expect([validityPeriodHours, earlyRenewalHours]).toEqual([2 * 365 * 24, 365 * 24]);
+  expect(validUntil).toBe("end of zoned-test-cp-1-kubelet");
 });
 
 it("lies where a living machine gets it too, its key for root alone", async () => {
