@@ -5,10 +5,10 @@ import { ControlPlane } from "./control-plane";
 import { tagOf } from "./kubeadm/rotation";
 import { serverOf } from "./kubeconfig";
 import { tag } from "./plan/azure/state";
-import { fixedSettings } from "./plan/fixed-settings";
-import { Memory } from "./plan/machine-changes";
+import { fixedSettings } from "./plan/changes/fixed-settings";
+import { Memory } from "./plan/changes/machine-changes";
 import { Plan } from "./plan/plan";
-import { proxyDigest } from "./plan/proxy-roll-out";
+import { proxyDigest } from "./plan/changes/proxy-roll-out";
 import { Workers } from "./workers";
 
 /** The outputs of a stack, grouped by who needs it. */

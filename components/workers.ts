@@ -15,7 +15,7 @@ import { bootstrapScript } from "./machine/bootstrap/bootstrap";
 import { JoinToken } from "./machine/bootstrap/join-token";
 import { Machine } from "./machine/machine";
 import { Network } from "./network";
-import { clusterIdOf } from "./plan/machine-changes";
+import { clusterIdOf } from "./plan/changes/machine-changes";
 import { Plan } from "./plan/plan";
 
 export interface WorkersArgs {

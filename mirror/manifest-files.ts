@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 
 import { RunError } from "@pulumi/pulumi";
 
-import { findManifests } from "../components/plan/manifests";
+import { findManifests } from "../components/plan/manifests/manifests";
 import { type Manifest, manifests } from "../components/versions";
 import { writeWhole } from "../shared/files";
 import type { Absence, Item } from "./report";

@@ -6,7 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Certificates } from "../certificates";
 import { image, imageVersionOf } from "../plan/azure/image-offers";
 import { BootstrapState, tag } from "../plan/azure/state";
-import { MachineMemory } from "../plan/machine-changes";
+import { MachineMemory } from "../plan/changes/machine-changes";
 import { Settings } from "../plan/settings/settings";
 import { Machine as Plan } from "../plan/topology";
 import { KubeletCertificate, kubeletCertificate } from "./bootstrap/kubelet-certificate";

@@ -7,7 +7,7 @@ let settings = () => undefined;
 
 function limits({ initialization, role }) {
   const { parseCompactTime } = program("../plan/settings/times");
-  const { clusterIdOf } = program("../plan/machine-changes");
+  const { clusterIdOf } = program("../plan/changes/machine-changes");
   const givenUp = settings("reinitialize") ?? "";
   // Left behind on a living cluster, it lets nothing go that can be asked.
   const isRestored = role === "control-plane" && Boolean(settings("restoreFrom"));

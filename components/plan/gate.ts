@@ -2,7 +2,7 @@ import { AzureState } from "./azure/state";
 import { askCluster, ClusterHealth } from "./cluster-health";
 import { compactTime, parseCompactTime } from "./settings/times";
 import { Initialization } from "./initialization";
-import { isMemberOf, MachineChange, Memory } from "./machine-changes";
+import { isMemberOf, MachineChange, Memory } from "./changes/machine-changes";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, Machine } from "./topology";
 

@@ -1,5 +1,11 @@
 import { AzureState } from "./azure/state";
-import { clusterIdOf, isMemberOf, isReplaced, Memory, WantedMachine } from "./machine-changes";
+import {
+  clusterIdOf,
+  isMemberOf,
+  isReplaced,
+  Memory,
+  WantedMachine,
+} from "./changes/machine-changes";
 import { Settings } from "./settings/settings";
 import { compactTime } from "./settings/times";
 import { isControlPlaneName } from "./topology";

@@ -8,14 +8,14 @@ import type { RotatingKeys } from "../kubeadm/rotation";
 import { customData } from "../machine/boot";
 import { generationOf, madeWith } from "../machine/generation";
 import { runOf } from "../machine/machine";
-import { addressProblems, PlacedMachine } from "./addresses";
-import { planAuthorities } from "./authorities";
+import { addressProblems, PlacedMachine } from "./changes/addresses";
+import { planAuthorities } from "./changes/authorities";
 import { connect } from "./azure/connection";
 import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
 import { subscriptionProblems } from "./azure/subscription";
-import { cloudProviderProblems } from "./cloud-provider-images";
-import { fixedProblems } from "./fixed-settings";
+import { cloudProviderProblems } from "./manifests/cloud-provider-images";
+import { fixedProblems } from "./changes/fixed-settings";
 import { askGate } from "./gate";
 import { decideInitialization, Initialization } from "./initialization";
 import {
@@ -24,13 +24,13 @@ import {
   MachineMemory,
   Memory,
   memoryOf,
-} from "./machine-changes";
-import { findManifests, manifestsFor } from "./manifests";
-import { proxyRollOutProblems } from "./proxy-roll-out";
-import { planKeys } from "./secrets-keys";
+} from "./changes/machine-changes";
+import { findManifests, manifestsFor } from "./manifests/manifests";
+import { proxyRollOutProblems } from "./changes/proxy-roll-out";
+import { planKeys } from "./changes/secrets-keys";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, Machine, machinesOf } from "./topology";
-import { upgradeProblems } from "./upgrade";
+import { upgradeProblems } from "./changes/upgrade";
 
 /** All that is known before the first resource is registered. */
 export interface Plan {

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { obtainable } from "../../components/plan/manifests";
+import { obtainable } from "../../components/plan/manifests/manifests";
 import { manifests } from "../../components/versions";
 import { readJson, writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";

@@ -11,7 +11,7 @@ import { parsePayload, Payload } from "../../components/machine/bootstrap/bootst
 import { Network } from "../../components/network";
 import { MachineState } from "../../components/plan/azure/state";
 import { Initialization } from "../../components/plan/initialization";
-import { MachineMemory } from "../../components/plan/machine-changes";
+import { MachineMemory } from "../../components/plan/changes/machine-changes";
 import { Settings } from "../../components/plan/settings/settings";
 import { machinesOf } from "../../components/plan/topology";
 import { Workers } from "../../components/workers";

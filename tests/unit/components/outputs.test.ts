@@ -6,7 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { ControlPlane } from "../../../components/control-plane";
 import { Machine } from "../../../components/machine/machine";
 import { outputsOf } from "../../../components/outputs";
-import { Memory } from "../../../components/plan/machine-changes";
+import { Memory } from "../../../components/plan/changes/machine-changes";
 import { Plan } from "../../../components/plan/plan";
 import { Recorder, valueOf } from "../../support/record";
 import { machine, validSettings } from "../../support/sample";

@@ -1,6 +1,6 @@
 import { BootstrapState, MachineState } from "../../../../components/plan/azure/state";
 import { askGate, decideGate, GateArgs } from "../../../../components/plan/gate";
-import { MachineChange, Memory } from "../../../../components/plan/machine-changes";
+import { MachineChange, Memory } from "../../../../components/plan/changes/machine-changes";
 import { machinesOf } from "../../../../components/plan/topology";
 import { validSettings } from "../../../support/sample";
 

@@ -1,7 +1,7 @@
 import { BootstrapState, MachineState } from "../../../../components/plan/azure/state";
-import { fixedSettings } from "../../../../components/plan/fixed-settings";
+import { fixedSettings } from "../../../../components/plan/changes/fixed-settings";
 import { decideInitialization } from "../../../../components/plan/initialization";
-import { MachineMemory, Memory } from "../../../../components/plan/machine-changes";
+import { MachineMemory, Memory } from "../../../../components/plan/changes/machine-changes";
 import { Settings } from "../../../../components/plan/settings/settings";
 import { machinesOf } from "../../../../components/plan/topology";
 import { validSettings } from "../../../support/sample";

@@ -4,8 +4,8 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { only } from "../../../../components/kubeadm/rotation";
 import { generationOf } from "../../../../components/machine/generation";
-import { fixedSettings } from "../../../../components/plan/fixed-settings";
-import { Memory } from "../../../../components/plan/machine-changes";
+import { fixedSettings } from "../../../../components/plan/changes/fixed-settings";
+import { Memory } from "../../../../components/plan/changes/machine-changes";
 import { makePlan } from "../../../../components/plan/plan";
 import { machinesOf } from "../../../../components/plan/topology";
 import { skusIn } from "../../../../local-azure/arm/subscription/skus";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import * as manifests from "../../../../components/plan/manifests";
+import * as manifests from "../../../../components/plan/manifests/manifests";
 import { writeHostSettings } from "../../../../local-azure/machines/kinds";
 import { assumedSettings } from "../../../../local-azure/stack/assumed-settings";
 import { Progress } from "../../../../shared/progress";

@@ -5,7 +5,7 @@ import {
   offerProblems,
 } from "../../../../../components/plan/azure/offers";
 import { ResourceManager } from "../../../../../components/plan/azure/resource-manager";
-import { createdMachines, Memory } from "../../../../../components/plan/machine-changes";
+import { createdMachines, Memory } from "../../../../../components/plan/changes/machine-changes";
 import { Settings } from "../../../../../components/plan/settings/settings";
 import { machinesOf } from "../../../../../components/plan/topology";
 import { account } from "../../../../../local-azure/arm/ids";

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 
-import { kubeProxyConfiguration } from "../kubeadm/kube-proxy";
-import { KubernetesApi } from "../kubernetes-api";
-import { nodeProblems } from "./cluster-health";
+import { kubeProxyConfiguration } from "../../kubeadm/kube-proxy";
+import { KubernetesApi } from "../../kubernetes-api";
+import { nodeProblems } from "../cluster-health";
 import { MachineChange, Memory } from "./machine-changes";
-import { parseCompactTime } from "./settings/times";
-import { Settings } from "./settings/settings";
+import { parseCompactTime } from "../settings/times";
+import { Settings } from "../settings/settings";
 
 type ProxySettings = Parameters<typeof kubeProxyConfiguration>[0] &
   Pick<Settings, "kubernetesVersion">;

@@ -1,5 +1,5 @@
-import { cloudProviderImages } from "../versions";
-import type { Settings } from "./settings/settings";
+import { cloudProviderImages } from "../../versions";
+import type { Settings } from "../settings/settings";
 
 const secondsToWait = 5;
 

@@ -1,8 +1,8 @@
-import { only, RotatingKeys } from "../../../../components/kubeadm/rotation";
-import type { MachineState } from "../../../../components/plan/azure/state";
-import type { Memory } from "../../../../components/plan/machine-changes";
-import { KeysArgs, planKeys } from "../../../../components/plan/secrets-keys";
-import { machine, validSettings } from "../../../support/sample";
+import { only, RotatingKeys } from "../../../../../components/kubeadm/rotation";
+import type { MachineState } from "../../../../../components/plan/azure/state";
+import type { Memory } from "../../../../../components/plan/changes/machine-changes";
+import { KeysArgs, planKeys } from "../../../../../components/plan/changes/secrets-keys";
+import { machine, validSettings } from "../../../../support/sample";
 
 const id = "1-then";
 

@@ -1,8 +1,8 @@
 import { createServer, type Server } from "node:http";
 
-import { cloudProviderProblems } from "../../../../components/plan/cloud-provider-images";
-import { validSettings } from "../../../support/sample";
-import { listen } from "../../../support/listen";
+import { cloudProviderProblems } from "../../../../../components/plan/manifests/cloud-provider-images";
+import { validSettings } from "../../../../support/sample";
+import { listen } from "../../../../support/listen";
 
 let registry: Server;
 let host: string;

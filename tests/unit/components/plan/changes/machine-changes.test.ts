@@ -1,7 +1,7 @@
-import { MachineState } from "../../../../components/plan/azure/state";
-import { machineChanges, Memory } from "../../../../components/plan/machine-changes";
-import { machinesOf } from "../../../../components/plan/topology";
-import { validSettings } from "../../../support/sample";
+import { MachineState } from "../../../../../components/plan/azure/state";
+import { machineChanges, Memory } from "../../../../../components/plan/changes/machine-changes";
+import { machinesOf } from "../../../../../components/plan/topology";
+import { validSettings } from "../../../../support/sample";
 
 const settings = { ...validSettings, controlPlaneCount: 1 };
 const wanted = machinesOf(settings).map((plan) => ({

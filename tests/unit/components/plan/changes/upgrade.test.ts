@@ -1,6 +1,6 @@
-import { MachineState } from "../../../../components/plan/azure/state";
-import { Memory } from "../../../../components/plan/machine-changes";
-import { isNewer, upgradeProblems } from "../../../../components/plan/upgrade";
+import { MachineState } from "../../../../../components/plan/azure/state";
+import { Memory } from "../../../../../components/plan/changes/machine-changes";
+import { isNewer, upgradeProblems } from "../../../../../components/plan/changes/upgrade";
 
 /** Machines by the version that their steps say, and the outputs where a step has failed. */
 const problems = (wanted: string, versions: readonly string[], remade: readonly string[] = []) => {

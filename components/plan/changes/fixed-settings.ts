@@ -1,5 +1,5 @@
-import { toSet } from "./settings/problem";
-import { Settings } from "./settings/settings";
+import { toSet } from "../settings/problem";
+import { Settings } from "../settings/settings";
 
 /** What a cluster keeps for its life, by the names of the settings. */
 export type FixedSettings = Pick<

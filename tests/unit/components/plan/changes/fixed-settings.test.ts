@@ -1,5 +1,8 @@
-import { fixedProblems, fixedSettings } from "../../../../components/plan/fixed-settings";
-import { validSettings } from "../../../support/sample";
+import {
+  fixedProblems,
+  fixedSettings,
+} from "../../../../../components/plan/changes/fixed-settings";
+import { validSettings } from "../../../../support/sample";
 
 const made = fixedSettings(validSettings);
 

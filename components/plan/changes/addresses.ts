@@ -1,4 +1,4 @@
-import { Machine } from "./topology";
+import { Machine } from "../topology";
 
 /** Where a machine is, by the stack's outputs. */
 export interface PlacedMachine {

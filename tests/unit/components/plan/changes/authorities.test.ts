@@ -1,8 +1,11 @@
-import { AuthoritiesArgs, planAuthorities } from "../../../../components/plan/authorities";
-import type { MachineState } from "../../../../components/plan/azure/state";
-import type { Memory } from "../../../../components/plan/machine-changes";
-import { only, type RotatingKeys } from "../../../../components/kubeadm/rotation";
-import { machine, validSettings } from "../../../support/sample";
+import {
+  AuthoritiesArgs,
+  planAuthorities,
+} from "../../../../../components/plan/changes/authorities";
+import type { MachineState } from "../../../../../components/plan/azure/state";
+import type { Memory } from "../../../../../components/plan/changes/machine-changes";
+import { only, type RotatingKeys } from "../../../../../components/kubeadm/rotation";
+import { machine, validSettings } from "../../../../support/sample";
 
 const id = "1-then";
 const { kubernetesVersion } = validSettings;

@@ -1,10 +1,10 @@
-import { heldText, stageText } from "../kubeadm/authorities";
-import { nextKeys, only, type RotatingKeys } from "../kubeadm/rotation";
-import type { AzureState } from "./azure/state";
+import { heldText, stageText } from "../../kubeadm/authorities";
+import { nextKeys, only, type RotatingKeys } from "../../kubeadm/rotation";
+import type { AzureState } from "../azure/state";
 import type { Memory } from "./machine-changes";
 import { beganWith, leavingOf } from "./secrets-keys";
-import type { Settings } from "./settings/settings";
-import type { Machine } from "./topology";
+import type { Settings } from "../settings/settings";
+import type { Machine } from "../topology";
 
 export interface AuthoritiesArgs {
   readonly settings: Pick<Settings, "clusterName" | "certificateAuthority" | "kubernetesVersion">;

@@ -1,7 +1,10 @@
-import { MachineChange, Memory } from "../../../../components/plan/machine-changes";
-import { proxyDigest, proxyRollOutProblems } from "../../../../components/plan/proxy-roll-out";
-import { serveKubernetesApi } from "../../../support/kubernetes-api";
-import { validSettings } from "../../../support/sample";
+import { MachineChange, Memory } from "../../../../../components/plan/changes/machine-changes";
+import {
+  proxyDigest,
+  proxyRollOutProblems,
+} from "../../../../../components/plan/changes/proxy-roll-out";
+import { serveKubernetesApi } from "../../../../support/kubernetes-api";
+import { validSettings } from "../../../../support/sample";
 
 const now = "2026-11-25T02:00:00.000Z";
 const silent = "w-2";

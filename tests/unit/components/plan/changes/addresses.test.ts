@@ -1,7 +1,7 @@
-import { addressProblems } from "../../../../components/plan/addresses";
-import { machinesOf } from "../../../../components/plan/topology";
-import { Settings } from "../../../../components/plan/settings/settings";
-import { pool, validSettings } from "../../../support/sample";
+import { addressProblems } from "../../../../../components/plan/changes/addresses";
+import { machinesOf } from "../../../../../components/plan/topology";
+import { Settings } from "../../../../../components/plan/settings/settings";
+import { pool, validSettings } from "../../../../support/sample";
 
 const two = [
   { ...pool, name: "one", count: 2 },

@@ -1,7 +1,7 @@
-import type { RotatingKeys } from "../kubeadm/rotation";
-import { AzureState, MachineState } from "./azure/state";
+import type { RotatingKeys } from "../../kubeadm/rotation";
+import { AzureState, MachineState } from "../azure/state";
 import { FixedSettings } from "./fixed-settings";
-import { Machine } from "./topology";
+import { Machine } from "../topology";
 
 /**
  * What an earlier `up` that ended well wrote into the stack's outputs, where no cleanup of tags removes it.

@@ -5,13 +5,13 @@ import {
   nameOf,
   restoredKeys,
   stageText,
-} from "../kubeadm/encryption";
-import { keysOfTag, nextKeys, only, RotatingKeys } from "../kubeadm/rotation";
-import { AzureState } from "./azure/state";
+} from "../../kubeadm/encryption";
+import { keysOfTag, nextKeys, only, RotatingKeys } from "../../kubeadm/rotation";
+import { AzureState } from "../azure/state";
 import { isMadeFor, Memory } from "./machine-changes";
-import { entry, toRemove, toSet } from "./settings/problem";
-import { Settings } from "./settings/settings";
-import { isControlPlaneName, Machine } from "./topology";
+import { entry, toRemove, toSet } from "../settings/problem";
+import { Settings } from "../settings/settings";
+import { isControlPlaneName, Machine } from "../topology";
 
 export interface KeysArgs {
   readonly settings: Pick<Settings, "clusterName" | "kubeadm" | "secretsKey">;

@@ -4,9 +4,13 @@ import { createServer, Server } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-import { findManifests, manifestsFor, obtainable } from "../../../../components/plan/manifests";
-import { Manifest, manifests } from "../../../../components/versions";
-import { listen } from "../../../support/listen";
+import {
+  findManifests,
+  manifestsFor,
+  obtainable,
+} from "../../../../../components/plan/manifests/manifests";
+import { Manifest, manifests } from "../../../../../components/versions";
+import { listen } from "../../../../support/listen";
 
 const path = "thing-v1/thing.yaml";
 const good = "kind: Good\n";

@@ -1,6 +1,6 @@
-import { AzureState } from "./azure/state";
+import { AzureState } from "../azure/state";
 import { memberState, Memory } from "./machine-changes";
-import { Settings } from "./settings/settings";
+import { Settings } from "../settings/settings";
 
 const numbersOf = (version: string): [number, number, number] => {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);

@@ -5,9 +5,9 @@ import { dirname, join, resolve } from "node:path";
 
 import { RunError } from "@pulumi/pulumi";
 
-import { Manifest, manifests } from "../versions";
+import { Manifest, manifests } from "../../versions";
 import { download, reasonOf } from "./download";
-import type { Settings } from "./settings/settings";
+import type { Settings } from "../settings/settings";
 
 export interface Sources {
   /** Folder or address that has the files below `manifests/`; empty for none. */
