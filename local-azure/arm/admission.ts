@@ -1,7 +1,7 @@
 import { AzureError, conflict, invalidParameter, invalidReference, refuse } from "./azure-error";
-import { account, ArmId, groupType, keyOf, parseId } from "./ids";
-import { Body, Resource, View } from "./resource";
-import { ResourceType } from "./resource-type";
+import { account, ArmId, groupType, keyOf, parseId } from "./resources/ids";
+import { Body, Resource, View } from "./resources/resource";
+import { ResourceType } from "./types/resource-type";
 import { checkedLocation, checkZones } from "./subscription/regions";
 
 const inFlight = new Set(["Creating", "Updating", "Deleting"]);

@@ -13,15 +13,15 @@ import { AzureError, conflict, methodNotAllowed, OperationFailed, refuse } from 
 import { Clock, Durations, wallClock } from "./durations";
 import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults } from "./faults/faults";
-import { ArmId, keyOf } from "./ids";
-import { Inventory } from "./inventory";
-import { PartId, partOf } from "./parts";
+import { ArmId, keyOf } from "./resources/ids";
+import { Inventory } from "./resources/inventory";
+import { PartId, partOf } from "./resources/parts";
 import { Outcome, RequestLog, Requests } from "./requests";
-import { Body, merged, pick, Resource, View } from "./resource";
-import { ResourceType, withoutReadOnly } from "./resource-type";
-import { StateFile } from "./state-file";
+import { Body, merged, pick, Resource, View } from "./resources/resource";
+import { ResourceType, withoutReadOnly } from "./types/resource-type";
+import { StateFile } from "./resources/state-file";
 import { Quotas } from "./subscription/quotas";
-import { typeOf } from "./types";
+import { typeOf } from "./types/types";
 import { instanceViewOf, setPower } from "./types/compute/instance-view";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
 

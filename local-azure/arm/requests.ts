@@ -4,11 +4,11 @@ import { AzureError, ConnectionLost } from "./azure-error";
 import { Clock } from "./durations";
 import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults, Method } from "./faults/faults";
-import { ArmId, parseId } from "./ids";
-import { partOf } from "./parts";
-import { Body } from "./resource";
-import { ResourceType, Running } from "./resource-type";
-import { typeOf } from "./types";
+import { ArmId, parseId } from "./resources/ids";
+import { partOf } from "./resources/parts";
+import { Body } from "./resources/resource";
+import { ResourceType, Running } from "./types/resource-type";
+import { typeOf } from "./types/types";
 
 export interface Outcome {
   /** HTTP status of the answer. */

@@ -1,5 +1,5 @@
-import { account } from "../arm/ids";
-import type { View } from "../arm/resource";
+import { account } from "../arm/resources/ids";
+import type { View } from "../arm/resources/resource";
 import { mayDo } from "../arm/types/authorization/role-assignment";
 import { claimsOf } from "../machines/identity-token";
 import { BlobError } from "./blob-error";

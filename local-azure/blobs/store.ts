@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 
 import { makeFolder, writeWhole } from "../../shared/files";
-import { keyOf } from "../arm/ids";
+import { keyOf } from "../arm/resources/ids";
 import { BlobError, md5Mismatch } from "./blob-error";
 
 /** A part of a blob, which is a file. */

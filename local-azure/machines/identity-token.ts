@@ -1,4 +1,4 @@
-import { account } from "../arm/ids";
+import { account } from "../arm/resources/ids";
 
 /** A managed identity that a machine has. */
 export interface MachineIdentity {

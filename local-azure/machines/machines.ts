@@ -1,4 +1,4 @@
-import type { View } from "../arm/resource";
+import type { View } from "../arm/resources/resource";
 import type { MachineIdentity } from "./identity-token";
 
 /** What the resource manager gives about a virtual machine to what simulates or boots it. */

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 
 import { Cloud } from "../arm/cloud";
-import { account } from "../arm/ids";
-import { ResourceType } from "../arm/resource-type";
-import { typeOfToken } from "../arm/types";
+import { account } from "../arm/resources/ids";
+import { ResourceType } from "../arm/types/resource-type";
+import { typeOfToken } from "../arm/types/types";
 import type { EngineLog, Plugin, ResourceProvider, Served } from "../plugins/protocol/protocol";
 import { serve } from "../plugins/protocol/serve";
 import { check, diff } from "./check";

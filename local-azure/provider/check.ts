@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 
 import { Cloud } from "../arm/cloud";
-import { subscriptionPath } from "../arm/ids";
-import { ResourceType } from "../arm/resource-type";
+import { subscriptionPath } from "../arm/resources/ids";
+import { ResourceType } from "../arm/types/resource-type";
 import { normalLocation } from "../arm/subscription/regions";
 import { changesBetween } from "../plugins/protocol/changes";
 import type { CheckRequest, CheckResult, DiffResult } from "../plugins/protocol/protocol";

@@ -1,7 +1,7 @@
 import { AzureError, ConnectionLost, OperationFailed } from "../arm/azure-error";
 import { Cloud } from "../arm/cloud";
-import { Body } from "../arm/resource";
-import { ResourceType } from "../arm/resource-type";
+import { Body } from "../arm/resources/resource";
+import { ResourceType } from "../arm/types/resource-type";
 import { Unready } from "../plugins/protocol/failures";
 import type {
   CreateRequest,

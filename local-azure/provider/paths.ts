@@ -1,5 +1,5 @@
-import { account } from "../arm/ids";
-import { ResourceType } from "../arm/resource-type";
+import { account } from "../arm/resources/ids";
+import { ResourceType } from "../arm/types/resource-type";
 import type { Properties } from "../plugins/protocol/values";
 
 /** The parameters of a path that a program sets: all but the subscription. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 
-import { Body } from "../arm/resource";
-import { ResourceType, withoutReadOnly } from "../arm/resource-type";
+import { Body } from "../arm/resources/resource";
+import { ResourceType, withoutReadOnly } from "../arm/types/resource-type";
 import { isProperties, Properties, Value } from "../plugins/protocol/values";
 
 /** The properties in the outputs that are inputs. */

@@ -10,7 +10,7 @@ import type { Outcome } from "../../stack/events";
 import { plannedSteps } from "../../stack/planned-steps";
 import { type Ended, operate, pulumi, type PulumiOptions } from "../../stack/pulumi";
 import { recover, summaryOf } from "../../stack/recover/recover";
-import { account } from "../arm/ids";
+import { account } from "../arm/resources/ids";
 import {
   type Address,
   type Attachment,

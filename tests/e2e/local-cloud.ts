@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { parse } from "yaml";
 
 import { Fault } from "../../local-azure/arm/faults/faults";
-import { subscriptionPath } from "../../local-azure/arm/ids";
+import { subscriptionPath } from "../../local-azure/arm/resources/ids";
 import { LoggedRequest } from "../../local-azure/arm/requests";
 import {
   attachedEnvironment,

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { keyOf } from "../../local-azure/arm/ids";
+import { keyOf } from "../../local-azure/arm/resources/ids";
 import { changedAnything } from "../../stack/events";
 import type { Life, Recorded, StackState } from "./life";
 import type { Scenario } from "./cases/scenarios";

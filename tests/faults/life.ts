@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import type { Breakpoint } from "../../local-azure/arm/faults/breakpoints";
 import type { Fault } from "../../local-azure/arm/faults/faults";
 import { type LoggedRequest, RequestLog } from "../../local-azure/arm/requests";
-import type { Resource } from "../../local-azure/arm/resource";
+import type { Resource } from "../../local-azure/arm/resources/resource";
 import { endpointOf } from "../../local-azure/daemon/attachment";
 import { endDaemon, ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
 import { type Operation, readOperations } from "../../local-azure/daemon/operation-log";

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 
-import { subscriptionPath } from "../../local-azure/arm/ids";
+import { subscriptionPath } from "../../local-azure/arm/resources/ids";
 import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";
 import { ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
 import { chooseBackend } from "../../local-azure/machines/choose-backend";

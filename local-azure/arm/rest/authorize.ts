@@ -1,7 +1,7 @@
 import { claimsOf } from "../../machines/identity-token";
 import { AzureError } from "../azure-error";
-import { keyOf, parseId } from "../ids";
-import type { Reference, View } from "../resource";
+import { keyOf, parseId } from "../resources/ids";
+import type { Reference, View } from "../resources/resource";
 import { mayDo } from "../types/authorization/role-assignment";
 
 interface Right {

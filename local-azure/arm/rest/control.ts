@@ -5,8 +5,8 @@ import { Cloud } from "../cloud";
 import { Pace } from "../durations";
 import { Breakpoint } from "../faults/breakpoints";
 import { Fault } from "../faults/faults";
-import { parseId } from "../ids";
-import { Body } from "../resource";
+import { parseId } from "../resources/ids";
+import { Body } from "../resources/resource";
 import { isMachine, machineOf } from "../types/compute/virtual-machine";
 
 export interface Hooks {

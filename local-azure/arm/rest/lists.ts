@@ -1,10 +1,10 @@
 import { stateOf } from "../admission";
 import { AzureError } from "../azure-error";
 import { Cloud } from "../cloud";
-import { ArmId, keyOf, parseId } from "../ids";
-import { partOf } from "../parts";
-import { Body, Resource, withoutUndefined } from "../resource";
-import { typeOf } from "../types";
+import { ArmId, keyOf, parseId } from "../resources/ids";
+import { partOf } from "../resources/parts";
+import { Body, Resource, withoutUndefined } from "../resources/resource";
+import { typeOf } from "../types/types";
 import { toArm } from "./shape";
 
 /** Types of Azure of which the local one has none, and whose empty lists clients ask for. */

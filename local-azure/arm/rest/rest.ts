@@ -3,7 +3,7 @@ import type { TLSSocket } from "node:tls";
 
 import { AzureError, ConnectionLost } from "../azure-error";
 import { Cloud } from "../cloud";
-import { Body } from "../resource";
+import { Body } from "../resources/resource";
 import { type Answer, ArmApi } from "./arm";
 import type { Certificate } from "./certificate";
 import { control, Hooks } from "./control";

@@ -1,8 +1,8 @@
-import { ArmId, groupType } from "../ids";
-import { partOf } from "../parts";
-import { Body } from "../resource";
-import { nestedIn } from "../resource-type";
-import { typeOf } from "../types";
+import { ArmId, groupType } from "../resources/ids";
+import { partOf } from "../resources/parts";
+import { Body } from "../resources/resource";
+import { nestedIn } from "../types/resource-type";
+import { typeOf } from "../types/types";
 
 /** Properties that ARM has beside `properties`. */
 const envelope = new Set([

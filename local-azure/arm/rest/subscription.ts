@@ -1,12 +1,12 @@
 import { AzureError } from "../azure-error";
 import { Cloud } from "../cloud";
-import { account, groupType, subscriptionPath } from "../ids";
-import { Body } from "../resource";
+import { account, groupType, subscriptionPath } from "../resources/ids";
+import { Body } from "../resources/resource";
 import { versionsOf as apiVersionsOf } from "../subscription/api-versions";
 import { versionsOf } from "../subscription/images";
 import { checkedLocation, displayName, normalLocation, regions } from "../subscription/regions";
 import { skusIn } from "../subscription/skus";
-import { resourceTypes } from "../types";
+import { resourceTypes } from "../types/types";
 import { invalidFilter } from "./lists";
 
 export const subscriptionBody = {

@@ -1,6 +1,6 @@
 import { conflict } from "../azure-error";
-import { ArmId, keyOf } from "../ids";
-import { Body, View } from "../resource";
+import { ArmId, keyOf } from "../resources/ids";
+import { Body, View } from "../resources/resource";
 import { families, findSize } from "./skus";
 
 /** Azure's name of the quota for vCPUs of all families together. */

@@ -1,6 +1,6 @@
 import { conflict } from "../azure-error";
-import { groupType } from "../ids";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { groupType } from "../resources/ids";
+import { Accepted, Put, ResourceType } from "./resource-type";
 import { checkedLocation } from "../subscription/regions";
 
 type ResourceGroupBody = {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { parsePayload } from "../../../components/machine/bootstrap/bootstrap";
 import { messageOf } from "../../../shared/user-error";
-import type { View } from "../../arm/resource";
+import type { View } from "../../arm/resources/resource";
 import type { Address } from "../../daemon/attachment";
 import type { Machines, ScriptResult, VirtualMachine } from "../machines";
 import { administratorOf } from "./administrator";

@@ -1,4 +1,4 @@
-import { subscriptionPath } from "../../../local-azure/arm/ids";
+import { subscriptionPath } from "../../../local-azure/arm/resources/ids";
 import type { Case } from "./cases";
 import type { Sick } from "./disturbances";
 import type { Life } from "../life";

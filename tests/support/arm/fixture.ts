@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { Cloud, CloudArgs } from "../../../local-azure/arm/cloud";
 import { Clock } from "../../../local-azure/arm/durations";
-import { Body } from "../../../local-azure/arm/resource";
+import { Body } from "../../../local-azure/arm/resources/resource";
 import { Machines, ScriptResult, VirtualMachine } from "../../../local-azure/machines/machines";
 import { withChange, Kind, valid } from "./valid-resources";
 

@@ -10,7 +10,7 @@ import { ResourceManagementClient } from "@azure/arm-resources";
 import { StorageManagementClient } from "@azure/arm-storage";
 import type { TokenCredential } from "@azure/core-auth";
 
-import { account } from "../../../local-azure/arm/ids";
+import { account } from "../../../local-azure/arm/resources/ids";
 import { type Certificate, certificateIn } from "../../../local-azure/arm/rest/certificate";
 import { serveRest } from "../../../local-azure/arm/rest/rest";
 import { newCloud } from "./fixture";

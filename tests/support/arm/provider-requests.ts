@@ -1,4 +1,4 @@
-import { typeOf, typeOfToken } from "../../../local-azure/arm/types";
+import { typeOf, typeOfToken } from "../../../local-azure/arm/types/types";
 import { Properties } from "../../../local-azure/plugins/protocol/values";
 import { parametersOf } from "../../../local-azure/provider/paths";
 import { valid } from "./valid-resources";

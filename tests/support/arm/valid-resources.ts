@@ -1,5 +1,5 @@
-import { account, subscriptionPath } from "../../../local-azure/arm/ids";
-import { Body } from "../../../local-azure/arm/resource";
+import { account, subscriptionPath } from "../../../local-azure/arm/resources/ids";
+import { Body } from "../../../local-azure/arm/resources/resource";
 
 export const subscription = subscriptionPath;
 export const group = `${subscriptionPath}/resourceGroups/zoned`;

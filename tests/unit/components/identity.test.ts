@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Identity } from "../../../components/identity";
 import { Settings } from "../../../components/plan/settings/settings";
-import type { Resource, View } from "../../../local-azure/arm/resource";
+import type { Resource, View } from "../../../local-azure/arm/resources/resource";
 import { mayDo } from "../../../local-azure/arm/types/authorization/role-assignment";
 import { dependenciesOf, Recorder, valueOf } from "../../support/record";
 import { validSettings, subscriptionId } from "../../support/sample";

@@ -1,7 +1,7 @@
 import { conflict, refuse } from "../../azure-error";
-import { account, keyOf } from "../../ids";
-import { Body, Resource, View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { account, keyOf } from "../../resources/ids";
+import { Body, Resource, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { roleAllows, roleExists } from "./role-definition";
 
 type RoleAssignmentBody = {

@@ -1,7 +1,7 @@
 import { AzureError, refuse } from "../../azure-error";
-import { account, keyOf } from "../../ids";
-import { Resource, View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { account, keyOf } from "../../resources/ids";
+import { Resource, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 
 type RoleDefinitionBody = {
   roleName?: string;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
-import { account } from "../../ids";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { account } from "../../resources/ids";
+import { Accepted, Put, ResourceType } from "../resource-type";
 
 type IdentityBody = {
   location: string;

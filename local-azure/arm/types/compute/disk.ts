@@ -6,8 +6,8 @@ import {
   invalidParameter,
   propertyChangeNotAllowed,
 } from "../../azure-error";
-import { Body, Resource, View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { Body, Resource, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 
 export type DiskBody = {
   location: string;

@@ -1,6 +1,6 @@
 import type { PowerAction } from "../../../machines/qemu/qemu";
 import { stateOf } from "../../admission";
-import { Body, Resource } from "../../resource";
+import { Body, Resource } from "../../resources/resource";
 import { MachineBody } from "./virtual-machine-validation";
 
 const powerAfter = {

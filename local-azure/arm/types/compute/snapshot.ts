@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 
 import { propertyChangeNotAllowed } from "../../azure-error";
-import { View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { sourceOf } from "./disk";
 
 type SnapshotBody = {

@@ -9,9 +9,9 @@ import {
   propertyChangeNotAllowed,
   refuse,
 } from "../../azure-error";
-import { ArmId, keyOf, parseId } from "../../ids";
-import { Body, Resource, View } from "../../resource";
-import { Accepted, Put, ResourceType, Running } from "../../resource-type";
+import { ArmId, keyOf, parseId } from "../../resources/ids";
+import { Body, Resource, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType, Running } from "../resource-type";
 import { machineOf } from "./virtual-machine";
 import { MachineBody } from "./virtual-machine-validation";
 

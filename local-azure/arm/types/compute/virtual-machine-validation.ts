@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 
 import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "../../azure-error";
-import { ArmId, keyOf } from "../../ids";
-import { Resource, View } from "../../resource";
+import { ArmId, keyOf } from "../../resources/ids";
+import { Resource, View } from "../../resources/resource";
 import { findImage, ImageReference } from "../../subscription/images";
 import { findSize, isOffered, mostDataDisks } from "../../subscription/skus";
 import { NetworkInterfaceBody } from "../network/network-interface";

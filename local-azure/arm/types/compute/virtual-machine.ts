@@ -2,9 +2,16 @@ import { randomUUID } from "node:crypto";
 
 import { VirtualMachine } from "../../../machines/machines";
 import { AzureError, OperationFailed, refuse } from "../../azure-error";
-import { ArmId, keyOf, parseId } from "../../ids";
-import { Body, Ledger, Reference, Resource, View, withoutUndefined } from "../../resource";
-import { Accepted, Put, ResourceType, Running } from "../../resource-type";
+import { ArmId, keyOf, parseId } from "../../resources/ids";
+import {
+  Body,
+  Ledger,
+  Reference,
+  Resource,
+  View,
+  withoutUndefined,
+} from "../../resources/resource";
+import { Accepted, Put, ResourceType, Running } from "../resource-type";
 import { findImage, imageName } from "../../subscription/images";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
 import { attach, detach, diskType } from "./disk";

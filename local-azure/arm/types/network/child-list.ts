@@ -1,6 +1,6 @@
-import { keyOf } from "../../ids";
-import { Body, Ledger, pick, Resource, View } from "../../resource";
-import { ResourceType } from "../../resource-type";
+import { keyOf } from "../../resources/ids";
+import { Body, Ledger, pick, Resource, View } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 
 /**
  * A list whose elements are resources of their own too: the subnets of a network, the rules of a

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
-import { keyOf } from "../../ids";
-import { Body, View } from "../../resource";
+import { keyOf } from "../../resources/ids";
+import { Body, View } from "../../resources/resource";
 
 export type Ref = { id?: string };
 

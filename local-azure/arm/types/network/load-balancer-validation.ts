@@ -1,6 +1,6 @@
 import { refuse } from "../../azure-error";
-import { keyOf } from "../../ids";
-import { View } from "../../resource";
+import { keyOf } from "../../resources/ids";
+import { View } from "../../resources/resource";
 import { checkZones, checkZonesUnchanged } from "../../subscription/regions";
 import { Part, Ref } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";

@@ -1,7 +1,14 @@
 import { invalidReference, refuse } from "../../azure-error";
-import { keyOf, parseId } from "../../ids";
-import { Body, Ledger, Reference, Resource, View, withoutUndefined } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { keyOf, parseId } from "../../resources/ids";
+import {
+  Body,
+  Ledger,
+  Reference,
+  Resource,
+  View,
+  withoutUndefined,
+} from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { guidOf, networkName, Part, Ref, withIds } from "./common";
 import {
   checkRules,

@@ -1,6 +1,6 @@
 import { refuse } from "../../azure-error";
-import { Body, Reference, View, withoutUndefined } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { Body, Reference, View, withoutUndefined } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { checkZonesUnchanged } from "../../subscription/regions";
 import { guidOf, networkName, Ref, referrersOfType } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 
 import { refuse } from "../../azure-error";
-import { keyOf, parseId } from "../../ids";
-import { Body, Reference, Resource, View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { keyOf, parseId } from "../../resources/ids";
+import { Body, Reference, Resource, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { guidOf, networkName, Part, Ref, withIds } from "./common";
 import { checkPublicIpFree } from "./public-ip-address";
 import { assignAddress } from "./subnet";

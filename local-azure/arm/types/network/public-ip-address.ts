@@ -1,7 +1,7 @@
 import { refuse } from "../../azure-error";
-import { keyOf, parseId } from "../../ids";
-import { Body, Resource, View, withoutUndefined } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { keyOf, parseId } from "../../resources/ids";
+import { Body, Resource, View, withoutUndefined } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { checkZonesUnchanged } from "../../subscription/regions";
 import { guidOf, networkName } from "./common";
 

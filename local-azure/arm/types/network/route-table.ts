@@ -1,6 +1,6 @@
 import { refuse } from "../../azure-error";
-import { Body, View, withoutUndefined } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { Body, View, withoutUndefined } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { parseRange } from "./addresses";
 import { guidOf, networkName, Part, referrersOfType, withIds } from "./common";
 

@@ -1,9 +1,9 @@
 import { Address4, Address6 } from "ip-address";
 
 import { refuse } from "../../azure-error";
-import { keyOf } from "../../ids";
-import { Body, View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { keyOf } from "../../resources/ids";
+import { Body, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { networkName } from "./common";
 
 export type RuleBody = {

@@ -1,7 +1,7 @@
 import { refuse } from "../../azure-error";
-import { keyOf } from "../../ids";
-import { Body, Reference, View, withoutUndefined } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { keyOf } from "../../resources/ids";
+import { Body, Reference, View, withoutUndefined } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { checkStatic, firstFree, overlap, parseRange, Range, within } from "./addresses";
 import { networkName, Ref } from "./common";
 

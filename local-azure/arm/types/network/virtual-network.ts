@@ -1,5 +1,5 @@
-import { Body, View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { Body, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { parseRange } from "./addresses";
 import { ChildList } from "./child-list";
 import { guidOf } from "./common";

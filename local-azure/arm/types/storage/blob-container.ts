@@ -1,7 +1,7 @@
 import { conflict } from "../../azure-error";
-import { parseId } from "../../ids";
-import { View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { parseId } from "../../resources/ids";
+import { View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { StorageAccountBody } from "./storage-account";
 
 type BlobContainerBody = {

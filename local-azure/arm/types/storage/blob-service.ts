@@ -1,6 +1,6 @@
 import { methodNotAllowed } from "../../azure-error";
-import { Resource } from "../../resource";
-import { ResourceType } from "../../resource-type";
+import { Resource } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 
 const type = "Microsoft.Storage/storageAccounts/blobServices";
 

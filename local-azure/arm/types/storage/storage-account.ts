@@ -1,7 +1,7 @@
 import { AzureError, conflict, propertyChangeNotAllowed, refuse } from "../../azure-error";
-import { keyOf } from "../../ids";
-import { Ledger, Resource, View } from "../../resource";
-import { Accepted, Put, ResourceType } from "../../resource-type";
+import { keyOf } from "../../resources/ids";
+import { Ledger, Resource, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { blobServiceOf } from "./blob-service";
 
 export type StorageAccountBody = {

@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { loadTypeScript } from "../../../../shared/checkout";
 import { writeWhole } from "../../../../shared/files";
-import type { View } from "../../../arm/resource";
+import type { View } from "../../../arm/resources/resource";
 import type { Address } from "../../../daemon/attachment";
 import { Supervisor } from "../../supervisor";
 import type { Host } from "../host";

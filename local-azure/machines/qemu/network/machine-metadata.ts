@@ -1,4 +1,4 @@
-import type { View } from "../../../arm/resource";
+import type { View } from "../../../arm/resources/resource";
 import { isMachine, machineOf } from "../../../arm/types/compute/virtual-machine";
 import type { MachineMetadata } from "./metadata";
 import { plugOf, type VirtualNetwork } from "./network-view";

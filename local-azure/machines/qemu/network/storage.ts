@@ -1,8 +1,8 @@
 import { rmSync } from "node:fs";
 import { connect, createServer, type NetConnectOpts, type Server } from "node:net";
 
-import { parseId } from "../../../arm/ids";
-import type { View } from "../../../arm/resource";
+import { parseId } from "../../../arm/resources/ids";
+import type { View } from "../../../arm/resources/resource";
 import { blobDomain, storageAccountType } from "../../../arm/types/storage/storage-account";
 import { storageAddress } from "./namespaces";
 

@@ -7,7 +7,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { makePlan } from "../../../../components/plan/plan";
 import { loadSettings } from "../../../../components/plan/settings/load";
 import { manifests } from "../../../../components/versions";
-import { account } from "../../../../local-azure/arm/ids";
+import { account } from "../../../../local-azure/arm/resources/ids";
 import { serveRest } from "../../../../local-azure/arm/rest/rest";
 import { checked } from "../../../../local-azure/plugins/kubernetes/operations/check";
 import { checkConfig } from "../../../../local-azure/plugins/kubernetes/provider-config";

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 
 import { Cloud } from "../../../../local-azure/arm/cloud";
 import { Faults } from "../../../../local-azure/arm/faults/faults";
-import { StateFile } from "../../../../local-azure/arm/state-file";
+import { StateFile } from "../../../../local-azure/arm/resources/state-file";
 import { UserError } from "../../../../shared/user-error";
 import {
   createResources,

@@ -1,7 +1,7 @@
 import type { VirtualMachine } from "@azure/arm-compute";
 import type { LoadBalancer } from "@azure/arm-network";
 
-import { account } from "../../../../local-azure/arm/ids";
+import { account } from "../../../../local-azure/arm/resources/ids";
 import { createResources } from "../../../support/arm/fixture";
 import { all, type Clients, soon, withSdks } from "../../../support/arm/official-sdks";
 import {

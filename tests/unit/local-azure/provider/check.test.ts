@@ -1,4 +1,4 @@
-import { typeOfToken } from "../../../../local-azure/arm/types";
+import { typeOfToken } from "../../../../local-azure/arm/types/types";
 import { unknown } from "../../../../local-azure/plugins/protocol/values";
 import { check, diff } from "../../../../local-azure/provider/check";
 import { createResources, newCloud } from "../../../support/arm/fixture";

@@ -1,4 +1,4 @@
-import { resourceTypes } from "../../../../local-azure/arm/types";
+import { resourceTypes } from "../../../../local-azure/arm/types/types";
 import { idOfCreated, idTemplates, subscriptionIn, unknown } from "../../../../stack/recover/azure";
 
 const subscription = "5ca1ab1e-0000-4000-8000-000000000001";

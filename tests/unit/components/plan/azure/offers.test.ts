@@ -8,7 +8,7 @@ import { ResourceManager } from "../../../../../components/plan/azure/resource-m
 import { createdMachines, Memory } from "../../../../../components/plan/changes/machine-changes";
 import { Settings } from "../../../../../components/plan/settings/settings";
 import { machinesOf } from "../../../../../components/plan/topology";
-import { account } from "../../../../../local-azure/arm/ids";
+import { account } from "../../../../../local-azure/arm/resources/ids";
 import { serveRest } from "../../../../../local-azure/arm/rest/rest";
 import { newCloud } from "../../../../support/arm/fixture";
 import { validSettings } from "../../../../support/sample";

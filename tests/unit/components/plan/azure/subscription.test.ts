@@ -2,7 +2,7 @@ import { createServer, Server } from "node:http";
 
 import { ResourceManager } from "../../../../../components/plan/azure/resource-manager";
 import { subscriptionProblems } from "../../../../../components/plan/azure/subscription";
-import { account } from "../../../../../local-azure/arm/ids";
+import { account } from "../../../../../local-azure/arm/resources/ids";
 import { serveRest } from "../../../../../local-azure/arm/rest/rest";
 import { newCloud } from "../../../../support/arm/fixture";
 import { subscriptionId, validSettings } from "../../../../support/sample";

@@ -1,4 +1,4 @@
-import { subscriptionPath } from "../../../../../local-azure/arm/ids";
+import { subscriptionPath } from "../../../../../local-azure/arm/resources/ids";
 import { serveRest } from "../../../../../local-azure/arm/rest/rest";
 import { issueToken } from "../../../../../local-azure/machines/identity-token";
 import { createResources, newCloud } from "../../../../support/arm/fixture";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { subscriptionPath } from "../../../../../local-azure/arm/ids";
+import { subscriptionPath } from "../../../../../local-azure/arm/resources/ids";
 import { serveRest } from "../../../../../local-azure/arm/rest/rest";
 import { createResources, newCloud } from "../../../../support/arm/fixture";
 import { compute, group, network, valid } from "../../../../support/arm/valid-resources";

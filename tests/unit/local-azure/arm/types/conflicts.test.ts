@@ -1,5 +1,5 @@
-import { subscriptionPath } from "../../../../../local-azure/arm/ids";
-import { Body } from "../../../../../local-azure/arm/resource";
+import { subscriptionPath } from "../../../../../local-azure/arm/resources/ids";
+import { Body } from "../../../../../local-azure/arm/resources/resource";
 import { createResources, newCloud, refusedBy } from "../../../../support/arm/fixture";
 import { network, valid } from "../../../../support/arm/valid-resources";
 

@@ -1,4 +1,4 @@
-import { Body } from "../../../../../local-azure/arm/resource";
+import { Body } from "../../../../../local-azure/arm/resources/resource";
 import { createResources, newCloud, refusedBy } from "../../../../support/arm/fixture";
 import { Kind, network, valid, withChange } from "../../../../support/arm/valid-resources";
 

@@ -1,6 +1,6 @@
 import { Durations } from "../../../../../../local-azure/arm/durations";
-import { account, subscriptionPath } from "../../../../../../local-azure/arm/ids";
-import { Body } from "../../../../../../local-azure/arm/resource";
+import { account, subscriptionPath } from "../../../../../../local-azure/arm/resources/ids";
+import { Body } from "../../../../../../local-azure/arm/resources/resource";
 import {
   createResources,
   ManualClock,

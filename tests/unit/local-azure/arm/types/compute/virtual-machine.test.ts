@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import { Cloud } from "../../../../../../local-azure/arm/cloud";
 import { Faults } from "../../../../../../local-azure/arm/faults/faults";
-import { Body } from "../../../../../../local-azure/arm/resource";
+import { Body } from "../../../../../../local-azure/arm/resources/resource";
 import {
   createResources,
   newCloud,

@@ -1,4 +1,4 @@
-import { Body } from "../../../../../../local-azure/arm/resource";
+import { Body } from "../../../../../../local-azure/arm/resources/resource";
 import { Kind, storage, valid, withChange } from "../../../../../support/arm/valid-resources";
 import {
   createResources,

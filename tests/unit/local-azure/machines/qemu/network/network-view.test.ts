@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Cloud } from "../../../../../../local-azure/arm/cloud";
-import type { View } from "../../../../../../local-azure/arm/resource";
+import type { View } from "../../../../../../local-azure/arm/resources/resource";
 import type { Machines } from "../../../../../../local-azure/machines/machines";
 import { metadataOf } from "../../../../../../local-azure/machines/qemu/network/machine-metadata";
 import {

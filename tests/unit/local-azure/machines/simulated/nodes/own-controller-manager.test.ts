@@ -12,8 +12,8 @@ import { azureJson } from "../../../../../../components/add-ons/cloud-provider/a
 import { CloudConfig } from "../../../../../../components/add-ons/cloud-provider/cloud-config";
 import { CloudControllerManager } from "../../../../../../components/add-ons/cloud-provider/cloud-controller-manager";
 import { CloudNodeManager } from "../../../../../../components/add-ons/cloud-provider/cloud-node-manager";
-import { account, subscriptionPath } from "../../../../../../local-azure/arm/ids";
-import type { Body } from "../../../../../../local-azure/arm/resource";
+import { account, subscriptionPath } from "../../../../../../local-azure/arm/resources/ids";
+import type { Body } from "../../../../../../local-azure/arm/resources/resource";
 import {
   isMachine,
   machineOf,

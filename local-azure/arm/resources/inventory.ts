@@ -2,7 +2,7 @@ import { etagOf, hasEtag, withEtag } from "./etags";
 import { keyOf, parseId } from "./ids";
 import { PartId, partOf } from "./parts";
 import { Body, Ledger, Reference, Resource } from "./resource";
-import { typeOf } from "./types";
+import { typeOf } from "../types/types";
 
 /**
  * All resources, indexed by id, by parent, by type and by the resources that refer to them.

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 
 import { Body, Resource } from "./resource";
-import { nestedIn, ResourceType } from "./resource-type";
+import { nestedIn, ResourceType } from "../types/resource-type";
 
 /** The etag of a resource in this condition: any write to it or to what it shows changes it. */
 export function etagOf(shown: Body, { type, changed }: Resource): string {

@@ -1,4 +1,4 @@
-import type { AzureError } from "./azure-error";
+import type { AzureError } from "../azure-error";
 
 /** A resource as the SDK sends and returns it: what ARM nests under `properties` lies flat. */
 export type Body = { [property: string]: unknown };

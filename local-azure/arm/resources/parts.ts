@@ -1,6 +1,6 @@
 import { ArmId, parseId } from "./ids";
-import { ResourceType } from "./resource-type";
-import { typeOf } from "./types";
+import { ResourceType } from "../types/resource-type";
+import { typeOf } from "../types/types";
 
 /** A part of a resource that has an id but is none itself, such as a pool of a load balancer. */
 export interface PartId {

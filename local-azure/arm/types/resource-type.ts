@@ -1,6 +1,6 @@
-import { Machines } from "../machines/machines";
-import { ArmId } from "./ids";
-import { Body, Ledger, Reference, Resource, View } from "./resource";
+import { Machines } from "../../machines/machines";
+import { ArmId } from "../resources/ids";
+import { Body, Ledger, Reference, Resource, View } from "../resources/resource";
 
 export interface Put<B extends Body = Body> {
   readonly id: ArmId;

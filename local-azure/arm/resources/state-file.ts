@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 
-import { UserError } from "../../shared/user-error";
+import { UserError } from "../../../shared/user-error";
 import { Resource } from "./resource";
 
 const format = 1;

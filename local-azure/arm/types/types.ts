@@ -1,0 +1,52 @@
+import { ResourceType } from "./resource-type";
+import { roleAssignment } from "./authorization/role-assignment";
+import { roleDefinition } from "./authorization/role-definition";
+import { userAssignedIdentity } from "./authorization/user-assigned-identity";
+import { disk } from "./compute/disk";
+import { snapshot } from "./compute/snapshot";
+import { virtualMachine } from "./compute/virtual-machine";
+import { virtualMachineExtension } from "./compute/virtual-machine-extension";
+import { loadBalancer } from "./network/load-balancer";
+import { natGateway } from "./network/nat-gateway";
+import { networkInterface } from "./network/network-interface";
+import { networkSecurityGroup } from "./network/network-security-group";
+import { publicIpAddress } from "./network/public-ip-address";
+import { routeTable } from "./network/route-table";
+import { securityRule } from "./network/security-rule";
+import { subnet } from "./network/subnet";
+import { virtualNetwork } from "./network/virtual-network";
+import { resourceGroup } from "./resource-group";
+import { blobContainer } from "./storage/blob-container";
+import { blobService } from "./storage/blob-service";
+import { storageAccount } from "./storage/storage-account";
+
+/** Every type that the local Azure supports. */
+export const resourceTypes: readonly ResourceType[] = [
+  blobContainer,
+  blobService,
+  disk,
+  loadBalancer,
+  natGateway,
+  networkInterface,
+  networkSecurityGroup,
+  publicIpAddress,
+  resourceGroup,
+  roleAssignment,
+  roleDefinition,
+  routeTable,
+  securityRule,
+  snapshot,
+  storageAccount,
+  subnet,
+  userAssignedIdentity,
+  virtualMachine,
+  virtualMachineExtension,
+  virtualNetwork,
+];
+
+const byType = new Map(resourceTypes.map((type) => [type.type.toLowerCase(), type]));
+const byToken = new Map(resourceTypes.map((type) => [type.token, type]));
+
+export const typeOf = (type: string): ResourceType | undefined => byType.get(type.toLowerCase());
+
+export const typeOfToken = (token: string): ResourceType | undefined => byToken.get(token);
