@@ -3,7 +3,7 @@ import type { Rule, Statement } from "../../model/statement";
 import { type Range, rangeOf } from "../../model/range";
 import { statementsOf as ofIptables } from "../../read/iptables/rule";
 import { statementsOf as ofNftables } from "../../read/nftables/rule";
-import { devicePattern } from "../rules/kinds";
+import { devicePattern } from "../rules/match/kinds";
 
 /** Where pods are: ranges of addresses, or interfaces that they come by. */
 export interface Pods {

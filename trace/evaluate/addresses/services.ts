@@ -3,8 +3,8 @@ import type { Chain, Table } from "../../model/nftables";
 import type { Statement, WrittenElement } from "../../model/statement";
 import { statementsOf } from "../../read/nftables/rule";
 import { rulesFor } from "../rules/candidates";
-import { intervalOf } from "../rules/kinds";
-import { contains } from "../rules/subject";
+import { intervalOf } from "../rules/match/kinds";
+import { contains } from "../rules/match/subject";
 
 type Match = Extract<Statement, { kind: "match" }>;
 

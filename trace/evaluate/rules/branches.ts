@@ -1,9 +1,9 @@
 import type { Elements, Expression, Statement, WrittenElement } from "../../model/statement";
 import { type Flow, fork } from "../flow";
-import { find } from "./lookup";
-import { decide, elementsOf, keyOf, missing } from "./match";
+import { find } from "./match/lookup";
+import { decide, elementsOf, keyOf, missing } from "./match/match";
 import { type Place, ruleName } from "./place";
-import type { NamedDoubt } from "./subject";
+import type { NamedDoubt } from "./match/subject";
 
 /** A flow for which a statement holds, and why that is not certain. */
 export interface Branch<T> {

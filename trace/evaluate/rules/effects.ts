@@ -2,8 +2,8 @@ import { addressOf, rangeOf } from "../../model/range";
 import type { Expression, Nat, Statement } from "../../model/statement";
 import { redirectTarget } from "../addresses/local";
 import { end, type Flow, redirect, socket, type Translation } from "../flow";
-import { numberOf } from "./kinds";
-import { subjectOf } from "./match";
+import { numberOf } from "./match/kinds";
+import { subjectOf } from "./match/match";
 import { addStep, choices, type Place, ruleName } from "./place";
 import { branchOnMap, type Branch } from "./branches";
 

@@ -1,4 +1,4 @@
-import { kindOf, numberOf } from "../../../../trace/evaluate/rules/kinds";
+import { kindOf, numberOf } from "../../../../trace/evaluate/rules/match/kinds";
 import { installed, output } from "../../../support/tools";
 import { itUnless, onLinux } from "../../../support/unless";
 

@@ -1,9 +1,9 @@
 import { readElements } from "../../../../../trace/read/nftables/elements";
-import type { Kind } from "../../../../../trace/evaluate/rules/kinds";
-import { intervalOf } from "../../../../../trace/evaluate/rules/kinds";
-import { find } from "../../../../../trace/evaluate/rules/lookup";
-import type { Subject } from "../../../../../trace/evaluate/rules/subject";
-import { known, open } from "../../../../../trace/evaluate/rules/subject";
+import type { Kind } from "../../../../../trace/evaluate/rules/match/kinds";
+import { intervalOf } from "../../../../../trace/evaluate/rules/match/kinds";
+import { find } from "../../../../../trace/evaluate/rules/match/lookup";
+import type { Subject } from "../../../../../trace/evaluate/rules/match/subject";
+import { known, open } from "../../../../../trace/evaluate/rules/match/subject";
 
 const address = (text: string): Subject => ({
   is: "value",

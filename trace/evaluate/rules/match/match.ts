@@ -1,8 +1,8 @@
-import type { Elements, Expression, Statement, WrittenElement } from "../../model/statement";
-import type { Decision, Undecided } from "../flow";
+import type { Elements, Expression, Statement, WrittenElement } from "../../../model/statement";
+import type { Decision, Undecided } from "../../flow";
 import { intervalOf, type Kind, kindOf, numberOf } from "./kinds";
 import { find } from "./lookup";
-import type { RuleTable } from "./place";
+import type { RuleTable } from "../place";
 import { type Question, select } from "./select";
 import { known, open, shareOf, type Subject } from "./subject";
 

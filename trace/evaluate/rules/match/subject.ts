@@ -1,4 +1,4 @@
-import type { Decision, Undecided } from "../flow";
+import type { Decision, Undecided } from "../../flow";
 import { type Interval, intervalOf, type Kind } from "./kinds";
 
 /** What a packet has for one part of a key. */

@@ -1,9 +1,9 @@
-import { rangeOf } from "../../model/range";
-import { isDevice } from "../addresses/device";
-import { isLocal, isSourceLocal } from "../addresses/local";
-import { isSourceIn } from "../addresses/source";
-import type { HookContext } from "../context";
-import type { Decision, Flow, Undecided } from "../flow";
+import { rangeOf } from "../../../model/range";
+import { isDevice } from "../../addresses/device";
+import { isLocal, isSourceLocal } from "../../addresses/local";
+import { isSourceIn } from "../../addresses/source";
+import type { HookContext } from "../../context";
+import type { Decision, Flow, Undecided } from "../../flow";
 import { devicePattern, intervalOf, numberOf } from "./kinds";
 import { isPart, known, type NamedDoubt, open, type Subject } from "./subject";
 

@@ -1,5 +1,5 @@
-import { serviceNames } from "../../model/port-names";
-import { rangeOf } from "../../model/range";
+import { serviceNames } from "../../../model/port-names";
+import { rangeOf } from "../../../model/range";
 
 /** How the values of a selector are written. */
 export type Kind = "address" | "port" | "protocol" | "number" | "name" | keyof typeof symbols;

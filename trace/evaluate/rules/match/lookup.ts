@@ -1,5 +1,5 @@
-import type { WrittenElement } from "../../model/statement";
-import type { Decision, Undecided } from "../flow";
+import type { WrittenElement } from "../../../model/statement";
+import type { Decision, Undecided } from "../../flow";
 import { canonicalPart, type Interval, intervalOf, type Kind } from "./kinds";
 import { contains, isPart, shareOf, type Subject } from "./subject";
 
