@@ -26,7 +26,7 @@ import { checkout } from "../../shared/checkout";
 import { Progress } from "../../shared/progress";
 import { changedAnything } from "../../stack/events";
 import { environmentOf } from "../../stack/pulumi";
-import { askAzure } from "../support/azure-rest";
+import { askAzure } from "../support/arm/azure-rest";
 
 const ca = "certificate-authority-data";
 

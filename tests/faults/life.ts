@@ -16,7 +16,7 @@ import { Rehearsal, type Run } from "../../local-azure/stack/rehearsal";
 import { Progress } from "../../shared/progress";
 import { messageOf } from "../../shared/user-error";
 import { type EngineProcess, processesOf } from "./processes";
-import { askAzure } from "../support/azure-rest";
+import { askAzure } from "../support/arm/azure-rest";
 
 /** How a command ended, and all that it said. */
 export interface Said {

@@ -27,7 +27,7 @@ import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
 import { runUpstreamTest } from "./upstream-test";
-import { askAzure } from "../support/azure-rest";
+import { askAzure } from "../support/arm/azure-rest";
 
 const stack = "machines";
 

@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { after } from "../../../../support/config-command";
+import { after } from "../../../../support/settings-cases/config-command";
 import { accessCases } from "../../../../support/settings-cases/access";
 import { clusterCases } from "../../../../support/settings-cases/cluster";
 import { etcdBackupCases } from "../../../../support/settings-cases/etcd-backups";

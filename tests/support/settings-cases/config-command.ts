@@ -1,4 +1,4 @@
-import { access, Values } from "./stack";
+import { access, Values } from "../stack";
 
 const wordsOf = (command: string): string[] =>
   [...command.matchAll(/'((?:[^']|'\\'')*)'|"\$\(cat [^)]*\)"|(\S+)/g)].map(
