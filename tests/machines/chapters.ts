@@ -1,5 +1,6 @@
 import { current, nextPatch, previousMinor } from "../../programs/releases";
 import type { Chapter } from "./claim";
+import { authorityClaims } from "./claims/authorities";
 import { certificateClaims } from "./claims/certificates";
 import { closedClaims } from "./claims/closed";
 import { initializationClaims } from "./claims/initialization";
@@ -61,6 +62,12 @@ export const chapters: readonly Chapter[] = [
     settings: { controlPlaneCount: 3, workerPools: [] },
     upgrades: [nextPatch.version],
     claims: [comesUp, ...upgradeThreeClaims],
+  },
+  {
+    key: "authorities",
+    name: "one control plane and one worker, with other certificate authorities",
+    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    claims: [comesUp, ...authorityClaims],
   },
   {
     key: "restore",

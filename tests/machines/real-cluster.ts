@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 
 import { subscriptionPath } from "../../local-azure/arm/resources/ids";
@@ -138,6 +138,11 @@ export class RealCluster {
     const address = await this.azure.apiAddress(apiNameIn(kubeconfig));
     if (address === undefined) throw new Error("no API answers yet");
     return { kubeconfig, address };
+  }
+
+  /** Has the next kubectl use the stack's kubeconfig of now. */
+  renewKubeconfig(): void {
+    rmSync(join(this.given.state, "kubeconfig"), { force: true });
   }
 
   async kubectl(args: readonly string[], input?: string): Promise<string> {

@@ -1,7 +1,7 @@
-import { testImage } from "../../../mirror/images/wanted-images";
 import { refused, unchanged, well } from "../../e2e/local-cloud";
-import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
+import { type Claim, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
+import { Survivor } from "../survivor";
 import { allReady } from "./nodes";
 import { expectMembers } from "./three";
 
@@ -13,53 +13,11 @@ interface Named {
   readonly metadata: { readonly name: string; readonly resourceVersion: string };
 }
 
-interface Pod extends Named {
-  readonly spec: { readonly nodeName: string };
-  readonly status: {
-    readonly containerStatuses?: readonly {
-      readonly containerID: string;
-      readonly restartCount: number;
-      readonly ready: boolean;
-    }[];
-  };
-}
-
 const configMap = (name: string) => ({
   apiVersion: "v1",
   kind: "ConfigMap",
   metadata: { name, namespace: "default" },
 });
-
-const app = "survivor";
-const deployment = {
-  apiVersion: "apps/v1",
-  kind: "Deployment",
-  metadata: { name: app, namespace: "default" },
-  spec: {
-    replicas: 1,
-    selector: { matchLabels: { app } },
-    template: {
-      metadata: { labels: { app } },
-      spec: {
-        nodeSelector: { "zoned-suite/pool": "workers" },
-        containers: [{ name: app, image: testImage, command: ["sleep", "1000000"] }],
-      },
-    },
-  },
-};
-
-const runningPods = async (cluster: RealCluster, count: number): Promise<Pod[]> =>
-  eventually(600, cluster.signal, async () => {
-    const pods = await cluster.get<Pod>("pods", "--selector", `app=${app}`);
-    const ready = pods.filter(({ status }) => status.containerStatuses?.[0]?.ready);
-    expectSame("pods that run", ready.length, count);
-    return ready;
-  });
-
-const containerOf = ({ status }: Pod) => {
-  const { containerID, restartCount } = status.containerStatuses![0]!;
-  return { containerID, restartCount };
-};
 
 const report = async (cluster: RealCluster): Promise<Record<string, string>> =>
   JSON.parse(
@@ -72,15 +30,9 @@ const report = async (cluster: RealCluster): Promise<Record<string, string>> =>
 /** What the claims of one chapter hand on to each other. */
 interface Before {
   readonly container: { readonly container: string; readonly endpoint: string };
-  readonly pod: { readonly containerID: string; readonly restartCount: number };
-  readonly worker: string;
+  readonly survivor: Survivor;
   readonly resourceVersion: string;
 }
-
-const workerOf = async (cluster: RealCluster): Promise<[name: string, vmId: string]> => {
-  const [name = ""] = await cluster.names("worker");
-  return [name, (await cluster.generations())[name]!];
-};
 
 /** Of a cluster with so many control planes and one worker. */
 export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
@@ -93,10 +45,8 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
         const container = { container: await cluster.container(account), endpoint };
         await cluster.configure({ etcdBackups: container });
         well(await cluster.up());
-        const [worker, vmId] = await workerOf(cluster);
-        await cluster.kubectl(["label", "node", worker, "zoned-suite/pool=workers"]);
-        await cluster.apply(deployment, configMap("a"));
-        const [pod] = await runningPods(cluster, 1);
+        const survivor = await Survivor.start(cluster);
+        await cluster.apply(configMap("a"));
         for (const name of await cluster.names("control-plane")) {
           await cluster.inMachine(name, "systemctl start zoned-etcd-snapshot.service");
         }
@@ -104,12 +54,7 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
         if (error !== undefined) throw new Error(error);
         await cluster.apply(configMap("b"));
         const [b] = await cluster.get<Named>("configmap", "--field-selector", "metadata.name=b");
-        before = {
-          container,
-          pod: containerOf(pod!),
-          worker: vmId,
-          resourceVersion: b!.metadata.resourceVersion,
-        };
+        before = { container, survivor, resourceVersion: b!.metadata.resourceVersion };
         return `${name}, ${bytes} bytes`;
       },
     },
@@ -135,11 +80,7 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
     },
     {
       sentence: "the worker is the same machine, and its pod was never restarted",
-      check: async (cluster) => {
-        expectSame("the worker", (await workerOf(cluster))[1], before.worker);
-        const [pod] = await runningPods(cluster, 1);
-        expectSame("its pod's container", containerOf(pod!), before.pod);
-      },
+      check: (cluster) => before.survivor.expectSame(cluster),
     },
     {
       sentence: "etcd's members are the control planes of now",
@@ -158,10 +99,7 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
     },
     {
       sentence: "a Deployment of before scales",
-      check: async (cluster) => {
-        await cluster.kubectl(["scale", `deployment/${app}`, "--replicas", "3"]);
-        await runningPods(cluster, 3);
-      },
+      check: (cluster) => before.survivor.scale(cluster, 3),
     },
     {
       sentence: "a second `pulumi up` changes nothing, with the setting or without it",
