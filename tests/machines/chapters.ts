@@ -65,8 +65,11 @@ export const chapters: readonly Chapter[] = [
   },
   {
     key: "authorities",
-    name: "one control plane and one worker, with other certificate authorities",
-    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    name: "one control plane, one worker and metrics-server, with other certificate authorities",
+    settings: {
+      metricsServer: true,
+      workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+    },
     claims: [comesUp, ...authorityClaims],
   },
   {

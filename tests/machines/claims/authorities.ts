@@ -1,7 +1,7 @@
 import { copyFileSync } from "node:fs";
 
 import { unchanged, well } from "../../e2e/local-cloud";
-import { type Claim, eventually, expectSaid, expectSame } from "../claim";
+import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { Survivor } from "../survivor";
 import { whileWriting } from "../writer";
@@ -66,10 +66,34 @@ async function expectSigned(cluster: RealCluster): Promise<void> {
   }
 }
 
+interface NodeMetrics {
+  readonly metadata: { readonly name: string };
+  readonly usage: { readonly cpu: string; readonly memory: string };
+}
+
+/** By the API server, which verifies metrics-server, which verifies kubelets. */
+const expectMeasured = async (cluster: RealCluster): Promise<string> => {
+  const names = await cluster.names();
+  return eventually(600, cluster.signal, async () => {
+    const text = await cluster.kubectl(["get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes"]);
+    const { items } = JSON.parse(text) as { items: readonly NodeMetrics[] };
+    expectAll(
+      "measured Nodes",
+      items.map(({ metadata }) => metadata.name),
+      names,
+    );
+    return items.map(({ metadata, usage }) => `${metadata.name} ${usage.memory}`).join(", ");
+  });
+};
+
 let survivor: Survivor;
 let old: string;
 
 export const authorityClaims: readonly Claim[] = [
+  {
+    sentence: "metrics-server runs in a pod and measures every Node",
+    check: expectMeasured,
+  },
   {
     sentence:
       "a first `pulumi up` with another `certificateAuthority` has machines and pods trust both CAs, by the kubeconfig of before",
@@ -115,6 +139,10 @@ export const authorityClaims: readonly Claim[] = [
       await survivor.expectSame(cluster);
       await survivor.scale(cluster, 3);
     },
+  },
+  {
+    sentence: "metrics-server measures every Node again",
+    check: expectMeasured,
   },
   {
     sentence: "the API server reaches every kubelet, and a `pulumi up` after them changes nothing",
