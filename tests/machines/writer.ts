@@ -15,6 +15,9 @@ export interface Written {
   readonly silence: number;
 }
 
+export const saw = ({ acknowledged, refused, silence }: Written): string =>
+  `${acknowledged.length} writes acknowledged, ${refused} refused, at most ${silence} s without one`;
+
 /** Creates an object once a second through the balancer, one request after another. */
 async function write(cluster: RealCluster, signal: AbortSignal): Promise<Written> {
   const run = Date.now().toString(36);

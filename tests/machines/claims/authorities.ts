@@ -4,7 +4,7 @@ import { unchanged, well } from "../../e2e/local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { Survivor } from "../survivor";
-import { whileWriting } from "../writer";
+import { saw, whileWriting } from "../writer";
 import { allReady, everywhere } from "./nodes";
 
 const pki = "/etc/kubernetes/pki";
@@ -18,8 +18,7 @@ async function stage(cluster: RealCluster, says: string): Promise<string> {
   expectSame("machines", await cluster.generations(), before);
   cluster.renewKubeconfig();
   await eventually(300, cluster.signal, async () => allReady(cluster, Object.keys(before).length));
-  const { acknowledged, refused, silence } = written;
-  return `${acknowledged.length} writes acknowledged, ${refused} refused, at most ${silence} s without one`;
+  return saw(written);
 }
 
 /** How many CAs each machine and its pods trust. */
@@ -103,9 +102,9 @@ export const authorityClaims: readonly Claim[] = [
       old = `${await cluster.kubeconfig()}.old`;
       copyFileSync(await cluster.kubeconfig(), old);
       await cluster.configure({ certificateAuthority: 2 });
-      const saw = await stage(cluster, "trust CA 2");
+      const seen = await stage(cluster, "trust CA 2");
       await expectTrusted(cluster, 2);
-      return saw;
+      return seen;
     },
   },
   {
@@ -113,24 +112,24 @@ export const authorityClaims: readonly Claim[] = [
       "a second one has the API server, etcd, kubelets and their clients prove themselves by CA 2, while who has a certificate of CA 1 is admitted",
     isGround: true,
     check: async (cluster) => {
-      const saw = await stage(cluster, "signed by CA 2");
+      const seen = await stage(cluster, "signed by CA 2");
       await expectSigned(cluster);
       await cluster.kubectl([...asBefore(old), "get", "nodes"]);
-      return saw;
+      return seen;
     },
   },
   {
     sentence: "a third one has nobody trust CA 1, and who has a certificate of it is refused",
     isGround: true,
     check: async (cluster) => {
-      const saw = await stage(cluster, "nobody trust CA 1");
+      const seen = await stage(cluster, "nobody trust CA 1");
       await expectTrusted(cluster, 1);
       await expectSigned(cluster);
       const said = await cluster
         .kubectl([...asBefore(old), "get", "nodes"])
         .catch((error: Error) => error.message);
       expectSaid(said, ["Unauthorized"]);
-      return saw;
+      return seen;
     },
   },
   {

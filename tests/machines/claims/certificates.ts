@@ -1,5 +1,7 @@
-import { validUntil } from "../../../components/machine/bootstrap/renewal";
+import { renewalFailed, validUntil } from "../../../components/machine/bootstrap/renewal";
 import { type Claim, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
+import { saw, whileWriting } from "../writer";
 import { everywhere } from "./nodes";
 
 const daysUntil = (time: string): number => (Date.parse(time) - Date.now()) / 86_400_000;
@@ -8,6 +10,24 @@ interface Node {
   readonly metadata: { readonly name: string; readonly annotations: Record<string, string> };
   readonly status: { readonly addresses: { readonly type: string; readonly address: string }[] };
 }
+
+/** Until when the first to end of a control plane's is valid, by its files and what answers. */
+const validOn = async (cluster: RealCluster, name: string): Promise<readonly string[]> => {
+  const files = "kubeadm certs check-expiration --output json 2>/dev/null";
+  const first =
+    "jq --raw-output '[.certificates[] | select(.missing | not) | .expirationDate] | min'";
+  const served = "openssl s_client -connect 127.0.0.1:6443 </dev/null 2>/dev/null";
+  const end = "openssl x509 -noout -enddate -dateopt iso_8601 | cut --delimiter = --fields 2";
+  const said = await cluster.inMachine(name, `${files} | ${first}; ${served} | ${end}`);
+  return said.trim().split("\n");
+};
+
+/** What signs by the cluster's own configuration, but for two hours. */
+const signForTwoHours = `
+kubectl --kubeconfig /etc/kubernetes/admin.conf get configmap kubeadm-config --namespace kube-system \
+  --output 'jsonpath={.data.ClusterConfiguration}' | sed '/^certificateValidityPeriod:/d' >/run/two-hours.yaml
+echo 'certificateValidityPeriod: 2h0m0s' >>/run/two-hours.yaml
+kubeadm certs renew all --config /run/two-hours.yaml`;
 
 export const certificateClaims: readonly Claim[] = [
   {
@@ -62,6 +82,29 @@ export const certificateClaims: readonly Claim[] = [
         `kube-apiserver-${controlPlane}`,
       ];
       if ((await cluster.kubectl(logs)).trim() === "") throw new Error("the API server has no log");
+    },
+  },
+  {
+    sentence:
+      "certificates that end in two hours are renewed for a year by the timer's service, which restarts what uses them, one program after another, under writes",
+    check: async (cluster) => {
+      const [name = ""] = await cluster.names("control-plane");
+      await cluster.inMachine(name, `set -e; ${signForTwoHours}`);
+      const [files = ""] = await validOn(cluster, name);
+      expectSame(`files of ${name} that end today`, daysUntil(files) < 0.1, true);
+      const { written } = await whileWriting(cluster, () =>
+        cluster.inMachine(name, "systemctl start zoned-certificates.service"),
+      );
+      for (const until of await validOn(cluster, name)) {
+        expectSame(`${until} of ${name} is far`, daysUntil(until) > 300, true);
+      }
+      const [node] = await cluster.get<Node>(
+        ...["nodes", "--field-selector", `metadata.name=${name}`],
+      );
+      const { annotations } = node!.metadata;
+      expectSame("the Node's date is far", daysUntil(annotations[validUntil] ?? "") > 300, true);
+      expectSame("a failure", annotations[renewalFailed] ?? "none", "none");
+      return saw(written);
     },
   },
 ];
