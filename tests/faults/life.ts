@@ -80,11 +80,13 @@ export class Life {
   breakpointReached = (): Promise<unknown> => this.ask("GET", "/local/breakpoint");
   clearBreakpoint = (): Promise<unknown> => this.ask("DELETE", "/local/breakpoint");
   fault = (fault: Fault): Promise<unknown> => this.ask("POST", "/local/faults", fault);
-  /** Ends the faults; whether one of them came to pass. */
-  async clearFaults(): Promise<boolean> {
+  clearFaults = (): Promise<unknown> => this.ask("DELETE", "/local/faults");
+  /** Which of the faults have come to pass, by the order in which they were set. */
+  async metFaults(): Promise<number[]> {
     const faults = (await this.ask("GET", "/local/faults")) as { fault: Fault; matches: number }[];
-    await this.ask("DELETE", "/local/faults");
-    return faults.some(({ fault, matches }) => matches >= (fault.nth ?? 1));
+    return faults.flatMap(({ fault, matches }, index) =>
+      matches >= (fault.nth ?? 1) ? index : [],
+    );
   }
 
   /** Anything of Azure's REST side, behind Pulumi's back. */

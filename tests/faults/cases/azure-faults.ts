@@ -1,5 +1,6 @@
 import type { Fault, Method } from "../../../local-azure/arm/faults/faults";
 import { type Case, whatOf } from "./cases";
+import type { FaultAt } from "./disturbances";
 import type { Request } from "./requests";
 import type { Scenario } from "./scenarios";
 
@@ -57,52 +58,57 @@ const machineOnly: Readonly<Record<string, Refusal>> = {
   },
 };
 const machineWords = [/zone/i, /Standard_/, /pulumi config set|npm start|pulumi up/];
+const verbs = new Set(["PUT", "DELETE"]);
 const machineType = "microsoft.compute/virtualmachines";
 
-/** Faults of every type and verb that a good run used, each at the first request of its kind. */
+/**
+ * Each error at the first request of every type and verb that a good run used, all in one case; and
+ * what Azure lacks for machines at the first of them.
+ */
 export function azureFaults(
   scenario: Scenario,
   writes: readonly Request[],
   reads: readonly Request[],
 ): Case[] {
-  const ofAzure = writes.filter(({ method }) => method === "PUT" || method === "DELETE");
-  return [...ofAzure, ...reads]
-    .filter(
-      ({ method, type }, index, all) =>
-        all.findIndex((one) => one.method === method && one.type === type) === index,
-    )
-    .flatMap((request) => faultsAt(scenario, request));
+  const firsts = [...writes.filter(({ method }) => verbs.has(method)), ...reads].filter(
+    ({ method, type }, index, all) =>
+      all.findIndex((one) => one.method === method && one.type === type) === index,
+  );
+  const [machine] = firsts.filter(
+    ({ method, type }) => method === "PUT" && type.toLowerCase() === machineType,
+  );
+  const everywhere = (refusals: typeof passing, mustEndWell: boolean): Case[] =>
+    Object.entries(refusals).map(([kind, refusal]) => ({
+      ...{ scenario, kind, title: "each type and verb", what: "each type and verb" },
+      disturbance: { faults: firsts.map((one) => failing(one, refusal)), mustEndWell },
+    }));
+  return [
+    ...everywhere(passing, true),
+    ...everywhere(lasting, false),
+    ...(machine === undefined
+      ? []
+      : Object.entries(machineOnly).map(([kind, refusal]) => ({
+          ...{ scenario, kind, title: machine.title, what: whatOf(machine) },
+          disturbance: { faults: [failing(machine, refusal, machineWords)], mustEndWell: false },
+        }))),
+  ];
 }
 
-function faultsAt(scenario: Scenario, request: Request): Case[] {
-  const { method, id, nth, title, type } = request;
-  const isMachine = method === "PUT" && type.toLowerCase() === machineType;
-  const at = (refusal: Refusal): Fault => ({ ...refusal, method: method as Method, id, nth });
-  const words = wordsOf(method, type);
-  return [
-    ...Object.entries(passing).map(([kind, refusal]) => ({ kind, refusal, says: [] })),
-    ...Object.entries(lasting).map(([kind, refusal]) => ({ kind, refusal, says: words })),
-    ...(isMachine
-      ? Object.entries(machineOnly).map(([kind, refusal]) => ({
-          ...{ kind, refusal, says: [...words, ...machineWords] },
-        }))
-      : []),
-  ].map(({ kind, refusal, says }) => ({
-    ...{ scenario, kind, title, what: whatOf(request) },
-    disturbance: { fault: at(refusal), says },
-  }));
-}
+const failing = (
+  { method, id, nth, type }: Request,
+  refusal: Refusal,
+  words: readonly RegExp[] = [],
+): FaultAt => ({
+  fault: { ...refusal, method: method as Method, id, nth },
+  says: [...wordsOf(method, type), ...words],
+});
 
 /** The engine names what it failed at by type and by a name of the program's own. */
-const wordsOf = (method: string, type: string): RegExp[] =>
-  method === "GET"
-    ? []
-    : [
-        new RegExp(
-          type
-            .split("/")
-            .at(-1)!
-            .replace(/(ies|es|s)$/, ""),
-          "i",
-        ),
-      ];
+function wordsOf(method: string, type: string): RegExp[] {
+  if (method === "GET") return [];
+  const one = type
+    .split("/")
+    .at(-1)!
+    .replace(/(ies|es|s)$/, "");
+  return [new RegExp(one, "i")];
+}

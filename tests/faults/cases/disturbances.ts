@@ -18,11 +18,17 @@ export interface KillAgain {
   readonly stage: Stage;
 }
 
-/** Azure goes wrong. */
-export interface Wrong {
+export interface FaultAt {
   readonly fault: Fault;
   /** What the message has to have when the run does not end well. */
   readonly says: readonly RegExp[];
+}
+
+/** Azure goes wrong at each of these, in as many runs as that takes. */
+export interface Wrong {
+  readonly faults: readonly FaultAt[];
+  /** Whether the first run has to end well, since azure-native asks again. */
+  readonly mustEndWell: boolean;
 }
 
 /** The cluster is not as the state has it when the change comes. */
@@ -63,7 +69,7 @@ export async function disturb(
   await life.begin();
   if ("kill" in disturbance) return kill(life, scenario, disturbance);
   if ("killAgain" in disturbance) return killAgain(life, scenario, disturbance);
-  if ("fault" in disturbance) return goWrong(life, scenario, disturbance);
+  if ("faults" in disturbance) return goWrong(life, scenario, disturbance);
   return changeSick(life, scenario, disturbance);
 }
 
@@ -111,13 +117,32 @@ export const isLost = (victim: Victim, stage: Stage): boolean =>
 async function goWrong(
   life: Life,
   { operation, settings }: Scenario,
-  { fault, says }: Wrong,
+  { faults, mustEndWell }: Wrong,
 ): Promise<Disturbed> {
-  await life.fault(fault);
-  const ended = await life.command(operation, settings);
-  const happened = await life.clearFaults();
-  // What was asked again, and went well then, is what is hoped for.
-  return { happened, ...judged(ended, says) };
+  for (const { fault } of faults) await life.fault(fault);
+  const flaws: string[] = [];
+  const met = new Set<number>();
+  let said: string | undefined;
+  for (let isOver = false; !isOver;) {
+    const ended = await life.command(operation, settings);
+    const now = (await life.metFaults()).filter((index) => !met.has(index));
+    now.forEach((index) => met.add(index));
+    const at = now.map((index) => faults[index]!);
+    // What was asked again, and went well then, is what is hoped for.
+    const { flaws: wrong, said: last } = judged(
+      ended,
+      at.flatMap(({ says }) => says),
+    );
+    flaws.push(...wrong);
+    said ??= last;
+    if (!ended.isWell && mustEndWell) {
+      const where = at.map(({ fault }) => `${fault.method} ${fault.id}`).join(", ");
+      flaws.push(`the run did not end well, with errors that azure-native repeats: ${where}`);
+    }
+    isOver = ended.isWell || now.length === 0;
+  }
+  await life.clearFaults();
+  return { happened: met.size > 0, times: met.size, flaws, ...(said !== undefined && { said }) };
 }
 
 async function changeSick(life: Life, scenario: Scenario, sick: Sick): Promise<Disturbed> {

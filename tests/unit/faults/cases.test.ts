@@ -29,14 +29,20 @@ it("kills no program during a destroy, which runs none", () => {
   expect(cases.filter(({ kind }) => kind.startsWith("program"))).toEqual([]);
 });
 
-it("lets Azure go wrong once for each type and verb, and only Azure", () => {
+it("lets Azure go wrong in each way at the first request of each type and verb, and only Azure", () => {
   const other = request("PUT", "Microsoft.Compute/virtualMachines", "cp-2");
   const read = request("GET", "Microsoft.Resources/resourceGroups", "group");
   const cases = casesOf(firstUp, { writes: [machine, other, object], reads: [read] });
 
-  const wrong = cases.filter(({ disturbance }) => "fault" in disturbance);
+  const wrong = cases.flatMap(({ kind, disturbance }) =>
+    "faults" in disturbance ? { kind, ids: disturbance.faults.map(({ fault }) => fault.id) } : [],
+  );
 
-  expect(new Set(wrong.map(({ title }) => title))).toEqual(new Set([machine.title, read.title]));
+  const [everywhere, atMachine] = [[machine.id, read.id], [machine.id]];
+  expect(wrong.find(({ kind }) => kind === "429")!.ids).toEqual(everywhere);
+  expect(wrong.find(({ kind }) => kind === "409 Conflict")!.ids).toEqual(everywhere);
+  expect(wrong.find(({ kind }) => kind === "AllocationFailed")!.ids).toEqual(atMachine);
+  expect(wrong.filter(({ ids }) => !ids.includes(machine.id) || ids.length > 2)).toEqual([]);
 });
 
 it("tries each class once before any is repeated, with scenarios and kinds in turn", () => {
