@@ -97,9 +97,6 @@ async function reachesDownloads() {
 /** Everything that is missing at once, each with the way to get it. */
 async function missing(command) {
   const problems = [];
-  if (process.platform === "win32") {
-    problems.push("Windows is not supported by itself: run this inside WSL (wsl --install)");
-  }
   if (major(process.version) < oldestNode) {
     problems.push(
       `Node is ${process.version}, expected v${oldestNode} or later: https://nodejs.org, or apt-get install nodejs`,
@@ -112,6 +109,10 @@ async function missing(command) {
   }
   const unusable = cacheProblem();
   if (command in others) return problems;
+  const host = `${os.platform()} ${os.arch()}`;
+  if (host !== "linux x64") {
+    problems.push(`this is ${host}, expected linux x64; on Windows, WSL (wsl --install)`);
+  }
   if (!has("tar")) problems.push("tar is missing: apt-get install tar");
   if (unusable !== undefined) problems.push(unusable);
   else if (command !== "stop" && !isCacheFilled() && !has("go") && !(await reachesDownloads())) {

@@ -27,28 +27,27 @@ export const cniPlugins = [
 
 function cni(): Tool {
   const version = pinned("cni-plugins", "github.com/containernetworking/plugins");
+  const url = `${github}/containernetworking/plugins/releases/download/v${version}/cni-plugins-linux-amd64-v${version}.tgz`;
   return {
     name: "cni-plugins",
     version,
     binaries: cniPlugins,
     builds: [{ module: "cni-plugins", ldflags: "-s -w" }],
     typical: "1 min",
-    downloads: (os, arch) => {
-      const url = `${github}/containernetworking/plugins/releases/download/v${version}/cni-plugins-${os}-${arch}-v${version}.tgz`;
-      return [
-        {
-          url,
-          sha256: { kind: "list", url: `${url}.sha256` },
-          members: Object.fromEntries(cniPlugins.map((name) => [name, `./${name}`])),
-        },
-      ];
-    },
+    downloads: [
+      {
+        url,
+        sha256: { kind: "list", url: `${url}.sha256` },
+        members: Object.fromEntries(cniPlugins.map((name) => [name, `./${name}`])),
+      },
+    ],
   };
 }
 
 /** crictl, which speaks to a runtime as the kubelet does. */
 function criTools(): Tool {
   const version = pinned("cri-tools", "sigs.k8s.io/cri-tools");
+  const url = `${github}/kubernetes-sigs/cri-tools/releases/download/v${version}/crictl-v${version}-linux-amd64.tar.gz`;
   return {
     name: "cri-tools",
     version,
@@ -60,33 +59,24 @@ function criTools(): Tool {
       },
     ],
     typical: "2 min",
-    downloads: (os, arch) => {
-      const url = `${github}/kubernetes-sigs/cri-tools/releases/download/v${version}/crictl-v${version}-${os}-${arch}.tar.gz`;
-      return [
-        { url, sha256: { kind: "list", url: `${url}.sha256` }, members: { crictl: "crictl" } },
-      ];
-    },
+    downloads: [
+      { url, sha256: { kind: "list", url: `${url}.sha256` }, members: { crictl: "crictl" } },
+    ],
   };
 }
 
 function corednsOf({ sources }: Release): Tool {
   const version = pinned(`${sources}coredns`, "github.com/coredns/coredns");
+  const url = `${github}/coredns/coredns/releases/download/v${version}/coredns_${version}_linux_amd64.tgz`;
   return {
     name: "coredns",
     version,
     binaries: ["coredns"],
     builds: [{ module: `${sources}coredns`, ldflags: "-s -w" }],
     typical: "3 min",
-    downloads: (os, arch) => {
-      const url = `${github}/coredns/coredns/releases/download/v${version}/coredns_${version}_${os}_${arch}.tgz`;
-      return [
-        {
-          url,
-          sha256: { kind: "list", url: `${url}.sha256` },
-          members: { coredns: "coredns" },
-        },
-      ];
-    },
+    downloads: [
+      { url, sha256: { kind: "list", url: `${url}.sha256` }, members: { coredns: "coredns" } },
+    ],
   };
 }
 
@@ -110,7 +100,7 @@ export function ofOurOwn(
     name: module,
     version: `${rest.version}-${sha256(sources.join()).slice(0, 12)}`,
     builds: [{ module, ldflags: "-s -w", ...builds }],
-    downloads: () => undefined,
+    downloads: [],
   };
 }
 
@@ -126,16 +116,13 @@ function crane(): Tool {
     binaries: ["crane"],
     builds: [{ module: "crane", ldflags: "-s -w" }],
     typical: "1 min",
-    downloads: (os, arch) => {
-      const system = `${os === "darwin" ? "Darwin" : "Linux"}_${arch === "amd64" ? "x86_64" : arch}`;
-      return [
-        {
-          url: `${release}/go-containerregistry_${system}.tar.gz`,
-          sha256: { kind: "list", url: `${release}/checksums.txt` },
-          members: { crane: "crane" },
-        },
-      ];
-    },
+    downloads: [
+      {
+        url: `${release}/go-containerregistry_Linux_x86_64.tar.gz`,
+        sha256: { kind: "list", url: `${release}/checksums.txt` },
+        members: { crane: "crane" },
+      },
+    ],
   };
 }
 
@@ -155,7 +142,7 @@ const metricsServer: Tool = {
   binaries: ["metrics-server"],
   builds: [{ module: "metrics-server", ldflags: "-s -w" }],
   typical: "1 min",
-  downloads: () => undefined,
+  downloads: [],
 };
 
 /** What upstream's end-to-end tests run in pods. */
@@ -165,7 +152,7 @@ const agnhost: Tool = {
   binaries: ["agnhost"],
   builds: [{ module: "agnhost", ldflags: "-s -w" }],
   typical: "1 min",
-  downloads: () => undefined,
+  downloads: [],
 };
 
 const pause = ofOurOwn(

@@ -21,12 +21,10 @@ export const forMachines: Wanted = {
 /** What the tests run besides them. */
 const forTests: Wanted = {
   shellcheck: "shellcheck",
-  ...(process.platform === "linux" && {
-    "cloud-init": "cloud-init",
-    containerd: "containerd",
-    "systemd-analyze": "systemd",
-    ...forLab,
-  }),
+  "cloud-init": "cloud-init",
+  containerd: "containerd",
+  "systemd-analyze": "systemd",
+  ...forLab,
 };
 
 const exec = promisify(execFile);

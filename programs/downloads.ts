@@ -17,12 +17,6 @@ const silentAtMost = 30_000;
 /** The official source cannot be used; what else there is may be tried. */
 export class NoAnswer extends Error {}
 
-/** Go's name of this platform. */
-export const platform = {
-  os: process.platform as string,
-  arch: process.arch === "x64" ? "amd64" : (process.arch as string),
-};
-
 /**
  * Fetches a tool from its official source into `folder`, refusing what does not match its published
  * SHA-256.
@@ -33,8 +27,8 @@ export async function download(
   step: Step,
   signal: AbortSignal,
 ): Promise<void> {
-  const downloads = tool.downloads(platform.os, platform.arch);
-  if (!downloads) throw new NoAnswer(`no official ${tool.name} for ${platform.os}`);
+  const { downloads } = tool;
+  if (downloads.length === 0) throw new NoAnswer(`no official ${tool.name}`);
   // All hashes first: they are small, and show whether the source answers at all.
   const hashes = await Promise.all(downloads.map((one) => published(one, signal)));
   for (const [index, one] of downloads.entries()) {

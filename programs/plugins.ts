@@ -20,9 +20,9 @@ function plugin({ name, prefix }: Release): Tool {
     binaries: [program],
     builds: [],
     typical: "",
-    downloads: (os, arch) => [
+    downloads: [
       {
-        url: `${github}/${repository}/releases/download/v${version}/${program}-v${version}-${os}-${arch}.tar.gz`,
+        url: `${github}/${repository}/releases/download/v${version}/${program}-v${version}-linux-amd64.tar.gz`,
         // The list of hashes beside it has SHA-1.
         sha256: {
           kind: "release",

@@ -41,8 +41,8 @@ export interface Tool {
   readonly builds: readonly GoBuild[];
   /** How long its build takes on two cores, in words. */
   readonly typical: string;
-  /** Official downloads for a platform as Go names it; undefined where there are none. */
-  downloads(os: string, arch: string): readonly Download[] | undefined;
+  /** Official downloads for Linux on x64; none where it is always built. */
+  readonly downloads: readonly Download[];
 }
 
 export const github = "https://github.com";
@@ -59,9 +59,9 @@ function pulumi(): Tool {
       { module: "language-nodejs", ldflags: "-s -w" },
     ],
     typical: "8 min",
-    downloads: (os, arch) => [
+    downloads: [
       {
-        url: `https://get.pulumi.com/releases/sdk/pulumi-v${version}-${os}-${arch === "amd64" ? "x64" : arch}.tar.gz`,
+        url: `https://get.pulumi.com/releases/sdk/pulumi-v${version}-linux-x64.tar.gz`,
         sha256: {
           kind: "list",
           url: `${github}/pulumi/pulumi/releases/download/v${version}/pulumi-${version}-checksums.txt`,
@@ -93,14 +93,10 @@ const ofKubernetes =
         },
       ],
       typical,
-      // Servers and kubeadm are published for Linux alone.
-      downloads: (os, arch) =>
-        os !== "linux"
-          ? undefined
-          : binaries.map((binary) => {
-              const url = `https://dl.k8s.io/release/v${version}/bin/${os}/${arch}/${binary}`;
-              return { url, binary, sha256: { kind: "bare", url: `${url}.sha256` } };
-            }),
+      downloads: binaries.map((binary) => {
+        const url = `https://dl.k8s.io/release/v${version}/bin/linux/amd64/${binary}`;
+        return { url, binary, sha256: { kind: "bare", url: `${url}.sha256` } };
+      }),
     };
   };
 
@@ -120,26 +116,19 @@ function ofEtcd(
 ): Omit<Tool, "builds"> {
   const version = pinned(`${sources}etcd`, "go.etcd.io/etcd/server/v3");
   const release = `${github}/etcd-io/etcd/releases/download/v${version}`;
-  const member = (os: string, arch: string, binary: string) => [
-    binary,
-    `etcd-v${version}-${os}-${arch}/${binary}`,
-  ];
+  const archive = `etcd-v${version}-linux-amd64`;
   return {
     name,
     version,
     binaries,
     typical: "1 min",
-    // Darwin's is a zip archive, which needs a tool of its own to unpack.
-    downloads: (os, arch) =>
-      os !== "linux"
-        ? undefined
-        : [
-            {
-              url: `${release}/etcd-v${version}-${os}-${arch}.tar.gz`,
-              sha256: { kind: "list", url: `${release}/SHA256SUMS` },
-              members: Object.fromEntries(binaries.map((binary) => member(os, arch, binary))),
-            },
-          ],
+    downloads: [
+      {
+        url: `${release}/${archive}.tar.gz`,
+        sha256: { kind: "list", url: `${release}/SHA256SUMS` },
+        members: Object.fromEntries(binaries.map((binary) => [binary, `${archive}/${binary}`])),
+      },
+    ],
   };
 }
 
@@ -164,9 +153,9 @@ function kwok(): Tool {
     binaries: ["kwok"],
     builds: [{ module: "kwok", ldflags: "-s -w" }],
     typical: "1 min",
-    downloads: (os, arch) => [
+    downloads: [
       {
-        url: `${github}/kubernetes-sigs/kwok/releases/download/v${version}/kwok-${os}-${arch}`,
+        url: `${github}/kubernetes-sigs/kwok/releases/download/v${version}/kwok-linux-amd64`,
         sha256: {
           kind: "release",
           url: `https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v${version}`,

@@ -1,34 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 
-import { startOf } from "./pids";
-
-/** The holder of a lock: a process, and when it began, since process numbers are used again. */
-export interface Holder {
-  readonly pid: number;
-  readonly started?: string;
-}
-
-/** Whether this very process is still there. */
-export function isAlive({ pid, started }: Holder): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EPERM") return false;
-  }
-  // Nothing is known of when processes began where there is no /proc.
-  return started === undefined || startOf(process.pid) === undefined || startOf(pid) === started;
-}
+import { identityOf, isAlive, type ProcessIdentity } from "./pids";
 
 /** The holder of the lock now; undefined when no living process has it. */
-export function holderOf(path: string): Holder | undefined {
+export function holderOf(path: string): ProcessIdentity | undefined {
   const holder = read(path)?.holder;
   return holder && isAlive(holder) ? holder : undefined;
 }
 
 /** Takes the lock and returns how to give it back; undefined while another process holds it. */
-export function tryLock(path: string, pid = process.pid): (() => void) | undefined {
-  const mine = JSON.stringify({ pid, started: startOf(pid) } satisfies Holder);
+export function tryLock(path: string): (() => void) | undefined {
+  const mine = JSON.stringify(identityOf(process.pid));
   // Linked into place, so that a lock without its holder is never read.
   const draft = `${path}.${randomUUID()}`;
   writeFileSync(draft, mine);
@@ -71,7 +54,7 @@ function discard(path: string, stale: string): void {
   else rmSync(aside, { force: true });
 }
 
-function read(path: string): { text: string; holder?: Holder } | undefined {
+function read(path: string): { text: string; holder?: ProcessIdentity } | undefined {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -79,8 +62,7 @@ function read(path: string): { text: string; holder?: Holder } | undefined {
     return undefined;
   }
   try {
-    const { pid, started } = JSON.parse(text) as Partial<Holder>;
-    return typeof pid === "number" ? { text, holder: { pid, started } } : { text };
+    return { text, holder: JSON.parse(text) as ProcessIdentity };
   } catch {
     return { text };
   }

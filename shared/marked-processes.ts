@@ -1,5 +1,4 @@
-import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 import { end, identityOf, type ProcessIdentity } from "./pids";
 
@@ -14,10 +13,16 @@ export interface MarkedProcess {
 }
 
 /** Every process of this host that has the variable. */
-export const markedProcesses = (variable: string): MarkedProcess[] =>
-  existsSync("/proc/self/environ")
-    ? markedByProc(variable)
-    : markedByPs(variable, environmentsByPs());
+export function markedProcesses(variable: string): MarkedProcess[] {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return pids.flatMap((name) => {
+    // Before the environment is read: should the number be given to another in between, it is no
+    // longer this one.
+    const identity = identityOf(Number(name));
+    const entry = entriesOf(`/proc/${name}/environ`).find((one) => one.startsWith(`${variable}=`));
+    return entry === undefined ? [] : [{ identity, mark: entry.slice(variable.length + 1) }];
+  });
+}
 
 /** Ends all that have a mark that is wanted. */
 export async function endMarked(
@@ -32,17 +37,6 @@ export async function endMarked(
   }
 }
 
-function markedByProc(variable: string): MarkedProcess[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return pids.flatMap((name) => {
-    // Before the environment is read: should the number be given to another in between, it is no
-    // longer this one.
-    const identity = identityOf(Number(name));
-    const entry = entriesOf(`/proc/${name}/environ`).find((one) => one.startsWith(`${variable}=`));
-    return entry === undefined ? [] : [{ identity, mark: entry.slice(variable.length + 1) }];
-  });
-}
-
 /** The parts of one of /proc's lists; none of a process that has ended, or is somebody else's. */
 export function entriesOf(file: string): string[] {
   try {
@@ -50,23 +44,4 @@ export function entriesOf(file: string): string[] {
   } catch {
     return [];
   }
-}
-
-/**
- * Where there is no /proc, as on macOS: every process of this user, with its environment behind its
- * arguments.
- */
-const environmentsByPs = (): string =>
-  spawnSync("ps", ["-xEww", "-o", "pid=", "-o", "command="], {
-    encoding: "utf8",
-    maxBuffer: 64e6,
-  }).stdout ?? "";
-
-/** What `ps` says of marks: the end of one is its own, since paths may have spaces in them. */
-export function markedByPs(variable: string, text: string): MarkedProcess[] {
-  const line = new RegExp(`^\\s*(\\d+) .* ${variable}=(.*?/[a-z]+-\\d+-\\d+)(?= |$)`, "gm");
-  return [...text.matchAll(line)].map(([, pid, mark = ""]) => ({
-    identity: identityOf(Number(pid)),
-    mark,
-  }));
 }

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -11,7 +10,7 @@ export interface ProcessIdentity {
 const graceMs = 8_000;
 
 /** When a process began: with its pid, the only name that is never given twice. */
-export function startOf(pid: number): string | undefined {
+function startOf(pid: number): string | undefined {
   try {
     const boot = fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
     const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -22,18 +21,8 @@ export function startOf(pid: number): string | undefined {
     const hasEnded = fields[0] === "Z" && Number(fields[17]) <= 1;
     return hasEnded ? undefined : `${boot}/${fields[19]}`;
   } catch {
-    return fs.existsSync("/proc/self/stat") ? undefined : startByPs(pid);
+    return undefined;
   }
-}
-
-/** The same where there is no /proc, as on macOS; to the second. */
-export function startByPs(pid: number): string | undefined {
-  const { stdout } = spawnSync("ps", ["-o", "stat=", "-o", "lstart=", "-p", `${pid}`], {
-    encoding: "utf8",
-    env: { ...process.env, LC_ALL: "C" },
-  });
-  const [state = "Z", ...start] = (stdout ?? "").trim().split(/\s+/);
-  return state === "" || state.startsWith("Z") ? undefined : start.join(" ");
 }
 
 export const identityOf = (pid: number): ProcessIdentity => ({
@@ -41,7 +30,11 @@ export const identityOf = (pid: number): ProcessIdentity => ({
   started: startOf(pid) ?? "ended",
 });
 
-export const isAlive = ({ pid, started }: ProcessIdentity): boolean => startOf(pid) === started;
+/** What a file says of a process may be damaged, and name none. */
+export function isAlive({ pid, started }: ProcessIdentity): boolean {
+  const found = startOf(pid);
+  return found !== undefined && found === started;
+}
 
 export function readPidFile(file: string): ProcessIdentity | undefined {
   try {

@@ -12,12 +12,8 @@ const lookEvery = 1000;
  * process before the last of them has ended.
  */
 function engine() {
-  try {
-    const stat = readFileSync("/proc/self/stat", "utf8");
-    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3]);
-  } catch {
-    return undefined;
-  }
+  const stat = readFileSync("/proc/self/stat", "utf8");
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3]);
 }
 
 function isThere(pid) {
@@ -35,7 +31,7 @@ else {
   const parent = process.ppid;
   const leader = engine();
   setInterval(() => {
-    const isLeft = process.ppid !== parent || (leader !== undefined && !isThere(leader));
+    const isLeft = process.ppid !== parent || !isThere(leader);
     if (isLeft) process.kill(process.pid, "SIGKILL");
   }, lookEvery);
 }

@@ -1,5 +1,3 @@
-import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
 import { basename, dirname } from "node:path";
 
 import { endMarked, entriesOf, markedProcesses } from "../shared/marked-processes";
@@ -40,9 +38,5 @@ export const enginesLeftIn = (state: string): ProcessIdentity[] =>
 export const endRunsIn = (state: string): Promise<void> => endMarked(variable, isLeftIn(state));
 
 /** Whether a process is the engine, by the name of its program. */
-export function isPulumi(pid: number): boolean {
-  const program = existsSync("/proc/self/cmdline")
-    ? entriesOf(`/proc/${pid}/cmdline`)[0]
-    : spawnSync("ps", ["-o", "comm=", "-p", `${pid}`], { encoding: "utf8" }).stdout?.trim();
-  return basename(program ?? "") === "pulumi";
-}
+export const isPulumi = (pid: number): boolean =>
+  basename(entriesOf(`/proc/${pid}/cmdline`)[0] ?? "") === "pulumi";

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { checkout, loadTypeScript } from "../../shared/checkout";
-import { holderOf, isAlive } from "../../shared/lock";
+import { holderOf } from "../../shared/lock";
+import { isAlive, type ProcessIdentity } from "../../shared/pids";
 import type { Progress } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
 import { clearMachines } from "../machines/qemu/qemu";
@@ -169,9 +170,7 @@ function processFolders(folder: string): string[] {
 }
 
 /** `daemon.json`, which a daemon writes once it answers. */
-export interface DaemonRecord {
-  readonly pid: number;
-  readonly started?: string;
+export interface DaemonRecord extends ProcessIdentity {
   readonly since: string;
   readonly binaries: string;
   readonly ports: Ports;

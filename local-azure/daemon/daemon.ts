@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { writeWhole } from "../../shared/files";
 import { holderOf, tryLock } from "../../shared/lock";
-import { startOf } from "../../shared/pids";
+import { identityOf } from "../../shared/pids";
 import { UserError } from "../../shared/user-error";
 import type { Ports } from "./attachment";
 import { type DaemonArguments, type DaemonRecord, lockFile, recordFile } from "./daemon-client";
@@ -52,8 +52,7 @@ export async function daemon({ state, binaries, port }: DaemonArguments): Promis
     const azure = await startLocalAzure({ state, binaries, ports, exactPorts, log });
     writeWhole(portsFile(state), JSON.stringify(azure.ports));
     const record: DaemonRecord = {
-      pid: process.pid,
-      started: startOf(process.pid),
+      ...identityOf(process.pid),
       since: new Date().toISOString(),
       binaries,
       ports: azure.ports,

@@ -1,7 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { platform } from "../../programs/downloads";
 import { type Descriptor, type ImageStore, mediaTypes } from "./image-store";
 import { type LayerRecipe, type LayerSources, packLayer } from "./layers";
 
@@ -37,7 +36,7 @@ export class ImageBuilder {
       mediaTypes.config,
       JSON.stringify({
         created: "1970-01-01T00:00:00Z",
-        architecture: platform.arch,
+        architecture: "amd64",
         os: "linux",
         config: { Env: [path], Entrypoint: entrypoint, Cmd: command, User: user },
         rootfs: { type: "layers", diff_ids: layers.map(({ digest }) => digest) },

@@ -1,7 +1,6 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { platform } from "../../programs/downloads";
 import { UserError } from "../../shared/user-error";
 import { type Descriptor, ImageStore } from "./image-store";
 import { run } from "../programs";
@@ -25,7 +24,7 @@ export async function copyImage(
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true });
   try {
-    const flags = ["--format", "oci", "--platform", `linux/${platform.arch}`];
+    const flags = ["--format", "oci", "--platform", "linux/amd64"];
     await run(crane, ["pull", ...flags, image, draft], { signal });
     const index = JSON.parse(readFileSync(join(draft, "index.json"), "utf8")) as {
       manifests: readonly [Descriptor];

@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { platform } from "../../programs/downloads";
 import { UserError } from "../../shared/user-error";
 import type { Distribution } from "../distributions";
 import { sha256OfFile } from "../hash";
@@ -84,8 +83,8 @@ function prepare({ distribution, extra, folder }: ArchiveOptions): string[] {
     "Dir::Etc::SourceParts": "-",
     "Dir::Etc::Preferences": "/dev/null",
     "Dir::Etc::PreferencesParts": "/dev/null",
-    "APT::Architecture": platform.arch,
-    "APT::Architectures": platform.arch,
+    "APT::Architecture": "amd64",
+    "APT::Architectures": "amd64",
     // apt's own user may have no way into a home.
     "APT::Sandbox::User": "root",
     "Acquire::Languages": "none",

@@ -3,12 +3,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { versions } from "../../components/versions";
-import { platform } from "../../programs/downloads";
 import { writeWhole } from "../../shared/files";
 import { sha256OfFile } from "../hash";
 import type { Absence, Item } from "../report";
 
-const archive = `cri-dockerd-${versions.criDockerd}.${platform.arch}.tgz`;
+const archive = `cri-dockerd-${versions.criDockerd}.amd64.tgz`;
 const url = `https://github.com/Mirantis/cri-dockerd/releases/download/v${versions.criDockerd}/${archive}`;
 const fetchWithin = 120_000;
 

@@ -1,7 +1,6 @@
 import { constants, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { platform } from "../../programs/downloads";
 import { run } from "../programs";
 
 /** A Debian package of our own. */
@@ -16,8 +15,7 @@ export interface DebRecipe {
   readonly texts?: Readonly<Record<string, string>>;
 }
 
-export const debName = ({ name, version }: DebRecipe): string =>
-  `${name}_${version}_${platform.arch}.deb`;
+export const debName = ({ name, version }: DebRecipe): string => `${name}_${version}_amd64.deb`;
 
 /**
  * Packs a package at `target`; `draft` is an empty folder for what goes in, `placeOf` returns where
@@ -55,7 +53,7 @@ const control = ({ name, version, depends, description }: DebRecipe): string =>
   [
     `Package: ${name}`,
     `Version: ${version}`,
-    `Architecture: ${platform.arch}`,
+    "Architecture: amd64",
     "Maintainer: zoned <root@localhost>",
     "Section: admin",
     "Priority: optional",

@@ -22,16 +22,13 @@ const e2e = {
     { packages: ["."], binary: "e2e.test" },
     { version: versions.kubernetes, binaries: ["e2e.test"], typical: "5 min" },
   ),
-  downloads: (os: string, arch: string) =>
-    os === "linux" && arch === "amd64"
-      ? [
-          {
-            url: archive,
-            sha256: { kind: "bare" as const, url: `${archive}.sha256` },
-            members: { "e2e.test": "kubernetes/test/bin/e2e.test" },
-          },
-        ]
-      : undefined,
+  downloads: [
+    {
+      url: archive,
+      sha256: { kind: "bare" as const, url: `${archive}.sha256` },
+      members: { "e2e.test": "kubernetes/test/bin/e2e.test" },
+    },
+  ],
 };
 
 /** What Ginkgo's JSON report has of a test. */

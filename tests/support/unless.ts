@@ -16,6 +16,4 @@ export const describeUnless =
   (title: string, tests: () => void): void =>
     reason === undefined ? describe(title, tests) : describe.skip(titled(title, reason), tests);
 
-export const onLinux = process.platform === "linux" ? undefined : "it needs Linux";
-
 export const asRoot = process.getuid?.() === 0 ? undefined : "it needs root";

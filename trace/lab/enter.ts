@@ -27,7 +27,6 @@ const commands = { ip: "iproute2", iptables: "iptables", nft: "nftables", unshar
 
 /** Why this machine cannot have a lab, with how to fix it; undefined when it can. */
 export function labProblem(): string | undefined {
-  if (process.platform !== "linux") return `it needs Linux, and this is ${process.platform}`;
   for (const [command, debianPackage] of Object.entries(commands)) {
     if (spawnSync(command, ["--version"], { env: environment }).error) {
       return `${command} is missing: apt-get install --no-install-recommends ${debianPackage}`;

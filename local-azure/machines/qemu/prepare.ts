@@ -13,9 +13,9 @@ import { prepareQemu } from "./image/qemu-package";
 
 /** Makes sure that real machines can be made here at all, before anything is built for them. */
 export async function prepareHost({ progress, signal }: InstallOptions): Promise<void> {
-  if (process.platform !== "linux" || process.arch !== "x64" || process.getuid?.() !== 0) {
+  if (process.getuid?.() !== 0) {
     throw new UserError(
-      "real machines need root on a Linux x64 host: their networks are namespaces, and their image is made " +
+      "real machines need root: their networks are namespaces, and their image is made " +
         "with another system's own tools. Run it as root, or leave --machines out.",
     );
   }

@@ -13,7 +13,7 @@ import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { Fixture, newFixture, trusting } from "../../support/simulated/fixture";
 import { built } from "../../support/tools";
-import { asRoot, describeUnless, onLinux } from "../../support/unless";
+import { asRoot, describeUnless } from "../../support/unless";
 
 jest.setTimeout(300_000);
 
@@ -67,309 +67,301 @@ const kubeletPem = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 const isOf = (fixture: Fixture, certificate: string) =>
   new X509Certificate(certificate).verify(new X509Certificate(fixture.pki["ca.crt"]!).publicKey);
 
-describeUnless(onLinux ?? asRoot)(
-  "the real API server, controller manager, etcd and kubeadm",
-  () => {
-    const machine = new FakeMachine({
-      kubeadm,
-      kubectl: `exec ${built("kubectl")} "$@"`,
+describeUnless(asRoot)("the real API server, controller manager, etcd and kubeadm", () => {
+  const machine = new FakeMachine({
+    kubeadm,
+    kubectl: `exec ${built("kubectl")} "$@"`,
+  });
+  const worker = new FakeMachine({});
+  const running = new Map<string, ChildProcess>();
+  const ports = { api: 0, etcd: 0, peer: 0, manager: 0 };
+  let born: Fixture;
+  let later: Fixture;
+
+  const pki = (file: string) => join(machine.root, "etc/kubernetes/pki", file);
+
+  const start = async (program: string, flags: Readonly<Record<string, string>>) => {
+    const before = running.get(program);
+    if (before) await ended(before);
+    const log = openSync(join(machine.root, `${program}.log`), "a");
+    const words = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
+    running.set(program, spawn(built(program), words, { stdio: ["ignore", log, log] }));
+    closeSync(log);
+  };
+
+  const startEtcd = () =>
+    start("etcd", {
+      "data-dir": join(machine.root, "data"),
+      "listen-client-urls": `https://127.0.0.1:${ports.etcd}`,
+      "advertise-client-urls": `https://127.0.0.1:${ports.etcd}`,
+      "listen-peer-urls": `http://127.0.0.1:${ports.peer}`,
+      "client-cert-auth": "true",
+      "trusted-ca-file": pki("etcd/ca.crt"),
+      "cert-file": pki("etcd/server.crt"),
+      "key-file": pki("etcd/server.key"),
+      "unsafe-no-fsync": "true",
     });
-    const worker = new FakeMachine({});
-    const running = new Map<string, ChildProcess>();
-    const ports = { api: 0, etcd: 0, peer: 0, manager: 0 };
-    let born: Fixture;
-    let later: Fixture;
 
-    const pki = (file: string) => join(machine.root, "etc/kubernetes/pki", file);
+  const startApi = async () => {
+    await start("kube-apiserver", {
+      "etcd-servers": `https://127.0.0.1:${ports.etcd}`,
+      "etcd-cafile": pki("etcd/ca.crt"),
+      "etcd-certfile": pki("apiserver-etcd-client.crt"),
+      "etcd-keyfile": pki("apiserver-etcd-client.key"),
+      "bind-address": "127.0.0.1",
+      "secure-port": `${ports.api}`,
+      "service-cluster-ip-range": "10.96.0.0/24",
+      "endpoint-reconciler-type": "none",
+      "authorization-mode": "Node,RBAC",
+      "client-ca-file": pki("ca.crt"),
+      "requestheader-client-ca-file": pki("front-proxy-ca.crt"),
+      "proxy-client-cert-file": pki("front-proxy-client.crt"),
+      "proxy-client-key-file": pki("front-proxy-client.key"),
+      "kubelet-certificate-authority": pki("ca.crt"),
+      "tls-cert-file": pki("apiserver.crt"),
+      "tls-private-key-file": pki("apiserver.key"),
+      "service-account-issuer": "https://kubernetes.default.svc",
+      "service-account-key-file": pki("sa.pub"),
+      "service-account-signing-key-file": pki("sa.key"),
+    });
+    await untilReady();
+  };
 
-    const start = async (program: string, flags: Readonly<Record<string, string>>) => {
-      const before = running.get(program);
-      if (before) await ended(before);
-      const log = openSync(join(machine.root, `${program}.log`), "a");
-      const words = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
-      running.set(program, spawn(built(program), words, { stdio: ["ignore", log, log] }));
-      closeSync(log);
-    };
+  const startManager = (signing = machine.root + signingFile) =>
+    start("kube-controller-manager", {
+      kubeconfig: join(machine.root, "etc/kubernetes/admin.conf"),
+      "leader-elect": "false",
+      "bind-address": "127.0.0.1",
+      "secure-port": `${ports.manager}`,
+      controllers:
+        "certificatesigningrequest-signing-controller,certificatesigningrequest-approving-controller,root-ca-certificate-publisher-controller",
+      "root-ca-file": pki("ca.crt"),
+      "cluster-signing-cert-file": signing,
+      "cluster-signing-key-file": pki("ca.key"),
+    });
 
-    const startEtcd = () =>
-      start("etcd", {
-        "data-dir": join(machine.root, "data"),
-        "listen-client-urls": `https://127.0.0.1:${ports.etcd}`,
-        "advertise-client-urls": `https://127.0.0.1:${ports.etcd}`,
-        "listen-peer-urls": `http://127.0.0.1:${ports.peer}`,
-        "client-cert-auth": "true",
-        "trusted-ca-file": pki("etcd/ca.crt"),
-        "cert-file": pki("etcd/server.crt"),
-        "key-file": pki("etcd/server.key"),
-        "unsafe-no-fsync": "true",
-      });
+  const admin = () => kubeconfigOf(machine.read(conf));
+  const apiFor = (ca: string, user: ApiUser) =>
+    new Api({ host: "127.0.0.1", port: ports.api, serverName: apiName, ca }, user);
+  const api = () => apiFor(admin().ca, admin().user);
 
-    const startApi = async () => {
-      await start("kube-apiserver", {
-        "etcd-servers": `https://127.0.0.1:${ports.etcd}`,
-        "etcd-cafile": pki("etcd/ca.crt"),
-        "etcd-certfile": pki("apiserver-etcd-client.crt"),
-        "etcd-keyfile": pki("apiserver-etcd-client.key"),
-        "bind-address": "127.0.0.1",
-        "secure-port": `${ports.api}`,
-        "service-cluster-ip-range": "10.96.0.0/24",
-        "endpoint-reconciler-type": "none",
-        "authorization-mode": "Node,RBAC",
-        "client-ca-file": pki("ca.crt"),
-        "requestheader-client-ca-file": pki("front-proxy-ca.crt"),
-        "proxy-client-cert-file": pki("front-proxy-client.crt"),
-        "proxy-client-key-file": pki("front-proxy-client.key"),
-        "kubelet-certificate-authority": pki("ca.crt"),
-        "tls-cert-file": pki("apiserver.crt"),
-        "tls-private-key-file": pki("apiserver.key"),
-        "service-account-issuer": "https://kubernetes.default.svc",
-        "service-account-key-file": pki("sa.pub"),
-        "service-account-signing-key-file": pki("sa.key"),
-      });
-      await untilReady();
-    };
-
-    const startManager = (signing = machine.root + signingFile) =>
-      start("kube-controller-manager", {
-        kubeconfig: join(machine.root, "etc/kubernetes/admin.conf"),
-        "leader-elect": "false",
-        "bind-address": "127.0.0.1",
-        "secure-port": `${ports.manager}`,
-        controllers:
-          "certificatesigningrequest-signing-controller,certificatesigningrequest-approving-controller,root-ca-certificate-publisher-controller",
-        "root-ca-file": pki("ca.crt"),
-        "cluster-signing-cert-file": signing,
-        "cluster-signing-key-file": pki("ca.key"),
-      });
-
-    const admin = () => kubeconfigOf(machine.read(conf));
-    const apiFor = (ca: string, user: ApiUser) =>
-      new Api({ host: "127.0.0.1", port: ports.api, serverName: apiName, ca }, user);
-    const api = () => apiFor(admin().ca, admin().user);
-
-    async function untilReady(): Promise<void> {
-      for (let tries = 0; !(await api().isReady()); tries++) {
-        if (tries > 300 || running.get("kube-apiserver")!.exitCode !== null) {
-          const log = readFileSync(join(machine.root, "kube-apiserver.log"), "utf8");
-          throw new Error(log.slice(-4000));
-        }
-        await wait(200);
+  async function untilReady(): Promise<void> {
+    for (let tries = 0; !(await api().isReady()); tries++) {
+      if (tries > 300 || running.get("kube-apiserver")!.exitCode !== null) {
+        const log = readFileSync(join(machine.root, "kube-apiserver.log"), "utf8");
+        throw new Error(log.slice(-4000));
       }
+      await wait(200);
     }
+  }
 
-    /** Whether the API server trusts a user, and is trusted by those who know this CA. */
-    const isAdmitted = (ca: string, user: ApiUser): Promise<boolean> =>
-      apiFor(ca, user)
-        .get("/api/v1/namespaces")
-        .then(
-          () => true,
-          () => false,
-        );
-
-    const succeeds = async (on: FakeMachine, ...what: string[]) => {
-      const { code, stdout, stderr } = await on.run("/script.sh", what);
-      expect(code === 0 ? "" : `${what[0]}: ${stdout}${stderr}`).toBe("");
-    };
-
-    /** Gives both machines the script with these CAs. */
-    function ship({ pki: files }: Fixture): void {
-      const payload = {
-        modules: [],
-        files: Object.entries(files).map(([file, content]) => ({
-          path: `/etc/kubernetes/pki/${file}`,
-          mode: "0600",
-          content,
-        })),
-      };
-      machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(payload)}\n`);
-      worker.ship("bootstrap.sh", "/script.sh", "{}\n");
-      const data = Buffer.from(files["ca.crt"]!).toString("base64");
-      worker.write(
-        "/etc/zoned/discovery.conf",
-        JSON.stringify({ clusters: [{ cluster: { "certificate-authority-data": data } }] }),
+  /** Whether the API server trusts a user, and is trusted by those who know this CA. */
+  const isAdmitted = (ca: string, user: ApiUser): Promise<boolean> =>
+    apiFor(ca, user)
+      .get("/api/v1/namespaces")
+      .then(
+        () => true,
+        () => false,
       );
-      const variables = (own: string, role: string) =>
-        `machine=${own}\nrole=${role}\napi_name=${apiName}\napi_port=${ports.api}\n`;
-      machine.write("/run/zoned/variables", variables(name, "control-plane"));
-      worker.write("/run/zoned/variables", variables("demo-workers-1", "worker"));
-    }
 
-    const kubeadmRuns = async (...words: string[]) => {
-      const { code, stderr } = await machine.run("/programs/kubeadm", words);
-      expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+  const succeeds = async (on: FakeMachine, ...what: string[]) => {
+    const { code, stdout, stderr } = await on.run("/script.sh", what);
+    expect(code === 0 ? "" : `${what[0]}: ${stdout}${stderr}`).toBe("");
+  };
+
+  /** Gives both machines the script with these CAs. */
+  function ship({ pki: files }: Fixture): void {
+    const payload = {
+      modules: [],
+      files: Object.entries(files).map(([file, content]) => ({
+        path: `/etc/kubernetes/pki/${file}`,
+        mode: "0600",
+        content,
+      })),
     };
+    machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(payload)}\n`);
+    worker.ship("bootstrap.sh", "/script.sh", "{}\n");
+    const data = Buffer.from(files["ca.crt"]!).toString("base64");
+    worker.write(
+      "/etc/zoned/discovery.conf",
+      JSON.stringify({ clusters: [{ cluster: { "certificate-authority-data": data } }] }),
+    );
+    const variables = (own: string, role: string) =>
+      `machine=${own}\nrole=${role}\napi_name=${apiName}\napi_port=${ports.api}\n`;
+    machine.write("/run/zoned/variables", variables(name, "control-plane"));
+    worker.write("/run/zoned/variables", variables("demo-workers-1", "worker"));
+  }
 
-    /** A user whose certificate these CAs sign. */
-    async function userOf(fixture: Fixture, user: string, group: string): Promise<ApiUser> {
-      const signer = new FakeMachine({ kubeadm });
-      for (const [file, text] of Object.entries(fixture.pki))
-        signer.write(`/etc/kubernetes/pki/${file}`, text);
-      signer.write("/etc/kubernetes/init.yaml", machine.read("/etc/kubernetes/init.yaml"));
-      const { stdout } = await signer.run("/programs/kubeadm", [
-        ...["kubeconfig", "user", "--config", "/etc/kubernetes/init.yaml"],
-        ...["--client-name", user, "--org", group],
-      ]);
-      signer.remove();
-      return kubeconfigOf(stdout).user;
-    }
+  const kubeadmRuns = async (...words: string[]) => {
+    const { code, stderr } = await machine.run("/programs/kubeadm", words);
+    expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+  };
 
-    beforeAll(async () => {
-      [born, later] = [await newFixture(apiName), await newFixture(apiName)];
-      for (const port of ["api", "etcd", "peer", "manager"] as const)
-        ports[port] = await freePort();
-      worker.program("sleep", "exec /bin/sleep 0.5");
-      worker.program("curl", `exec /usr/bin/curl --resolve ${apiName}:${ports.api}:127.0.0.1 "$@"`);
-      machine.write(
-        "/etc/kubernetes/init.yaml",
-        stringify({
-          apiVersion: "kubeadm.k8s.io/v1beta4",
-          kind: "ClusterConfiguration",
-          kubernetesVersion: "v1.36.3",
-          controlPlaneEndpoint: `${apiName}:${ports.api}`,
-          encryptionAlgorithm: "ECDSA-P256",
-          apiServer: { certSANs: [apiName, "127.0.0.1"] },
-        }),
-      );
-      machine.write("/etc/zoned/kubeadm-init.yaml", machine.read("/etc/kubernetes/init.yaml"));
-      for (const [file, text] of Object.entries(born.pki))
-        machine.write(`/etc/kubernetes/pki/${file}`, text);
-      machine.write(signingFile, born.pki["ca.crt"]!);
-      for (const one of [machine, worker])
-        mkdirSync(join(one.root, "var/lib/kubelet/pki"), { recursive: true });
-      mkdirSync(join(worker.root, "etc/kubernetes/pki"), { recursive: true });
-      const config = ["--config", "/etc/kubernetes/init.yaml"];
-      for (const what of [
-        ...["apiserver", "apiserver-kubelet-client", "front-proxy-client"],
-        ...["etcd-server", "etcd-peer", "etcd-healthcheck-client", "apiserver-etcd-client"],
-      ])
-        await kubeadmRuns("init", "phase", "certs", what, ...config);
-      for (const what of ["admin", "super-admin", "controller-manager", "scheduler"])
-        await kubeadmRuns("init", "phase", "kubeconfig", what, ...config);
+  /** A user whose certificate these CAs sign. */
+  async function userOf(fixture: Fixture, user: string, group: string): Promise<ApiUser> {
+    const signer = new FakeMachine({ kubeadm });
+    for (const [file, text] of Object.entries(fixture.pki))
+      signer.write(`/etc/kubernetes/pki/${file}`, text);
+    signer.write("/etc/kubernetes/init.yaml", machine.read("/etc/kubernetes/init.yaml"));
+    const { stdout } = await signer.run("/programs/kubeadm", [
+      ...["kubeconfig", "user", "--config", "/etc/kubernetes/init.yaml"],
+      ...["--client-name", user, "--org", group],
+    ]);
+    signer.remove();
+    return kubeconfigOf(stdout).user;
+  }
+
+  beforeAll(async () => {
+    [born, later] = [await newFixture(apiName), await newFixture(apiName)];
+    for (const port of ["api", "etcd", "peer", "manager"] as const) ports[port] = await freePort();
+    worker.program("sleep", "exec /bin/sleep 0.5");
+    worker.program("curl", `exec /usr/bin/curl --resolve ${apiName}:${ports.api}:127.0.0.1 "$@"`);
+    machine.write(
+      "/etc/kubernetes/init.yaml",
+      stringify({
+        apiVersion: "kubeadm.k8s.io/v1beta4",
+        kind: "ClusterConfiguration",
+        kubernetesVersion: "v1.36.3",
+        controlPlaneEndpoint: `${apiName}:${ports.api}`,
+        encryptionAlgorithm: "ECDSA-P256",
+        apiServer: { certSANs: [apiName, "127.0.0.1"] },
+      }),
+    );
+    machine.write("/etc/zoned/kubeadm-init.yaml", machine.read("/etc/kubernetes/init.yaml"));
+    for (const [file, text] of Object.entries(born.pki))
+      machine.write(`/etc/kubernetes/pki/${file}`, text);
+    machine.write(signingFile, born.pki["ca.crt"]!);
+    for (const one of [machine, worker])
+      mkdirSync(join(one.root, "var/lib/kubelet/pki"), { recursive: true });
+    mkdirSync(join(worker.root, "etc/kubernetes/pki"), { recursive: true });
+    const config = ["--config", "/etc/kubernetes/init.yaml"];
+    for (const what of [
+      ...["apiserver", "apiserver-kubelet-client", "front-proxy-client"],
+      ...["etcd-server", "etcd-peer", "etcd-healthcheck-client", "apiserver-etcd-client"],
+    ])
+      await kubeadmRuns("init", "phase", "certs", what, ...config);
+    for (const what of ["admin", "super-admin", "controller-manager", "scheduler"])
+      await kubeadmRuns("init", "phase", "kubeconfig", what, ...config);
+    leadHere();
+    await startEtcd();
+    await startApi();
+    await startManager();
+    await api().post(`/apis/${rbac}/v1/clusterrolebindings`, kubeletsRenew);
+    await api().post("/api/v1/namespaces/kube-public/configmaps", {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "cluster-info", namespace: "kube-public" },
+      data: {
+        kubeconfig: "clusters:\n- cluster:\n    certificate-authority-data: b2xk\n    server: x\n",
+      },
+    });
+    for (const namespace of ["kube-system", "default"])
+      await api().post(`/apis/apps/v1/namespaces/${namespace}/deployments`, deployment(namespace));
+  });
+
+  /** admin.conf leads to this machine's own API server, as its name does on a control plane. */
+  const leadHere = () =>
+    machine.write(
+      conf,
+      machine
+        .read("/etc/kubernetes/super-admin.conf")
+        .replace(/server: .*/, `server: https://127.0.0.1:${ports.api}`),
+    );
+
+  afterAll(async () => {
+    for (const child of running.values()) await ended(child);
+    machine.remove();
+    worker.remove();
+  });
+
+  it("admit whom the old CA signed until the last stage, whom the new one signed from the first, and nobody is left without the API", async () => {
+    const users = {
+      old: await userOf(born, "operator", "system:masters"),
+      new: await userOf(later, "operator", "system:masters"),
+    };
+    const seen: object[] = [];
+    const look = async (stage: string) => {
+      const both = `${born.pki["ca.crt"]}\n${later.pki["ca.crt"]}`;
+      const [oldUser, newUser, oldCa, newCa] = [
+        await isAdmitted(both, users.old),
+        await isAdmitted(both, users.new),
+        await isAdmitted(born.pki["ca.crt"]!, admin().user),
+        await isAdmitted(later.pki["ca.crt"]!, admin().user),
+      ];
+      seen.push({ stage, oldUser, newUser, oldCa, newCa });
+    };
+    await look("made");
+
+    // The worker's kubelet joined with a certificate of the old CA.
+    const joined = await userOf(born, "system:node:demo-workers-1", "system:nodes");
+    worker.write(kubeletPem, `${joined.cert}${joined.key}`);
+    worker.write("/etc/kubernetes/pki/ca.crt", born.pki["ca.crt"]!);
+    worker.write("/etc/kubernetes/kubelet.conf", "    certificate-authority-data: b2xk\n");
+    machine.write(kubeletPem, `${joined.cert}${joined.key}`);
+
+    let keys = only(1);
+    for (const stage of ["trust", "sign", "drop"]) {
+      keys = nextKeys(keys, 2);
+      const [first, other] = keys.keys.map((number) => (number === 1 ? born : later));
+      const fixture = trusting(first!, other ?? first!, born);
+      const files = other ? fixture : { ...fixture, pki: { ...fixture.pki, ...onlyOf(first!) } };
+      ship(files);
+
+      await succeeds(machine, "take_authorities");
+      // What runs goes on with what it has, and kubeadm asks it.
+      expect(await api().isReady()).toBe(true);
+      await kubeadmRuns("certs", "renew", "all", "--config", "/etc/kubernetes/init.yaml");
       leadHere();
       await startEtcd();
+      // The API server of the stage before, by etcd of this one.
+      await untilReady();
       await startApi();
       await startManager();
-      await api().post(`/apis/${rbac}/v1/clusterrolebindings`, kubeletsRenew);
-      await api().post("/api/v1/namespaces/kube-public/configmaps", {
-        apiVersion: "v1",
-        kind: "ConfigMap",
-        metadata: { name: "cluster-info", namespace: "kube-public" },
-        data: {
-          kubeconfig:
-            "clusters:\n- cluster:\n    certificate-authority-data: b2xk\n    server: x\n",
-        },
-      });
-      for (const namespace of ["kube-system", "default"])
-        await api().post(
-          `/apis/apps/v1/namespaces/${namespace}/deployments`,
-          deployment(namespace),
-        );
-    });
+      await succeeds(machine, "trust_authorities", join(machine.root, conf));
+      await succeeds(machine, "renew_kubelet_certificate");
+      await succeeds(worker, "take_authorities");
+      await succeeds(worker, "renew_kubelet_certificate");
+      await look(stage);
 
-    /** admin.conf leads to this machine's own API server, as its name does on a control plane. */
-    const leadHere = () =>
-      machine.write(
-        conf,
-        machine
-          .read("/etc/kubernetes/super-admin.conf")
-          .replace(/server: .*/, `server: https://127.0.0.1:${ports.api}`),
-      );
-
-    afterAll(async () => {
-      for (const child of running.values()) await ended(child);
-      machine.remove();
-      worker.remove();
-    });
-
-    it("admit whom the old CA signed until the last stage, whom the new one signed from the first, and nobody is left without the API", async () => {
-      const users = {
-        old: await userOf(born, "operator", "system:masters"),
-        new: await userOf(later, "operator", "system:masters"),
-      };
-      const seen: object[] = [];
-      const look = async (stage: string) => {
-        const both = `${born.pki["ca.crt"]}\n${later.pki["ca.crt"]}`;
-        const [oldUser, newUser, oldCa, newCa] = [
-          await isAdmitted(both, users.old),
-          await isAdmitted(both, users.new),
-          await isAdmitted(born.pki["ca.crt"]!, admin().user),
-          await isAdmitted(later.pki["ca.crt"]!, admin().user),
-        ];
-        seen.push({ stage, oldUser, newUser, oldCa, newCa });
-      };
-      await look("made");
-
-      // The worker's kubelet joined with a certificate of the old CA.
-      const joined = await userOf(born, "system:node:demo-workers-1", "system:nodes");
-      worker.write(kubeletPem, `${joined.cert}${joined.key}`);
-      worker.write("/etc/kubernetes/pki/ca.crt", born.pki["ca.crt"]!);
-      worker.write("/etc/kubernetes/kubelet.conf", "    certificate-authority-data: b2xk\n");
-      machine.write(kubeletPem, `${joined.cert}${joined.key}`);
-
-      let keys = only(1);
-      for (const stage of ["trust", "sign", "drop"]) {
-        keys = nextKeys(keys, 2);
-        const [first, other] = keys.keys.map((number) => (number === 1 ? born : later));
-        const fixture = trusting(first!, other ?? first!, born);
-        const files = other ? fixture : { ...fixture, pki: { ...fixture.pki, ...onlyOf(first!) } };
-        ship(files);
-
-        await succeeds(machine, "take_authorities");
-        // What runs goes on with what it has, and kubeadm asks it.
-        expect(await api().isReady()).toBe(true);
-        await kubeadmRuns("certs", "renew", "all", "--config", "/etc/kubernetes/init.yaml");
-        leadHere();
-        await startEtcd();
-        // The API server of the stage before, by etcd of this one.
-        await untilReady();
-        await startApi();
-        await startManager();
-        await succeeds(machine, "trust_authorities", join(machine.root, conf));
-        await succeeds(machine, "renew_kubelet_certificate");
-        await succeeds(worker, "take_authorities");
-        await succeeds(worker, "renew_kubelet_certificate");
-        await look(stage);
-
-        for (const one of [machine, worker]) {
-          expect(isOf(first!, one.read(kubeletPem))).toBe(true);
-          expect(one.read("/etc/kubernetes/pki/ca.crt")).toBe(files.pki["ca.crt"]);
-        }
-        expect(kubeconfigOf(machine.read(conf)).ca).toBe(files.pki["ca.crt"]);
-        // The controller manager gives pods what it trusts.
-        const published = () => machine.run("/script.sh", ["authorities_are_published"]);
-        for (let tries = 0; tries < 100 && (await published()).code !== 0; tries++) await wait(200);
-        await succeeds(machine, "authorities_are_published");
-        await succeeds(machine, "publish_authorities");
-        const info = await api().get("/api/v1/namespaces/kube-public/configmaps/cluster-info");
-        const data = Buffer.from(files.pki["ca.crt"]!).toString("base64");
-        expect(info.data.kubeconfig).toBe(
-          `clusters:\n- cluster:\n    certificate-authority-data: ${data}\n    server: x\n`,
-        );
+      for (const one of [machine, worker]) {
+        expect(isOf(first!, one.read(kubeletPem))).toBe(true);
+        expect(one.read("/etc/kubernetes/pki/ca.crt")).toBe(files.pki["ca.crt"]);
       }
-
-      expect(seen).toEqual([
-        { stage: "made", oldUser: true, newUser: false, oldCa: true, newCa: false },
-        { stage: "trust", oldUser: true, newUser: true, oldCa: true, newCa: false },
-        { stage: "sign", oldUser: true, newUser: true, oldCa: false, newCa: true },
-        { stage: "drop", oldUser: false, newUser: true, oldCa: false, newCa: true },
-      ]);
-    });
-
-    it("let the script restart what runs in the namespaces kube-*, and nothing else", async () => {
-      const restarted = async (namespace: string) => {
-        const { spec } = await api().get(`/apis/apps/v1/namespaces/${namespace}/deployments/it`);
-        return spec.template.metadata.annotations?.["kubectl.kubernetes.io/restartedAt"];
-      };
-
-      await succeeds(machine, "restart_pods");
-
-      expect(await restarted("kube-system")).toMatch(/^20/);
-      expect(await restarted("default")).toBeUndefined();
-    });
-
-    const onlyOf = ({ pki: files }: Fixture) =>
-      Object.fromEntries(
-        ["ca.crt", "front-proxy-ca.crt", "etcd/ca.crt"].map((file) => [file, files[file]!]),
+      expect(kubeconfigOf(machine.read(conf)).ca).toBe(files.pki["ca.crt"]);
+      // The controller manager gives pods what it trusts.
+      const published = () => machine.run("/script.sh", ["authorities_are_published"]);
+      for (let tries = 0; tries < 100 && (await published()).code !== 0; tries++) await wait(200);
+      await succeeds(machine, "authorities_are_published");
+      await succeeds(machine, "publish_authorities");
+      const info = await api().get("/api/v1/namespaces/kube-public/configmaps/cluster-info");
+      const data = Buffer.from(files.pki["ca.crt"]!).toString("base64");
+      expect(info.data.kubeconfig).toBe(
+        `clusters:\n- cluster:\n    certificate-authority-data: ${data}\n    server: x\n`,
       );
-  },
-);
+    }
+
+    expect(seen).toEqual([
+      { stage: "made", oldUser: true, newUser: false, oldCa: true, newCa: false },
+      { stage: "trust", oldUser: true, newUser: true, oldCa: true, newCa: false },
+      { stage: "sign", oldUser: true, newUser: true, oldCa: false, newCa: true },
+      { stage: "drop", oldUser: false, newUser: true, oldCa: false, newCa: true },
+    ]);
+  });
+
+  it("let the script restart what runs in the namespaces kube-*, and nothing else", async () => {
+    const restarted = async (namespace: string) => {
+      const { spec } = await api().get(`/apis/apps/v1/namespaces/${namespace}/deployments/it`);
+      return spec.template.metadata.annotations?.["kubectl.kubernetes.io/restartedAt"];
+    };
+
+    await succeeds(machine, "restart_pods");
+
+    expect(await restarted("kube-system")).toMatch(/^20/);
+    expect(await restarted("default")).toBeUndefined();
+  });
+
+  const onlyOf = ({ pki: files }: Fixture) =>
+    Object.fromEntries(
+      ["ca.crt", "front-proxy-ca.crt", "etcd/ca.crt"].map((file) => [file, files[file]!]),
+    );
+});

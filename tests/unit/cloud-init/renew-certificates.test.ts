@@ -16,7 +16,7 @@ import { checkout } from "../../../shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
 import { built, type Outcome } from "../../support/tools";
-import { asRoot, describeUnless, onLinux } from "../../support/unless";
+import { asRoot, describeUnless } from "../../support/unless";
 
 jest.setTimeout(120_000);
 
@@ -95,7 +95,7 @@ function controlPlaneMachine(): FakeMachine {
   return machine;
 }
 
-describeUnless(onLinux ?? asRoot)("the renewal of a control plane's certificates", () => {
+describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
   let machine: FakeMachine;
 
   const cluster = (validity: string): string =>

@@ -46,7 +46,7 @@ const tool = (changes: Partial<Tool> = {}): Tool => ({
   binaries: ["etcd"],
   builds: [{ module: "etcd", ldflags: "-s -w", binary: "etcd" }],
   typical: "1 min",
-  downloads: () => undefined,
+  downloads: [],
   ...changes,
 });
 
@@ -163,7 +163,7 @@ describe("from its official source", () => {
   });
   const official = () =>
     tool({
-      downloads: () => [
+      downloads: [
         {
           url: `${base}/etcd`,
           sha256: { kind: "list", url: `${base}/SHA256SUMS` },

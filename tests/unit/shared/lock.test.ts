@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { holderOf, isAlive, tryLock } from "../../../shared/lock";
-import { startOf } from "../../../shared/pids";
+import { holderOf, tryLock } from "../../../shared/lock";
+import { identityOf } from "../../../shared/pids";
 
 const folder = mkdtempSync(join(tmpdir(), "zoned-lock-"));
 const path = join(folder, "lock");
@@ -46,7 +46,7 @@ it("is taken over when it is damaged", () => {
 
 it("is not given back by who has lost it", () => {
   const release = tryLock(path);
-  const another = JSON.stringify({ pid: process.ppid, started: startOf(process.ppid) });
+  const another = JSON.stringify(identityOf(process.ppid));
   writeFileSync(path, another);
 
   release?.();
@@ -59,9 +59,4 @@ it("leaves no drafts beside it", () => {
   tryLock(path);
 
   expect(readdirSync(folder)).toEqual(["lock"]);
-});
-
-it("distinguishes running processes from ended ones", () => {
-  expect(isAlive({ pid: process.pid, started: startOf(process.pid) })).toBe(true);
-  expect(isAlive({ pid: gone() })).toBe(false);
 });

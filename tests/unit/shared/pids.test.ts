@@ -1,9 +1,9 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { end, identityOf, isAlive, startByPs } from "../../../shared/pids";
+import { end, identityOf, isAlive } from "../../../shared/pids";
 
 /** A process whose first thread ends at once, and is a zombie for as long as the other lives. */
 const headless = `
@@ -32,9 +32,4 @@ test("another process with the same number is not the one that was meant", () =>
   const { pid } = process;
   expect(isAlive(identityOf(pid))).toBe(true);
   expect(isAlive({ pid, started: "earlier" })).toBe(false);
-});
-
-test("ps shows when a process began, where there is no /proc, and nothing of one that is gone", () => {
-  expect(startByPs(process.pid)).toMatch(/^\w+ \w+ +\d+ [\d:]{8} \d{4}$/);
-  expect(startByPs(spawnSync("true").pid)).toBeUndefined();
 });

@@ -30,7 +30,7 @@ export async function measure(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
-  if (process.platform === "linux") await debianPackages(progress, signal, forLab);
+  await debianPackages(progress, signal, forLab);
   const problem = labProblem();
   if (problem !== undefined) throw new UserError(`kube-proxy cannot be measured here: ${problem}`);
   const { modes, leftOut } = modesHere();

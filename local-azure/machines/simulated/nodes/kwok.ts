@@ -66,6 +66,14 @@ const conditionsTemplate = (types: readonly string[], status: "True" | "False", 
       `- {type: ${type}, status: "${status}", reason: "${reason}", lastTransitionTime: ${now}}`,
   );
 
+/** The beginning of a container's status. */
+const container = [
+  "- name: {{ .name | Quote }}",
+  "  image: {{ .image | Quote }}",
+  '  imageID: ""',
+  "  restartCount: 0",
+];
+
 const podRunning = (isReady: boolean): string =>
   [
     "phase: Running",
@@ -81,10 +89,7 @@ const podRunning = (isReady: boolean): string =>
     "{{ with .spec.initContainers }}",
     "initContainerStatuses:",
     "{{ range . }}",
-    "- name: {{ .name | Quote }}",
-    "  image: {{ .image | Quote }}",
-    '  imageID: ""',
-    "  restartCount: 0",
+    ...container,
     "  ready: true",
     `{{ if eq (or .restartPolicy "") "Always" }}`,
     "  started: true",
@@ -96,10 +101,7 @@ const podRunning = (isReady: boolean): string =>
     "{{ end }}",
     "containerStatuses:",
     "{{ range .spec.containers }}",
-    "- name: {{ .name | Quote }}",
-    "  image: {{ .image | Quote }}",
-    '  imageID: ""',
-    "  restartCount: 0",
+    ...container,
     `  ready: ${isReady}`,
     "  started: true",
     `  ${running}`,
@@ -120,10 +122,7 @@ const podSucceeded = [
   ...conditionsTemplate(["ContainersReady", "Ready"], "False"),
   "containerStatuses:",
   "{{ range .spec.containers }}",
-  "- name: {{ .name | Quote }}",
-  "  image: {{ .image | Quote }}",
-  '  imageID: ""',
-  "  restartCount: 0",
+  ...container,
   "  ready: false",
   "  started: false",
   `  ${exited}`,

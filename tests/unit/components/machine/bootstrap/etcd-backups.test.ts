@@ -10,7 +10,6 @@ import {
 import { renewalFiles } from "../../../../../components/machine/bootstrap/renewal";
 import { validSettings } from "../../../../support/sample";
 import { installed } from "../../../../support/tools";
-import { itUnless, onLinux } from "../../../../support/unless";
 
 const container =
   "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/Backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
@@ -72,34 +71,31 @@ it("brings what its units start, for root alone", () => {
   ]);
 });
 
-itUnless(onLinux)(
-  "writes units that systemd itself takes, and starts nothing that is not there",
-  () => {
-    const folder = mkdtempSync(join(tmpdir(), "zoned-units-"));
-    const etcdBackups = { container, every: "30m" };
-    const files = [
-      ...snapshotFiles({ ...validSettings, etcdBackups }, "the-client"),
-      ...renewalFiles(0),
-    ];
-    const at = (path: string) => join(folder, path.replace("/etc/systemd/system", "units"));
-    for (const { path, mode, content } of files) {
-      mkdirSync(dirname(at(path)), { recursive: true });
-      writeFileSync(at(path), content.replaceAll("/opt/", `${folder}/opt/`), {
-        mode: parseInt(mode, 8),
-      });
-    }
-    const units = files.filter(({ path }) => path.startsWith("/etc/systemd"));
+it("writes units that systemd itself takes, and starts nothing that is not there", () => {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-units-"));
+  const etcdBackups = { container, every: "30m" };
+  const files = [
+    ...snapshotFiles({ ...validSettings, etcdBackups }, "the-client"),
+    ...renewalFiles(0),
+  ];
+  const at = (path: string) => join(folder, path.replace("/etc/systemd/system", "units"));
+  for (const { path, mode, content } of files) {
+    mkdirSync(dirname(at(path)), { recursive: true });
+    writeFileSync(at(path), content.replaceAll("/opt/", `${folder}/opt/`), {
+      mode: parseInt(mode, 8),
+    });
+  }
+  const units = files.filter(({ path }) => path.startsWith("/etc/systemd"));
 
-    const { status, stderr } = spawnSync(
-      installed("systemd-analyze", "systemd"),
-      ["verify", "--recursive-errors=no", ...units.map(({ path }) => at(path))],
-      { encoding: "utf8" },
-    );
+  const { status, stderr } = spawnSync(
+    installed("systemd-analyze", "systemd"),
+    ["verify", "--recursive-errors=no", ...units.map(({ path }) => at(path))],
+    { encoding: "utf8" },
+  );
 
-    rmSync(folder, { recursive: true });
-    expect([units.length, status, stderr]).toEqual([4, 0, ""]);
-  },
-);
+  rmSync(folder, { recursive: true });
+  expect([units.length, status, stderr]).toEqual([4, 0, ""]);
+});
 
 it("knows a container by its id in whatever case Azure prints it", () => {
   expect(parseContainer(container.replace("resourceGroups", "resourcegroups"))).toEqual({

@@ -7,7 +7,6 @@ import timers from "node:timers/promises";
 
 import { drainForRestart, leave } from "../../../../../components/machine/leave/leave";
 import { serveKubernetesApi } from "../../../../support/kubernetes-api";
-import { itUnless, onLinux } from "../../../../support/unless";
 
 // What is waited for takes a hundredth of its time.
 const { setTimeout: pause } = timers;
@@ -439,38 +438,35 @@ describe("a control plane of a cluster whose etcd is saved", () => {
     expect(activeDeadlineSeconds).toBe(1200);
   });
 
-  itUnless(onLinux ?? (process.arch === "x64" ? undefined : "it needs x64"))(
-    "runs on the machine from an image without shell, loader and library, and knows by the exit code that it has no such script",
-    async () => {
-      const spec = specOf(cluster!, "zoned-etcd-snapshot");
-      await leave(member(), saving);
-      const [{ command }] = spec().containers;
-      const image = mkdtempSync(join(tmpdir(), "zoned-image-"));
-      mkdirSync(join(image, "host"));
-      const inImage = (...words: string[]) =>
-        spawnSync(
-          "unshare",
-          [
-            ...["--user", "--map-root-user", "--mount", "bash", "-c"],
-            'mount --rbind / "$0/host" && PATH=$PATH:/usr/sbin:/sbin exec chroot "$0" "$@"',
-            image,
-            ...words,
-          ],
-          { encoding: "utf8" },
-        );
-      const onMachine = command.slice(0, command.indexOf("/opt/zoned/etcd-snapshot.sh"));
+  it("runs on the machine from an image without shell, loader and library, and knows by the exit code that it has no such script", async () => {
+    const spec = specOf(cluster!, "zoned-etcd-snapshot");
+    await leave(member(), saving);
+    const [{ command }] = spec().containers;
+    const image = mkdtempSync(join(tmpdir(), "zoned-image-"));
+    mkdirSync(join(image, "host"));
+    const inImage = (...words: string[]) =>
+      spawnSync(
+        "unshare",
+        [
+          ...["--user", "--map-root-user", "--mount", "bash", "-c"],
+          'mount --rbind / "$0/host" && PATH=$PATH:/usr/sbin:/sbin exec chroot "$0" "$@"',
+          image,
+          ...words,
+        ],
+        { encoding: "utf8" },
+      );
+    const onMachine = command.slice(0, command.indexOf("/opt/zoned/etcd-snapshot.sh"));
 
-      const there = inImage(...onMachine, "/bin/bash", "-c", "echo it runs");
-      const missing = inImage(...onMachine, "/opt/zoned/no-such-script.sh");
+    const there = inImage(...onMachine, "/bin/bash", "-c", "echo it runs");
+    const missing = inImage(...onMachine, "/opt/zoned/no-such-script.sh");
 
-      rmSync(image, { recursive: true });
-      expect(there).toMatchObject({ status: 0, stdout: "it runs\n", stderr: "" });
-      cluster = new FakeCluster();
-      cluster.saves = { exitCode: missing.status!, message: missing.stderr };
-      await leave(member(), saving);
-      expect(cluster.done.at(-1)).toBe("DELETE cp-3");
-    },
-  );
+    rmSync(image, { recursive: true });
+    expect(there).toMatchObject({ status: 0, stdout: "it runs\n", stderr: "" });
+    cluster = new FakeCluster();
+    cluster.saves = { exitCode: missing.status!, message: missing.stderr };
+    await leave(member(), saving);
+    expect(cluster.done.at(-1)).toBe("DELETE cp-3");
+  });
 
   it("stays where that fails, as it was, and the message has the script's last line", async () => {
     cluster!.saves = refused;

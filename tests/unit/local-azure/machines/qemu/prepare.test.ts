@@ -1,10 +1,9 @@
 import { prepareHost } from "../../../../../local-azure/machines/qemu/prepare";
 import { Progress } from "../../../../../shared/progress";
-import { itUnless, onLinux } from "../../../../support/unless";
 
 afterEach(() => jest.restoreAllMocks());
 
-itUnless(onLinux)("everything that a host lacks for real machines is named at once", async () => {
+it("everything that a host lacks for real machines is named at once", async () => {
   jest.spyOn(process, "getuid").mockReturnValue(0);
   jest.replaceProperty(process, "env", { ...process.env, PATH: "/nowhere" });
   const options = { progress: new Progress(), signal: AbortSignal.timeout(10_000) };
