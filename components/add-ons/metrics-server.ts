@@ -9,6 +9,7 @@ import * as tls from "@pulumi/tls";
 import type { Certificates } from "../certificates";
 import { machinesOf } from "../plan/topology";
 import { metricsServerImage } from "../versions";
+import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
 import { spread, tolerations } from "./pods";
 
 const name = "metrics-server";
@@ -16,7 +17,6 @@ const namespace = "kube-system";
 const port = 10250;
 const group = "metrics.k8s.io";
 const version = "v1beta1";
-const rbac = "rbac.authorization.k8s.io";
 const certificateSecret = `${name}-certificate`;
 const certificateFolder = "/etc/metrics-server";
 const yearHours = 8_760;
@@ -49,25 +49,19 @@ export class MetricsServer extends pulumi.ComponentResource {
     const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
     const metadata = { name, namespace, labels };
-    const subjects = [{ kind: "ServiceAccount", name, namespace }];
+    const subjects = subjectsOf(metadata);
     const roleOf = (role: string, kind = "ClusterRole") => ({ apiGroup: rbac, kind, name: role });
 
     const account = new ServiceAccount(`${resourceName}-account`, { metadata }, child);
-    const role = new ClusterRole(
-      `${resourceName}-role`,
-      {
-        metadata: { name: `system:${name}`, labels },
-        rules: [
-          { apiGroups: [""], resources: ["nodes/metrics"], verbs: ["get"] },
-          { apiGroups: [""], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] },
-        ],
-      },
+    const rights = clusterRights(
+      resourceName,
+      metadata,
+      [
+        { apiGroups: [""], resources: ["nodes/metrics"], verbs: ["get"] },
+        { apiGroups: [""], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] },
+      ],
       child,
-    );
-    const binding = new ClusterRoleBinding(
-      `${resourceName}-binding`,
-      { metadata: { name: `system:${name}`, labels }, roleRef: roleOf(`system:${name}`), subjects },
-      child,
+      `system:${name}`,
     );
     // It asks the API server who may ask it, and as whom the API server itself asks.
     const delegator = new ClusterRoleBinding(
@@ -142,7 +136,7 @@ export class MetricsServer extends pulumi.ComponentResource {
           template: { metadata: { labels }, spec: podSpec(labels) },
         },
       },
-      { ...child, dependsOn: [account, role, binding, delegator, reader, secret] },
+      { ...child, dependsOn: [account, ...rights, delegator, reader, secret] },
     );
     new APIService(
       `${resourceName}-api`,

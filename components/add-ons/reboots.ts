@@ -1,14 +1,14 @@
 import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
-import { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import { Role, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { Reboots as Window, Settings } from "../plan/settings/settings";
 import { kuredImage } from "../versions";
+import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
 
 const name = "kured";
 const namespace = "kube-system";
-const rbac = "rbac.authorization.k8s.io";
 
 /** Minutes from one look to the next, and those after a reboot in which no other machine begins. */
 const periodMinutes = 10;
@@ -47,29 +47,17 @@ export class Reboots extends pulumi.ComponentResource {
     const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
     const metadata = { name, namespace, labels };
-    const subjects = [{ kind: "ServiceAccount", name, namespace }];
 
     const account = new ServiceAccount(`${resourceName}-account`, { metadata }, child);
-    const clusterRole = new ClusterRole(
-      `${resourceName}-cluster-role`,
-      {
-        metadata: { name, labels },
-        rules: [
-          { apiGroups: [""], resources: ["nodes"], verbs: ["get", "patch"] },
-          { apiGroups: [""], resources: ["pods"], verbs: ["list", "get", "delete"] },
-          { apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"] },
-          { apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["get"] },
-        ],
-      },
-      child,
-    );
-    const clusterBinding = new ClusterRoleBinding(
-      `${resourceName}-cluster-binding`,
-      {
-        metadata: { name, labels },
-        roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
-        subjects,
-      },
+    const rights = clusterRights(
+      `${resourceName}-cluster`,
+      metadata,
+      [
+        { apiGroups: [""], resources: ["nodes"], verbs: ["get", "patch"] },
+        { apiGroups: [""], resources: ["pods"], verbs: ["list", "get", "delete"] },
+        { apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"] },
+        { apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["get"] },
+      ],
       child,
     );
     const role = new Role(
@@ -89,7 +77,7 @@ export class Reboots extends pulumi.ComponentResource {
     );
     const binding = new RoleBinding(
       `${resourceName}-binding`,
-      { metadata, roleRef: { apiGroup: rbac, kind: "Role", name }, subjects },
+      { metadata, roleRef: { apiGroup: rbac, kind: "Role", name }, subjects: subjectsOf(metadata) },
       child,
     );
     new DaemonSet(
@@ -101,7 +89,7 @@ export class Reboots extends pulumi.ComponentResource {
           template: { metadata: { labels }, spec: podSpec(args) },
         },
       },
-      { ...child, dependsOn: [account, clusterRole, clusterBinding, role, binding] },
+      { ...child, dependsOn: [account, ...rights, role, binding] },
     );
     this.registerOutputs();
   }

@@ -1,18 +1,18 @@
 import { Deployment } from "@pulumi/kubernetes/apps/v1";
 import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
-import { ClusterRole, ClusterRoleBinding, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import { RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-balancer";
 import type { Settings } from "../../plan/settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
+import { clusterRights, rbac, subjectsOf } from "../cluster-rights";
 import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
 
 const name = "cloud-controller-manager";
 const namespace = "kube-system";
 const port = 10268;
-const rbac = "rbac.authorization.k8s.io";
 
 export interface CloudControllerManagerArgs {
   readonly settings: Pick<
@@ -38,27 +38,10 @@ export class CloudControllerManager extends pulumi.ComponentResource {
     const { settings, apiServer, cloudConfig } = args;
     const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
-    const subjects = [{ kind: "ServiceAccount", name, namespace }];
+    const metadata = { name, namespace, labels };
 
-    const account = new ServiceAccount(
-      `${resourceName}-account`,
-      { metadata: { name, namespace, labels } },
-      child,
-    );
-    const role = new ClusterRole(
-      `${resourceName}-role`,
-      { metadata: { name, labels }, rules },
-      child,
-    );
-    const binding = new ClusterRoleBinding(
-      `${resourceName}-binding`,
-      {
-        metadata: { name, labels },
-        roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
-        subjects,
-      },
-      child,
-    );
+    const account = new ServiceAccount(`${resourceName}-account`, { metadata }, child);
+    const rights = clusterRights(resourceName, metadata, rules, child);
     const reader = new RoleBinding(
       `${resourceName}-authentication-reader`,
       {
@@ -68,7 +51,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
           kind: "Role",
           name: "extension-apiserver-authentication-reader",
         },
-        subjects,
+        subjects: subjectsOf(metadata),
       },
       child,
     );
@@ -76,7 +59,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
     new Deployment(
       `${resourceName}-deployment`,
       {
-        metadata: { name, namespace, labels },
+        metadata,
         spec: {
           replicas: replicas(settings),
           selector: { matchLabels: labels },
@@ -153,7 +136,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
           },
         },
       },
-      { ...child, dependsOn: [cloudConfig, account, role, binding, reader] },
+      { ...child, dependsOn: [cloudConfig, account, ...rights, reader] },
     );
     this.registerOutputs();
   }

@@ -1,11 +1,11 @@
 import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
-import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-balancer";
 import type { Settings } from "../../plan/settings/settings";
 import { cloudProviderImages } from "../../versions";
+import { clusterRights } from "../cluster-rights";
 import { skipAwait } from "../objects";
 import { apiServerEnv } from "../pods";
 import { RollOutTarget } from "../roll-out";
@@ -38,34 +38,20 @@ export class CloudNodeManager extends pulumi.ComponentResource {
     const { settings, apiServer } = args;
     const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
+    const metadata = { name, namespace, labels };
 
-    const account = new ServiceAccount(
-      `${resourceName}-account`,
-      { metadata: { name, namespace, labels } },
-      child,
-    );
-    const role = new ClusterRole(
-      `${resourceName}-role`,
-      {
-        metadata: { name, labels },
-        rules: [
-          {
-            apiGroups: [""],
-            resources: ["nodes"],
-            verbs: ["get", "list", "patch", "update", "watch"],
-          },
-          { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
-        ],
-      },
-      child,
-    );
-    const binding = new ClusterRoleBinding(
-      `${resourceName}-binding`,
-      {
-        metadata: { name, labels },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-        subjects: [{ kind: "ServiceAccount", name, namespace }],
-      },
+    const account = new ServiceAccount(`${resourceName}-account`, { metadata }, child);
+    const rights = clusterRights(
+      resourceName,
+      metadata,
+      [
+        {
+          apiGroups: [""],
+          resources: ["nodes"],
+          verbs: ["get", "list", "patch", "update", "watch"],
+        },
+        { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
+      ],
       child,
     );
 
@@ -107,8 +93,8 @@ export class CloudNodeManager extends pulumi.ComponentResource {
     };
     new DaemonSet(
       `${resourceName}-daemon-set`,
-      { metadata: { name, namespace, labels, annotations: { [skipAwait]: "true" } }, spec },
-      { ...child, dependsOn: [account, role, binding] },
+      { metadata: { ...metadata, annotations: { [skipAwait]: "true" } }, spec },
+      { ...child, dependsOn: [account, ...rights] },
     );
     this.targets = [{ kind: "DaemonSet", namespace, name, spec }];
     this.registerOutputs();

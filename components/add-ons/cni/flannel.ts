@@ -1,11 +1,11 @@
 import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ConfigMap, Namespace, ServiceAccount } from "@pulumi/kubernetes/core/v1";
-import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-balancer";
 import type { Settings } from "../../plan/settings/settings";
 import { versions } from "../../versions";
+import { clusterRights } from "../cluster-rights";
 import { skipAwait } from "../objects";
 import { apiServerEnv } from "../pods";
 import { RollOutTarget } from "../roll-out";
@@ -58,30 +58,16 @@ export class Flannel extends pulumi.ComponentResource {
       child,
     );
     const within = { parent: this, dependsOn: [home] };
-    const account = new ServiceAccount(
-      `${name}-account`,
-      { metadata: { name: "flannel", namespace, labels } },
-      within,
-    );
-    const role = new ClusterRole(
-      `${name}-role`,
-      {
-        metadata: { name: "flannel", labels },
-        rules: [
-          { apiGroups: [""], resources: ["pods"], verbs: ["get"] },
-          { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "watch"] },
-          { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
-        ],
-      },
-      child,
-    );
-    const binding = new ClusterRoleBinding(
-      `${name}-binding`,
-      {
-        metadata: { name: "flannel", labels },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "flannel" },
-        subjects: [{ kind: "ServiceAccount", name: "flannel", namespace }],
-      },
+    const metadata = { name: "flannel", namespace, labels };
+    const account = new ServiceAccount(`${name}-account`, { metadata }, within);
+    const rights = clusterRights(
+      name,
+      metadata,
+      [
+        { apiGroups: [""], resources: ["pods"], verbs: ["get"] },
+        { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "watch"] },
+        { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
+      ],
       child,
     );
     const config = new ConfigMap(
@@ -105,7 +91,7 @@ export class Flannel extends pulumi.ComponentResource {
         },
         spec,
       },
-      { ...within, dependsOn: [account, role, binding, config] },
+      { ...within, dependsOn: [account, ...rights, config] },
     );
     this.targets = [{ kind: "DaemonSet", namespace, name: "kube-flannel-ds", spec }];
     this.registerOutputs();
