@@ -10,6 +10,7 @@ import type { Certificates } from "../certificates";
 import { machinesOf } from "../plan/topology";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
+import { skipAwait } from "./objects";
 import { spread, tolerations } from "./pods";
 
 const name = "metrics-server";
@@ -112,7 +113,8 @@ export class MetricsServer extends pulumi.ComponentResource {
     const service = new Service(
       `${resourceName}-service`,
       {
-        metadata,
+        // Its Deployment is waited for.
+        metadata: { ...metadata, annotations: { [skipAwait]: "true" } },
         spec: {
           selector: labels,
           ports: [{ name: "https", port: 443, targetPort: "https", appProtocol: "https" }],

@@ -59,7 +59,7 @@ async function inNamespace(inputs: Properties, around: Surroundings): Promise<Pr
   return { ...inputs, metadata: { ...metadata, namespace: defaultNamespace } };
 }
 
-/** Kinds that the official plugin awaits, and the program has none of. */
+/** Kinds that the official plugin awaits, and this one does not. */
 const awaitedOfficially: readonly string[] = [
   "Ingress",
   "Job",
@@ -97,7 +97,7 @@ function failuresOf(inputs: Properties, isPatch: boolean): Failure[] {
       reason: `a ${kind} is no object: make a resource of each of its items`,
     });
   }
-  if (!isPatch && awaitedOfficially.includes(kind)) {
+  if (!isPatch && awaitedOfficially.includes(kind) && annotation(inputs, "skipAwait") !== "true") {
     failures.push({
       property: "kind",
       reason: `only the official plugin knows when a ${kind} is ready`,

@@ -5,7 +5,8 @@ import * as pulumi from "@pulumi/pulumi";
 import { AddOns } from "../../../../components/add-ons/add-ons";
 import { NodeAddOns } from "../../../../components/add-ons/node-add-ons";
 import { manifests } from "../../../../components/versions";
-import { dependenciesOf, Recorder } from "../../../support/record";
+import { checked } from "../../../../local-azure/plugins/kubernetes/operations/check";
+import { dependenciesOf, Recorder, revealed } from "../../../support/record";
 import { validSettings, subscriptionId } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";
 
@@ -72,6 +73,22 @@ async function build(given: Change) {
   return { recorder, provider, controlPlaneJoin, second, third, workerJoin, nodeAddOns };
 }
 
+/** What the rehearsal's plugin has against the objects. */
+const refusals = async (recorder: Recorder) => {
+  const around = { definedKinds: new Map<string, boolean>(), discovery: () => Promise.reject() };
+  const signal = new AbortController().signal;
+  const checks = (await recorder.objects()).map(async ({ name, type, inputs }) => {
+    const news = revealed(inputs);
+    const asked = {
+      ...{ urn: name, name, type, news, olds: {} },
+      seed: Buffer.from("seed"),
+      signal,
+    };
+    return (await checked(asked, around)).failures ?? [];
+  });
+  return (await Promise.all(checks)).flat();
+};
+
 const names = async (recorder: Recorder) =>
   (await recorder.objects()).map(({ inputs }) => `${inputs.kind} ${inputs.metadata.name}`);
 
@@ -136,6 +153,13 @@ describe("the add-ons", () => {
     for (const { type, resource } of await recorder.objects()) {
       expect([type, resource?.getProvider(type)]).toEqual([type, provider]);
     }
+  });
+
+  it("are of kinds that the rehearsal's plugin takes, with everything that can be wanted", async () => {
+    const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
+    const settings = { metricsServer: true, cloudProvider: true, reboots };
+
+    expect(await refusals((await build({ settings })).recorder)).toEqual([]);
   });
 
   it("have metrics-server where it is wanted, once every kubelet has its certificate", async () => {
