@@ -66,14 +66,11 @@ async function resultsOf(
 const iptables: Readonly<Record<string, string>> = {
   "iptables-save.txt": "iptables-save",
   "ip6tables-save.txt": "ip6tables-save",
-  "iptables-nat-S.txt": "iptables -t nat -S",
-  "ip6tables-nat-S.txt": "ip6tables -t nat -S",
-  "iptables-filter-S.txt": "iptables -S",
-  "ip6tables-filter-S.txt": "ip6tables -S",
   "iptables-nat-nvL.txt": "iptables -t nat -nvL",
   "iptables-filter-nvL.txt": "iptables -nvL",
   "iptables-nat-L.txt": "iptables -t nat -L",
   "ip6tables-nat-nvL.txt": "ip6tables -t nat -nvL",
+  "ip6tables-filter-nvL.txt": "ip6tables -nvL",
   "nft.txt": "nft list ruleset",
 };
 

@@ -61,22 +61,33 @@ const turned = {
 };
 
 /** As `nft -a` prints it: each block and each rule ends in its handle. */
-const withHandles = (text: string) =>
+const withHandles = (text: string) => [
   text.replace(
     /^(\t?(table|chain|set|map) .*\{|\t\t(ct|fib|goto|ip6?|jump|meta|numgen|reject|update) .*)$/gm,
     "$& # handle 7",
+  ),
+];
+
+/** As `iptables -S` prints one table after the other what iptables-save prints at once. */
+const byTables = (text: string) => {
+  const tables = [...text.matchAll(/^\*(?:nat|filter)\n([^]*?)^COMMIT/gm)];
+  return tables.map(([, table = ""]) =>
+    table.replace(/^:(\S+) - .*$/gm, "-N $1").replace(/^:(\S+ \w+) .*$/gm, "-P $1"),
   );
+};
 
 type Way = [
   mode: (typeof modes)[number],
   command: string,
   files: RegExp,
-  edit?: (text: string) => string,
+  edit?: (text: string) => string[],
 ];
 
 const ways: Way[] = [
   ["iptables", "iptables-save", /^(ip6?tables-save|ip-address)/],
-  ["iptables", "iptables -S", /^(ip6?tables-\w+-S|ip-address)/],
+  ["iptables", "iptables -S", /^(ip6?tables-save|ip-address)/, byTables],
+  ["iptables", "iptables -nvL", /^(ip6?tables-\w+-nvL|ip-address)/],
+  ["iptables", "iptables -L", /^(iptables-(nat-L|filter-nvL)|ip6tables-\w+-nvL|ip-address)/],
   ["iptables", "everything at once", /./],
   ["ipvs", "ipvsadm -Sn and ipset save", /^(ip6?tables-save|ipset-save|ipvsadm-Sn|ip-address)/],
   ["ipvs", "ipvsadm -ln and ipset list", /^(ip6?tables-save|ipset-list|ipvsadm-ln|ip-address)/],
@@ -90,8 +101,15 @@ const ways: Way[] = [
  * Dumps of the real kube-proxy, made by tests/support/trace/kube-proxy/golden.ts; those of ipvs in a virtual machine whose
  * kernel has it.
  */
-describe.each(ways)("golden dumps of %s by %s", (mode, _, names, edit = (text) => text) => {
-  const node = nodeDump(dumps(mode, names).map(({ file, text }) => ({ file, text: edit(text) })));
+describe.each(ways)("golden dumps of %s by %s", (mode, _, names, edit) => {
+  const node = nodeDump(
+    dumps(mode, names).flatMap(({ file, text }) => {
+      const others = edit?.(text) ?? [];
+      return others.length > 0
+        ? others.map((text, index) => ({ file: `${file} ${index}`, text }))
+        : [{ file, text }];
+    }),
+  );
 
   it.each(casesOf(mode).map((one) => [one.title, one] as const))(
     "%s",
