@@ -85,6 +85,7 @@ export function ofOurOwn(
   module: string,
   builds: Pick<GoBuild, "packages" | "binary">,
   rest: {
+    readonly name: string;
     readonly version: string;
     readonly binaries: readonly string[];
     readonly typical: string;
@@ -97,7 +98,6 @@ export function ofOurOwn(
     .map((path) => readFileSync(join(folder, path), "utf8"));
   return {
     ...rest,
-    name: module,
     version: `${rest.version}-${sha256(sources.join()).slice(0, 12)}`,
     builds: [{ module, ldflags: "-s -w", ...builds }],
     downloads: [],
@@ -130,6 +130,7 @@ const flannel = ofOurOwn(
   "flannel",
   { packages: ["./flanneld"] },
   {
+    name: "flannel",
     version: pinned("flannel", "github.com/flannel-io/flannel"),
     binaries: ["flanneld"],
     typical: "2 min",
@@ -148,9 +149,15 @@ const metricsServer: Tool = {
 /** What upstream's end-to-end tests run in pods. */
 const agnhost: Tool = {
   name: "agnhost",
-  version: pinned("agnhost", "k8s.io/kubernetes"),
+  version: pinned("kubernetes", "k8s.io/kubernetes"),
   binaries: ["agnhost"],
-  builds: [{ module: "agnhost", ldflags: "-s -w" }],
+  builds: [
+    {
+      module: "kubernetes",
+      packages: ["k8s.io/kubernetes/test/images/agnhost"],
+      ldflags: "-s -w",
+    },
+  ],
   typical: "1 min",
   downloads: [],
 };
@@ -158,7 +165,7 @@ const agnhost: Tool = {
 const pause = ofOurOwn(
   "pause",
   { packages: ["."], binary: "pause" },
-  { version: "1", binaries: ["pause"], typical: "5 s" },
+  { name: "pause", version: "1", binaries: ["pause"], typical: "5 s" },
 );
 
 /** What the packages of pkgs.k8s.io are made of, where those cannot be had. */

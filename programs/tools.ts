@@ -134,13 +134,26 @@ function ofEtcd(
 
 export const etcdToolOf = (release: Release): Tool => ({
   ...ofEtcd("etcd", ["etcd"], release),
-  builds: [{ module: `${release.sources}etcd`, ldflags: "-s -w", binary: "etcd" }],
+  builds: [
+    {
+      module: `${release.sources}etcd`,
+      packages: ["go.etcd.io/etcd/server/v3"],
+      ldflags: "-s -w",
+      binary: "etcd",
+    },
+  ],
 });
 
 /** etcd's two command lines, for one that runs and for its files. */
 export const etcdctlToolOf = (release: Release): Tool => ({
   ...ofEtcd("etcdctl", ["etcdctl", "etcdutl"], release),
-  builds: [{ module: `${release.sources}etcdctl`, ldflags: "-s -w" }],
+  builds: [
+    {
+      module: `${release.sources}etcd`,
+      packages: ["go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"],
+      ldflags: "-s -w",
+    },
+  ],
 });
 
 const etcdTool = etcdToolOf(current);

@@ -112,7 +112,7 @@ const ownImages: Readonly<Record<string, (release: Release) => OwnImage>> = {
       entrypoint: ["/agnhost"],
       command: ["pause"],
     },
-    from: `Go module k8s.io/kubernetes v${pinned("agnhost", "k8s.io/kubernetes")}`,
+    from: `Go module k8s.io/kubernetes v${pinned("kubernetes", "k8s.io/kubernetes")}`,
   }),
   "e2e-test-images/glibc-dns-testing": () => ({
     recipe: { layers: [busybox, askers], command: ["sh"] },

@@ -18,9 +18,9 @@ const archive = `https://dl.k8s.io/release/v${versions.kubernetes}/kubernetes-te
 /** Upstream's end-to-end tests; built here, those of sig-network alone. */
 const e2e = {
   ...ofOurOwn(
-    "e2e",
-    { packages: ["."], binary: "e2e.test" },
-    { version: versions.kubernetes, binaries: ["e2e.test"], typical: "5 min" },
+    "kubernetes",
+    { packages: ["./e2e"], binary: "e2e.test" },
+    { name: "e2e", version: versions.kubernetes, binaries: ["e2e.test"], typical: "5 min" },
   ),
   downloads: [
     {
