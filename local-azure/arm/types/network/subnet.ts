@@ -59,15 +59,9 @@ export const subnet: ResourceType<SubnetBody> = {
       space.map((prefix) => parseRange(prefix, id.parent)),
       virtualNetworkName,
     );
-    for (const sibling of view.children(id.parent)) {
-      if (keyOf(sibling.id) === id.key) continue;
-      const others = subnetRanges(sibling.body, sibling.id);
-      if (!others.some((other) => ranges.some((range) => overlap(range, other)))) continue;
-      throw refuse(
-        "NetcfgSubnetRangesOverlap",
-        `Subnet '${id.name}' is not valid because its IP address range overlaps with that of an existing subnet in virtual network '${virtualNetworkName}'.`,
-      );
-    }
+    const siblings = view.children(id.parent).filter((sibling) => keyOf(sibling.id) !== id.key);
+    const taken = siblings.flatMap((sibling) => subnetRanges(sibling.body, sibling.id));
+    checkApart(id.name, ranges, taken, virtualNetworkName);
     if (old) checkChange(body, old.body, id.id, view);
     return { body: completeSubnet(body) };
   },
@@ -109,6 +103,19 @@ export function checkFits(
   );
 }
 
+export function checkApart(
+  name: string,
+  ranges: readonly Range[],
+  taken: readonly Range[],
+  network: string,
+): void {
+  if (!taken.some((other) => ranges.some((range) => overlap(range, other)))) return;
+  throw refuse(
+    "NetcfgSubnetRangesOverlap",
+    `Subnet '${name}' is not valid because its IP address range overlaps with that of an existing subnet in virtual network '${network}'.`,
+  );
+}
+
 function usersOf(id: string, view: View): Ref[] | undefined {
   const users = view.referrers(id);
   return users.length === 0 ? undefined : users.map(({ from }) => ({ id: from }));
@@ -125,7 +132,7 @@ export function checkSubnetUnused(id: string, view: View): void {
 }
 
 /** Address range and default outbound access can change only while the subnet is unused. */
-function checkChange(body: SubnetBody, old: SubnetBody, id: string, view: View): void {
+export function checkChange(body: SubnetBody, old: SubnetBody, id: string, view: View): void {
   const users = usersOf(id, view);
   if (users === undefined) return;
   const ranges = (one: SubnetBody) =>

@@ -1,9 +1,11 @@
 import { Body, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { parseRange } from "./addresses";
+import { parseRange, Range } from "./addresses";
 import { ChildList } from "./child-list";
 import { guidOf } from "./common";
 import {
+  checkApart,
+  checkChange,
   checkFits,
   checkSubnetUnused,
   completeSubnet,
@@ -54,8 +56,16 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
   accept({ id, body, old }: Put<VirtualNetworkBody>, view: View): Accepted<VirtualNetworkBody> {
     const space = body.addressSpace.addressPrefixes.map((prefix) => parseRange(prefix, id.id));
     const wanted = body.subnets ?? [];
-    for (const child of wanted)
-      checkFits(child.name, subnetRanges(child, subnets.idOf(id.id, child.name)), space, id.name);
+    const taken: Range[] = [];
+    for (const child of wanted) {
+      const childId = subnets.idOf(id.id, child.name);
+      const ranges = subnetRanges(child, childId);
+      checkFits(child.name, ranges, space, id.name);
+      checkApart(child.name, ranges, taken, id.name);
+      taken.push(...ranges);
+      const before = view.find(childId);
+      if (before) checkChange(child, before.body, childId, view);
+    }
     for (const child of old ? subnets.dropped(id.id, wanted, view) : []) {
       checkSubnetUnused(child.id, view);
     }

@@ -11,6 +11,18 @@ it.each<[flaw: string, id: string, body: Body, code: string]>([
     "NetcfgSubnetRangesOverlap",
   ],
   [
+    "a network with a subnet over another",
+    network("virtualNetworks/other"),
+    {
+      ...valid.vnet[1],
+      subnets: [
+        { name: "a", addressPrefix: "172.16.1.0/24" },
+        { name: "b", addressPrefixes: ["172.16.2.0/24", "172.16.0.0/23"] },
+      ],
+    },
+    "NetcfgSubnetRangesOverlap",
+  ],
+  [
     "a rule at a priority that is taken",
     network("networkSecurityGroups/nsg/securityRules/b"),
     valid.rule[1],

@@ -63,6 +63,12 @@ it.each<[kind: Kind, property: string, change: Body, code: string]>([
   ["nat", "zones", { zones: undefined }, zonesFixed],
   ["subnet", "addressPrefix", { addressPrefix: "172.16.9.0/24" }, "InUsePrefixCannotBeDeleted"],
   [
+    "vnet",
+    "subnets",
+    { subnets: [{ name: "nodes-1", addressPrefix: "172.16.9.0/24" }] },
+    "InUsePrefixCannotBeDeleted",
+  ],
+  [
     "subnet",
     "defaultOutboundAccess",
     { defaultOutboundAccess: false },
