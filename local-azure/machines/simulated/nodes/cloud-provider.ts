@@ -150,7 +150,7 @@ async function initialize(node: Body, vm: VirtualMachine, api: Api): Promise<voi
 
 /**
  * A kubelet that is gone is noticed first; its Node goes when the controller manager finds no such
- * machine.
+ * machine, and no sooner than one that Azure might not list yet.
  */
 async function removeGone(
   node: Body,
@@ -166,7 +166,21 @@ async function removeGone(
     return;
   }
   const manager = pods.find((pod) => runsImage(pod, "cloud-controller-manager"));
-  if (deletes && manager) {
-    await api.as(serviceAccount(manager)).delete(path);
-  }
+  if (!deletes || !manager) return;
+  const age = Date.now() - Date.parse(node.metadata.creationTimestamp);
+  if (age < (await graceMs(manager, api))) return;
+  await api.as(serviceAccount(manager)).delete(path);
+}
+
+/** How old a Node must be to be deleted: azure.json, which the pod mounts, may say so. */
+async function graceMs({ metadata, spec }: Body, api: Api): Promise<number> {
+  const { secret } = spec.volumes.find((volume: Body) => volume.secret !== undefined);
+  const { data } = await api.get(
+    `/api/v1/namespaces/${metadata.namespace}/secrets/${secret.secretName}`,
+  );
+  const [azureJson = ""] = Object.values(data as Record<string, string>);
+  const { nodeInstanceNotFoundGracePeriodInSeconds: seconds = 0 } = JSON.parse(
+    Buffer.from(azureJson, "base64").toString(),
+  ) as Body;
+  return seconds * 1000;
 }

@@ -20,6 +20,13 @@ const podOf = (image: string, more: object = {}) => ({
   spec: { nodeName: vm.name, serviceAccountName: "robot", containers: [{ image, ...more }] },
 });
 
+const azureJson = JSON.stringify({ nodeInstanceNotFoundGracePeriodInSeconds: 300 });
+const secrets: Readonly<Record<string, object>> = {
+  "/api/v1/namespaces/kube-system/secrets/azure": {
+    data: { "cloud-config": Buffer.from(azureJson).toString("base64") },
+  },
+};
+
 const cni = (path: string) => {
   const pod = podOf("net");
   return { ...pod, spec: { ...pod.spec, volumes: [{ hostPath: { path } }] } };
@@ -39,7 +46,7 @@ async function reconcile(
           ? { items: pods }
           : path === "/api/v1/nodes"
             ? { items: [node] }
-            : node,
+            : (secrets[path] ?? node),
       ...Object.fromEntries(
         ["put", "patch", "delete"].map((verb) => [
           verb,
@@ -60,6 +67,8 @@ async function reconcile(
 }
 
 const robot = "system:serviceaccount:kube-system:robot";
+const created = (secondsAgo: number): string =>
+  new Date(Date.now() - secondsAgo * 1000).toISOString();
 const silent = {
   ...fresh,
   status: { ...fresh.status, conditions: [{ type: "Ready", status: "Unknown" }] },
@@ -119,6 +128,13 @@ it("shows a machine that is gone as silent, by the rehearsal's rights only", asy
 it.each([
   { what: "deletes a silent node that has no machine", vms: [], pods: true, deletes: true },
   {
+    what: "keeps a silent node that is younger than azure.json asks for",
+    vms: [],
+    pods: true,
+    age: 290,
+    deletes: false,
+  },
+  {
     what: "keeps a silent node while no controller manager runs",
     vms: [],
     pods: false,
@@ -137,11 +153,13 @@ it.each([
     deletesNodes: false,
     deletes: false,
   },
-])("$what", async ({ vms, pods, deletesNodes, deletes }) => {
+])("$what", async ({ vms, pods, age = 310, deletesNodes, deletes }) => {
   const manager = podOf("r/azure-cloud-controller-manager:v1");
-  const elsewhere = { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } };
+  const volumes = [{ name: "cloud-config", secret: { secretName: "azure" } }];
+  const elsewhere = { ...manager, spec: { ...manager.spec, volumes, nodeName: "demo-cp-1" } };
+  const node = { ...silent, metadata: { ...silent.metadata, creationTimestamp: created(age) } };
 
-  const { asked } = await reconcile(pods ? [elsewhere] : [], { vms, node: silent, deletesNodes });
+  const { asked } = await reconcile(pods ? [elsewhere] : [], { vms, node, deletesNodes });
 
   expect(asked).toEqual(deletes ? [`${robot} delete /api/v1/nodes/${vm.name}`] : []);
 });
