@@ -8,6 +8,7 @@ import { cacheFolder } from "../programs/tools";
 import { Progress } from "../shared/progress";
 import { Interrupted, UserError } from "../shared/user-error";
 import { type FaultsOptions, testFaults } from "../tests/faults/suite";
+import { chapters } from "../tests/machines/chapters";
 import { testMachines } from "../tests/machines/suite";
 import { lint, test } from "./test/check";
 import { interruptible, parse, printError } from "./command";
@@ -126,7 +127,8 @@ program
 program
   .command("test")
   .description(
-    "eslint, prettier, type check, shellcheck and every test, with the real engine and control plane",
+    "eslint, prettier, type check, shellcheck and the tests, with the real engine and control plane; " +
+      "those of living clusters are npm run test:day-2",
   )
   .argument("[jest...]", "what to pass to jest, such as the path of one test file")
   .allowUnknownOption()
@@ -137,7 +139,7 @@ program
   .description(
     "what real machines show: a report of what is true of them, and exit code 1 when something is not",
   )
-  .argument("[chapter...]", "one, alone, three, upgrade or upgrade-three (default: all of them)")
+  .argument("[chapter...]", `${chapters.map(({ key }) => key).join(", ")} (default: all of them)`)
   .option("--keep", "leave the machines when something is not true, to look into them", false)
   .option(
     "--folder <folder>",

@@ -8,10 +8,10 @@ import { promisify } from "node:util";
 import {
   chooseControllerManager,
   controllerManagerOf,
-} from "../../local-azure/machines/cloud-controller-manager";
-import { checkout } from "../../shared/checkout";
-import { describeUnless } from "../support/unless";
-import { LocalCloud, well } from "./local-cloud";
+} from "../../../local-azure/machines/cloud-controller-manager";
+import { checkout } from "../../../shared/checkout";
+import { describeUnless } from "../../support/unless";
+import { LocalCloud, well } from "../local-cloud";
 
 jest.setTimeout(900_000);
 

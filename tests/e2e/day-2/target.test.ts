@@ -1,5 +1,12 @@
-import { LoggedRequest } from "../../local-azure/arm/requests";
-import { asPlanned, LocalCloud, refused, unchanged, well, fewAddOns as small } from "./local-cloud";
+import { LoggedRequest } from "../../../local-azure/arm/requests";
+import {
+  asPlanned,
+  LocalCloud,
+  refused,
+  unchanged,
+  well,
+  fewAddOns as small,
+} from "../local-cloud";
 
 jest.setTimeout(600_000);
 

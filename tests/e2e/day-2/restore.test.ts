@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 
-import { asPlanned, LocalCloud, unchanged, well, fewAddOns } from "./local-cloud";
+import { asPlanned, LocalCloud, unchanged, well, fewAddOns } from "../local-cloud";
 
 jest.setTimeout(1_200_000);
 

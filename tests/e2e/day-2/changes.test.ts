@@ -1,5 +1,5 @@
-import { LoggedRequest } from "../../local-azure/arm/requests";
-import { asPlanned, LocalCloud, refused, unchanged, fewAddOns as small } from "./local-cloud";
+import { LoggedRequest } from "../../../local-azure/arm/requests";
+import { asPlanned, LocalCloud, refused, unchanged, fewAddOns as small } from "../local-cloud";
 
 jest.setTimeout(600_000);
 

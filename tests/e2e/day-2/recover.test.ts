@@ -6,20 +6,20 @@ import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import type { LoggedRequest } from "../../local-azure/arm/requests";
+import type { LoggedRequest } from "../../../local-azure/arm/requests";
 import {
   attachedEnvironment,
   type Attachment,
   endpointOf,
-} from "../../local-azure/daemon/attachment";
-import { endDaemon, ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
-import { passphraseOf } from "../../local-azure/stack/passphrase";
-import { Rehearsal, type Run } from "../../local-azure/stack/rehearsal";
-import { checkout, loadTypeScript } from "../../shared/checkout";
-import { Progress } from "../../shared/progress";
-import { environmentOf } from "../../stack/pulumi";
-import { listen } from "../support/listen";
-import { unchanged, well } from "./local-cloud";
+} from "../../../local-azure/daemon/attachment";
+import { endDaemon, ensureDaemon, runningDaemon } from "../../../local-azure/daemon/daemon-client";
+import { passphraseOf } from "../../../local-azure/stack/passphrase";
+import { Rehearsal, type Run } from "../../../local-azure/stack/rehearsal";
+import { checkout, loadTypeScript } from "../../../shared/checkout";
+import { Progress } from "../../../shared/progress";
+import { environmentOf } from "../../../stack/pulumi";
+import { listen } from "../../support/listen";
+import { unchanged, well } from "../local-cloud";
 
 jest.setTimeout(600_000);
 
