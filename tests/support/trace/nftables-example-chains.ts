@@ -15,27 +15,20 @@ function chain(name: string, ...lines: readonly string[]): string {
 /** All chains of the table. */
 export function chains(version: Version): string[] {
   const old = version === "1.29";
-  const late = version === "1.34" || version === "1.36";
+  const late = version === "1.34";
   const filter = late ? "filter" : "-110";
   const ofNode = old ? "fib daddr type local ip daddr != 127.0.0.0/8" : "ip daddr @nodeport-ips";
   const check = "ct state new jump cluster-ips-check";
   return [
     chain("mark-for-masquerade", mark),
-    version === "1.36"
-      ? chain(
-          "masquerading",
-          "meta mark & 0x00004000 != 0x00000000 meta mark set meta mark ^ 0x00004000 masquerade fully-random",
-          "ct status dnat ip saddr . ip daddr . meta l4proto . th dport @hairpin-connections masquerade fully-random",
-        )
-      : chain(
-          "masquerading",
-          "meta mark & 0x00004000 == 0x00000000 return",
-          "meta mark set meta mark ^ 0x00004000",
-          "masquerade fully-random",
-        ),
+    chain(
+      "masquerading",
+      "meta mark & 0x00004000 == 0x00000000 return",
+      "meta mark set meta mark ^ 0x00004000",
+      "masquerade fully-random",
+    ),
     chain(
       "services",
-      ...(version === "1.36" ? [`ip daddr @cluster-ips ip saddr != 10.0.0.0/8 ${mark}`] : []),
       "ip daddr . meta l4proto . th dport vmap @service-ips",
       `${ofNode} meta l4proto . th dport vmap @service-nodeports`,
     ),
@@ -114,38 +107,26 @@ export function chains(version: Version): string[] {
             'ip daddr 172.30.0.0/16 drop comment "Drop traffic to unallocated ClusterIPs"',
           ),
         ]),
-    ...services
-      .filter((each) => each.backends.length > 0)
-      .flatMap((each) => chainsOf(each, version)),
+    ...services.filter((each) => each.backends.length > 0).flatMap(chainsOf),
   ];
 }
 
-function chainsOf(service: Service, version: Version): string[] {
-  const newest = version === "1.36";
+function chainsOf(service: Service): string[] {
   const name = `ABCDEFGH-${service.name}`;
   const external =
     service.local === true
       ? [
           `ip saddr 10.0.0.0/8 goto service-${name} comment "short-circuit pod traffic"`,
-          `fib saddr type local ${newest ? mark : "jump mark-for-masquerade"} comment "masquerade local traffic"`,
+          `fib saddr type local jump mark-for-masquerade comment "masquerade local traffic"`,
           `fib saddr type local goto service-${name} comment "short-circuit local traffic"`,
         ]
-      : [
-          newest ? `${mark} comment "masquerade"` : "jump mark-for-masquerade",
-          `goto service-${name}`,
-        ];
-  const own = newest
-    ? []
-    : [
-        `ip daddr ${service.clusterAddress} tcp dport 80 ip saddr != 10.0.0.0/8 jump mark-for-masquerade`,
-      ];
+      : ["jump mark-for-masquerade", `goto service-${name}`];
+  const own = [
+    `ip daddr ${service.clusterAddress} tcp dport 80 ip saddr != 10.0.0.0/8 jump mark-for-masquerade`,
+  ];
   const count = String(service.backends.length);
-  const separate = !newest || service.affinity === true;
   const picks = service.backends
-    .map(
-      (one, at) =>
-        `${String(at)} : ${separate ? `goto endpoint-${endpointOf(service, one)}` : `${one.address} . ${String(one.port)}`}`,
-    )
+    .map((one, at) => `${String(at)} : goto endpoint-${endpointOf(service, one)}`)
     .join(", ");
   const sticky =
     service.affinity === true
@@ -157,27 +138,20 @@ function chainsOf(service: Service, version: Version): string[] {
   const endpoint = (one: Backend): string =>
     chain(
       `endpoint-${endpointOf(service, one)}`,
-      ...(newest ? [] : [`ip saddr ${one.address} jump mark-for-masquerade`]),
+      `ip saddr ${one.address} jump mark-for-masquerade`,
       ...(service.affinity === true
         ? [`update @affinity-${endpointOf(service, one)} { ip saddr }`]
         : []),
       `meta l4proto tcp dnat to ${one.address}:${String(one.port)}`,
     );
   return [
-    chain(
-      `service-${name}`,
-      ...own,
-      ...sticky,
-      separate
-        ? `numgen random mod ${count} vmap { ${picks} }`
-        : `meta l4proto tcp dnat ip to numgen random mod ${count} map { ${picks} }`,
-    ),
+    chain(`service-${name}`, ...own, ...sticky, `numgen random mod ${count} vmap { ${picks} }`),
     ...(service.external === undefined && service.nodePort === undefined
       ? []
       : [chain(`external-${name}`, ...external)]),
     ...(service.sources === undefined
       ? []
       : [chain(`firewall-${name}`, `ip saddr != ${service.sources} drop`)]),
-    ...(separate ? service.backends.map(endpoint) : []),
+    ...service.backends.map(endpoint),
   ];
 }

@@ -1,5 +1,5 @@
 /** What changed in kube-proxy's own table over its versions. */
-export type Version = "1.29" | "1.33" | "1.34" | "1.36";
+export type Version = "1.29" | "1.33" | "1.34";
 
 export interface Backend {
   readonly address: string;

@@ -42,13 +42,6 @@ export function kubeProxyTable(version: Version): string {
           ),
           set("set", "nodeport-ips", "ipv4_addr", ["192.168.0.2"]),
         ]),
-    ...(version === "1.36"
-      ? [
-          set("set", "hairpin-connections", "ipv4_addr . ipv4_addr . inet_proto . inet_service", [
-            "10.180.0.1 . 10.180.0.1 . tcp . 80",
-          ]),
-        ]
-      : []),
     ...services
       .filter((each) => each.affinity)
       .flatMap((each) =>
