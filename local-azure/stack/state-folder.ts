@@ -74,7 +74,7 @@ export const takeFolder = (path: string): string =>
     makeFolder(state);
     accessSync(state, constants.R_OK | constants.W_OK | constants.X_OK);
     if (isMarked(state)) return state;
-    if (!isEarly(state) && !isUnmarkedRehearsal(state)) throw notOurs(state);
+    if (!isEarly(state)) throw notOurs(state);
     mark(state);
     return state;
   });
@@ -90,9 +90,7 @@ export const rehearsalFolder = (path: string): string | undefined =>
     accessSync(state, constants.R_OK | constants.W_OK | constants.X_OK);
     if (isMarked(state)) return state;
     if (isEarly(state)) return undefined;
-    if (!isUnmarkedRehearsal(state)) throw notOurs(state);
-    mark(state);
-    return state;
+    throw notOurs(state);
   });
 
 /**
@@ -202,15 +200,6 @@ function markerIn(file: string): { kind?: unknown; format?: unknown } {
 }
 
 const isEarly = (state: string): boolean => readdirSync(state).every((name) => early.test(name));
-
-/**
- * Whether it is a rehearsal of a version that did not mark folders: these files it had from its
- * first minute.
- */
-function isUnmarkedRehearsal(state: string): boolean {
-  const names = readdirSync(state);
-  return names.every(isOwn) && ["daemon.log", "ports.json"].every((name) => names.includes(name));
-}
 
 const notOurs = (state: string): UserError =>
   new UserError(

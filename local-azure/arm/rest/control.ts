@@ -10,8 +10,6 @@ import { Body } from "../resources/resource";
 import { isMachine, machineOf } from "../types/compute/virtual-machine";
 
 export interface Hooks {
-  /** Reported by /local/health, so that an older process is recognised. */
-  readonly version?: string;
   /** Additional fields of /local/health. */
   readonly health?: () => Body;
   /** Switches a machine off and on, where machines are real. */
@@ -20,8 +18,6 @@ export interface Hooks {
   readonly sicken?: (machine: string, part: string) => Promise<void>;
   readonly cure?: (machine: string) => Promise<void>;
   readonly snapshot?: (machine: string) => Promise<void>;
-  /** Ends the process, after the answer to /local/shutdown. */
-  readonly shutdown?: () => void;
 }
 
 interface Answer {
@@ -54,7 +50,6 @@ export async function control(
         status: 200,
         body: {
           pid: process.pid,
-          version: hooks.version,
           empty: cloud.isEmpty,
           ...hooks.health?.(),
         },
@@ -84,18 +79,13 @@ export async function control(
     case "PUT /local/quotas":
       await asBadRequest(() => cloud.quotas.set(body as Record<string, number>));
       return { status: 204 };
-    case "POST /local/shutdown":
-      if (hooks.shutdown === undefined)
-        throw new AzureError(404, "NotFound", "This local Azure cannot be shut down by request.");
-      setImmediate(hooks.shutdown);
-      return { status: 202 };
     default:
       throw new AzureError(
         404,
         "NotFound",
         `${method} ${path} does not exist; there are GET health, GET requests, GET, POST and DELETE faults, ` +
           "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, " +
-          "POST machines/NAME/snapshot, GET machines/NAME/token, POST shutdown.",
+          "POST machines/NAME/snapshot, GET machines/NAME/token.",
       );
   }
 }

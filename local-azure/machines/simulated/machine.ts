@@ -115,8 +115,8 @@ export class SimulatedMachine {
     this.save();
   }
 
-  touch(touched = true): void {
-    this.record = { ...this.record, touched };
+  touch(): void {
+    this.record = { ...this.record, touched: true };
     this.save();
   }
 

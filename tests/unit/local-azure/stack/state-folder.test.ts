@@ -42,7 +42,6 @@ it.each([
   ["empty", () => hold()],
   ["one that a start was about to mark when it was killed", () => hold(draft)],
   ["one that a stop was about to remove when it was killed", () => hold("command.lock")],
-  ["a rehearsal of a version that marked none", () => hold("daemon.log", "ports.json", "backend")],
 ])("takes a folder that is %s, and marks it", (_, given) => {
   given();
 
