@@ -7,7 +7,7 @@ import { asJson, checkLines, verdict, zoneLines } from "../doctor/report";
 import { Progress } from "../shared/progress";
 import { Interrupted } from "../shared/user-error";
 import { clusterOf, stackOption, stateOption, type StackWords } from "./cluster-of-stack";
-import { interruptible, parse, printError } from "./command";
+import { parse, perform } from "./command";
 
 const pauseBetween = 5_000;
 
@@ -37,27 +37,20 @@ async function checkUntilHealthy(
   });
 }
 
-async function run({ json, wait, ...words }: Words): Promise<number> {
-  const signal = interruptible();
+async function run({ json, wait, ...words }: Words, signal: AbortSignal): Promise<number> {
   // A request that is under way is not worth its answer.
   signal.addEventListener("abort", () => setTimeout(() => process.exit(130), 1000).unref());
   const progress = new Progress(process.stderr);
-  try {
-    const { stack, cluster } = await clusterOf(words, signal);
-    const report = await checkUntilHealthy(cluster, wait, progress, signal);
-    const lines = json
-      ? [asJson(stack, report)]
-      : [
-          ...[...checkLines(report), "", ...zoneLines(report), ""],
-          `stack ${stack}: ${verdict(report)}`,
-        ];
-    process.stdout.write(`${lines.join("\n")}\n`);
-    return report.healthy ? 0 : report.looked ? 1 : 2;
-  } catch (error) {
-    if (signal.aborted || error instanceof Interrupted) return 130;
-    printError(error);
-    return 2;
-  }
+  const { stack, cluster } = await clusterOf(words, signal);
+  const report = await checkUntilHealthy(cluster, wait, progress, signal);
+  const lines = json
+    ? [asJson(stack, report)]
+    : [
+        ...[...checkLines(report), "", ...zoneLines(report), ""],
+        `stack ${stack}: ${verdict(report)}`,
+      ];
+  process.stdout.write(`${lines.join("\n")}\n`);
+  return report.healthy ? 0 : report.looked ? 1 : 2;
 }
 
 function duration(text: string): number {
@@ -85,8 +78,6 @@ program
     "\nExit codes: 0 healthy; 1 not healthy; 2 could not look: no such stack, no outputs, the API does not answer, " +
       "or wrong usage; 130 interrupted.",
   )
-  .action(async (words: Words) => {
-    process.exitCode = await run(words);
-  });
+  .action((words: Words) => perform((signal) => run(words, signal)));
 
-parse(program);
+parse(program, 2);

@@ -4,10 +4,9 @@ import { Command } from "commander";
 
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
-import { Interrupted } from "../shared/user-error";
 import { ownPulumi, ownSubscription } from "../stack/recover/own-pulumi";
 import { recover, summaryOf } from "../stack/recover/recover";
-import { interruptible, parse, printError } from "./command";
+import { parse, perform } from "./command";
 
 interface Words {
   readonly stack: string;
@@ -16,38 +15,30 @@ interface Words {
   readonly dryRun: boolean;
 }
 
-async function run({ stack, configFile, copies, dryRun }: Words): Promise<number> {
+async function run(
+  { stack, configFile, copies, dryRun }: Words,
+  signal: AbortSignal,
+): Promise<number> {
   const progress = new Progress();
-  const signal = interruptible();
-  try {
-    const recovery = await recover({
-      stack,
-      pulumi: ownPulumi(checkout, signal),
-      configFile: configFile && resolve(configFile),
-      copies: resolve(copies),
-      subscription: ownSubscription,
-      dryRun,
-      progress,
-      signal,
-    });
-    const lines = summaryOf(recovery);
-    for (const line of lines) progress.line(line);
-    const { looked, adopted, forgotten, failed, left, refusal } = recovery;
-    if (dryRun) progress.line("nothing was changed, since --dry-run was given");
-    else if ([...adopted, ...forgotten, ...failed, ...left].length > 0) {
-      progress.line(`go on with: pulumi up --stack ${stack}`);
-    } else if (refusal === undefined) {
-      progress.line("nothing to recover: the state knows all that Azure has of it");
-    }
-    return refusal === undefined || looked.length > 0 || left.length > 0 ? 0 : 1;
-  } catch (error) {
-    if (signal.aborted || error instanceof Interrupted) {
-      process.stderr.write("run the same command again; it goes on from here\n");
-      return 130;
-    }
-    printError(error);
-    return 1;
+  const recovery = await recover({
+    stack,
+    pulumi: ownPulumi(checkout, signal),
+    configFile: configFile && resolve(configFile),
+    copies: resolve(copies),
+    subscription: ownSubscription,
+    dryRun,
+    progress,
+    signal,
+  });
+  for (const line of summaryOf(recovery)) progress.line(line);
+  const { looked, adopted, forgotten, failed, left, refusal } = recovery;
+  if (dryRun) progress.line("nothing was changed, since --dry-run was given");
+  else if ([...adopted, ...forgotten, ...failed, ...left].length > 0) {
+    progress.line(`go on with: pulumi up --stack ${stack}`);
+  } else if (refusal === undefined) {
+    progress.line("nothing to recover: the state knows all that Azure has of it");
   }
+  return refusal === undefined || looked.length > 0 || left.length > 0 ? 0 : 1;
 }
 
 const program = new Command("npm run").exitOverride();
@@ -72,8 +63,6 @@ program
     "\nExit codes: 0 recovered, or nothing to recover; 1 failed, or nothing was found and pulumi preview is " +
       "refused; 2 wrong usage; 130 interrupted.\nInterrupted or failed, it goes on when it is run again.",
   )
-  .action(async (words: Words) => {
-    process.exitCode = await run(words);
-  });
+  .action((words: Words) => perform((signal) => run(words, signal)));
 
-parse(program);
+parse(program, 1);

@@ -10,7 +10,7 @@ import { reasonOf, writeWhole } from "../shared/files";
 import { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";
 import { clusterOf, stackOption, stateOption, type StackWords } from "./cluster-of-stack";
-import { interruptible, parse, printError } from "./command";
+import { parse, perform } from "./command";
 
 const { version } = require(resolve(checkout, "package.json")) as { version: string };
 
@@ -20,41 +20,34 @@ const withoutIds = (text: string, server: string): string =>
     .replaceAll(new RegExp(`${new URL(server).hostname}(:\\d+)?( \\([^)]*\\))?`, "g"), "(API)")
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi, "(id)");
 
-async function run({
-  output,
-  ...words
-}: StackWords & { readonly output?: string }): Promise<number> {
-  const signal = interruptible();
-  try {
-    const { stack, cluster } = await clusterOf(words, signal);
-    const { health, inventory } = await new Progress(process.stderr).during(
-      "looking at the cluster",
-      async () => {
-        const health = await checkCluster(cluster);
-        if (!health.looked) throw new UserError(checkLines(health).join("\n"));
-        return { health, inventory: await askInventory(cluster) };
-      },
-    );
-    const lines = [
-      `# Report of stack ${stack}`,
-      "",
-      `Made on ${health.time} by version ${version} of the program. It has no secret, no id and no address of the API; read it before you share it.`,
-      "",
-      "## Health",
-      "",
-      ...checkLines(health).map((line) => `- ${line}`),
-      "",
-      ...inventoryLines(inventory),
-    ];
-    const file = resolve(output ?? `zoned-report-${stack}.md`);
-    write(file, withoutIds(`${lines.join("\n")}\n`, health.server));
-    process.stdout.write(`stack ${stack}: ${verdict(health)}\n${file}\n`);
-    return 0;
-  } catch (error) {
-    if (signal.aborted) return 130;
-    printError(error);
-    return 2;
-  }
+interface Words extends StackWords {
+  readonly output?: string;
+}
+
+async function run({ output, ...words }: Words, signal: AbortSignal): Promise<void> {
+  const { stack, cluster } = await clusterOf(words, signal);
+  const { health, inventory } = await new Progress(process.stderr).during(
+    "looking at the cluster",
+    async () => {
+      const health = await checkCluster(cluster);
+      if (!health.looked) throw new UserError(checkLines(health).join("\n"));
+      return { health, inventory: await askInventory(cluster) };
+    },
+  );
+  const lines = [
+    `# Report of stack ${stack}`,
+    "",
+    `Made on ${health.time} by version ${version} of the program. It has no secret, no id and no address of the API; read it before you share it.`,
+    "",
+    "## Health",
+    "",
+    ...checkLines(health).map((line) => `- ${line}`),
+    "",
+    ...inventoryLines(inventory),
+  ];
+  const file = resolve(output ?? `zoned-report-${stack}.md`);
+  write(file, withoutIds(`${lines.join("\n")}\n`, health.server));
+  process.stdout.write(`stack ${stack}: ${verdict(health)}\n${file}\n`);
 }
 
 function write(file: string, text: string): void {
@@ -83,8 +76,6 @@ program
     "\nExit codes: 0 the file was written; 2 it was not: no such stack, no outputs, the API does not answer, or " +
       "wrong usage; 130 interrupted.",
   )
-  .action(async (words: StackWords & { readonly output?: string }) => {
-    process.exitCode = await run(words);
-  });
+  .action((words: Words) => perform((signal) => run(words, signal)));
 
-parse(program);
+parse(program, 2);

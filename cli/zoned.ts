@@ -6,37 +6,14 @@ import { bench } from "../bench/bench";
 import { defaultScale } from "../local-azure/machines/qemu/sizes";
 import { cacheFolder } from "../programs/tools";
 import { Progress } from "../shared/progress";
-import { Interrupted, UserError } from "../shared/user-error";
 import { type FaultsOptions, testFaults } from "../tests/faults/suite";
 import { chapters } from "../tests/machines/chapters";
 import { testMachines } from "../tests/machines/suite";
 import { lint, test } from "./test/check";
-import { interruptible, parse, printError } from "./command";
+import { parse, perform } from "./command";
 import { mirrorCommand } from "./mirror";
 import { defaultState, start } from "./start";
 import { stop } from "./stop";
-
-type Work = (progress: Progress, signal: AbortSignal) => Promise<number | void>;
-
-/**
- * A file that cannot be read or written, a full disk: what the system says of it names the file.
- */
-const isOfTheSystem = (error: unknown): boolean => {
-  const { code, syscall, path } = error as NodeJS.ErrnoException;
-  return code !== undefined && syscall !== undefined && path !== undefined;
-};
-
-async function perform(work: Work): Promise<void> {
-  const signal = interruptible();
-  try {
-    process.exitCode = (await work(new Progress(), signal)) ?? 0;
-  } catch (error) {
-    const interrupted = signal.aborted || error instanceof Interrupted;
-    const isForTheUser = error instanceof UserError || isOfTheSystem(error);
-    if (!interrupted) printError(error, isForTheUser);
-    process.exitCode = interrupted ? 130 : error instanceof UserError ? error.exitCode : 1;
-  }
-}
 
 function port(text: string): number {
   const value = Number(text);
@@ -65,6 +42,8 @@ interface StartWords {
   readonly machines: "simulated" | "qemu";
   readonly scale: number;
 }
+
+const progress = new Progress();
 
 const program = new Command("zoned")
   .description("Rehearses this Pulumi program on a local Azure: npm start, npm stop, npm test")
@@ -101,7 +80,7 @@ program
   )
   .option(...stateOption)
   .action(({ machines, scale: qemuScale, ...options }: StartWords) =>
-    perform(async (progress, signal) => {
+    perform(async (signal) => {
       const qemu = machines === "qemu" ? { scale: qemuScale } : undefined;
       const stack = options.stack ?? (qemu ? "machines" : "local");
       await start({ ...options, stack, qemu, state: resolve(options.state) }, progress, signal);
@@ -114,7 +93,7 @@ program
   .option("--discard", "remove everything without pulumi destroy", false)
   .option(...stateOption)
   .action((options: { discard: boolean; state: string }) =>
-    perform(async (progress, signal) => {
+    perform(async (signal) => {
       await stop({ ...options, state: resolve(options.state) }, progress, signal);
     }),
   );
@@ -122,7 +101,7 @@ program
 program
   .command("lint")
   .description("eslint and prettier over the whole checkout")
-  .action(() => perform(lint));
+  .action(() => perform((signal) => lint(progress, signal)));
 
 program
   .command("test")
@@ -132,7 +111,7 @@ program
   )
   .argument("[jest...]", "what to pass to jest, such as the path of one test file")
   .allowUnknownOption()
-  .action((jest: string[]) => perform((progress, signal) => test(jest, progress, signal)));
+  .action((jest: string[]) => perform((signal) => test(jest, progress, signal)));
 
 program
   .command("test-machines")
@@ -147,9 +126,7 @@ program
     join(cacheFolder(), "test-machines"),
   )
   .action((only: string[], { keep, folder }: { keep: boolean; folder: string }) =>
-    perform((progress, signal) =>
-      testMachines({ folder: resolve(folder), only, keep }, progress, signal),
-    ),
+    perform((signal) => testMachines({ folder: resolve(folder), only, keep }, progress, signal)),
   );
 
 program
@@ -166,7 +143,7 @@ program
   .option("--fresh", "try again what an earlier run has tried", false)
   .option("--folder <folder>", "where the report is", join(cacheFolder(), "test-faults"))
   .action((keys: string[], options: Omit<FaultsOptions, "keys">) =>
-    perform((progress, signal) =>
+    perform((signal) =>
       testFaults({ ...options, keys, folder: resolve(options.folder) }, progress, signal),
     ),
   );
@@ -176,7 +153,7 @@ program
   .description(
     "the figures of docs/performance.md, as ratios within one run; exit code 1 when one is too high",
   )
-  .action(() => perform(bench));
+  .action(() => perform((signal) => bench(progress, signal)));
 
 program
   .command("mirror")
@@ -185,7 +162,7 @@ program
   .option("--system <name>", "what the machines run: ubuntu-24.04 or debian-13")
   .option("--serve <address:port>", "serve it there until Ctrl-C")
   .action((options: { folder?: string; system?: string; serve?: string }) =>
-    perform((progress, signal) => mirrorCommand(options, progress, signal)),
+    perform((signal) => mirrorCommand(options, progress, signal)),
   );
 
 parse(program);
