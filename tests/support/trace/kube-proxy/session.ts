@@ -82,7 +82,6 @@ const nftables: Readonly<Record<string, string>> = {
 const ipvs: Readonly<Record<string, string>> = {
   "iptables-save.txt": "iptables-save",
   "ip6tables-save.txt": "ip6tables-save",
-  "iptables-nat-nvL.txt": "iptables -t nat -nvL",
   "ipset-save.txt": "ipset save",
   "ipset-list.txt": "ipset list",
   "ipvsadm-Sn.txt": "ipvsadm -Sn",
