@@ -14,7 +14,7 @@ import {
   signingKey,
   Subject,
   Terms,
-} from "./x509";
+} from "../../x509";
 
 /** A resource type of the tls package, as far as the program uses it. */
 export interface Resource {

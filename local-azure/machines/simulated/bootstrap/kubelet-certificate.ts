@@ -1,19 +1,10 @@
-import "reflect-metadata";
-
-import { webcrypto, X509Certificate } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 
-import * as x509 from "@peculiar/x509";
-
+import { certificateRequest, newPrivateKey, selfSigned, signingKey } from "../../../x509";
 import { type Api, ApiError, type ApiUser } from "../api";
 
-const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 const certificateWithinMs = 60_000;
-
-const newKeys = () => webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-
-const pemOf = async (key: webcrypto.CryptoKey): Promise<string> =>
-  x509.PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
 
 export interface KeyPair {
   readonly cert: string;
@@ -21,14 +12,19 @@ export interface KeyPair {
 }
 
 /** What a kubelet makes itself where its configuration names no certificate. */
-export async function selfSigned(): Promise<KeyPair> {
-  const keys = await newKeys();
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    name: "CN=kubelet",
-    keys,
-    signingAlgorithm: algorithm,
-  });
-  return { cert: certificate.toString("pem"), key: await pemOf(keys.privateKey) };
+export async function ownCertificate(): Promise<KeyPair> {
+  const { privateKeyPem: key } = await newPrivateKey();
+  const { certPem: cert } = await selfSigned(
+    await signingKey(key, "its key"),
+    { commonName: "kubelet" },
+    {
+      allowedUses: ["digital_signature", "server_auth"],
+      validityPeriodHours: 365 * 24,
+      isCaCertificate: false,
+      setSubjectKeyId: false,
+    },
+  );
+  return { cert, key };
 }
 
 /** Whether the first of these CAs has signed a certificate, and not one that is only still trusted. */
@@ -38,19 +34,16 @@ export const isSignedBy = (authorities: string, certificate: string | undefined)
 
 /** A kubelet's certificate, got with a bootstrap credential as a kubelet gets it. */
 export async function kubeletCertificate(api: Api, node: string): Promise<ApiUser> {
-  const keys = await newKeys();
-  const request = await x509.Pkcs10CertificateRequestGenerator.create({
-    name: [{ O: ["system:nodes"] }, { CN: [`system:node:${node}`] }],
-    keys,
-    signingAlgorithm: algorithm,
-  });
+  const { privateKeyPem: key } = await newPrivateKey();
+  const subject = { organization: "system:nodes", commonName: `system:node:${node}` };
+  const request = await certificateRequest(await signingKey(key, "its key"), subject);
   const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
   const { metadata } = await api.post(requests, {
     apiVersion: "certificates.k8s.io/v1",
     kind: "CertificateSigningRequest",
     metadata: { generateName: "node-csr-" },
     spec: {
-      request: Buffer.from(request.toString("pem")).toString("base64"),
+      request: Buffer.from(request).toString("base64"),
       signerName: "kubernetes.io/kube-apiserver-client-kubelet",
       usages: ["digital signature", "client auth"],
     },
@@ -65,10 +58,7 @@ export async function kubeletCertificate(api: Api, node: string): Promise<ApiUse
       );
     }
     if (status.certificate) {
-      return {
-        cert: Buffer.from(status.certificate, "base64").toString("utf8"),
-        key: await pemOf(keys.privateKey),
-      };
+      return { cert: Buffer.from(status.certificate, "base64").toString("utf8"), key };
     }
   }
   throw new Error(

@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { stringify } from "yaml";
 
 import type { Body } from "../api";
-import { type KeyPair, selfSigned } from "../bootstrap/kubelet-certificate";
+import { type KeyPair, ownCertificate } from "../bootstrap/kubelet-certificate";
 
 const kubeletPort = 10_250;
 
@@ -40,7 +40,7 @@ export class KubeletServer {
   async listen(egressFile: string): Promise<void> {
     if (this.close_) return;
     // A kubelet without one makes its own, which no client can verify.
-    const own = await selfSigned();
+    const own = await ownCertificate();
     const proxy = createProxy().on("connect", ({ url = "" }, socket: Duplex) => {
       socket.on("error", () => socket.destroy());
       if (!url.endsWith(`:${kubeletPort}`)) {

@@ -16,7 +16,7 @@ import {
   newPrivateKey,
   signed,
   signingKey,
-} from "../../../../../../local-azure/plugins/tls/x509";
+} from "../../../../../../local-azure/x509";
 import { type Fixture, newFixture, scriptOf, vmOf } from "../../../../../support/simulated/fixture";
 import { built } from "../../../../../support/tools";
 

@@ -11,7 +11,7 @@ import {
   signed,
   signingKey,
   Terms,
-} from "../../../../../local-azure/plugins/tls/x509";
+} from "../../../local-azure/x509";
 
 const authorityTerms: Terms = {
   allowedUses: ["cert_signing", "crl_signing", "digital_signature"],
