@@ -28,7 +28,7 @@ import { checked } from "./operations/check";
 import { deleted } from "./operations/delete";
 import { difference } from "./operations/diff";
 import { explained } from "./operations/errors";
-import { refreshed } from "./operations/refresh";
+import { pruned } from "./operations/prune";
 import { checkConfig, diffConfig, Settings, settingsFrom } from "./provider-config";
 
 const { version } = JSON.parse(
@@ -95,7 +95,7 @@ export class KubernetesProvider implements ResourceProvider {
       const imported = isPatch ? { ...kind, metadata: partsOfId(id) } : marked(wanted);
       return { id, state: now, inputs: imported };
     }
-    const drifted = marked(refreshed(inputs, state, live) as Properties);
+    const drifted = marked(pruned(live, inputs) as Properties);
     const problem = await readinessRuleOf(inputs)?.(live, cluster.list);
     if (problem !== undefined) {
       const why = await diagnosis(cluster.client, live);

@@ -141,18 +141,22 @@ async function changed(
 export const managerOf = (state: Properties): string =>
   text(state[managerKey]) || `pulumi-kubernetes-${randomBytes(4).toString("hex")}`;
 
-/** Managers whose fields an update makes its own, by name and operation. */
-const clientSide: ReadonlySet<string> = new Set([
-  "kubectl/Apply",
-  "kubectl/Update",
-  "before-first-apply/Update",
-  "pulumi-kubernetes/Update",
-  "pulumi-kubernetes.exe/Update",
-  "pulumi-resource-kubernetes/Update",
-]);
+/**
+ * Managers whose fields an update makes its own, by the beginning of the name, and operation: kubectl
+ * is another one for each of its commands. What the inputs do not have of these fields, it takes
+ * away.
+ */
+const clientSide: readonly (readonly [name: string, operation: string])[] = [
+  ["kubectl", "Apply"],
+  ["kubectl", "Update"],
+  ["before-first-apply", "Update"],
+  ["pulumi-kubernetes", "Update"],
+  ["pulumi-resource-kubernetes", "Update"],
+];
 
 const isClientSide = ({ manager, operation, subresource }: Properties): boolean =>
-  !subresource && clientSide.has(`${text(manager)}/${text(operation)}`);
+  !subresource &&
+  clientSide.some(([name, how]) => text(manager).startsWith(name) && operation === how);
 
 /** Gives the fields of client-side managers to the manager that applies from now on. */
 async function adoptFields(

@@ -2,6 +2,7 @@ import { changesBetween } from "../../protocol/changes";
 import { DiffResult } from "../../protocol/protocol";
 import { isProperties, Properties } from "../../protocol/values";
 import { at, groupOf, nameOf, namespaceOf, normalised, text } from "../objects";
+import { pruned } from "./prune";
 
 /**
  * What takes a new object, by API group and kind: what the server refuses to change, and the data
@@ -34,10 +35,10 @@ function placed(inputs: Properties, namespace: string): Properties {
   return { ...object, metadata: { ...metadata, namespace } };
 }
 
-/** What would change, and whether that takes a new object. */
+/** What would change of the object as it was seen last, and whether that takes a new one. */
 export function difference({ olds, news, state, isPatch }: Comparison): DiffResult {
   const namespace = namespaceOf(state);
-  const before = placed(olds, namespace);
+  const before = placed(pruned(state, normalised(olds)) as Properties, namespace);
   const after = placed(news, namespace);
   const kind = `${groupOf(text(after.apiVersion))}/${text(after.kind)}`;
   const fixed = [

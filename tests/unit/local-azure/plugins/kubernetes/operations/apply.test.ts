@@ -70,31 +70,33 @@ it("takes over by force an object that is there, each time as another field mana
   );
 });
 
-it("owns on the first update what it set when it made the object", async () => {
-  const other = { manager: "kubelet", operation: "Update", subresource: "status" };
-  const made = {
-    manager: "pulumi-kubernetes",
-    operation: "Update",
-    fieldsV1: { "f:data": { "f:a": {} } },
-  };
-  const appliedBefore = {
-    manager: "pulumi-kubernetes-mine",
-    operation: "Apply",
-    fieldsV1: { "f:data": { "f:b": {} } },
-  };
-  const managedFields = [made, other, appliedBefore];
-  const metadata = { name: "it", namespace: "here", managedFields };
-  api.objects.set(path, configMap({ metadata: { ...metadata, resourceVersion: "7" } }));
-  const state = configMap({ __fieldManager: "pulumi-kubernetes-mine" });
+it.each(["pulumi-kubernetes", "kubectl", "kubectl-edit", "kubectl-client-side-apply"])(
+  "owns on an update what %s has set",
+  async (manager) => {
+    const others = [
+      { manager: "kubelet", operation: "Update" },
+      { manager, operation: "Update", subresource: "scale" },
+    ];
+    const set = { manager, operation: "Update", fieldsV1: { "f:data": { "f:a": {} } } };
+    const appliedBefore = {
+      manager: "pulumi-kubernetes-mine",
+      operation: "Apply",
+      fieldsV1: { "f:data": { "f:b": {} } },
+    };
+    const managedFields = [set, ...others, appliedBefore];
+    const metadata = { name: "it", namespace: "here", managedFields };
+    api.objects.set(path, configMap({ metadata: { ...metadata, resourceVersion: "7" } }));
+    const state = configMap({ __fieldManager: "pulumi-kubernetes-mine" });
 
-  await updated(context, updating(state, configMap({ data: { a: "2" } })));
+    await updated(context, updating(state, configMap({ data: { a: "2" } })));
 
-  const own = { ...appliedBefore, fieldsV1: { "f:data": { "f:b": {}, "f:a": {} } } };
-  expect(applied()[0]?.body).toEqual([
-    { op: "replace", path: "/metadata/managedFields", value: [other, own] },
-    { op: "replace", path: "/metadata/resourceVersion", value: "7" },
-  ]);
-});
+    const own = { ...appliedBefore, fieldsV1: { "f:data": { "f:b": {}, "f:a": {} } } };
+    expect(applied()[0]?.body).toEqual([
+      { op: "replace", path: "/metadata/managedFields", value: [...others, own] },
+      { op: "replace", path: "/metadata/resourceVersion", value: "7" },
+    ]);
+  },
+);
 
 const node = (annotations: Record<string, string> = {}): Properties => ({
   apiVersion: "v1",

@@ -107,6 +107,20 @@ it.each([
   expect(compare(olds, news).changes).not.toEqual([]);
 });
 
+it.each([
+  {
+    what: "somebody's change that a refresh has seen",
+    live: { replicas: 1 },
+    changes: ["spec.replicas"],
+  },
+  { what: "what the server filled in", live: { replicas: 2, paused: false }, changes: [] },
+])("compares with the object as it was seen last: $what", ({ live, changes }) => {
+  const inputs = object("apps/v1", "Deployment", { spec: { replicas: 2 } });
+  const state = object("apps/v1", "Deployment", { spec: live });
+
+  expect(compare(inputs, inputs, { state }).changes.map(({ path }) => path)).toEqual(changes);
+});
+
 it("takes stringData and data for two ways to write one thing", () => {
   const data = object("v1", "Secret", { data: { key: "YQ==" } });
   const stringData = object("v1", "Secret", { stringData: { key: "a" } });
