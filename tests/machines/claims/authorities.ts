@@ -51,11 +51,13 @@ async function expectSigned(cluster: RealCluster): Promise<void> {
             `openssl verify ${etcd} ${pki}/etcd/{server,peer,healthcheck-client}.crt ${pki}/apiserver-etcd-client.crt`),
     );
   }
-  const [controlPlane = ""] = await cluster.names("control-plane");
+  const { name: controlPlane, address: api } = machines.find(
+    ({ role }) => role === "control-plane",
+  )!;
   const ca = "/run/first-ca.crt";
   await cluster.inMachine(controlPlane, `openssl x509 -in ${pki}/ca.crt >${ca}`);
   const asked = [
-    "127.0.0.1:6443/readyz",
+    `${api}:6443/readyz`,
     ...machines.map(({ address }) => `${address}:10250/healthz`),
   ];
   for (const url of asked) {
