@@ -1,11 +1,9 @@
-import { setTimeout as pause } from "node:timers/promises";
-
 import { Command, InvalidArgumentError } from "commander";
 
 import { checkCluster, type Report, type Cluster } from "../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../doctor/report";
+import { pause } from "../shared/pause";
 import { Progress } from "../shared/progress";
-import { Interrupted } from "../shared/user-error";
 import { clusterOf, stackOption, stateOption, type StackWords } from "./cluster-of-stack";
 import { parse, perform } from "./command";
 
@@ -30,9 +28,7 @@ async function checkUntilHealthy(
       const report = await checkCluster(cluster);
       if (report.healthy || Date.now() >= until) return report;
       step.update(verdict(report));
-      await pause(Math.min(pauseBetween, until - Date.now()), undefined, { signal }).catch(() => {
-        throw new Interrupted();
-      });
+      await pause(Math.min(pauseBetween, until - Date.now()), signal);
     }
   });
 }

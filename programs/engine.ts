@@ -11,14 +11,16 @@ import { clusterTools, engineTool, type Tool } from "./tools";
 /** From this version on, the engine and Pulumi's Node library agree on Node 22. */
 export const oldestEngine = [3, 249] as const;
 
-/** The first executable of this name on a PATH. */
-export function onPath(name: string, path = process.env.PATH ?? ""): string | undefined {
-  return path
+/** All executables of this name on a PATH. */
+export const allOnPath = (name: string, path = process.env.PATH ?? ""): string[] =>
+  path
     .split(delimiter)
     .filter((folder) => folder !== "")
     .map((folder) => join(folder, name))
-    .find(isExecutable);
-}
+    .filter(isExecutable);
+
+/** The first of them. */
+export const onPath = (name: string, path?: string): string | undefined => allOnPath(name, path)[0];
 
 function isExecutable(path: string): boolean {
   try {

@@ -11,10 +11,10 @@ import {
 } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { makeFolder, reasonOf } from "../shared/files";
 import { holderOf, tryLock } from "../shared/lock";
+import { pause } from "../shared/pause";
 import type { Progress } from "../shared/progress";
 import { Interrupted, UserError } from "../shared/user-error";
 import { build, goProblem } from "./builds";
@@ -177,9 +177,7 @@ async function lock(
       for (;;) {
         const release = tryLock(path);
         if (release) return release;
-        await sleep(500, undefined, { signal }).catch(() => {
-          throw new Interrupted();
-        });
+        await pause(500, signal);
       }
     },
     tool.typical,

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { checkout, loadTypeScript } from "../../shared/checkout";
 import { holderOf } from "../../shared/lock";
 import { isAlive, type ProcessIdentity } from "../../shared/pids";
+import { pause } from "../../shared/pause";
 import type { Progress } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
 import { clearMachines } from "../machines/qemu/qemu";
@@ -50,9 +51,7 @@ async function answeringDaemon(
           `kill it (kill -9 ${running.pid}) and run this again, which continues from its state`,
       );
     }
-    await sleep(pollInterval, undefined, { signal }).catch(() => {
-      throw new Interrupted();
-    });
+    await pause(pollInterval, signal);
   }
 }
 

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { accessSync, constants, existsSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 
+import { allOnPath } from "../../programs/engine";
 import { readJson, writeWhole } from "../../shared/files";
 
 /** What upstream calls it where it is built, and in its image. */
@@ -42,23 +43,12 @@ export const described = (program: ControllerManagerProgram | undefined): string
     : `simulates Azure's cloud provider for nodes alone, since PATH has no ${names.join(" or ")}: Services get no load balancer, claims no disk`;
 
 function find(path: string): ControllerManagerProgram | undefined {
-  const folders = path.split(delimiter).filter((folder) => folder !== "");
-  const candidates = names.flatMap((name) => folders.map((folder) => join(folder, name)));
-  for (const candidate of candidates.filter(isExecutable)) {
+  for (const candidate of names.flatMap((name) => allOnPath(name, path))) {
     // Other clouds have one of the same name.
     const [, version] = /^Cloud Provider Azure (\S+)/m.exec(versionOf(candidate)) ?? [];
     if (version !== undefined) return { path: candidate, version };
   }
   return undefined;
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function versionOf(file: string): string {

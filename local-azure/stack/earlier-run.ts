@@ -1,9 +1,8 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 
+import { pause } from "../../shared/pause";
 import type { Progress } from "../../shared/progress";
-import { Interrupted } from "../../shared/user-error";
 import type { PulumiOptions } from "../../stack/pulumi";
 import { endRunsIn, enginesLeftIn, isPulumi } from "../../stack/run-processes";
 
@@ -53,9 +52,7 @@ export async function endEarlierRun(options: PulumiOptions, stack: Stack): Promi
     for (const pid of left) end(pid, "SIGINT");
     const until = Date.now() + patience;
     while (engines().size > 0 && Date.now() < until) {
-      await sleep(200, undefined, { signal }).catch(() => {
-        throw new Interrupted();
-      });
+      await pause(200, signal);
     }
     for (const pid of engines()) end(pid, "SIGKILL");
     step?.done();

@@ -1,10 +1,10 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { writeWhole } from "../../shared/files";
+import { pause } from "../../shared/pause";
 import type { Progress } from "../../shared/progress";
-import { Interrupted, UserError } from "../../shared/user-error";
+import { UserError } from "../../shared/user-error";
 import type { Ended } from "../pulumi";
 import {
   hasFailed,
@@ -236,9 +236,7 @@ class Recover {
       if (working.length === 0 || Date.now() > until) return state;
       const names = working.map(nameOf).join(", ");
       const step = progress?.step(`Azure still works on ${names}; waiting`);
-      await sleep(lookEvery, undefined, { signal }).catch(() => {
-        throw new Interrupted();
-      });
+      await pause(lookEvery, signal);
       step?.done(false);
     }
   }
