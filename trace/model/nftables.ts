@@ -31,8 +31,6 @@ export interface Element {
 export interface NamedSet {
   readonly name: string;
   readonly line: number;
-  /** Whether it has values: then `vmap` or `map` asks it. */
-  readonly map: boolean;
   /** How long an element stays that rules put in; null for ever. */
   readonly timeoutSeconds: number | null;
   /** Read on the first call. */

@@ -127,7 +127,7 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
     await untilReady();
   };
 
-  const startManager = (signing = machine.root + signingFile) =>
+  const startManager = () =>
     start("kube-controller-manager", {
       kubeconfig: join(machine.root, "etc/kubernetes/admin.conf"),
       "leader-elect": "false",
@@ -136,7 +136,7 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
       controllers:
         "certificatesigningrequest-signing-controller,certificatesigningrequest-approving-controller,root-ca-certificate-publisher-controller",
       "root-ca-file": pki("ca.crt"),
-      "cluster-signing-cert-file": signing,
+      "cluster-signing-cert-file": machine.root + signingFile,
       "cluster-signing-key-file": pki("ca.key"),
     });
 

@@ -1626,8 +1626,8 @@ describe("a snapshot of etcd", () => {
   };
   const restoring: Payload = { ...saving, restoredFrom: "latest" };
 
-  const restoredIn = (payload = restoring) => {
-    const machine = machineIn({ ...asInitial, api: "silent", node: true }, payload);
+  const restoredIn = () => {
+    const machine = machineIn({ ...asInitial, api: "silent", node: true }, restoring);
     machine.program("systemctl", "");
     machine.program(
       "etcdutl",

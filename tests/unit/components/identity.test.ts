@@ -101,9 +101,9 @@ it("may do one thing at the subscription: read which zones a region has", async 
 /** What the recorded roles allow the identity, as Azure decides it. */
 async function rights() {
   const { recorder } = await build();
-  const resourcesOf = async (type: string, idOf = (name: string) => `/ids/${name}`) =>
+  const resourcesOf = async (type: string) =>
     (await recorder.of(type)).map(({ name, inputs }): Resource => ({
-      ...{ id: idOf(name), type: type.split(":").pop()!, hidden: {}, changed: "2026-01-01" },
+      ...{ id: `/ids/${name}`, type: type.split(":").pop()!, hidden: {}, changed: "2026-01-01" },
       body: inputs,
     }));
   const resources: Readonly<Record<string, Resource[]>> = {

@@ -161,7 +161,6 @@ function readSet(fields: Fields, map: boolean, line: number): NamedSet {
   return {
     name: String(fields.name),
     line,
-    map,
     timeoutSeconds: typeof fields.timeout === "number" ? fields.timeout : null,
     elements: () => (elements ??= read()),
   };

@@ -127,7 +127,7 @@ function readSet(scanner: Scanner, name: string, map: boolean, line: number): Na
     else if (/^elements\s*=/.test(piece.text)) text = piece.text.slice(piece.text.indexOf("=") + 1);
   }
   let elements: readonly Element[] | null = null;
-  return { name, line, map, timeoutSeconds, elements: () => (elements ??= readElements(text)) };
+  return { name, line, timeoutSeconds, elements: () => (elements ??= readElements(text)) };
 }
 
 /** Names are quoted where they would read as a word of nft's own. */

@@ -65,10 +65,10 @@ const healthy = (): Objects => ({
 });
 
 /** As `etcdctl member list` prints it. */
-const member = (name: string, status = "started", isLearner = false, address = addressOf(name)) =>
+const member = (name: string, status = "started", isLearner = false) =>
   [
-    ...[`${name}-id`, status, status === "started" ? name : "", `https://${address}:2380`],
-    ...[status === "started" ? `https://${address}:2379` : "", isLearner],
+    ...[`${name}-id`, status, status === "started" ? name : "", `https://${addressOf(name)}:2380`],
+    ...[status === "started" ? `https://${addressOf(name)}:2379` : "", isLearner],
   ].join(", ");
 
 /** What the API says of a pod that runs etcdctl, and of the one whose image that has. */

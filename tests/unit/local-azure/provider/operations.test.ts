@@ -7,11 +7,11 @@ import { createResources, newCloud, ManualClock } from "../../../support/arm/fix
 import { inputsOf, subject, type } from "../../../support/arm/provider-requests";
 import { compute, valid } from "../../../support/arm/valid-resources";
 
-const update = (id: string, news: Properties, state: Properties = {}) => ({
+const update = (id: string, news: Properties) => ({
   ...subject,
   id,
   news,
-  state,
+  state: {},
   olds: news,
   preview: false,
 });

@@ -2,8 +2,7 @@ import { ask, brief, nodeOf, oneNode } from "../../../../support/trace/example";
 import { answer, pod, tables, toPod } from "../../../../support/trace/iptables-example";
 
 describe("what users write", () => {
-  const filtered = (rule: string, policy = "ACCEPT") =>
-    brief(answer({ filter: rule, forwardPolicy: policy }, pod));
+  const filtered = (rule: string) => brief(answer({ filter: rule }, pod));
 
   it.each([
     ["-A FORWARD -d 10.244.2.5/32 -p tcp -m tcp --dport 8080 -j DROP", "drop"],
