@@ -76,6 +76,15 @@ export const cloudControllerManager: Objects = [
   ...roleFor("ccm", { kind: "ServiceAccount", name: "ccm", namespace }, [
     { apiGroups: [""], resources: ["nodes"], verbs: ["delete"] },
   ]),
+  [
+    `/api/v1/namespaces/${namespace}/secrets`,
+    {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: "azure", namespace },
+      stringData: { "azure.json": "{}" },
+    },
+  ],
   ...controller("Deployment", "ccm", {
     ...everywhere,
     serviceAccountName: "ccm",
@@ -87,6 +96,7 @@ export const cloudControllerManager: Objects = [
         args: ["--controllers=*,-cloud-node"],
       },
     ],
+    volumes: [{ name: "cloud-config", secret: { secretName: "azure" } }],
   }),
 ];
 
