@@ -57,7 +57,8 @@ is_whole() {
     "$(tail --bytes=32 "$1" | od --address-radix=n --format=x1 --output-duplicates | tr -d ' \n')" ]]
 }
 
-own_cluster() { sha256sum "$pki/ca.crt" | cut --characters=-64; }
+# By the key of its service accounts: its CAs may be other ones by the time it is restored.
+own_cluster() { sha256sum "$pki/sa.pub" | cut --characters=-64; }
 
 # A token lives in a file of root's for the run: arguments of a process are everybody's to read.
 authorize() {
@@ -140,8 +141,8 @@ check_origin() {
   kubernetes=$(header x-ms-meta-kubernetes)
   own=$(minor_of "$KUBERNETES_VERSION")
   if [[ -n $cluster && $cluster != $(own_cluster) ]]; then
-    fail "snapshot $name is of another cluster named $CLUSTER_NAME, one with another CA: name one of this stack's own" \
-      "(pulumi config set restoreFrom), or use the state of the stack that it is of"
+    fail "snapshot $name is of another cluster named $CLUSTER_NAME, one with another key of service accounts:" \
+      "name one of this stack's own (pulumi config set restoreFrom), or use the state of the stack that it is of"
   fi
   if [[ -n $kubernetes && $(minor_of "$kubernetes") != "$own" &&
     $(printf '%s\n' "$(minor_of "$kubernetes")" "$own" | sort --version-sort | tail --lines=1) != "$own" ]]; then

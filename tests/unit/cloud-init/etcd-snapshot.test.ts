@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { snapshotFiles } from "../../../components/machine/bootstrap/etcd-backups";
 import { freePorts } from "../../../local-azure/machines/simulated/control-plane/ports";
 import { allowHttp, withBlobs } from "../../support/arm/blobs";
-import { valid } from "../../support/arm/valid-resources";
+import { storage, valid } from "../../support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
 import { built, installed, output } from "../../support/tools";
@@ -18,7 +18,7 @@ jest.setTimeout(120_000);
 const script = "/opt/zoned/etcd-snapshot.sh";
 const name = /^\d{8}T\d{6}Z-\d+\.db$/;
 const folder = "/var/lib/zoned/snapshots";
-const ca = "the CA";
+const serviceAccounts = "the key of service accounts";
 
 type Blobs = Parameters<Parameters<typeof withBlobs>[0]>[0];
 
@@ -69,9 +69,12 @@ afterAll(() => {
 });
 
 const programs = () => ({
-  curl: `case $* in
-    *169.254.169.254*) [[ -e $root/token ]] && cat "$root/token" ;;
+  curl: `storage='&resource=https%3A%2F%2Fstorage.azure.com%2F'; case $* in
+    *169.254.169.254*) [[ $* == *"--noproxy *"* && $* == *"--header Metadata:true"* && $* == *"$storage&client_id=the-client" &&
+      -e $root/token ]] && cat "$root/token" ;;
+    *comp=list*) exec ${installed("curl", "curl")} "\${@:1:$#-1}" "\${@: -1}$(cat "$root/pages" 2>/dev/null)" ;;
     *2379*) cat "$root/status" ;;
+    *comp=blocklist*) stat --format %a "$root"/run/zoned-etcd-snapshot{,/authorization} >"$root/modes" ;;&
     *) exec ${installed("curl", "curl")} "$@" ;;
   esac`,
   // A container's paths are the machine's here. What a command says on its standard error comes after the rest.
@@ -94,7 +97,9 @@ interface Scene {
   readonly container?: boolean;
   readonly status?: object;
   readonly kubernetes?: string;
+  /** The key of its service accounts. */
   readonly cluster?: string;
+  readonly authorities?: string;
   readonly runtime?: string;
 }
 
@@ -106,7 +111,7 @@ function machineIn(blobs: Blobs | undefined, scene: Scene = {}): FakeMachine {
   machines.push(machine);
   const container = valid.container[0];
   const etcdBackups = {
-    every: "1h",
+    every: "6h",
     ...(scene.container !== false && { container, endpoint: blobs?.endpoint }),
   };
   const settings = { ...validSettings, etcdBackups };
@@ -117,12 +122,17 @@ function machineIn(blobs: Blobs | undefined, scene: Scene = {}): FakeMachine {
     "/etc/zoned/first-boot.env",
     `KUBERNETES_VERSION='${scene.kubernetes ?? "1.36.3"}'\nCONTAINER_RUNTIME='${scene.runtime ?? "docker"}'\n`,
   );
-  machine.write("/etc/kubernetes/pki/ca.crt", scene.cluster ?? ca);
+  machine.write("/etc/kubernetes/pki/sa.pub", scene.cluster ?? serviceAccounts);
+  machine.write("/etc/kubernetes/pki/ca.crt", scene.authorities ?? "the CA");
   machine.write("/status", JSON.stringify(scene.status ?? leading));
   machine.write("/var/lib/etcd/member/it", "");
   if (blobs) machine.write("/token", JSON.stringify({ access_token: blobs.token() }));
   return machine;
 }
+
+/** Has this done before what etcd's container is asked for. */
+const damaged = (machine: FakeMachine, command: string, does: string): void =>
+  machine.program("crictl", `[[ $* != *"${command}"* ]] || { ${does}; }\n${programs().crictl}`);
 
 const namesIn = async (blobs: Blobs) => {
   const names: string[] = [];
@@ -158,7 +168,7 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
       );
       const { metadata, contentLength } = await client.getProperties();
       expect(metadata).toEqual({
-        cluster: createHash("sha256").update(ca).digest("hex"),
+        cluster: createHash("sha256").update(serviceAccounts).digest("hex"),
         kubernetes: "1.36.3",
         etcd: "3.6.8",
         machine: expect.any(String),
@@ -169,13 +179,15 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
         name: blob.split("/")[1],
         bytes: `${contentLength}`,
         revision: expect.stringMatching(/^\d+$/),
-        every: "1h",
+        every: "6h",
         time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
       });
       expect(reportOf(machine, "failure")).toEqual({});
       expect(machine.has(`${folder}/${blob.split("/")[1]}`)).toBe(false);
       expect(machine.has("/var/lib/etcd/zoned-snapshot.db")).toBe(false);
       // What processes are called with is everybody's to read.
+      expect(machine.read("/modes")).toBe("700\n600\n");
+      expect(machine.has("/run/zoned-etcd-snapshot")).toBe(false);
       expect(machine.callsOf("curl").join("\n")).not.toContain(blobs.token());
     }),
   );
@@ -245,6 +257,17 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
       (machine: FakeMachine) => machine.program("crictl", ""),
       "no container of etcd runs on this machine",
     ],
+    [
+      "etcdutl does not take what etcd has saved",
+      (machine: FakeMachine) => damaged(machine, "snapshot status", "exit 1"),
+      "etcdutl does not find the snapshot to be whole",
+    ],
+    [
+      "what etcd has saved is not whole, and etcdutl does not see it",
+      (machine: FakeMachine) =>
+        damaged(machine, "snapshot status", 'truncate --size=-1 "$root${@: -1}"'),
+      "the snapshot is not whole, though etcdctl said so",
+    ],
   ])("says so when %s", async (_, change, says) =>
     withContainer(async (blobs) => {
       const machine = machineIn(blobs);
@@ -252,6 +275,8 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
       const { code, stderr } = await machine.run(script, ["save"]);
       expect(code).not.toBe(0);
       expect(last(stderr)).toContain(says);
+      expect(await namesIn(blobs)).toEqual([]);
+      expect(machine.has("/var/lib/etcd/zoned-snapshot.db")).toBe(false);
     })(),
   );
 
@@ -275,11 +300,52 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
           expect.stringContaining(`fetching snapshot ${blob.split("/")[1]}`),
         ]);
         expect((await machine.run(script, ["etcdutl", etcdutl])).code).toBe(0);
+        // Nothing of what it was taken from is left.
+        expect(machine.callsOf(runtime === "cri-dockerd" ? "docker" : "ctr").at(-1)).toMatch(
+          /^rm made$| images unmount --rm \/run\/zoned-etcd-snapshot\/image$/,
+        );
         const restored = join(machine.root, "restored");
         output(etcdutl, ["snapshot", "restore", file, "--data-dir", restored]);
         expect(readdirSync(restored)).toEqual(["member"]);
       }
     }),
+  );
+
+  it(
+    "is the newest of all, however many pages their list has",
+    withContainer(async (blobs) => {
+      await machineIn(blobs).run(script, ["save"]);
+      const [saved = ""] = await namesIn(blobs);
+      for (const day of [1, 2]) {
+        await blobs
+          .client()
+          .getBlockBlobClient(`zoned-test/2025010${day}T000000Z-1.db`)
+          .upload("x", 1);
+      }
+      const machine = machineIn(blobs);
+      machine.write("/pages", "&maxresults=1");
+
+      const file = join(machine.root, "snapshot.db");
+      const { stderr } = await machine.run(script, ["fetch", "latest", file]);
+
+      expect(stderr).toContain(`fetching snapshot ${saved.split("/")[1]}`);
+    }),
+  );
+
+  it.each<[string, Scene]>([
+    ["the cluster had other CAs", { authorities: "the CA, and another one" }],
+    ["it had an older minor of Kubernetes", { kubernetes: "1.37.0" }],
+    ["it had another patch of Kubernetes", { kubernetes: "1.36.2" }],
+  ])("is fetched from a time in which %s", async (_, scene) =>
+    withContainer(async (blobs) => {
+      await machineIn(blobs).run(script, ["save"]);
+
+      const machine = machineIn(blobs, scene);
+      const file = join(machine.root, "snapshot.db");
+      const { code, stderr } = await machine.run(script, ["fetch", "latest", file]);
+
+      expect([code, stderr]).toEqual([0, expect.stringContaining("fetching snapshot")]);
+    })(),
   );
 
   it.each<[string, Scene, string, (blobs: Blobs, blob: string) => Promise<unknown>, RegExp]>([
@@ -291,6 +357,16 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
       /^there is no snapshot of cluster zoned-test in \S+\/etcd: .+config set reinitialize\)$/,
     ],
     [
+      "there is no container",
+      {},
+      "latest",
+      async ({ cloud, grant }) => {
+        await grant(storage(""));
+        await cloud.delete(valid.container[0]);
+      },
+      /^there is no container \S+\/etcd: make it, or name another \(zoned:etcdBackups\)$/,
+    ],
+    [
       "there is none of that name",
       {},
       "20250101T000000Z-1.db",
@@ -299,10 +375,10 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
     ],
     [
       "it is of another cluster",
-      { cluster: "another CA" },
+      { cluster: "another key" },
       "latest",
       async () => undefined,
-      /is of another cluster named zoned-test, one with another CA: .+restoreFrom/,
+      /is of another cluster named zoned-test, one with another key of service accounts: .+restoreFrom/,
     ],
     [
       "it is of a newer Kubernetes",

@@ -61,6 +61,7 @@ const member = (as: "initialized" | "joined") => ({
   "/var/lib/zoned/configuration": "now\n",
   "/etc/kubernetes/kubelet.conf": "",
   "/etc/kubernetes/pki/ca.crt": "",
+  "/etc/kubernetes/pki/sa.pub": "",
 });
 const encrypting = {
   "/etc/kubernetes/manifests/kube-apiserver.yaml":

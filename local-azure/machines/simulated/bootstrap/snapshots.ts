@@ -10,7 +10,7 @@ import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { EtcdSnapshots } from "../control-plane/etcd-snapshots";
 import type { SimulatedMachine } from "../machine";
 import { Blobs } from "./blobs";
-import { caFile, fileOf } from "./payload";
+import { fileOf, serviceAccountsFile } from "./payload";
 
 const settingsFile = "/opt/zoned/etcd-snapshot.env";
 const folder = "/var/lib/zoned/snapshots";
@@ -81,10 +81,10 @@ export class Snapshots {
     const file = path.join(root, folder, name);
     fs.mkdirSync(path.dirname(file), { recursive: true });
     fs.renameSync(draft, file);
-    const ca = fs.readFileSync(path.join(root, caFile), "utf8");
+    const serviceAccounts = fs.readFileSync(path.join(root, serviceAccountsFile), "utf8");
     if (this.settings["CONTAINER"]) {
       await this.blobs().put(this.blobNamed(name), fs.readFileSync(file), {
-        cluster: sha256(ca),
+        cluster: sha256(serviceAccounts),
         kubernetes: `${gitVersion}`.slice(1),
         etcd: version,
         machine: vm.name,
@@ -166,13 +166,13 @@ const minorOf = (version: string): number => Number(version.split(".")[1]);
 function checkOrigin(
   name: string,
   cluster: string,
-  { cluster: ca, kubernetes }: Readonly<Record<string, string>>,
+  { cluster: key, kubernetes }: Readonly<Record<string, string>>,
   payload: Payload,
 ): void {
-  if (ca !== undefined && ca !== sha256(fileOf(payload, caFile))) {
+  if (key !== undefined && key !== sha256(fileOf(payload, serviceAccountsFile))) {
     throw new Error(
-      `snapshot ${name} is of another cluster named ${cluster}, one with another CA: name one of this stack's own ` +
-        "(pulumi config set restoreFrom), or use the state of the stack that it is of",
+      `snapshot ${name} is of another cluster named ${cluster}, one with another key of service accounts: ` +
+        "name one of this stack's own (pulumi config set restoreFrom), or use the state of the stack that it is of",
     );
   }
   const own = payload.kubernetesVersion;
