@@ -115,7 +115,7 @@ export async function removeMember(api: KubernetesApi, machine: string, by: stri
   }
   // etcdctl asks each in turn which of them leads; the one that goes may be dead.
   const others = members.filter(({ id, hasStarted }) => hasStarted && id !== member.id);
-  const endpoints = [...others, ...(member.hasStarted ? [member] : [])].map((one) => one.clientUrl);
+  const endpoints = [...others, member].map((one) => one.clientUrl);
   await run(api, by, [
     etcdctl(endpoints, "move-leader", leader.id),
     etcdctl([ownEndpoint], "member", "remove", member.id),

@@ -1,5 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { authoritiesVariable } from "../../../components/kubeadm/authorities";
 import { encryptionFile } from "../../../components/kubeadm/encryption";
 import { only } from "../../../components/kubeadm/rotation";
 import {
@@ -130,6 +131,10 @@ it("brings all CAs to every control plane, the one that signs alone as well, and
     authorities: { keys: [2, 1], rewritten: true, past: [] },
   });
 
+  expect((await adding.recorder.of(stepType)).map(({ inputs }) => inputs.tags)).toEqual(
+    names.map(() => expect.objectContaining({ "zoned-certificate-authorities": "1 2" })),
+  );
+  const unchanged = await payloadOf(firstUp.recorder, names[0]!);
   for (const name of names) {
     const payload = await payloadOf(adding.recorder, name);
     const content = Object.fromEntries(payload.files.map((file) => [file.path, file.content]));
@@ -137,6 +142,11 @@ it("brings all CAs to every control plane, the one that signs alone as well, and
     expect(content["/etc/kubernetes/pki/etcd/ca.crt"]).toBe("all certs of etcd-ca");
     expect(content["/etc/kubernetes/pki/signing-ca.crt"]).toBe("cert of ca");
     expect(payload.takesAuthorities).toBe(true);
+    expect(content["/etc/zoned/kubeadm-init.yaml"]).toContain(
+      authoritiesVariable(authorities).name,
+    );
+    // Else no control plane would give the cluster what kubeadm reads there.
+    expect(payload.clusterConfiguration).not.toBe(unchanged.clusterConfiguration);
     expect([name, payload.restartsPods]).toEqual([name, name === names[2]]);
     expect((await payloadOf(signing.recorder, name)).restartsPods).toBe(false);
   }

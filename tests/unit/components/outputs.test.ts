@@ -51,6 +51,7 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
     controlPlanes: [machine],
     workers: [worker],
     secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
+    authorities: { keys: [3, 1], rewritten: true, past: [2] },
     apiServer: { name: "api.example", port: 6443 },
     initialization: { id: "1-then", exists: true },
     orders: new Map([machine, worker].map(({ name }) => [name, order])),
@@ -101,6 +102,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     controlPlanes: 1,
     kubeProxy: expect.stringMatching(/^[0-9a-f]{16}$/),
     secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
+    authorities: { keys: [3, 1], rewritten: true, past: [2] },
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
     machines: { [machine.name]: order, [worker.name]: order },
   });

@@ -9,11 +9,11 @@ import {
 import { dependenciesOf, Recorder, revealed } from "../../../support/record";
 import { validSettings } from "../../../support/sample";
 
-async function build(change: Partial<typeof validSettings> = {}) {
+async function build(change: Partial<typeof validSettings> = {}, authorities = only(1)) {
   const recorder = await Recorder.start({ filledIn: filledInCertificates });
   const opts = { transformations: [recorder.watch] };
   const settings = { ...validSettings, ...change };
-  const certificates = new Certificates("pki", only(1), opts);
+  const certificates = new Certificates("pki", authorities, opts);
   new MetricsServer("metrics-server", { settings, certificates }, opts);
   const find = async (type: string, name: string) =>
     (await recorder.of(type)).find((one) => one.name === name)!.inputs;
@@ -41,6 +41,16 @@ describe("metrics-server", () => {
     const { data } = await inputs("Secret", "metrics-server-certificate");
     expect(text(revealed(data)["tls.crt"])).toBe("cert metrics-server-serving");
     expect(text(revealed(revealed(data)["tls.key"]))).toBe("private metrics-server-key");
+  });
+
+  it("is known to API servers by all CAs that are trusted, while the first one signs", async () => {
+    const { find, inputs } = await build({}, { keys: [2, 1], rewritten: true, past: [] });
+
+    const { spec } = await inputs("APIService", "v1beta1.metrics.k8s.io");
+    expect(text(spec.caBundle)).toBe("cert pki-cluster-ca-2\ncert pki-cluster-ca");
+    expect((await find(locallySignedCert, "metrics-server-serving")).caCertPem).toBe(
+      "cert pki-cluster-ca-2",
+    );
   });
 
   it("knows kubelets by the cluster's CA, at the address that is in their certificates", async () => {

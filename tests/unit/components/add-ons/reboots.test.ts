@@ -55,6 +55,7 @@ describe("kured", () => {
     const { spec } = await build();
 
     expect(spec.tolerations).toEqual([{ operator: "Exists" }]);
+    expect(spec.nodeSelector).toEqual({ "kubernetes.io/os": "linux" });
     expect(spec.priorityClassName).toBe("system-node-critical");
   });
 

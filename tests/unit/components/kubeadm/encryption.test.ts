@@ -67,6 +67,16 @@ it("ends a change that is under way before it begins another one", () => {
   );
 });
 
+it("gives up a key that is only known yet, where the one before is wanted again", () => {
+  const { all, last } = ups(nextKeys(only(1), 2), 1);
+
+  expect(all.map(({ keys, rewrites }) => [keys, rewrites])).toEqual([
+    ["1 2", true],
+    ["1", false],
+  ]);
+  expect(last).toEqual(only(1, [2]));
+});
+
 it("reads what a snapshot from any time has, and encrypts it anew, where a key went before", () => {
   const twice = ups(ups(only(0), 1).last, 2).last;
 

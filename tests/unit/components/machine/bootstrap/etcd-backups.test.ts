@@ -51,6 +51,7 @@ it("saves by the clock of the setting from the first minute on, and again soon w
   expect(timer.content).toMatch(/^OnUnitInactiveSec=30m$/m);
   // Without it the timer would never begin: the service has not been active yet (systemd.timer(5)).
   expect(timer.content).toMatch(/^OnActiveSec=1m$/m);
+  expect(timer.content).toMatch(/^RandomizedDelaySec=30$/m);
   expect(timer.content).toMatch(/^\[Install\]\nWantedBy=timers\.target$/m);
 
   const { content } = fileOf({ etcdBackups }, ".service");

@@ -258,6 +258,31 @@ describe("a control plane", () => {
     expect(cluster!.left).toEqual([]);
   });
 
+  it("leaves the cluster also where etcd does not list it any more", async () => {
+    cluster!.members.pop();
+
+    await leave(controlPlane(), limits);
+
+    expect(cluster!.done.slice(2)).toEqual(["PATCH cp-3", list("cp-1"), "DELETE cp-3"]);
+  });
+
+  it("has nothing asked of a member that another join adds meanwhile", async () => {
+    const { answer } = FakeCluster.prototype;
+    cluster!.answer = function (this: FakeCluster, method, url, ...more) {
+      if (method === "PATCH" && url.startsWith("/api/v1/nodes/cp-3")) {
+        const { members } = this;
+        members.push({ ...members[0]!, id: "4", name: "", status: "unstarted", clientUrls: "" });
+      }
+      return answer.call(this, method, url, ...more);
+    };
+
+    await leave(controlPlane(), limits);
+
+    expect(cluster!.done.find((one) => one.includes("move-leader"))).toMatch(
+      / by https:\/\/172\.16\.1\.4:2379,https:\/\/172\.16\.2\.4:2379,https:\/\/172\.16\.3\.4:2379$/,
+    );
+  });
+
   it("stays while another one is not well", async () => {
     cluster!.unready.add("cp-1");
 

@@ -19,6 +19,7 @@ const vm = (authorities?: string): MachineState => ({
 interface Scene extends Partial<Pick<AuthoritiesArgs, "id" | "created">> {
   readonly machines?: Readonly<Record<string, MachineState>>;
   readonly remembered?: RotatingKeys | "nothing of CAs";
+  /** Of one machine; another one has the version that is wanted. */
   readonly version?: string;
 }
 
@@ -34,7 +35,10 @@ const planned = (certificateAuthority: number, scene: Scene = {}) =>
       ({
         initialization: id,
         authorities: scene.remembered === "nothing of CAs" ? undefined : scene.remembered,
-        machines: { [machine.name]: { kubernetesVersion: scene.version ?? kubernetesVersion } },
+        machines: {
+          [machine.name]: { kubernetesVersion: scene.version ?? kubernetesVersion },
+          "zoned-test-workers-1": { kubernetesVersion },
+        },
       } as unknown as Memory),
     ...scene,
   });
