@@ -459,6 +459,22 @@ describe("a control plane", () => {
     },
   );
 
+  it("trusts all CAs while it joins, where others come to be trusted", async () => {
+    const machine = machineIn({}, { ...controlPlane, takesAuthorities: true });
+    machine.program(
+      "kubeadm",
+      programs.kubeadm
+        .replace(`echo "minted ${token}"`, 'echo "    certificate-authority-data: b25l"')
+        .replace("join*)", 'join*) cp "$root/etc/zoned/discovery.conf" "$root/discovery-at-join";'),
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.read("/discovery-at-join")).toBe(
+      `    certificate-authority-data: ${base64("the CA")}\n`,
+    );
+  });
+
   it("installs the version of the cluster on a machine that was made for another", async () => {
     const machine = machineIn();
     machine.program(
@@ -923,6 +939,17 @@ describe("a worker", () => {
     );
   });
 
+  it("is not configured anew where only its Node was not Ready in time", async () => {
+    const machine = workerIn({ ready: "False KubeletNotReady" });
+    expect((await bootstrap(machine, { HANGS: "await_node" })).code).toBe(124);
+    machine.write("/ready", calm.ready);
+    machine.forgetCalls();
+    ship(machine, worker);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.callsOf("kubeadm")).toEqual([]);
+  });
+
   it("resets itself after a join that failed, and tries again", async () => {
     const machine = workerIn({ failing: { join: 2 } });
 
@@ -1361,6 +1388,9 @@ describe("an upgrade", () => {
       "uncordon",
     ]);
     expect(machine.read("/var/lib/zoned/configuration")).toBe("later\n");
+    // Its own limit comes first, which uncordons and says why.
+    const limits = machine.callsOf("timeout").filter((call) => call.endsWith(" drain"));
+    expect(limits.map((call) => Number(call.split(" ")[1]))).toEqual([17 * 60]);
   });
 
   it("leaves a node cordoned that somebody else has cordoned", async () => {
@@ -1564,6 +1594,72 @@ describe("an upgrade", () => {
     },
   );
 
+  it("leaves the CAs of a member as they are, unless other ones are ordered", async () => {
+    const machine = memberIn({ ...controlPlane, configuration: "later" });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA before");
+  });
+
+  it("gives the kubelet a certificate of the CA that signs before it starts anew, readable by root alone", async () => {
+    const certificate = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+    const machine = memberIn({ ...controlPlane, configuration: "later", takesAuthorities: true });
+    machine.write(certificate, "of the CA before\n");
+    machine.program("openssl", `[[ $1 != verify ]] || grep --quiet new "$root${certificate}"`);
+    machine.program(
+      "kubeadm",
+      `case $* in version*) echo v9.9.9 ;;
+        "kubeconfig user"*) echo "    client-certificate-data: ${base64("new\n")}"; echo "    client-key-data: ${base64("key\n")}" ;;
+        *kubelet-start*) cat "$root${certificate}" >"$root/at-start" ;;
+      esac`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/at-start")).toBe("new\nkey\n");
+    expect(statSync(join(machine.root, certificate)).mode & 0o777).toBe(0o600);
+    expect(machine.callsOf("kubeadm").find((call) => call.startsWith("kubeconfig"))).toBe(
+      "kubeconfig user --config /etc/zoned/kubeadm-init.yaml --client-name system:node:zoned-test-cp-2 --org system:nodes",
+    );
+  });
+
+  it("tells who is to join of the CAs, by the control plane that gives the cluster its configuration", async () => {
+    const payload = { ...controlPlane, configuration: "later", clusterConfiguration: "of all" };
+    const machine = memberIn({ ...payload, takesAuthorities: true });
+    const info = { data: { kubeconfig: "  certificate-authority-data: b2xk\n" } };
+    const kubectl = machine.read("/programs/kubectl").replace(/^#!.*\n/, "");
+    machine.program(
+      "kubectl",
+      `case $* in *"configmap cluster-info"*) echo '${JSON.stringify(info)}'; exit ;;
+        *"--namespace kube-public replace"*) cat >"$root/published"; exit ;; esac\n${kubectl}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(JSON.parse(machine.read("/published"))).toEqual({
+      data: { kubeconfig: `  certificate-authority-data: ${base64("the CA")}\n` },
+    });
+  });
+
+  it("restarts pods of the namespaces kube-* when they get the new CAs, and not before", async () => {
+    const machine = memberIn({ ...controlPlane, configuration: "now", restartsPods: true });
+    const kubectl = machine.read("/programs/kubectl").replace(/^#!.*\n/, "");
+    machine.program(
+      "kubectl",
+      `case $* in
+        *kube-root-ca.crt*) echo asked >>"$root/order"; [[ $(wc -l <"$root/order") -lt 3 ]] || printf "the CA before"; exit ;;
+        *"get namespaces"*) printf 'namespace/%s\\n' default kube-system kube-flannel; exit ;;
+        *"get daemonsets,deployments"*) echo daemonset.apps/it; exit ;;
+        *"rollout restart"*) echo "$*" >>"$root/order"; exit ;;
+      esac\n${kubectl}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine).map((line) => line.replace(/^.*--namespace/, "in"))).toEqual([
+      ...Array<string>(3).fill("asked"),
+      "in kube-system rollout restart daemonset.apps/it",
+      "in kube-flannel rollout restart daemonset.apps/it",
+    ]);
+  });
+
   it("does nothing to a member that is what it shall be", async () => {
     const machine = memberIn({ ...worker, configuration: "now" });
     machine.write("/order", "");
@@ -1655,6 +1751,9 @@ describe("a snapshot of etcd", () => {
         "--ignore-preflight-errors DirAvailable--var-lib-etcd",
     );
     expect(machine.read("/var/lib/zoned/joined")).toBe("joined\n");
+    // It holds every Secret.
+    const left = ["snapshot.db", "etcdutl"].filter((file) => machine.has(`/var/lib/zoned/${file}`));
+    expect(left).toEqual([]);
   });
 
   it("knows control planes that are gone, which are forgotten while no kubelet speaks for this one", async () => {
@@ -1708,6 +1807,18 @@ describe("a snapshot of etcd", () => {
 
     expect(deeds(machine)).toEqual(["init", "reset", "init", "delete node"]);
     expect(machine.callsOf("etcdutl").filter((call) => call.includes("restore"))).toHaveLength(2);
+  });
+
+  it("is restored again where what it knows of old control planes could not be forgotten", async () => {
+    const machine = restoredIn();
+    const broken = 'case $* in *"delete nodes"*) mkdir "$root/tried" 2>/dev/null && exit 1 ;; esac';
+    machine.program("kubectl", `${broken}\n${programs.kubectl}`);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine).filter((deed) => !deed.startsWith("delete"))).toEqual([
+      ...["init", "reset", "init"],
+    ]);
   });
 
   it("is restored by nobody else, and not where an API answers", async () => {
