@@ -3,8 +3,13 @@ import type { Blob } from "./store";
 
 const mostResults = 5000;
 
+const entities: Readonly<Record<string, string>> = {
+  ...{ "<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;", "'": "&apos;" },
+};
+
+/** By the names of XML itself: Microsoft's client takes a number for text. */
 export const escaped = (text: string): string =>
-  text.replace(/[<>&"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  text.replace(/[<>&"']/g, (character) => entities[character]!);
 
 const element = (name: string, value: string | number | undefined): string =>
   value === undefined ? "" : `<${name}>${escaped(String(value))}</${name}>`;

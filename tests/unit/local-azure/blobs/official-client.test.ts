@@ -48,10 +48,10 @@ it("replaces, lists page by page, and deletes", () =>
   withBlobs(async ({ client, grant }) => {
     await grant();
     const container = client();
-    const upload = (name: string, text: string) =>
-      container.getBlockBlobClient(name).upload(text, text.length);
+    const upload = (name: string, text: string, metadata = {}) =>
+      container.getBlockBlobClient(name).upload(text, text.length, { metadata });
     for (const number of [3, 1, 2]) await upload(`a/${number}`, "x");
-    await upload("b/1", "x");
+    const other = await upload("b/<1> & 2", "x", { cluster: "abc" });
     await upload("a/1", "longer & <other>");
 
     const pages: string[][] = [];
@@ -61,7 +61,12 @@ it("replaces, lists page by page, and deletes", () =>
     const left = await all(container.listBlobsFlat({ includeMetadata: true }));
 
     expect(pages).toEqual([["a/1", "a/2"], ["a/3"]]);
-    expect(left.map(({ name }) => name)).toEqual(["a/1", "a/3", "b/1"]);
+    expect(left.map(({ name }) => name)).toEqual(["a/1", "a/3", "b/<1> & 2"]);
+    expect(left[2]).toMatchObject({
+      metadata: { cluster: "abc" },
+      // Of the header's, without the quotation marks.
+      properties: { etag: other.etag!.slice(1, -1) },
+    });
     expect(left[0]!.properties).toMatchObject({ contentLength: 16, blobType: "BlockBlob" });
     expect(await codeOf(container.getBlockBlobClient("a/2").delete())).toBe("404 BlobNotFound");
     expect(await codeOf(container.getBlockBlobClient("a/2").getProperties())).toBe(
@@ -156,6 +161,7 @@ it("lets a role of one's own do what its data actions name", () =>
 
     await blob.upload("1", 1);
     expect(await codeOf(blob.downloadToBuffer())).toBe("403 AuthorizationPermissionMismatch");
+    expect(await codeOf(blob.delete())).toBe("403 AuthorizationPermissionMismatch");
   }));
 
 it("refuses a token for something else than storage", () =>
