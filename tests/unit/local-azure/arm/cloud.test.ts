@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 
 import { Cloud } from "../../../../local-azure/arm/cloud";
 import { Faults } from "../../../../local-azure/arm/faults/faults";
@@ -110,6 +110,26 @@ it("logs every request in the order of the answers, errors with their code", asy
     ["DELETE", "virtualNetworks", 200, undefined],
     ["DELETE", "virtualNetworks", 204, undefined],
   ]);
+});
+
+it("fails as many requests in a row as a fault says, and no more", async () => {
+  const faults = new Faults([
+    { method: "PUT", id: "/publicIPAddresses/api$", times: 2, code: "Busy" },
+  ]);
+  const { cloud } = newCloud({ faults });
+  await createResources(cloud, "group");
+  const put = () => refusedBy(cloud.put(...valid.apiIp));
+
+  expect([await put(), await put(), await put()].map((one) => one.split(":")[0])).toEqual([
+    ...["Busy", "Busy", "not refused"],
+  ]);
+});
+
+it("writes its state for its user alone", async () => {
+  const { cloud, args } = newCloud();
+  await createResources(cloud, "group");
+
+  expect(statSync(args.stateFile).mode & 0o777).toBe(0o600);
 });
 
 it("fails the nth request that matches a fault", async () => {

@@ -58,6 +58,20 @@ describe("with durations", () => {
     await clock.until(first);
   });
 
+  it("changes no tags of what is being changed, and deletes nothing twice", async () => {
+    const { cloud, clock } = await timed();
+    const [id, body] = valid.routeTable;
+
+    const change = cloud.put(id, body);
+    expect(await refusedBy(cloud.patch(id, { tags: { a: "b" } }))).toMatch(
+      /^AnotherOperationInProgress/,
+    );
+    await clock.until(change);
+    const deletion = cloud.delete(group);
+    expect(await refusedBy(cloud.delete(group))).toMatch(/^ResourceGroupBeingDeleted/);
+    await clock.until(deletion);
+  });
+
   it("shows a group as Deleting, creates nothing in it, and completes the deletion after a restart", async () => {
     const { cloud, args } = await timed();
     void cloud.delete(group);

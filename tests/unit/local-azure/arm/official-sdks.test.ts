@@ -143,6 +143,7 @@ it("creates, lists and deletes the network and machines of a cluster in three zo
   withSdks(async (clients, { cloud, machines }) => {
     const { network, compute, resources } = clients;
     await createNetwork(clients);
+    expect((await resources.resourceGroups.checkExistence(group)).body).toBe(true);
     for (const zone of zones) await createMachine(clients, zone);
     await compute.virtualMachineExtensions.createOrUpdate(
       group,
@@ -348,6 +349,34 @@ it("refuses a stale If-Match and an If-None-Match of what is there with 412", ()
         headers("If-Match", seen.etag!),
       ),
     ).rejects.toMatchObject({ statusCode: 412, code: "PreconditionFailed" });
+    const refusals = await Promise.allSettled([
+      network.networkSecurityGroups.updateTags(
+        group,
+        "nsg",
+        { tags: {} },
+        headers("If-Match", seen.etag!),
+      ),
+      network.networkSecurityGroups.beginDeleteAndWait(
+        group,
+        "nsg",
+        headers("If-Match", seen.etag!),
+      ),
+      network.routeTables.beginCreateOrUpdateAndWait(
+        group,
+        "none",
+        { location },
+        headers("If-Match", "*"),
+      ),
+      network.networkSecurityGroups.beginCreateOrUpdateAndWait(
+        group,
+        "nsg",
+        now,
+        headers("If-None-Match", now.etag!),
+      ),
+    ]);
+    expect(refusals).toEqual(
+      Array(4).fill({ status: "rejected", reason: expect.objectContaining({ statusCode: 412 }) }),
+    );
     expect(cloud.peek(valid.securityGroup[0])!["securityRules"]).toHaveLength(2);
     await network.networkSecurityGroups.beginCreateOrUpdateAndWait(
       group,
@@ -389,6 +418,7 @@ it("changes a pool of a load balancer as a resource of its own", () =>
     expect(pool.loadBalancerBackendAddresses).toMatchObject([{ ipAddress: "172.16.1.9" }]);
     const after = await network.loadBalancers.get(group, "api");
     expect(after.etag).not.toBe(before.etag);
+    expect(pool.etag).toBe(after.etag);
     expect(after.backendAddressPools?.map(({ name }) => name)).toEqual(["cp", "kubernetes"]);
     expect(after.backendAddressPools?.[0]?.backendIPConfigurations).toHaveLength(1);
     await network.loadBalancerBackendAddressPools.beginDeleteAndWait(
@@ -480,7 +510,24 @@ it("assigns roles to identities, and lists assignments of a scope", () =>
     const made = await authorization.roleAssignments.create(groupId, name, parameters);
 
     expect(made).toMatchObject({ scope: groupId, principalType: "ServicePrincipal" });
-    expect(await all(authorization.roleAssignments.listForScope(groupId))).toHaveLength(1);
+    const above = `/subscriptions/${account.subscriptionId}`;
+    await authorization.roleAssignments.create(above, name.replace(/a$/, "b"), {
+      principalId: account.objectId,
+      roleDefinitionId: roleDefinition(reader),
+    });
+    const principals = async (filter?: string) =>
+      (await all(authorization.roleAssignments.listForScope(groupId, { filter }))).map(
+        ({ principalId }) => principalId,
+      );
+    // What is assigned above a scope counts there too.
+    expect(await principals()).toEqual(
+      expect.arrayContaining([identity.principalId, account.objectId]),
+    );
+    expect(await principals(`principalId eq '${identity.principalId}'`)).toEqual([
+      identity.principalId,
+    ]);
+    expect(await principals(`assignedTo('${account.objectId}')`)).toEqual([account.objectId]);
+    await authorization.roleAssignments.delete(above, name.replace(/a$/, "b"));
     expect(
       await all(
         authorization.roleAssignments.listForScope(`/subscriptions/${account.subscriptionId}`, {

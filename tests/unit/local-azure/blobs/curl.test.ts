@@ -123,6 +123,37 @@ const put = ["-X", "PUT", "-H", "x-ms-blob-type: BlockBlob"];
 it.each<[flaw: string, words: string[], path: string, answer: string]>([
   ["a container without a role", [], "/other/one", "403 AuthorizationPermissionMismatch"],
   ["a blob that is not there", [], "/etcd/one", "404 BlobNotFound"],
+  ["one that is asked for in time", [], "/etcd/one?timeout=30", "404 BlobNotFound"],
+  [
+    "a signature by the account's key",
+    [],
+    "/etcd/one?sig=abc",
+    "403 KeyBasedAuthenticationNotPermitted",
+  ],
+  [
+    "a list of no blobs at a time",
+    [],
+    "/etcd?restype=container&comp=list&maxresults=0",
+    "400 InvalidQueryParameterValue",
+  ],
+  [
+    "a list of snapshots of blobs",
+    [],
+    "/etcd?restype=container&comp=list&include=snapshots",
+    "501 NotImplemented",
+  ],
+  [
+    "a blob that is larger than one request may bring",
+    [...put, "-H", `Content-Length: ${5000 * 1024 ** 2 + 1}`],
+    "/etcd/one",
+    "413 RequestBodyTooLarge",
+  ],
+  [
+    "a block that is larger than a block may be",
+    [...put, "-H", `Content-Length: ${4000 * 1024 ** 2 + 1}`],
+    "/etcd/one?comp=block&blockid=QQ%3D%3D",
+    "413 RequestBodyTooLarge",
+  ],
   ["an account that is not there", ["--path-as-is"], "x/etcd/one", "404 ResourceNotFound"],
   ["a lease", [...put, "-d", ""], "/etcd/one?comp=lease", "501 NotImplemented"],
   ["a page blob", ["-X", "PUT", "-d", ""], "/etcd/one", "501 NotImplemented"],
@@ -136,6 +167,18 @@ it.each<[flaw: string, words: string[], path: string, answer: string]>([
     "a block without a name",
     [...put, "-d", "x"],
     "/etcd/one?comp=block",
+    "400 InvalidQueryParameterValue",
+  ],
+  [
+    "a block whose name is no base64",
+    [...put, "-d", "x"],
+    "/etcd/one?comp=block&blockid=A",
+    "400 InvalidQueryParameterValue",
+  ],
+  [
+    "a block whose name is of more than 64 bytes",
+    [...put, "-d", "x"],
+    `/etcd/one?comp=block&blockid=${encodeURIComponent(Buffer.alloc(65).toString("base64"))}`,
     "400 InvalidQueryParameterValue",
   ],
   [
@@ -169,12 +212,26 @@ it.each<[flaw: string, words: string[], path: string, answer: string]>([
 );
 
 it(
+  "takes a token that is for this account alone",
+  withCurl(async (built) => {
+    const authorization = `Bearer ${built.token("https://zonedbackups.blob.core.windows.net")}`;
+
+    const { answer } = await curl(built, [], "/etcd/one", { authorization });
+
+    expect(answer).toBe("404 BlobNotFound");
+  }),
+);
+
+it(
   "names in a refused token's answer where to get another",
   withCurl(async (built) => {
     const authorization = `Bearer ${built.token("https://vault.azure.net")}`;
 
-    const { head, body } = await curl(built, [], "/etcd/one", { authorization });
+    const { head, body } = await curl(built, [], "/etcd/one", {
+      ...{ authorization, "x-ms-client-request-id": "the-client's" },
+    });
 
+    expect(head).toMatch(/^x-ms-client-request-id: the-client's\r?$/im);
     expect(head).toMatch(/^www-authenticate: Bearer .*resource_id=https:\/\/storage\.azure\.com/im);
     expect(body).toContain("<AuthenticationErrorDetail>Audience validation failed.");
   }),
@@ -246,6 +303,47 @@ it(
     expect(await from("7-")).toEqual(["206", "bytes 7-9/10", "789"]);
     expect(await from("7-99")).toEqual(["206", "bytes 7-9/10", "789"]);
     expect(await from("10-")).toEqual(["416 InvalidRange", "bytes */10", ""]);
+    expect(await from("4-2")).toEqual(["400 InvalidHeaderValue", undefined, ""]);
+  }),
+);
+
+it(
+  "says of what kind content is, and its sum, where its client says nothing of it",
+  withCurl(async (built) => {
+    await curl(built, [...put, "-d", "0123456789"], "/etcd/one");
+    const md5 = createHash("md5").update("0123456789").digest("base64");
+
+    const whole = (await curl(built, [], "/etcd/one")).head;
+    const part = (await curl(built, ["-r", "0-1"], "/etcd/one")).head;
+
+    expect(whole).toMatch(/^content-type: application\/octet-stream\r?$/im);
+    expect(whole).toContain(`\ncontent-md5: ${md5}\r`);
+    expect(part).toContain(`\nx-ms-blob-content-md5: ${md5}\r`);
+  }),
+);
+
+it(
+  "honours conditions by time, and by what the client has already",
+  withCurl(async (built) => {
+    const before = new Date(Date.now() - 60_000).toUTCString();
+    await curl(built, [...put, "-d", "x"], "/etcd/one");
+    const { head } = await curl(built, [], "/etcd/one");
+    const [, etag = ""] = /^etag: (.*)$/im.exec(head) ?? [];
+    const [, modified = ""] = /^last-modified: (.*)$/im.exec(head) ?? [];
+    const under = async (name: string, value: string, words: readonly string[] = []) =>
+      (await curl(built, words, "/etcd/one", { [name]: value.trim() })).answer;
+
+    expect(await under("if-modified-since", before)).toBe("200");
+    expect(await under("if-modified-since", modified)).toBe("304 ConditionNotMet");
+    expect(await under("if-unmodified-since", modified)).toBe("200");
+    expect(await under("if-unmodified-since", before)).toBe("412 ConditionNotMet");
+    expect(await under("if-none-match", etag)).toBe("304 ConditionNotMet");
+    expect(await under("if-match", '"0x1"')).toBe("412 ConditionNotMet");
+    expect(await under("if-none-match", etag, [...put, "-d", "y"])).toBe("412 ConditionNotMet");
+    expect(await under("if-unmodified-since", before, [...put, "-d", "y"])).toBe(
+      "412 ConditionNotMet",
+    );
+    expect((await curl(built, [], "/etcd/one")).body).toBe("x");
   }),
 );
 
@@ -272,6 +370,11 @@ it.each([
   [
     "everybody, where the account is closed to public networks",
     { enableHttpsTrafficOnly: false, publicNetworkAccess: "Disabled" },
+    "403 AuthorizationFailure",
+  ],
+  [
+    "everybody, where the account's rules admit nobody",
+    { enableHttpsTrafficOnly: false, networkRuleSet: { defaultAction: "Deny" } },
     "403 AuthorizationFailure",
   ],
 ])("refuses %s", (_, change, answer) =>
@@ -301,11 +404,17 @@ it(
       id: "containers/etcd/blobs/one",
       status: 507,
       code: "InsufficientStorage",
+      retryAfter: 7,
     });
+    faults.add({ method: "PUT", id: "blobs/two$", lost: "answer" });
     faults.add({ method: "GET", id: "containers/etcd$", lost: "request" });
     const one = [...put, "-d", "x"];
 
-    expect((await curl(built, one, "/etcd/one")).answer).toBe("507 InsufficientStorage");
+    const refused = await curl(built, one, "/etcd/one");
+    expect(refused.answer).toBe("507 InsufficientStorage");
+    expect(refused.head).toMatch(/^retry-after: 7\r?$/im);
+    await expect(curl(built, one, "/etcd/two")).rejects.toMatchObject({ code: 52 });
+    expect((await curl(built, [], "/etcd/two")).body).toBe("x");
     expect((await curl(built, one, "/etcd/one")).answer).toBe("201");
     await expect(curl(built, [], "/etcd?restype=container&comp=list")).rejects.toMatchObject({
       code: 52,

@@ -6,6 +6,7 @@ import {
   compute,
   group,
   network,
+  reader,
   roleDefinition,
   valid,
 } from "../../../../support/arm/valid-resources";
@@ -94,6 +95,8 @@ it.each([
 it.each([
   ["GET", valid.machine[0]],
   ["DELETE", group],
+  // Its own group's name is only the beginning of this one's.
+  ["GET", `${group}-2`],
   ["GET", `${subscriptionPath}/providers/Microsoft.Network/publicIPAddresses`],
   ["GET", `${subscriptionPath}/providers/Microsoft.Compute`],
 ])("lets it not %s %s", async (method, path) => {
@@ -110,6 +113,16 @@ it.each([
   const ask = await withRoles([[group, own]]);
 
   expect((await ask(method, path)).status).toBe(status);
+});
+
+it.each([
+  ["HEAD", 204],
+  ["GET", 200],
+  ["PUT", 403],
+])("lets a reader %s: %i", async (method, status) => {
+  const ask = await withRoles([[group, roleDefinition(reader)]]);
+
+  expect((await ask(method, network("loadBalancers/api"))).status).toBe(status);
 });
 
 it("lets a role of the subscription describe a provider", async () => {

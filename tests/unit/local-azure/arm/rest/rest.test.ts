@@ -217,11 +217,13 @@ it("accepts changes outside Pulumi in ARM's shape", () =>
 it("accepts the body of a GET with one more disk", () =>
   withServer(async (ask, { cloud }) => {
     const disk = compute("disks/pv");
-    await ask("PUT", disk, {
+    const { status } = await ask("PUT", disk, {
       location: "westeurope",
       zones: ["1"],
       properties: { creationData: { createOption: "Empty" }, diskSizeGB: 8 },
     });
+    // Unlike other types', the answer is not yet the disk.
+    expect(status).toBe(202);
     const { body } = await ask("GET", valid.machine[0]);
     body.properties.storageProfile.dataDisks = [
       { lun: 0, createOption: "Attach", managedDisk: { id: disk } },
@@ -255,6 +257,27 @@ it.each([
   ["a kind it does not have", "GET", network("azureFirewalls/x"), 404, "InvalidResourceType"],
   ["another method", "POST", valid.vnet[0], 405, "MethodNotAllowed"],
   ["PATCH of what has no tags", "PATCH", valid.subnet[0], 405, "MethodNotAllowed"],
+  ["a machine's view by POST", "POST", `${valid.machine[0]}/instanceView`, 405, "MethodNotAllowed"],
+  ["a restart by GET", "GET", `${valid.machine[0]}/restart`, 405, "MethodNotAllowed"],
+  [
+    "PUT of a part that is no resource",
+    "PUT",
+    network("loadBalancers/api/probes/more"),
+    ...([405, "MethodNotAllowed"] as const),
+  ],
+  ["pages of nothing", "GET", `${group}/resources?$top=0`, 400, "InvalidTopInQueryString"],
+  [
+    "a filter of sizes that it does not know",
+    "GET",
+    `${subscriptionPath}/providers/Microsoft.Compute/skus?$filter=${encodeURIComponent("name eq 'a'")}`,
+    ...([400, "InvalidFilterInQueryString"] as const),
+  ],
+  [
+    "an operation that there is not",
+    "GET",
+    `${subscriptionPath}/providers/Microsoft.Network/locations/westeurope/operations/00000000-0000-4000-8000-000000000000`,
+    ...([404, "NotFound"] as const),
+  ],
 ])("refuses %s with Azure's error", (_, method, path, status, code) =>
   withServer(async (ask) => {
     expect(await ask(method, path)).toMatchObject({ status, body: { error: { code } } });
@@ -283,6 +306,81 @@ it.each([
   }),
 );
 
+it("refuses a body that is no JSON, and a PATCH of more than tags", () =>
+  withServer(async (ask, { port }) => {
+    const path = `${valid.routeTable[0]}?api-version=2024-03-01`;
+    const half = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method: "PUT",
+      headers: { authorization: "Bearer anything" },
+      body: '{"location":',
+    });
+    const more = { properties: { disableBgpRoutePropagation: true } };
+
+    expect(half.status).toBe(400);
+    expect(await half.json()).toMatchObject({ error: { code: "InvalidRequestContent" } });
+    expect(await ask("PATCH", valid.routeTable[0], more)).toMatchObject({
+      status: 400,
+      body: { error: { code: "InvalidRequestFormat" } },
+    });
+    expect((await ask("DELETE", network("loadBalancers/api/backendAddressPools/no"))).status).toBe(
+      204,
+    );
+  }));
+
+it.each([
+  ["location eq 'westeurope' and name eq 'cp-1'", ["cp-1"]],
+  ["location eq 'northeurope'", []],
+  ["name eq 'cp-1/bootstrap'", ["cp-1/bootstrap"]],
+  ["resourceGroup eq 'ZONED' and name eq 'api'", ["api", "api"]],
+  ["resourceGroup eq 'api'", []],
+])("lists what fits the filter %s, with a part of its properties", ($filter, names) =>
+  withServer(async (ask) => {
+    const { body } = await ask<{ value: { name: string; sku?: object }[] }>(
+      "GET",
+      `${subscriptionPath}/resources?${query({ $filter })}`,
+    );
+
+    expect(body.value.map(({ name }) => name)).toEqual(names);
+    for (const one of body.value) {
+      expect(one).not.toHaveProperty("provisioningState");
+      expect(one.sku).toEqual(
+        one.name === "api" ? { name: "Standard", tier: "Regional" } : undefined,
+      );
+    }
+  }),
+);
+
+it("shows in lists by whom a disk is used", () =>
+  withServer(async (ask) => {
+    const $filter = "resourceType eq 'Microsoft.Compute/disks'";
+
+    const { body } = await ask("GET", `${group}/resources?${query({ $filter })}`);
+
+    expect(body.value).toContainEqual(
+      expect.objectContaining({ name: "cp-1-os", managedBy: valid.machine[0] }),
+    );
+  }));
+
+it("says which labels are free in a region, and what its user may do", () =>
+  withServer(async (ask) => {
+    const free = async (region: string, label: string) => {
+      const at = `${subscriptionPath}/providers/Microsoft.Network/locations/${region}/CheckDnsNameAvailability`;
+      const { body } = await ask<{ available: boolean }>(
+        "GET",
+        `${at}?${query({ domainNameLabel: label })}`,
+      );
+      return body.available;
+    };
+    const rights = `${subscriptionPath}/providers/Microsoft.Authorization/permissions`;
+
+    expect(await free("westeurope", "zoned-abc")).toBe(false);
+    expect(await free("westeurope", "zoned-abcd")).toBe(true);
+    expect(await free("northeurope", "zoned-abc")).toBe(true);
+    expect((await ask("GET", `${rights}?api-version=2022-04-01`)).body.value).toEqual([
+      { actions: ["*"], notActions: [], dataActions: [], notDataActions: [] },
+    ]);
+  }));
+
 it("refuses subscriptions other than its own, and takes a doubled slash for one", () =>
   withServer(async (ask) => {
     const other = group.replace("5ca1ab1e", "00000000");
@@ -298,6 +396,7 @@ it("refuses subscriptions other than its own, and takes a doubled slash for one"
       body: { error: { code: "InvalidSubscriptionId" } },
     });
     expect(await ask("GET", `/${group}/resources`)).toMatchObject({ status: 200 });
+    expect(await ask("GET", `${group}/resources/`)).toMatchObject({ status: 200 });
   }));
 
 it("answers a PUT at once, and a poll when the operation is done", () =>
@@ -317,6 +416,7 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     expect(put.status).toBe(201);
     expect(await put.json()).toMatchObject({ properties: { provisioningState: "Updating" } });
     expect(put.headers.get("retry-after")).toBe("1");
+    expect(put.headers.get("location")).toBeNull();
     const operation = put.headers.get("azure-asyncoperation")!;
     expect(operation).toContain("/providers/Microsoft.Network/locations/westeurope/operations/");
     const poll = async () => (await fetch(operation, { headers })).json();
@@ -334,6 +434,49 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     await until(async () => (await result()).status !== 202);
     expect((await result()).status).toBe(200);
     expect(cloud.peek(address)).toBeUndefined();
+  }));
+
+it("describes the operation of a machine's disk by its name and times, and a new disk as being created", () =>
+  withServer(async (_, { cloud, port }) => {
+    const seconds = { "Microsoft.Compute/disks": { create: 20 } };
+    cloud.durations.set({ factor: 0.1, seconds });
+    const headers = { authorization: "Bearer anything" };
+    const { location, ...properties } = valid.disk[1];
+    const disk = compute("disks/slow");
+
+    const put = await fetch(`http://127.0.0.1:${port}${disk}?api-version=2024-03-02`, {
+      ...{ method: "PUT", headers },
+      body: JSON.stringify({ location, properties }),
+    });
+    const poll = async () =>
+      (await fetch(put.headers.get("azure-asyncoperation")!, { headers })).json();
+
+    expect(await put.json()).toMatchObject({ properties: { provisioningState: "Creating" } });
+    const time = expect.stringMatching(/^\d{4}-.*Z$/);
+    const begun = await poll();
+    expect(begun).toEqual({ name: expect.any(String), startTime: time, status: "InProgress" });
+    await until(async () => ((await poll()) as { status: string }).status !== "InProgress");
+    expect(await poll()).toEqual({ ...(begun as object), endTime: time, status: "Succeeded" });
+  }));
+
+it("answers the request for the result of an operation that has failed with its error", () =>
+  withServer(async (_, { cloud, port }) => {
+    const id = valid.storageAccount[0].replace("zonedbackups", "zonedothers");
+    cloud.faults.add({ method: "PUT", id: "zonedothers$", accepted: true, code: "Boom" });
+    const { location, kind, sku } = valid.storageAccount[1];
+    const headers = { authorization: "Bearer anything" };
+
+    const put = await fetch(`http://127.0.0.1:${port}${id}?api-version=2024-01-01`, {
+      ...{ method: "PUT", headers },
+      body: JSON.stringify({ location, kind, sku }),
+    });
+    const result = () => fetch(put.headers.get("location")!, { headers });
+
+    expect([put.status, put.headers.get("azure-asyncoperation")]).toEqual([202, null]);
+    await until(async () => (await result()).status !== 202);
+    const failed = await result();
+    expect(failed.status).toBe(409);
+    expect(await failed.json()).toMatchObject({ error: { code: "Boom" } });
   }));
 
 it("answers a group's DELETE with a Location alone, and its HEAD without a body", () =>
@@ -371,11 +514,15 @@ it("names the clouds to clients without a token, in the shape of the API version
     const one = await ask("GET", "/metadata/endpoints?api-version=2022-09-01", undefined, "");
 
     expect(list.body).toMatchObject([{ name: "AzureCloud" }]);
-    expect(one.body).toMatchObject({ resourceManager: expect.stringMatching(/^http:\/\/127/) });
+    expect(one.body).toMatchObject({
+      resourceManager: expect.stringMatching(/^http:\/\/127/),
+      // Below which clients look for accounts.
+      suffixes: { storage: "core.windows.net" },
+    });
   }));
 
 it("has a control API under /local", () =>
-  withServer(async (ask) => {
+  withServer(async (ask, { port }) => {
     expect(await ask("GET", "/local/health")).toMatchObject({
       body: { pid: process.pid, empty: false },
     });
@@ -385,6 +532,21 @@ it("has a control API under /local", () =>
       status: 409,
       body: { error: { code: "Boom" } },
     });
+    const busy = { method: "PUT", id: "routeTables/rt$", status: 429, code: "Busy", retryAfter: 3 };
+    await ask("POST", "/local/faults", busy);
+    const refused = await fetch(`http://127.0.0.1:${port}${versioned(valid.routeTable[0])}`, {
+      method: "PUT",
+      headers: { authorization: "Bearer anything" },
+      body: JSON.stringify({ location: "westeurope" }),
+    });
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "3"]);
+    await ask("POST", "/local/faults", { ...busy, times: 2 });
+    await ask("DELETE", "/local/faults");
+    await ask("PUT", "/local/breakpoint", { ...busy, stage: "arrived" });
+    await ask("DELETE", "/local/breakpoint");
+    expect((await ask("PUT", valid.routeTable[0], { location: "westeurope" })).status).toBe(200);
+    await ask("POST", "/local/faults", { method: "PUT", id: "routeTables/rt$", code: "Boom" });
+    await ask("PUT", valid.routeTable[0], { location: "westeurope" });
     expect((await ask("PUT", "/local/durations", { factor: 0 })).status).toBe(204);
     expect(await ask("PUT", "/local/durations", { factor: "fast" })).toMatchObject({ status: 400 });
     const { body } = await ask<object[]>("GET", "/local/requests");

@@ -2,6 +2,7 @@ import { Body } from "../../../../../../local-azure/arm/resources/resource";
 import { Kind, storage, valid, withChange } from "../../../../../support/arm/valid-resources";
 import {
   createResources,
+  ManualClock,
   newCloud,
   refusalOf,
   refusedBy,
@@ -37,6 +38,32 @@ it.each<[flaw: string, kind: Kind, change: Body, code: RegExp]>([
   ["public access", "container", { publicAccess: "Blob" }, /^PublicAccessNotPermitted/],
 ])("refuses %s", async (_, kind, change, code) => {
   expect(await refusalOf(kind, change)).toMatch(code);
+});
+
+it("lets a container be public where its account does", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud, "group");
+  const [id, body] = valid.storageAccount;
+  await cloud.put(id, { ...body, allowBlobPublicAccess: true });
+
+  await cloud.put(valid.container[0], { publicAccess: "Blob" });
+
+  expect(cloud.peek(valid.container[0])).toMatchObject({ publicAccess: "Blob" });
+});
+
+it("keeps what an account and its Blob service are when the account is put once more", async () => {
+  const clock = new ManualClock();
+  const { cloud } = newCloud({ clock });
+  await createResources(cloud, "storageAccount");
+  const { creationTime } = cloud.peek(storage(""))!;
+  const service = storage("/blobServices/default");
+  await cloud.put(service, { deleteRetentionPolicy: { enabled: true, days: 7 } });
+  clock.advance(60);
+
+  await cloud.put(...valid.storageAccount);
+
+  expect(cloud.peek(storage(""))).toMatchObject({ creationTime });
+  expect(cloud.peek(service)).toMatchObject({ deleteRetentionPolicy: { days: 7 } });
 });
 
 it.each(["ab", "Zoned", "zoned-backups", "a".repeat(25)])(

@@ -77,6 +77,7 @@ const silent = {
 it("names machines and zones as Azure's cloud provider does", () => {
   expect(providerId(vm)).toContain("/resourceGroups/demo/");
   expect(cloudLabels(vm)["topology.kubernetes.io/zone"]).toBe("westeurope-2");
+  expect(cloudLabels({ ...vm, location: "West Europe" })).toEqual(cloudLabels(vm));
   expect(cloudLabels({ ...vm, zone: undefined })["topology.kubernetes.io/zone"]).toBe("0");
   expect(Object.keys(cloudLabels(vm)).filter((label) => label.includes("beta"))).toEqual([]);
 });
@@ -112,6 +113,13 @@ it("initializes a node with the rights of the node manager on it", async () => {
   expect(asked[1]).toContain('"taints":[]');
 });
 
+it("lets no node manager initialize another one's node", async () => {
+  const manager = podOf("r/azure-cloud-node-manager:v1");
+  const elsewhere = { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } };
+
+  expect(await reconcile([elsewhere])).toEqual({ asked: [], due: true });
+});
+
 it("lets no controller manager initialize a node, whatever its controllers", async () => {
   const manager = podOf("r/azure-cloud-controller-manager:v1", { args: ["--controllers=*"] });
 
@@ -141,6 +149,13 @@ it.each([
     deletes: false,
   },
   {
+    what: "keeps a silent node while the only controller manager is on it",
+    vms: [],
+    pods: true,
+    on: vm.name,
+    deletes: false,
+  },
+  {
     what: "keeps a silent node whose name another machine has",
     vms: [{ ...vm, vmId: "another" }],
     pods: true,
@@ -153,13 +168,13 @@ it.each([
     deletesNodes: false,
     deletes: false,
   },
-])("$what", async ({ vms, pods, age = 310, deletesNodes, deletes }) => {
+])("$what", async ({ vms, pods, on = "demo-cp-1", age = 310, deletesNodes, deletes }) => {
   const manager = podOf("r/azure-cloud-controller-manager:v1");
   const volumes = [{ name: "cloud-config", secret: { secretName: "azure" } }];
-  const elsewhere = { ...manager, spec: { ...manager.spec, volumes, nodeName: "demo-cp-1" } };
+  const placed = { ...manager, spec: { ...manager.spec, volumes, nodeName: on } };
   const node = { ...silent, metadata: { ...silent.metadata, creationTimestamp: created(age) } };
 
-  const { asked } = await reconcile(pods ? [elsewhere] : [], { vms, node, deletesNodes });
+  const { asked } = await reconcile(pods ? [placed] : [], { vms, node, deletesNodes });
 
   expect(asked).toEqual(deletes ? [`${robot} delete /api/v1/nodes/${vm.name}`] : []);
 });

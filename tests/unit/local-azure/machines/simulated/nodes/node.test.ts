@@ -39,6 +39,16 @@ it("has nothing of a cloud without a cloud provider", () => {
   expect(metadata.annotations).toEqual({ "kwok.x-k8s.io/node": "fake" });
 });
 
+it("goes by the last of several arguments of the same name, as a kubelet does", () => {
+  const [first] = args({ "node-labels": "a=1" });
+  const [last] = args({ "node-labels": "b=2" });
+
+  const { labels } = nodeOf(vm, { kubeletExtraArgs: [first!, last!] }, worker).metadata;
+
+  expect(labels).toMatchObject({ b: "2" });
+  expect(labels).not.toHaveProperty("a");
+});
+
 it("refuses an address that the machine does not have", () => {
   const registration = { kubeletExtraArgs: args({ "node-ip": "172.16.9.9" }) };
 
@@ -64,11 +74,20 @@ it.each([
     },
   },
   { given: "an empty list", registration: { taints: [] }, spec: undefined },
+  {
+    given: "one of another effect",
+    registration: { taints: [{ ...present[0]!, effect: "NoExecute" }] },
+    spec: { taints: [...present, { ...present[0]!, effect: "NoExecute" }] },
+  },
   { given: "one that is there", registration: { taints: present }, spec: undefined },
 ])("marks a control plane with the taint that $given means", ({ registration, spec }) => {
   const mark = controlPlaneMark(registration, present);
 
-  expect(mark.metadata.labels).toHaveProperty(["node-role.kubernetes.io/control-plane"], "");
+  expect(mark.metadata.labels).toEqual({
+    "node-role.kubernetes.io/control-plane": "",
+    // Of which Azure's cloud provider makes no backend of Services.
+    "node.kubernetes.io/exclude-from-external-load-balancers": "",
+  });
   expect(mark.spec).toEqual(spec);
 });
 
