@@ -98,10 +98,9 @@ export class ControlPlane extends pulumi.ComponentResource {
     const { initialization } = plan;
     const made = this.machines.find((one) => one.plan === machinePlan);
     if (made !== undefined) return made;
+    const { name } = machinePlan;
     const isLiving =
-      initialization.exists &&
-      !initialization.isRestoring &&
-      plan.azure.machines.has(machinePlan.name);
+      initialization.exists && !initialization.isRestoring && plan.azure.machines.has(name);
     const machine = new Machine(
       {
         resourceGroup,
@@ -111,10 +110,11 @@ export class ControlPlane extends pulumi.ComponentResource {
         poolId: api.poolId,
         identityId: identity.resourceId,
         customData: plan.customData,
-        stays: plan.kept.has(machinePlan.name),
-        accelerated: plan.accelerated.has(machinePlan.name),
+        stays: plan.kept.has(name),
+        sizeNow: plan.azure.machines.get(name)?.size,
+        accelerated: plan.accelerated.has(name),
         initialization: initialization.id,
-        order: plan.orders.get(machinePlan.name)!,
+        order: plan.orders.get(name)!,
         certificates,
         kubeconfig: adminKubeconfig(plan, certificates),
         after: isLiving ? [...this.steps.slice(-1), ...this.memberships.slice(-1)] : [],

@@ -26,6 +26,8 @@ export interface MachineArgs {
   readonly customData: string;
   /** Whether the machine exists and stays. */
   readonly stays: boolean;
+  /** The size that Azure shows, if it has the machine. */
+  readonly sizeNow?: string;
   /** Whether its size has accelerated networking. */
   readonly accelerated: boolean;
   /** The initialization of the cluster that it is made for. */
@@ -105,7 +107,10 @@ export class Machine extends pulumi.ComponentResource {
       { ...child, ignoreChanges: ["enableAcceleratedNetworking"] },
     );
 
-    this.restart = new Restart(this.member, { ...child, dependsOn: [...args.after] });
+    this.restart = new Restart(
+      { ...this.member, sizeNow: args.sizeNow },
+      { ...child, dependsOn: [...args.after] },
+    );
 
     // No list of data disks: the disk driver attaches them, and a list sent after a refresh would
     // be stale.
@@ -156,11 +161,13 @@ export class Machine extends pulumi.ComponentResource {
           uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
         },
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
-        tags: {
+        tags: this.restart.drained.apply((drained) => ({
           [tag.generation]: args.order.generation,
           [tag.initialization]: args.initialization,
           [tag.made]: args.order.made,
-        },
+          // Also where Azure has another size than Pulumi's state, which alone would be no change.
+          ...(drained ? { [tag.drained]: drained } : {}),
+        })),
       },
       {
         ...child,
@@ -211,7 +218,7 @@ export class Machine extends pulumi.ComponentResource {
         autoUpgradeMinorVersion: true,
         // An equal PUT returns the old result, also an old failure. A resize reboots the machine:
         // then the next machine has to wait until this one was seen healthy again.
-        forceUpdateTag: pulumi.interpolate`${run}/${this.restart.size}`,
+        forceUpdateTag: pulumi.interpolate`${run}/${this.restart.drained}`,
         protectedSettings: pulumi.secret({
           script: script.apply((text) => Buffer.from(text).toString("base64")),
         }),

@@ -20,7 +20,7 @@ interface MemberArgs {
  * machine's membership lets pods on it again.
  */
 export class Restart extends pulumi.CustomResource {
-  /** When it was last drained. */
+  /** When it was last drained; empty where it never was. */
   declare readonly drained: pulumi.Output<string>;
   /**
    * The size that it was drained for. Where `--target` or `--exclude` leave this resource out, that is
@@ -28,7 +28,16 @@ export class Restart extends pulumi.CustomResource {
    */
   declare readonly size: pulumi.Output<string>;
 
-  constructor(args: MemberArgs, opts: pulumi.CustomResourceOptions) {
+  constructor(
+    args: MemberArgs & {
+      /**
+       * The size that Azure shows; nothing where it has no such machine. Pulumi's state may have a drain
+       * whose VM was left out, and not its restart.
+       */
+      readonly sizeNow?: string;
+    },
+    opts: pulumi.CustomResourceOptions,
+  ) {
     const props = { ...args, drained: undefined, __provider: providedBy("restart") };
     super("pulumi-nodejs:dynamic/zoned:Restart", `${args.machine}-restart`, props, opts);
   }

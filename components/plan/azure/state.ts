@@ -50,6 +50,7 @@ export const tag = {
   generation: "zoned-generation",
   initialization: "zoned-initialization",
   made: "zoned-made",
+  drained: "zoned-drained",
   run: "zoned-run",
   kubernetes: "zoned-kubernetes",
   configuration: "zoned-configuration",

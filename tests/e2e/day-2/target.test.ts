@@ -77,17 +77,32 @@ describe("a cluster of which pulumi up changes parts", () => {
     const before = await memory();
 
     const requests = await written(async () =>
-      well(await cloud.stack.up("--exclude", await urnOf("workers-2-restart"))),
+      well(
+        await cloud.stack.up(
+          ...["--exclude", await urnOf("workers-2-restart")],
+          ...["--exclude", await urnOf("workers-1-vm")],
+        ),
+      ),
     );
 
-    expect(requests).toEqual(["PUT cp-1/bootstrap", "PUT workers-1", "PUT workers-1/bootstrap"]);
+    expect(requests).toEqual(["PUT cp-1/bootstrap", "PUT workers-1/bootstrap"]);
     expect(await memory()).not.toEqual(before);
   });
 
-  it("is the rest by a plain up, and then nothing", async () => {
+  it("is the rest by a plain up, which also drains what was drained for nothing, and then nothing", async () => {
+    const cordoned = new Set<string>();
+    const { end } = await cloud.watch("/api/v1/nodes", ({ object: { metadata, spec } }) => {
+      if (spec.unschedulable) cordoned.add(metadata.name);
+    });
+
     const requests = await written(async () => asPlanned(await cloud.stack.up()));
 
-    expect(requests).toEqual(["PUT workers-2", "PUT workers-2/bootstrap"]);
+    end();
+    expect(requests).toEqual([
+      ...["PUT workers-1", "PUT workers-1/bootstrap"],
+      ...["PUT workers-2", "PUT workers-2/bootstrap"],
+    ]);
+    expect([...cordoned].sort()).toEqual(["zoned-dev-workers-1", "zoned-dev-workers-2"]);
     const nodes = await cloud.get<{ spec: { unschedulable?: boolean } }>("nodes");
     expect(nodes.some(({ spec }) => spec.unschedulable)).toBe(false);
     unchanged(await cloud.stack.up("--skip-preview"));

@@ -17,13 +17,19 @@ const build = async (
     size = plan.size,
     run = "then",
     drainedFor = size,
-  }: { readonly size?: string; readonly run?: string; readonly drainedFor?: string } = {},
+    drained = "",
+  }: {
+    readonly size?: string;
+    readonly run?: string;
+    readonly drainedFor?: string;
+    readonly drained?: string;
+  } = {},
 ) => {
   const recorder = await Recorder.start({
     filledIn: {
       "azure-native:compute:VirtualMachine": ({ inputs }) => ({ name: inputs.vmName }),
       // What the engine answers where it was not to touch it.
-      "pulumi-nodejs:dynamic/zoned:Restart": { size: drainedFor },
+      "pulumi-nodejs:dynamic/zoned:Restart": { size: drainedFor, drained },
     },
   });
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
@@ -52,7 +58,11 @@ const build = async (
   });
   const step = await recorder.only("azure-native:compute:VirtualMachineExtension");
   const vm = await recorder.only("azure-native:compute:VirtualMachine");
-  return { ...step, machine, vmSize: vm.inputs["hardwareProfile"].vmSize };
+  return {
+    ...{ ...step, machine },
+    vmSize: vm.inputs["hardwareProfile"].vmSize,
+    vmTags: vm.inputs["tags"],
+  };
 };
 
 it("is the machine's one custom script", async () => {
@@ -99,10 +109,17 @@ it("is the same request as long as the same run is ordered, and another one afte
 });
 
 it("runs again after a resize, since that is a reboot and the next machine has to wait for its end", async () => {
-  const before = await build();
-  const after = await build({}, { size: "Standard_D4s_v5" });
+  const before = await build({}, { drained: "then" });
+  const after = await build({}, { size: "Standard_D4s_v5", drained: "now" });
 
   expect(after.inputs.forceUpdateTag).not.toBe(before.inputs.forceUpdateTag);
+});
+
+it("is resized by each drain, also to the size that Pulumi's state already has", async () => {
+  const before = await build({}, { drained: "then" });
+  const after = await build({}, { drained: "now" });
+
+  expect([before, after].map(({ vmTags }) => vmTags["zoned-drained"])).toEqual(["then", "now"]);
 });
 
 it("keeps its size and its step where --target leaves out the drain before a resize", async () => {

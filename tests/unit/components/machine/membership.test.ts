@@ -114,10 +114,11 @@ describe("what the engine runs", () => {
   }
   afterEach(() => jest.restoreAllMocks());
 
-  it("drains for another size alone", async () => {
+  const olds = { machine: "one", kubeconfig: "k", size: "small", sizeNow: "tiny", drained: "then" };
+
+  it("drains for another size than Azure has alone", async () => {
     const { provider, done } = await watched(restarts[0]!);
-    const olds = { machine: "one", kubeconfig: "k", size: "small", drained: "then" };
-    const other = { machine: "one", kubeconfig: "l", size: "small" };
+    const other = { machine: "one", kubeconfig: "l", size: "small", sizeNow: "Small" };
 
     expect(await provider["diff"]!("one", olds, { ...olds, size: "large" })).toEqual({
       changes: true,
@@ -125,10 +126,26 @@ describe("what the engine runs", () => {
     expect(await provider["update"]!("one", olds, other)).toEqual({
       outs: { ...other, drained: "then" },
     });
+    // What is gone has nothing to be drained of, and what has the size already is not restarted.
+    for (const sizeNow of [undefined, "large"]) {
+      await provider["update"]!("one", olds, { ...other, size: "large", sizeNow });
+    }
     expect(done).toEqual([]);
     const { outs } = await provider["update"]!("one", olds, { ...other, size: "large" });
     expect(done.map(([name]) => name)).toEqual(["drainForRestart"]);
     expect(outs.drained).toMatch(/^20\d\d-/);
+  });
+
+  it("drains again where it was drained for a size that the machine did not get, and else changes nothing", async () => {
+    const { provider, done } = await watched(restarts[0]!);
+    const { drained: _, ...news } = olds;
+
+    expect(await provider["diff"]!("one", olds, { ...news, sizeNow: "SMALL" })).toEqual({
+      changes: false,
+    });
+    expect(await provider["diff"]!("one", olds, news)).toEqual({ changes: true });
+    await provider["update"]!("one", olds, news);
+    expect(done.map(([name]) => name)).toEqual(["drainForRestart"]);
   });
 
   it("lets pods on a machine again that was drained, and else changes nothing", async () => {
