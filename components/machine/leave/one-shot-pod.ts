@@ -21,6 +21,9 @@ export interface OneShotPod {
   readonly seconds: number;
 }
 
+/** Longer than any pod of these runs, and anybody reads what it said. */
+const forgottenMilliseconds = 3_600_000;
+
 /** A command of a pod has failed. */
 export class PodFailed extends Error {
   constructor(
@@ -50,6 +53,7 @@ export async function runPod(
   const etcd = await insist(() => api.find(`${pods}/etcd-${node}`));
   const image = etcd?.spec?.containers?.[0]?.image;
   if (image === undefined) throw new Error(`${node} runs no etcd: there is no pod etcd-${node}`);
+  await removeForgotten(api, what);
   const name = `${what}-${Date.now().toString(36)}`;
   const { mountPath, readOnly } = folder;
   const containers = commands.map((command, index) => ({
@@ -95,6 +99,17 @@ export async function runPod(
     throw new PodFailed(`${what} on ${node} failed: ${message}`, exitCode);
   } finally {
     await insist(() => api.delete(`${pods}/${name}`));
+  }
+}
+
+/** A program that was killed has not deleted its pod, and nothing else would. */
+async function removeForgotten(api: KubernetesApi, what: string): Promise<void> {
+  const own = await insist(() =>
+    api.list(`${pods}?labelSelector=app.kubernetes.io%2Fname%3D${what}`),
+  );
+  for (const { metadata } of own) {
+    const age = api.now - Date.parse(metadata.creationTimestamp ?? "");
+    if (age > forgottenMilliseconds) await insist(() => api.delete(`${pods}/${metadata.name}`));
   }
 }
 

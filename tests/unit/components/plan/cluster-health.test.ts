@@ -129,10 +129,13 @@ beforeAll(async () => {
     if (isSilent?.()) return;
     if (isBroken?.()) return void socket.destroy();
     const { pathname, searchParams } = new URL(url, "https://localhost");
+    const pods: Record<string, unknown> = {
+      "tier=control-plane": objects.pods,
+      "app.kubernetes.io/name=zoned-etcdctl": [],
+    };
     const listed: Record<string, unknown> = {
       "/api/v1/nodes": objects.nodes,
-      "/api/v1/namespaces/kube-system/pods":
-        searchParams.get("labelSelector") === "tier=control-plane" ? objects.pods : undefined,
+      "/api/v1/namespaces/kube-system/pods": pods[searchParams.get("labelSelector") ?? ""],
       "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": objects.leases,
       "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases":
         searchParams.get("fieldSelector") === "metadata.name=kube-controller-manager"

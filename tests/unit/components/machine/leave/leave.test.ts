@@ -103,24 +103,30 @@ it("touches nothing where the API is not ready, unless nobody is to ask it", asy
 
 /** A cluster of three control planes, each with its member of etcd, that is well. */
 class FakeCluster {
-  readonly members = ["cp-1", "cp-2", "cp-3"].map((name, index) => ({
-    id: `${index + 1}0000000000000ff`,
-    name,
-    status: "started",
-    clientUrls: `https://172.16.${index + 1}.4:2379,https://127.0.0.1:2379`,
-    isLearner: false,
-  }));
+  members = ["cp-1", "cp-2", "cp-3"].map((name, index) => this.member(name, index));
   readonly unready = new Set<string>();
+  /** Members that do not answer. */
+  readonly dead = new Set<string>();
   nodes = this.members.map(({ name }) => name);
   /** What was done, in order. */
   readonly done: string[] = [];
-  private readonly pods = new Map<string, any>();
+  readonly pods = new Map<string, any>();
   private log = "";
   /** Whether etcdctl fails. */
   fails = false;
   failsIn: "containerStatuses" | "initContainerStatuses" = "containerStatuses";
   /** How the script that saves etcd ends. */
   saves: { readonly exitCode: number; readonly message?: string } = { exitCode: 0 };
+
+  member(name: string, index: number) {
+    return {
+      id: `${index + 1}0000000000000ff`,
+      name,
+      status: "started",
+      clientUrls: `https://172.16.${index + 1}.4:2379,https://127.0.0.1:2379`,
+      isLearner: false,
+    };
+  }
 
   answer(method: string, url: string, body: any, type?: string): readonly [number, any] {
     const { pathname, searchParams } = new URL(url, "https://localhost");
@@ -140,6 +146,12 @@ class FakeCluster {
       const names = pathname.includes("kube-node-lease") ? this.nodes : ["kube-controller-manager"];
       const items = names.map((name) => ({ metadata: { name }, spec: { renewTime: new Date() } }));
       return [200, { items }];
+    }
+    const [, what] =
+      /^app.kubernetes.io\/name=(.*)$/.exec(searchParams.get("labelSelector") ?? "") ?? [];
+    if (what !== undefined) {
+      const pods = this.left.filter(({ metadata }) => metadata.name.startsWith(what));
+      return [200, { items: pods }];
     }
     if (searchParams.get("labelSelector") === "tier=control-plane") {
       const parts = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -196,12 +208,18 @@ class FakeCluster {
       return containers.some(({ name }: any) => name === container) ? [200, this.log] : [400, {}];
     }
     const isSnapshot = name.startsWith("zoned-etcd-snapshot");
+    const dead = this.members.filter((one) => this.dead.has(one.name));
+    const asksHealth = this.pods.get(name)?.spec.initContainers[0]?.command.includes("health");
+    const unhealthy = dead.map(
+      ({ clientUrls }) => `${clientUrls.split(",")[0]} is unhealthy: context deadline exceeded`,
+    );
     const terminated = isSnapshot
       ? this.saves
-      : { exitCode: 1, message: "etcdserver: unhealthy cluster" };
+      : { exitCode: 1, message: unhealthy.join("\n") || "etcdserver: unhealthy cluster" };
+    const failed = this.fails || (asksHealth && unhealthy.length > 0);
     return [
       200,
-      (isSnapshot ? this.saves.exitCode !== 0 : this.fails)
+      (isSnapshot ? this.saves.exitCode !== 0 : failed)
         ? { status: { phase: "Failed", [this.failsIn]: [{ state: { terminated } }] } }
         : { status: { phase: "Succeeded" } },
     ];
@@ -216,6 +234,8 @@ class FakeCluster {
     const [endpoints = ""] = words;
     const rest = words.filter((word) => !word.startsWith("--")).join(" ");
     this.done.push(`${program} ${rest} on ${node} by ${endpoints.replace("--endpoints=", "")}`);
+    const [, removed] = /^member remove (.*)$/.exec(rest) ?? [];
+    this.members = this.members.filter(({ id }) => id !== removed);
     this.log = this.members
       .map((one) =>
         [one.id, one.status, one.name, "https://peer:2380", one.clientUrls, one.isLearner].join(
@@ -330,6 +350,18 @@ describe("a control plane", () => {
 
     await expect(leave(controlPlane(), limits)).rejects.toThrow(says);
     expect(new Set(cluster!.done)).toEqual(new Set([health("cp-1"), list("cp-1")]));
+  });
+
+  it("deletes pods that a program has left that was killed, and no other's", async () => {
+    const hours = (ago: number) => new Date(Date.now() - ago * 3_600_000).toISOString();
+    for (const [name, ago] of Object.entries({ old: 2, new: 0.5 })) {
+      const metadata = { name: `zoned-etcdctl-${name}`, creationTimestamp: hours(ago) };
+      cluster!.pods.set(metadata.name, { metadata });
+    }
+
+    await leave(controlPlane(), limits);
+
+    expect(cluster!.left.map(({ metadata }) => metadata.name)).toEqual(["zoned-etcdctl-new"]);
   });
 
   it("is not restarted either while another one is not well, or etcd has a member that belongs to nobody", async () => {
