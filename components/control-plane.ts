@@ -99,8 +99,11 @@ export class ControlPlane extends pulumi.ComponentResource {
     const made = this.machines.find((one) => one.plan === machinePlan);
     if (made !== undefined) return made;
     const { name } = machinePlan;
+    // Of several that are lost, too, one joins after another.
     const isLiving =
-      initialization.exists && !initialization.isRestoring && plan.azure.machines.has(name);
+      initialization.exists &&
+      !initialization.isRestoring &&
+      (plan.azure.machines.has(name) || plan.memory?.machines[name] !== undefined);
     const machine = new Machine(
       {
         resourceGroup,

@@ -25,6 +25,8 @@ export interface ClusterHealth {
   readonly areEtcds?: boolean;
   /** By control plane, what is wrong with it; one that is well is not listed. */
   readonly sick: ReadonlyMap<string, readonly string[]>;
+  /** Names of etcd members that do not answer, of what is no Node any more. */
+  readonly dead?: readonly string[];
 }
 
 /** The machines' state in the API. */
@@ -172,13 +174,16 @@ async function askOnce(
     );
     const well = all.filter(({ name, isGone }) => !isGone && reasons.get(name)!.length === 0);
     const strangers = [];
+    const dead = [];
     for (const { name: by } of all.length > 1 ? well : []) {
       try {
         const { members, unhealthy } = await askMembers(api, by);
         for (const member of members) {
           const owner = all.find((one) => isOf(one, member));
-          if (owner === undefined) strangers.push(strangerProblem(member, by));
-          else if (!owner.isGone) {
+          if (owner === undefined) {
+            strangers.push(strangerProblem(member, by));
+            if (member.hasStarted && unhealthy.has(member.clientUrl)) dead.push(member.name);
+          } else if (!owner.isGone) {
             reasons.get(owner.name)!.push(...memberProblems(member, unhealthy));
           }
         }
@@ -192,6 +197,7 @@ async function askOnce(
       problems: [...managerProblems(machines, api.now), ...strangers],
       areEtcds: strangers.length > 0,
       sick: new Map([...reasons].filter(([, some]) => some.length > 0)),
+      dead,
     };
   } finally {
     await api.close();

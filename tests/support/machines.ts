@@ -10,6 +10,7 @@ import { Identity } from "../../components/identity";
 import { parsePayload, Payload } from "../../components/machine/bootstrap/bootstrap";
 import { Network } from "../../components/network";
 import { MachineState } from "../../components/plan/azure/state";
+import { fixedSettings } from "../../components/plan/changes/fixed-settings";
 import { Initialization } from "../../components/plan/initialization";
 import { MachineMemory } from "../../components/plan/changes/machine-changes";
 import { Settings } from "../../components/plan/settings/settings";
@@ -30,6 +31,8 @@ export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly authorities?: RotatingKeys;
   /** Names of the machines that exist. */
   readonly existing?: readonly string[];
+  /** Names of those that the stack's outputs have. */
+  readonly remembered?: readonly string[];
 }
 
 const filledIn: RecorderOptions["filledIn"] = {
@@ -87,7 +90,12 @@ const authority = (name: string) => ({
 });
 
 /** All machines of a cluster, as index.ts makes them. */
-export async function buildMachines({ preview, existing: names = [], ...scene }: Scene) {
+export async function buildMachines({
+  preview,
+  existing: names = [],
+  remembered = names,
+  ...scene
+}: Scene) {
   const recorder = await Recorder.start({ preview, filledIn: preview ? {} : filledIn });
   const settings = { ...validSettings, ...scene.settings };
   const machines = machinesOf(settings);
@@ -99,6 +107,12 @@ export async function buildMachines({ preview, existing: names = [], ...scene }:
       machines: new Map(names.map((name) => [name, machine])),
     },
     initialization: scene.initialization ?? fresh,
+    memory: {
+      initialization: fresh.id,
+      controlPlanes: remembered.length,
+      settings: fixedSettings(settings),
+      machines: Object.fromEntries(remembered.map((name) => [name, order])),
+    },
     firstControlPlane: scene.firstControlPlane,
     secretsKeys: scene.secretsKeys,
     authorities: scene.authorities ?? only(1),

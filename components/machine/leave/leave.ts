@@ -45,7 +45,7 @@ export async function leave(
     if (node !== undefined && !isOf(node, vmId)) return;
     const others = await otherControlPlanes(api, machine);
     if (role === "control-plane" && others.length === 0) throw new Error(lastText(member));
-    if (role === "control-plane") await checkOthers(member, others, "leave etcd");
+    if (role === "control-plane") await checkOthers(member, api, "leave etcd");
     if (role === "control-plane" && limits.savesEtcd) {
       await saveBeforeLeaving(member, api, helper(others));
     }
@@ -77,7 +77,7 @@ export const drainForRestart = (member: Member, limits: Limits): Promise<void> =
     const { machine, role } = member;
     const others = role === "worker" ? [] : await otherControlPlanes(api, machine);
     // An only control plane takes the API with it for a while, and no majority.
-    if (others.length > 0) await checkOthers(member, others, "be restarted");
+    if (others.length > 0) await checkOthers(member, api, "be restarted");
     await drain({ api, node: machine, minutes: limits.drainMinutes });
   });
 
@@ -138,15 +138,24 @@ async function amiss(look: () => Promise<readonly string[]>): Promise<readonly s
   }
 }
 
-/** Without this machine, etcd needs all that are left. */
+const stemOf = (machine: string): string => machine.replace(/\d+$/, "");
+
+/**
+ * Without this machine, etcd needs all that are left. Control planes that were lost beside it are
+ * removed from etcd: each would wait for the other one else.
+ */
 async function checkOthers(
   { machine, kubeconfig }: Member,
-  others: readonly KubernetesObject[],
+  api: KubernetesApi,
   does: string,
 ): Promise<void> {
-  const expected = [...others.map(({ metadata }) => metadata), { name: machine, isGone: true }];
   const wrong = await amiss(async () => {
-    const { problems, sick } = await askClusterOnce(kubeconfig, expected);
+    const others = await otherControlPlanes(api, machine);
+    const expected = [...others.map(({ metadata }) => metadata), { name: machine, isGone: true }];
+    const { problems, sick, dead = [] } = await askClusterOnce(kubeconfig, expected);
+    for (const name of dead.filter((one) => stemOf(one) === stemOf(machine))) {
+      await removeMember(api, name, helper(others));
+    }
     return [...problems, ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`)];
   });
   if (wrong.length === 0) return;

@@ -352,6 +352,47 @@ describe("a control plane", () => {
     expect(new Set(cluster!.done)).toEqual(new Set([health("cp-1"), list("cp-1")]));
   });
 
+  describe("that is lost with another one", () => {
+    beforeEach(() => {
+      cluster!.members.push(cluster!.member("cp-4", 3), cluster!.member("cp-5", 4));
+      for (const name of ["cp-4", "cp-5"]) cluster!.dead.add(name);
+    });
+    const removals = () => cluster!.done.filter((one) => one.includes("member remove"));
+
+    it("leaves etcd, and so does the other one, which is dead and no Node any more", async () => {
+      await leave(controlPlane("cp-4"), limits);
+
+      expect(removals()).toEqual([
+        `etcdctl member remove 50000000000000ff on cp-1 by ${own}`,
+        `etcdctl member remove 40000000000000ff on cp-1 by ${own}`,
+      ]);
+      await leave(controlPlane("cp-5"), limits);
+      expect(removals()).toHaveLength(2);
+    });
+
+    it("stays while the other one is a Node that may come back, until that is deleted", async () => {
+      cluster!.nodes.push("cp-5");
+      cluster!.unready.add("cp-5");
+      await expect(leave(controlPlane("cp-4"), limits)).rejects.toThrow(
+        /cp-5: its Node is not Ready[^]*kubectl delete node/,
+      );
+      expect(removals()).toEqual([]);
+
+      // As the cloud provider does when Azure has no such machine, perhaps in a moment.
+      setTimeout(() => (cluster!.nodes = cluster!.nodes.filter((name) => name !== "cp-5")), 150);
+      await leave(controlPlane("cp-4"), limits);
+      expect(removals()).toHaveLength(2);
+    });
+
+    it("stays beside a dead member that is no control plane of this cluster", async () => {
+      cluster!.members[4]!.name = "somebody";
+      cluster!.dead.add("somebody");
+
+      await expect(leave(controlPlane("cp-4"), limits)).rejects.toThrow(/named somebody/);
+      expect(removals()).toEqual([]);
+    });
+  });
+
   it("deletes pods that a program has left that was killed, and no other's", async () => {
     const hours = (ago: number) => new Date(Date.now() - ago * 3_600_000).toISOString();
     for (const [name, ago] of Object.entries({ old: 2, new: 0.5 })) {
