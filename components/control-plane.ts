@@ -52,11 +52,11 @@ export class ControlPlane extends pulumi.ComponentResource {
   constructor(name: string, args: ControlPlaneArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ControlPlane", name, {}, opts);
     this.args = args;
-    const { initialization, firstControlPlane, controlPlanes } = args.plan;
+    const { initialization, firstControlPlane, controlPlanes, azure } = args.plan;
 
-    const [first, ...others] = [...controlPlanes].sort(
-      (a, b) => Number(b.name === firstControlPlane) - Number(a.name === firstControlPlane),
-    );
+    const urgency = ({ name }: MachinePlan): number =>
+      name === firstControlPlane ? 2 : azure.machines.get(name)?.hasLeftEtcd ? 1 : 0;
+    const [first, ...others] = [...controlPlanes].sort((a, b) => urgency(b) - urgency(a));
     this.others = others;
     const machine = this.machine(first!);
     const isInitialized = initialization.exists && !initialization.isRestoring;

@@ -179,7 +179,7 @@ async function askOnce(
       try {
         const { members, unhealthy } = await askMembers(api, by);
         for (const member of members) {
-          const owner = all.find((one) => isOf(one, member));
+          const owner = all.find((one) => isMember(one, member));
           if (owner === undefined) {
             strangers.push(strangerProblem(member, by));
             if (member.hasStarted && unhealthy.has(member.clientUrl)) dead.push(member.name);
@@ -204,7 +204,8 @@ async function askOnce(
   }
 }
 
-const isOf = ({ name, address }: ControlPlane, member: EtcdMember): boolean =>
+/** Whether this member of etcd is a control plane's. */
+export const isMember = ({ name, address }: ControlPlane, member: EtcdMember): boolean =>
   member.name === name ||
   (member.name === "" && address !== undefined && member.peerUrl === `https://${address}:2380`);
 

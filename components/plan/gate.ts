@@ -22,6 +22,7 @@ export interface GateArgs {
     "clusterName" | "reinitialize" | "restoreFrom" | "skipHealthCheckUntil"
   >;
   readonly initialization: Pick<Initialization, "id" | "isRestoring">;
+  /** But to control planes that have left etcd: nothing depends on these. */
   readonly changes: readonly MachineChange[];
   readonly controlPlanes: readonly Machine[];
   readonly azure: Pick<AzureState, "machines">;
@@ -76,10 +77,11 @@ export async function askGate(args: GateArgs): Promise<Gate> {
 
 /** The first control plane that was a member, and whose machine has to join in its place. */
 const lostMember = ({ controlPlanes, azure, memory }: GateArgs): string | undefined =>
-  controlPlanes.find(
-    ({ name }) =>
-      memory?.machines[name] !== undefined && azure.machines.get(name)?.bootstrap === undefined,
-  )?.name;
+  controlPlanes.find(({ name }) => {
+    const machine = azure.machines.get(name);
+    const isLost = memory?.machines[name] !== undefined && machine?.bootstrap === undefined;
+    return isLost || machine?.hasLeftEtcd;
+  })?.name;
 
 /** A machine that may be lost is not drained, and this change does not ask for that. */
 const givenUpProblem = ({ reinitialize }: GateArgs["settings"]): string =>
@@ -127,7 +129,9 @@ export function decideGate(args: GateArgs, health: ClusterHealth): Gate {
     const reasons = [...azureReasons(name, azure), ...(health.sick.get(name) ?? [])];
     return reasons.length > 0 ? [{ name, reasons }] : [];
   });
-  const [first, ...others] = sick;
+  const hasLeft = (name: string) => azure.machines.get(name)?.hasLeftEtcd === true;
+  // Those that have left etcd count for no majority, and join again one after another.
+  const [first, ...others] = sick.every(({ name }) => hasLeft(name)) ? sick.slice(0, 1) : sick;
   const isWanted = first !== undefined && wanted.includes(first.name);
   const goesOn =
     first === undefined ||
@@ -139,6 +143,7 @@ export function decideGate(args: GateArgs, health: ClusterHealth): Gate {
 
 const isMadeWell = ({ azure, changes }: GateArgs, name: string): boolean =>
   azure.machines.get(name)?.bootstrap?.state !== "Succeeded" ||
+  azure.machines.get(name)?.hasLeftEtcd === true ||
   changes.some(({ machine, does }) => machine === name && does === "replace");
 
 /** Whether nothing happens before this control plane has left: the highest number goes first. */
@@ -158,6 +163,7 @@ function leavesAtOnce({ settings, changes }: GateArgs, name: string): boolean {
 function azureReasons(name: string, { machines }: Pick<AzureState, "machines">): string[] {
   const machine = machines.get(name);
   if (machine === undefined) return ["Azure has no such VM"];
+  if (machine.hasLeftEtcd) return ["it is no member of etcd any more"];
   const state = machine.bootstrap?.state;
   if (state === "Succeeded") return [];
   return [

@@ -18,6 +18,7 @@ import { cloudProviderProblems } from "./manifests/cloud-provider-images";
 import { fixedProblems } from "./changes/fixed-settings";
 import { askGate } from "./gate";
 import { decideInitialization, Initialization } from "./initialization";
+import { markLeft } from "./left-control-planes";
 import {
   createdMachines,
   machineChanges,
@@ -79,9 +80,12 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   refuse(fixedProblems(settings, memory?.settings));
   const connection = await connect(settings);
   const api = apiName(settings, connection.subscriptionId);
+  const machines = machinesOf(settings);
+  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
+  const workers = machines.filter(({ role }) => role === "worker");
   const asked = askAzure(settings, connection);
   const [azure, lacking, offers, manifests] = await Promise.all([
-    asked,
+    asked.then((found) => markLeft({ settings, controlPlanes, azure: found, kubeconfig, now })),
     asked.then(async ({ groupState }) => {
       if (groupState !== undefined) return [];
       const problems = await Promise.all([
@@ -95,9 +99,6 @@ export async function makePlan(settings: Settings): Promise<Plan> {
       ({ message }: pulumi.RunError) => message,
     ),
   ]);
-  const machines = machinesOf(settings);
-  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
-  const workers = machines.filter(({ role }) => role === "worker");
   const data = customData(settings);
   const verifiesKubelets = memory === undefined || memory.kubeletCertificates === true;
   const made = machines.map((plan) => ({
@@ -154,7 +155,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const gate = await askGate({
     settings,
     initialization,
-    changes,
+    changes: changes.filter(({ machine }) => !azure.machines.get(machine)?.hasLeftEtcd),
     controlPlanes,
     azure,
     memory: current?.initialization === initialization.id ? current : undefined,
@@ -208,7 +209,10 @@ export async function makePlan(settings: Settings): Promise<Plan> {
         madeWith: one.madeWith,
         // A machine that was deleted is ordered anew, whether or not Pulumi's state knows that
         // it is gone.
-        made: (machine === undefined ? undefined : (machine.made ?? remembered?.made)) ?? now,
+        made:
+          (machine === undefined || machine.hasLeftEtcd
+            ? undefined
+            : (machine.made ?? remembered?.made)) ?? now,
         kubernetesVersion: one.kubernetesVersion,
         configuration: one.configuration,
         run: kept.has(name) ? runOf(machine?.bootstrap, remembered?.run, now) : now,

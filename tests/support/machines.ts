@@ -31,6 +31,8 @@ export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly authorities?: RotatingKeys;
   /** Names of the machines that exist. */
   readonly existing?: readonly string[];
+  /** Names of those that are no members of etcd any more. */
+  readonly left?: readonly string[];
   /** Names of those that the stack's outputs have. */
   readonly remembered?: readonly string[];
 }
@@ -93,6 +95,7 @@ const authority = (name: string) => ({
 export async function buildMachines({
   preview,
   existing: names = [],
+  left = [],
   remembered = names,
   ...scene
 }: Scene) {
@@ -104,7 +107,9 @@ export async function buildMachines({
     subscriptionId,
     tenantId: "the-tenant",
     azure: {
-      machines: new Map(names.map((name) => [name, machine])),
+      machines: new Map(
+        names.map((name) => [name, { ...machine, hasLeftEtcd: left.includes(name) }]),
+      ),
     },
     initialization: scene.initialization ?? fresh,
     memory: {

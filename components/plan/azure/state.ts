@@ -33,6 +33,8 @@ export interface MachineState {
   /** When an `up` ordered it. */
   readonly made?: string;
   readonly bootstrap?: BootstrapState;
+  /** Of a control plane: what its cluster says of it; see left-control-planes.ts. */
+  readonly hasLeftEtcd?: boolean;
 }
 
 /** What Azure has when this program starts. */

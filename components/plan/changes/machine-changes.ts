@@ -110,6 +110,7 @@ export const isReplaced = (
   id: string,
   wanted: Pick<WantedMachine, "plan" | "generation" | "imageVersion">,
 ): boolean =>
+  machine.hasLeftEtcd === true ||
   !(wanted.plan.role === "control-plane" ? isMemberOf : isMadeFor)(id, machine) ||
   (machine.generation ?? memory?.generation ?? wanted.generation) !== wanted.generation ||
   isOfOtherImage(machine, wanted);
@@ -143,6 +144,11 @@ function reasons(
     ([name, value]) => before[name] !== undefined && before[name] !== value,
   );
   return [
+    ...(machine.hasLeftEtcd
+      ? [
+          "it is no member of etcd any more, since an up that was to replace or remove it has ended half-way",
+        ]
+      : []),
     ...parts.map(([name, value]) => `${name} ${before[name]} -> ${value}`),
     ...(isOfOtherImage(machine, wanted)
       ? [`imageVersion ${machine.image} -> ${wanted.imageVersion}`]

@@ -193,6 +193,21 @@ describe("a machine that leaves", () => {
   const machine = (name: string) =>
     `/providers/Microsoft.Compute/virtualMachines/zoned-dev-${name}`;
 
+  it("is a control plane that is made anew, when the change is taken back after it has left and before its VM was deleted", async () => {
+    await cloud.fault({ method: "DELETE", id: machine("cp-\\d$"), code: "ScopeLocked", times: 9 });
+    await cloud.stack.configure({ ...small, ...one });
+    expect(refused(await cloud.stack.up())).toMatch(/ScopeLocked/);
+    await cloud.clearFaults();
+    expect(await nodes()).not.toContain("cp-3");
+
+    await cloud.stack.configure({ ...small, ...one, controlPlaneCount: 3 });
+    const run = asPlanned(await cloud.stack.up());
+
+    expect(run.stdout).toMatch(/would replace zoned-dev-cp-3: it is no member of etcd any more/);
+    expect(await nodes()).toEqual(["cp-1", "cp-2", "cp-3", "workers-1"]);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
   it("is made anew, one after another, when two of five control planes are lost", async () => {
     await up(five);
     for (const name of ["cp-2", "cp-4"]) {

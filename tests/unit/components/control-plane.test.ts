@@ -90,6 +90,22 @@ it("makes machines that a living cluster does not have yet side by side", async 
   expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
 });
 
+it("has all that have left etcd join again before it touches a member", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
+    existing: names,
+    left: names.slice(1),
+    firstControlPlane: names[1],
+  });
+
+  expect(await waits(recorder, vmType)).toEqual({
+    "cp-2": [],
+    "cp-3": ["cp-2"],
+    "cp-1": ["cp-3"],
+  });
+});
+
 it("makes those that a living cluster has lost one after another", async () => {
   const { recorder } = await buildMachines({
     settings,

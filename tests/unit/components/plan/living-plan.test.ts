@@ -6,6 +6,7 @@ import { only } from "../../../../components/kubeadm/rotation";
 import { generationOf } from "../../../../components/machine/generation";
 import { fixedSettings } from "../../../../components/plan/changes/fixed-settings";
 import { Memory } from "../../../../components/plan/changes/machine-changes";
+import * as leftControlPlanes from "../../../../components/plan/left-control-planes";
 import { makePlan } from "../../../../components/plan/plan";
 import { machinesOf } from "../../../../components/plan/topology";
 import { skusIn } from "../../../../local-azure/arm/subscription/skus";
@@ -146,6 +147,22 @@ it("orders a machine anew that somebody deleted, whatever the outputs remember",
 
   expect(orders.get(first)!.made).not.toBe("then");
   expect(orders.get(second)!.made).toBe("then");
+});
+
+it("orders a control plane anew that has left etcd, though Azure has it as it shall be", async () => {
+  jest.spyOn(leftControlPlanes, "markLeft").mockImplementation(async ({ azure }) => {
+    const machine = { ...azure.machines.get(second)!, hasLeftEtcd: true };
+    return { ...azure, machines: new Map([...azure.machines, [second, machine]]) };
+  });
+
+  const { orders, kept, says } = await plan(living);
+
+  expect(says).toEqual([expect.stringMatching(`would replace ${second}: it is no member of etcd`)]);
+  expect(kept.has(second)).toBe(false);
+  for (const order of ["made", "run"] as const) {
+    expect(orders.get(second)![order]).not.toBe("then");
+    expect(orders.get(first)![order]).toBe("then");
+  }
 });
 
 it.each<[string, Scene, RegExp]>([

@@ -72,6 +72,12 @@ it.each<[string, Partial<MachineState> | undefined, string | undefined]>([
   );
 });
 
+it("replaces a machine that etcd does not list any more, and says why", () => {
+  expect(changes({ hasLeftEtcd: true, bootstrap: step })).toEqual([
+    { machine: first, does: "replace", why: [expect.stringMatching(/^it is no member of etcd/)] },
+  ]);
+});
+
 it("believes the outputs where a tag is missing", () => {
   const machines = { [first]: { ...remembered, generation: "before" } };
 
