@@ -28,6 +28,8 @@ export interface Initialization {
   readonly restoredFrom?: string;
   /** True until the initial control plane has restored it. */
   readonly isRestoring?: boolean;
+  /** True where it is restored though enough of its control planes are there. */
+  readonly isByChoice?: true;
   /** vmId of the initial control plane; undefined until there is one. */
   readonly initialControlPlane?: string;
   /** Why this `up` must not go on, one sentence each. */
@@ -126,7 +128,8 @@ export function decideInitialization(
   const needed = Math.floor((current?.controlPlanes ?? 1) / 2) + 1;
   const isLost = members.length < needed;
   if ((isLost || isGivenUp) && settings.restoreFrom !== "") {
-    return { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
+    const begun = { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
+    return isLost ? begun : { ...begun, isByChoice: true };
   }
   if ((losesOnly || isLost) && isGivenUp) return emptied;
   const initialControlPlane =

@@ -32,6 +32,7 @@ import { planKeys } from "./changes/secrets-keys";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, Machine, machinesOf } from "./topology";
 import { upgradeProblems } from "./changes/upgrade";
+import { askSnapshot } from "./wanted-snapshot";
 
 /** All that is known before the first resource is registered. */
 export interface Plan {
@@ -169,6 +170,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     ...{ settings, changes, kept, kubeconfig, now },
     memory: current,
   });
+  const snapshot = await askSnapshot({ settings, initialization, kubeconfig, now });
   const texts = typeof manifests === "string" ? new Map<string, string>() : manifests;
   refuse([
     ...lacking,
@@ -181,6 +183,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     ...(initialization.exists ? upgradeProblems(settings, azure, current, remade) : []),
     ...(problem === undefined ? [] : [problem]),
     ...gate.problems,
+    ...snapshot.problems,
     ...silent,
   ]);
   for (const { machine, does, why } of changes) {
@@ -196,7 +199,9 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   for (const text of [says, saysOfAuthorities]) {
     if (text !== undefined) void pulumi.log.info(text);
   }
-  for (const warning of initialization.warnings) void pulumi.log.warn(warning);
+  for (const warning of [...initialization.warnings, ...snapshot.warnings]) {
+    void pulumi.log.warn(warning);
+  }
   const orders = wanted.map((one): [string, MachineMemory] => {
     const { generation } = one;
     const { name } = one.plan;

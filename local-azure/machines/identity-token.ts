@@ -63,18 +63,11 @@ export function issueToken(
   return {
     status: 200,
     body: {
-      access_token: unsignedToken({
-        aud: resource,
-        iss: `https://sts.windows.net/${account.tenantId}/`,
-        iat: from,
-        nbf: from,
-        exp: from + lifeSeconds,
-        appid: identity.clientId,
-        oid: identity.principalId,
-        sub: identity.principalId,
-        tid: account.tenantId,
-        xms_mirid: identity.resourceId,
-      }),
+      access_token: tokenFor(
+        { appid: identity.clientId, oid: identity.principalId, xms_mirid: identity.resourceId },
+        resource,
+        from,
+      ),
       client_id: identity.clientId,
       expires_in: String(lifeSeconds - 1),
       expires_on: String(from + lifeSeconds),
@@ -85,6 +78,30 @@ export function issueToken(
     },
   };
 }
+
+/** The token of who has logged in here, for another service than Resource Manager. */
+export const loginToken = (resource: string, now = new Date()): string =>
+  tokenFor(
+    { appid: account.clientId, oid: account.objectId },
+    resource,
+    Math.floor(now.getTime() / 1000),
+  );
+
+const tokenFor = (
+  bearer: { readonly appid: string; readonly oid: string; readonly xms_mirid?: string },
+  resource: string,
+  from: number,
+): string =>
+  unsignedToken({
+    aud: resource,
+    iss: `https://sts.windows.net/${account.tenantId}/`,
+    iat: from,
+    nbf: from,
+    exp: from + lifeSeconds,
+    ...bearer,
+    sub: bearer.oid,
+    tid: account.tenantId,
+  });
 
 /** Clients read a token's claims, and so do Resource Manager and the Blob service. */
 function unsignedToken(claims: object): string {

@@ -4,6 +4,7 @@ import { Cloud } from "../arm/cloud";
 import { account } from "../arm/resources/ids";
 import { ResourceType } from "../arm/types/resource-type";
 import { typeOfToken } from "../arm/types/types";
+import { loginToken } from "../machines/identity-token";
 import type { EngineLog, Plugin, ResourceProvider, Served } from "../plugins/protocol/protocol";
 import { serve } from "../plugins/protocol/serve";
 import { check, diff } from "./check";
@@ -35,12 +36,12 @@ function provider(cloud: Cloud, engine: EngineLog): ResourceProvider {
     read: (request) => operations.read(typeFor(request.type), request),
     update: (request) => operations.update(typeFor(request.type), request),
     delete: (request) => operations.delete(request),
-    invoke: async (token) => {
+    invoke: async (token, { endpoint }) => {
       switch (token) {
         case "azure-native:authorization:getClientConfig":
           return { ...account };
         case "azure-native:authorization:getClientToken":
-          return { token: "local-azure" };
+          return { token: typeof endpoint === "string" ? loginToken(endpoint) : "local-azure" };
         default:
           throw new Error(
             `the local Azure does not support the function ${token}; it supports getClientConfig and getClientToken of authorization`,

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { parse } from "yaml";
 
 import { Fault } from "../../local-azure/arm/faults/faults";
-import { subscriptionPath } from "../../local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../local-azure/arm/resources/ids";
 import { LoggedRequest } from "../../local-azure/arm/requests";
 import {
   attachedEnvironment,
@@ -154,6 +154,21 @@ export class LocalCloud {
     await this.ask("PUT", account, { kind: "StorageV2", location, sku, properties });
     await this.ask("PUT", container, { properties: {} });
     return { container, endpoint: blobEndpointOf(this.azure.ports, "snapshots") };
+  }
+
+  /** Gives the login a role by which it reads the blobs of a resource group. */
+  async readsBlobs(group: string): Promise<void> {
+    const role = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1";
+    await this.ask(
+      "PUT",
+      `${subscriptionPath}/resourceGroups/${group}/providers/Microsoft.Authorization/roleAssignments/${role}`,
+      {
+        properties: {
+          principalId: account.objectId,
+          roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`,
+        },
+      },
+    );
   }
 
   /** What leads an engine that a test starts by itself to this cloud. */

@@ -24,7 +24,7 @@ export function parseContainer(id: string) {
 type BackupSettings = Pick<Settings, "clusterName" | "etcdBackups" | "resourceManagerEndpoint">;
 
 /** The container's address; empty for a folder of the control plane. */
-function containerAddress({ etcdBackups, resourceManagerEndpoint }: BackupSettings): string {
+export function containerAddress({ etcdBackups, resourceManagerEndpoint }: BackupSettings): string {
   const place = parseContainer(etcdBackups?.container ?? "");
   if (place === undefined) return "";
   const { storage } = azureCloudAt(resourceManagerEndpoint);

@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 
-import { asPlanned, LocalCloud, unchanged, well, fewAddOns } from "../local-cloud";
+import { asPlanned, LocalCloud, refused, unchanged, well, fewAddOns } from "../local-cloud";
 
 jest.setTimeout(1_200_000);
 
@@ -133,6 +133,26 @@ describe("a cluster whose control planes are lost", () => {
     const run = await cloud.stack.up();
     unchanged(run);
     expect(await saved("e", "f")).toEqual(["e", "f"]);
+    const named = {
+      ...settings,
+      controlPlaneCount: 1,
+      restoreFrom: (await lastSnapshot())["name"],
+    };
+    await cloud.stack.configure({ ...named, restoreFrom: "20200101T000000Z-1.db" });
+    await cloud.obey(`${run.stdout}${run.stderr}`, /config set reinitialize \S+/);
+    const requests = (await cloud.requests()).length;
+    expect(refused(await cloud.stack.up())).toMatch(
+      /whether snapshot 20200101T000000Z-1.db .* is not known: .*AuthorizationPermissionMismatch/,
+    );
+    await cloud.readsBlobs("backups");
+    expect(refused(await cloud.stack.up())).toMatch(
+      /there is no such snapshot .* the newest are: /,
+    );
+    const asked = (await cloud.requests()).slice(requests);
+    expect(asked.filter(({ method, id }) => method !== "GET" && id.includes("/zoned-dev"))).toEqual(
+      [],
+    );
+    await cloud.stack.configure(named);
     await cloud.obey(`${run.stdout}${run.stderr}`, /config set reinitialize \S+/);
 
     asPlanned(await cloud.stack.up());

@@ -312,8 +312,9 @@ describe("a cluster whose control plane is lost", () => {
       ],
     });
     expect(restore("well well well", 3, { reinitialize: "1-20250101T000000Z" }).id).toBe(id);
-    expect(restore("well well well", 3, { reinitialize: id })).toEqual(restoration);
-    expect(restore("old", 1, { reinitialize: id })).toEqual(restoration);
+    const chosen = { ...restoration, isByChoice: true };
+    expect(restore("well well well", 3, { reinitialize: id })).toEqual(chosen);
+    expect(restore("old", 1, { reinitialize: id })).toEqual(chosen);
   });
 
   it("goes on where a restoration has ended half-way, on the machines that were made for it", () => {
