@@ -81,7 +81,7 @@ it.each<[string, Scene, string]>([
   ],
   [
     "the latest of none, whatever others have",
-    { restoreFrom: "latest", blobs: [`another/${older}`, "zoned-test/notes.txt"] },
+    { restoreFrom: "latest", blobs: [`zoned-prod/${older}`, "zoned-test/notes.txt"] },
     "the newest are: none",
   ],
   ["one of a container that is not there", { restoreFrom: older }, "the newest are: none"],
