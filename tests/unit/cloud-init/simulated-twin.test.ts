@@ -6,7 +6,7 @@ import { snapshotFiles } from "../../../components/machine/bootstrap/etcd-backup
 import type { Payload } from "../../../components/machine/bootstrap/bootstrap";
 import type { Binaries } from "../../../local-azure/machines/simulated/control-plane/control-plane";
 import type { ScriptResult, VirtualMachine } from "../../../local-azure/machines/machines";
-import { Api, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
+import { Api, type Body, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
 import { payloadOf } from "../../../local-azure/machines/simulated/bootstrap/payload";
 import { SimulatedMachine } from "../../../local-azure/machines/simulated/machine";
 import { SimulatedMachines } from "../../../local-azure/machines/simulated/simulated";
@@ -226,6 +226,8 @@ interface Situation {
   readonly steps: readonly string[];
   /** Of the message, what the script itself says, and not a client of its own. */
   readonly refusal?: RegExp;
+  /** What the simulated cluster has then, which the script leaves to kubeadm and kubectl. */
+  readonly after?: () => Promise<void>;
 }
 
 const before = ["payload", "first boot", "kernel modules", "packages", "search for the API"];
@@ -296,11 +298,13 @@ const upgradedWorker = [
           : { initialControlPlane: initial, secretsKeys },
       );
     const create = (...vms: VirtualMachine[]) => Promise.all(vms.map((vm) => machines.create(vm)));
-    const apply = async (objects: readonly (readonly [string, object])[]) => {
+    const admin = () => {
       const file = join(stateDir, "clusters", apiName, "root/etc/kubernetes/admin.conf");
       const { ca, user } = kubeconfigOf(readFileSync(file, "utf8"));
-      const api = new Api({ ...machines.apiAddress(apiName)!, serverName: apiName, ca }, user);
-      for (const [path, object] of objects) await api.post(path, object);
+      return new Api({ ...machines.apiAddress(apiName)!, serverName: apiName, ca }, user);
+    };
+    const apply = async (objects: readonly (readonly [string, object])[]) => {
+      for (const [path, object] of objects) await admin().post(path, object);
     };
     beforeAll(async () => {
       [fixture, otherCluster] = [await newFixture(apiName), await newFixture(apiName)];
@@ -547,6 +551,16 @@ const upgradedWorker = [
           ...["control plane", "node", "uncordon", "other control planes", "certificates"],
           ...["pods", "secrets"],
         ],
+        after: async () => {
+          const trusted = trusting(fixture, otherCluster).pki["ca.crt"]!;
+          const info = await admin().get("/api/v1/namespaces/kube-public/configmaps/cluster-info");
+          expect(info.data.kubeconfig).toContain(Buffer.from(trusted).toString("base64"));
+          const [[daemonSets, network]] = cniDaemonSet as [[string, Body]];
+          const { spec } = await admin().get(`${daemonSets}/${network.metadata.name}`);
+          expect(spec.template.metadata.annotations).toHaveProperty([
+            "kubectl.kubernetes.io/restartedAt",
+          ]);
+        },
       },
       {
         situation: "a control plane that is to restore the cluster, and finds no such snapshot",
@@ -605,6 +619,7 @@ const upgradedWorker = [
       expect(simulated!.steps).toEqual(steps);
       expect(real!.refusal).toMatch(refusal);
       expect(refusal.exec(simulated!.refusal)?.[0]).toBe(refusal.exec(real!.refusal)?.[0]);
+      await given.after?.();
     });
   },
 );
