@@ -22,6 +22,7 @@ import { endDaemon, ensureDaemon } from "../../local-azure/daemon/daemon-client"
 import { apiNameIn, reachableHere } from "../../local-azure/stack/cluster-view";
 import { choosePlugins, pluginsOf } from "../../local-azure/stack/choose-plugins";
 import { Rehearsal, Run } from "../../local-azure/stack/rehearsal";
+import { takeFolder } from "../../local-azure/stack/state-folder";
 import { checkout } from "../../shared/checkout";
 import { Progress } from "../../shared/progress";
 import { changedAnything } from "../../stack/events";
@@ -72,7 +73,7 @@ export class LocalCloud {
   }
 
   static async start(stack: string, settings: Record<string, unknown> = {}): Promise<LocalCloud> {
-    const state = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
+    const state = takeFolder(mkdtempSync(join(tmpdir(), "zoned-e2e-")));
     const { signal } = new AbortController();
     const progress = new Progress({ write: () => true });
     const asked = process.env["ZONED_PLUGINS"] || "stand-ins";

@@ -15,6 +15,7 @@ import {
 import { endDaemon, ensureDaemon, runningDaemon } from "../../../local-azure/daemon/daemon-client";
 import { passphraseOf } from "../../../local-azure/stack/passphrase";
 import { Rehearsal, type Run } from "../../../local-azure/stack/rehearsal";
+import { takeFolder } from "../../../local-azure/stack/state-folder";
 import { checkout, loadTypeScript } from "../../../shared/checkout";
 import { Progress } from "../../../shared/progress";
 import { environmentOf } from "../../../stack/pulumi";
@@ -30,7 +31,7 @@ const machinesOnly = { ...small, cloudProvider: false };
 let state: string;
 let azure: Attachment;
 beforeEach(async () => {
-  state = mkdtempSync(join(tmpdir(), "zoned-recover-"));
+  state = takeFolder(mkdtempSync(join(tmpdir(), "zoned-recover-")));
   await startAzure();
 });
 afterEach(async () => {
