@@ -52,8 +52,10 @@ export function runLabTask<Task, Result>(work: (task: Task) => Promise<Result>):
 const kernel = {
   "ipv4/ip_forward": "1",
   "ipv6/conf/all/forwarding": "1",
-  // Every rejected connection is answered, not one a second.
+  // Every rejected packet is answered: not one a second, nor as many as the kernel lets all
+  // namespaces together, with a burst of fifty.
   "ipv4/icmp_ratelimit": "0",
+  "ipv4/icmp_ratemask": "0",
   "ipv6/icmp/ratelimit": "0",
 };
 

@@ -6,6 +6,7 @@ import { runSnapshotPod } from "../../../../../../local-azure/machines/simulated
 async function ofProgram(): Promise<any> {
   let pod: unknown;
   const api: Partial<KubernetesApi> = {
+    list: async () => [],
     find: async (path) =>
       path.includes("/etcd-")
         ? { metadata: { name: "etcd" }, spec: { containers: [{ image: "etcd:its-own" }] } }
