@@ -114,7 +114,7 @@ export class ControlPlane extends pulumi.ComponentResource {
         identityId: identity.resourceId,
         customData: plan.customData,
         stays: plan.kept.has(name),
-        sizeNow: plan.azure.machines.get(name)?.size,
+        now: plan.azure.machines.get(name),
         accelerated: plan.accelerated.has(name),
         initialization: initialization.id,
         order: plan.orders.get(name)!,

@@ -68,7 +68,7 @@ export class Workers extends pulumi.ComponentResource {
           subnetId: network.subnetIds.get(worker.zone)!,
           customData: plan.customData,
           stays: plan.kept.has(worker.name),
-          sizeNow: azure.machines.get(worker.name)?.size,
+          now: azure.machines.get(worker.name),
           accelerated: plan.accelerated.has(worker.name),
           initialization: clusterIdOf(plan.initialization.id),
           order,

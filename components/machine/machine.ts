@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Certificates } from "../certificates";
 import { image, imageVersionOf } from "../plan/azure/image-offers";
-import { BootstrapState, tag } from "../plan/azure/state";
+import { BootstrapState, MachineState, tag } from "../plan/azure/state";
 import { MachineMemory } from "../plan/changes/machine-changes";
 import { Settings } from "../plan/settings/settings";
 import { Machine as Plan } from "../plan/topology";
@@ -26,8 +26,8 @@ export interface MachineArgs {
   readonly customData: string;
   /** Whether the machine exists and stays. */
   readonly stays: boolean;
-  /** The size that Azure shows, if it has the machine. */
-  readonly sizeNow?: string;
+  /** The machine as Azure has it. */
+  readonly now: MachineState | undefined;
   /** Whether its size has accelerated networking. */
   readonly accelerated: boolean;
   /** The initialization of the cluster that it is made for. */
@@ -107,10 +107,7 @@ export class Machine extends pulumi.ComponentResource {
       { ...child, ignoreChanges: ["enableAcceleratedNetworking"] },
     );
 
-    this.restart = new Restart(
-      { ...this.member, sizeNow: args.sizeNow },
-      { ...child, dependsOn: [...args.after] },
-    );
+    this.restart = new Restart(this.member, args.now, { ...child, dependsOn: [...args.after] });
 
     // No list of data disks: the disk driver attaches them, and a list sent after a refresh would
     // be stale.
@@ -161,7 +158,7 @@ export class Machine extends pulumi.ComponentResource {
           uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
         },
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
-        tags: this.restart.drained.apply((drained) => ({
+        tags: this.restart.lastDrained.apply((drained) => ({
           [tag.generation]: args.order.generation,
           [tag.initialization]: args.initialization,
           [tag.made]: args.order.made,
@@ -218,7 +215,7 @@ export class Machine extends pulumi.ComponentResource {
         autoUpgradeMinorVersion: true,
         // An equal PUT returns the old result, also an old failure. A resize reboots the machine:
         // then the next machine has to wait until this one was seen healthy again.
-        forceUpdateTag: pulumi.interpolate`${run}/${this.restart.drained}`,
+        forceUpdateTag: pulumi.interpolate`${run}/${this.restart.lastDrained}`,
         protectedSettings: pulumi.secret({
           script: script.apply((text) => Buffer.from(text).toString("base64")),
         }),

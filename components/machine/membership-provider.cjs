@@ -47,10 +47,6 @@ const common = {
 
 const differs = (olds, news) => Object.keys(news).some((key) => olds[key] !== news[key]);
 
-/** Azure takes a size in any case, and shows it as it was given. */
-const isRestarted = ({ sizeNow, size }) =>
-  sizeNow !== undefined && sizeNow.toLowerCase() !== size.toLowerCase();
-
 const membership = {
   ...common,
   async diff(_id, olds, news) {
@@ -76,11 +72,13 @@ const restart = {
     return { id: inputs.machine, outs: { ...inputs, drained: "" } };
   },
   async diff(_id, olds, news) {
-    return { changes: differs(olds, { ...news, sizeNow: olds.sizeNow }) || isRestarted(news) };
+    return {
+      changes: differs(olds, { ...news, restarts: olds.restarts }) || news.restarts === true,
+    };
   },
   update: (_id, olds, news) =>
     forOperators(async () => {
-      if (!isRestarted(news)) return { outs: { ...news, drained: olds.drained } };
+      if (!news.restarts) return { outs: { ...news, drained: olds.drained } };
       await program("./leave/leave").drainForRestart(news, limits(news));
       return { outs: { ...news, drained: new Date().toISOString() } };
     }),

@@ -1,5 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import type { MachineState } from "../plan/azure/state";
+
 /** A dynamic resource whose provider is code of this checkout, wherever that lies. */
 const providedBy = (name: "membership" | "restart"): string =>
   `exports.handler = () => require(process.cwd() + "/components/machine/membership-provider.cjs").${name};`;
@@ -20,8 +22,12 @@ interface MemberArgs {
  * machine's membership lets pods on it again.
  */
 export class Restart extends pulumi.CustomResource {
-  /** When it was last drained; empty where it never was. */
   declare readonly drained: pulumi.Output<string>;
+  /**
+   * When the machine was last drained; empty where it never was. It comes from Azure where this `up`
+   * drains nothing: a preview does not know what a resource puts out that changes in any way.
+   */
+  readonly lastDrained: pulumi.Output<string>;
   /**
    * The size that it was drained for. Where `--target` or `--exclude` leave this resource out, that is
    * the size before, so that the VM keeps it.
@@ -29,19 +35,24 @@ export class Restart extends pulumi.CustomResource {
   declare readonly size: pulumi.Output<string>;
 
   constructor(
-    args: MemberArgs & {
-      /**
-       * The size that Azure shows; nothing where it has no such machine. Pulumi's state may have a drain
-       * whose VM was left out, and not its restart.
-       */
-      readonly sizeNow?: string;
-    },
+    args: MemberArgs,
+    /**
+     * What Azure shows, if it has the machine. Pulumi's state may have a drain whose VM was left out, and
+     * not its restart.
+     */
+    now: Pick<MachineState, "size" | "drained"> | undefined,
     opts: pulumi.CustomResourceOptions,
   ) {
-    const props = { ...args, drained: undefined, __provider: providedBy("restart") };
+    const restarts = now !== undefined && !isSameSize(now.size, args.size) ? true : undefined;
+    const props = { ...args, restarts, drained: undefined, __provider: providedBy("restart") };
     super("pulumi-nodejs:dynamic/zoned:Restart", `${args.machine}-restart`, props, opts);
+    this.lastDrained = restarts ? this.drained : pulumi.output(now?.drained ?? "");
   }
 }
+
+/** Azure takes a size in any case, and shows it as it was given. */
+const isSameSize = (one: string, other: string): boolean =>
+  one.toLowerCase() === other.toLowerCase();
 
 /**
  * That a machine is a member of the cluster. Its deletion takes the machine out: it is drained, its

@@ -32,6 +32,8 @@ export interface MachineState {
   readonly initialization?: string;
   /** When an `up` ordered it. */
   readonly made?: string;
+  /** When it was last drained for a restart. */
+  readonly drained?: string;
   readonly bootstrap?: BootstrapState;
   /** Of a control plane: what its cluster says of it; see left-control-planes.ts. */
   readonly hasLeftEtcd?: boolean;
@@ -127,6 +129,7 @@ async function machinesIn(arm: ResourceManager, group: string): Promise<Map<stri
             generation: tags?.[tag.generation],
             initialization: tags?.[tag.initialization],
             made: tags?.[tag.made],
+            drained: tags?.[tag.drained],
             bootstrap: step && {
               state: step.properties.provisioningState,
               run: step.tags?.[tag.run],

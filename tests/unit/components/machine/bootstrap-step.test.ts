@@ -16,11 +16,15 @@ const build = async (
   {
     size = plan.size,
     run = "then",
+    sizeNow = size,
+    drainedBefore,
     drainedFor = size,
     drained = "",
   }: {
     readonly size?: string;
     readonly run?: string;
+    readonly sizeNow?: string;
+    readonly drainedBefore?: string;
     readonly drainedFor?: string;
     readonly drained?: string;
   } = {},
@@ -42,6 +46,7 @@ const build = async (
       subnetId: "the-subnet",
       customData: "",
       stays: false,
+      now: { size: sizeNow, drained: drainedBefore },
       accelerated: true,
       initialization: "1",
       order: { ...order, run },
@@ -109,22 +114,25 @@ it("is the same request as long as the same run is ordered, and another one afte
 });
 
 it("runs again after a resize, since that is a reboot and the next machine has to wait for its end", async () => {
-  const before = await build({}, { drained: "then" });
-  const after = await build({}, { size: "Standard_D4s_v5", drained: "now" });
+  const before = await build({}, { drainedBefore: "then" });
+  const after = await build({}, { size: "Standard_D4s_v5", sizeNow: plan.size, drained: "now" });
 
   expect(after.inputs.forceUpdateTag).not.toBe(before.inputs.forceUpdateTag);
 });
 
 it("is resized by each drain, also to the size that Pulumi's state already has", async () => {
-  const before = await build({}, { drained: "then" });
-  const after = await build({}, { drained: "now" });
+  const before = await build({}, { drainedBefore: "then" });
+  const after = await build({}, { sizeNow: "Standard_D4s_v5", drained: "now" });
 
   expect([before, after].map(({ vmTags }) => vmTags["zoned-drained"])).toEqual(["then", "now"]);
 });
 
 it("keeps its size and its step where --target leaves out the drain before a resize", async () => {
   const before = await build();
-  const after = await build({}, { size: "Standard_D4s_v5", drainedFor: plan.size });
+  const after = await build(
+    {},
+    { size: "Standard_D4s_v5", sizeNow: plan.size, drainedFor: plan.size },
+  );
 
   expect(after.vmSize).toBe(plan.size);
   expect(after.inputs.forceUpdateTag).toBe(before.inputs.forceUpdateTag);

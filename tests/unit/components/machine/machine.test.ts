@@ -25,6 +25,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       subnetId: "the-subnet",
       customData: "ZGF0YQ==",
       stays: false,
+      now: undefined,
       accelerated: true,
       initialization: "1-then",
       order,

@@ -3,9 +3,10 @@ import { join } from "node:path";
 
 import { parse } from "yaml";
 
+import { Restart } from "../../../../components/machine/membership";
 import * as leaving from "../../../../components/machine/leave/leave";
 import { existing, awaitedBy, buildMachines } from "../../../support/machines";
-import { Recorded } from "../../../support/record";
+import { Recorded, Recorder } from "../../../support/record";
 import { checkout } from "../../../../shared/checkout";
 
 const names = ["cp-1", "cp-2", "cp-3"].map((name) => `zoned-test-${name}`);
@@ -52,6 +53,26 @@ it("keeps the administrator's key secret", () => {
     expect(JSON.stringify({ ...inputs, kubeconfig: "" })).not.toMatch(/private/);
   }
 });
+
+it.each([
+  ["of another size", { size: "Standard_D4s_v5", drained: "before" }, true, undefined],
+  ["of the same", { size: "STANDARD_D2S_V5", drained: "before" }, undefined, "before"],
+  ["of the same that was never drained", { size: "Standard_D2s_v5" }, undefined, ""],
+  ["that is gone", undefined, undefined, ""],
+])(
+  "restarts a machine %s, and a preview knows when it was last drained unless it is to be now",
+  async (_, now, isRestarted, lastDrained) => {
+    const recorder = await Recorder.start({ preview: true });
+    const member = { machine: "one", role: "worker", initialization: "1" } as const;
+    const args = { ...member, size: "Standard_D2s_v5", kubeconfig: "k" };
+
+    const restart = new Restart(args, now, { transformations: [recorder.watch] });
+
+    expect((await recorder.only(restartType)).inputs.restarts).toBe(isRestarted);
+    const known = await (restart.lastDrained as any).promise(true);
+    expect(known).toBe(lastDrained);
+  },
+);
 
 it("ends for control planes one after another, from the highest number", async () => {
   const waits = await Promise.all(
@@ -114,11 +135,11 @@ describe("what the engine runs", () => {
   }
   afterEach(() => jest.restoreAllMocks());
 
-  const olds = { machine: "one", kubeconfig: "k", size: "small", sizeNow: "tiny", drained: "then" };
+  const olds = { machine: "one", kubeconfig: "k", size: "small", restarts: true, drained: "then" };
 
-  it("drains for another size than Azure has alone", async () => {
+  it("drains for a restart alone", async () => {
     const { provider, done } = await watched(restarts[0]!);
-    const other = { machine: "one", kubeconfig: "l", size: "small", sizeNow: "Small" };
+    const other = { machine: "one", kubeconfig: "l", size: "large", restarts: undefined };
 
     expect(await provider["diff"]!("one", olds, { ...olds, size: "large" })).toEqual({
       changes: true,
@@ -126,12 +147,8 @@ describe("what the engine runs", () => {
     expect(await provider["update"]!("one", olds, other)).toEqual({
       outs: { ...other, drained: "then" },
     });
-    // What is gone has nothing to be drained of, and what has the size already is not restarted.
-    for (const sizeNow of [undefined, "large"]) {
-      await provider["update"]!("one", olds, { ...other, size: "large", sizeNow });
-    }
     expect(done).toEqual([]);
-    const { outs } = await provider["update"]!("one", olds, { ...other, size: "large" });
+    const { outs } = await provider["update"]!("one", olds, { ...other, restarts: true });
     expect(done.map(([name]) => name)).toEqual(["drainForRestart"]);
     expect(outs.drained).toMatch(/^20\d\d-/);
   });
@@ -140,7 +157,7 @@ describe("what the engine runs", () => {
     const { provider, done } = await watched(restarts[0]!);
     const { drained: _, ...news } = olds;
 
-    expect(await provider["diff"]!("one", olds, { ...news, sizeNow: "SMALL" })).toEqual({
+    expect(await provider["diff"]!("one", olds, { ...news, restarts: undefined })).toEqual({
       changes: false,
     });
     expect(await provider["diff"]!("one", olds, news)).toEqual({ changes: true });

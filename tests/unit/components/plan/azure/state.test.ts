@@ -114,6 +114,7 @@ it("asks Compute itself for machines and steps, and reads what the last up wrote
     "zoned-generation": "abc",
     "zoned-initialization": "1-then",
     "zoned-made": "then",
+    "zoned-drained": "before",
   };
   const { machines } = await ask({
     [vms]: [list(machine("cp-1", tags), machine("cp-2"))],
@@ -136,6 +137,7 @@ it("asks Compute itself for machines and steps, and reads what the last up wrote
       generation: "abc",
       initialization: "1-then",
       made: "then",
+      drained: "before",
       bootstrap: {
         state: "Succeeded",
         run: "then",
