@@ -39,7 +39,8 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
   let before: Before;
   return [
     {
-      sentence: "the control plane that leads etcd saves a snapshot to a container, and says so",
+      sentence:
+        "in a cluster that one `pulumi up` makes, the control plane that leads etcd saves a snapshot to a container, and says so",
       isGround: true,
       check: async (cluster) => {
         const container = { container: await cluster.container(account), endpoint };
