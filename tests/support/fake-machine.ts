@@ -58,10 +58,9 @@ export class FakeMachine {
 
   program(name: string, text: string): void {
     const path = join(this.programs, name);
-    writeFileSync(
-      path,
-      `#!/bin/bash\nroot=${this.root}\nprintf '%s\\0' "${name}" "$@" >>${this.callsPath}\necho >>${this.callsPath}\n${text}\n`,
-    );
+    // Written at once: fakes of one pipeline run side by side.
+    const log = `printf '%s\\0' "${name}" "$@" $'\\n' >>${this.callsPath}`;
+    writeFileSync(path, `#!/bin/bash\nroot=${this.root}\n${log}\n${text}\n`);
     chmodSync(path, 0o755);
   }
 
@@ -106,7 +105,7 @@ export class FakeMachine {
   /** Every call of a fake, as words. */
   get calls(): string[][] {
     return readFileSync(this.callsPath, "utf8")
-      .split("\0\n")
+      .split("\0\n\0")
       .filter((call) => call !== "")
       .map((call) => call.split("\0"));
   }
