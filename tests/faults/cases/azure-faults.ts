@@ -74,7 +74,7 @@ export function azureFaults(
     ({ method, type }, index, all) =>
       all.findIndex((one) => one.method === method && one.type === type) === index,
   );
-  const [machine] = firsts.filter(
+  const machine = firsts.find(
     ({ method, type }) => method === "PUT" && type.toLowerCase() === machineType,
   );
   const everywhere = (refusals: typeof passing, mustEndWell: boolean): Case[] =>
