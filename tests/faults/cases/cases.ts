@@ -39,7 +39,18 @@ export const classOf = ({
   readonly what: string;
 }): string => nameOf({ scenario, kind, title: what });
 
-export const whatOf = ({ method, type }: Request): string => `${method} ${type.toLowerCase()}`;
+export const whatOf = ({ method, type }: Request): string => `${method} ${wayOf(type)}`;
+
+/**
+ * Azure's types are made each in its own way; the tls plugin makes all of its alike, and the
+ * kubernetes plugin all objects that it does not wait for.
+ */
+function wayOf(type: string): string {
+  if (type.startsWith("tls:")) return "tls";
+  if (!type.startsWith("kubernetes:")) return type.toLowerCase();
+  if (type.endsWith("Patch")) return "kubernetes patch";
+  return type.startsWith("kubernetes:apps/") ? "kubernetes workload" : "kubernetes object";
+}
 
 /** What a good run asked. */
 export interface Asked {

@@ -45,6 +45,24 @@ it("lets Azure go wrong in each way at the first request of each type and verb, 
   expect(wrong.filter(({ ids }) => !ids.includes(machine.id) || ids.length > 2)).toEqual([]);
 });
 
+it("counts what a plugin makes alike as one class, and what it waits for as another", () => {
+  const writes = [
+    request("create", "kubernetes:core/v1:ConfigMap", "one"),
+    request("create", "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", "other"),
+    request("create", "kubernetes:core/v1:NodePatch", "patch"),
+    request("create", "kubernetes:apps/v1:Deployment", "workload"),
+    request("create", "tls:index/privateKey:PrivateKey", "key"),
+    request("create", "tls:index/certRequest:CertRequest", "request"),
+    ...[machine, request("PUT", "Microsoft.Network/networkInterfaces", "nic")],
+  ];
+  const kills = casesOf(firstUp, { writes, reads: [] }).filter(
+    ({ kind }) => kind === "program killed, request accepted",
+  );
+
+  expect(kills).toHaveLength(writes.length);
+  expect(new Set(kills.map(classOf)).size).toBe(6);
+});
+
 it("tries each class once before any is repeated, with scenarios and kinds in turn", () => {
   const writes = ["cp-1", "cp-2"].map((name) => request("PUT", machine.type, name));
   const cases = [firstUp, scenarioOf("destroy")].flatMap((scenario) =>
