@@ -61,3 +61,35 @@ describe.each(pages)("%s", (page) => {
     expect(names.filter((name) => !(name in scripts))).toEqual([]);
   });
 });
+
+/** All that the program may print, with texts joined as they are when it runs. */
+const sources = tracked
+  .filter((file) => /^(components|cloud-init|stack|local-azure)\/.*\.(ts|cjs|sh)$/.test(file))
+  .map((file) =>
+    read(file)
+      .replaceAll(/["`]\s*\+\s*["`]/g, "")
+      .replaceAll('\\"', '"'),
+  )
+  .join("\n");
+
+const section = (page: string, heading: string): string =>
+  read(page).split(`\n## ${heading}\n`)[1]?.split("\n## ")[0] ?? "";
+
+describe.each([
+  ["docs/troubleshooting.md", "Before anything is created"],
+  ["docs/troubleshooting.md", "From a machine"],
+  ["docs/real-machines.md", "Messages"],
+])("%s, %s", (page, heading) => {
+  const messages = section(page, heading)
+    .split("\n")
+    .flatMap((line) => /^\| ((`[^`]+`(, )?)+) \|/.exec(line)?.[1]?.split(", `") ?? []);
+
+  it("quotes messages as the program prints them", () => {
+    // What differs stands for itself: names of steps and reasons, too, are put in when it runs.
+    const parts = messages.flatMap((message) => message.replaceAll("`", "").split(/…|"|: /));
+    const known = parts.map((part) => part.trim()).filter((part) => part !== "");
+
+    expect(known.length).toBeGreaterThan(4);
+    expect(known.filter((part) => !sources.includes(part))).toEqual([]);
+  });
+});
