@@ -17,9 +17,9 @@ import { stop } from "./stop";
 
 function port(text: string): number {
   const value = Number(text);
-  if (Number.isInteger(value) && value >= 1024 && value <= 65_531) return value;
+  if (Number.isInteger(value) && value >= 1024 && value <= 65_530) return value;
   throw new InvalidArgumentError(
-    "Expected a port from 1024 to 65531; the four after it are used too.",
+    "Expected a port from 1024 to 65530; the five after it are used too.",
   );
 }
 
