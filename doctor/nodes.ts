@@ -17,7 +17,7 @@ export function nodes(expected: Expected, state: ClusterState): Check {
           saw,
           fix:
             named(state.nodes, machine) === undefined
-              ? `see if Azure still has the machine; pulumi up --refresh creates it again`
+              ? `see if Azure still has the machine; pulumi up creates it again`
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
       ),

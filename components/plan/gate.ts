@@ -202,7 +202,7 @@ function refusal(
       : [`a Node whose machine is gone for good is deleted: kubectl delete node ${stray.name}`]),
     ...(areEtcds
       ? [
-          "mend etcd as it is said above or in docs/troubleshooting.md; skipHealthCheckUntil would not help, since no machine can leave or be " +
+          "fix etcd as it is said above or in docs/troubleshooting.md; skipHealthCheckUntil would not help, since no machine can leave or be " +
             "upgraded before that",
         ]
       : []),

@@ -49,7 +49,7 @@ export async function saveBeforeLeaving(
     const { sick } = await askCluster(kubeconfig, [{ name: machine }]);
     if (!sick.has(machine)) {
       throw new Error(
-        `${why}\nNothing was deleted, and ${machine} is well. Mend what the message says, then run pulumi up again; ` +
+        `${why}\nNothing was deleted, and ${machine} is well. Fix what the message says, then run pulumi up again; ` +
           "to go on without snapshots: pulumi config rm etcdBackups",
         { cause: error },
       );

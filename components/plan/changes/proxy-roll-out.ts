@@ -41,7 +41,7 @@ export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<stri
   const before = memory?.kubeProxy;
   const isChanged = before !== undefined && before !== proxyDigest(settings);
   if (!isChanged || isSkipped || kubeconfig === undefined) return [];
-  const mended = changes.filter(({ does }) => does === "replace").map(({ machine }) => machine);
+  const replaced = changes.filter(({ does }) => does === "replace").map(({ machine }) => machine);
   const api = new KubernetesApi(kubeconfig);
   try {
     const [nodes, leases] = await Promise.all([
@@ -49,7 +49,7 @@ export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<stri
       api.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
     ]);
     return Object.keys(memory?.machines ?? {})
-      .filter((name) => kept.has(name) && !mended.includes(name))
+      .filter((name) => kept.has(name) && !replaced.includes(name))
       .flatMap((name) => {
         const reasons = nodeProblems(name, { nodes, leases }, api.now);
         return reasons.length === 0 ? [] : [sentence(name, reasons, settings.clusterName)];

@@ -15,7 +15,7 @@ const accept = [
  * The cloud provider's images that their registry does not have: nothing initializes a Node without
  * them. Its tags follow Kubernetes' own, and no list of them comes with a release.
  *
- * A registry that does not answer is no problem: machines have a way out of their own, or a mirror.
+ * A registry that does not answer is no problem: machines have egress of their own, or a mirror.
  */
 export async function cloudProviderProblems(
   { cloudProvider, mirror, kubernetesVersion }: Settings,

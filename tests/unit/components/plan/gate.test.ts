@@ -124,7 +124,7 @@ it("offers to go on unasked only where nobody could be asked: what is amiss with
   const [problem] = decide({ problems: ["etcd takes no writes"], areEtcds: true }).problems;
 
   expect(problem).toMatch(
-    /etcd takes no writes[^]*mend etcd[^]*skipHealthCheckUntil would not help/,
+    /etcd takes no writes[^]*fix etcd[^]*skipHealthCheckUntil would not help/,
   );
   expect(problem).not.toContain("pulumi config set skipHealthCheckUntil");
 });
