@@ -439,13 +439,16 @@ restore_etcd() {
     --initial-cluster-token "zoned-$(date --utc +%Y%m%dT%H%M%SZ)" --bump-revision 1000000000 --mark-compacted
 }
 
-# Nodes and static pods of machines that are gone, this one's predecessor among them: with the volumes and
-# taints of then they would be taken for what is here. This machine's kubelet registers anew when it begins.
+# Nodes of machines that are gone, this one's predecessor among them, and all pods on them: with the volumes,
+# taints and pod network of then they would be taken for what is here. This machine's kubelet registers anew when it begins.
 forget_old_control_planes() {
-  local kubectl=(kubectl --kubeconfig "$admin" --request-timeout 30s)
+  local kubectl=(kubectl --kubeconfig "$admin" --request-timeout 30s) names name
   systemctl stop kubelet
-  "${kubectl[@]}" delete nodes --selector node-role.kubernetes.io/control-plane --wait=false
-  "${kubectl[@]}" delete pods --namespace kube-system --selector tier=control-plane --grace-period 0 --force --wait=false
+  names=$("${kubectl[@]}" get nodes --selector node-role.kubernetes.io/control-plane --output 'jsonpath={.items[*].metadata.name}')
+  for name in $names; do
+    "${kubectl[@]}" delete node "$name" --ignore-not-found --wait=false
+    "${kubectl[@]}" delete pods --all-namespaces --field-selector "spec.nodeName=$name" --grace-period 0 --force --wait=false
+  done
   systemctl start kubelet
   kubeadm init phase mark-control-plane --config "$init_config"
 }

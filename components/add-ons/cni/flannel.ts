@@ -134,17 +134,21 @@ const fromField = (name: string, fieldPath: string) => ({
 /**
  * A node is ready as soon as a CNI configuration is there, and gets pods; so it comes with
  * flanneld's subnet. subnet.env names it by its first address, the bridge's, and host-local takes
- * only its zeroth.
+ * only its zeroth. No postStart hook: one that runs while the kubelet restarts is lost for good.
  */
-const installCni = `
+const runFlanneld = `
+rm -f /run/flannel/subnet.env
+install_cni() {
 until [ -e /run/flannel/subnet.env ]; do sleep 1; done
 . /run/flannel/subnet.env
 bridge=\${FLANNEL_SUBNET%/*}
 subnet=\${bridge%.*}.$((\${bridge##*.} - 1))/\${FLANNEL_SUBNET#*/}
 conf=/etc/cni/net.d/10-flannel.conflist
 sed -e "s|\\"MTU\\"|$FLANNEL_MTU|" -e "s|SUBNET|$subnet|" -e "s|NETWORK|$FLANNEL_NETWORK|" \\
-  /etc/kube-flannel/cni-conf.json >$conf.new
-mv $conf.new $conf
+  /etc/kube-flannel/cni-conf.json >$conf.new && mv $conf.new $conf
+}
+{ install_cni || kill $$; } &
+exec /opt/bin/flanneld "$@"
 `;
 
 /**
@@ -170,11 +174,10 @@ function daemonSetSpec(apiServer: ApiServer) {
           {
             name: "kube-flannel",
             image,
-            command: ["/opt/bin/flanneld"],
+            command: ["sh", "-c", runFlanneld, "flanneld"],
             args: ["--ip-masq", "--kube-subnet-mgr", `--iptables-resync=${resyncSeconds}`],
             resources: { requests: { cpu: "100m", memory: "50Mi" } },
             securityContext: { privileged: false, capabilities: { add: ["NET_ADMIN", "NET_RAW"] } },
-            lifecycle: { postStart: { exec: { command: ["sh", "-c", installCni] } } },
             env: [
               ...apiServerEnv(apiServer),
               fromField("POD_NAME", "metadata.name"),

@@ -188,7 +188,8 @@ const programs = {
     *"--ignore-not-found --output name"*)
       [[ $(cat "$root/api") == answers ]] || { echo "no route to the API" >&2; exit 1; }
       [[ ! -e $root/node ]] || echo node/it ;;
-    *"delete node"*) rm "$root/node" ;;
+    *"delete node"*) rm -f "$root/node" ;;
+    *"get nodes --selector"*) echo zoned-test-cp-1 zoned-test-cp-2 ;;
     *"get nodes,pods"*) cat "$root/objects" ;;
     *"get pods"*) echo '${JSON.stringify(pods)}' ;;
   esac`,
@@ -1769,8 +1770,10 @@ describe("a snapshot of etcd", () => {
     expect(order).toEqual([
       expect.stringMatching(/^kubeadm init --config/),
       "systemctl stop kubelet",
-      "kubectl delete nodes --selector node-role.kubernetes.io/control-plane --wait=false",
-      "kubectl delete pods --namespace kube-system --selector tier=control-plane --grace-period 0 --force --wait=false",
+      ...["zoned-test-cp-1", "zoned-test-cp-2"].flatMap((name) => [
+        `kubectl delete node ${name} --ignore-not-found --wait=false`,
+        `kubectl delete pods --all-namespaces --field-selector spec.nodeName=${name} --grace-period 0 --force --wait=false`,
+      ]),
       "systemctl start kubelet",
       "kubeadm init phase mark-control-plane --config /etc/zoned/kubeadm-init.yaml",
     ]);
@@ -1805,13 +1808,13 @@ describe("a snapshot of etcd", () => {
 
     expect((await bootstrap(machine)).code).toBe(0);
 
-    expect(deeds(machine)).toEqual(["init", "reset", "init", "delete node"]);
+    expect(deeds(machine)).toEqual(["init", "reset", "init", "delete node", "delete node"]);
     expect(machine.callsOf("etcdutl").filter((call) => call.includes("restore"))).toHaveLength(2);
   });
 
   it("is restored again where what it knows of old control planes could not be forgotten", async () => {
     const machine = restoredIn();
-    const broken = 'case $* in *"delete nodes"*) mkdir "$root/tried" 2>/dev/null && exit 1 ;; esac';
+    const broken = 'case $* in *"delete node"*) mkdir "$root/tried" 2>/dev/null && exit 1 ;; esac';
     machine.program("kubectl", `${broken}\n${programs.kubectl}`);
 
     expect((await bootstrap(machine)).code).toBe(0);

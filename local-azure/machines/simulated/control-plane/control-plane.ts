@@ -11,6 +11,7 @@ import { EtcdAlarm } from "./etcd-alarm";
 import { endpointOf, KubeadmCommand } from "./kubeadm-command";
 import { type KubeletCertificates, KubeletServer } from "./kubelet-server";
 import { controllerManagerImage } from "../nodes/controller-manager";
+import { podPath } from "../nodes/kubelets";
 import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
 import { EtcdSnapshots } from "./etcd-snapshots";
 import { type Component, components, processOf } from "./static-pods";
@@ -322,14 +323,15 @@ export class ControlPlane {
 
 /** What a snapshot knows of control plane machines that are gone. */
 async function forgetOldControlPlanes(api: Api): Promise<void> {
-  const forget = async (path: string, selector: string) => {
-    const { items } = await api.get(`${path}?labelSelector=${encodeURIComponent(selector)}`);
-    for (const { metadata } of items as Body[]) {
-      await api.delete(`${path}/${metadata.name}?gracePeriodSeconds=0`).catch(unlessStatus(404));
-    }
-  };
-  await forget("/api/v1/nodes", "node-role.kubernetes.io/control-plane");
-  await forget("/api/v1/namespaces/kube-system/pods", "tier=control-plane");
+  const selected = async (path: string): Promise<Body[]> => (await api.get(path)).items as Body[];
+  const forget = (path: string) =>
+    api.delete(`${path}?gracePeriodSeconds=0`).catch(unlessStatus(404));
+  const label = "node-role.kubernetes.io%2Fcontrol-plane";
+  for (const { metadata: node } of await selected(`/api/v1/nodes?labelSelector=${label}`)) {
+    await forget(`/api/v1/nodes/${node.name}`);
+    const pods = await selected(`/api/v1/pods?fieldSelector=spec.nodeName%3D${node.name}`);
+    for (const pod of pods) await forget(podPath(pod));
+  }
 }
 
 /** kubeadm does this on the way, but only with an admin.conf in /etc/kubernetes. */

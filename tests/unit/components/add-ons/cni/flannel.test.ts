@@ -1,17 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
+import { promisify } from "node:util";
 
 import { Cni } from "../../../../../components/add-ons/cni/cni";
 import { manifests, versions } from "../../../../../components/versions";
@@ -36,6 +27,9 @@ async function build(
   );
   return { recorder, cni };
 }
+
+const subnetEnv = (subnet: string): string =>
+  `FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=${subnet}\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n`;
 
 describe("Flannel", () => {
   it("gives pods the range of the settings", async () => {
@@ -85,28 +79,35 @@ describe("Flannel", () => {
   it("has the node take pods only once flanneld has a subnet for them", async () => {
     const { recorder } = await build({ cni: "flannel" });
     const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-    const [shell, flag, script] =
-      inputs.spec.template.spec.containers[0].lifecycle.postStart.exec.command;
+    const [{ command, args }] = inputs.spec.template.spec.containers;
     const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs;
     const root = mkdtempSync(join(tmpdir(), "zoned-flannel-"));
-    for (const folder of ["run/flannel", "etc/kube-flannel", "etc/cni/net.d"]) {
+    for (const folder of ["run/flannel", "etc/kube-flannel", "etc/cni/net.d", "opt/bin"]) {
       mkdirSync(join(root, folder), { recursive: true });
     }
     writeFileSync(join(root, "etc/kube-flannel/cni-conf.json"), config.data["cni-conf.json"]);
     const installed = join(root, "etc/cni/net.d/10-flannel.conflist");
-
-    const hook = spawn(shell, [flag, script.replace(/([ =])\/(run|etc)\//g, `$1${root}/$2/`)]);
-    const ended = once(hook, "exit");
-    await wait(300);
-    expect(existsSync(installed)).toBe(false);
+    // Of the machine's Node of before.
+    writeFileSync(join(root, "run/flannel/subnet.env"), subnetEnv("10.9.1.1/25"));
+    writeFileSync(join(root, "subnet.env"), subnetEnv("10.9.3.129/25"));
     // As flanneld writes it, in one move.
     writeFileSync(
-      join(root, "subnet.env"),
-      "FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=10.9.3.129/25\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n",
+      join(root, "opt/bin/flanneld"),
+      `#!/bin/sh
+sleep 0.3
+[ ! -e ${installed} ] || exit 3
+mv ${root}/subnet.env ${root}/run/flannel/subnet.env
+until [ -e ${installed} ]; do sleep 0.1; done
+echo "$@"`,
+      { mode: 0o755 },
     );
-    renameSync(join(root, "subnet.env"), join(root, "run/flannel/subnet.env"));
 
-    expect(await ended).toEqual([0, null]);
+    const words = [...command, ...args].map((word: string) =>
+      word.replace(/(^|[ =])\/(run|etc|opt)\//gm, `$1${root}/$2/`),
+    );
+    const { stdout } = await promisify(execFile)(words[0]!, words.slice(1));
+
+    expect(stdout).toBe(`${args.join(" ")}\n`);
     expect(JSON.parse(readFileSync(installed, "utf8")).plugins).toEqual([
       {
         ...{ type: "bridge", bridge: "cni0", mtu: 1450, hairpinMode: true, isDefaultGateway: true },
