@@ -16,6 +16,11 @@ interface VirtualMachine {
   readonly properties: { readonly vmId: string };
 }
 
+interface Pod {
+  readonly metadata: { readonly uid: string };
+  readonly spec: { readonly nodeName?: string };
+}
+
 interface Node {
   readonly metadata: { readonly name: string; readonly uid: string };
   readonly status: { readonly conditions: readonly { type: string; status: string }[] };
@@ -26,6 +31,7 @@ describe("a cluster whose control planes are lost", () => {
   let settings: Record<string, unknown>;
   let workerId: string;
   let nodesBefore: Map<string, string>;
+  let podsBefore: readonly string[];
 
   const vmIdOf = async (name: string): Promise<string> => {
     const vm = await cloud.inGroup("GET", `/providers/Microsoft.Compute/virtualMachines/${name}`);
@@ -33,6 +39,10 @@ describe("a cluster whose control planes are lost", () => {
   };
   const nodes = async (): Promise<Map<string, string>> =>
     new Map((await cloud.get<Node>("nodes")).map(({ metadata }) => [metadata.name, metadata.uid]));
+  const podsOfControlPlanes = async (): Promise<string[]> =>
+    (await cloud.get<Pod>("pods", "--all-namespaces"))
+      .filter(({ spec }) => controlPlanes.includes(spec.nodeName ?? ""))
+      .map(({ metadata }) => metadata.uid);
   /** Which of these ConfigMaps there are. */
   const saved = async (...names: string[]): Promise<string[]> =>
     (await cloud.get<Node>("configmaps"))
@@ -78,6 +88,7 @@ describe("a cluster whose control planes are lost", () => {
     await save("a", "b");
     workerId = await vmIdOf(worker);
     nodesBefore = await nodes();
+    podsBefore = await podsOfControlPlanes();
     for (const name of controlPlanes) await remove(name);
   });
   afterAll(() => cloud?.stop());
@@ -96,6 +107,11 @@ describe("a cluster whose control planes are lost", () => {
     const ready = ({ status }: Node) =>
       status.conditions.some(({ type, status: is }) => type === "Ready" && is === "True");
     expect((await cloud.get<Node>("nodes")).filter((node) => !ready(node))).toEqual([]);
+  });
+
+  it("has no pod left of the machines that are gone", async () => {
+    expect(podsBefore).not.toEqual([]);
+    expect((await podsOfControlPlanes()).filter((uid) => podsBefore.includes(uid))).toEqual([]);
   });
 
   it("is not restored again, with the setting or without it", async () => {
