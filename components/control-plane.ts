@@ -18,7 +18,7 @@ import { Membership } from "./machine/membership";
 import { renewalFiles } from "./machine/bootstrap/renewal";
 import { Network } from "./network";
 import { Plan } from "./plan/plan";
-import { Machine as MachinePlan } from "./plan/topology";
+import { MachinePlan } from "./plan/topology";
 import { isAdding, isRewriting, tagOf } from "./kubeadm/rotation";
 
 export interface ControlPlaneArgs {

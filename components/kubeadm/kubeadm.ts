@@ -10,7 +10,7 @@ import { kubeProxyConfiguration } from "./kube-proxy";
 import type { PayloadFile } from "../machine/bootstrap/bootstrap";
 import { kubeletCertificatePath, kubeletKeyPath } from "../machine/bootstrap/kubelet-certificate";
 import type { Settings } from "../plan/settings/settings";
-import type { Machine } from "../plan/topology";
+import type { MachinePlan } from "../plan/topology";
 import { only, type RotatingKeys } from "./rotation";
 
 /** Port of the API, on the machines as on the balancer. */
@@ -64,7 +64,7 @@ export type KubeadmSettings = Pick<
   | "kubeadm"
 >;
 
-export type KubeadmMachine = Pick<Machine, "name" | "role" | "address" | "taints">;
+export type KubeadmMachine = Pick<MachinePlan, "name" | "role" | "address" | "taints">;
 
 type Arguments = Readonly<Record<string, string>>;
 

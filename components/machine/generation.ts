@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 
 import type { Settings } from "../plan/settings/settings";
-import type { Machine } from "../plan/topology";
+import type { MachinePlan } from "../plan/topology";
 
 /** What a machine that stays keeps, whatever this release would make a new one with. */
 export const kept: readonly string[] = ["osProfile.customData", "storageProfile.imageReference"];
@@ -20,7 +20,7 @@ export const replacing: readonly string[] = [
 ];
 
 /** A machine's taints as one text, as the kubelet would take them. */
-export const taintsText = ({ taints }: Machine): string =>
+export const taintsText = ({ taints }: MachinePlan): string =>
   taints.map(({ key, value, effect }) => `${key}=${value ?? ""}:${effect}`).join(",");
 
 /**
@@ -31,7 +31,10 @@ export const taintsText = ({ taints }: Machine): string =>
  * them. One that is made later gets what is current. The image is compared by itself, with the one
  * that Azure says the machine was made of.
  */
-export const madeWith = (plan: Machine, settings: Settings): Readonly<Record<string, string>> => ({
+export const madeWith = (
+  plan: MachinePlan,
+  settings: Settings,
+): Readonly<Record<string, string>> => ({
   zone: plan.zone,
   taints: taintsText(plan),
   adminUsername: settings.adminUsername,
@@ -42,7 +45,7 @@ export const madeWith = (plan: Machine, settings: Settings): Readonly<Record<str
 });
 
 /** A hash over it; the same in every release of this program. */
-export const generationOf = (plan: Machine, settings: Settings): string =>
+export const generationOf = (plan: MachinePlan, settings: Settings): string =>
   digest(JSON.stringify([plan.name, Object.values(madeWith(plan, settings))]));
 
 const digest = (text: string): string =>

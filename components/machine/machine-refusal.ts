@@ -2,17 +2,17 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { sizeCommand } from "../plan/azure/size-offers";
 import { Settings } from "../plan/settings/settings";
-import { Machine, machinesOf } from "../plan/topology";
+import { MachinePlan, machinesOf } from "../plan/topology";
 
 interface Refusal {
   /** Azure's codes for it, wherever they stand in the provider's text. */
   readonly pattern: RegExp;
-  readonly means: (machine: Machine, settings: Settings) => string;
+  readonly means: (machine: MachinePlan, settings: Settings) => string;
 }
 
-const place = ({ zone }: Machine, { location }: Settings) => `zone ${zone} of ${location}`;
+const place = ({ zone }: MachinePlan, { location }: Settings) => `zone ${zone} of ${location}`;
 
-const otherSize = (machine: Machine, settings: Settings) =>
+const otherSize = (machine: MachinePlan, settings: Settings) =>
   `${sizeCommand(settings, machine)} SIZE (az vm list-skus -l ${settings.location} --zone -o table)`;
 
 const refusals: readonly Refusal[] = [
@@ -44,7 +44,7 @@ const refusals: readonly Refusal[] = [
  * What a machine's refusal means and how to go on; undefined where Azure's own words have to do.
  */
 export function explained(
-  machine: Machine,
+  machine: MachinePlan,
   settings: Settings,
   errors: readonly string[],
 ): string | undefined {

@@ -8,7 +8,7 @@ import { image, imageVersionOf } from "../plan/azure/image-offers";
 import { BootstrapState, MachineState, tag } from "../plan/azure/state";
 import { MachineMemory } from "../plan/changes/machine-changes";
 import { Settings } from "../plan/settings/settings";
-import { Machine as Plan } from "../plan/topology";
+import { MachinePlan } from "../plan/topology";
 import { KubeletCertificate, kubeletCertificate } from "./bootstrap/kubelet-certificate";
 import { kept, replacing, taintsText } from "./generation";
 import { Membership, Restart } from "./membership";
@@ -16,7 +16,7 @@ import { Membership, Restart } from "./membership";
 export interface MachineArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
-  readonly plan: Plan;
+  readonly plan: MachinePlan;
   readonly subnetId: pulumi.Input<string>;
   /** Pool of the API balancer; control planes only. */
   readonly poolId?: pulumi.Input<string>;
@@ -70,7 +70,7 @@ export interface Bootstrapped {
  * balancer.
  */
 export class Machine extends pulumi.ComponentResource {
-  readonly plan: Plan;
+  readonly plan: MachinePlan;
   readonly vm: compute.VirtualMachine;
   readonly kubeletCertificate: KubeletCertificate;
   private readonly args: MachineArgs;

@@ -4,7 +4,7 @@ import { compactTime, parseCompactTime } from "./settings/times";
 import { Initialization } from "./initialization";
 import { isMemberOf, MachineChange, Memory } from "./changes/machine-changes";
 import { Settings } from "./settings/settings";
-import { isControlPlaneName, Machine } from "./topology";
+import { isControlPlaneName, MachinePlan } from "./topology";
 
 export interface Gate {
   /** Why this `up` must not begin, one sentence each. */
@@ -24,7 +24,7 @@ export interface GateArgs {
   readonly initialization: Pick<Initialization, "id" | "isRestoring">;
   /** But to control planes that have left etcd: nothing depends on these. */
   readonly changes: readonly MachineChange[];
-  readonly controlPlanes: readonly Machine[];
+  readonly controlPlanes: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization. */
   readonly memory: Memory | undefined;
@@ -111,7 +111,7 @@ function unaskedProblems({ settings, changes }: GateArgs): string[] {
 }
 
 /** Control planes that exist or have existed; those that this `up` adds are no members yet. */
-function controlPlanesOf({ initialization, controlPlanes, azure, memory }: GateArgs): Machine[] {
+function controlPlanesOf({ initialization, controlPlanes, azure, memory }: GateArgs): MachinePlan[] {
   const isOfThis = (name: string): boolean => {
     const machine = azure.machines.get(name);
     return machine !== undefined && isMemberOf(initialization.id, machine);

@@ -5,11 +5,11 @@ import type { AzureState, MachineState } from "./azure/state";
 import { isMember, named } from "./cluster-health";
 import { parseCompactTime } from "./settings/times";
 import type { Settings } from "./settings/settings";
-import type { Machine } from "./topology";
+import type { MachinePlan } from "./topology";
 
 export interface LeftArgs {
   readonly settings: Pick<Settings, "skipHealthCheckUntil">;
-  readonly controlPlanes: readonly Machine[];
+  readonly controlPlanes: readonly MachinePlan[];
   readonly azure: AzureState;
   /** From the stack's outputs. */
   readonly kubeconfig: string | undefined;

@@ -30,7 +30,7 @@ import { findManifests, manifestsFor } from "./manifests/manifests";
 import { proxyRollOutProblems } from "./changes/proxy-roll-out";
 import { planKeys } from "./changes/secrets-keys";
 import { Settings } from "./settings/settings";
-import { isControlPlaneName, Machine, machinesOf } from "./topology";
+import { isControlPlaneName, MachinePlan, machinesOf } from "./topology";
 import { upgradeProblems } from "./changes/upgrade";
 import { askSnapshot } from "./wanted-snapshot";
 
@@ -56,8 +56,8 @@ export interface Plan {
   readonly verifiesKubelets: boolean;
   /** Names of the machines whose size has accelerated networking. */
   readonly accelerated: ReadonlySet<string>;
-  readonly controlPlanes: readonly Machine[];
-  readonly workers: readonly Machine[];
+  readonly controlPlanes: readonly MachinePlan[];
+  readonly workers: readonly MachinePlan[];
   /** The keys that Secrets are encrypted with; nothing where the operator sees to that. */
   readonly secretsKeys?: RotatingKeys;
   /** The CAs that machines trust; the first one signs. */

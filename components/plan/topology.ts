@@ -3,7 +3,7 @@ import { Address4 } from "ip-address";
 import type { Settings, Taint } from "./settings/settings";
 
 /** One machine of the plan, before anything of it exists. */
-export interface Machine {
+export interface MachinePlan {
   /** Name of the VM, its host and its node. */
   readonly name: string;
   readonly role: "control-plane" | "worker";
@@ -76,7 +76,7 @@ export const isControlPlaneName = (
 ): boolean =>
   name.startsWith(`${clusterName}-cp-`) && /^\d+$/.test(name.slice(`${clusterName}-cp-`.length));
 
-function controlPlanesOf(shape: Shape): Machine[] {
+function controlPlanesOf(shape: Shape): MachinePlan[] {
   return Array.from({ length: shape.controlPlaneCount }, (_, index) => {
     const zone = shape.zones[index % shape.zones.length]!;
     const subnetCidr = zoneCidr(shape.networkCidr, zone);
@@ -93,7 +93,7 @@ function controlPlanesOf(shape: Shape): Machine[] {
   });
 }
 
-function workersOf(shape: Shape): Machine[] {
+function workersOf(shape: Shape): MachinePlan[] {
   const part = partOf(shape.networkCidr);
   return shape.workerPools.flatMap((pool, position) =>
     Array.from({ length: pool.count }, (_, index) => {
@@ -121,7 +121,7 @@ function workersOf(shape: Shape): Machine[] {
  * A machine's zone and address follow from its own number and from its pool's position, never from
  * how many others there are: growing a pool, or adding one at the end, moves no machine.
  */
-export const machinesOf = (shape: Shape): Machine[] => [
+export const machinesOf = (shape: Shape): MachinePlan[] => [
   ...controlPlanesOf(shape),
   ...workersOf(shape),
 ];

@@ -1,5 +1,5 @@
 import { Settings, WorkerPool } from "../../components/plan/settings/settings";
-import { Machine } from "../../components/plan/topology";
+import { MachinePlan } from "../../components/plan/topology";
 import { versions } from "../../components/versions";
 
 export const subscriptionId = "3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11";
@@ -67,7 +67,7 @@ export const validSettings: Settings = {
 };
 
 /** The first control plane machine of the valid settings. */
-export const machine: Machine = {
+export const machine: MachinePlan = {
   name: "zoned-test-cp-1",
   role: "control-plane",
   zone: "2",

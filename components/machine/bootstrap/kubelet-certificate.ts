@@ -2,7 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 import * as tls from "@pulumi/tls";
 
 import type { Certificates } from "../../certificates";
-import type { Machine } from "../../plan/topology";
+import type { MachinePlan } from "../../plan/topology";
 import type { PayloadFile } from "./bootstrap";
 
 /** The kubelet's serving certificate and key on every machine. */
@@ -27,7 +27,7 @@ export interface KubeletCertificate {
  * @param made when the machine was ordered: another one gets a key of its own
  */
 export function kubeletCertificate(
-  { name, address }: Machine,
+  { name, address }: MachinePlan,
   {
     made,
     certificates,

@@ -1,7 +1,7 @@
 import { versions } from "../../versions";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
-import { Machine } from "../topology";
+import { MachinePlan } from "../topology";
 import { ResourceManager } from "./resource-manager";
 
 /** The machine image, but for its version. */
@@ -62,7 +62,7 @@ export async function askImage(
  * Refuses an image that machines are to be made of and that Azure does not have, or has no more.
  */
 export function imageProblems(
-  machines: readonly Machine[],
+  machines: readonly MachinePlan[],
   { isDeployable, newest }: ImageOffer,
   settings: Settings,
 ): string[] {

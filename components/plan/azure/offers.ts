@@ -1,5 +1,5 @@
 import type { Settings } from "../settings/settings";
-import { Machine } from "../topology";
+import { MachinePlan } from "../topology";
 import { AzureConnection } from "./connection";
 import { askImage, ImageOffer, imageProblems } from "./image-offers";
 import { askQuotas, Quota, quotaProblems } from "./quotas";
@@ -39,7 +39,7 @@ export async function askOffers(
 
 /** Names of the machines whose size has accelerated networking. */
 export function acceleratedMachines(
-  machines: readonly Machine[],
+  machines: readonly MachinePlan[],
   { skus }: Pick<Offers, "skus">,
 ): Set<string> {
   const sizes = sizesIn(skus);
@@ -56,8 +56,8 @@ export function acceleratedMachines(
  * @param created those of them that are created or replaced
  */
 export function offerProblems(
-  machines: readonly Machine[],
-  created: readonly Machine[],
+  machines: readonly MachinePlan[],
+  created: readonly MachinePlan[],
   existing: AzureState["machines"],
   { skus, quotas, image }: Offers,
   settings: Settings,
@@ -66,7 +66,7 @@ export function offerProblems(
   const { location, osDiskSku } = settings;
   const region = regionProblems(location, skus);
   if (region.length > 0) return region;
-  const command = (machine: Machine) => sizeCommand(settings, machine);
+  const command = (machine: MachinePlan) => sizeCommand(settings, machine);
   const sizesNow = new Map([...existing].map(([name, { size }]) => [name, size]));
   return [
     ...skuProblems(machines, skus, { location, osDiskSku, command }),

@@ -1,4 +1,4 @@
-import { Machine } from "../topology";
+import { MachinePlan } from "../topology";
 import { ResourceManager } from "./resource-manager";
 import { processors, Sku, sizesIn } from "./size-offers";
 
@@ -31,7 +31,7 @@ interface Wanted {
   /** Sizes of the machines that there are, by their name. */
   readonly sizesNow: ReadonlyMap<string, string>;
   /** What changes a machine's size, without the value. */
-  readonly command: (machine: Machine) => string;
+  readonly command: (machine: MachinePlan) => string;
 }
 
 /**
@@ -39,7 +39,7 @@ interface Wanted {
  * processors first; one that leaves the cluster does so only after the others were made.
  */
 export function quotaProblems(
-  machines: readonly Machine[],
+  machines: readonly MachinePlan[],
   quotas: readonly Quota[],
   { subscriptionId, location, skus, sizesNow, command }: Wanted,
 ): string[] {

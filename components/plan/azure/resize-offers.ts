@@ -1,4 +1,4 @@
-import { Machine } from "../topology";
+import { MachinePlan } from "../topology";
 import { capability, hasAcceleratedNetworking, Sku, sizesIn } from "./size-offers";
 
 interface Wanted {
@@ -6,7 +6,7 @@ interface Wanted {
   /** Sizes of the machines that there are, by their name. */
   readonly sizesNow: ReadonlyMap<string, string>;
   /** What changes a machine's size, without the value. */
-  readonly command: (machine: Machine) => string;
+  readonly command: (machine: MachinePlan) => string;
 }
 
 /**
@@ -15,7 +15,7 @@ interface Wanted {
  * accelerated networking belong to a machine without.
  */
 export function resizeProblems(
-  machines: readonly Machine[],
+  machines: readonly MachinePlan[],
   { skus, sizesNow, command }: Wanted,
 ): string[] {
   const sizes = sizesIn(skus);

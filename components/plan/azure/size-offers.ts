@@ -1,5 +1,5 @@
 import type { Settings } from "../settings/settings";
-import { Machine } from "../topology";
+import { MachinePlan } from "../topology";
 
 /** One entry of Azure's Microsoft.Compute/skus, as far as it is read here. */
 export interface Sku {
@@ -23,7 +23,7 @@ interface Wanted {
   readonly location: string;
   readonly osDiskSku: string;
   /** What tells the operator to change the machine's size, without the value. */
-  readonly command: (machine: Machine) => string;
+  readonly command: (machine: MachinePlan) => string;
 }
 
 /**
@@ -34,7 +34,7 @@ interface Wanted {
  * quotas, policies or what is sold out at the moment.
  */
 export function skuProblems(
-  machines: readonly Machine[],
+  machines: readonly MachinePlan[],
   skus: readonly Sku[],
   { location, osDiskSku, command }: Wanted,
 ): string[] {
@@ -102,7 +102,7 @@ const leastMemoryGb = 2;
 const leastProcessors = { "control-plane": 2, worker: 1 } as const;
 
 /** What keeps machines of this program from running on a size, wherever it is offered. */
-function misfits(sku: Sku, role: Machine["role"], osDiskSku: string): string[] {
+function misfits(sku: Sku, role: MachinePlan["role"], osDiskSku: string): string[] {
   const memory = Number(capability(sku, "MemoryGB") ?? leastMemoryGb);
   const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
   const least = leastProcessors[role];
@@ -157,7 +157,7 @@ function closest(size: string, skus: readonly Sku[]): string | undefined {
 }
 
 /** What changes a machine's size, without the value. */
-export const sizeCommand = ({ workerPools }: Settings, { pool }: Machine): string =>
+export const sizeCommand = ({ workerPools }: Settings, { pool }: MachinePlan): string =>
   pool === undefined
     ? "pulumi config set controlPlaneSize"
     : `pulumi config set --path 'workerPools[${workerPools.findIndex(({ name }) => name === pool)}].size'`;

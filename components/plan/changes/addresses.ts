@@ -1,4 +1,4 @@
-import { Machine } from "../topology";
+import { MachinePlan } from "../topology";
 
 /** Where a machine is, by the stack's outputs. */
 export interface PlacedMachine {
@@ -15,7 +15,7 @@ export interface PlacedMachine {
  * goes at the end of an `up`.
  */
 export function addressProblems(
-  machines: readonly Pick<Machine, "name" | "address">[],
+  machines: readonly Pick<MachinePlan, "name" | "address">[],
   placed: readonly PlacedMachine[],
 ): string[] {
   const moves = machines.flatMap(({ name, address }) => {

@@ -4,15 +4,15 @@ import type { AzureState } from "../azure/state";
 import type { Memory } from "./machine-changes";
 import { beganWith, leavingOf } from "./secrets-keys";
 import type { Settings } from "../settings/settings";
-import type { Machine } from "../topology";
+import type { MachinePlan } from "../topology";
 
 export interface AuthoritiesArgs {
   readonly settings: Pick<Settings, "clusterName" | "certificateAuthority" | "kubernetesVersion">;
   /** The initialization of the cluster, and its restoration. */
   readonly id: string;
-  readonly controlPlanes: readonly Machine[];
+  readonly controlPlanes: readonly MachinePlan[];
   /** Machines that this `up` makes. */
-  readonly created: readonly Machine[];
+  readonly created: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
   readonly memory: Memory | undefined;

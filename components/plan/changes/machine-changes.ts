@@ -1,7 +1,7 @@
 import type { RotatingKeys } from "../../kubeadm/rotation";
 import { AzureState, MachineState } from "../azure/state";
 import { FixedSettings } from "./fixed-settings";
-import { Machine } from "../topology";
+import { MachinePlan } from "../topology";
 
 /**
  * What an earlier `up` that ended well wrote into the stack's outputs, where no cleanup of tags removes it.
@@ -78,7 +78,7 @@ export function memberState(
 
 /** A machine as the settings want it. */
 export interface WantedMachine {
-  readonly plan: Machine;
+  readonly plan: MachinePlan;
   readonly generation: string;
   readonly madeWith: Readonly<Record<string, string>>;
   /** Empty where the settings name none. */
@@ -162,7 +162,7 @@ export const createdMachines = (
   wanted: readonly Pick<WantedMachine, "plan" | "generation" | "imageVersion">[],
   azure: Pick<AzureState, "machines">,
   memory: Memory | undefined,
-): Machine[] =>
+): MachinePlan[] =>
   wanted
     .filter((one) => {
       const machine = azure.machines.get(one.plan.name);

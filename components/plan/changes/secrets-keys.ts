@@ -11,13 +11,13 @@ import { AzureState } from "../azure/state";
 import { isMadeFor, Memory } from "./machine-changes";
 import { entry, toRemove, toSet } from "../settings/problem";
 import { Settings } from "../settings/settings";
-import { isControlPlaneName, Machine } from "../topology";
+import { isControlPlaneName, MachinePlan } from "../topology";
 
 export interface KeysArgs {
   readonly settings: Pick<Settings, "clusterName" | "kubeadm" | "secretsKey">;
   /** The initialization of the cluster, and its restoration. */
   readonly id: string;
-  readonly controlPlanes: readonly Machine[];
+  readonly controlPlanes: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
   readonly memory: Memory | undefined;
@@ -94,7 +94,7 @@ export const leavingOf = ({
   azure,
 }: {
   readonly settings: Pick<Settings, "clusterName">;
-  readonly controlPlanes: readonly Machine[];
+  readonly controlPlanes: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
 }): string[] =>
   [...azure.machines.keys()].filter(

@@ -6,7 +6,7 @@ import { only } from "../../../../components/kubeadm/rotation";
 import { versions } from "../../../../components/versions";
 import { generationOf } from "../../../../components/machine/generation";
 import { Machine, MachineArgs } from "../../../../components/machine/machine";
-import { Machine as Plan } from "../../../../components/plan/topology";
+import { MachinePlan } from "../../../../components/plan/topology";
 import { awaitedBy, order, vmType } from "../../../support/machines";
 import { Recorder } from "../../../support/record";
 import { machine as plan, validSettings } from "../../../support/sample";
@@ -194,7 +194,7 @@ it("tells the next up what it was made for", async () => {
   });
 });
 
-const generation = (change: Partial<Plan>, settings: Partial<typeof validSettings> = {}) =>
+const generation = (change: Partial<MachinePlan>, settings: Partial<typeof validSettings> = {}) =>
   generationOf({ ...plan, ...change }, { ...validSettings, ...settings });
 const taint = { key: "gpu", value: "yes", effect: "NoSchedule" } as const;
 const before = generation({ taints: [taint] });

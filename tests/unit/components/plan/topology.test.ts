@@ -2,16 +2,16 @@ import { Address4 } from "ip-address";
 
 import {
   isControlPlaneName,
-  Machine,
+  MachinePlan,
   machinesOf,
   poolRoom,
   zoneCidr,
 } from "../../../../components/plan/topology";
 import { pool, validSettings } from "../../../support/sample";
 
-const names = (machines: readonly Machine[]): string[] => machines.map(({ name }) => name);
-const zonesOf = (machines: readonly Machine[]): string[] => machines.map(({ zone }) => zone);
-const workers = (machines: readonly Machine[]): Machine[] =>
+const names = (machines: readonly MachinePlan[]): string[] => machines.map(({ name }) => name);
+const zonesOf = (machines: readonly MachinePlan[]): string[] => machines.map(({ zone }) => zone);
+const workers = (machines: readonly MachinePlan[]): MachinePlan[] =>
   machines.filter(({ role }) => role === "worker");
 
 /**

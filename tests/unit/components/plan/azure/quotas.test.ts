@@ -1,6 +1,6 @@
 import { Quota, quotaProblems } from "../../../../../components/plan/azure/quotas";
 import { Sku } from "../../../../../components/plan/azure/size-offers";
-import { Machine } from "../../../../../components/plan/topology";
+import { MachinePlan } from "../../../../../components/plan/topology";
 import { machine } from "../../../../support/sample";
 
 const sku = (name: string, family: string, vCPUs: number): Sku => ({
@@ -21,10 +21,10 @@ const quota = (value: string, currentValue: number, limit: number): Quota => ({
   limit,
 });
 
-const named = (name: string, size = "Standard_D2s_v5"): Machine => ({ ...machine, name, size });
+const named = (name: string, size = "Standard_D2s_v5"): MachinePlan => ({ ...machine, name, size });
 const three = [named("a"), named("b"), named("c")];
 
-const check = (machines: Machine[], quotas: Quota[], now: Record<string, string> = {}) =>
+const check = (machines: MachinePlan[], quotas: Quota[], now: Record<string, string> = {}) =>
   quotaProblems(machines, quotas, {
     subscriptionId: "the-subscription",
     location: "westeurope",
