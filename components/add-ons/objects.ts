@@ -8,7 +8,7 @@ import { CSIDriver } from "@pulumi/kubernetes/storage/v1";
 import { CORE_SCHEMA, loadAll } from "js-yaml";
 
 /** A Kubernetes object as its manifest has it. */
-export interface KubernetesObject {
+export interface ManifestObject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: {
@@ -44,7 +44,7 @@ export interface Workload {
 
 type Make = (
   name: string,
-  object: KubernetesObject,
+  object: ManifestObject,
   opts: pulumi.CustomResourceOptions,
 ) => pulumi.CustomResource;
 
@@ -73,7 +73,7 @@ const kinds: ReadonlyMap<string, Make> = new Map([
 ]);
 
 /** Everything in a manifest, lists taken apart, empty documents left out. */
-export function parseObjects(path: string, text: string): KubernetesObject[] {
+export function parseObjects(path: string, text: string): ManifestObject[] {
   return documentsOf(path, text).flatMap((content) => {
     if (content === null) {
       return [];
@@ -82,7 +82,7 @@ export function parseObjects(path: string, text: string): KubernetesObject[] {
   });
 }
 
-type Content = (KubernetesObject & { items?: KubernetesObject[] }) | null;
+type Content = (ManifestObject & { items?: ManifestObject[] }) | null;
 
 function documentsOf(path: string, text: string): Content[] {
   try {
@@ -98,7 +98,7 @@ function documentsOf(path: string, text: string): Content[] {
  * @throws RunError when it is not there, as after a bump of a version whose manifest is another
  */
 export function objectIn<Shape>(
-  objects: readonly KubernetesObject[],
+  objects: readonly ManifestObject[],
   kind: string,
   name: string,
 ): Shape {
@@ -115,7 +115,7 @@ export function objectIn<Shape>(
 }
 
 /** Lets `up` go on as soon as the object is applied, instead of when its pods are ready. */
-export function withoutWaiting(object: KubernetesObject): void {
+export function withoutWaiting(object: ManifestObject): void {
   object.metadata.annotations = { ...object.metadata.annotations, [skipAwait]: "true" };
 }
 
@@ -129,10 +129,10 @@ export const skipAwait = "pulumi.com/skipAwait";
  */
 export function applyObjects(
   prefix: string,
-  objects: readonly KubernetesObject[],
+  objects: readonly ManifestObject[],
   opts: pulumi.CustomResourceOptions,
 ): pulumi.CustomResource[] {
-  const make = (object: KubernetesObject, options: pulumi.CustomResourceOptions) => {
+  const make = (object: ManifestObject, options: pulumi.CustomResourceOptions) => {
     const kind = `${object.apiVersion}/${object.kind}`;
     const Kind = kinds.get(kind);
     if (Kind === undefined) {
@@ -143,7 +143,7 @@ export function applyObjects(
     }
     return Kind(`${prefix}/${object.kind}/${object.metadata.name}`, object, options);
   };
-  const runs = ({ kind }: KubernetesObject) => kind === "DaemonSet" || kind === "Deployment";
+  const runs = ({ kind }: ManifestObject) => kind === "DaemonSet" || kind === "Deployment";
   const needed = objects.filter((object) => !runs(object)).map((object) => make(object, opts));
   const afterNeeded = needed.length > 0 ? { ...opts, dependsOn: needed } : opts;
   const running = objects.filter(runs).map((object) => make(object, afterNeeded));

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { DaemonSetPatch, DeploymentPatch } from "@pulumi/kubernetes/apps/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import { KubernetesObject } from "./objects";
+import { ManifestObject } from "./objects";
 
 /** Something that was applied before it could run, and is awaited later. */
 export interface RollOutTarget {
@@ -14,7 +14,7 @@ export interface RollOutTarget {
   readonly spec: unknown;
 }
 
-export const targetOf = ({ kind, metadata, spec }: KubernetesObject): RollOutTarget => ({
+export const targetOf = ({ kind, metadata, spec }: ManifestObject): RollOutTarget => ({
   kind: kind as RollOutTarget["kind"],
   namespace: metadata.namespace ?? "default",
   name: metadata.name,

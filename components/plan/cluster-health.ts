@@ -88,7 +88,7 @@ export function managerProblems({ manager }: Pick<Machines, "manager">, now: num
 }
 
 /** A control plane that there has to be. */
-export interface ControlPlane {
+export interface ExpectedControlPlane {
   /** Of its Node, and of its member of etcd. */
   readonly name: string;
   /** By which a member is known that has not started yet. */
@@ -111,7 +111,7 @@ export interface ControlPlane {
  */
 export async function askCluster(
   kubeconfig: string,
-  expected: readonly ControlPlane[],
+  expected: readonly ExpectedControlPlane[],
 ): Promise<ClusterHealth> {
   const since = Date.now();
   try {
@@ -126,7 +126,7 @@ export async function askCluster(
 /** The same, for what asks again by itself. */
 export const askClusterOnce = (
   kubeconfig: string,
-  expected: readonly ControlPlane[],
+  expected: readonly ExpectedControlPlane[],
 ): Promise<ClusterHealth> => askOnce(kubeconfig, expected).catch(unknownHealth);
 
 /** The balancer's probe fails twice, 5 s apart, before new connections go to other control planes. */
@@ -152,7 +152,7 @@ function unknownHealth(error: unknown): ClusterHealth {
 
 async function askOnce(
   kubeconfig: string,
-  expected: readonly ControlPlane[],
+  expected: readonly ExpectedControlPlane[],
 ): Promise<ClusterHealth> {
   const api = new KubernetesApi(kubeconfig);
   try {
@@ -161,7 +161,7 @@ async function askOnce(
     const machines = await askMachines(api);
     const others = machines.nodes
       .filter(({ metadata }) => metadata.labels?.[controlPlaneMark] !== undefined)
-      .map(({ metadata }): ControlPlane => ({ name: metadata.name }))
+      .map(({ metadata }): ExpectedControlPlane => ({ name: metadata.name }))
       .filter(({ name }) => !expected.some((one) => one.name === name));
     const all = [...expected, ...others];
     const reasons = new Map(
@@ -205,7 +205,7 @@ async function askOnce(
 }
 
 /** Whether this member of etcd is a control plane's. */
-export const isMember = ({ name, address }: ControlPlane, member: EtcdMember): boolean =>
+export const isMember = ({ name, address }: ExpectedControlPlane, member: EtcdMember): boolean =>
   member.name === name ||
   (member.name === "" && address !== undefined && member.peerUrl === `https://${address}:2380`);
 

@@ -6,7 +6,7 @@ import { manifests } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import {
   applyObjects,
-  KubernetesObject,
+  ManifestObject,
   objectIn,
   parseObjects,
   withoutWaiting,
@@ -48,7 +48,7 @@ export class DiskDriver extends pulumi.ComponentResource {
     onEveryNode.forEach(withoutWaiting);
     this.targets = onEveryNode.map(targetOf);
 
-    const isDefinition = ({ kind }: KubernetesObject) => kind === "CustomResourceDefinition";
+    const isDefinition = ({ kind }: ManifestObject) => kind === "CustomResourceDefinition";
     const definitions = applyObjects(name, objects.filter(isDefinition), child);
     // The snapshot controller ends when it does not find its definitions at once.
     applyObjects(
@@ -81,7 +81,7 @@ export class DiskDriver extends pulumi.ComponentResource {
 }
 
 function placeController(
-  objects: readonly KubernetesObject[],
+  objects: readonly ManifestObject[],
   settings: DiskDriverArgs["settings"],
   cloudConfig: CloudConfig,
 ): void {
@@ -106,14 +106,14 @@ function placeController(
  * It never calls Azure, so it may run anywhere; upstream tolerates a taint that kubeadm does not
  * set.
  */
-function placeSnapshotController(objects: readonly KubernetesObject[]): void {
+function placeSnapshotController(objects: readonly ManifestObject[]): void {
   const { spec } = objectIn<Workload>(objects, "Deployment", "csi-snapshot-controller");
   spec.template.spec.tolerations = tolerations;
   spec.template.spec.topologySpreadConstraints = spread(spec.selector.matchLabels);
 }
 
 /** Upstream lets the driver read every Secret of the cluster; it reads one. */
-function narrowSecrets(objects: readonly KubernetesObject[]): void {
+function narrowSecrets(objects: readonly ManifestObject[]): void {
   for (const role of objects.filter(({ kind }) => kind === "ClusterRole")) {
     const { rules } = role as unknown as {
       rules: { resources: string[]; resourceNames?: string[]; verbs: string[] }[];
