@@ -4,10 +4,10 @@ import { Secret, Service, ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { PodDisruptionBudget } from "@pulumi/kubernetes/policy/v1";
 import { ClusterRole, ClusterRoleBinding, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
-import * as tls from "@pulumi/tls";
 
 import type { Certificates } from "../certificates";
 import { machinesOf } from "../plan/topology";
+import { servingCertificate } from "../serving-certificate";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
 import { skipAwait } from "./objects";
@@ -20,7 +20,6 @@ const group = "metrics.k8s.io";
 const version = "v1beta1";
 const certificateSecret = `${name}-certificate`;
 const certificateFolder = "/etc/metrics-server";
-const yearHours = 8_760;
 
 /** The cluster's CA, as every pod with a service account has it: kubelets' certificates are of it. */
 const clusterAuthority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
@@ -101,12 +100,23 @@ export class MetricsServer extends pulumi.ComponentResource {
       },
       child,
     );
+    // Its pods read another one by themselves.
+    const { certificate, key } = servingCertificate(
+      {
+        key: `${resourceName}-key`,
+        request: `${resourceName}-request`,
+        certificate: `${resourceName}-serving`,
+      },
+      { name, dnsNames: [`${name}.${namespace}.svc`] },
+      certificates,
+      { parent: this },
+    );
     const secret = new Secret(
       `${resourceName}-certificate`,
       {
         metadata: { name: certificateSecret, namespace, labels },
         type: "kubernetes.io/tls",
-        data: this.#certificate(resourceName, certificates),
+        data: { "tls.crt": certificate.apply(base64), "tls.key": key.apply(base64) },
       },
       child,
     );
@@ -156,41 +166,6 @@ export class MetricsServer extends pulumi.ComponentResource {
       { ...child, dependsOn: [service, deployment] },
     );
     this.registerOutputs();
-  }
-
-  /**
-   * By which the API server knows it. Two years; each `pulumi up` in the second one renews it, and
-   * its pods read the new one by themselves.
-   */
-  #certificate(resourceName: string, { cluster }: MetricsServerArgs["certificates"]) {
-    const child = { parent: this };
-    const { privateKeyPem } = new tls.PrivateKey(
-      `${resourceName}-key`,
-      { algorithm: "ECDSA", ecdsaCurve: "P256" },
-      child,
-    );
-    const { certRequestPem } = new tls.CertRequest(
-      `${resourceName}-request`,
-      {
-        privateKeyPem,
-        subject: { commonName: name },
-        dnsNames: [`${name}.${namespace}.svc`],
-      },
-      child,
-    );
-    const { certPem } = new tls.LocallySignedCert(
-      `${resourceName}-serving`,
-      {
-        certRequestPem,
-        caCertPem: cluster.cert,
-        caPrivateKeyPem: cluster.key,
-        allowedUses: ["digital_signature", "server_auth"],
-        validityPeriodHours: 2 * yearHours,
-        earlyRenewalHours: yearHours,
-      },
-      child,
-    );
-    return { "tls.crt": certPem.apply(base64), "tls.key": privateKeyPem.apply(base64) };
   }
 }
 

@@ -1,15 +1,13 @@
 import * as pulumi from "@pulumi/pulumi";
-import * as tls from "@pulumi/tls";
 
 import type { Certificates } from "../../certificates";
 import type { MachinePlan } from "../../plan/topology";
+import { servingCertificate } from "../../serving-certificate";
 import type { PayloadFile } from "./bootstrap";
 
 /** The kubelet's serving certificate and key on every machine. */
 export const kubeletCertificatePath = "/var/lib/kubelet/pki/serving.crt";
 export const kubeletKeyPath = "/var/lib/kubelet/pki/serving.key";
-
-const yearHours = 8_760;
 
 export interface KubeletCertificate {
   readonly files: pulumi.Output<PayloadFile[]>;
@@ -21,8 +19,7 @@ export interface KubeletCertificate {
  * and address are known before there is a machine, so that no certificate request of a kubelet has
  * to be approved.
  *
- * Two years; each `pulumi up` in the second one renews it. Neither replaces a machine or restarts a
- * kubelet, which reads another file by itself.
+ * Another one neither replaces a machine nor restarts a kubelet, which reads the file by itself.
  *
  * @param made when the machine was ordered: another one gets a key of its own
  */
@@ -34,37 +31,17 @@ export function kubeletCertificate(
   }: { readonly made: string; readonly certificates: Pick<Certificates, "cluster"> },
   opts: pulumi.CustomResourceOptions,
 ): KubeletCertificate {
-  const privateKey = new tls.PrivateKey(
-    `${name}-kubelet-key`,
-    { algorithm: "ECDSA", ecdsaCurve: "P256" },
-    { ...opts, replacementTrigger: made },
-  );
-  const request = new tls.CertRequest(
-    `${name}-kubelet-request`,
-    {
-      privateKeyPem: privateKey.privateKeyPem,
-      // No user's name: the certificate is a server's only.
-      subject: { commonName: name },
-      dnsNames: [name],
-      ipAddresses: [address],
-    },
+  const stem = `${name}-kubelet`;
+  const { certificate, key, validUntil } = servingCertificate(
+    { key: `${stem}-key`, request: `${stem}-request`, certificate: stem },
+    { name, dnsNames: [name], ipAddresses: [address] },
+    certificates,
     opts,
+    { replacementTrigger: made },
   );
-  const { certPem, validityEndTime } = new tls.LocallySignedCert(
-    `${name}-kubelet`,
-    {
-      certRequestPem: request.certRequestPem,
-      caCertPem: certificates.cluster.cert,
-      caPrivateKeyPem: certificates.cluster.key,
-      allowedUses: ["digital_signature", "server_auth"],
-      validityPeriodHours: 2 * yearHours,
-      earlyRenewalHours: yearHours,
-    },
-    opts,
-  );
-  const files = pulumi.all([certPem, privateKey.privateKeyPem]).apply(([certificate, key]) => [
-    { path: kubeletCertificatePath, mode: "0644", content: certificate },
-    { path: kubeletKeyPath, mode: "0600", content: key },
+  const files = pulumi.all([certificate, key]).apply(([certificateText, keyText]) => [
+    { path: kubeletCertificatePath, mode: "0644", content: certificateText },
+    { path: kubeletKeyPath, mode: "0600", content: keyText },
   ]);
-  return { files, validUntil: validityEndTime };
+  return { files, validUntil };
 }
