@@ -1,4 +1,4 @@
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 
 import type { Expected } from "../doctor/check";
 import type { Cluster } from "../doctor/doctor";
@@ -6,13 +6,11 @@ import { proxyOf } from "../local-azure/daemon/attachment";
 import { runningDaemon } from "../local-azure/daemon/daemon-client";
 import { hostSettings } from "../local-azure/machines/kinds";
 import { passphraseOf } from "../local-azure/stack/passphrase";
-import { rehearsalFolder } from "../local-azure/stack/state-folder";
+import { defaultState, rehearsalFolder } from "../local-azure/stack/state-folder";
 import { checkout } from "../shared/checkout";
 import { UserError } from "../shared/user-error";
 import { type Ended, pulumi } from "../stack/pulumi";
 import { ownPulumi } from "../stack/recover/own-pulumi";
-
-const defaultState = join(checkout, ".local-azure");
 
 /** What a command line says of the stack whose cluster it is about. */
 export interface StackWords {

@@ -21,17 +21,16 @@ import { choosePlugins } from "../local-azure/stack/choose-plugins";
 import { followMachines } from "../local-azure/stack/machine-steps";
 import { Rehearsal } from "../local-azure/stack/rehearsal";
 import { stackSettings } from "../local-azure/stack/stack-config";
-import { commandLockIn, takeFolder } from "../local-azure/stack/state-folder";
+import { defaultState, lockFolder, takeFolder } from "../local-azure/stack/state-folder";
 import { prepareBinaries } from "../programs/engine";
 import { clusterTools, kubectlTools } from "../programs/tools";
 import { checkout } from "../shared/checkout";
 import { writeWhole } from "../shared/files";
-import { holderOf, tryLock } from "../shared/lock";
 import { type Progress, spoken } from "../shared/progress";
 import { UserError } from "../shared/user-error";
 import { changedAnything } from "../stack/events";
 
-export interface StartOptions {
+interface StartOptions {
   readonly state: string;
   readonly stack: string;
   /** The first of six ports in a row. */
@@ -40,22 +39,9 @@ export interface StartOptions {
   readonly qemu?: { readonly scale: number };
 }
 
-/** Where a rehearsal is that was given no other folder. */
-export const defaultState = join(checkout, ".local-azure");
-
 /** A path as a shell's own word. */
 const forShell = (path: string): string =>
   /^[\w./:@%+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
-
-/** Holds a state folder for one command at a time. */
-export function hold(state: string): () => void {
-  const path = commandLockIn(state);
-  const release = tryLock(path);
-  if (release) return release;
-  throw new UserError(
-    `another command works on ${state} (process ${holderOf(path)?.pid ?? "unknown"}): wait for it, or end it by Ctrl-C where it runs`,
-  );
-}
 
 /** Everything from nothing to a rehearsed cluster; from a rehearsed cluster, only what differs. */
 export async function start(
@@ -71,7 +57,7 @@ export async function start(
   }
   const since = Date.now();
   const state = takeFolder(folder);
-  const release = hold(state);
+  const release = lockFolder(state);
   try {
     if (qemu) await prepareHost({ progress, signal });
     const tools = qemu ? kubectlTools : clusterTools;

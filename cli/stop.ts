@@ -5,16 +5,15 @@ import { endDaemon, ensureDaemon } from "../local-azure/daemon/daemon-client";
 import { hostSettings, settingsFile } from "../local-azure/machines/kinds";
 import { arePluginsThere, pluginsFile } from "../local-azure/stack/choose-plugins";
 import { Rehearsal } from "../local-azure/stack/rehearsal";
-import { clearFolder, rehearsalFolder } from "../local-azure/stack/state-folder";
+import { clearFolder, lockFolder, rehearsalFolder } from "../local-azure/stack/state-folder";
 import { installedBinaries } from "../programs/engine";
 import { clusterTools, kubectlTools } from "../programs/tools";
 import type { Progress } from "../shared/progress";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 import { damageOf } from "../stack/checkpoint";
 import { endRunsIn } from "../stack/run-processes";
-import { hold } from "./start";
 
-export interface StopOptions {
+interface StopOptions {
   readonly state: string;
   /** Removes everything without a `pulumi destroy` before it. */
   readonly discard: boolean;
@@ -31,7 +30,7 @@ export async function stop(
     progress.line("nothing to stop: there is no rehearsal");
     return;
   }
-  const release = hold(state);
+  const release = lockFolder(state);
   try {
     const reason = discard ? "--discard was given" : await destroyAll(state, progress, signal);
     await progress.during("stopping the local Azure", async () => {

@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 
 import { bench } from "../bench/bench";
 import { defaultScale } from "../local-azure/machines/qemu/sizes";
+import { defaultState } from "../local-azure/stack/state-folder";
 import { cacheFolder } from "../programs/tools";
 import { Progress } from "../shared/progress";
 import { type FaultsOptions, testFaults } from "../tests/faults/suite";
@@ -12,7 +13,7 @@ import { testMachines } from "../tests/machines/suite";
 import { lint, test } from "./test/check";
 import { parse, perform } from "./command";
 import { mirrorCommand } from "./mirror";
-import { defaultState, start } from "./start";
+import { start } from "./start";
 import { stop } from "./stop";
 
 function port(text: string): number {

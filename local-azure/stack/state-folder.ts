@@ -16,6 +16,7 @@ import { join, relative, resolve } from "node:path";
 import { cacheFolder } from "../../programs/tools";
 import { checkout } from "../../shared/checkout";
 import { makeFolder, reasonOf, writeWhole } from "../../shared/files";
+import { holderOf, tryLock } from "../../shared/lock";
 import { UserError } from "../../shared/user-error";
 
 const kind = "zoned rehearsal";
@@ -61,8 +62,22 @@ const own = pattern(
 
 export const isOwn = (name: string): boolean => own.test(name);
 
-/** The lock that a command holds while it works on a folder. */
-export const commandLockIn = (state: string): string => join(state, commandLock);
+/** Where a rehearsal is that was given no other folder. */
+export const defaultState = join(checkout, ".local-azure");
+
+/**
+ * Locks a folder, on which one command works at a time; returns what releases it.
+ *
+ * @throws UserError when another command has it
+ */
+export function lockFolder(state: string): () => void {
+  const path = join(state, commandLock);
+  const release = tryLock(path);
+  if (release) return release;
+  throw new UserError(
+    `another command works on ${state} (process ${holderOf(path)?.pid ?? "unknown"}): wait for it, or end it by Ctrl-C where it runs`,
+  );
+}
 
 /**
  * Takes a folder for a rehearsal, and marks one that is new or empty; returns its real path.

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { hold } from "../../cli/start";
+import { lockFolder } from "../../local-azure/stack/state-folder";
 import { prepareBinaries } from "../../programs/engine";
 import { clusterTools } from "../../programs/tools";
 import { type Progress, spoken } from "../../shared/progress";
@@ -40,7 +40,7 @@ export async function testFaults(
   signal: AbortSignal,
 ): Promise<number> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const release = hold(folder);
+  const release = lockFolder(folder);
   try {
     const binaries = await prepareBinaries({ progress, signal }, clusterTools);
     const record = new Findings(folder, programStamp());

@@ -1,9 +1,8 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
-import { hold } from "../../cli/start";
 import { stop } from "../../cli/stop";
-import { rehearsalFolder } from "../../local-azure/stack/state-folder";
+import { lockFolder, rehearsalFolder } from "../../local-azure/stack/state-folder";
 import { makeFolder, reasonOf } from "../../shared/files";
 import { type Progress, spoken } from "../../shared/progress";
 import { Interrupted, messageOf, UserError } from "../../shared/user-error";
@@ -29,7 +28,7 @@ export async function testMachines(
   signal: AbortSignal,
 ): Promise<number> {
   openFolder(folder);
-  const release = hold(folder);
+  const release = lockFolder(folder);
   const record = new Findings(folder);
   try {
     for (const chapter of chaptersOf(only)) {

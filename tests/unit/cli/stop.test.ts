@@ -3,9 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { hold } from "../../../cli/start";
 import { stop } from "../../../cli/stop";
-import { takeFolder } from "../../../local-azure/stack/state-folder";
+import { lockFolder, takeFolder } from "../../../local-azure/stack/state-folder";
 import { identityOf } from "../../../shared/pids";
 import { Progress } from "../../../shared/progress";
 import { environmentOfRun } from "../../../stack/run-processes";
@@ -118,7 +117,7 @@ it("removes everything without asking the engine with --discard", async () => {
 });
 
 it("keeps its hands off while another command works, and names it", async () => {
-  const release = hold(state);
+  const release = lockFolder(state);
 
   await expect(stopping(true)).rejects.toThrow(
     `another command works on ${state} (process ${process.pid})`,
