@@ -69,7 +69,6 @@ it("does not bear the cluster's name, by which the cloud provider would adopt it
   const { inputs } = await recorder.only(loadBalancer);
 
   expect(inputs).toMatchObject({ loadBalancerName: "zoned-test-api", sku: { name: "Standard" } });
-  expect(inputs.loadBalancerName).not.toBe(validSettings.clusterName);
 });
 
 it("counts a machine in only once its API server is ready, and out within ten seconds", async () => {
@@ -108,17 +107,11 @@ it("sends the API's port from its address to the control plane, and gives no egr
       frontendIPConfiguration: { id: `${balancerId}/frontendIPConfigurations/api` },
       backendAddressPools: [{ id: `${balancerId}/backendAddressPools/control-plane` }],
       disableOutboundSnat: true,
+      // Azure would forget a connection that is silent for four minutes.
+      idleTimeoutInMinutes: 30,
       enableTcpReset: true,
     }),
   ]);
-});
-
-it("keeps a silent connection as long as Azure allows", async () => {
-  const { recorder } = await build();
-
-  const { inputs } = await recorder.only(loadBalancer);
-
-  expect(inputs.loadBalancingRules[0].idleTimeoutInMinutes).toBe(30);
 });
 
 it("leaves it to the machines who is in its pool, also after a refresh has seen them there", async () => {
