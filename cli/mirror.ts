@@ -6,7 +6,7 @@ import { serveMirror } from "../mirror/serve/serve";
 import type { Progress } from "../shared/progress";
 import { Interrupted, UserError } from "../shared/user-error";
 
-export interface MirrorCommand {
+interface MirrorCommand {
   readonly folder?: string;
   readonly system?: string;
   readonly serve?: string;

@@ -3,23 +3,23 @@ import * as compute from "@pulumi/azure-native/compute";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "./api-balancer";
-import { areFirst, signingFile } from "./kubeadm/authorities";
 import { Authority, Certificates } from "./certificates";
-import { encryptionFile } from "./kubeadm/encryption";
-import { snapshotFiles } from "./machine/bootstrap/etcd-backups";
 import { Identity } from "./identity";
+import { areFirst, signingFile } from "./kubeadm/authorities";
+import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import { clusterConfigurationOf, kubeadmFiles } from "./kubeadm/kubeadm";
+import { isAdding, isRewriting, tagOf } from "./kubeadm/rotation";
 import { adminKubeconfig } from "./kubeconfig";
 import { firstBootFiles } from "./machine/boot";
 import { bootstrapScript, PayloadFile } from "./machine/bootstrap/bootstrap";
+import { snapshotFiles } from "./machine/bootstrap/etcd-backups";
+import { renewalFiles } from "./machine/bootstrap/renewal";
 import { Machine } from "./machine/machine";
 import { Membership } from "./machine/membership";
-import { renewalFiles } from "./machine/bootstrap/renewal";
 import { Network } from "./network";
 import { Plan } from "./plan/plan";
 import { MachinePlan } from "./plan/topology";
-import { isAdding, isRewriting, tagOf } from "./kubeadm/rotation";
 
 export interface ControlPlaneArgs {
   readonly resourceGroup: ResourceGroup;
@@ -39,15 +39,16 @@ export interface ControlPlaneArgs {
  * well comes first.
  */
 export class ControlPlane extends pulumi.ComponentResource {
+  /** vmId of the machine that runs, or has run, `kubeadm init`. */
+  readonly initialControlPlane: pulumi.Output<string>;
   readonly machines: Machine[] = [];
   /** Bootstrap steps in the order in which they run. */
   readonly steps: compute.VirtualMachineExtension[] = [];
   /** Control planes leave one after another, the highest number first. */
   private readonly memberships: Membership[] = [];
   private readonly args: ControlPlaneArgs;
-  private readonly initial: pulumi.Output<string>;
   /** Those that join after the API answers. */
-  private readonly others: Plan["controlPlanes"];
+  private readonly others: readonly MachinePlan[];
 
   constructor(name: string, args: ControlPlaneArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ControlPlane", name, {}, opts);
@@ -60,18 +61,13 @@ export class ControlPlane extends pulumi.ComponentResource {
     this.others = others;
     const machine = this.machine(first!);
     const isInitialized = initialization.exists && !initialization.isRestoring;
-    this.initial = isInitialized
+    this.initialControlPlane = isInitialized
       ? pulumi.output(initialization.initialControlPlane ?? "nobody")
       : machine.vm.vmId;
     // While a machine of the etcd before is left, two clusters might answer.
     const replaced = initialization.isRestoring ? others.map((one) => this.machine(one).vm) : [];
     this.step(machine, [args.api, args.network, ...replaced]);
     this.registerOutputs();
-  }
-
-  /** vmId of the machine that runs, or has run, `kubeadm init`. */
-  get initialControlPlane(): pulumi.Output<string> {
-    return this.initial;
   }
 
   /**
@@ -130,15 +126,14 @@ export class ControlPlane extends pulumi.ComponentResource {
 
   private step(machine: Machine, after: readonly pulumi.Resource[]): void {
     const { plan, api, certificates, identity } = this.args;
-    const { settings } = plan;
+    const { settings, apiServer, secretsKeys, authorities, verifiesKubelets } = plan;
     const { restoredFrom } = plan.initialization;
     // What asks for no token waits for no identity.
     const client = settings.etcdBackups?.container && identity.credential.clientId;
-    const { secretsKeys, authorities } = plan;
     const isLast = machine.plan.name === (this.others.at(-1) ?? machine.plan).name;
     const script = pulumi
       .all([
-        this.initial,
+        this.initialControlPlane,
         api.address,
         pkiFiles(certificates),
         machine.kubeletCertificate.files,
@@ -150,24 +145,24 @@ export class ControlPlane extends pulumi.ComponentResource {
           machine: machine.plan.name,
           role: "control-plane",
           initialControlPlane,
-          apiName: plan.apiServer.name,
-          apiPort: plan.apiServer.port,
+          apiName: apiServer.name,
+          apiPort: apiServer.port,
           apiAddress,
-          kubernetesVersion: plan.settings.kubernetesVersion,
+          kubernetesVersion: settings.kubernetesVersion,
           configuration: plan.orders.get(machine.plan.name)!.configuration,
           clusterConfiguration: clusterConfigurationOf(
-            plan.settings,
-            plan.apiServer.name,
-            plan.verifiesKubelets,
+            settings,
+            apiServer.name,
+            verifiesKubelets,
             authorities,
           ),
           rewritesSecrets: isLast && secretsKeys !== undefined && isRewriting(secretsKeys),
           takesAuthorities: !areFirst(authorities),
           restartsPods: isLast && isAdding(authorities),
-          drainMinutes: plan.settings.drainMinutes,
+          drainMinutes: settings.drainMinutes,
           nodeAddress: machine.plan.address,
-          modules: proxyModules(plan.settings),
-          awaitsReady: plan.settings.cni !== "none",
+          modules: proxyModules(settings),
+          awaitsReady: settings.cni !== "none",
           ...(settings.etcdBackups !== undefined && { takesSnapshots: true }),
           ...(restoredFrom !== undefined && { restoredFrom }),
           files: [
@@ -175,20 +170,14 @@ export class ControlPlane extends pulumi.ComponentResource {
             ...kubeletFiles,
             ...snapshotFiles(settings, clientId),
             ...(secretsKeys === undefined ? [] : [encryptionFile(secretsSecret, secretsKeys)]),
-            ...firstBootFiles(plan.settings),
+            ...firstBootFiles(settings),
             ...renewalFiles(plan.controlPlanes.indexOf(machine.plan)),
-            ...kubeadmFiles(
-              plan.settings,
-              machine.plan,
-              plan.apiServer.name,
-              plan.verifiesKubelets,
-              authorities,
-            ),
+            ...kubeadmFiles(settings, machine.plan, apiServer.name, verifiesKubelets, authorities),
           ],
         }),
       );
     const { step, membership } = machine.bootstrap({
-      initialControlPlane: this.initial,
+      initialControlPlane: this.initialControlPlane,
       restoredFrom,
       secretsKeys: secretsKeys && tagOf(secretsKeys),
       authorities: tagOf(authorities),

@@ -171,7 +171,7 @@ export class Network extends pulumi.ComponentResource {
   }
 }
 
-export interface NetworkNames {
+interface NetworkNames {
   readonly virtualNetwork: string;
   readonly securityGroup: string;
   readonly routeTable: string;

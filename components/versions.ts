@@ -44,7 +44,7 @@ export const minors = [
 export const minorOf = (version: string): string => version.split(".").slice(0, 2).join(".");
 
 /** The cloud provider of a Kubernetes version; settings admit no other minor. */
-export const cloudProviderOf = (kubernetesVersion: string): string =>
+const cloudProviderOf = (kubernetesVersion: string): string =>
   minors.find(({ minor }) => minor === minorOf(kubernetesVersion))?.cloudProvider ??
   minors[0].cloudProvider;
 

@@ -38,18 +38,17 @@ const etcdctl = (name: string, command: string): string =>
   `kubectl -n kube-system exec ${name} -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt ` +
   `--cert /etc/kubernetes/pki/etcd/peer.crt --key /etc/kubernetes/pki/etcd/peer.key ${command}`;
 
-export const etcdWrite = ({ writeError, pods }: ClusterState): Check => ({
+export const etcdWrite = (state: ClusterState): Check => ({
   name: "etcd takes writes",
   saw: "the Lease kube-system/zoned-health-check was renewed",
   problems:
-    writeError === undefined
+    state.writeError === undefined
       ? []
       : [
           {
-            saw: writeError,
+            saw: state.writeError,
             fix: `if it is out of space: ${etcdctl(
-              pods.find(({ metadata }) => metadata.name.startsWith("etcd-"))?.metadata.name ??
-                "etcd-NODE",
+              etcdPods(state)[0]?.metadata.name ?? "etcd-NODE",
               "alarm list",
             )}, then compact, defrag and alarm disarm`,
           },

@@ -46,7 +46,7 @@ export const isAdding = ({ keys, rewritten }: RotatingKeys): boolean =>
   !rewritten && keys.length > 1;
 
 /** What the stages of a setting are called, as it does them: each after "this up" and after "it". */
-export interface RotationWords {
+interface RotationWords {
   readonly setting: string;
   readonly nameOf: (key: number) => string;
   readonly adds: (key: number) => string;

@@ -8,8 +8,8 @@ import type { PayloadFile } from "./bootstrap/bootstrap";
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;
 
-/** The settings that a first boot depends on. A change of any of them replaces machines. */
-export type BootSettings = Pick<Settings, "kubernetesVersion" | "containerRuntime" | "mirror">;
+/** The settings that a first boot depends on. */
+type BootSettings = Pick<Settings, "kubernetesVersion" | "containerRuntime" | "mirror">;
 
 /** Single quotes keep a POSIX shell from reading anything into a value. */
 const quoted = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
@@ -44,10 +44,8 @@ export const firstBootFiles = (settings: BootSettings): PayloadFile[] => [
  * First-boot instructions, encoded the way Azure wants them, the same for all machines of a
  * cluster.
  *
- * The same settings always give the same bytes, since a changed byte replaces the machine. That is
- * why nothing here is compressed (gzip output differs between Node releases), why there is no
- * secret in it (Azure keeps it readable on the machine's disk), and why nothing is in it that may
- * change on a living cluster.
+ * A machine that exists keeps what it was made with (`kept` in generation.ts). There is no secret in
+ * it, since Azure leaves it readable on the machine's disk.
  */
 export function customData(settings: BootSettings): string {
   const [script, settingsFile] = firstBootFiles(settings);

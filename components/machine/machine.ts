@@ -56,7 +56,7 @@ export interface BootstrapArgs {
   readonly outlives?: readonly pulumi.Resource[];
 }
 
-export interface Bootstrapped {
+interface Bootstrapped {
   readonly step: compute.VirtualMachineExtension;
   readonly membership: Membership;
 }

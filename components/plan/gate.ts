@@ -6,7 +6,7 @@ import { isMemberOf, MachineChange, Memory } from "./changes/machine-changes";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, MachinePlan } from "./topology";
 
-export interface Gate {
+interface Gate {
   /** Why this `up` must not begin, one sentence each. */
   readonly problems: readonly string[];
   /**
@@ -111,7 +111,12 @@ function unaskedProblems({ settings, changes }: GateArgs): string[] {
 }
 
 /** Control planes that exist or have existed; those that this `up` adds are no members yet. */
-function controlPlanesOf({ initialization, controlPlanes, azure, memory }: GateArgs): MachinePlan[] {
+function controlPlanesOf({
+  initialization,
+  controlPlanes,
+  azure,
+  memory,
+}: GateArgs): MachinePlan[] {
   const isOfThis = (name: string): boolean => {
     const machine = azure.machines.get(name);
     return machine !== undefined && isMemberOf(initialization.id, machine);

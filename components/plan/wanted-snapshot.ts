@@ -5,7 +5,7 @@ import type { Initialization } from "./initialization";
 import { compactTime, parseCompactTime } from "./settings/times";
 import type { Settings } from "./settings/settings";
 
-export interface SnapshotArgs {
+interface SnapshotArgs {
   readonly settings: Pick<
     Settings,
     | "clusterName"

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { ApiError, isReady, KubernetesApi, KubernetesObject, NoAnswer } from "../../kubernetes-api";
 
-export interface Drain {
+interface Drain {
   readonly api: KubernetesApi;
   /** Name of the Node. */
   readonly node: string;

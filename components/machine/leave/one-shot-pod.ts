@@ -4,7 +4,7 @@ import { KubernetesApi, KubernetesObject } from "../../kubernetes-api";
 import { insist } from "./drain";
 
 /** What runs once in a pod on a control plane, with the image of its etcd, which is there. */
-export interface OneShotPod {
+interface OneShotPod {
   /** What the pod is called, and what it does. */
   readonly name: string;
   /** One after another, until one fails; in containers of their own. */

@@ -19,7 +19,7 @@ export interface AuthoritiesArgs {
 }
 
 /** The CAs that an `up` leaves on every machine, and what is to be said of their change. */
-export interface PlannedAuthorities {
+interface PlannedAuthorities {
   readonly authorities: RotatingKeys;
   readonly says?: string;
 }

@@ -57,7 +57,7 @@ export interface MachineMemory {
 }
 
 /** What a machine's member of the cluster is configured with, by the step that ended well last. */
-export interface MemberState {
+interface MemberState {
   readonly kubernetesVersion?: string;
   /** Hash over everything that the step configures kubeadm, kubelet and static pods with. */
   readonly configuration?: string;

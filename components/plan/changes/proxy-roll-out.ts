@@ -17,7 +17,7 @@ export const proxyDigest = (settings: ProxySettings): string =>
     .digest("hex")
     .slice(0, 16);
 
-export interface ProxyRollOutArgs {
+interface ProxyRollOutArgs {
   readonly settings: ProxySettings & Pick<Settings, "clusterName" | "skipHealthCheckUntil">;
   /** Of this cluster. */
   readonly memory: Memory | undefined;

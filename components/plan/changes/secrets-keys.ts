@@ -24,7 +24,7 @@ export interface KeysArgs {
 }
 
 /** The keys of Secrets that an `up` leaves on every control plane. */
-export interface PlannedKeys {
+interface PlannedKeys {
   /** Nothing where the operator has a configuration of their own. */
   readonly secretsKeys?: RotatingKeys;
   /** What is to be said of the change of a key that is under way. */
