@@ -3,7 +3,12 @@ import { askMachines, Machines, tryWrite } from "../components/plan/cluster-heal
 
 /** A DaemonSet or Deployment. */
 export interface Workload extends Pick<KubernetesObject, "metadata"> {
-  readonly spec?: { readonly replicas?: number };
+  readonly spec?: {
+    readonly replicas?: number;
+    readonly template?: {
+      readonly spec?: { readonly containers?: readonly { readonly image: string }[] };
+    };
+  };
   readonly status?: {
     readonly observedGeneration?: number;
     readonly desiredNumberScheduled?: number;

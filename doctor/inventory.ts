@@ -1,5 +1,6 @@
 import { KubernetesApi, KubernetesObject } from "../components/kubernetes-api";
 import { controlPlaneMark } from "../components/plan/topology";
+import type { Workload } from "./cluster-state";
 import type { Cluster } from "./doctor";
 
 interface Node extends Pick<KubernetesObject, "metadata"> {
@@ -12,20 +13,6 @@ interface Node extends Pick<KubernetesObject, "metadata"> {
     readonly nodeInfo?: Readonly<
       Record<"kubeletVersion" | "osImage" | "kernelVersion" | "containerRuntimeVersion", string>
     >;
-  };
-}
-
-interface Workload extends Pick<KubernetesObject, "metadata"> {
-  readonly spec?: {
-    readonly replicas?: number;
-    readonly template?: {
-      readonly spec?: { readonly containers?: readonly { readonly image: string }[] };
-    };
-  };
-  readonly status?: {
-    readonly desiredNumberScheduled?: number;
-    readonly numberReady?: number;
-    readonly readyReplicas?: number;
   };
 }
 
