@@ -66,7 +66,7 @@ export async function explainRefusals(settings: Settings): Promise<void> {
     if (text !== undefined) void pulumi.log.error(text);
     return false;
   });
-  if (!(await isTaken(hook))) return;
+  if (!(await isSupported(hook))) return;
   pulumi.runtime.registerStackTransformation(({ type, props, opts }) =>
     type === "azure-native:compute:VirtualMachine"
       ? { props, opts: { ...opts, hooks: { onError: [hook] } } }
@@ -78,7 +78,7 @@ export async function explainRefusals(settings: Settings): Promise<void> {
  * Language hosts that are older than their engine hand no hooks on, and a machine with one could
  * not be made.
  */
-const isTaken = (hook: pulumi.ErrorHook): Promise<boolean> =>
+const isSupported = (hook: pulumi.ErrorHook): Promise<boolean> =>
   (hook as unknown as { __registered: Promise<void> }).__registered.then(
     () => true,
     () => false,

@@ -50,12 +50,12 @@ export async function askGate(args: GateArgs): Promise<Gate> {
   const { settings, initialization, kubeconfig, now } = args;
   if (initialization.isRestoring) return { problems: [notNowProblem(args.changes)] };
   const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
-  const unled = [
+  const bySettings = [
     ...(settings.reinitialize === initialization.id ? [givenUpProblem(settings)] : []),
     ...(settings.restoreFrom === "" ? [] : [unrestoredProblem(settings)]),
     ...(isSkipped ? unaskedProblems(args) : []),
   ];
-  if (unled.length > 0) return { problems: unled };
+  if (bySettings.length > 0) return { problems: bySettings };
   const health: ClusterHealth = isSkipped
     ? { problems: [], sick: new Map() }
     : kubeconfig === undefined

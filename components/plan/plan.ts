@@ -118,7 +118,11 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     now,
   );
   const current = memoryOf(initialization.id, memory);
-  const { secretsKeys, says, problem } = planKeys({
+  const {
+    secretsKeys,
+    message: keysMessage,
+    problem,
+  } = planKeys({
     settings,
     id: initialization.id,
     controlPlanes,
@@ -126,7 +130,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     memory: current,
   });
   const created = createdMachines(initialization.id, made, azure, current);
-  const { authorities, says: saysOfAuthorities } = planAuthorities({
+  const { authorities, message: authoritiesMessage } = planAuthorities({
     settings,
     id: initialization.id,
     controlPlanes,
@@ -196,7 +200,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
         "it makes the API servers refuse kubelets that have none",
     );
   }
-  for (const text of [says, saysOfAuthorities]) {
+  for (const text of [keysMessage, authoritiesMessage]) {
     if (text !== undefined) void pulumi.log.info(text);
   }
   for (const warning of [...initialization.warnings, ...snapshot.warnings]) {

@@ -21,7 +21,7 @@ export interface AuthoritiesArgs {
 /** The CAs that an `up` leaves on every machine, and what is to be said of their change. */
 interface PlannedAuthorities {
   readonly authorities: RotatingKeys;
-  readonly says?: string;
+  readonly message?: string;
 }
 
 /**
@@ -36,9 +36,9 @@ export function planAuthorities(args: AuthoritiesArgs): PlannedAuthorities {
       ? (beganWith(id, azure, "authorities") ?? only(wanted))
       : (memory.authorities ?? only(1));
   const why = whyNot(args);
-  if (why !== undefined) return { authorities: now, says: heldText(now, wanted, why) };
+  if (why !== undefined) return { authorities: now, message: heldText(now, wanted, why) };
   const next = nextKeys(now, wanted);
-  return { authorities: next, says: stageText(now, next, wanted) };
+  return { authorities: next, message: stageText(now, next, wanted) };
 }
 
 function whyNot(args: AuthoritiesArgs): string | undefined {

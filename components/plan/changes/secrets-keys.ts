@@ -28,7 +28,7 @@ interface PlannedKeys {
   /** Nothing where the operator has a configuration of their own. */
   readonly secretsKeys?: RotatingKeys;
   /** What is to be said of the change of a key that is under way. */
-  readonly says?: string;
+  readonly message?: string;
   /** Why this `up` must not begin: no API server could read the Secrets that there are. */
   readonly problem?: string;
 }
@@ -47,25 +47,25 @@ export function planKeys({ settings, id, controlPlanes, azure, memory }: KeysArg
   }
   if (memory === undefined) {
     const keys = began ?? only(wanted);
-    const says = heldText(keys, wanted, "no up of this cluster has ended well yet");
-    return { secretsKeys: keys, says };
+    const message = heldText(keys, wanted, "no up of this cluster has ended well yet");
+    return { secretsKeys: keys, message };
   }
   if (memory.ownEncryption && wanted !== 0) return { problem: returningProblem() };
   // A cluster that was made before this program encrypted Secrets remembers nothing of them.
   const now = memory.secretsKeys ?? only(0);
   if (memory.initialization !== id) {
     const keys = restoredKeys(now);
-    return { secretsKeys: keys, says: stageText(now, keys, wanted) };
+    return { secretsKeys: keys, message: stageText(now, keys, wanted) };
   }
   const leaving = leavingOf({ settings, controlPlanes, azure });
   if (leaving.length > 0) {
     return {
       secretsKeys: now,
-      says: heldText(now, wanted, `this up removes ${leaving.join(", ")}`),
+      message: heldText(now, wanted, `this up removes ${leaving.join(", ")}`),
     };
   }
   const next = nextKeys(now, wanted);
-  return { secretsKeys: next, says: stageText(now, next, wanted) };
+  return { secretsKeys: next, message: stageText(now, next, wanted) };
 }
 
 const own = entry("kubeadm.apiServerExtraArgs", encryptionFlag);

@@ -53,7 +53,7 @@ it("makes a cluster with the CAs that are wanted, and says nothing of it", () =>
 it("keeps what a cluster began with until an up has ended well", () => {
   expect(planned(2, { machines: { [machine.name]: vm("1") } })).toEqual({
     authorities: only(1),
-    says: expect.stringMatching(/^certificateAuthority is 2, and no up .* has ended well yet/),
+    message: expect.stringMatching(/^certificateAuthority is 2, and no up .* has ended well yet/),
   });
 });
 
@@ -65,11 +65,11 @@ it("begins with the first CAs where a cluster was made before there were others"
 it("goes one stage an up, from what the last one that ended well has left", () => {
   expect(planned(2, { remembered: trusting })).toEqual({
     authorities: { keys: [2, 1], rewritten: true, past: [] },
-    says: expect.stringMatching(/^this up has every certificate signed by CA 2/),
+    message: expect.stringMatching(/^this up has every certificate signed by CA 2/),
   });
   expect(planned(2, { remembered: { keys: [2, 1], rewritten: true, past: [] } })).toMatchObject({
     authorities: { keys: [2] },
-    says: "this up has nobody trust CA 1 any more",
+    message: "this up has nobody trust CA 1 any more",
   });
 });
 
@@ -83,7 +83,7 @@ it.each<[string, Scene, RegExp]>([
     /removes zoned-test-cp-2/,
   ],
 ])("does no stage in an up that %s, and says so", (_, scene, says) => {
-  const { authorities, says: said } = planned(2, { remembered: trusting, ...scene });
+  const { authorities, message: said } = planned(2, { remembered: trusting, ...scene });
 
   expect(authorities).toEqual(trusting);
   expect(said).toMatch(says);

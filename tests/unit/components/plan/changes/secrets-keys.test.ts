@@ -48,7 +48,7 @@ it("changes nothing on a cluster that has the key", () => {
 it("keeps what a cluster began with until an up has ended well, also where its step failed", () => {
   expect(keysWith(2, { machines: { [machine.name]: vm("1") } })).toEqual({
     secretsKeys: only(1),
-    says: expect.stringMatching(/^secretsKey is 2, and no up .* has ended well yet/),
+    message: expect.stringMatching(/^secretsKey is 2, and no up .* has ended well yet/),
   });
 });
 
@@ -70,10 +70,10 @@ it("does no stage in an up that removes a control plane, which encrypts with the
 
   expect(keysWith(2, { remembered, machines })).toEqual({
     secretsKeys: remembered,
-    says: expect.stringMatching(/this up removes zoned-test-cp-2, .* goes on to key 2$/),
+    message: expect.stringMatching(/this up removes zoned-test-cp-2, .* goes on to key 2$/),
   });
   expect(
-    keysWith(2, { remembered, machines: { ...machines, "zoned-test-workers-9": vm() } }).says,
+    keysWith(2, { remembered, machines: { ...machines, "zoned-test-workers-9": vm() } }).message,
   ).not.toMatch(/workers/);
 });
 
@@ -83,7 +83,7 @@ it("reads every snapshot while it restores one, and says so where Secrets have t
   expect(keysWith(2, { ...restoring, remembered: only(1) })).toEqual({ secretsKeys: only(1) });
   expect(keysWith(2, { ...restoring, remembered: only(2, [1]) })).toEqual({
     secretsKeys: { keys: [2, 1], rewritten: true, past: [1] },
-    says: expect.stringMatching(/encrypts all Secrets with key 2, old ones too.* takes key 1/),
+    message: expect.stringMatching(/encrypts all Secrets with key 2, old ones too.* takes key 1/),
   });
 });
 
