@@ -94,7 +94,7 @@ step() {
 # payload authorities: the keys alone, for a member that takes other CAs.
 payload() {
   python3 - "$0" "$1" "$run/variables" "$root" <<'END'
-import json, os, shlex, sys
+import json, os, shlex, shutil, sys
 script, what, variables, root = sys.argv[1:]
 os.umask(0o077)
 text = open(script, encoding="utf-8").read().split("\n#--- payload ---\n", 1)[1]
@@ -116,6 +116,9 @@ if what == "variables":
         file.write(f"takes_authorities={'yes' if payload.get('takesAuthorities') else ''}\n")
         file.write(f"restarts_pods={'yes' if payload.get('restartsPods') else ''}\n")
     sys.exit()
+# kubeadm applies every patch that it finds there.
+if what != "authorities":
+    shutil.rmtree(root + "/etc/zoned/patches", ignore_errors=True)
 for entry in payload["files"]:
     path = root + entry["path"]
     is_key = entry["path"].startswith("/etc/kubernetes/")

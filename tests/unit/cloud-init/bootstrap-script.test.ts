@@ -1595,6 +1595,22 @@ describe("an upgrade", () => {
     },
   );
 
+  it("takes no patch that came with an earlier step, and not with this one", async () => {
+    const patch = (name: string) => ({
+      path: `/etc/zoned/patches/${name}`,
+      mode: "0600",
+      content: "",
+    });
+    const files = [...controlPlane.files, patch("corednsdeployment.yaml")];
+    const machine = memberIn({ ...controlPlane, configuration: "later", files });
+    machine.write(patch("etcd.yaml").path, "taken back");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(readdirSync(join(machine.root, "etc/zoned/patches"))).toEqual([
+      "corednsdeployment.yaml",
+    ]);
+  });
+
   it("leaves the CAs of a member as they are, unless other ones are ordered", async () => {
     const machine = memberIn({ ...controlPlane, configuration: "later" });
 
