@@ -1052,6 +1052,8 @@ elif is_outdated; then
   # kubeadm is content with a majority of etcd, and would take the next member from it. One that an
   # upgrade has left half done is put right whatever the others are.
   [[ $role == worker ]] || ! control_plane_is_well >>"$log" 2>&1 || step "other control planes" 600 0 await_peers
+  # From here on it is half of each until all has ended well, also where the change is taken back.
+  rm -f "$state/configuration"
   step "packages" 1800 3 upgrade_kubeadm
   has_version || [[ -z $takes_snapshots ]] || step "snapshot" 1200 1 save_snapshot
   has_version || step "drain" $((drain_minutes * 60 + 120)) 0 drain

@@ -125,7 +125,8 @@ apt_update() {
 
 apt_install() {
   say "installing $*"
-  local command=(apt-get "${apt_options[@]}" install --yes --no-install-recommends
+  # Down, too: a version that was taken back before the machine joined, or while it was upgraded.
+  local command=(apt-get "${apt_options[@]}" install --yes --allow-downgrades --no-install-recommends
     --allow-change-held-packages "$@")
   await_apt
   # A try that ran out of time may have left packages half configured, and an archive may have changed

@@ -120,6 +120,13 @@ export class SimulatedMachine {
     this.save();
   }
 
+  /** What it is configured with is half of each until a run ends well. */
+  beginUpgrade(): void {
+    const { configuration: _, ...record } = this.record;
+    this.record = record;
+    this.save();
+  }
+
   /** Writes a file of the payload, below the machine's root. */
   writeFile({ path: name, mode, content }: PayloadFile): void {
     const file = path.join(this.root, path.normalize(`/${name}`));

@@ -1595,6 +1595,29 @@ describe("an upgrade", () => {
     },
   );
 
+  it("is undone where it has failed half-way and its change is taken back", async () => {
+    const machine = memberIn({ ...worker, ...next });
+    machine.write("/order", "");
+    machine.write("/broken", "");
+    const kubeadm = machine.read("/programs/kubeadm").replace(/^#!.*\n/, "");
+    machine.program("kubeadm", `${kubeadm}\n[[ $* != *kubelet-start* || ! -e "$root/broken" ]]`);
+    expect((await bootstrap(machine)).stderr).toContain('step "kubelet" failed');
+
+    machine.removeFile("/broken");
+    machine.write("/order", "");
+    ship(machine, worker);
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    // kubeadm of the version before, its configuration, and pods may come again.
+    expect(order(machine)).toEqual([
+      "first-boot add_package_source",
+      "first-boot install_kubeadm",
+      "kubeadm upgrade node --config",
+      "kubeadm init phase kubelet-start",
+      "uncordon",
+    ]);
+  });
+
   it("takes no patch that came with an earlier step, and not with this one", async () => {
     const patch = (name: string) => ({
       path: `/etc/zoned/patches/${name}`,

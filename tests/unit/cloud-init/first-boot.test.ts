@@ -343,12 +343,13 @@ describe("a first boot that ends well", () => {
     ]);
   });
 
-  it("installs what it names and nothing beside, over packages that an earlier try has held", async () => {
+  it("installs what it names and nothing beside, over packages that are held, or newer as those of a version that was taken back", async () => {
     const installs = healthy.callsOf("apt-get").filter((call) => / install /.test(call));
 
     expect(installs).toHaveLength(3);
     for (const call of installs) {
       expect(call).toContain(" --no-install-recommends --allow-change-held-packages ");
+      expect(call).toContain(" --allow-downgrades ");
     }
   });
 

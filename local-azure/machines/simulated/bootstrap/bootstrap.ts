@@ -133,6 +133,7 @@ export class Bootstrap {
       const awaitsReady = payload.awaitsReady ?? true;
       await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
     }
+    machine.beginUpgrade();
     await steps.step("packages", () => undefined);
     if (hasOtherVersion(await kubelet.get(nodePath(payload.machine)), payload)) {
       if (payload.takesSnapshots) {
