@@ -833,8 +833,12 @@ renew_kubelet_certificate() {
   kubelet_certificate_is_current
 }
 
+# One that trusts several goes back to the first one by a stage that is the last, or that was taken back.
+trusts_several() { (($(grep --count 'BEGIN CERTIFICATE' "$pki/ca.crt") > 1)); }
+
 upgrade_member() {
   touch "$state/touched"
+  if trusts_several; then takes_authorities=yes; fi
   [[ -z $takes_authorities ]] || take_authorities
   if [[ $role == control-plane ]]; then
     upgrade_control_plane

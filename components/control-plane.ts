@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { ApiBalancer } from "./api-balancer";
 import { Authority, Certificates } from "./certificates";
 import { Identity } from "./identity";
-import { areFirst, signingFile } from "./kubeadm/authorities";
+import { areTaken, signingFile } from "./kubeadm/authorities";
 import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import { clusterConfigurationOf, kubeadmFiles } from "./kubeadm/kubeadm";
@@ -157,7 +157,7 @@ export class ControlPlane extends pulumi.ComponentResource {
             authorities,
           ),
           rewritesSecrets: isLast && secretsKeys !== undefined && isRewriting(secretsKeys),
-          takesAuthorities: !areFirst(authorities),
+          takesAuthorities: areTaken(authorities),
           restartsPods: isLast && isAdding(authorities),
           drainMinutes: settings.drainMinutes,
           nodeAddress: machine.plan.address,

@@ -6,7 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Certificates } from "./certificates";
 import { ControlPlane } from "./control-plane";
-import { areFirst } from "./kubeadm/authorities";
+import { areTaken } from "./kubeadm/authorities";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
 import { adminKubeconfig } from "./kubeconfig";
@@ -98,7 +98,7 @@ export class Workers extends pulumi.ComponentResource {
             apiPort: plan.apiServer.port,
             kubernetesVersion: settings.kubernetesVersion,
             configuration: order.configuration,
-            takesAuthorities: !areFirst(plan.authorities),
+            takesAuthorities: areTaken(plan.authorities),
             drainMinutes: settings.drainMinutes,
             nodeAddress: worker.address,
             modules: proxyModules(settings),

@@ -14,6 +14,10 @@ export const { stageText, heldText } = rotationTexts({
 /** A cluster's first CAs, until others are wanted: then nothing differs from what kubeadm makes. */
 export const areFirst = ({ keys }: RotatingKeys): boolean => keys.length === 1 && keys[0] === 1;
 
+/** Whether members may have others than the first CAs, or did before the last stage back to those. */
+export const areTaken = (authorities: RotatingKeys): boolean =>
+  !areFirst(authorities) || authorities.past.length > 0;
+
 /**
  * The one certificate that the controller manager signs with: of several in a file it takes none
  * (pkg/controller/certificates/signer/ca_provider.go).

@@ -1595,6 +1595,16 @@ describe("an upgrade", () => {
     },
   );
 
+  it("goes back to the one CA that comes with it where a change of CAs was taken back half-way", async () => {
+    const pem = (name: string) => `-----BEGIN CERTIFICATE-----\n${name}\n`;
+    const machine = memberIn({ ...controlPlane, configuration: "later" });
+    machine.write("/etc/kubernetes/pki/ca.crt", pem("the CA") + pem("another CA"));
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    // The controller manager ends where it is to sign with several.
+    expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA");
+  });
+
   it("is undone where it has failed half-way and its change is taken back", async () => {
     const machine = memberIn({ ...worker, ...next });
     machine.write("/order", "");

@@ -563,6 +563,30 @@ const upgradedWorker = [
         },
       },
       {
+        situation: "a control plane that trusts several CAs, and whose change of CAs is taken back",
+        vm: cp[3],
+        script: () =>
+          configured(script(cp[3]), { clusterConfiguration: "of one CA", configuration: "back" }),
+        world: {
+          files: {
+            ...member("joined"),
+            ...cni,
+            "/etc/kubernetes/pki/ca.crt": "-----BEGIN CERTIFICATE-----\n".repeat(2),
+          },
+        },
+        steps: [
+          ...upgraded,
+          ...["control plane", "node", "uncordon", "other control planes", "certificates"],
+          "secrets",
+        ],
+        after: async () => {
+          const info = await admin().get("/api/v1/namespaces/kube-public/configmaps/cluster-info");
+          expect(info.data.kubeconfig).toContain(
+            Buffer.from(fixture.pki["ca.crt"]!).toString("base64"),
+          );
+        },
+      },
+      {
         situation: "a control plane that is to restore the cluster, and finds no such snapshot",
         prepare: async () => {
           for (const vm of cp) await machines.remove(vm);

@@ -166,7 +166,10 @@ it("brings all CAs to every control plane, the one that signs alone as well, and
   expect((await adding.recorder.of(stepType)).map(({ inputs }) => inputs.tags)).toEqual(
     names.map(() => expect.objectContaining({ "zoned-certificate-authorities": "1 2" })),
   );
+  const back = await buildMachines({ settings, authorities: only(1, [2]) });
+  expect((await payloadOf(back.recorder, names[0]!)).takesAuthorities).toBe(true);
   const unchanged = await payloadOf(firstUp.recorder, names[0]!);
+  expect(unchanged.takesAuthorities).toBe(false);
   for (const name of names) {
     const payload = await payloadOf(adding.recorder, name);
     const content = Object.fromEntries(payload.files.map((file) => [file.path, file.content]));

@@ -126,13 +126,15 @@ it("joins with a token of its own, and holds no key of the cluster's", async () 
 });
 
 it("takes other CAs as a member, once there are others than the first ones", async () => {
-  const takes = async (keys: readonly number[]) => {
-    const authorities = { keys, rewritten: true, past: [] };
+  const takes = async (keys: readonly number[], past: readonly number[] = []) => {
+    const authorities = { keys, rewritten: true, past };
     const { recorder } = await build({ authorities });
     return (await payloadOf(recorder, "zoned-test-web-1")).takesAuthorities;
   };
 
   expect([await takes([1]), await takes([2, 1]), await takes([2])]).toEqual([false, true, true]);
+  // The last stage of a change that was taken back has the others forgotten.
+  expect(await takes([1], [2])).toBe(true);
 });
 
 it("keeps the token of a worker that is well, and gives a new one for a new run", async () => {

@@ -8,7 +8,7 @@ import { SimulatedCluster } from "../cluster/simulated-cluster";
 import type { Binaries } from "../control-plane/control-plane";
 import { KubeadmCommand } from "../control-plane/kubeadm-command";
 import type { Fleet } from "../fleet";
-import type { SimulatedMachine } from "../machine";
+import type { Joined, SimulatedMachine } from "../machine";
 import { cniAnnotation } from "../nodes/kwok";
 import { isOf, isReady, nodePath, readyText } from "../nodes/node";
 import { join, registerInitial } from "./join";
@@ -143,8 +143,12 @@ export class Bootstrap {
     }
     await steps.step("kubeadm upgrade", async () => {
       machine.touch();
-      if (payload.takesAuthorities) machine.trust(trustedOf(payload));
-      if (isControlPlane) await cluster.inTurn(() => upgradeControlPlane(cluster, payload));
+      const takesAuthorities = payload.takesAuthorities || trustsSeveral(machine.joined!);
+      if (takesAuthorities) machine.trust(trustedOf(payload));
+      if (isControlPlane) {
+        const taken = { ...payload, takesAuthorities };
+        await cluster.inTurn(() => upgradeControlPlane(cluster, taken));
+      }
       const { caCert, kubelet } = machine.joined!;
       if (!isSignedBy(caCert, kubelet.cert)) {
         machine.trust(caCert, await kubeletCertificate(this.kubeletOf(machine), payload.machine));
@@ -402,6 +406,9 @@ function isFinal(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code !== undefined && !/^(ECONN|ETIMEDOUT|EPIPE)/.test(code);
 }
+
+/** As after a stage that gave it other CAs beside the first one. */
+const trustsSeveral = ({ caCert }: Joined): boolean => caCert.split("BEGIN CERTIFICATE").length > 2;
 
 function checkPayload({ machine, nodeAddress }: Payload, vm: VirtualMachine): void {
   if (machine !== vm.name) {
