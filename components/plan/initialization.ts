@@ -119,7 +119,9 @@ export function decideInitialization(
   const emptied = { ...quiet, id: idOf(numberOf(id) + 1, now), exists: false };
   if (!exists && id !== clusterIdOf(id)) {
     if (settings.restoreFrom !== "") return restoring;
-    return isGivenUp ? emptied : { ...restoring, problems: [unfinishedProblem(id)] };
+    return isGivenUp
+      ? emptied
+      : { ...restoring, problems: [unfinishedProblem(clusterName, id, controlPlanes, azure)] };
   }
   if (!exists) return { ...quiet, exists, warnings: unusedWarnings(settings, id) };
 
@@ -166,9 +168,26 @@ const anew = (id: string): string =>
   "if a new, empty cluster may take its place, with every machine and everything in it made anew: " +
   `pulumi config set reinitialize ${id}, then pulumi up`;
 
-const unfinishedProblem = (id: string): string =>
-  "the cluster is being restored from a snapshot, and no control plane has done that yet: name the snapshot again, " +
-  `then run pulumi up (pulumi config set restoreFrom latest); or, ${anew(id)}`;
+/** One by choice may have been stopped while most control planes of before still stood. */
+function unfinishedProblem(
+  clusterName: string,
+  id: string,
+  controlPlanes: readonly Pick<WantedMachine, "plan">[],
+  { machines }: Pick<AzureState, "machines">,
+): string {
+  const names = controlPlanes.map(({ plan }) => plan.name);
+  const isOfThis = (name: string) => machines.has(name) && isMemberOf(id, machines.get(name)!);
+  const standing = names.filter((name) => machines.get(name)?.bootstrap && !isOfThis(name));
+  const made = names.filter(isOfThis);
+  return (
+    "the cluster is being restored from a snapshot, and no control plane has done that yet: name the snapshot again, " +
+    `then run pulumi up (pulumi config set restoreFrom latest); or, ${anew(id)}` +
+    (standing.length > names.length / 2
+      ? `. Or keep the cluster of before, of which ${standing.join(", ")} still stand: delete what was made to restore it, then run pulumi up ` +
+        `(${made.map((name) => `az vm delete --resource-group ${clusterName} --name ${name} --yes`).join("; ")})`
+      : "")
+  );
+}
 
 /** They would be deleted at the end of the `up`, and their etcd might answer until then. */
 const leftoverProblem = (leaving: readonly string[]): string =>

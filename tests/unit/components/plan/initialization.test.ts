@@ -323,6 +323,18 @@ describe("a cluster whose control plane is lost", () => {
     }
     const unnamed = restore("restoring restoring", 3, { restoreFrom: "" });
     expect(unnamed.problems).toEqual([expect.stringContaining("set restoreFrom latest")]);
+    expect(unnamed.problems).toEqual([expect.not.stringContaining("az vm delete")]);
+  });
+
+  it("says how the cluster of before is kept while most of its control planes still stand", () => {
+    const stopped = restore("restoring well well", 3, { restoreFrom: "" });
+    expect(stopped.problems).toEqual([
+      expect.stringMatching(
+        /zoned-test-cp-2, zoned-test-cp-3 still stand: .*az vm delete --resource-group zoned-test --name zoned-test-cp-1 --yes\)$/,
+      ),
+    ]);
+    // And as it says:
+    expect(restore("gone well well", 3, { restoreFrom: "" })).toMatchObject({ id, problems: [] });
   });
 
   it("is not restored twice by settings that were left behind, and remembers its snapshot", () => {
