@@ -28,7 +28,7 @@ import {
 } from "./changes/machine-changes";
 import { findManifests, manifestsFor } from "./manifests/manifests";
 import { proxyRollOutProblems } from "./changes/proxy-roll-out";
-import { planKeys } from "./changes/secrets-keys";
+import { leavingOf, planKeys } from "./changes/secrets-keys";
 import { Settings } from "./settings/settings";
 import { isControlPlaneName, MachinePlan, machinesOf } from "./topology";
 import { upgradeProblems } from "./changes/upgrade";
@@ -157,6 +157,14 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const remade = controlPlanes
     .filter((machine) => current?.machines[machine.name] !== undefined && created.includes(machine))
     .map(({ name }) => name);
+  const isReplaced = (name: string): boolean =>
+    !azure.machines.get(name)?.hasLeftEtcd &&
+    changes.some(({ machine, does }) => machine === name && does === "replace");
+  const versions = upgradeProblems(settings, azure, current, {
+    lost: remade.filter((name) => !isReplaced(name)),
+    replaced: remade.filter(isReplaced),
+    removed: leavingOf({ settings, controlPlanes, azure }),
+  });
   const gate = await askGate({
     settings,
     initialization,
@@ -184,7 +192,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     // Before a first `up` has ended well, Azure alone tells where the cluster is.
     ...(initialization.exists ? fixedProblems(settings, { location: azure.groupLocation }) : []),
     ...(initialization.exists ? addressProblems(machines, placed) : []),
-    ...(initialization.exists ? upgradeProblems(settings, azure, current, remade) : []),
+    ...(initialization.exists ? versions : []),
     ...(problem === undefined ? [] : [problem]),
     ...gate.problems,
     ...snapshot.problems,

@@ -14,17 +14,26 @@ export function isNewer(version: string, than: string): boolean {
   return at >= 0 && a[at]! > b[at]!;
 }
 
+/** Names of control planes that do not only become another version. */
+export interface ControlPlaneChanges {
+  /** Made anew in place of those that are no members any more. */
+  readonly lost: readonly string[];
+  /** Made anew by a change of the settings. */
+  readonly replaced: readonly string[];
+  readonly removed: readonly string[];
+}
+
 /**
  * Why the cluster cannot become the version that the settings name: kubeadm neither skips a minor
  * nor goes back (https://kubernetes.io/releases/version-skew-policy/).
  *
- * @param remade control planes that this `up` makes anew: one of another version cannot join
+ * One control plane of another version than the others joins only where the upgrade is under way.
  */
 export function upgradeProblems(
   { kubernetesVersion: wanted }: Pick<Settings, "kubernetesVersion">,
   { machines }: Pick<AzureState, "machines">,
   memory: Memory | undefined,
-  remade: readonly string[],
+  { lost, replaced, removed }: ControlPlaneChanges,
 ): string[] {
   const names = new Set([...machines.keys(), ...Object.keys(memory?.machines ?? {})]);
   const byVersion = new Map<string, string[]>();
@@ -35,13 +44,27 @@ export function upgradeProblems(
   }
   const [wantedMajor, wantedMinor] = numbersOf(wanted);
   const others = [...byVersion].filter(([version]) => version !== wanted);
+  // Some of it cannot be taken back any more: what is lost then comes back as the others become.
+  const isUnderWay = byVersion.has(wanted);
+  const remade = isUnderWay ? replaced : [...lost, ...replaced];
+  const behind = removed.filter((name) => others.some(([, members]) => members.includes(name)));
+  const first = isUnderWay
+    ? "take that change back, and run pulumi up until the upgrade has ended"
+    : `pulumi config set kubernetesVersion ${others[0]?.[0]} and pulumi up first`;
   const mixed =
-    others.length > 0 && remade.length > 0
-      ? [
-          `kubernetesVersion changes to ${wanted}, and ${remade.join(", ")} would be made anew in the same up: do one after the other ` +
-            `(pulumi config set kubernetesVersion ${others[0]![0]} and pulumi up first)`,
-        ]
-      : [];
+    others.length === 0
+      ? []
+      : [
+          ...(remade.length > 0 ? [`${remade.join(", ")} would be made anew`] : []),
+          ...(behind.length > 0
+            ? [
+                `${behind.join(", ")} would be removed at the end, with API servers that are older than kubelets until then`,
+              ]
+            : []),
+        ].map(
+          (does) =>
+            `kubernetesVersion changes to ${wanted}, and ${does} in the same up: do one after the other (${first})`,
+        );
   const skewed = others.flatMap(([version, members]) => {
     const [major, minor] = numbersOf(version);
     const run = `kubernetesVersion is ${wanted}, and ${members.join(", ")} run ${version}`;

@@ -1,16 +1,29 @@
 import { MachineState } from "../../../../../components/plan/azure/state";
 import { Memory } from "../../../../../components/plan/changes/machine-changes";
-import { isNewer, upgradeProblems } from "../../../../../components/plan/changes/upgrade";
+import {
+  ControlPlaneChanges,
+  isNewer,
+  upgradeProblems,
+} from "../../../../../components/plan/changes/upgrade";
+
+const untouched: ControlPlaneChanges = { lost: [], replaced: [], removed: [] };
 
 /** Machines by the version that their steps say, and the outputs where a step has failed. */
-const problems = (wanted: string, versions: readonly string[], remade: readonly string[] = []) => {
+const problems = (
+  wanted: string,
+  versions: readonly string[],
+  changes: Partial<ControlPlaneChanges> = {},
+) => {
   const machines = new Map(
     versions.map((kubernetesVersion, index): [string, MachineState] => [
       `zoned-test-cp-${index + 1}`,
       { size: "any", bootstrap: { state: "Succeeded", kubernetesVersion } },
     ]),
   );
-  return upgradeProblems({ kubernetesVersion: wanted }, { machines }, undefined, remade);
+  return upgradeProblems({ kubernetesVersion: wanted }, { machines }, undefined, {
+    ...untouched,
+    ...changes,
+  });
 };
 
 it.each([
@@ -32,11 +45,37 @@ it.each([
   expect(problems(wanted, versions)).toEqual([expect.stringContaining(says)]);
 });
 
-it("refuses another version in the up that makes a control plane anew", () => {
-  expect(problems("1.36.4", ["1.36.3"], ["zoned-test-cp-2"])).toEqual([
-    expect.stringContaining("zoned-test-cp-2 would be made anew in the same up"),
+const one = ["zoned-test-cp-2"];
+
+it.each<[string, Partial<ControlPlaneChanges>]>([
+  ["makes a control plane anew that is lost", { lost: one }],
+  ["replaces one", { replaced: one }],
+])("refuses another version in the up that %s", (_, changes) => {
+  expect(problems("1.36.4", ["1.36.3"], changes)).toEqual([
+    expect.stringMatching(
+      /zoned-test-cp-2 would be made anew in the same up.*set kubernetesVersion 1\.36\.3 and/,
+    ),
   ]);
-  expect(problems("1.36.3", ["1.36.3"], ["zoned-test-cp-2"])).toEqual([]);
+  expect(problems("1.36.3", ["1.36.3"], changes)).toEqual([]);
+});
+
+it("lets a lost control plane come back in the midst of an upgrade, which cannot be taken back", () => {
+  const versions = ["1.36.4", "1.36.3", "1.36.3"];
+
+  expect(problems("1.36.3", versions, { lost: one })).toEqual([
+    expect.stringContaining("cannot go back"),
+  ]);
+  expect(problems("1.36.4", versions, { lost: one })).toEqual([]);
+  expect(problems("1.36.4", versions, { replaced: one })).toEqual([
+    expect.stringMatching(/made anew.*take that change back, .* until the upgrade has ended/),
+  ]);
+});
+
+it("refuses to remove a control plane in the up that leaves it behind the kubelets, and none that is as new", () => {
+  expect(problems("1.36.4", ["1.36.3", "1.36.3"], { removed: one })).toEqual([
+    expect.stringContaining("zoned-test-cp-2 would be removed at the end"),
+  ]);
+  expect(problems("1.36.4", ["1.36.3", "1.36.4"], { removed: one })).toEqual([]);
 });
 
 it("believes the outputs where no step says a version", () => {
@@ -44,7 +83,7 @@ it("believes the outputs where no step says a version", () => {
   const memory = { machines } as unknown as Memory;
 
   expect(
-    upgradeProblems({ kubernetesVersion: "1.36.2" }, { machines: new Map() }, memory, []),
+    upgradeProblems({ kubernetesVersion: "1.36.2" }, { machines: new Map() }, memory, untouched),
   ).toEqual([expect.stringContaining("cannot go back")]);
 });
 
