@@ -48,7 +48,7 @@ const sentences = (reasons: readonly string[]) => reasons.join("; ");
 export async function askGate(args: GateArgs): Promise<Gate> {
   if (args.changes.length === 0) return { problems: [], first: lostMember(args) };
   const { settings, initialization, kubeconfig, now } = args;
-  if (initialization.isRestoring) return { problems: [notNowProblem(args.changes)] };
+  if (initialization.isRestoring) return { problems: notNowProblems(args) };
   const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
   const bySettings = [
     ...(settings.reinitialize === initialization.id ? [givenUpProblem(settings)] : []),
@@ -93,9 +93,20 @@ const unrestoredProblem = ({ restoreFrom }: GateArgs["settings"]): string =>
   `restoreFrom is ${restoreFrom}, and the control plane is not lost: this change would let control planes go without draining them. ` +
   "Take the setting back, then run pulumi up: pulumi config rm restoreFrom";
 
-const notNowProblem = (changes: readonly MachineChange[]): string =>
-  "this up restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +
-  `${changes.map(({ does, machine }) => `${does} ${machine}`).join(", ")}: take that change back, and make it by the next up`;
+/**
+ * Workers that are upgraded or configured otherwise do that by themselves, after the control planes; and an
+ * `up` that ended half-way has left some that no setting can keep as they are.
+ */
+function notNowProblems({ changes, settings: { clusterName } }: GateArgs): string[] {
+  const drained = changes.filter(({ does }) => does !== "upgrade" && does !== "reconfigure");
+  if (drained.length === 0) return [];
+  return [
+    "this up restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +
+      `${drained.map(({ does, machine }) => `${does} ${machine}`).join(", ")}: take that change back, and make it by the next up. ` +
+      "Where an up that ended half-way leaves nothing to take back, let such a machine be made anew after the control planes, without a drain: " +
+      `az vm delete --resource-group ${clusterName} --name ${drained[0]!.machine} --yes`,
+  ];
+}
 
 /** A member that cannot be removed would count in etcd for ever. */
 function unaskedProblems({ settings, changes }: GateArgs): string[] {
@@ -110,7 +121,11 @@ function unaskedProblems({ settings, changes }: GateArgs): string[] {
   ];
 }
 
-/** Control planes that exist or have existed; those that this `up` adds are no members yet. */
+/**
+ * Control planes that exist or have existed; those that this `up` adds are no members yet, and neither
+ * are those that an earlier one has made and did not come to. Before an `up` has ended well, nobody
+ * knows which these are.
+ */
 function controlPlanesOf({
   initialization,
   controlPlanes,
@@ -119,7 +134,8 @@ function controlPlanesOf({
 }: GateArgs): MachinePlan[] {
   const isOfThis = (name: string): boolean => {
     const machine = azure.machines.get(name);
-    return machine !== undefined && isMemberOf(initialization.id, machine);
+    if (machine === undefined || !isMemberOf(initialization.id, machine)) return false;
+    return memory === undefined || machine.bootstrap !== undefined;
   };
   return controlPlanes.filter(({ name }) => isOfThis(name) || memory?.machines[name] !== undefined);
 }
