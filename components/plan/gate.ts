@@ -34,6 +34,9 @@ export interface GateArgs {
   readonly now: string;
 }
 
+/** As the API's error names it. */
+const accessSetting = "apiAccessCidrs";
+
 const sentences = (reasons: readonly string[]) => reasons.join("; ");
 
 /**
@@ -215,7 +218,14 @@ function refusal(
     ...(sick.length > 0
       ? [
           "bring what is named back to health; a machine that cannot be repaired is made anew, alone, when its VM is gone " +
-            `(az vm delete --resource-group ${clusterName} --name ${sick[0]!.name} --yes), this change is taken back and pulumi up is run`,
+            `(az vm delete --resource-group ${clusterName} --name ${sick[0]!.name} --yes), this change is taken back, ` +
+            "unless it is an upgrade that some machines have made, and pulumi up is run",
+        ]
+      : []),
+    ...(problems.some((text) => text.includes(accessSetting))
+      ? [
+          `if ${accessSetting} keeps this network out: correct it and run pulumi up without this change, which touches no machine; ` +
+            "then make the change",
         ]
       : []),
     ...(stray === undefined

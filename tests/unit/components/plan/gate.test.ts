@@ -103,7 +103,7 @@ it.each`
 
 it.each`
   danger                                                   | scene                                                                  | says
-  ${"one while another is sick"}                           | ${{ sick: "cp-3" }}                                                    | ${["cp-3: it is ill", "az vm delete"]}
+  ${"one while another is sick"}                           | ${{ sick: "cp-3" }}                                                    | ${["cp-3: it is ill", "az vm delete", "unless it is an upgrade"]}
   ${"a resize of the one that is sick itself"}             | ${{ changes: "resize cp-2", sick: "cp-2" }}                            | ${["cp-2: it is ill"]}
   ${"workers while a control plane is sick"}               | ${{ changes: "remove workers-2", sick: "cp-1" }}                       | ${["remove zoned-test-workers-2"]}
   ${"all while two are sick"}                              | ${{ changes: all, sick: "cp-1 cp-2" }}                                 | ${["cp-1: it is ill", "cp-2: it is ill"]}
@@ -122,6 +122,15 @@ it.each`
   expect(problems).toHaveLength(1);
   expect(first).toBeUndefined();
   for (const text of says) expect(problems[0]).toContain(text);
+});
+
+it("says how access is given back to this network by an up that is not held up", () => {
+  const outside = "the API does not answer from here (apiAccessCidrs)";
+
+  expect(decide({ problems: [outside] }).problems[0]).toMatch(
+    /To go on:\s+- if apiAccessCidrs keeps this network out: .* without this change/,
+  );
+  expect(decide({ problems: ["etcd is silent"] }).problems[0]).not.toContain("apiAccessCidrs");
 });
 
 it("offers to go on unasked only where nobody could be asked: what is amiss with etcd stops each step", () => {
