@@ -2,13 +2,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { ensureDaemon, runningDaemon } from "../local-azure/daemon/daemon-client";
-import {
-  chooseControllerManager,
-  controllerManagerOf,
-  described,
-} from "../local-azure/machines/cloud-controller-manager";
 import { chooseBackend } from "../local-azure/machines/choose-backend";
 import { hostSettings } from "../local-azure/machines/kinds";
+import { chooseOwnPrograms, described } from "../local-azure/machines/own-programs";
 import { prepareHost } from "../local-azure/machines/qemu/prepare";
 import {
   apiNameIn,
@@ -66,11 +62,8 @@ export async function start(
     await chooseBackend(state, settings, { progress, signal, scale: qemu?.scale });
     await choosePlugins(state, { progress, signal, asked: process.env.ZONED_PLUGINS });
     if (!qemu) {
-      progress.line(
-        runningDaemon(state)
-          ? described(controllerManagerOf(state))
-          : chooseControllerManager(state),
-      );
+      if (!runningDaemon(state)) chooseOwnPrograms(state);
+      described(state).forEach((line) => progress.line(line));
     }
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });

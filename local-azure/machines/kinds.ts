@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { readJson, writeWhole } from "../../shared/files";
 import { authorityFile } from "../arm/rest/certificate";
 import type { Address } from "../daemon/attachment";
-import { controllerManagerOf } from "./cloud-controller-manager";
 import type { Machines } from "./machines";
+import { ownPrograms } from "./own-programs";
 import type { HostSettings } from "./qemu/host";
 import { type PowerAction, QemuMachines } from "./qemu/qemu";
 import { SimulatedMachines } from "./simulated/simulated";
@@ -67,8 +67,8 @@ export function machinesIn(
       "kube-scheduler": at("kube-scheduler"),
       kubeadm: at("kubeadm"),
       kwok: at("kwok"),
-      "cloud-controller-manager": controllerManagerOf(state)?.path,
     },
+    programs: ownPrograms(state),
     authority: authorityFile(state),
     log,
   });

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 
@@ -9,6 +9,8 @@ export interface Program {
   readonly name: string;
   /** Program and arguments. They are visible to every user of the host: no secrets. */
   readonly command: readonly string[];
+  /** @default that of this process */
+  readonly cwd?: string;
   /** All that it gets of an environment. @default that of this process */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -136,11 +138,12 @@ export class Supervisor {
   }
 
   private launch(entry: Running): void {
-    const { name, command, env } = entry.program;
+    const { name, command, cwd, env } = entry.program;
     const [file = "", ...args] = command;
     const logFile = fs.openSync(this.file(name, "log"), "a", 0o600);
+    const stdio: StdioOptions = ["ignore", logFile, logFile];
     // A group of its own: Ctrl-C in the daemon's terminal must not end etcd before the API server.
-    const child = spawn(file, args, { stdio: ["ignore", logFile, logFile], detached: true, env });
+    const child = spawn(file, args, { stdio, detached: true, cwd, env });
     fs.closeSync(logFile);
     entry.child = child;
     entry.launchedAt = Date.now();

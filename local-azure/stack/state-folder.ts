@@ -40,7 +40,7 @@ const own = pattern(
   "daemon\\.(err|json|lock|log)",
   "ports\\.json",
   "plugins\\.json",
-  "cloud-provider\\.json",
+  "own-programs\\.json",
   "cloud\\.json",
   "blobs",
   "azure-ca\\.(crt|key)",

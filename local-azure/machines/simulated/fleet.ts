@@ -21,9 +21,11 @@ export class Fleet {
     private readonly stateDir: string,
     binaries: Binaries,
     private readonly log: (message: string) => void,
+    programs: SimulatedClusterOptions["programs"],
     authority?: string,
   ) {
     this.clusterOptions = {
+      programs,
       authority,
       binaries,
       log,

@@ -30,12 +30,14 @@ export class SimulatedMachines implements Machines {
     readonly binaries: Binaries;
     readonly log: (message: string) => void;
     readonly limits?: Limits;
+    /** Run in place of pods, by the name of the image. @default all pods are simulated */
+    readonly programs?: Readonly<Record<string, string>>;
     /** File of the authority that the local Azure identifies itself by. */
     readonly authority?: string;
   }) {
-    const { stateDir, binaries, log, limits = defaultLimits, authority } = options;
+    const { stateDir, binaries, log, limits = defaultLimits, programs = {}, authority } = options;
     this.log = log;
-    this.fleet = new Fleet(stateDir, binaries, log, authority);
+    this.fleet = new Fleet(stateDir, binaries, log, programs, authority);
     this.bootstrap = new Bootstrap(this.fleet, binaries, limits);
   }
 

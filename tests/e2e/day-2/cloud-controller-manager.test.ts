@@ -5,10 +5,7 @@ import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import {
-  chooseControllerManager,
-  controllerManagerOf,
-} from "../../../local-azure/machines/cloud-controller-manager";
+import { chooseOwnPrograms, ownPrograms } from "../../../local-azure/machines/own-programs";
 import { checkout } from "../../../shared/checkout";
 import { describeUnless } from "../../support/unless";
 import { LocalCloud, well } from "../local-cloud";
@@ -42,8 +39,8 @@ const state = join(parent, "state");
 afterAll(() => rmSync(parent, { recursive: true, force: true, maxRetries: 5 }));
 
 const obstacle = (() => {
-  chooseControllerManager(parent);
-  return controllerManagerOf(parent) === undefined
+  chooseOwnPrograms(parent);
+  return ownPrograms(parent)["azure-cloud-controller-manager"] === undefined
     ? "PATH has no azure-cloud-controller-manager"
     : undefined;
 })();
@@ -136,9 +133,11 @@ describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager"
   });
 
   it("shows its pod as not ready when it has ended, and as ready when it serves again", async () => {
-    const [file = ""] = globSync(join(state, "machines/clusters/*/cloud-controller-manager/*.pid"));
+    const [file = ""] = globSync(
+      join(state, "machines/clusters/*/pods/*_cloud-controller-manager.pid"),
+    );
     const { pid } = JSON.parse(readFileSync(file, "utf8")) as { pid: number };
-    const pod = `pod/${basename(file, ".pid")}`;
+    const pod = `pod/${basename(file).replace(/_.*/, "")}`;
     const ready = (is: string) =>
       waitFor(pod, `condition=Ready=${is}`, "--namespace", "kube-system");
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 const versions: readonly (readonly [RegExp, string])[] = [
   [/\/Microsoft\.Authorization\//i, "2022-04-01"],
   [/\/Microsoft\.Network\//i, "2024-05-01"],
-  [/\/Microsoft\.Compute\/disks\//i, "2024-03-02"],
+  [/\/Microsoft\.Compute\/(disks|snapshots)(\/|$)/i, "2024-03-02"],
   [/\/Microsoft\.Compute\//i, "2024-11-01"],
   [/\/Microsoft\.Storage\//i, "2024-01-01"],
   [/^\/subscriptions\//i, "2024-03-01"],

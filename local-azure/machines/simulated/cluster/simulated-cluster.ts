@@ -13,9 +13,10 @@ import { type Binaries, ControlPlane } from "../control-plane/control-plane";
 import type { EtcdSnapshots } from "../control-plane/etcd-snapshots";
 import type { KubeletCertificates } from "../control-plane/kubelet-server";
 import { components } from "../control-plane/static-pods";
-import { ControllerManager } from "../nodes/controller-manager";
+import { reconcileDisks } from "../nodes/disks";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
+import { PodProcesses } from "../nodes/pod-processes";
 import { type Ended, runEtcdctlPod, runsPods } from "./etcdctl";
 import { isSick, type Member, Members, type Part } from "./members";
 import { peersAmiss } from "./peers";
@@ -39,6 +40,8 @@ export interface ClusterStatus {
 /** What a cluster must know of the machines around it. */
 export interface SimulatedClusterOptions {
   readonly binaries: Binaries;
+  /** Run in place of pods, by the name of the image. */
+  readonly programs: Readonly<Record<string, string>>;
   readonly log: (message: string) => void;
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   readonly kubeletOf: (name: string) => Api | undefined;
@@ -74,7 +77,8 @@ export class SimulatedCluster {
   private readonly controllers: Poller;
   /** Runs until the cluster stops, since nothing wakes it when there is a pod to run. */
   private readonly errands: Poller;
-  private readonly controllerManager?: ControllerManager;
+  /** Where programs run in place of pods. */
+  private readonly podProcesses?: PodProcesses;
   /** Pods that have been run, by their uid. */
   private readonly ran = new Set<string>();
 
@@ -86,7 +90,7 @@ export class SimulatedCluster {
   ) {
     this.apiName = record.apiName;
     this.members = members;
-    const { binaries, log, kubeletCertificates } = options;
+    const { binaries, programs, log, kubeletCertificates } = options;
     this.controlPlane = new ControlPlane(
       folder,
       record.apiName,
@@ -94,13 +98,12 @@ export class SimulatedCluster {
       binaries,
       log,
       kubeletCertificates,
+      Object.keys(programs),
     );
     const { vmOf, kubeletOf, authority = "" } = options;
-    const { "cloud-controller-manager": program } = binaries;
-    if (program !== undefined) {
-      const own = path.join(folder, "cloud-controller-manager");
-      const sight = { vmOf, kubeletOf, log };
-      this.controllerManager = new ControllerManager({ program, authority, folder: own, ...sight });
+    if (Object.keys(programs).length > 0) {
+      const own = { programs, authority, folder: path.join(folder, "pods") };
+      this.podProcesses = new PodProcesses({ ...own, vmOf, kubeletOf, log });
     }
     this.controllers = new Poller(
       async (logOnce) => {
@@ -108,7 +111,7 @@ export class SimulatedCluster {
           api: this.superAdmin(),
           vmOf,
           kubeletOf,
-          deletesNodes: program === undefined,
+          deletesNodes: !("azure-cloud-controller-manager" in programs),
           log: logOnce,
         });
         return (await this.reconcileKubelets()) || isDue;
@@ -119,7 +122,11 @@ export class SimulatedCluster {
       async () => {
         await wait(errandMs);
         if (this.members.list.length > 1) await this.runErrands();
-        await this.controllerManager?.follow(this.superAdmin(), this.controlPlane.server(""));
+        if (this.podProcesses !== undefined) {
+          const api = this.superAdmin();
+          await this.podProcesses.follow(api, this.controlPlane.server(""));
+          await reconcileDisks({ api, vmOf, kubeletOf });
+        }
         return true;
       },
       (message) => log(`${record.apiName}: ${message}`),
@@ -169,7 +176,7 @@ export class SimulatedCluster {
       : { apiName: "", ports: await freePorts(), members: [] };
     const cluster = new SimulatedCluster(folder, record, new Members(members), options);
     await cluster.controlPlane.endOrphans();
-    await cluster.controllerManager?.endOrphans();
+    await cluster.podProcesses?.endOrphans();
     if (!initialized) {
       await cluster.controlPlane.wipe();
       return undefined;
@@ -384,7 +391,7 @@ export class SimulatedCluster {
 
   close(): void {
     this.controlPlane.close();
-    this.controllerManager?.close();
+    this.podProcesses?.close();
   }
 
   status(): ClusterStatus {
@@ -400,7 +407,7 @@ export class SimulatedCluster {
 
   /** Has simulated kubelets and cloud provider work until nothing is due. */
   wakeControllers(): void {
-    this.controllerManager?.resume();
+    this.podProcesses?.resume();
     this.controllers.wake();
     this.errands.wake();
   }
@@ -408,7 +415,7 @@ export class SimulatedCluster {
   private async pauseControllers(): Promise<void> {
     this.controllers.stop();
     this.errands.stop();
-    await this.controllerManager?.pause();
+    await this.podProcesses?.pause();
   }
 
   /** Ends pods that run etcdctl on a control plane, or save etcd there, as their kubelets would. */

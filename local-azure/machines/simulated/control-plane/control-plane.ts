@@ -10,7 +10,6 @@ import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../a
 import { EtcdAlarm } from "./etcd-alarm";
 import { endpointOf, KubeadmCommand } from "./kubeadm-command";
 import { type KubeletCertificates, KubeletServer } from "./kubelet-server";
-import { controllerManagerImage } from "../nodes/controller-manager";
 import { podPath } from "../nodes/kubelets";
 import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
 import { EtcdSnapshots } from "./etcd-snapshots";
@@ -18,10 +17,7 @@ import { type Component, components, processOf } from "./static-pods";
 import { type ProcessStatus, Supervisor } from "../../supervisor";
 
 type Binary = Component | "etcdctl" | "etcdutl" | "kubeadm" | "kwok";
-export type Binaries = Readonly<Record<Binary, string>> & {
-  /** Azure's own. @default simulated */
-  readonly "cloud-controller-manager"?: string;
-};
+export type Binaries = Readonly<Record<Binary, string>>;
 
 const electing = ["kube-controller-manager", "kube-scheduler"] as const;
 
@@ -48,6 +44,8 @@ export class ControlPlane {
     private readonly binaries: Binaries,
     log: (message: string) => void,
     kubeletCertificates: KubeletCertificates,
+    /** Names of images whose pods others run. */
+    private readonly processImages: readonly string[],
   ) {
     this.root = path.join(folder, "root");
     this.kubeadm = new KubeadmCommand(binaries.kubeadm, this.root);
@@ -161,9 +159,7 @@ export class ControlPlane {
     for (const component of electing) {
       this.startComponent(component);
     }
-    const isProcess = this.binaries["cloud-controller-manager"] !== undefined;
-    const stages = kwokConfiguration(isProcess ? controllerManagerImage : undefined);
-    fs.writeFileSync(this.stagesFile, stages);
+    fs.writeFileSync(this.stagesFile, kwokConfiguration(this.processImages));
     this.supervisor.start({
       name: "kwok",
       command: kwokCommand(this.binaries.kwok, this.adminKubeconfig, this.stagesFile),

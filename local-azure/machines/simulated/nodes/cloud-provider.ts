@@ -48,7 +48,8 @@ export const initialized = (node: Body, vm: VirtualMachine): Body => ({
   },
 });
 
-const serviceAccount = ({ metadata, spec }: Body): string =>
+/** The user that a pod is to the API. */
+export const serviceAccount = ({ metadata, spec }: Body): string =>
   `system:serviceaccount:${metadata.namespace}:${spec.serviceAccountName ?? "default"}`;
 
 const runsImage = (pod: Body, image: string): boolean =>

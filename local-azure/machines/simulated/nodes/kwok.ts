@@ -132,9 +132,21 @@ const podSucceeded = [
 const conditionsOf = (networkReady: boolean) =>
   stringify({ conditions: nodeConditions(networkReady, "NOW") }).replaceAll("NOW", now);
 
-/** Containers' images with this in their names. */
-const images = (part: string, operator: "Exists" | "DoesNotExist") =>
-  jq(`.spec.containers.[].image | select(contains("${part}"))`, operator);
+/** Whether a pod runs as processes: what has a container of these images, and is of no DaemonSet. */
+const runsAsProcesses = (images: readonly string[], operator: "Exists" | "DoesNotExist") => {
+  const isController = `all(.metadata.ownerReferences[]?.kind; . != "DaemonSet")`;
+  const isOfImages = `any(.spec.containers[].image; test("(^|/)(${images.join("|")})([:@]|$)"))`;
+  return jq(`select(${isController} and ${isOfImages}) | .metadata.name`, operator);
+};
+
+const hasClaim = (operator: "Exists" | "DoesNotExist") =>
+  jq(".spec.volumes[]? | select(.persistentVolumeClaim) | .name", operator);
+
+const hasVolumes = jq(
+  '.status.conditions[]? | select(.type == "PodReadyToStartContainers") | .status',
+  "In",
+  "True",
+);
 
 const podStarts = (name: string, isReady: boolean, ...expressions: object[]) =>
   stage(name, "Pod", {
@@ -184,17 +196,22 @@ const stages = [
 /**
  * How KWOK simulates the kubelets: nodes stay NotReady until their CNI is there, pods run, Jobs end.
  *
- * @param process part of the name of an image whose pods stand for processes: others say of them
- *   when they are ready
+ * @param processImages names of images whose pods run as processes: others say of them when they are
+ *   ready, and of pods with claims when these have volumes
  */
-export const kwokConfiguration = (process?: string): string =>
+export const kwokConfiguration = (processImages: readonly string[]): string =>
   [
     ...stages,
-    ...(process === undefined
+    ...(processImages.length === 0
       ? [podStarts("pod-starts", true)]
       : [
-          podStarts("pod-starts", true, images(process, "DoesNotExist")),
-          podStarts("process-starts", false, images(process, "Exists")),
+          podStarts("process-starts", false, runsAsProcesses(processImages, "Exists")),
+          ...[
+            { name: "pod-starts", when: [hasClaim("DoesNotExist")] },
+            { name: "pod-with-volumes-starts", when: [hasClaim("Exists"), hasVolumes] },
+          ].map(({ name, when }) =>
+            podStarts(name, true, runsAsProcesses(processImages, "DoesNotExist"), ...when),
+          ),
         ]),
   ]
     .map((each) => stringify(each))

@@ -58,19 +58,24 @@ export const wasUnheard = ({ metadata, status }: Body): boolean =>
       type === "Ready" && status === "False" && reason !== notReadyReason,
   );
 
-/** What a kubelet reports of a running pod, as a patch of its status. */
-export function readiness({ status }: Body, ready: boolean): Body {
-  const names = status.containerStatuses?.map(({ name }: Body) => name).join(" ");
-  const condition = (type: string) => ({
+/** What a kubelet says of a running pod of which these containers are not ready. */
+export function readyConditions(unready: readonly string[]): Body[] {
+  const ready = unready.length === 0;
+  return ["Ready", "ContainersReady"].map((type) => ({
     type,
     status: ready ? "True" : "False",
     reason: ready ? null : notReadyReason,
-    message: ready ? null : `containers with unready status: [${names}]`,
+    message: ready ? null : `containers with unready status: [${unready.join(" ")}]`,
     lastTransitionTime: new Date().toISOString(),
-  });
+  }));
+}
+
+/** What a kubelet reports of a running pod, as a patch of its status. */
+export function readiness({ status }: Body, ready: boolean): Body {
+  const names = (status.containerStatuses ?? []).map(({ name }: Body) => name as string);
   return {
     status: {
-      conditions: ["Ready", "ContainersReady"].map(condition),
+      conditions: readyConditions(ready ? [] : names),
       containerStatuses: status.containerStatuses?.map((one: Body) => ({ ...one, ready })),
     },
   };

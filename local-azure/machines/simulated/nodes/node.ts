@@ -96,6 +96,7 @@ export function nodeOf(
       },
       annotations: {
         ...fakeNode,
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
         ...(external && nodeIp && { "alpha.kubernetes.io/provided-node-ip": nodeIp }),
       },
     },

@@ -2,42 +2,50 @@ import { get } from "node:https";
 
 import type { ProcessStatus } from "../../supervisor";
 import type { Body } from "../api";
-import { readiness } from "./mirror-pods";
+import { readyConditions } from "./mirror-pods";
 
 /** What ended by a signal has no exit code; of a kill, container runtimes say this one. */
 const killed = 137;
 
+export interface ContainerProcess extends ProcessStatus {
+  readonly isReady: boolean;
+}
+
 /**
- * What a kubelet reports of a running pod whose only container is a process of this host; nothing
+ * What a kubelet reports of a running pod of which containers are processes of this host; nothing
  * where it has said so before.
+ *
+ * @param processes by the name of the container; the others count as running
  */
-export function statusOfProcess(
-  pod: Body,
-  { pid, since, restarts, lastExit }: ProcessStatus,
-  isReady: boolean,
+export function statusOfProcesses(
+  { status }: Body,
+  processes: ReadonlyMap<string, ContainerProcess>,
 ): Body | undefined {
-  const [said] = pod.status.containerStatuses as Body[];
+  const said = status.containerStatuses as Body[];
+  const containerStatuses = said.map((one): Body => {
+    const process = processes.get(one.name);
+    return process ? { ...one, ...statusOf(process) } : { ...one, ready: true };
+  });
+  const facts = ({ ready, restartCount, state }: Body): string =>
+    `${ready} ${restartCount} ${Boolean(state.running)}`;
+  if (containerStatuses.every((one, index) => facts(one) === facts(said[index]!))) return undefined;
+  const unready = containerStatuses.filter(({ ready }) => !ready).map(({ name }) => name as string);
+  return { conditions: readyConditions(unready), containerStatuses };
+}
+
+function statusOf({ pid, since, restarts, lastExit, isReady }: ContainerProcess): Body {
   const runs = pid !== undefined;
-  const isSaid =
-    said?.ready === isReady &&
-    said?.restartCount === restarts &&
-    (said?.state.running !== undefined) === runs;
-  if (isSaid) return undefined;
-  const { conditions, containerStatuses } = readiness(pod, isReady).status;
   const [, exitCode = killed] = /^exit code (\d+)$/.exec(lastExit ?? "") ?? [];
   return {
-    conditions,
-    containerStatuses: containerStatuses.map((one: Body) => ({
-      ...one,
-      started: runs,
-      restartCount: restarts,
-      state: runs
-        ? { running: { startedAt: new Date(since).toISOString() }, waiting: null }
-        : { running: null, waiting: { reason: "CrashLoopBackOff", message: lastExit } },
-      ...(lastExit && {
-        lastState: { terminated: { exitCode: Number(exitCode), reason: "Error" } },
-      }),
-    })),
+    ready: isReady,
+    started: runs,
+    restartCount: restarts,
+    state: runs
+      ? { running: { startedAt: new Date(since).toISOString() }, waiting: null }
+      : { running: null, waiting: { reason: "CrashLoopBackOff", message: lastExit } },
+    ...(lastExit && {
+      lastState: { terminated: { exitCode: Number(exitCode), reason: "Error" } },
+    }),
   };
 }
 

@@ -36,7 +36,10 @@ it("has nothing of a cloud without a cloud provider", () => {
   const { metadata, spec } = nodeOf(vm, {}, worker);
 
   expect(spec.taints).toEqual([]);
-  expect(metadata.annotations).toEqual({ "kwok.x-k8s.io/node": "fake" });
+  expect(metadata.annotations).toEqual({
+    "kwok.x-k8s.io/node": "fake",
+    "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+  });
 });
 
 it("goes by the last of several arguments of the same name, as a kubelet does", () => {

@@ -19,11 +19,12 @@ import {
   machineOf,
 } from "../../../../../../local-azure/arm/types/compute/virtual-machine";
 import { type LocalAzure, startLocalAzure } from "../../../../../../local-azure/daemon/local-azure";
-import {
-  chooseControllerManager,
-  controllerManagerOf,
-} from "../../../../../../local-azure/machines/cloud-controller-manager";
 import type { VirtualMachine } from "../../../../../../local-azure/machines/machines";
+import {
+  chooseOwnPrograms,
+  described,
+  ownPrograms,
+} from "../../../../../../local-azure/machines/own-programs";
 import { metadataOf } from "../../../../../../local-azure/machines/qemu/network/machine-metadata";
 import { serveMetadata } from "../../../../../../local-azure/machines/qemu/network/metadata";
 import { networksOf } from "../../../../../../local-azure/machines/qemu/network/network-view";
@@ -54,14 +55,15 @@ import { cniDaemonSet, tokenOf } from "../../../../../support/simulated/workload
 import { describeUnless, itUnless } from "../../../../../support/unless";
 
 const state = fs.mkdtempSync(path.join(os.tmpdir(), "zoned-manager-"));
-const said = chooseControllerManager(state);
+chooseOwnPrograms(state);
+const [said] = described(state);
 afterAll(() => fs.rmSync(state, { recursive: true, force: true }));
 
 const binaries = process.env.ZONED_BINARIES;
 const obstacle =
   binaries === undefined
     ? "ZONED_BINARIES names no folder"
-    : controllerManagerOf(state) === undefined
+    : ownPrograms(state)["azure-cloud-controller-manager"] === undefined
       ? "PATH has no azure-cloud-controller-manager"
       : undefined;
 

@@ -1,10 +1,18 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Api, Body } from "../../../../../../local-azure/machines/simulated/api";
-import { ControllerManager } from "../../../../../../local-azure/machines/simulated/nodes/controller-manager";
+import { PodProcesses } from "../../../../../../local-azure/machines/simulated/nodes/pod-processes";
 import { newFixture, vmOf } from "../../../../../support/simulated/fixture";
 
 let certificate: string;
@@ -15,9 +23,9 @@ beforeAll(async () => {
 });
 
 let folder: string;
-let manager: ControllerManager;
+let processes: PodProcesses;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-manager-"));
+  folder = mkdtempSync(join(tmpdir(), "zoned-processes-"));
   const program = join(folder, "program");
   // Writes down what it got, and is as healthy as a file says, whose lack ends it.
   writeFileSync(
@@ -25,11 +33,12 @@ beforeEach(() => {
     `#!${process.execPath}
     const { existsSync, readFileSync, renameSync, writeFileSync } = require("node:fs");
     const health = "${folder}/health";
-    writeFileSync("${folder}/starting", JSON.stringify([process.argv.slice(2), process.env]));
-    renameSync("${folder}/starting", "${folder}/ran");
+    const got = [process.argv.slice(2), process.env, process.cwd()];
+    writeFileSync("${folder}/starting-" + process.pid, JSON.stringify(got));
+    renameSync("${folder}/starting-" + process.pid, "${folder}/ran/" + process.pid);
     if (!existsSync(health)) process.exit(3);
     const tls = ${JSON.stringify({ cert: certificate, key })};
-    const port = /--secure-port=(\\d+)/.exec(process.argv.join(" "))[1];
+    const [, port = 0] = /--secure-port=(\\d+)/.exec(process.argv.join(" ")) ?? [];
     require("node:https")
       .createServer(tls, ({ url }, response) => {
         response.statusCode = url === "/healthz" ? Number(readFileSync(health, "utf8")) : 404;
@@ -38,17 +47,24 @@ beforeEach(() => {
       .listen(port, "127.0.0.1");\n`,
     { mode: 0o755 },
   );
+  mkdirSync(join(folder, "ran"));
   be(200);
   const machine = vmOf("demo-control-plane-1", "1", "172.16.1.4");
-  manager = new ControllerManager({
-    ...{ program, authority: "/azure-ca.crt", folder: join(folder, "own"), log: () => undefined },
+  processes = new PodProcesses({
+    ...{ authority: "/azure-ca.crt", folder: join(folder, "own"), log: () => undefined },
+    programs: Object.fromEntries(
+      ["azure-cloud-controller-manager", "azuredisk-csi", "csi-provisioner"].map((name) => [
+        name,
+        program,
+      ]),
+    ),
     vmOf: (name) => (name === machine.name ? machine : undefined),
     kubeletOf: () => kubelet,
   });
 });
 afterEach(async () => {
-  await manager.pause();
-  manager.close();
+  await processes.pause();
+  processes.close();
   rmSync(folder, { recursive: true });
 });
 
@@ -88,28 +104,31 @@ const podOf = (uid: string, node = "demo-control-plane-1"): Body => ({
   },
 });
 
-const azureJson = JSON.stringify({
-  resourceManagerEndpoint: "http://127.0.0.1:4711",
-  useInstanceMetadata: true,
-  vmType: "standard",
-});
+const azureJsonFor = (readBy?: string): string =>
+  JSON.stringify({
+    resourceManagerEndpoint: "http://127.0.0.1:4711",
+    useInstanceMetadata: true,
+    vmType: "standard",
+    readBy,
+  });
 
-/** An API with these pods. */
-const apiOf = (pods: readonly Body[]): Api =>
+/** An API with these pods, which says by whom azure.json was read. */
+const apiOf = (pods: readonly Body[], user?: string): Api =>
   ({
+    as: (other: string) => apiOf(pods, other),
     get: async (path: string) =>
       path.startsWith("/api/v1/pods")
         ? { items: pods }
         : path.endsWith("/configmaps/kube-root-ca.crt")
           ? { data: { "ca.crt": "the cluster's CA" } }
-          : { data: { "cloud-config": Buffer.from(azureJson).toString("base64") } },
+          : { data: { "cloud-config": Buffer.from(azureJsonFor(user)).toString("base64") } },
     post: async (path: string, { spec }: Body) => ({
       status: { token: `${path} for ${spec.boundObjectRef.uid}` },
     }),
   }) as unknown as Api;
 
 const server = { host: "127.0.0.1", port: 6443, serverName: "api.example", ca: "" };
-const follow = (...pods: Body[]) => manager.follow(apiOf(pods), server);
+const follow = (...pods: Body[]) => processes.follow(apiOf(pods), server);
 
 /** Follows these pods until something is so. */
 async function untilSo(isSo: () => boolean, ...pods: Body[]): Promise<void> {
@@ -119,12 +138,13 @@ async function untilSo(isSo: () => boolean, ...pods: Body[]): Promise<void> {
   } while (!isSo());
 }
 
-/** What the program got, once it runs. */
-async function ran(): Promise<[args: string[], env: Record<string, string>]> {
-  while (!existsSync(join(folder, "ran"))) await sleep(20);
-  const text = readFileSync(join(folder, "ran"), "utf8");
-  rmSync(join(folder, "ran"));
-  return JSON.parse(text) as [string[], Record<string, string>];
+type Got = [args: string[], env: Record<string, string>, cwd: string];
+
+/** What programs got, once as many run. */
+async function ran(count = 1): Promise<Got[]> {
+  const at = join(folder, "ran");
+  while (readdirSync(at).length < count) await sleep(20);
+  return readdirSync(at).map((file) => JSON.parse(readFileSync(join(at, file), "utf8")) as Got);
 }
 
 const own = (name: string): string => readFileSync(join(folder, "own", name), "utf8");
@@ -132,18 +152,20 @@ const own = (name: string): string => readFileSync(join(folder, "own", name), "u
 it("runs the program with the arguments, files and credentials of its pod", async () => {
   await follow(podOf("a"));
 
-  const [args, env] = await ran();
+  const [[args, env, cwd]] = (await ran()) as [Got];
+  expect(cwd).toBe(join(folder, "own/ccm-a"));
   expect(args).toEqual([
-    `--cloud-config=${folder}/own/ccm-a/cloud-config/cloud-config`,
-    "--v=2",
-    `--kubeconfig=${folder}/own/ccm-a/kubeconfig`,
+    "--cloud-config=/proc/self/cwd/cloud-config/cloud-config",
     expect.stringMatching(/^--secure-port=[23]\d{4}$/),
+    "--v=2",
+    "--kubeconfig=/proc/self/cwd/kubeconfig",
   ]);
   expect(env).toMatchObject({
     SSL_CERT_FILE: "/azure-ca.crt",
     IDENTITY_ENDPOINT: "http://127.0.0.1:4711/local/machines/demo-control-plane-1/token",
   });
   expect(env).not.toHaveProperty("HOME");
+  expect(env).not.toHaveProperty("AZURE_CREDENTIAL_FILE");
   expect(JSON.parse(own("ccm-a/cloud-config/cloud-config"))).toEqual({
     resourceManagerEndpoint: "https://127.0.0.1:4711",
     useInstanceMetadata: false,
@@ -158,7 +180,7 @@ it("runs the program with the arguments, files and credentials of its pod", asyn
   });
 });
 
-const pidFile = (uid: string): string => join(folder, `own/ccm-${uid}.pid`);
+const pidFile = (uid: string): string => join(folder, `own/ccm-${uid}_ccm.pid`);
 
 it("keeps one for each pod that runs", async () => {
   await follow(podOf("a"));
@@ -189,13 +211,94 @@ it.each([
 });
 
 it("starts nothing while it is paused", async () => {
-  await manager.pause();
+  await processes.pause();
   await follow(podOf("a"));
   expect(existsSync(pidFile("a"))).toBe(false);
 
-  manager.resume();
+  processes.resume();
   await follow(podOf("a"));
   expect(existsSync(pidFile("a"))).toBe(true);
+});
+
+/** A pod of the disk driver's controller, in its first two containers and the last. */
+const driverOf = (uid: string): Body => {
+  const volumeMounts = [{ name: "socket-dir", mountPath: "/csi" }];
+  return {
+    metadata: { namespace: "kube-system", name: `disk-${uid}`, uid },
+    spec: {
+      nodeName: "demo-control-plane-1",
+      serviceAccountName: "driver",
+      containers: [
+        {
+          name: "csi-provisioner",
+          image: "mcr.microsoft.com/oss/kubernetes-csi/csi-provisioner:v6.3.0",
+          args: ["--csi-address=$(ADDRESS)", "--v=2"],
+          env: [{ name: "ADDRESS", value: "/csi/csi.sock" }],
+          volumeMounts,
+        },
+        { name: "liveness-probe", image: "mcr.microsoft.com/oss/livenessprobe:v2.19.0" },
+        {
+          name: "azuredisk",
+          image: "mcr.microsoft.com/oss/kubernetes-csi/azuredisk-csi:v1.34.5",
+          args: ["--endpoint=$(CSI_ENDPOINT)", "--metrics-address=0.0.0.0:29604"],
+          env: [{ name: "CSI_ENDPOINT", value: "unix:///csi/csi.sock" }],
+          volumeMounts,
+        },
+      ],
+      volumes: [{ name: "socket-dir", emptyDir: {} }],
+    },
+    status: {
+      containerStatuses: ["csi-provisioner", "liveness-probe", "azuredisk"].map((name) => ({
+        ...{ name, ready: false, restartCount: 0, state: { running: {} } },
+      })),
+    },
+  };
+};
+
+it("runs each container that has a program, with one socket, and azure.json as its ServiceAccount reads it", async () => {
+  await follow(driverOf("a"));
+
+  const got = await ran(2);
+  const [args, env] = got.find(([words]) => words.some((word) => word.includes("metrics")))!;
+  expect(args).toEqual([
+    "--endpoint=unix:///proc/self/cwd/socket-dir/csi.sock",
+    expect.stringMatching(/^--metrics-address=127\.0\.0\.1:[23]\d{4}$/),
+    "--cloud-config-secret-name=none",
+    "--kubeconfig=/proc/self/cwd/kubeconfig",
+  ]);
+  expect(env).toMatchObject({
+    AZURE_CREDENTIAL_FILE: "/proc/self/cwd/azure.json",
+    IDENTITY_ENDPOINT: "http://127.0.0.1:4711/local/machines/demo-control-plane-1/token",
+  });
+  expect(JSON.parse(own("disk-a/azure.json"))).toMatchObject({
+    resourceManagerEndpoint: "https://127.0.0.1:4711",
+    readBy: "system:serviceaccount:kube-system:driver",
+  });
+  expect(existsSync(join(folder, "own/disk-a/socket-dir"))).toBe(true);
+  expect(got.map(([words]) => words[0])).toContain(
+    "--csi-address=/proc/self/cwd/socket-dir/csi.sock",
+  );
+  await follow(driverOf("a"));
+  expect(said[0]!.containerStatuses).toMatchObject([{ ready: true }, { ready: true }, {}]);
+  expect(isReady(said[0]!)).toBe(true);
+});
+
+it("runs one of several pods that elect a leader by the name of their host, and another when it is gone", async () => {
+  await follow(driverOf("a"));
+  await follow(driverOf("b"), driverOf("a"));
+  const runs = (uid: string) => existsSync(join(folder, `own/disk-${uid}_azuredisk.pid`));
+  expect([runs("a"), runs("b")]).toEqual([true, false]);
+
+  await follow(driverOf("b"));
+
+  expect([runs("a"), runs("b")]).toEqual([false, true]);
+});
+
+it("runs nothing for a pod of a DaemonSet, which is of its machine", async () => {
+  const { metadata, ...pod } = driverOf("a");
+  await follow({ metadata: { ...metadata, ownerReferences: [{ kind: "DaemonSet" }] }, ...pod });
+
+  expect(existsSync(join(folder, "own/disk-a"))).toBe(false);
 });
 
 const isReady = ({ conditions }: Body): boolean =>
@@ -222,7 +325,8 @@ it("has the pod ready when its probe says so, and no longer", async () => {
 it("gives the program the time that its probe does", async () => {
   const slow = podOf("a");
   slow.spec.containers[0].readinessProbe.initialDelaySeconds = 3600;
-  await untilSo(() => existsSync(join(folder, "ran")), slow);
+  await follow(slow);
+  await ran();
 
   await follow(slow);
 
