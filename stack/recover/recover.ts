@@ -113,7 +113,7 @@ class Recover {
     const candidates = firstOfEach([
       ...(await this.located(begun.filter(isInAzure), before.deployment)),
       ...lost,
-      ...resources.filter(isAwaitingReplacement),
+      ...resources.filter((one) => isAwaitingReplacement(one) || isUnread(one)),
     ]);
     const left = begun.filter((one) => !isInAzure(one)).map(({ urn }) => nameOf(urn));
     const changing = pending.filter(({ type }) => type === "updating" || type === "deleting");
@@ -138,6 +138,13 @@ class Recover {
     await this.begin(before, candidates);
     const targets = withWhatGoesToo(before.deployment, looked);
     const after = await this.settled(targets);
+    const unread = targets.filter((urn) => isUnread(currentOf(after.deployment, urn)));
+    if (unread.length > 0) {
+      throw new UserError(
+        `Azure does not say whether it has ${names(unread).join(", ")}, which the state has for now: ` +
+          "run this again, before any pulumi up",
+      );
+    }
     await this.finish(after, candidates);
 
     const found = (urn: string): Recorded | undefined => currentOf(after.deployment, urn);
@@ -321,6 +328,17 @@ class Recover {
  */
 const isAwaitingReplacement = (one: Recorded): one is Created =>
   isInAzure(one) && one.pendingReplacement === true && one.id !== undefined;
+
+/**
+ * Put into the state and never read, since Azure did not answer then. The engine takes such an
+ * entry for what is there.
+ */
+const isUnread = (one: Recorded | undefined): one is Created =>
+  one !== undefined &&
+  isInAzure(one) &&
+  one.id !== undefined &&
+  !one.delete &&
+  Object.keys(one.outputs ?? {}).length === 0;
 
 const firstOfEach = (all: readonly Created[]): Created[] =>
   all.filter((one, index) => all.findIndex(({ urn }) => urn === one.urn) === index);
