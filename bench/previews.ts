@@ -34,7 +34,10 @@ export const previews = (bench: Bench): Promise<Previews> =>
       name: urn.split("::").at(-1),
       ...(id && { inputs: withoutMarks(inputs) }),
     }));
-    const text = JSON.stringify({ resources: registered, provider: withoutMarks(provider.inputs) });
+    const text = JSON.stringify({
+      resources: registered,
+      provider: flagsOf(withoutMarks(provider.inputs) as Record<string, unknown>),
+    });
     writeFileSync(file, text, { mode: 0o600 });
 
     const unchanged: [number[], number[]] = [[], []];
@@ -64,6 +67,12 @@ export const previews = (bench: Bench): Promise<Previews> =>
       unchangedUp: median(unchanged[1]),
     };
   });
+
+/** A provider's inputs that are no text are JSON in the state. */
+const flagsOf = (inputs: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(inputs).map(([key, value]) => [key, value === "true" ? true : value]),
+  );
 
 const secretMark = "4dabf18193072939515e22adb298388d";
 
