@@ -138,10 +138,10 @@ class Recover {
     await this.begin(before, candidates);
     const targets = withWhatGoesToo(before.deployment, looked);
     const after = await this.settled(targets);
-    const unread = targets.filter((urn) => isUnread(currentOf(after.deployment, urn)));
-    if (unread.length > 0) {
+    const unanswered = targets.filter((urn) => isUnread(currentOf(after.deployment, urn)));
+    if (unanswered.length > 0) {
       throw new UserError(
-        `Azure does not say whether it has ${names(unread).join(", ")}, which the state has for now: ` +
+        `Azure does not say whether it has ${names(unanswered).join(", ")}, which the state has for now: ` +
           "run this again, before any pulumi up",
       );
     }

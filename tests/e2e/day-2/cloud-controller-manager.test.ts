@@ -1,14 +1,12 @@
-import { execFile } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 
 import { chooseOwnPrograms, ownPrograms } from "../../../local-azure/machines/own-programs";
-import { checkout } from "../../../shared/checkout";
 import { describeUnless } from "../../support/unless";
 import { LocalCloud, well } from "../local-cloud";
+import { npm } from "../npm";
 
 jest.setTimeout(900_000);
 
@@ -48,15 +46,7 @@ const obstacle = (() => {
 /** One life, from `npm start` to `npm stop`; each test goes on where the one before it ended. */
 describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager", () => {
   let cloud: LocalCloud;
-  const npm = async (command: "start" | "stop", ...args: string[]): Promise<string> => {
-    const words = ["cli/zoned.cjs", command, ...args, "--state", state];
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, words, {
-      cwd: checkout,
-      env: { ...process.env, ZONED_PLUGINS: process.env["ZONED_PLUGINS"] || "stand-ins" },
-    });
-    return `${stdout}${stderr}`;
-  };
-  afterAll(() => (existsSync(state) ? npm("stop", "--discard") : undefined));
+  afterAll(() => (existsSync(state) ? npm(state, "stop", "--discard") : undefined));
 
   const network = "/providers/Microsoft.Network";
   const expose = () =>
@@ -98,14 +88,14 @@ describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager"
     );
 
   it("is said to run, and comes up whole", async () => {
-    expect(await npm("start", "--stack", "local")).toMatch(
+    expect(await npm(state, "start", "--stack", "local")).toMatch(
       /^runs Azure's cloud controller manager v\S+ .*zoned-local-workers-2/ms,
     );
     cloud = await LocalCloud.in(state, "local");
   });
 
   it("changes nothing the second time", async () => {
-    expect(await npm("start", "--stack", "local")).toContain("nothing changed");
+    expect(await npm(state, "start", "--stack", "local")).toContain("nothing changed");
   });
 
   it("has Azure's balancer lead a Service to the workers", async () => {
@@ -127,7 +117,7 @@ describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager"
 
   it("keeps what it has made through a refresh and an up", async () => {
     well(await cloud.stack.refresh());
-    expect(await npm("start", "--stack", "local")).toContain("nothing changed");
+    expect(await npm(state, "start", "--stack", "local")).toContain("nothing changed");
 
     expect(await azures("loadBalancers")).toContain("zoned-local");
   });
@@ -172,12 +162,12 @@ describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager"
   });
 
   it("starts anew, and stops with its Service", async () => {
-    await npm("start", "--stack", "local");
+    await npm(state, "start", "--stack", "local");
     cloud = await LocalCloud.in(state, "local");
     await expose();
     await hasAddress();
 
-    expect(await npm("stop")).toContain("everything is gone");
+    expect(await npm(state, "stop")).toContain("everything is gone");
 
     expect(existsSync(state)).toBe(false);
   });

@@ -1,15 +1,13 @@
-import { execFile } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 
 import { chooseOwnPrograms, ownPrograms } from "../../../local-azure/machines/own-programs";
-import { checkout } from "../../../shared/checkout";
 import { isAlive, readPidFile } from "../../../shared/pids";
 import { describeUnless } from "../../support/unless";
 import { hasManifests, LocalCloud } from "../local-cloud";
+import { npm } from "../npm";
 
 jest.setTimeout(900_000);
 
@@ -87,15 +85,7 @@ const snapshot = {
 /** One life, from `npm start` to `npm stop`; each test goes on where the one before it ended. */
 describeUnless(obstacle)("a rehearsal with Azure's own disk driver", () => {
   let cloud: LocalCloud;
-  const npm = async (command: "start" | "stop", ...args: string[]): Promise<string> => {
-    const words = ["cli/zoned.cjs", command, ...args, "--state", state];
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, words, {
-      cwd: checkout,
-      env: { ...process.env, ZONED_PLUGINS: process.env["ZONED_PLUGINS"] || "stand-ins" },
-    });
-    return `${stdout}${stderr}`;
-  };
-  afterAll(() => (existsSync(state) ? npm("stop", "--discard") : undefined));
+  afterAll(() => (existsSync(state) ? npm(state, "stop", "--discard") : undefined));
 
   const apply = (object: object): Promise<string> => {
     const file = join(parent, "object.json");
@@ -129,7 +119,9 @@ describeUnless(obstacle)("a rehearsal with Azure's own disk driver", () => {
       .map(({ metadata }) => metadata.name);
 
   it("is said to run, and every node takes disks", async () => {
-    expect(await npm("start", "--stack", "local")).toMatch(/^runs Azure's disk driver v\S+ /m);
+    expect(await npm(state, "start", "--stack", "local")).toMatch(
+      /^runs Azure's disk driver v\S+ /m,
+    );
     cloud = await LocalCloud.in(state, "local");
 
     const machines = ["cp-1", "workers-1", "workers-2"].map((name) => `zoned-local-${name}`);
@@ -216,7 +208,7 @@ describeUnless(obstacle)("a rehearsal with Azure's own disk driver", () => {
     );
     expect(running.filter(isAlive).length).toBeGreaterThan(5);
 
-    expect(await npm("stop")).toContain("everything is gone");
+    expect(await npm(state, "stop")).toContain("everything is gone");
 
     expect(running.filter(isAlive)).toEqual([]);
     expect(existsSync(state)).toBe(false);
