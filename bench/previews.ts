@@ -25,7 +25,8 @@ export const previews = (bench: Bench): Promise<Previews> =>
     bench.log("local stack: up, to learn which resources it has");
     await timed(() => stack.up());
     const all = await stateOf(stack);
-    const resources = all.filter(({ type }) => !type.startsWith("pulumi:"));
+    // Without dynamic resources, which have the program's own code.
+    const resources = all.filter(({ type }) => !/^pulumi(-nodejs)?:/.test(type));
     const provider = all.find(({ type }) => type === "pulumi:providers:kubernetes")!;
     // The inputs contain private keys; the file is removed with the folder.
     const file = join(state, "resources.json");
