@@ -3,7 +3,7 @@ import { create, createNode } from "../../../../trace/lab/cluster/objects";
 import { type Mode, startProxy } from "../../../../trace/lab/cluster/proxy";
 import { runLabTask, output, reportProgress } from "../../../../trace/lab/task";
 import type { LabBinaries } from "../../../../trace/lab/machine";
-import { buildNetwork, node, ranges } from "../../../../trace/lab/network";
+import { buildNetwork, inNetwork, node, ranges } from "../../../../trace/lab/network";
 import type { Probe, ProbeResult } from "../../../../trace/lab/peer";
 import { Peers, type PeerName } from "../../../../trace/lab/peers";
 import { services } from "../../../../trace/lab/services";
@@ -12,7 +12,7 @@ export interface SessionTask {
   readonly binaries: LabBinaries;
   readonly modes: readonly Mode[];
   /** What to send, and from where, once the rules of a mode are there. */
-  readonly probes: Readonly<Partial<Record<Mode, readonly (readonly [PeerName, Probe])[]>>>;
+  readonly probes: Readonly<Partial<Record<Mode, Probes>>>;
 }
 
 export interface Session {
@@ -31,8 +31,9 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
   await create(services);
   const peers = Object.keys(probes).length > 0 ? await Peers.start() : undefined;
   const sessions: Partial<Record<Mode, Session>> = {};
-  for (const mode of modes) {
+  for (const [round, mode] of modes.entries()) {
     reportProgress(`kube-proxy with ${mode}`);
+    await chooseSourcePorts(placesOf(probes[mode] ?? []), round);
     const proxy = await startProxy(binaries["kube-proxy"], mode, {
       node: node.name,
       pods: ranges.pods,
@@ -46,15 +47,33 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
   return sessions;
 });
 
+type Probes = readonly (readonly [PeerName, Probe])[];
+
+const placesOf = (probes: Probes): PeerName[] => [...new Set(probes.map(([place]) => place))];
+
+const portsOfRound = 10_000;
+
+/**
+ * Other ports than any round before had: the node's conntrack still knows those, and what it knows
+ * passes by the rules of this round.
+ */
+async function chooseSourcePorts(places: readonly PeerName[], round: number): Promise<void> {
+  // Beyond the range of NodePorts.
+  const first = 33_000 + round * portsOfRound;
+  const range = `${first} ${first + portsOfRound - 1}`;
+  const write = `echo ${range} >/proc/sys/net/ipv4/ip_local_port_range`;
+  for (const place of places) {
+    const enter = place === "node" ? [] : ["nsenter", inNetwork(place)];
+    const [command = "", ...args] = [...enter, "sh", "-c", write];
+    await output(command, ...args);
+  }
+}
+
 /** Sends all probes, side by side where they come from different places. */
-async function resultsOf(
-  peers: Peers,
-  probes: readonly (readonly [PeerName, Probe])[],
-): Promise<ProbeResult[]> {
+async function resultsOf(peers: Peers, probes: Probes): Promise<ProbeResult[]> {
   const results: ProbeResult[] = [];
-  const places = [...new Set(probes.map(([place]) => place))];
   await Promise.all(
-    places.map(async (place) => {
+    placesOf(probes).map(async (place) => {
       for (const [index, [from, probe]] of probes.entries()) {
         if (from === place) results[index] = await peers.probe(place, probe);
       }
