@@ -1,6 +1,6 @@
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { bareProgram, withoutDynamic } from "./bare-program";
 import { type Bench, median, onLocalAzure, stackOn, stateOf, timed } from "./cloud";
 
 const rounds = 3;
@@ -24,22 +24,10 @@ export const previews = (bench: Bench): Promise<Previews> =>
     const stack = await stackOn(bench, azure, state, { stack: "local" });
     bench.log("local stack: up, to learn which resources it has");
     await timed(() => stack.up());
-    const all = await stateOf(stack);
-    // Without dynamic resources, which have the program's own code.
-    const resources = all.filter(({ type }) => !/^pulumi(-nodejs)?:/.test(type));
-    const provider = all.find(({ type }) => type === "pulumi:providers:kubernetes")!;
-    // The inputs contain private keys; the file is removed with the folder.
-    const file = join(state, "resources.json");
-    const registered = resources.map(({ type, urn, inputs, id }) => ({
-      type,
-      name: urn.split("::").at(-1),
-      ...(id && { inputs: withoutMarks(inputs) }),
-    }));
-    const text = JSON.stringify({
-      resources: registered,
-      provider: flagsOf(withoutMarks(provider.inputs) as Record<string, unknown>),
-    });
-    writeFileSync(file, text, { mode: 0o600 });
+    const resources = await stateOf(stack);
+    // Removed with the folder.
+    const program = bareProgram(resources, join(state, "resources.json"));
+    const bare = await stackOn(bench, azure, join(state, "bare"), program);
 
     const unchanged: [number[], number[]] = [[], []];
     for (let round = 1; round <= rounds; round += 1) {
@@ -49,9 +37,6 @@ export const previews = (bench: Bench): Promise<Previews> =>
     }
 
     const fresh: [number[], number[]] = [[], []];
-    process.env["BENCH_RESOURCES"] = file;
-    const program = join(__dirname, "same-resources");
-    const bare = await stackOn(bench, azure, join(state, "bare"), { stack: "bare", program });
     await onLocalAzure(bench, 0, async (empty, emptyState) => {
       const real = await stackOn(bench, empty, emptyState, { stack: "local" });
       for (let round = 1; round <= rounds; round += 1) {
@@ -61,27 +46,10 @@ export const previews = (bench: Bench): Promise<Previews> =>
       }
     });
     return {
-      resources: resources.length,
+      resources: withoutDynamic(resources).length,
       preview: median(fresh[0]),
       bare: median(fresh[1]),
       unchangedPreview: median(unchanged[0]),
       unchangedUp: median(unchanged[1]),
     };
   });
-
-/** A provider's inputs that are no text are JSON in the state. */
-const flagsOf = (inputs: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(inputs).map(([key, value]) => [key, value === "true" ? true : value]),
-  );
-
-const secretMark = "4dabf18193072939515e22adb298388d";
-
-/** Inputs as a program would write them: secrets in clear, and without the engine's own fields. */
-function withoutMarks(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(withoutMarks);
-  if (secretMark in value && "plaintext" in value) return JSON.parse(String(value.plaintext));
-  const kept = Object.entries(value).filter(([key]) => !key.startsWith("__"));
-  return Object.fromEntries(kept.map(([key, one]) => [key, withoutMarks(one)]));
-}

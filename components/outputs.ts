@@ -62,9 +62,15 @@ export function outputsOf(
     })),
     resourceGroup: resourceGroup.name,
     // for the next `pulumi up` of this stack, and only when all machines have joined; see plan.ts
-    cluster: isKnown(whole).apply((known) => (known ? whole : pulumi.output(plan.memory))),
+    cluster: isKnown(whole).apply((known) =>
+      known || isFirstPreview(plan) ? whole : pulumi.output(plan.memory),
+    ),
   };
 }
+
+/** Nothing is remembered yet, and an output that is undefined would be warned of. */
+const isFirstPreview = ({ memory }: Plan): boolean =>
+  memory === undefined && pulumi.runtime.isDryRun();
 
 type Done = readonly [id: string, tags: Readonly<Record<string, string>> | undefined];
 

@@ -32,7 +32,7 @@ const from = (path: string, name: string): Constructor =>
   (require(path) as Record<string, Constructor>)[name]!;
 
 const { resources, provider: providerInputs } = JSON.parse(
-  readFileSync(process.env["BENCH_RESOURCES"]!, "utf8"),
+  readFileSync(new pulumi.Config().require("resources"), "utf8"),
 ) as { resources: readonly Registered[]; provider: Record<string, unknown> };
 
 const { Provider } =

@@ -21,7 +21,7 @@ import {
 import { endDaemon, ensureDaemon } from "../../local-azure/daemon/daemon-client";
 import { apiNameIn, reachableHere } from "../../local-azure/stack/cluster-view";
 import { choosePlugins, pluginsOf } from "../../local-azure/stack/choose-plugins";
-import { Rehearsal, Run } from "../../local-azure/stack/rehearsal";
+import { Rehearsal, RehearsalOptions, Run } from "../../local-azure/stack/rehearsal";
 import { takeFolder } from "../../local-azure/stack/state-folder";
 import { checkout } from "../../shared/checkout";
 import { Progress } from "../../shared/progress";
@@ -92,6 +92,12 @@ export class LocalCloud {
     const azure = await ensureDaemon({ state, binaries: binaries() }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries: binaries(), azure, settings });
     return new LocalCloud(state, rehearsal, azure, stack);
+  }
+
+  /** Another stack on this local Azure, of any program. */
+  other(options: Pick<RehearsalOptions, "stack" | "program" | "settings">): Promise<Rehearsal> {
+    const state = join(this.state, options.stack);
+    return Rehearsal.open({ ...options, state, binaries: binaries(), azure: this.azure });
   }
 
   /** Ends every process and removes every file. */

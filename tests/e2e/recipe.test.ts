@@ -1,6 +1,8 @@
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { bareProgram } from "../../bench/bare-program";
+import { stateOf } from "../../bench/cloud";
 import { asPlanned, hasManifests, LocalCloud, refused, unchanged, well } from "./local-cloud";
 
 interface Node {
@@ -40,8 +42,10 @@ describe("the recipe's cluster on the local Azure", () => {
   });
   afterAll(() => cloud?.stop());
 
-  it("is previewed before anything exists", async () => {
-    well(await cloud.stack.preview());
+  it("is previewed before anything exists, without a warning", async () => {
+    const { diagnostics } = well(await cloud.stack.preview());
+
+    expect(diagnostics).toEqual([]);
   });
 
   it("comes up whole by one command", async () => {
@@ -72,6 +76,13 @@ describe("the recipe's cluster on the local Azure", () => {
         /^azure:\/\/\/subscriptions\/.*\/virtualMachines\/zoned-local-/,
       );
     }
+  });
+
+  it("has resources that a program can register alone, as npm run bench does", async () => {
+    const program = bareProgram(await stateOf(cloud.stack), join(cloud.state, "resources.json"));
+    const bare = await cloud.other(program);
+
+    well(await bare.preview());
   });
 
   it("changes nothing the second time", async () => {

@@ -21,7 +21,7 @@ export async function flaws(life: Life, scenario: Scenario, before: Identity): P
   const processes = left.map(({ pid, role }) => `left running: ${role} (process ${pid})`);
   if (scenario.operation === "destroy") return [...processes, ...remains(life)];
   // First, since it would change what is looked at afterwards if it could.
-  const again = await life.command("up", scenario.settings);
+  const again = await life.command("up", scenario.settings, "--skip-preview");
   const state = await life.stackState(scenario.settings);
   return [
     ...processes,

@@ -54,11 +54,12 @@ export class Life {
   async command(
     operation: "up" | "destroy" | "refresh",
     settings: Readonly<Record<string, unknown>>,
+    ...flags: readonly string[]
   ): Promise<Said> {
     try {
       const rehearsal = await this.open(settings);
       if (operation === "destroy") await rehearsal.unprotect();
-      const run = await rehearsal[operation]();
+      const run = await rehearsal[operation](...flags);
       const text = [run.stdout, run.stderr, ...run.diagnostics].join("\n");
       return { isWell: run.code === 0, text, run };
     } catch (error) {
