@@ -25,6 +25,7 @@ export function outputsOf(
     initialization: plan.initialization.id,
     controlPlanes: plan.controlPlanes.length,
     etcdBackups: plan.settings.etcdBackups?.every,
+    restoreFrom: plan.settings.restoreFrom || undefined,
     settings: fixedSettings(plan.settings),
     kubeletCertificates: true,
     secretsKeys: plan.secretsKeys,

@@ -129,7 +129,8 @@ export function decideInitialization(
   const losesOnly = members.length === 1 && members[0]!.isReplaced;
   const needed = Math.floor((current?.controlPlanes ?? 1) / 2) + 1;
   const isLost = members.length < needed;
-  if ((isLost || isGivenUp) && settings.restoreFrom !== "") {
+  const isNew = settings.restoreFrom !== current?.restoreFrom;
+  if (settings.restoreFrom !== "" && (isGivenUp || (isLost && isNew))) {
     const begun = { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
     return isLost ? begun : { ...begun, isByChoice: true };
   }
@@ -195,11 +196,23 @@ const leftoverProblem = (leaving: readonly string[]): string =>
   `leave controlPlaneCount as it was, and change it by the next up; or delete them first (az vm delete --name ${leaving[0]})`;
 
 /** What brings back a lost cluster, as far as it had snapshots, and what gives it up. */
-function waysBack({ etcdBackups }: Wanted, id: string): string {
+function waysBack(
+  { etcdBackups, restoreFrom }: Wanted,
+  id: string,
+  memory: Memory | undefined,
+): string {
+  if (restoreFrom !== "") {
+    return (
+      `restoreFrom is ${restoreFrom}, as it was before this loss, and is not taken to be meant for it. If the machines are lost, ` +
+      "restore that snapshot, with which all that was changed after it is lost, by naming the cluster as well: " +
+      `pulumi config set reinitialize ${id}, then pulumi up. For other ways, take it back: pulumi config rm restoreFrom, then pulumi up`
+    );
+  }
   if (etcdBackups?.container !== undefined) {
+    const naming = memory?.restoreFrom === "latest" ? `pulumi config set reinitialize ${id}, ` : "";
     return (
       "If the machines are lost, restore the newest snapshot, with which all that was changed after it is lost: " +
-      `pulumi config set restoreFrom latest, then pulumi up. Or, ${anew(id)}`
+      `pulumi config set restoreFrom latest, ${naming}then pulumi up. Or, ${anew(id)}`
     );
   }
   return `If the machines are lost, all that etcd held is lost too; ${anew(id)}`;
@@ -217,7 +230,7 @@ function lostProblem(
     `cluster ${settings.clusterName} had ${had} control plane machine(s), and Azure has ${alive} of them left, ` +
     `fewer than the ${needed} that etcd needs, so that no machine can join it. ` +
     "If a destroy was interrupted, finish it: pulumi destroy. " +
-    waysBack(settings, id)
+    waysBack(settings, id, memory)
   );
 }
 

@@ -63,6 +63,8 @@ interface Scene {
   readonly had?: number;
   readonly groupState?: string;
   readonly settings?: Partial<Settings>;
+  /** The setting `restoreFrom` of that `up`. */
+  readonly restoreFrom?: string;
 }
 
 const named = (name: string, machines: string) =>
@@ -79,7 +81,7 @@ const remembered: MachineMemory = {
   configuration: "now",
 };
 
-const decide = ({ machines, workers = "gone", had, groupState, settings }: Scene) => {
+const decide = ({ machines, workers = "gone", had, groupState, settings, restoreFrom }: Scene) => {
   const controlPlaneCount = machines.split(" ").length;
   const wanted = { ...validSettings, workerPools: [], controlPlaneCount, ...settings };
   const memory: Memory | undefined =
@@ -90,6 +92,7 @@ const decide = ({ machines, workers = "gone", had, groupState, settings }: Scene
           initialControlPlane: "the-remembered",
           settings: fixedSettings(validSettings),
           controlPlanes: had,
+          restoreFrom,
           machines: Object.fromEntries(
             Array.from({ length: had }, (_, index) => [`zoned-test-cp-${index + 1}`, remembered]),
           ),
@@ -299,6 +302,23 @@ describe("a cluster whose control plane is lost", () => {
     ["two of three", "gone well gone"],
   ])("is restored when %s are lost", (_, machines) => {
     expect(restore(machines, 3)).toEqual(restoration);
+  });
+
+  it("is not restored by a setting that was left behind, unless the cluster is named as well", () => {
+    const left = { etcdBackups, restoreFrom: "latest" };
+    const lost = { machines: "gone well gone", had: 3, restoreFrom: "latest" };
+
+    const refused = decide({ ...lost, settings: left });
+
+    expect(refused.isRestoring).toBeUndefined();
+    const [problem = ""] = refused.problems;
+    expect(problem).toMatch(/^cluster zoned-test had 3 .*restoreFrom is latest, as it was before/);
+    const [, named = ""] = /config set reinitialize (\S+),/.exec(problem) ?? [];
+    expect(decide({ ...lost, settings: { ...left, reinitialize: named } })).toEqual(restoration);
+    const [taken = ""] = decide({ ...lost, settings: { etcdBackups } }).problems;
+    expect(taken).toContain(`set restoreFrom latest, pulumi config set reinitialize ${id}, then`);
+    const other = { ...left, restoreFrom: "20251231T000000Z-7.db" };
+    expect(decide({ ...lost, settings: other })).toMatchObject({ isRestoring: true });
   });
 
   it("is restored by choice only where a second setting names what may be lost", () => {
