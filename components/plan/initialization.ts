@@ -129,8 +129,9 @@ export function decideInitialization(
   const losesOnly = members.length === 1 && members[0]!.isReplaced;
   const needed = Math.floor((current?.controlPlanes ?? 1) / 2) + 1;
   const isLost = members.length < needed;
-  const isNew = settings.restoreFrom !== current?.restoreFrom;
-  if (settings.restoreFrom !== "" && (isGivenUp || (isLost && isNew))) {
+  // A value that the last `up` had as well was set before this loss.
+  const isSetSince = settings.restoreFrom !== current?.restoreFrom;
+  if (settings.restoreFrom !== "" && (isGivenUp || (isLost && isSetSince))) {
     const begun = { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
     return isLost ? begun : { ...begun, isByChoice: true };
   }
@@ -203,7 +204,7 @@ function waysBack(
 ): string {
   if (restoreFrom !== "") {
     return (
-      `restoreFrom is ${restoreFrom}, as it was before this loss, and is not taken to be meant for it. If the machines are lost, ` +
+      `restoreFrom is ${restoreFrom}, as it was before this loss, so that it restores nothing by itself. If the machines are lost, ` +
       "restore that snapshot, with which all that was changed after it is lost, by naming the cluster as well: " +
       `pulumi config set reinitialize ${id}, then pulumi up. For other ways, take it back: pulumi config rm restoreFrom, then pulumi up`
     );

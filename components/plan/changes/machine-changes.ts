@@ -14,7 +14,7 @@ export interface Memory {
   readonly controlPlanes: number;
   /** How often etcd is saved, such as 1h; undefined when it is not. For `npm run doctor`. */
   readonly etcdBackups?: string;
-  /** The setting of then: one that was left behind is not meant for what is lost later. */
+  /** As that `up` had it: the same value does not restore a cluster that is lost later. */
   readonly restoreFrom?: string;
   /** What this cluster keeps for its life. */
   readonly settings: FixedSettings;

@@ -54,8 +54,8 @@ const placesOf = (probes: Probes): PeerName[] => [...new Set(probes.map(([place]
 const portsOfRound = 10_000;
 
 /**
- * Other ports than any round before had: the node's conntrack still knows those, and what it knows
- * passes by the rules of this round.
+ * Other ports than any round before had: conntrack still has entries of those, and packets of a
+ * known connection skip the rules for new ones.
  */
 async function chooseSourcePorts(places: readonly PeerName[], round: number): Promise<void> {
   // Beyond the range of NodePorts.
