@@ -93,21 +93,27 @@ const services = `/api/v1/namespaces/${namespace}/services`;
 
 const slices = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
 
+const nodes = "/api/v1/nodes";
+
 export interface NodeAddresses {
   readonly name: string;
-  readonly zone: string;
   readonly v4: string;
   readonly v6: string;
 }
 
 /** The Node that a kubelet would register, and the namespace of the Services. */
-export async function createNode({ name, zone, v4, v6 }: NodeAddresses): Promise<void> {
+export async function createNode({ name, v4, v6 }: NodeAddresses): Promise<void> {
   await send("POST", "/api/v1/namespaces", { metadata: { name: namespace } });
-  await send("POST", "/api/v1/nodes", {
-    metadata: { name, labels: { "topology.kubernetes.io/zone": zone } },
-  });
-  await send("PATCH", `/api/v1/nodes/${name}/status`, {
+  await send("POST", nodes, { metadata: { name } });
+  await send("PATCH", `${nodes}/${name}/status`, {
     status: { addresses: [v4, v6].map((address) => ({ type: "InternalIP", address })) },
+  });
+}
+
+/** Labels the Node with its zone, as a cloud's node controller does; null takes it back. */
+export async function setZone(name: string, zone: string | null): Promise<void> {
+  await send("PATCH", `${nodes}/${name}`, {
+    metadata: { labels: { "topology.kubernetes.io/zone": zone } },
   });
 }
 

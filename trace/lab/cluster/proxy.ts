@@ -24,13 +24,7 @@ function configuration(mode: Mode, node: string, pods: string): object {
 }
 
 /** iptables 1.8.9 takes minutes for 5,000 Services, the more the more there are. */
-const firstSyncSeconds = 720;
-
-/**
- * kube-proxy reads its node's zone beside the Services, and waits for it no more than for any later
- * change: the first rules may be those of a node without a zone, which the next sync replaces.
- */
-const quietSeconds = 2;
+const syncSeconds = 720;
 
 /** A kube-proxy of the node of that name; done when it has written all its rules. */
 export async function startProxy(
@@ -41,9 +35,13 @@ export async function startProxy(
   const config = join(folder, `${mode}.json`);
   writeFileSync(config, JSON.stringify(configuration(mode, node, pods)));
   const proxy = start(`kube-proxy-${mode}`, binary, [`--config=${config}`]);
-  await proxy.until("the first sync", firstSyncSeconds, async () => isInStep(await metrics()));
+  await written(proxy, 0);
   return proxy;
 }
+
+/** Done when the rules have a change of this time, in milliseconds since 1970, and all before. */
+export const written = (proxy: Running, since: number): Promise<void> =>
+  proxy.until("a sync", syncSeconds, async () => isInStep(await metrics(), since / 1000));
 
 const metrics = async (): Promise<string> => (await fetch("http://127.0.0.1:10249/metrics")).text();
 
@@ -53,17 +51,13 @@ function values(text: string, name: string): Map<string, number> {
   return new Map([...text.matchAll(line)].map(([, family = "", value]) => [family, Number(value)]));
 }
 
-/** Whether all that was to be written has been, in every family, and nothing came after it. */
-function isInStep(text: string): boolean {
+/** Whether there was something to write since, and it has been, in every family. */
+function isInStep(text: string, since: number): boolean {
   const queued = values(text, "sync_proxy_rules_last_queued_timestamp_seconds");
-  const written = values(text, "sync_proxy_rules_last_timestamp_seconds");
-  const quietSince = Date.now() / 1000 - quietSeconds;
+  const done = values(text, "sync_proxy_rules_last_timestamp_seconds");
   return (
     queued.size > 0 &&
-    [...queued].every(([family, at]) => {
-      const done = written.get(family) ?? 0;
-      return at <= done && done <= quietSince;
-    })
+    [...queued].every(([family, at]) => since <= at && at <= (done.get(family) ?? 0))
   );
 }
 

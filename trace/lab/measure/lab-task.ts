@@ -74,7 +74,7 @@ runLabTask<MeasuringTask, Measurement[]>(async ({ binaries, modes, services, end
   reportProgress("network, API server");
   await buildNetwork();
   await startApiServer(binaries, { services: first(ranges.services), node: node.v4 });
-  await createNode({ ...node, zone: "1" });
+  await createNode(node);
   const peers = await Peers.start(["client", "pod-a", "pod-b"]);
   const load = loadOf(services.at(-1) ?? 0, endpoints);
   const measurements: Measurement[] = [];

@@ -1,6 +1,6 @@
 import { startApiServer } from "../../../../trace/lab/cluster/api-server";
-import { create, createNode } from "../../../../trace/lab/cluster/objects";
-import { type Mode, startProxy } from "../../../../trace/lab/cluster/proxy";
+import { create, createNode, setZone } from "../../../../trace/lab/cluster/objects";
+import { type Mode, startProxy, written } from "../../../../trace/lab/cluster/proxy";
 import { runLabTask, output, reportProgress } from "../../../../trace/lab/task";
 import type { LabBinaries } from "../../../../trace/lab/machine";
 import { buildNetwork, inNetwork, node, ranges } from "../../../../trace/lab/network";
@@ -27,7 +27,7 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
   reportProgress("network, API server");
   await buildNetwork();
   await startApiServer(binaries, { services: ranges.services, node: node.v4 });
-  await createNode({ ...node, zone: "1" });
+  await createNode(node);
   await create(services);
   const peers = Object.keys(probes).length > 0 ? await Peers.start() : undefined;
   const sessions: Partial<Record<Mode, Session>> = {};
@@ -38,10 +38,16 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
       node: node.name,
       pods: ranges.pods,
     });
+    // One that finds the zone there when it starts can lose it: its handler is registered after
+    // the Node's event may have come (NodeTopologyConfig).
+    const labelled = Date.now();
+    await setZone(node.name, "1");
+    await written(proxy, labelled);
     const dumps = await dump(mode);
     const results = peers ? await resultsOf(peers, probes[mode] ?? []) : [];
     sessions[mode] = { dumps, results };
     await proxy.stop();
+    await setZone(node.name, null);
     await output("nft", "flush", "ruleset");
   }
   return sessions;
