@@ -61,7 +61,9 @@ export interface Asked {
 /** All that can go wrong in a scenario whose good run asked this. */
 export const casesOf = (scenario: Scenario, { writes, reads }: Asked): Case[] => [
   ...writes.flatMap((request) => killPoints(scenario, request)),
-  ...killedIn(scenario).flatMap(([victim]) => killedAgain(scenario, victim)),
+  ...(writes.length < often
+    ? []
+    : killedIn(scenario).flatMap(([victim]) => killedAgain(scenario, victim))),
   ...azureFaults(scenario, writes, reads),
   ...sickMembers.filter((one) => one.scenario.key === scenario.key),
 ];

@@ -29,6 +29,14 @@ it("kills no program during a destroy, which runs none", () => {
   expect(cases.filter(({ kind }) => kind.startsWith("program"))).toEqual([]);
 });
 
+it("kills every fourth request of a run again and again where there are four", () => {
+  const again = (writes: readonly Request[]) =>
+    casesOf(firstUp, { writes, reads: [] }).filter(({ kind }) => kind.endsWith("again and again"));
+
+  expect(again([machine, object, object])).toEqual([]);
+  expect(again([machine, object, object, object])).not.toEqual([]);
+});
+
 it("lets Azure go wrong in each way at the first request of each type and verb, and only Azure", () => {
   const other = request("PUT", "Microsoft.Compute/virtualMachines", "cp-2");
   const read = request("GET", "Microsoft.Resources/resourceGroups", "group");
