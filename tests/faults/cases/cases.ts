@@ -61,15 +61,15 @@ export interface Asked {
 /** All that can go wrong in a scenario whose good run asked this. */
 export const casesOf = (scenario: Scenario, { writes, reads }: Asked): Case[] => [
   ...writes.flatMap((request) => killPoints(scenario, request)),
-  ...(writes.length < often
+  ...(writes.length < fewest
     ? []
     : killedIn(scenario).flatMap(([victim]) => killedAgain(scenario, victim))),
   ...azureFaults(scenario, writes, reads),
   ...sickMembers.filter((one) => one.scenario.key === scenario.key),
 ];
 
-/** Of requests, in a row of killed commands. */
-const often = 4;
+/** Requests of the first of several killed commands. */
+const fewest = 4;
 
 const stages: readonly Stage[] = ["arrived", "accepted", "answered"];
 
@@ -90,8 +90,8 @@ const killedAgain = (scenario: Scenario, victim: Victim): Case[] =>
     scenario,
     kind: `${victim} killed again and again`,
     what: stage,
-    title: `every ${often}th request ${stage}`,
-    disturbance: { killAgain: victim, every: often, stage },
+    title: `${fewest}th request ${stage}, then one more each time`,
+    disturbance: { killAgain: victim, from: fewest, stage },
   }));
 
 function killPoints(scenario: Scenario, request: Request): Case[] {

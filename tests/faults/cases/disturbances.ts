@@ -11,10 +11,15 @@ export interface Kill {
   readonly at: Breakpoint;
 }
 
-/** A process is killed at the n-th request of one command after another, until one ends. */
+/**
+ * A process is killed in one command after another, each time a request later, until one ends. What
+ * was asked side by side and not recorded is asked anew, so that at the same request it might have
+ * no end.
+ */
 export interface KillAgain {
   readonly killAgain: Victim;
-  readonly every: number;
+  /** At which request of the first command, counted from 1. */
+  readonly from: number;
   readonly stage: Stage;
 }
 
@@ -57,7 +62,6 @@ export interface Disturbed {
 }
 
 const endsWithin = 240_000;
-const mostKills = 100;
 const writes = new Set(["PUT", "DELETE", "SCRIPT"]);
 
 /** Runs a scenario's command while that goes wrong; afterwards nothing goes wrong any more. */
@@ -96,18 +100,16 @@ async function kill(life: Life, scenario: Scenario, { kill, at }: Kill): Promise
 async function killAgain(
   life: Life,
   scenario: Scenario,
-  { killAgain: victim, every, stage }: KillAgain,
+  { killAgain: victim, from, stage }: KillAgain,
 ): Promise<Disturbed> {
   const flaws: string[] = [];
-  const at = { nth: every, stage, drop: isLost(victim, stage) };
-  for (let times = 0; times < mostKills; times++) {
+  for (let times = 0; ; times++) {
     await life.begin();
+    const at = { nth: from + times, stage, drop: isLost(victim, stage) };
     const one = await kill(life, scenario, { kill: victim, at });
     flaws.push(...one.flaws);
     if (!one.happened) return { ...one, happened: times > 0, times, flaws };
   }
-  flaws.push(`${mostKills} commands, and no end`);
-  return { happened: true, times: mostKills, flaws };
 }
 
 /** With the engine goes its plugin, and with that what was not at Azure yet. */

@@ -29,7 +29,7 @@ it("kills no program during a destroy, which runs none", () => {
   expect(cases.filter(({ kind }) => kind.startsWith("program"))).toEqual([]);
 });
 
-it("kills every fourth request of a run again and again where there are four", () => {
+it("kills one command after another where the first asks for more than three changes", () => {
   const again = (writes: readonly Request[]) =>
     casesOf(firstUp, { writes, reads: [] }).filter(({ kind }) => kind.endsWith("again and again"));
 
