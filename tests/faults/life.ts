@@ -90,6 +90,13 @@ export class Life {
     );
   }
 
+  /**
+   * Whether the language host hands hooks on to the engine. The one that is built from Go modules is
+   * of before there were any.
+   */
+  hasHooks = (): boolean =>
+    readFileSync(join(this.binaries, "pulumi-language-nodejs")).includes("RegisterResourceHook");
+
   /** Anything of Azure's REST side, behind Pulumi's back. */
   async ask(method: string, path: string, body?: unknown): Promise<unknown> {
     const ports = runningDaemon(this.state)?.ports;

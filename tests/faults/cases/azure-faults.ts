@@ -57,6 +57,7 @@ const machineOnly: Readonly<Record<string, Refusal>> = {
       "Operation could not be completed as it results in exceeding approved Total Regional Cores quota.",
   },
 };
+/** What machine-refusal.ts adds to Azure's own. */
 const machineWords = [/zone/i, /Standard_/, /pulumi config set|npm start|pulumi up/];
 const verbs = new Set(["PUT", "DELETE"]);
 const machineType = "microsoft.compute/virtualmachines";
@@ -97,10 +98,11 @@ export function azureFaults(
 const failing = (
   { method, id, nth, type }: Request,
   refusal: Refusal,
-  words: readonly RegExp[] = [],
+  explains: readonly RegExp[] = [],
 ): FaultAt => ({
   fault: { ...refusal, method: method as Method, id, nth },
-  says: [...wordsOf(method, type), ...words],
+  says: wordsOf(method, type),
+  explains,
 });
 
 /** The engine names what it failed at by type and by a name of the program's own. */

@@ -27,6 +27,8 @@ export interface FaultAt {
   readonly fault: Fault;
   /** What the message has to have when the run does not end well. */
   readonly says: readonly RegExp[];
+  /** The same of what the program says in a hook. */
+  readonly explains: readonly RegExp[];
 }
 
 /** Azure goes wrong at each of these, in as many runs as that takes. */
@@ -133,7 +135,7 @@ async function goWrong(
     // What was asked again, and went well then, is what is hoped for.
     const { flaws: wrong, said: last } = judged(
       ended,
-      at.flatMap(({ says }) => says),
+      at.flatMap(({ says, explains }) => [...says, ...(life.hasHooks() ? explains : [])]),
     );
     flaws.push(...wrong);
     said ??= last;
