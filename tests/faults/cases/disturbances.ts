@@ -83,11 +83,10 @@ async function kill(life: Life, scenario: Scenario, { kill, at }: Kill): Promise
   await life.setBreakpoint(at);
   const command = life.command(scenario.operation, scenario.settings);
   const held = life.breakpointReached().then(() => true);
-  const happened = await Promise.race([held, command.then(() => false)]).catch(() => false);
-  const flaws: string[] = [];
-  if (happened) {
-    if (!life.kill(kill)) flaws.push(`no process to kill: ${kill}`);
-  }
+  const isHeld = await Promise.race([held, command.then(() => false)]).catch(() => false);
+  const happened = isHeld && life.kill(kill);
+  // A program has ended by itself when the engine deletes what was replaced.
+  const flaws = isHeld && !happened && kill !== "program" ? [`no process to kill: ${kill}`] : [];
   if (!happened || kill !== "provider") await life.clearBreakpoint();
   await held.catch(() => false);
   const ended = await Promise.race([command, sleep(endsWithin, undefined, { ref: false })]);
