@@ -83,7 +83,7 @@ async function must(
   }
 }
 
-/** What a report is about: another program, or another local Azure, ends it. */
+/** What a report is about: another program, local Azure or form of the report ends it. */
 export function programStamp(): string {
   const hash = createHash("sha256");
   const parts = [
@@ -93,6 +93,7 @@ export function programStamp(): string {
     "index.ts",
     "main.cjs",
     "package-lock.json",
+    "tests/faults/report.ts",
   ];
   for (const part of parts) {
     for (const file of filesIn(join(checkout, part))) hash.update(readFileSync(file));

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { writeWhole } from "../../shared/files";
 import { spoken } from "../../shared/progress";
-import { classOf, nameOf } from "./cases/cases";
+import { type Case, classOf, nameOf } from "./cases/cases";
 import { endings, type Result } from "./trial";
 
 export interface Report {
@@ -12,12 +12,12 @@ export interface Report {
   readonly host: string;
   /** Of the program and the local Azure that this was found out about. */
   readonly program: string;
-  /** How many cases there are, by scenario and kind. */
-  readonly cases: Readonly<Record<string, number>>;
-  /** And of how many classes. */
-  readonly classes: Readonly<Record<string, number>>;
+  /** Those of every scenario that was asked for. */
+  readonly cases: readonly KnownCase[];
   readonly results: readonly Result[];
 }
+
+type KnownCase = Pick<Result, "scenario" | "kind" | "what" | "title">;
 
 /** What was found out so far, written after each case: an interrupted run is gone on with. */
 export class Findings {
@@ -39,8 +39,7 @@ export class Findings {
             began: new Date().toISOString(),
             host: `${availableParallelism()} cores with ${Math.round(totalmem() / 2 ** 30)} GiB`,
             program,
-            cases: {},
-            classes: {},
+            cases: [],
             results: [],
           };
   }
@@ -52,11 +51,18 @@ export class Findings {
     this.write({ ...this.report, results });
   }
 
-  count({ cases, classes }: Pick<Report, "cases" | "classes">): void {
+  /** All cases of their scenarios. One that a changed suite has no more is forgotten. */
+  know(all: readonly Case[]): void {
+    const cases = all.map(({ scenario, kind, what, title }) => ({
+      ...{ scenario: scenario.key, kind, what, title },
+    }));
+    const scenarios = new Set(cases.map(({ scenario }) => scenario));
+    const names = new Set(cases.map(nameOf));
+    const { cases: before, results } = this.report;
     this.write({
       ...this.report,
-      cases: { ...this.report.cases, ...cases },
-      classes: { ...this.report.classes, ...classes },
+      cases: [...before.filter(({ scenario }) => !scenarios.has(scenario)), ...cases],
+      results: results.filter((one) => !scenarios.has(one.scenario) || names.has(nameOf(one))),
     });
   }
 
@@ -86,16 +92,15 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
     .map((cells) => `| ${cells.map(cell).join(" | ")} |`)
     .join("\n");
 
-const sumOf = (counts: Readonly<Record<string, number>>): number =>
-  Object.values(counts).reduce((sum, count) => sum + count, 0);
+const classesOf = (all: readonly KnownCase[]): number => new Set(all.map(classOf)).size;
 
-export function markdown({ began, host, program, cases, classes, results }: Report): string {
+export function markdown({ began, host, program, cases, results }: Report): string {
   const scenarios = [...new Set(results.map(({ scenario }) => scenario))];
   const bad = results.filter(({ ending }) => ending === "flawed" || ending === "stuck");
   return [
     "# Faults: what was injected, and how it ended",
-    `${results.length} of ${sumOf(cases)} cases tried, in ` +
-      `${new Set(results.map(classOf)).size} of ${sumOf(classes)} classes ` +
+    `${results.length} of ${cases.length} cases tried, in ` +
+      `${classesOf(results)} of ${classesOf(cases)} classes ` +
       `(scenario, kind, verb and type): ${summary(results)}. ` +
       `Begun ${began}, on ${host}, with the program ${program}.`,
     ...scenarios.flatMap((scenario) => [
@@ -116,14 +121,15 @@ function kindsOf(
   cases: Report["cases"],
   results: readonly Result[],
 ): readonly string[][] {
-  const own = results.filter((one) => one.scenario === scenario);
+  const isOwn = (one: KnownCase) => one.scenario === scenario;
+  const own = results.filter(isOwn);
   return [...new Set(own.map(({ kind }) => kind))].sort().map((kind) => {
     const tried = own.filter((one) => one.kind === kind);
     const times = tried.map(({ seconds }) => seconds).sort((a, b) => a - b);
     const median = times[Math.floor(times.length / 2)] ?? 0;
     return [
       kind,
-      `${cases[`${scenario}: ${kind}`] ?? ""}`,
+      `${cases.filter((one) => isOwn(one) && one.kind === kind).length}`,
       `${tried.reduce((sum, { times = 1 }) => sum + times, 0)}`,
       ...endings.map((ending) => `${tried.filter((one) => one.ending === ending).length || ""}`),
       `${Math.max(...tried.map(({ commands }) => commands))}`,

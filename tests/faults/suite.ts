@@ -6,7 +6,7 @@ import { prepareBinaries } from "../../programs/engine";
 import { clusterTools } from "../../programs/tools";
 import { type Progress, spoken } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
-import { type Case, casesOf, classOf, nameOf } from "./cases/cases";
+import { type Case, casesOf, nameOf } from "./cases/cases";
 import { askedOf, forgetGround, Ground, programStamp } from "./ground";
 import { inOrder } from "./cases/order";
 import { Findings, summary } from "./report";
@@ -50,7 +50,7 @@ export async function testFaults(
       (_, index) => new Ground(join(folder, `place-${index + 1}`), binaries, signal),
     );
     const all = await everyCase(chosenOf(keys), { folder, ground: grounds[0]!, progress, signal });
-    record.count({ cases: countsOf(all), classes: countsOf(firstOfClasses(all)) });
+    record.know(all);
     const chosen = inOrder(matching(all, only));
     if (fresh) record.forget(new Set(chosen.map(nameOf)));
     const open = chosen.filter((one) => !record.has(nameOf(one)));
@@ -104,19 +104,6 @@ async function everyCase(
     all.push(...casesOf(scenario, asked));
   }
   return all;
-}
-
-const firstOfClasses = (all: readonly Case[]): Case[] => [
-  ...new Map(all.map((one) => [classOf(one), one])).values(),
-];
-
-function countsOf(all: readonly Case[]): { [kind: string]: number } {
-  const counts: { [kind: string]: number } = {};
-  for (const { scenario, kind } of all) {
-    const row = `${scenario.key}: ${kind}`;
-    counts[row] = (counts[row] ?? 0) + 1;
-  }
-  return counts;
 }
 
 function matching(all: readonly Case[], only: string): Case[] {

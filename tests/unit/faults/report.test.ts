@@ -2,6 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import type { Case } from "../../faults/cases/cases";
+import { scenarios } from "../../faults/cases/scenarios";
 import { Findings, summary } from "../../faults/report";
 import type { Result } from "../../faults/trial";
 
@@ -13,6 +15,11 @@ const result = (more: Partial<Result>): Result => ({
   ...{ scenario: "first-up", kind: "429", what: "PUT machines", title: "PUT virtualMachines/cp-1" },
   ending: "converged",
   ...{ commands: 1, seconds: 40, flaws: [], ...more },
+});
+const scenarioOf = (key: string) => scenarios.find((one) => one.key === key)!;
+const caseOf = (key: string, kind: string, title: string): Case => ({
+  ...{ scenario: scenarioOf(key), kind, what: "PUT machines", title },
+  disturbance: { faults: [], mustEndWell: true },
 });
 const left = (pid: number) => [`left running: program (process ${pid})`];
 
@@ -41,9 +48,27 @@ it("tries again what it was asked to forget, and nothing else", () => {
   expect(findings.report.results.map(({ title }) => title)).toEqual(["b"]);
 });
 
+it("forgets a case that a changed suite has no more, and no case of a scenario that it was not asked for", () => {
+  const findings = new Findings(folder, "one");
+  findings.know([caseOf("first-up", "429", "a"), caseOf("destroy", "429", "c")]);
+  for (const one of [{ title: "a" }, { scenario: "destroy", title: "c" }]) {
+    findings.add(result(one));
+  }
+
+  findings.know([caseOf("first-up", "429", "b")]);
+
+  expect(findings.report.cases.map(({ title }) => title)).toEqual(["c", "b"]);
+  expect(findings.report.results.map(({ title }) => title)).toEqual(["c"]);
+});
+
 it("counts each kind by how it ended, and gathers under one cause what has one", () => {
   const findings = new Findings(folder, "one");
-  findings.count({ cases: { "first-up: 429": 7 }, classes: { "first-up: 429": 3 } });
+  findings.know([
+    caseOf("first-up", "429", "PUT virtualMachines/cp-1"),
+    caseOf("first-up", "429", "x"),
+    { ...caseOf("first-up", "429", "y"), what: "PUT groups" },
+    { ...caseOf("first-up", "429", "z"), what: "PUT networks" },
+  ]);
   findings.add(result({}));
   findings.add(result({ title: "x", ending: "flawed", flaws: left(1), seconds: 90 }));
   findings.add(
@@ -53,7 +78,7 @@ it("counts each kind by how it ended, and gathers under one cause what has one",
   const text = readFileSync(join(folder, "report.md"), "utf8");
 
   expect(summary(findings.report.results)).toBe("1 converged, 2 flawed");
-  expect(text).toContain("3 of 7 cases tried, in 2 of 3 classes");
-  expect(text).toContain("| 429 | 7 | 3 | 1 | 2 |  |  | 1 | 50 s, at most 1 min 30 s |");
+  expect(text).toContain("3 of 4 cases tried, in 2 of 3 classes");
+  expect(text).toContain("| 429 | 4 | 3 | 1 | 2 |  |  | 1 | 50 s, at most 1 min 30 s |");
   expect(text.match(/^### .*$/gm)).toEqual(["### 2 times: left running: program"]);
 });
