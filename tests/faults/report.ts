@@ -12,7 +12,7 @@ export interface Report {
   readonly host: string;
   /** Of the program and the local Azure that this was found out about. */
   readonly program: string;
-  /** Those of every scenario that was asked for. */
+  /** All cases of the scenarios that were asked for so far. */
   readonly cases: readonly KnownCase[];
   readonly results: readonly Result[];
 }
@@ -51,8 +51,8 @@ export class Findings {
     this.write({ ...this.report, results });
   }
 
-  /** All cases of their scenarios. One that a changed suite has no more is forgotten. */
-  know(all: readonly Case[]): void {
+  /** All cases of their scenarios; results of cases that these no longer have are dropped. */
+  setCases(all: readonly Case[]): void {
     const cases = all.map(({ scenario, kind, what, title }) => ({
       ...{ scenario: scenario.key, kind, what, title },
     }));

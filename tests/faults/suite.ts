@@ -50,7 +50,7 @@ export async function testFaults(
       (_, index) => new Ground(join(folder, `place-${index + 1}`), binaries, signal),
     );
     const all = await everyCase(chosenOf(keys), { folder, ground: grounds[0]!, progress, signal });
-    record.know(all);
+    record.setCases(all);
     const chosen = inOrder(matching(all, only));
     if (fresh) record.forget(new Set(chosen.map(nameOf)));
     const open = chosen.filter((one) => !record.has(nameOf(one)));
