@@ -337,10 +337,12 @@ function binaries(): string {
   return folder;
 }
 
-/** Fails with what the engine said when a run did not end well. */
+/** Fails with what the engine said when a run did not end well: why first, then its steps. */
 export function well(run: Run): Run {
-  if (run.code !== 0)
-    throw new Error(`pulumi ended with ${run.code}:\n${run.stdout}\n${run.stderr}`);
+  if (run.code !== 0) {
+    const why = run.stdout.split("Diagnostics:").slice(1).at(-1) ?? "";
+    throw new Error(`pulumi ended with ${run.code}:\n${why}\n${run.stderr}\n${run.stdout}`);
+  }
   return run;
 }
 

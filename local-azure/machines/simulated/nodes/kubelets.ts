@@ -1,6 +1,6 @@
 import type { VirtualMachine } from "../../machines";
 import { type Api, ApiError, mergePatch, strategicPatch, unlessStatus, type Body } from "../api";
-import { cniAnnotation, fakeNode } from "./kwok";
+import { cniAnnotation, fakeNode, shownAnnotation, wasMissed } from "./kwok";
 import { isSick, type Member } from "../cluster/members";
 import {
   isMirror,
@@ -41,7 +41,8 @@ const forEver = 2 ** 31 - 1;
  *
  * Those of control planes show their static pods, each by its own credential, and say which of them
  * are not ready; a sick one says nothing. One that is heard again says of its pods that they are
- * ready, where the node controller has said otherwise meanwhile.
+ * ready, where the node controller has said otherwise meanwhile. Pods that KWOK has missed are shown
+ * to it once more.
  */
 export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
   const { api, members, vmOf } = kubelets;
@@ -67,6 +68,12 @@ export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
     }
     for (const pod of own.filter((one) => isReady(node) && !isMirror(one) && wasUnheard(one))) {
       await report(kubelets, name, pod, true);
+      due = true;
+    }
+    const now = new Date();
+    for (const pod of own.filter((one) => wasMissed(one, now))) {
+      const metadata = { annotations: { [shownAnnotation]: now.toISOString() } };
+      await api.patch(podPath(pod), { metadata }, mergePatch).catch(unlessStatus(404));
       due = true;
     }
   }

@@ -1,5 +1,6 @@
 import { stringify } from "yaml";
 
+import type { Body } from "../api";
 import { notReadyReason } from "./mirror-pods";
 
 /** Marks the Node of a machine whose kubelet KWOK simulates. */
@@ -20,6 +21,9 @@ const ready = {
   reason: "KubeletReady",
   message: "kubelet is posting ready status",
 };
+
+/** When a pod was shown to KWOK once more. */
+export const shownAnnotation = "zoned.local/shown";
 
 /** The conditions of a Node whose kubelet reports. */
 export const nodeConditions = (networkReady: boolean, since: string) => [
@@ -192,6 +196,25 @@ const stages = [
     steps: [{ delete: true }],
   }),
 ];
+
+/** KWOK sees a change at once, unless it has missed it. */
+const missedAfterMs = 5_000;
+
+/**
+ * Whether KWOK has missed a pod, and is to be shown it once more. When it starts it looks at a Node's
+ * pods once, as soon as it has asked for the Node's lease, and passes them over where its watch has
+ * not shown it that lease yet; it looks again only when a pod changes.
+ */
+export function wasMissed({ metadata, spec, status }: Body, now: Date): boolean {
+  const { annotations, creationTimestamp, deletionTimestamp, ownerReferences } = metadata;
+  const startsByItself = !spec.volumes?.some((one: Body) => one.persistentVolumeClaim);
+  const isDue =
+    deletionTimestamp !== undefined ||
+    (status?.phase === "Pending" && startsByItself) ||
+    (status?.phase === "Running" && ownerReferences?.some(({ kind }: Body) => kind === "Job"));
+  const since: string = annotations?.[shownAnnotation] ?? deletionTimestamp ?? creationTimestamp;
+  return isDue && now.getTime() - Date.parse(since) > missedAfterMs;
+}
 
 /**
  * How KWOK simulates the kubelets: nodes stay NotReady until their CNI is there, pods run, Jobs end.

@@ -42,3 +42,54 @@ it.each([
 
   expect({ patched, due }).toEqual({ patched: given.patched, due: given.patched.length > 0 });
 });
+
+/** Whether a pod of a Ready Node is changed, so that KWOK looks at it again. */
+async function isShownAgain(pod: { metadata?: object; spec?: object; status?: object }) {
+  const patched: string[] = [];
+  const node = {
+    metadata: { name: vm.name, annotations: fakeNode },
+    status: { nodeInfo: { systemUUID: vm.vmId }, conditions: [{ type: "Ready", status: "True" }] },
+  };
+  const metadata = { namespace: "default", name: "it", ...pod.metadata };
+  const items = [{ ...pod, metadata, spec: { nodeName: vm.name, ...pod.spec } }];
+  const api = {
+    get: async (path: string): Promise<Body> =>
+      path === "/api/v1/nodes" ? { items: [node] } : { items },
+    patch: async (path: string) => void patched.push(path),
+  } as unknown as Api;
+  const due = await reconcileKubelets({
+    ...{ api, members: [], vmOf: () => vm, kubeletOf: () => api, manifestOf: () => "" },
+  });
+  expect(patched).toEqual(due ? ["/api/v1/namespaces/default/pods/it"] : []);
+  return due;
+}
+
+const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
+const pending = { phase: "Pending" };
+const old = { creationTimestamp: ago(60) };
+const job = { ownerReferences: [{ kind: "Job" }] };
+const claim = { volumes: [{ persistentVolumeClaim: { claimName: "it" } }] };
+
+it.each([
+  ["that has not started for long", { metadata: old, status: pending }, true],
+  ["that is new", { metadata: { creationTimestamp: ago(1) }, status: pending }, false],
+  [
+    "that was shown just now",
+    { metadata: { ...old, annotations: { "zoned.local/shown": ago(1) } }, status: pending },
+    false,
+  ],
+  ["that waits for its disk", { metadata: old, spec: claim, status: pending }, false],
+  ["that runs", { metadata: old, status: { phase: "Running" } }, false],
+  [
+    "of a Job, which has not ended",
+    { metadata: { ...old, ...job }, status: { phase: "Running" } },
+    true,
+  ],
+  [
+    "that is deleted and still there",
+    { metadata: { ...old, deletionTimestamp: ago(10) }, status: { phase: "Running" } },
+    true,
+  ],
+])("shows KWOK once more what it has missed, and nothing else: a pod %s", async (_, pod, shown) => {
+  expect(await isShownAgain(pod)).toBe(shown);
+});
