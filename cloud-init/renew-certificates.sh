@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Renews, before they end, the certificates that kubeadm has signed on a control plane for a year: all of
-# /etc/kubernetes/pki but the CAs, and those inside of its kubeconfigs. zoned-certificates.timer runs it once
-# a week, on each control plane on a day of its own, so that no two restart at once.
+# /etc/kubernetes/pki but the CAs, and those inside of its kubeconfigs. zoned-certificates.timer runs it every
+# hour of one day a week, on each control plane on a day of its own, so that no two restart at once.
 #
 # It may be run at any time, and again: without need it only says on the Node until when they are valid.
 set -Eeuo pipefail

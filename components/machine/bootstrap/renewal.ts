@@ -32,12 +32,16 @@ ExecStart=/bin/bash ${script}
 TimeoutStartSec=1h
 `;
 
-/** Not persistent: after a time without machines all of them would catch up at once. */
+/**
+ * Every hour of a day, since a cluster may be off for a part of every day; less the last one, whose
+ * turn would end on the day of another control plane. Not persistent: after a time without machines
+ * all of them would catch up at once.
+ */
 const timer = (position: number): string => `[Unit]
 Description=Renewal of the control plane's certificates, each control plane's on another day
 
 [Timer]
-OnCalendar=${days[position % days.length]} *-*-* 03:00:00 UTC
+OnCalendar=${days[position % days.length]} *-*-* 00..22:00:00 UTC
 
 [Install]
 WantedBy=timers.target

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +16,7 @@ import { machinesOf } from "../../../components/plan/topology";
 import { checkout } from "../../../shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
-import { built, type Outcome } from "../../support/tools";
+import { built, installed, type Outcome } from "../../support/tools";
 import { asRoot, describeUnless } from "../../support/unless";
 
 jest.setTimeout(120_000);
@@ -294,16 +295,42 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
 });
 
 describe("the timers of control planes", () => {
-  const calendarOf = (position: number): string =>
-    /OnCalendar=(.+)/.exec(
-      renewalFiles(position).find(({ path }) => path.endsWith(".timer"))!.content,
-    )![1]!;
+  /** All that five control planes do in a week of the clock of systemd. */
+  function turnsOfAWeek(): { position: number; hour: number; day: string }[] {
+    return [0, 1, 2, 3, 4].flatMap((position) => {
+      const { content } = renewalFiles(position).find(({ path }) => path.endsWith(".timer"))!;
+      const [, calendar] = /OnCalendar=(.+)/.exec(content)!;
+      const said = execFileSync(
+        installed("systemd-analyze", "systemd"),
+        ["calendar", "--base-time=2026-11-26", "--iterations=60", calendar!],
+        { encoding: "utf8", env: { TZ: "UTC" } },
+      );
+      const times = [...said.matchAll(/: \w{3} (\d{4}-\d\d-\d\d) (\d\d:\d\d):\d\d UTC/g)]
+        .map(([, date, time]) => new Date(`${date}T${time}Z`))
+        .filter((time) => time < new Date("2026-12-03"));
+      return times.map((time) => ({
+        position,
+        hour: time.getTime() / 3_600_000,
+        day: time.toISOString().slice(0, 10),
+      }));
+    });
+  }
 
-  it("are on days of their own", () => {
-    const calendars = [0, 1, 2, 3, 4].map(calendarOf);
+  it("have a turn in any three hours of the day in which a cluster is on", () => {
+    for (let begin = 0; begin < 24; begin += 1) {
+      const on = [0, 1, 2].map((more) => (begin + more) % 24);
+      const awake = turnsOfAWeek().filter(({ hour }) => on.includes(hour % 24));
+      expect([...new Set(awake.map(({ position }) => position))]).toEqual([0, 1, 2, 3, 4]);
+    }
+  });
 
-    expect(calendars).toEqual(
-      ["Mon", "Tue", "Wed", "Thu", "Fri"].map((day) => `${day} *-*-* 03:00:00 UTC`),
-    );
+  it("leave an hour for what another control plane has begun", () => {
+    const turns = turnsOfAWeek();
+    for (const { position, hour } of turns) {
+      const others = turns.filter((turn) => turn.position !== position);
+      expect(others.filter((turn) => Math.abs(turn.hour - hour) < 2)).toEqual([]);
+    }
+    const { content } = renewalFiles(0).find(({ path }) => path.endsWith(".service"))!;
+    expect(content).toContain("TimeoutStartSec=1h\n");
   });
 });
