@@ -47,7 +47,8 @@ export function renewals(expected: Expected, { nodes, now }: ClusterState): Chec
     return { machine, until: annotations[validUntil], failed: annotations[renewalFailed] };
   });
   const known = dates.flatMap(({ until }) => until ?? []).sort();
-  const log = "journalctl --unit zoned-certificates on that machine; it tries again every hour of one day a week";
+  const log =
+    "journalctl --unit zoned-certificates on that machine; it tries again every hour of one day a week";
   return {
     name: "control planes' certificates",
     saw: `renewed by their machines, the first to end is valid until ${known[0]?.slice(0, 10)}`,

@@ -10,7 +10,7 @@ import { cordons, nodes, pressure, versions } from "./nodes";
 import { secretsKey } from "./secrets-key";
 import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
-import { controlPlaneSpread, dnsSpread, nodeZones } from "./zones";
+import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";
 
 export interface Cluster extends Expected {
   readonly kubeconfig: string;
@@ -101,6 +101,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
   [
     nodes(expected, state),
     nodeZones(expected, state),
+    diskZones(expected, state),
     versions(expected, state),
     staticPods(expected, state),
     renewals(expected, state),

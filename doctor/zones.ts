@@ -1,9 +1,12 @@
 import { named, notReady } from "../components/plan/cluster-health";
 import type { KubernetesObject } from "../components/kubernetes-api";
-import { type Check, controlPlanesOf, type Expected } from "./check";
+import { type Check, controlPlanesOf, type Expected, type Problem } from "./check";
 import type { ClusterState } from "./cluster-state";
 
 const zoneLabel = "topology.kubernetes.io/zone";
+/** What a kubelet has asked Azure's disk driver on its machine, once. */
+const diskZoneLabel = "topology.disk.csi.azure.com/zone";
+const diskDriver = "csi-azuredisk-node";
 
 const zoneOf = (node: KubernetesObject | undefined) => node?.metadata.labels?.[zoneLabel];
 
@@ -28,6 +31,39 @@ export function nodeZones({ machines }: Expected, state: ClusterState): Check {
         saw: `its Node has the zone ${label ?? "(none)"}, expected ${zone}`,
         fix: "kubectl -n kube-system logs -l k8s-app=cloud-node-manager: it labels Nodes; then pulumi up --refresh",
       };
+    }),
+  };
+}
+
+/** A disk of a zone is attached to no Node that has another one, or none, for disks. */
+export function diskZones({ machines }: Expected, { nodes, daemonSets }: ClusterState): Check {
+  const isThere = daemonSets.some(({ metadata }) => metadata.name === diskDriver);
+  return {
+    name: "zones for disks",
+    saw: "the disk driver is registered on every Node, with its machine's zone",
+    notAsked: isThere ? undefined : `there is no DaemonSet ${diskDriver}`,
+    problems: machines.flatMap(({ name, zone }): Problem[] => {
+      const node = named(nodes, name);
+      const label = node?.metadata.labels?.[diskZoneLabel];
+      if (node === undefined || label === zone) return [];
+      const ofPod = `-l app=${diskDriver} --field-selector spec.nodeName=${name}`;
+      if (label === undefined) {
+        return [
+          {
+            machine: name,
+            saw: `its kubelet has not registered the disk driver, so that no disk is attached there`,
+            fix: `kubectl -n kube-system describe pod ${ofPod}; its containers' logs say why`,
+          },
+        ];
+      }
+      return [
+        {
+          machine: name,
+          saw: `the disk driver has registered there with the zone ${label || "(none)"}, expected ${zone}: disks of its zone cannot be used on it`,
+          // The kubelet refuses another zone than the one that the label has.
+          fix: `kubectl label node ${name} ${diskZoneLabel}-; kubectl -n kube-system delete pod ${ofPod}`,
+        },
+      ];
     }),
   };
 }

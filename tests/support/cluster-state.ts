@@ -59,7 +59,10 @@ export const healthyCluster = ({ machines }: Expected = threeByThree): FakeClust
   nodes: machines.map(({ name, zone }) => ({
     metadata: {
       name,
-      labels: { "topology.kubernetes.io/zone": zone },
+      labels: {
+        "topology.kubernetes.io/zone": zone,
+        "topology.disk.csi.azure.com/zone": zone,
+      },
       annotations: { "zoned/certificates-valid-until": ago(-300 * 86_400) },
     },
     spec: { providerID: `azure:///${name}` },
@@ -87,15 +90,13 @@ export const healthyCluster = ({ machines }: Expected = threeByThree): FakeClust
   })),
   leases: machines.map(({ name }) => lease(name)),
   manager: [lease("kube-controller-manager")],
-  daemonSets: [
-    {
-      metadata: { name: "kube-proxy", namespace: "kube-system", generation: 2 },
-      status: {
-        ...{ observedGeneration: 2, desiredNumberScheduled: 6 },
-        ...{ updatedNumberScheduled: 6, numberReady: 6 },
-      },
+  daemonSets: ["kube-proxy", "csi-azuredisk-node"].map((name) => ({
+    metadata: { name, namespace: "kube-system", generation: 2 },
+    status: {
+      ...{ observedGeneration: 2, desiredNumberScheduled: 6 },
+      ...{ updatedNumberScheduled: 6, numberReady: 6 },
     },
-  ],
+  })),
   deployments: [
     {
       metadata: { name: "coredns", namespace: "kube-system", generation: 1 },

@@ -1,6 +1,7 @@
 import { CustomResource } from "@pulumi/kubernetes/apiextensions";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { ApiServer } from "../../api-balancer";
 import type { Settings } from "../../plan/settings/settings";
 import { manifests } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
@@ -12,7 +13,7 @@ import {
   withoutWaiting,
   Workload,
 } from "../objects";
-import { nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
+import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
 import { RollOutTarget, targetOf } from "../roll-out";
 
 /** The driver's name in Kubernetes. */
@@ -23,6 +24,7 @@ export interface DiskDriverArgs {
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;
   readonly cloudConfig: CloudConfig;
+  readonly apiServer: ApiServer;
 }
 
 /**
@@ -35,7 +37,7 @@ export class DiskDriver extends pulumi.ComponentResource {
 
   constructor(name: string, args: DiskDriverArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:DiskDriver", name, {}, opts);
-    const { settings, texts, cloudConfig } = args;
+    const { settings, texts, cloudConfig, apiServer } = args;
     const child = { parent: this, dependsOn: opts?.dependsOn };
 
     const objects = manifests.diskDriver.flatMap(({ path }) =>
@@ -46,6 +48,12 @@ export class DiskDriver extends pulumi.ComponentResource {
     narrowSecrets(objects);
     const onEveryNode = objects.filter(({ kind }) => kind === "DaemonSet");
     onEveryNode.forEach(withoutWaiting);
+    for (const [kind, workload] of [
+      ["Deployment", "csi-azuredisk-controller"],
+      ["DaemonSet", "csi-azuredisk-node"],
+    ] as const) {
+      readFromSecret(objectIn<Workload>(objects, kind, workload), apiServer);
+    }
     this.targets = onEveryNode.map(targetOf);
 
     const isDefinition = ({ kind }: ManifestObject) => kind === "CustomResourceDefinition";
@@ -93,12 +101,24 @@ function placeController(
   pod.nodeSelector = nodeSelector;
   pod.tolerations = tolerations;
   pod.topologySpreadConstraints = spread(spec.selector.matchLabels);
-  // It reads azure.json from the Secret. This would give it the folder that holds the cluster's
-  // keys.
+}
+
+/**
+ * Has the driver read azure.json from the Secret and nowhere else.
+ *
+ * It does so once, when it starts, and on a node goes on without: on a new machine, where kube-proxy
+ * has not programmed the Service's address yet, it would report no zone, and nobody asks again
+ * (azuredisk-csi-driver #3400). Upstream's other source is a folder that holds the cluster's keys.
+ */
+function readFromSecret({ spec }: Workload, apiServer: ApiServer): void {
+  const pod = spec.template.spec;
   const keys = "azure-cred";
   pod.volumes = pod.volumes?.filter((volume) => volume.name !== keys);
   for (const container of pod.containers) {
     container.volumeMounts = container.volumeMounts?.filter((mount) => mount.name !== keys);
+    if (container.name === "azuredisk") {
+      container.env = [...(container.env ?? []), ...apiServerEnv(apiServer)];
+    }
   }
 }
 

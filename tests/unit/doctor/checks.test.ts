@@ -29,12 +29,14 @@ const kubelet = (state: FakeClusterState, name: string, version: string) =>
 const server = (state: FakeClusterState, name: string, version: string) =>
   (ofMachine(state.pods, `kube-apiserver-${name}`).spec!.containers![0]!.image =
     `registry.k8s.io/kube-apiserver:${version}`);
+const nodeZone = "topology.kubernetes.io/zone";
+const diskZone = "topology.disk.csi.azure.com/zone";
 const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
 
 it("passes a healthy cluster, and asks everything of it", () => {
   expect(failures(healthyCluster())).toEqual([]);
   expect(notAsked(healthyCluster())).toEqual([]);
-  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(18);
+  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(19);
 });
 
 it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
@@ -60,15 +62,22 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
   ],
   [
     "a Node with another zone than its machine",
-    (state) =>
-      (ofMachine(state.nodes, "workers-3").metadata.labels = {
-        "topology.kubernetes.io/zone": "southeastasia-1",
-      }),
+    (state) => (ofMachine(state.nodes, "workers-3").metadata.labels![nodeZone] = "southeastasia-1"),
     [/^zones: workers-3: .* southeastasia-1, expected southeastasia-3$/],
   ],
   [
+    "a Node on which the disk driver has found no zone",
+    (state) => (ofMachine(state.nodes, "workers-3").metadata.labels![diskZone] = ""),
+    [/^zones for disks: workers-3: .* the zone \(none\), expected southeastasia-3/],
+  ],
+  [
+    "a Node whose kubelet has no disk driver",
+    (state) => delete ofMachine(state.nodes, "workers-3").metadata.labels![diskZone],
+    [/^zones for disks: workers-3: its kubelet has not registered the disk driver/],
+  ],
+  [
     "one Node that has no zone",
-    (state) => (ofMachine(state.nodes, "workers-3").metadata.labels = {}),
+    (state) => delete ofMachine(state.nodes, "workers-3").metadata.labels![nodeZone],
     [/^zones: workers-3: .*\(none\), expected southeastasia-3$/],
   ],
   [
@@ -248,9 +257,9 @@ it("sees control planes that share a zone", () => {
       machine.name === "cp-3" ? { ...machine, zone: "southeastasia-1" } : machine,
     ),
   };
-  ofMachine(state.nodes, "cp-3").metadata.labels = {
-    "topology.kubernetes.io/zone": "southeastasia-1",
-  };
+  for (const label of [nodeZone, diskZone]) {
+    ofMachine(state.nodes, "cp-3").metadata.labels![label] = "southeastasia-1";
+  }
 
   expect(failures(state, inOne)).toEqual([
     expect.stringMatching(/^control planes over zones: 3 in 2 of 3 zones/),
@@ -260,12 +269,21 @@ it("sees control planes that share a zone", () => {
 it("says of a cluster without a cloud provider that its zones cannot be asked, and passes it", () => {
   const state = healthyCluster();
   for (const node of state.nodes) {
-    node.metadata.labels = {};
+    delete node.metadata.labels![nodeZone];
     node.spec = {};
   }
 
   expect(failures(state)).toEqual([]);
   expect(notAsked(state)).toEqual(["zones", "control planes over zones", "CoreDNS over zones"]);
+});
+
+it("asks for no zones of disks where there is no disk driver", () => {
+  const state = healthyCluster();
+  state.daemonSets = without(state.daemonSets, "csi-azuredisk-node");
+  delete ofMachine(state.nodes, "workers-3").metadata.labels![diskZone];
+
+  expect(failures(state)).toEqual([]);
+  expect(notAsked(state)).toEqual(["zones for disks"]);
 });
 
 it("says when the API server does not know how large etcd is", () => {

@@ -93,15 +93,22 @@ async function unlessOutdated(action: Promise<unknown>): Promise<void> {
   });
 }
 
-/** A driver that a kubelet has found on its machine, as it says in the API; or that it is gone. */
+/**
+ * A driver that a kubelet has found on its machine, as it says in the API; or that it is gone.
+ *
+ * The kubelet asks it once for its zone, and refuses one that is not what the Node has already
+ * (`detected topology value collision`, pkg/volume/csi/nodeinfomanager).
+ */
 async function register(
   { node, vm, csiNode, pods }: { node: Body; vm: VirtualMachine; csiNode?: Body; pods: Body[] },
   kubelet: Api,
 ): Promise<void> {
   const { name, uid } = node.metadata;
   const path = `${csiNodes}/${name}`;
-  const zone = vm.zone === undefined ? undefined : cloudLabels(vm)[zoneLabel];
-  const topology = {
+  const driverPod = pods.find((pod) => isDriverOn(name, pod));
+  const knowsZone = vm.zone !== undefined && driverPod && readsItsSecret(driverPod, pods);
+  const zone = knowsZone ? cloudLabels(vm)[zoneLabel] : undefined;
+  const topology: Record<string, string> = {
     [`topology.${driverName}/zone`]: zone ?? "",
     ...(zone && { [zoneLabel]: zone }),
   };
@@ -111,7 +118,10 @@ async function register(
     topologyKeys: Object.keys(topology).sort(),
     allocatable: { count: mostDataDisks(findSize(vm.size)!) },
   };
-  const drivers = pods.some((pod) => isDriverOn(name, pod)) ? [driver] : [];
+  const collides = Object.entries(topology).some(
+    ([key, value]) => (node.metadata.labels?.[key] ?? value) !== value,
+  );
+  const drivers = driverPod && !collides ? [driver] : [];
   if (csiNode !== undefined && !isOfNode(csiNode, node)) {
     await kubelet.delete(path);
   } else if (csiNode === undefined) {
@@ -138,7 +148,25 @@ const isDriverOn = (node: string, pod: Body): boolean =>
   pod.status.phase === "Running" &&
   pod.metadata.deletionTimestamp === undefined &&
   isOfDaemonSet(pod) &&
-  (pod.spec.containers as Body[]).some((container) => imageName(container) === "azuredisk-csi");
+  (pod.spec.containers as Body[]).some(isDriver);
+
+const isDriver = (container: Body): boolean => imageName(container) === "azuredisk-csi";
+
+/**
+ * Whether a driver learns of Azure: it asks the API for azure.json once, when it starts, and goes on
+ * without (azuredisk-csi-driver #3400). It then has no zone but one that the Node's labels might
+ * have by that time, which is not counted on.
+ */
+function readsItsSecret({ spec, status }: Body, pods: readonly Body[]): boolean {
+  const env = (spec.containers as Body[]).find(isDriver)!.env as Body[] | undefined;
+  if (env?.some(({ name }) => name === "KUBERNETES_SERVICE_HOST")) return true;
+  return pods.some(
+    (pod) =>
+      pod.spec.nodeName === spec.nodeName &&
+      (pod.spec.containers as Body[]).some((container) => imageName(container) === "kube-proxy") &&
+      Date.parse(pod.status.startTime) < Date.parse(status.startTime),
+  );
+}
 
 async function letStart(pod: Body, kubelet: Api): Promise<void> {
   const conditions = (pod.status.conditions ?? []) as Body[];

@@ -24,7 +24,7 @@ async function build(
   });
   new DiskDriver(
     "disk-driver",
-    { settings, texts, cloudConfig },
+    { settings, texts, cloudConfig, apiServer: { name: "api.example", port: 6443 } },
     { transformations: [recorder.watch] },
   );
   return { recorder, cloudConfig };
@@ -89,17 +89,43 @@ describe("DiskDriver", () => {
     },
   );
 
-  claim("keeps the folder of the cluster's keys from its controller", async (texts) => {
-    const { recorder } = await build(texts);
+  for (const [kind, name] of [
+    ["Deployment", "csi-azuredisk-controller"],
+    ["DaemonSet", "csi-azuredisk-node"],
+  ] as const) {
+    claim(`keeps the folder of the cluster's keys from its ${kind}`, async (texts) => {
+      const { recorder } = await build(texts);
 
-    const { volumes, containers } = (await controller(recorder)).template.spec;
+      const { inputs } = await recorder.object(kind, name);
 
-    expect(JSON.stringify(volumes)).not.toContain("/etc/kubernetes");
-    const declared = volumes.map(({ name }: any) => name);
-    for (const { name } of containers.flatMap(({ volumeMounts }: any) => volumeMounts)) {
-      expect(declared).toContain(name);
-    }
-  });
+      const { volumes, containers } = inputs.spec.template.spec;
+      expect(JSON.stringify(volumes)).not.toContain("/etc/kubernetes");
+      const declared = volumes.map((volume: any) => volume.name);
+      for (const mount of containers.flatMap(({ volumeMounts }: any) => volumeMounts)) {
+        expect(declared).toContain(mount.name);
+      }
+    });
+
+    claim(
+      `asks the API by its name for what its ${kind} knows of Azure, and not by an address of kube-proxy's`,
+      async (texts) => {
+        const { recorder } = await build(texts);
+
+        const { inputs } = await recorder.object(kind, name);
+
+        const { env } = inputs.spec.template.spec.containers.find(
+          (container: any) => container.name === "azuredisk",
+        );
+        expect(env).toEqual(
+          expect.arrayContaining([
+            expect.objectContaining({ name: "CSI_ENDPOINT" }),
+            { name: "KUBERNETES_SERVICE_HOST", value: "api.example" },
+            { name: "KUBERNETES_SERVICE_PORT", value: "6443" },
+          ]),
+        );
+      },
+    );
+  }
 
   claim("may read one Secret and no other", async (texts) => {
     const { recorder } = await build(texts);

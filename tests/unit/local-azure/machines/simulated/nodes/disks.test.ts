@@ -9,9 +9,23 @@ const node = { metadata: { name, uid: "1" }, status: { nodeInfo: { systemUUID: v
 
 const driverPod = {
   metadata: { ownerReferences: [{ kind: "DaemonSet" }] },
-  spec: { nodeName: name, containers: [{ image: "mcr.microsoft.com/oss/azuredisk-csi:v1.34.5" }] },
-  status: { phase: "Running" },
+  spec: {
+    nodeName: name,
+    containers: [
+      {
+        image: "mcr.microsoft.com/oss/azuredisk-csi:v1.34.5",
+        env: [{ name: "KUBERNETES_SERVICE_HOST", value: "api.example" }],
+      },
+    ],
+  },
+  status: { phase: "Running", startTime: "2026-11-26T06:00:05Z" },
 };
+
+const kubeProxySince = (startTime: string) => ({
+  metadata: {},
+  spec: { nodeName: name, containers: [{ image: "registry.k8s.io/kube-proxy:v1.36.3" }] },
+  status: { phase: "Running", startTime },
+});
 
 const csiNode = (drivers: object[], owner = "1") => ({
   metadata: { name, ownerReferences: [{ kind: "Node", name, uid: owner }] },
@@ -79,6 +93,30 @@ it("has no zone for disks where its machine has none", async () => {
   expect(asked[1]![1]!["spec"].drivers[0].topologyKeys).toEqual([
     "topology.disk.csi.azure.com/zone",
   ]);
+});
+
+it.each([
+  { began: "before it", since: "2026-11-26T06:00:04Z", zone: "westeurope-2" },
+  { began: "at the same time", since: "2026-11-26T06:00:05Z", zone: "" },
+  { began: "after it", since: "2026-11-26T06:00:06Z", zone: "" },
+])(
+  "a driver that asks the API by the Service's address has the zone '$zone' where kube-proxy began $began",
+  async ({ since, zone }) => {
+    const { image } = driverPod.spec.containers[0]!;
+    const spec = { ...driverPod.spec, containers: [{ image }] };
+    const pods = [{ ...driverPod, spec }, kubeProxySince(since)];
+
+    const asked = await reconcile({ pods, csinodes: [csiNode([])] });
+
+    expect(asked[0]![1]!["metadata"].labels["topology.disk.csi.azure.com/zone"]).toBe(zone);
+  },
+);
+
+it("refuses a driver whose zone is not what the Node has already, as a kubelet does", async () => {
+  const labels = { "topology.disk.csi.azure.com/zone": "" };
+  const nodes = [{ ...node, metadata: { ...node.metadata, labels } }];
+
+  expect(await reconcile({ nodes, pods: [driverPod], csinodes: [csiNode([])] })).toEqual([]);
 });
 
 it.each([
