@@ -52,11 +52,8 @@ export class Network extends pulumi.ComponentResource {
       child,
     );
 
-    const gateway = (
-      suffix: string,
-      gatewayZones: readonly string[],
-      addressZones: readonly string[],
-    ) => {
+    const gateway = (zone?: string) => {
+      const suffix = zone === undefined ? "" : `-${zone}`;
       const address = new network.PublicIPAddress(
         `${name}-egress${suffix}-ip`,
         {
@@ -64,7 +61,7 @@ export class Network extends pulumi.ComponentResource {
           publicIpAddressName: `${settings.clusterName}-egress${suffix}`,
           sku: { name: "Standard" },
           publicIPAllocationMethod: "Static",
-          zones: [...addressZones],
+          zones: zone === undefined ? [...settings.zones] : [zone],
         },
         // After a refresh the gateway that has the address is among the inputs.
         { ...child, ignoreChanges: ["natGateway"] },
@@ -76,41 +73,18 @@ export class Network extends pulumi.ComponentResource {
           natGatewayName: `${settings.clusterName}-egress${suffix}`,
           sku: { name: "Standard" },
           publicIpAddresses: [{ id: address.id }],
-          zones: [...gatewayZones],
+          zones: zone === undefined ? [] : [zone],
         },
         child,
       );
-      return { nat, address };
+      return { zone, suffix, nat, address };
     };
     const gateways =
-      settings.egress === "zonal"
-        ? settings.zones.map((zone) => gateway(`-${zone}`, [zone], [zone]))
-        : [gateway("", [], settings.zones)];
+      settings.egress === "zonal" ? settings.zones.map((zone) => gateway(zone)) : [gateway()];
 
-    // Azure changes one subnet of a network, and one rule of a group, at a time: hence the chains.
+    // Azure changes one subnet of a network, and one rule of a group, at a time: hence the chain.
     const chain: pulumi.Resource[] = [];
     const last = () => chain.slice(-1);
-    this.subnetIds = new Map(
-      settings.zones.map((zone, index) => {
-        const subnet = new network.Subnet(
-          `${name}-nodes-${zone}`,
-          {
-            resourceGroupName,
-            virtualNetworkName: virtualNetwork.name,
-            subnetName: `nodes-${zone}`,
-            addressPrefix: zoneCidr(settings.networkCidr, zone),
-            defaultOutboundAccess: false,
-            networkSecurityGroup: { id: securityGroup.id },
-            routeTable: { id: routeTable.id },
-            natGateway: { id: (gateways[index] ?? gateways[0]!).nat.id },
-          },
-          { ...child, dependsOn: last() },
-        );
-        chain.push(subnet);
-        return [zone, subnet.id];
-      }),
-    );
-
     const rule = (
       sentence: string,
       priority: number,
@@ -137,15 +111,37 @@ export class Network extends pulumi.ComponentResource {
         ),
       );
     };
-    rule("operators-reach-the-api", 200, apiPort, [...settings.apiAccessCidrs]);
     // A node's packet to the balancer's public address leaves by the NAT gateway and comes back as
-    // a stranger.
-    rule(
-      "nodes-reach-the-api-through-their-egress",
-      210,
-      apiPort,
-      gateways.map(({ address }) => addressOf(address, this)),
+    // a stranger. A rule for each gateway, made before a subnet leaves by it, and deleted with it:
+    // while the egress changes, both ways lead to the API.
+    for (const { zone, suffix, address } of gateways) {
+      rule(`nodes-reach-the-api-through-their-egress${suffix}`, 210 + Number(zone ?? 0), apiPort, [
+        addressOf(address, this),
+      ]);
+    }
+
+    this.subnetIds = new Map(
+      settings.zones.map((zone, index) => {
+        const subnet = new network.Subnet(
+          `${name}-nodes-${zone}`,
+          {
+            resourceGroupName,
+            virtualNetworkName: virtualNetwork.name,
+            subnetName: `nodes-${zone}`,
+            addressPrefix: zoneCidr(settings.networkCidr, zone),
+            defaultOutboundAccess: false,
+            networkSecurityGroup: { id: securityGroup.id },
+            routeTable: { id: routeTable.id },
+            natGateway: { id: (gateways[index] ?? gateways[0]!).nat.id },
+          },
+          { ...child, dependsOn: last() },
+        );
+        chain.push(subnet);
+        return [zone, subnet.id];
+      }),
     );
+
+    rule("operators-reach-the-api", 200, apiPort, [...settings.apiAccessCidrs]);
     if (settings.sshAccessCidrs.length > 0) {
       rule("operators-reach-ssh", 220, 22, [...settings.sshAccessCidrs]);
     }
