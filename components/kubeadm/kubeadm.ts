@@ -218,8 +218,13 @@ function clusterConfiguration(
     ...securityFlags(kubeadm.apiServerExtraArgs),
     ...(verifiesKubelets && { "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt" }),
     ...(isEncrypted && encryptionFlags),
-    // Clients keep a connection for hours; now and then one goes, and a new server has its share.
-    ...(settings.controlPlaneCount > 1 && { "goaway-chance": "0.001" }),
+    ...(settings.controlPlaneCount > 1 && {
+      // Clients keep a connection for hours; now and then one goes, and a new server has its share.
+      "goaway-chance": "0.001",
+      // It fails its probe at once and serves on, until the balancer sends nobody there any more.
+      // The kubelet kills a static pod 30 s after it has asked it to end.
+      "shutdown-delay-duration": "15s",
+    }),
   };
   const controllerManager = {
     "cloud-provider": "external",

@@ -1,9 +1,10 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
 import { ApiBalancer, apiName, dnsLabel } from "../../../components/api-balancer";
+import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import { Settings } from "../../../components/plan/settings/settings";
 import { Recorder, valueOf } from "../../support/record";
-import { validSettings, subscriptionId } from "../../support/sample";
+import { machine, validSettings, subscriptionId } from "../../support/sample";
 
 const groupId = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
 const balancerId = `${groupId}/providers/Microsoft.Network/loadBalancers/zoned-test-api`;
@@ -148,4 +149,22 @@ it("is gone when the resource group is gone, without a delete of its own", async
 
   expect(parts).toHaveLength(2);
   expect(left.map(({ name }) => name)).toEqual([]);
+});
+
+it("loses an API server, which answers on, before that ends; where there are others", async () => {
+  const delay = (controlPlaneCount: number, own: Record<string, string> = {}) => {
+    const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs: own };
+    const settings = { ...validSettings, controlPlaneCount, kubeadm };
+    const text = kubeadmFiles(settings, machine, "it").map(({ content }) => content);
+    return /name: shutdown-delay-duration\n +value: "?(\w+)"?\n/.exec(text.join(""))?.[1];
+  };
+  const { recorder } = await build();
+  const [{ intervalInSeconds, probeThreshold }] = (await recorder.only(loadBalancer)).inputs.probes;
+
+  expect(delay(3)).toMatch(/^\d+s$/);
+  expect(parseInt(delay(3)!)).toBeGreaterThan(intervalInSeconds * probeThreshold);
+  // The kubelet grants a static pod 30 s, in which requests have to end, too.
+  expect(parseInt(delay(3)!)).toBeLessThanOrEqual(20);
+  expect(delay(1)).toBeUndefined();
+  expect(delay(3, { "shutdown-delay-duration": "0s" })).toBe("0s");
 });

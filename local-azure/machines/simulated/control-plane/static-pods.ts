@@ -44,6 +44,8 @@ const ownFlags = (
     "bind-address": loopback,
     "secure-port": `${ports.api}`,
     "egress-selector-config-file": egressFile,
+    // No balancer leads here, which would have to notice.
+    "shutdown-delay-duration": "0s",
   }),
   ...(component === "kube-controller-manager" && {
     "bind-address": loopback,

@@ -76,12 +76,18 @@ it("gives etcd ports of its own on loopback, each address once", () => {
 it.each([
   {
     component: "kube-apiserver",
-    given: ["--advertise-address=172.16.1.4", "--secure-port=6443", "--bind-address=0.0.0.0"],
+    given: [
+      "--advertise-address=172.16.1.4",
+      "--secure-port=6443",
+      "--bind-address=0.0.0.0",
+      "--shutdown-delay-duration=15s",
+    ],
     runs: [
       "--advertise-address=172.16.1.4",
       "--bind-address=127.0.0.1",
       "--secure-port=20001",
       "--egress-selector-config-file=/state/egress.yaml",
+      "--shutdown-delay-duration=0s",
     ],
   },
   {
