@@ -216,20 +216,29 @@ remove_package_source() {
   [[ -n $MIRROR ]] || rm -f "$root"/etc/apt/{sources.list.d/zoned.list,keyrings/zoned.asc}
 }
 
+# Some kernels keep the rarer modules in a package of their own. Beside the one of this kernel, that which
+# upgrades bring with the next one, as they do linux-image-azure.
+extra_modules() {
+  echo "linux-modules-extra-$(uname -r)"
+  # shellcheck disable=SC2016 # dpkg's own
+  dpkg-query --show --showformat '${db:Status-Abbrev} ${Package}\n' 'linux-image-[!0-9]*' |
+    sed --quiet 's/^.i *linux-image-/linux-modules-extra-/p' || true
+}
+
 load_modules() {
   local module missing=() loaded=()
   # nft_fib_inet is for the pods' firewall, vxlan for the pod network.
   local needed=(overlay br_netfilter nf_conntrack nft_fib_inet vxlan ip_vs ip_vs_rr ip_vs_wrr ip_vs_sh)
   local wanted=(ip_vs_{lc,wlc,fo,ovf,lblc,lblcr,dh,sed,nq,mh})
-  # Some kernels keep the rarer modules in a package of their own.
   local extra
-  extra=linux-modules-extra-$(uname -r)
   if ! modprobe --all --dry-run "${needed[@]}"; then
-    if apt-cache "${apt_options[@]}" show "$extra" >/dev/null; then
-      apt_install "$extra" || say "$extra cannot be installed"
-    else
-      say "there is no package $extra, which an archive has for a recent kernel only"
-    fi
+    for extra in $(extra_modules); do
+      if apt-cache "${apt_options[@]}" show "$extra" >/dev/null; then
+        apt_install "$extra" || say "$extra cannot be installed"
+      else
+        say "there is no package $extra, which an archive has for some recent kernels only"
+      fi
+    done
   fi
   for module in "${needed[@]}"; do
     if modprobe "$module"; then loaded+=("$module"); else missing+=("$module"); fi

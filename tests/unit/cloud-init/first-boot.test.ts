@@ -512,17 +512,30 @@ it("goes on with a warning where a scheduler is missing that nobody may have cho
   expect(poor.read("/etc/modules-load.d/zoned.conf").split("\n")).not.toContain("ip_vs_fo");
 });
 
-it("takes rarer modules from the package that some kernels keep them in", async () => {
+it("takes rarer modules from the package that some kernels keep them in, and the one that brings those of the next kernel", async () => {
   const split = machine();
   split.program("uname", "echo 6.0-azure");
-  split.program("apt-cache", '[[ $* == *"show linux-modules-extra-6.0-azure" ]]');
+  split.program(
+    "dpkg-query",
+    `case $* in
+      *linux-image-*) printf '%s linux-image-%s\\n' 'ii ' azure 'un ' generic 'ii ' unsigned-6.0-azure ;;
+      *) ${programs["dpkg-query"]} ;;
+    esac`,
+  );
+  split.program("apt-cache", "[[ $* =~ show.linux-modules-extra-(6.0-azure|azure|generic)$ ]]");
   split.program(
     "apt-get",
-    '[[ $* == *linux-modules-extra-6.0-azure* ]] && touch "$root/extra"; exit 0',
+    '[[ $* =~ (linux-modules-extra-.+)$ ]] && touch "$root/${BASH_REMATCH[1]}"; exit 0',
   );
-  split.program("modprobe", "[[ -e $root/extra ]]");
+  split.program("modprobe", "[[ -e $root/linux-modules-extra-6.0-azure ]]");
 
   expect((await boot(split)).code).toBe(0);
+
+  const installed = split
+    .callsOf("apt-get")
+    .join("\n")
+    .match(/linux-modules-extra-\S+/g);
+  expect(installed).toEqual(["linux-modules-extra-6.0-azure", "linux-modules-extra-azure"]);
 });
 
 it("tries again what can be tried again, with longer and longer pauses", async () => {
