@@ -21,6 +21,9 @@ export interface ApiBalancerArgs {
   readonly subscriptionId: string;
 }
 
+/** Also of its public address. The cloud provider adopts a balancer that bears the cluster's name. */
+export const apiBalancerName = (clusterName: string): string => `${clusterName}-api`;
+
 /**
  * The API's one name and address, in all zones.
  *
@@ -37,8 +40,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
     const { resourceGroup, settings, subscriptionId } = args;
     const resourceGroupName = resourceGroup.name;
     const child = { parent: this, deletedWith: resourceGroup };
-    // The cloud provider adopts a balancer that bears the cluster's name.
-    const loadBalancerName = `${settings.clusterName}-api`;
+    const loadBalancerName = apiBalancerName(settings.clusterName);
 
     const address = new network.PublicIPAddress(
       `${name}-ip`,

@@ -52,13 +52,13 @@ export class Network extends pulumi.ComponentResource {
       child,
     );
 
-    const gateway = (zone?: string) => {
-      const suffix = zone === undefined ? "" : `-${zone}`;
+    const gateway = (zone: string | undefined) => {
+      const suffix = suffixOf(zone);
       const address = new network.PublicIPAddress(
         `${name}-egress${suffix}-ip`,
         {
           resourceGroupName,
-          publicIpAddressName: `${settings.clusterName}-egress${suffix}`,
+          publicIpAddressName: egressName(settings.clusterName, zone),
           sku: { name: "Standard" },
           publicIPAllocationMethod: "Static",
           zones: zone === undefined ? [...settings.zones] : [zone],
@@ -70,7 +70,7 @@ export class Network extends pulumi.ComponentResource {
         `${name}-egress${suffix}`,
         {
           resourceGroupName,
-          natGatewayName: `${settings.clusterName}-egress${suffix}`,
+          natGatewayName: egressName(settings.clusterName, zone),
           sku: { name: "Standard" },
           publicIpAddresses: [{ id: address.id }],
           zones: zone === undefined ? [] : [zone],
@@ -166,6 +166,20 @@ export class Network extends pulumi.ComponentResource {
     this.registerOutputs();
   }
 }
+
+/** The zone of each NAT gateway, undefined for one without. */
+const gatewayZones = ({ egress, zones }: Pick<Settings, "egress" | "zones">) =>
+  egress === "zonal" ? zones : [undefined];
+
+const suffixOf = (zone: string | undefined): string => (zone === undefined ? "" : `-${zone}`);
+
+const egressName = (clusterName: string, zone: string | undefined): string =>
+  `${clusterName}-egress${suffixOf(zone)}`;
+
+/** Names of the NAT gateways, which are those of their public addresses. */
+export const egressNames = (
+  settings: Pick<Settings, "clusterName" | "egress" | "zones">,
+): string[] => gatewayZones(settings).map((zone) => egressName(settings.clusterName, zone));
 
 interface NetworkNames {
   readonly virtualNetwork: string;

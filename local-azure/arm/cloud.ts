@@ -120,9 +120,11 @@ export class Cloud {
     return resource && this.inventory.shown(resource);
   }
 
-  /** Usage and limit of each quota in a region. */
-  usagesIn(location: string): object[] {
-    return this.quotas.usagesIn(location, this.inventory);
+  /** Usage and limit of each quota that Microsoft.Compute or Microsoft.Network has in a region. */
+  usagesIn(location: string, namespace: "compute" | "network"): object[] {
+    return namespace === "compute"
+      ? this.quotas.usagesIn(location, this.inventory)
+      : this.quotas.addressUsagesIn(location, this.inventory);
   }
 
   get(id: string): Promise<Outcome> {

@@ -1,5 +1,6 @@
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../topology";
+import { AddressOffers, addressQuotaProblems, askAddresses } from "./address-quotas";
 import { AzureConnection } from "./connection";
 import { askImage, ImageOffer, imageProblems } from "./image-offers";
 import { askQuotas, Quota, quotaProblems } from "./quotas";
@@ -12,6 +13,7 @@ import { AzureState } from "./state";
 export interface Offers {
   readonly skus: readonly Sku[];
   readonly quotas: readonly Quota[];
+  readonly addresses: AddressOffers;
   readonly image: ImageOffer;
 }
 
@@ -28,13 +30,15 @@ export async function askOffers(
   );
   // Of another region Azure would refuse to speak.
   if (regionProblems(location, skus).length > 0) {
-    return { skus, quotas: [], image: { isDeployable: true } };
+    const addresses = { quotas: [], existing: [] };
+    return { skus, quotas: [], addresses, image: { isDeployable: true } };
   }
-  const [quotas, image] = await Promise.all([
+  const [quotas, addresses, image] = await Promise.all([
     askQuotas(arm, subscriptionId, location),
+    askAddresses(arm, subscriptionId, settings),
     askImage(arm, subscriptionId, settings),
   ]);
-  return { skus, quotas, image };
+  return { skus, quotas, addresses, image };
 }
 
 /** Names of the machines whose size has accelerated networking. */
@@ -59,7 +63,7 @@ export function offerProblems(
   machines: readonly MachinePlan[],
   created: readonly MachinePlan[],
   existing: AzureState["machines"],
-  { skus, quotas, image }: Offers,
+  { skus, quotas, addresses, image }: Offers,
   settings: Settings,
   { subscriptionId }: AzureConnection,
 ): string[] {
@@ -72,6 +76,7 @@ export function offerProblems(
     ...skuProblems(machines, skus, { location, osDiskSku, command }),
     ...resizeProblems(machines, { skus, sizesNow, command }),
     ...quotaProblems(machines, quotas, { subscriptionId, location, skus, sizesNow, command }),
+    ...addressQuotaProblems(settings, addresses, subscriptionId),
     ...imageProblems(created, image, settings),
   ];
 }

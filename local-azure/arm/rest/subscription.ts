@@ -43,13 +43,17 @@ export function subscriptionAnswer(
   if (dnsRegion !== undefined) {
     return { body: { available: isFree(cloud, dnsRegion, query.get("domainNameLabel") ?? "") } };
   }
-  const [, location = "", rest] =
-    /^providers\/Microsoft\.Compute\/locations\/([^/]+)\/(usages|publishers\/.+)$/i.exec(at) ?? [];
+  const [, provider, location = "", rest] =
+    /^providers\/Microsoft\.(Compute|Network)\/locations\/([^/]+)\/(usages|publishers\/.+)$/i.exec(
+      at,
+    ) ?? [];
   if (rest === undefined) return undefined;
   const region = checkedLocation(normalLocation(location), "locations");
-  return /^usages$/i.test(rest)
-    ? { list: cloud.usagesIn(region) }
-    : { body: imageVersions(region, rest) };
+  const isCompute = provider!.toLowerCase() === "compute";
+  if (/^usages$/i.test(rest)) {
+    return { list: cloud.usagesIn(region, isCompute ? "compute" : "network") };
+  }
+  return isCompute ? { body: imageVersions(region, rest) } : undefined;
 }
 
 /** What every caller of the local Azure may do. */

@@ -1,5 +1,5 @@
-import { conflict } from "../azure-error";
-import { ArmId, keyOf } from "../resources/ids";
+import { conflict, refuse } from "../azure-error";
+import { ArmId, keyOf, subscriptionPath } from "../resources/ids";
 import { Body, View } from "../resources/resource";
 import { families, findSize } from "./skus";
 
@@ -10,11 +10,37 @@ const total = "cores";
 const defaultLimit = 5000;
 
 const machineType = "Microsoft.Compute/virtualMachines";
+const addressType = "Microsoft.Network/publicIPAddresses";
+
+interface AddressQuota {
+  readonly localizedValue: string;
+  /** Azure's error when there is no room, and what it counts. */
+  readonly code: string;
+  readonly counts: string;
+}
+
+/** Quotas of public addresses by name; Azure has made no Basic ones since September 2025. */
+const addressQuotas: Readonly<Record<string, AddressQuota>> = {
+  PublicIPAddresses: {
+    localizedValue: "Public IP Addresses",
+    code: "PublicIPCountLimitReached",
+    counts: "public IP addresses",
+  },
+  IPv4StandardSkuPublicIpAddresses: {
+    localizedValue: "Public IPv4 Addresses - Standard",
+    code: "IPv4StandardSkuPublicIpCountLimitReached",
+    counts: "IPv4 Standard SKU public IP addresses",
+  },
+};
+
+const names = [total, ...families, ...Object.keys(addressQuotas)];
 
 const sizeOf = (body: Body) =>
   findSize((body["hardwareProfile"] as { vmSize?: string } | undefined)?.vmSize ?? "");
 
-/** vCPU quotas of a region: the total, and one for each family of sizes. */
+/**
+ * Quotas of a region: of vCPUs the total, and one for each family of sizes; and of public addresses.
+ */
 export class Quotas {
   private limits = new Map<string, number>();
 
@@ -23,9 +49,9 @@ export class Quotas {
    */
   set(limits: Readonly<Record<string, number>>): void {
     for (const [name, limit] of Object.entries(limits)) {
-      if (![total, ...families].includes(name) || !Number.isInteger(limit) || limit < 0) {
+      if (!names.includes(name) || !Number.isInteger(limit) || limit < 0) {
         throw new Error(
-          `${name}: ${limit} is not a quota; expected a whole number for ${total} or one of ${families.join(", ")}`,
+          `${name}: ${limit} is not a quota; expected a whole number for one of ${names.join(", ")}`,
         );
       }
     }
@@ -42,9 +68,38 @@ export class Quotas {
     }));
   }
 
-  /** Throws when a new or resized machine exceeds a quota. */
+  /** The response of Microsoft.Network/locations/usages. */
+  addressUsagesIn(location: string, view: View): object[] {
+    return Object.entries(addressQuotas).map(([name, { localizedValue }]) => ({
+      id: `${subscriptionPath}/providers/Microsoft.Network/locations/${location}/usages/${name}`,
+      unit: "Count",
+      name: { value: name, localizedValue },
+      currentValue: addressesIn(location, view),
+      limit: this.limitOf(name),
+    }));
+  }
+
+  /** Throws when a new or resized machine, or a new address, exceeds a quota. */
   check(id: ArmId, body: Body, view: View): void {
-    if (id.type.toLowerCase() !== machineType.toLowerCase()) return;
+    const type = id.type.toLowerCase();
+    if (type === machineType.toLowerCase()) this.checkMachine(id, body, view);
+    if (type === addressType.toLowerCase() && view.find(id.id) === undefined) {
+      this.checkAddress(body, view);
+    }
+  }
+
+  private checkAddress(body: Body, view: View): void {
+    for (const [name, { code, counts }] of Object.entries(addressQuotas)) {
+      const limit = this.limitOf(name);
+      if (addressesIn(String(body["location"]), view) < limit) continue;
+      throw refuse(
+        code,
+        `Cannot create more than ${limit} ${counts} for this subscription in this region.`,
+      );
+    }
+  }
+
+  private checkMachine(id: ArmId, body: Body, view: View): void {
     const location = String(body["location"]);
     const size = sizeOf(body);
     if (size === undefined || sizeOf(view.find(id.id)?.body ?? {}) === size) return;
@@ -79,3 +134,6 @@ const usage = (name: string, location: string, view: View, except = ""): number 
     .map(({ body }) => sizeOf(body))
     .filter((size) => name === total || size?.family === name)
     .reduce((sum, size) => sum + (size?.cores ?? 0), 0);
+
+const addressesIn = (location: string, view: View): number =>
+  view.ofType(addressType).filter(({ body }) => body["location"] === location).length;

@@ -82,7 +82,7 @@ it.each([
 it("tells a size, a quota and an image that cannot be had all at once", async () => {
   const problems = await problemsOf({
     settings: { controlPlaneSize: "Standard_A2_v2", imageVersion: "24.04.202001010" },
-    quotas: { cores: 4, standardDSv5Family: 4 },
+    quotas: { cores: 4, standardDSv5Family: 4, PublicIPAddresses: 0 },
   });
 
   expect(problems.map((problem) => problem.slice(0, 30))).toEqual([
@@ -92,6 +92,7 @@ it("tells a size, a quota and an image that cannot be had all at once", async ()
     ]),
     expect.stringContaining("quota Total Regional vCPUs"),
     expect.stringContaining("quota Standard DSv5 Family"),
+    expect.stringContaining("quota Public IP Addresses"),
     expect.stringContaining('imageVersion is "24.04.2020010'),
   ]);
 });

@@ -569,6 +569,32 @@ it("makes a component of a machine unhealthy, and all healthy", () =>
     });
   }));
 
+it("returns the usage of quotas of public addresses, and refuses one that exceeds them", () =>
+  withServer(async (ask) => {
+    const usages = `${subscriptionPath}/providers/Microsoft.Network/locations/westeurope/usages`;
+    const usage = async () =>
+      (await ask("GET", usages)).body.value.map(({ name, currentValue, limit }) => [
+        (name as { value: string }).value,
+        currentValue,
+        limit,
+      ]);
+    const { body: address } = await ask("GET", valid.natIp[0]);
+    const [, before = 0] = (await usage())[0]!;
+
+    for (const [name, code] of [
+      ["PublicIPAddresses", "PublicIPCountLimitReached"],
+      ["IPv4StandardSkuPublicIpAddresses", "IPv4StandardSkuPublicIpCountLimitReached"],
+    ] as const) {
+      await ask("PUT", "/local/quotas", { [name]: before });
+      expect(await usage()).toContainEqual([name, before, before]);
+      expect(await ask("PUT", `${valid.natIp[0]}-2`, address)).toMatchObject({
+        status: 400,
+        body: { error: { code } },
+      });
+      expect((await ask("PUT", valid.natIp[0], address)).status).toBe(200);
+    }
+  }));
+
 it("returns the usage of each quota, and refuses a machine that exceeds one", () =>
   withServer(async (ask, { cloud }) => {
     const usages = `${subscriptionPath}/providers/Microsoft.Compute/locations/westeurope/usages`;
