@@ -18,7 +18,7 @@ const roleDefinitionType = "Microsoft.Authorization/roleDefinitions";
 export const roleDefinition: ResourceType<RoleDefinitionBody> = {
   token: "azure-native:authorization:RoleDefinition",
   type: roleDefinitionType,
-  apiVersion: "2022-04-01",
+  apiVersion: "2022-05-01-preview",
   path: "/{scope}/providers/Microsoft.Authorization/roleDefinitions/{roleDefinitionId}",
   autoName: "uuid",
   inputs: ["assignableScopes", "description", "permissions", "roleName", "roleType"],
