@@ -436,6 +436,32 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     expect(cloud.peek(address)).toBeUndefined();
   }));
 
+it.each([
+  [0, null, "50"],
+  [0.001, "1", "50"],
+  [0.02, "1", "200"],
+  [0.1, "1", null],
+  [1, "10", null],
+])(
+  "asks a client at the share %p of Azure's time to wait %p seconds, or %p milliseconds",
+  (factor, retryAfter, milliseconds) =>
+    withServer(async (_, { cloud, port }) => {
+      const seconds = { "Microsoft.Network/routeTables": { create: 0, delete: 0 } };
+      cloud.durations.set({ factor, seconds });
+      const url = `http://127.0.0.1:${port}${network("routeTables/new")}?api-version=2024-05-01`;
+      const headers = { authorization: "Bearer anything" };
+      const body = JSON.stringify({ location: "westeurope" });
+
+      const put = await fetch(url, { method: "PUT", headers, body });
+      const removal = await fetch(url, { method: "DELETE", headers });
+
+      for (const answer of [put, removal]) {
+        expect(answer.headers.get("retry-after")).toBe(retryAfter);
+        expect(answer.headers.get("retry-after-ms")).toBe(milliseconds);
+      }
+    }),
+);
+
 it("describes the operation of a machine's disk by its name and times, and a new disk as being created", () =>
   withServer(async (_, { cloud, port }) => {
     const seconds = { "Microsoft.Compute/disks": { create: 20 } };
