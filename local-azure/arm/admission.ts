@@ -116,8 +116,10 @@ function missingScope(id: ArmId, view: View): AzureError | undefined {
 }
 
 /** The error for a resource that does not exist. */
-export const notFound = (id: ArmId, view: View): AzureError =>
-  id.type === groupType ? groupNotFound(id.name) : (missingScope(id, view) ?? resourceNotFound(id));
+export const notFound = (type: ResourceType, id: ArmId, view: View): AzureError =>
+  id.type === groupType
+    ? groupNotFound(id.name)
+    : (missingScope(id, view) ?? type.notFound?.(id) ?? resourceNotFound(id));
 
 export const groupBeingDeleted = (group: string): AzureError =>
   conflict(

@@ -48,6 +48,10 @@ export const methodNotAllowed = (method: string, type: string): AzureError =>
 export const propertyChangeNotAllowed = (path: string): AzureError =>
   conflict("PropertyChangeNotAllowed", `Changing property '${path}' is not allowed.`, path);
 
+/** What Network says of a part that another resource does not have, such as a subnet. */
+export const partNotFound = ({ id }: { readonly id: string }): AzureError =>
+  new AzureError(404, "NotFound", `Resource ${id} not found.`);
+
 export const invalidReference = (target: string, from: string): AzureError =>
   refuse(
     "InvalidResourceReference",

@@ -9,7 +9,14 @@ import {
   setState,
   stateOf,
 } from "./admission";
-import { AzureError, conflict, methodNotAllowed, OperationFailed, refuse } from "./azure-error";
+import {
+  AzureError,
+  conflict,
+  methodNotAllowed,
+  OperationFailed,
+  partNotFound,
+  refuse,
+} from "./azure-error";
 import { Clock, Durations, wallClock } from "./durations";
 import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults } from "./faults/faults";
@@ -128,12 +135,12 @@ export class Cloud {
   }
 
   get(id: string): Promise<Outcome> {
-    return this.requests.answer("GET", id, async (armId) => {
+    return this.requests.answer("GET", id, async (armId, type) => {
       const part = partOf(armId);
       const body = part ? this.inventory.shownPart(part) : this.peek(armId.id);
       if (part && body === undefined) throw partNotFound(armId);
       if (body !== undefined) return { status: 200, body };
-      throw notFound(armId, this.inventory);
+      throw notFound(type, armId, this.inventory);
     });
   }
 
@@ -163,7 +170,7 @@ export class Cloud {
         throw methodNotAllowed("PATCH", armId.type);
       }
       const current = this.inventory.find(armId.id);
-      if (current === undefined) throw notFound(armId, this.inventory);
+      if (current === undefined) throw notFound(type, armId, this.inventory);
       const { tags = current.body["tags"], ...others } = body;
       const more = Object.fromEntries(
         Object.entries(others).filter(([key, value]) => value !== current.body[key]),
@@ -198,7 +205,7 @@ export class Cloud {
       throw methodNotAllowed(body === undefined ? "DELETE" : "PUT", id.type);
     }
     const resource = this.inventory.find(owner.id);
-    if (resource === undefined) throw notFound(owner, this.inventory);
+    if (resource === undefined) throw notFound(ownerType, owner, this.inventory);
     const shown = this.inventory.shown(resource);
     const parts = (shown[list] ?? []) as { name: string }[];
     const at = parts.findIndex((part) => part.name.toLowerCase() === name.toLowerCase());
@@ -314,9 +321,9 @@ export class Cloud {
     action: PowerAction,
     { accepted, perform }: Pick<ChangeOptions, "accepted"> & { readonly perform: () => unknown },
   ): Promise<Outcome> {
-    return this.requests.answer("POST", id, async (armId) => {
+    return this.requests.answer("POST", id, async (armId, type) => {
       const resource = this.inventory.find(armId.id);
-      if (resource === undefined) throw notFound(armId, this.inventory);
+      if (resource === undefined) throw notFound(type, armId, this.inventory);
       accepted?.({ status: 202, body: {} });
       await perform();
       setPower(resource, action);
@@ -410,9 +417,6 @@ function checkConditions(
       : `Etag provided in if-none-match header ${ifNoneMatch} matches etag ${etag ?? ""} of resource ${id}.`,
   );
 }
-
-const partNotFound = ({ id }: ArmId): AzureError =>
-  new AzureError(404, "NotFound", `Resource ${id} not found.`);
 
 const inProgress = (id: string): AzureError =>
   conflict(

@@ -1,4 +1,5 @@
 import { Machines } from "../../machines/machines";
+import { AzureError } from "../azure-error";
 import { ArmId } from "../resources/ids";
 import { Body, Ledger, Reference, Resource, View } from "../resources/resource";
 
@@ -97,6 +98,12 @@ export interface ResourceType<B extends Body = Body> {
   shown?(resource: Resource<B>, view: View): Body;
   /** The SDK's input shape of a body, where it differs from the output's. */
   toInputs?(body: Body): Body;
+  /**
+   * The error for one that does not exist.
+   *
+   * @default ResourceNotFound
+   */
+  notFound?(id: ArmId): AzureError;
   mayDelete?(resource: Resource<B>, view: View, now: Date): void;
   deleted?(resource: Resource<B>, ledger: Ledger): void;
 }

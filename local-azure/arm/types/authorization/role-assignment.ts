@@ -1,4 +1,4 @@
-import { conflict, refuse } from "../../azure-error";
+import { AzureError, conflict, refuse } from "../../azure-error";
 import { account, keyOf } from "../../resources/ids";
 import { Body, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
@@ -100,6 +100,9 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
     };
     return { body: filled as RoleAssignmentBody };
   },
+
+  notFound: ({ name }) =>
+    new AzureError(404, "RoleAssignmentNotFound", `The role assignment '${name}' is not found.`),
 };
 
 /** Whether all of Azure knows a thing by now. */

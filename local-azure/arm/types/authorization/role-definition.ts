@@ -59,6 +59,13 @@ export const roleDefinition: ResourceType<RoleDefinitionBody> = {
     };
   },
 
+  notFound: ({ name }) =>
+    new AzureError(
+      404,
+      "RoleDefinitionDoesNotExist",
+      `The specified role definition with ID '${name.replaceAll("-", "")}' does not exist.`,
+    ),
+
   mayDelete({ id }: Resource<RoleDefinitionBody>, view: View): void {
     const name = id.split("/").at(-1)!.toLowerCase();
     const used = view

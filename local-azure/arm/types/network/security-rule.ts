@@ -1,6 +1,6 @@
 import { Address4, Address6 } from "ip-address";
 
-import { refuse } from "../../azure-error";
+import { partNotFound, refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { Body, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
@@ -49,6 +49,7 @@ export const securityRule: ResourceType<RuleBody> = {
   required: ["access", "direction", "priority", "protocol"],
   name: networkName,
   lock: ({ parent }) => parent,
+  notFound: partNotFound,
 
   accept({ id, body }: Put<RuleBody>, view: View): Accepted<RuleBody> {
     checkRule(body, id.id);

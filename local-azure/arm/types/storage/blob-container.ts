@@ -1,4 +1,4 @@
-import { conflict } from "../../azure-error";
+import { AzureError, conflict } from "../../azure-error";
 import { parseId } from "../../resources/ids";
 import { View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
@@ -50,4 +50,7 @@ export const blobContainer: ResourceType<BlobContainerBody> = {
     };
     return { body: filled };
   },
+
+  notFound: () =>
+    new AzureError(404, "ContainerNotFound", "The specified container does not exist."),
 };

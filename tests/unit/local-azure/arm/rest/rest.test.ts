@@ -3,7 +3,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { subscriptionPath } from "../../../../../local-azure/arm/resources/ids";
 import { serveRest } from "../../../../../local-azure/arm/rest/rest";
 import { createResources, newCloud } from "../../../../support/arm/fixture";
-import { compute, group, network, valid } from "../../../../support/arm/valid-resources";
+import {
+  compute,
+  group,
+  network,
+  roleDefinition,
+  storage,
+  valid,
+} from "../../../../support/arm/valid-resources";
 
 /** A response body: a list, a resource or an error. */
 interface Answer {
@@ -60,8 +67,14 @@ async function withServer<T>(
 /** With a version that every provider of these tests has, unless the path names one. */
 function versioned(path: string): string {
   if (path.startsWith("/local/") || path.includes("api-version=")) return path;
-  const version = /\/disks\//.test(path) ? "2024-03-02" : "2024-03-01";
-  return `${path}${path.includes("?") ? "&" : "?"}api-version=${/skus/.test(path) ? "2021-07-01" : version}`;
+  const [, version = "2024-03-01"] =
+    [
+      [/\/disks\//, "2024-03-02"] as const,
+      [/skus/, "2021-07-01"] as const,
+      [/\/Microsoft\.Authorization\//, "2022-04-01"] as const,
+      [/\/Microsoft\.Storage\//, "2024-01-01"] as const,
+    ].find(([pattern]) => pattern.test(path)) ?? [];
+  return `${path}${path.includes("?") ? "&" : "?"}api-version=${version}`;
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
@@ -435,6 +448,26 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     expect((await result()).status).toBe(200);
     expect(cloud.peek(address)).toBeUndefined();
   }));
+
+const unused = "00000000-0000-4000-8000-000000000009";
+
+it.each<[what: string, id: string, code: string]>([
+  ["a network", network("virtualNetworks/gone"), "ResourceNotFound"],
+  ["a subnet", network("virtualNetworks/vnet/subnets/gone"), "NotFound"],
+  ["a rule", network("networkSecurityGroups/nsg/securityRules/gone"), "NotFound"],
+  ["a pool", network("loadBalancers/api/backendAddressPools/gone"), "NotFound"],
+  ["a container", storage("/blobServices/default/containers/gone"), "ContainerNotFound"],
+  [
+    "a role assignment",
+    `${group}/providers/Microsoft.Authorization/roleAssignments/${unused}`,
+    "RoleAssignmentNotFound",
+  ],
+  ["a role definition", roleDefinition(unused), "RoleDefinitionDoesNotExist"],
+])("says of %s that is gone so by Azure's code", (_, id, code) =>
+  withServer(async (ask) => {
+    expect(await ask("GET", id)).toMatchObject({ status: 404, body: { error: { code } } });
+  }),
+);
 
 it.each([
   [0, null, "50"],
