@@ -31,7 +31,7 @@ function provider(cloud: Cloud, engine: EngineLog): ResourceProvider {
       location = typeof config["location"] === "string" ? config["location"] : undefined;
     },
     check: (request) => check(typeFor(request.type), request, { cloud, location }),
-    diff: ({ type, olds, news }) => diff(typeFor(type), olds, news),
+    diff: (request) => diff(typeFor(request.type), request),
     create: (request) => operations.create(typeFor(request.type), request),
     read: (request) => operations.read(typeFor(request.type), request),
     update: (request) => operations.update(typeFor(request.type), request),

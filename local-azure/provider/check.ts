@@ -1,11 +1,17 @@
 import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 
 import { Cloud } from "../arm/cloud";
 import { subscriptionPath } from "../arm/resources/ids";
 import { ResourceType } from "../arm/types/resource-type";
 import { normalLocation } from "../arm/subscription/regions";
 import { changesBetween } from "../plugins/protocol/changes";
-import type { CheckRequest, CheckResult, DiffResult } from "../plugins/protocol/protocol";
+import type {
+  CheckRequest,
+  CheckResult,
+  DiffRequest,
+  DiffResult,
+} from "../plugins/protocol/protocol";
 import { isProperties, isUnknown, Properties, unknown, Value } from "../plugins/protocol/values";
 import { nameParameter, pathParameters } from "./paths";
 
@@ -97,22 +103,37 @@ function defaultLocation(
  * Compares the old inputs of a program with the new ones.
  *
  * A changed name, parent or `forceNew` property replaces. Everything else is an update, also what
- * Azure does not allow to change: the program has to set `replaceOnChanges` itself.
+ * Azure does not allow to change: the program has to set `replaceOnChanges` itself. A property that is
+ * added with the value that Azure has given it by itself replaces nothing, and with its default it is no
+ * change.
  */
-export function diff(type: ResourceType, olds: Properties, news: Properties): DiffResult {
-  const replacing = new Set([...pathParameters(type), ...(type.forceNew ?? [])]);
-  const changes = changesBetween(
-    sameLocation(olds),
-    sameLocation(news),
+export function diff(
+  type: ResourceType,
+  { olds, news, state }: Pick<DiffRequest, "olds" | "news" | "state">,
+): DiffResult {
+  const { forceNew = [], defaults = {}, identifiers = {} } = type;
+  const replacing = new Set([...pathParameters(type), ...forceNew]);
+  const isAddedAs = (known: Properties, path: string, kind: string): boolean =>
+    kind === "add" && path in known && isDeepStrictEqual(news[path], known[path]);
+  const changes = changesBetween(comparable(olds), comparable(news), {
+    identifierOf: (path) => identifiers[path],
     // A part that comes into a property or goes from it is an update, and so is an array's element.
-    (path, kind) => replacing.has(kind === "update" ? path.replace(/\..*$/s, "") : path),
-  );
+    replaces: (path, kind) =>
+      replacing.has(kind === "update" ? path.replace(/\..*$/s, "") : path) &&
+      !isAddedAs(state, path, kind),
+  }).filter(({ path, kind }) => !isAddedAs(defaults, path, kind));
   const replaces = changes.some((change) => change.replaces);
   return { changes, deleteBeforeReplace: replaces && olds[createBeforeDelete] !== true };
 }
 
-/** Azure takes `West Europe` for `westeurope`. */
-const sameLocation = (inputs: Properties): Properties =>
-  typeof inputs["location"] === "string"
-    ? { ...inputs, location: normalLocation(inputs["location"]) }
-    : inputs;
+/** Inputs without azure-native's own marks, in the one spelling of several that Azure takes. */
+function comparable(inputs: Properties): Properties {
+  const { location, resourceGroupName } = inputs;
+  return {
+    ...Object.fromEntries(Object.entries(inputs).filter(([key]) => !key.startsWith("__"))),
+    ...(typeof location === "string" && { location: normalLocation(location) }),
+    ...(typeof resourceGroupName === "string" && {
+      resourceGroupName: resourceGroupName.toLowerCase(),
+    }),
+  };
+}

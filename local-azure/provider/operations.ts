@@ -11,7 +11,7 @@ import type {
 } from "../plugins/protocol/protocol";
 import { Properties, unknown } from "../plugins/protocol/values";
 import { idOf, parametersOf } from "./paths";
-import { inputsIn, refreshedInputs } from "./refresh";
+import { inputsIn, refreshedInputs, withoutSeparate } from "./refresh";
 
 /** What ends an operation of azure-native: its time limit, or the end of the run. */
 interface Limits {
@@ -67,11 +67,16 @@ export class AzureNative {
       throw providerError(error);
     }
     const outputs = this.outputs(type, id);
-    const isImport = Object.keys(inputs).length === 0;
-    const read = isImport
-      ? { ...inputsIn(type, outputs), ...parametersOf(type, id), azureApiVersion: type.apiVersion }
-      : refreshedInputs(type, inputs, state, outputs);
-    return { id, state: outputs, inputs: read };
+    if (Object.keys(inputs).length === 0) {
+      const { apiVersion: azureApiVersion } = type;
+      const read = { ...inputsIn(type, outputs), ...parametersOf(type, id), azureApiVersion };
+      return { id, state: outputs, inputs: read };
+    }
+    return {
+      id,
+      state: withoutSeparate(type, inputs, outputs),
+      inputs: refreshedInputs(type, inputs, state, outputs),
+    };
   }
 
   /** Azure goes on with a deletion that is interrupted. */
@@ -160,7 +165,8 @@ export class AzureNative {
       const state = await this.get(id, context).then(
         () => this.outputs(type, id),
         ({ message }: Error) => {
-          failure.message = `resource created but read failed ${message}: ${failure.message}`;
+          if (!(failure instanceof TimedOut))
+            failure.message = `resource created but read failed ${message}: ${failure.message}`;
           return {};
         },
       );
@@ -198,13 +204,18 @@ function contextOf({ signal, timeoutSeconds }: Limits): AbortSignal {
   return AbortSignal.any([signal, limit]);
 }
 
+/** What azure-native says of every operation whose time is up, and nothing else. */
+class TimedOut extends Error {
+  override readonly message = "operation timed out";
+}
+
 /** The work, or the end of its context, whichever is first. */
 async function within<T>(context: AbortSignal, work: Promise<T>): Promise<T> {
   const settled = new AbortController();
   const ended = new Promise<never>((_, reject) => {
     const end = (): void => {
       const { name } = context.reason as Error;
-      reject(new Error(name === "TimeoutError" ? "context deadline exceeded" : "context canceled"));
+      reject(name === "TimeoutError" ? new TimedOut() : new Error("context canceled"));
     };
     context.addEventListener("abort", end, { signal: settled.signal });
     if (context.aborted) end();

@@ -23,11 +23,24 @@ export function refreshedInputs(
   before: Properties,
   after: Properties,
 ): Properties {
-  // Rules and subnets that are resources of their own are not inputs of their parent.
-  const separate = (type.maintainIfUnset ?? []).filter((list) => inputs[list] === undefined);
+  const separate = separateIn(type, inputs);
   const own = Object.fromEntries(Object.entries(after).filter(([key]) => !separate.includes(key)));
   return applyChanges(inputs, inputsIn(type, before), inputsIn(type, own));
 }
+
+/** Rules and subnets that are resources of their own are not inputs of their parent. */
+const separateIn = ({ maintainIfUnset = [] }: ResourceType, inputs: Properties): string[] =>
+  maintainIfUnset.filter((list) => inputs[list] === undefined);
+
+/** Outputs after a refresh, with no rules and subnets that are resources of their own. */
+export const withoutSeparate = (
+  type: ResourceType,
+  inputs: Properties,
+  outputs: Properties,
+): Properties => ({
+  ...outputs,
+  ...Object.fromEntries(separateIn(type, inputs).map((list) => [list, []])),
+});
 
 function applyChanges(base: Properties, before: Properties, after: Properties): Properties {
   const result = { ...base };

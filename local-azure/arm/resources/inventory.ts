@@ -66,9 +66,12 @@ export class Inventory implements Ledger {
   }
 
   private described(resource: Resource): Body {
+    const type = typeOf(resource.type);
+    const { provisioningState, ...body } = resource.body;
     return {
-      ...resource.body,
-      ...typeOf(resource.type)?.shown?.(resource, this),
+      ...body,
+      ...(provisioningState !== undefined && !type?.isStateless && { provisioningState }),
+      ...type?.shown?.(resource, this),
       id: resource.id,
       name: resource.id.split("/").at(-1),
     };

@@ -53,6 +53,13 @@ export interface ResourceType<B extends Body = Body> {
   readonly required: readonly string[];
   /** Properties whose change azure-native answers by a replacement, besides those in the path. */
   readonly forceNew?: readonly string[];
+  /** What azure-native's package puts in for a property that a program leaves out. */
+  readonly defaults?: Readonly<Record<string, string | boolean>>;
+  /**
+   * By the path of a list, the property by which azure-native tells its elements apart (x-ms-identifiers in
+   * Azure's specification).
+   */
+  readonly identifiers?: Readonly<Record<string, string>>;
   /**
    * Lists whose elements can also be resources of their own. When the program leaves one out,
    * azure-native sends the current list.
@@ -68,6 +75,8 @@ export interface ResourceType<B extends Body = Body> {
   readonly armNames?: Readonly<Record<string, string>>;
   /** Whether a PUT leaves alone what it does not name, as Compute's of machines does. */
   readonly keepsAbsent?: boolean;
+  /** Whether Azure shows no provisioningState. @default false */
+  readonly isStateless?: boolean;
   /** What PATCH takes besides tags. @default nothing */
   readonly patches?: "inputs";
   readonly zones?: { readonly most: number };

@@ -63,7 +63,7 @@ function clusterOf(config: Properties): unknown {
 
 /** A provider that leads to another cluster is replaced, and every object in it too. */
 export function diffConfig(olds: Properties, news: Properties): DiffResult {
-  const changes = changesBetween(olds, news, () => false);
+  const changes = changesBetween(olds, news, { replaces: () => false });
   const { clusterIdentifier } = news;
   const known = typeof clusterIdentifier === "string" && !isUnknown(clusterIdentifier);
   if (known && olds.clusterIdentifier === clusterIdentifier) {

@@ -77,7 +77,7 @@ function diff(
   const before = { ...resource.defaults, ...olds };
   const after = { ...resource.defaults, ...news };
   const changes = Object.keys({ ...before, ...after }).flatMap((path) => {
-    const [change] = changesBetween(before[path], after[path], () => false);
+    const [change] = changesBetween(before[path], after[path], { replaces: () => false });
     const kind =
       before[path] === undefined ? "add" : after[path] === undefined ? "delete" : "update";
     return change ? [{ path, kind, replaces: path !== "earlyRenewalHours" } as const] : [];

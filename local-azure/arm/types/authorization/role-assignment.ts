@@ -26,6 +26,7 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   apiVersion: "2022-04-01",
   path: "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
   autoName: "uuid",
+  isStateless: true,
   inputs: [
     "condition",
     "conditionVersion",
@@ -37,6 +38,7 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   ],
   required: ["principalId", "roleDefinitionId"],
   forceNew: ["principalId"],
+  defaults: { principalType: "User" },
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 
   accept(

@@ -21,6 +21,7 @@ export const roleDefinition: ResourceType<RoleDefinitionBody> = {
   apiVersion: "2022-05-01-preview",
   path: "/{scope}/providers/Microsoft.Authorization/roleDefinitions/{roleDefinitionId}",
   autoName: "uuid",
+  isStateless: true,
   inputs: ["assignableScopes", "description", "permissions", "roleName", "roleType"],
   required: [],
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,

@@ -16,6 +16,7 @@ export const userAssignedIdentity: ResourceType<IdentityBody> = {
   apiVersion: "2023-01-31",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}",
   autoName: "random",
+  isStateless: true,
   inputs: ["location", "tags"],
   required: [],
   forceNew: ["location"],

@@ -65,6 +65,12 @@ export const virtualMachine: ResourceType<MachineBody> = {
     "zones",
   ],
   required: [],
+  identifiers: {
+    "applicationProfile.galleryApplications": "packageReferenceId",
+    "networkProfile.networkInterfaceConfigurations": "name",
+    "osProfile.linuxConfiguration.ssh.publicKeys": "path",
+    "storageProfile.dataDisks": "lun",
+  },
   nested: ["networkProfile.networkInterfaces[]"],
   keepsAbsent: true,
   patches: "inputs",

@@ -39,6 +39,10 @@ export const subnet: ResourceType<SubnetBody> = {
     "sharingScope",
   ],
   required: [],
+  defaults: {
+    privateEndpointNetworkPolicies: "Disabled",
+    privateLinkServiceNetworkPolicies: "Enabled",
+  },
   nested: ["delegations[]"],
   name: networkName,
   lock: ({ parent }) => parent,

@@ -47,6 +47,7 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
     "virtualNetworkPeerings",
   ],
   required: ["addressSpace.addressPrefixes"],
+  defaults: { enableDdosProtection: false, enableVmProtection: false },
   forceNew: ["location"],
   maintainIfUnset: ["subnets", "virtualNetworkPeerings"],
   nested: ["subnets[]", "subnets[].delegations[]", "virtualNetworkPeerings[]"],

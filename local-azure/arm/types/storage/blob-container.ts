@@ -18,6 +18,7 @@ export const blobContainer: ResourceType<BlobContainerBody> = {
   apiVersion: "2024-01-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/default/containers/{containerName}",
   autoName: "copy",
+  isStateless: true,
   inputs: [
     "defaultEncryptionScope",
     "denyEncryptionScopeOverride",

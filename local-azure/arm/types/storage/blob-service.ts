@@ -23,6 +23,7 @@ export const blobService: ResourceType = {
   apiVersion: "2024-01-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/{blobServicesName}",
   autoName: "copy",
+  isStateless: true,
   inputs: [
     "containerDeleteRetentionPolicy",
     "cors",

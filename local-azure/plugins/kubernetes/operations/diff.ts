@@ -47,11 +47,12 @@ export function difference({ olds, news, state, isPatch }: Comparison): DiffResu
     "kind",
     ...(isPatch ? [] : (fixedFields[kind] ?? [])),
   ];
-  const changes = changesBetween(before, after, (path) =>
-    fixed.some(
-      (part) => path === part || path.startsWith(`${part}.`) || path.startsWith(`${part}[`),
-    ),
-  );
+  const changes = changesBetween(before, after, {
+    replaces: (path) =>
+      fixed.some(
+        (part) => path === part || path.startsWith(`${part}.`) || path.startsWith(`${part}[`),
+      ),
+  });
   return {
     changes,
     // Two objects of one name cannot be there at once.

@@ -14,6 +14,13 @@ const request = (name: string, news: object, olds: object = {}) => ({
   seed: new Uint8Array([1, 2, 3]),
 });
 
+/** Old inputs, new ones, and the outputs in between. */
+const changing = (olds: object, news: object, state: object = {}) => ({
+  olds: { ...olds },
+  news: { ...news },
+  state: { ...state },
+});
+
 it.each([
   ["network:VirtualNetwork", "virtualNetworkName", /^net[0-9a-f]{8}$/, true],
   ["network:Subnet", "subnetName", /^net$/, undefined],
@@ -118,7 +125,7 @@ it.each<[string, string, object, object, boolean, boolean]>([
   ],
   ["a machine's zone", "compute:VirtualMachine", { zones: ["1"] }, { zones: ["2"] }, false, false],
 ])("plans for %s as azure-native does", (_, token, olds, news, replaces, deletesFirst) => {
-  const { changes, deleteBeforeReplace } = diff(type(token), { ...olds }, { ...news });
+  const { changes, deleteBeforeReplace } = diff(type(token), changing(olds, news));
 
   expect(changes.some((change) => change.replaces)).toBe(replaces);
   expect(deleteBeforeReplace).toBe(deletesFirst);
@@ -134,7 +141,10 @@ it.each([
   ["authorization:RoleAssignment", "principalId"],
   ["managedidentity:UserAssignedIdentity", "location"],
 ])("replaces a %s when its %s changes", (token, property) => {
-  const { changes } = diff(type(token), { [property]: "a" }, { [property]: "b" });
+  const { changes } = diff(
+    type(token),
+    changing({ [property]: "a" }, { [property]: "b" }, { [property]: "a" }),
+  );
 
   expect(changes).toMatchObject([{ path: property, replaces: true }]);
 });
@@ -147,9 +157,103 @@ it("reports changes by their full path, and none for another spelling of a regio
 
   const { changes } = diff(
     type("compute:VirtualMachine"),
-    machine("West Europe", "1"),
-    machine("westeurope", "2"),
+    changing(machine("West Europe", "1"), machine("westeurope", "2")),
   );
 
   expect(changes.map(({ path }) => path)).toEqual(["storageProfile.imageReference.version"]);
+});
+
+it.each<
+  [what: string, token: string, olds: object, news: object, state: object, changes: string[]]
+>([
+  [
+    "another spelling of a resource group",
+    "network:RouteTable",
+    { resourceGroupName: "Zoned" },
+    { resourceGroupName: "zoned" },
+    {},
+    [],
+  ],
+  [
+    "another resource group",
+    "network:RouteTable",
+    { resourceGroupName: "zoned" },
+    { resourceGroupName: "other" },
+    {},
+    ["update resourceGroupName, replaces"],
+  ],
+  [
+    "what is added as Azure has it",
+    "network:PublicIPAddress",
+    {},
+    { publicIPAddressVersion: "IPv4", sku: { name: "Standard" } },
+    { publicIPAddressVersion: "IPv4", sku: { name: "Standard" } },
+    ["add publicIPAddressVersion", "add sku"],
+  ],
+  [
+    "what is added otherwise than Azure has it",
+    "network:PublicIPAddress",
+    {},
+    { publicIPAddressVersion: "IPv6", sku: { name: "Standard" } },
+    { publicIPAddressVersion: "IPv4", sku: { name: "Standard", tier: "Regional" } },
+    ["add publicIPAddressVersion, replaces", "add sku, replaces"],
+  ],
+  [
+    "what is added with its default",
+    "network:Subnet",
+    {},
+    { privateEndpointNetworkPolicies: "Disabled", privateLinkServiceNetworkPolicies: "Disabled" },
+    {},
+    ["add privateLinkServiceNetworkPolicies"],
+  ],
+  [
+    "a change to its default",
+    "network:Subnet",
+    { privateEndpointNetworkPolicies: "Enabled" },
+    { privateEndpointNetworkPolicies: "Disabled" },
+    {},
+    ["update privateEndpointNetworkPolicies"],
+  ],
+  [
+    "another order of disks",
+    "compute:VirtualMachine",
+    { storageProfile: { dataDisks: [{ lun: 0 }, { lun: 1, caching: "None" }] } },
+    { storageProfile: { dataDisks: [{ lun: 1, caching: "None" }, { lun: 0 }] } },
+    {},
+    [],
+  ],
+  [
+    "a disk that is put before others, and one that goes",
+    "compute:VirtualMachine",
+    { storageProfile: { dataDisks: [{ lun: 0 }, { lun: 1 }, { lun: 2 }] } },
+    { storageProfile: { dataDisks: [{ lun: 3 }, { lun: 1, caching: "None" }, { lun: 2 }] } },
+    {},
+    [
+      "add storageProfile.dataDisks[0]",
+      "add storageProfile.dataDisks[1].caching",
+      "delete storageProfile.dataDisks[0]",
+    ],
+  ],
+  [
+    "another order of pools, which have no identifier",
+    "network:LoadBalancer",
+    { backendAddressPools: [{ name: "a" }, { name: "b" }] },
+    { backendAddressPools: [{ name: "b" }, { name: "a" }] },
+    {},
+    ["update backendAddressPools[0].name", "update backendAddressPools[1].name"],
+  ],
+  [
+    "azure-native's own mark",
+    "network:VirtualNetwork",
+    { __createBeforeDelete: true, virtualNetworkName: "net" },
+    { virtualNetworkName: "net" },
+    {},
+    [],
+  ],
+])("sees of %s as azure-native does", (_, token, olds, news, state, expected) => {
+  const { changes } = diff(type(token), changing(olds, news, state));
+
+  expect(
+    changes.map(({ kind, path, replaces }) => `${kind} ${path}${replaces ? ", replaces" : ""}`),
+  ).toEqual(expected);
 });

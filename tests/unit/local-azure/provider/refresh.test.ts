@@ -58,9 +58,29 @@ it("adds no rules and pool members of other resources to the inputs", async () =
   );
 
   expect(rule.now?.inputs).toEqual(rule.inputs);
-  expect(rule.now?.state).toMatchObject({ securityRules: [{ name: "api" }, { name: "cloud" }] });
   expect(balancer.now?.inputs).toEqual(balancer.inputs);
 });
+
+it.each([
+  ["securityGroup", "network:NetworkSecurityGroup", "securityRules"],
+  ["vnet", "network:VirtualNetwork", "subnets"],
+  ["routeTable", "network:RouteTable", "routes"],
+] as const)(
+  "empties in the outputs of a %s what is a resource of its own, and keeps what is an input",
+  async (kind, token, list) => {
+    const { cloud } = newCloud();
+    await createResources(cloud);
+    const [id] = valid[kind];
+    const azure = new AzureNative(cloud);
+    const outputs = async (inputs: Properties) =>
+      (await azure.read(type(token), { ...subject, id, state: {}, inputs }))?.state[list];
+
+    const all = cloud.peek(id)![list];
+    expect(await outputs(inputsOf(kind))).toEqual([]);
+    expect(await outputs({ ...inputsOf(kind), [list]: [{ name: "inline" }] })).toEqual(all);
+    expect(await outputs({})).toEqual(all);
+  },
+);
 
 it("shows in properties that are inputs who is in a pool, and which gateway has an address", async () => {
   const { cloud } = newCloud();
