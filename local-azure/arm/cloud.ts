@@ -171,7 +171,7 @@ export class Cloud {
       }
       const current = this.inventory.find(armId.id);
       if (current === undefined) throw notFound(type, armId, this.inventory);
-      const { tags = current.body["tags"], ...others } = body;
+      const { tags = current.body["tags"], ...others } = structuredClone(body);
       const more = Object.fromEntries(
         Object.entries(others).filter(([key, value]) => value !== current.body[key]),
       );
@@ -304,6 +304,7 @@ export class Cloud {
       resource.failure = { status, code, message };
       setState(resource, "Failed");
       if (!operation.old) type.failed?.(resource, ledger, this.clock.now());
+      if (!operation.old && operation.fault?.leavesNothing) await this.removeAll(resource.id);
       await this.state.save();
       throw new OperationFailed(status, code, message);
     }

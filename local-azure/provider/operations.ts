@@ -9,7 +9,7 @@ import type {
   ReadRequest,
   UpdateRequest,
 } from "../plugins/protocol/protocol";
-import { Properties, unknown } from "../plugins/protocol/values";
+import { isProperties, Properties, unknown } from "../plugins/protocol/values";
 import { idOf, parametersOf } from "./paths";
 import { inputsIn, refreshedInputs, withoutSeparate } from "./refresh";
 
@@ -40,13 +40,13 @@ export class AzureNative {
     await this.refuseExisting(id, context);
     const body = bodyOf(type, inputs);
     for (const list of type.maintainIfUnset ?? []) body[list] ??= [];
-    await this.putAndWait(type, { id, inputs, body, context });
+    await this.sendAndWait(type, { method: "put", id, inputs, body, context });
     return { id, state: await this.readAfterWrite(type, { id, urn, context }) };
   }
 
   async update(
     type: ResourceType,
-    { id, urn, news, state, preview, ...limits }: UpdateRequest,
+    { id, urn, olds, news, state, preview, ...limits }: UpdateRequest,
   ): Promise<Properties> {
     if (preview) {
       const { name, location } = state;
@@ -55,7 +55,10 @@ export class AzureNative {
     const context = contextOf(limits);
     const body = bodyOf(type, news);
     await this.maintain(type, { id, body, context });
-    await this.putAndWait(type, { id, inputs: news, body, context });
+    const removed = removedIdentities(olds, news);
+    const method = Object.keys(removed).length > 0 ? "patch" : "put";
+    if (method === "patch") body["identity"] = withIdentities(news, removed);
+    await this.sendAndWait(type, { method, id, inputs: news, body, context });
     return this.readAfterWrite(type, { id, urn, context });
   }
 
@@ -138,14 +141,16 @@ export class AzureNative {
    * What Azure has accepted belongs into the state, however its operation ends: the next update goes
    * on with it.
    */
-  private async putAndWait(
+  private async sendAndWait(
     type: ResourceType,
     {
+      method,
       id,
       inputs,
       body,
       context,
     }: {
+      readonly method: "put" | "patch";
       readonly id: string;
       readonly inputs: Properties;
       readonly body: Body;
@@ -157,14 +162,15 @@ export class AzureNative {
     try {
       await within(
         context,
-        withRetries(this.cloud, () => this.cloud.put(id, body, { accepted }), context),
+        withRetries(this.cloud, () => this.cloud[method](id, body, { accepted }), context),
       );
     } catch (error) {
       const failure = providerError(error);
       if (!isAccepted && !(error instanceof OperationFailed)) throw failure;
       const state = await this.get(id, context).then(
         () => this.outputs(type, id),
-        ({ message }: Error) => {
+        (unread: unknown) => {
+          const { message } = providerError(unread);
           if (!(failure instanceof TimedOut))
             failure.message = `resource created but read failed ${message}: ${failure.message}`;
           return {};
@@ -237,6 +243,26 @@ const bodyOf = (type: ResourceType, inputs: Properties): Body =>
   Object.fromEntries(
     Object.entries(inputs).filter(([key, value]) => type.inputs.includes(key) && value != null),
   );
+
+const identitiesIn = ({ identity }: Properties): readonly string[] | undefined => {
+  const listed = isProperties(identity) ? identity["userAssignedIdentities"] : undefined;
+  return Array.isArray(listed) ? (listed as string[]) : undefined;
+};
+
+/** Identities that a program has taken from its list: Azure takes them away where they are null, by PATCH. */
+function removedIdentities(olds: Properties, news: Properties): Record<string, null> {
+  const kept = identitiesIn(news);
+  const removed = identitiesIn(olds)?.filter((id) => kept?.includes(id) === false) ?? [];
+  return Object.fromEntries(removed.map((id) => [id, null]));
+}
+
+const withIdentities = (inputs: Properties, removed: Record<string, null>): Body => ({
+  ...(inputs["identity"] as Body),
+  userAssignedIdentities: {
+    ...Object.fromEntries(identitiesIn(inputs)!.map((id) => [id, {}])),
+    ...removed,
+  },
+});
 
 /**
  * The outputs of a preview: the inputs, with unknown ids of sub-resources.

@@ -35,6 +35,8 @@ export interface Fault {
    * True: Azure accepts the PUT, its operation fails, and the resource has the state Failed.
    */
   readonly accepted?: boolean;
+  /** With `accepted`, of a creation: Azure takes the resource away again, and nothing is left of it. */
+  readonly leavesNothing?: boolean;
   /** For scripts: the result, without running the script. */
   readonly script?: Partial<ScriptResult>;
 }

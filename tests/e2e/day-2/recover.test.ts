@@ -20,7 +20,7 @@ import { checkout, loadTypeScript } from "../../../shared/checkout";
 import { Progress } from "../../../shared/progress";
 import { environmentOf } from "../../../stack/pulumi";
 import { listen } from "../../support/listen";
-import { unchanged, well } from "../local-cloud";
+import { refused, unchanged, well } from "../local-cloud";
 
 jest.setTimeout(600_000);
 
@@ -128,16 +128,18 @@ async function killAzure(): Promise<void> {
 
 interface Exported {
   deployment: {
-    resources: { id?: string; type: string; delete?: boolean }[];
+    resources: { urn: string; id?: string; type: string; outputs?: object }[];
     pending_operations?: unknown[];
   };
 }
+
+const isInAzure = (type: string): boolean => type.startsWith("azure-native:");
 
 /** Ids by which the state knows something in Azure, and those that Azure has; both sorted. */
 async function ids(stack: Rehearsal): Promise<{ known: string[]; inAzure: string[] }> {
   const { deployment } = (await stack.stackExport()) as Exported;
   expect(deployment.pending_operations ?? []).toEqual([]);
-  const known = deployment.resources.filter(({ type }) => type.startsWith("azure-native:"));
+  const known = deployment.resources.filter(({ type }) => isInAzure(type));
   return {
     known: known.map(({ id }) => id!.toLowerCase()).sort(),
     inAzure: inCloud()
@@ -151,6 +153,14 @@ async function ids(stack: Rehearsal): Promise<{ known: string[]; inAzure: string
 async function agrees(stack: Rehearsal): Promise<void> {
   const { known, inAzure } = await ids(stack);
   expect(known).toEqual(inAzure);
+}
+
+/** What the state knows by its id alone. */
+async function unread(stack: Rehearsal): Promise<string[]> {
+  const { deployment } = (await stack.stackExport()) as Exported;
+  return deployment.resources
+    .filter(({ type, outputs = {} }) => isInAzure(type) && Object.keys(outputs).length === 0)
+    .map(({ urn }) => urn);
 }
 
 /** `npm run recover` as somebody runs it whose pulumi, backend and Azure are these. */
@@ -195,6 +205,31 @@ it("takes up what Azure accepted before the connection was lost, in the group an
   unchanged(await after.up());
   well(await after.destroy());
   expect(inCloud()).toEqual([]);
+});
+
+it("goes on where creations failed and left nothing, whether the plugin has recorded them by their ids alone or not at all", async () => {
+  const stack = await open("dev", small);
+  const left = async (id: string): Promise<string[]> => {
+    const fault = { method: "PUT", id, accepted: true, leavesNothing: true };
+    await ask("POST", "/local/faults", fault);
+    expect((await stack.up()).code).not.toBe(0);
+    const urns = await unread(stack);
+    expect(urns).toHaveLength(1);
+    return urns;
+  };
+
+  await left("virtualNetworks/[^/]+$");
+  // Its update would need what it has, to keep its subnets.
+  expect(refused(await stack.up())).toMatch(/reading cloud state: Status=404/);
+  expect(await recoverCommand(stack, "dev")).toMatch(/no longer in the state: \S+-vnet\n/);
+  // As of a plugin that records nothing where Azure has nothing.
+  for (const urn of await left("natGateways/[^/]+-1$"))
+    expect(await stack.command("state", "delete", urn, "--yes")).toMatchObject({ code: 0 });
+  await left("virtualMachines/[^/]+-workers-1$");
+
+  well(await stack.up());
+  await agrees(stack);
+  unchanged(await stack.up("--skip-preview"));
 });
 
 const otherImage = { ...machinesOnly, imageVersion: "24.04.202608110" };

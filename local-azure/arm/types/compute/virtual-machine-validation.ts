@@ -48,7 +48,7 @@ export type MachineBody = {
   networkProfile?: {
     networkInterfaces?: { id?: string; primary?: boolean; deleteOption?: string }[];
   };
-  identity?: { type?: string; userAssignedIdentities?: string[] | Record<string, object> };
+  identity?: { type?: string; userAssignedIdentities?: string[] | Record<string, object | null> };
   securityProfile?: { securityType?: string; encryptionAtHost?: boolean };
   availabilitySet?: { id?: string };
   priority?: string;

@@ -271,10 +271,14 @@ function completeMachine(
   };
 }
 
-/** The SDK sends a list of ids; Azure returns a map from id to principal and client id. */
+/**
+ * The SDK sends a list of ids; Azure returns a map from id to principal and client id, and takes away
+ * one that is sent as null.
+ */
 function identitiesOf({ identity }: MachineBody): string[] {
   const identities = identity?.userAssignedIdentities ?? [];
-  return Array.isArray(identities) ? identities : Object.keys(identities);
+  if (Array.isArray(identities)) return identities;
+  return Object.keys(identities).filter((id) => identities[id] !== null);
 }
 
 const shownIdentity = (body: MachineBody, view: View) =>

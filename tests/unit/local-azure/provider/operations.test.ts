@@ -5,7 +5,7 @@ import { AzureNative } from "../../../../local-azure/provider/operations";
 import { parametersOf } from "../../../../local-azure/provider/paths";
 import { createResources, newCloud, ManualClock } from "../../../support/arm/fixture";
 import { inputsOf, subject, type } from "../../../support/arm/provider-requests";
-import { compute, valid } from "../../../support/arm/valid-resources";
+import { compute, group, valid } from "../../../support/arm/valid-resources";
 
 const update = (id: string, news: Properties) => ({
   ...subject,
@@ -108,6 +108,35 @@ it("keeps rules and subnets that are resources of their own in an update", async
   });
 });
 
+it("takes an identity away by PATCH, as null, with the rest of what it sends; without one it sends a PUT", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud, "machine");
+  const [own, other] = ["own", "other"].map(
+    (name) => `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`,
+  );
+  for (const id of [own, other]) await cloud.put(id!, { location: "westeurope" });
+  const azure = new AzureNative(cloud);
+  const machine = type("compute:VirtualMachine");
+  const having = (...userAssignedIdentities: string[]): Properties => ({
+    ...inputsOf("machine"),
+    tags: { identities: String(userAssignedIdentities.length) },
+    identity: { type: "UserAssigned", userAssignedIdentities },
+  });
+  const [id] = valid.machine;
+
+  await azure.update(machine, update(id, having(own!, other!)));
+  const { identity, tags } = await azure.update(machine, {
+    ...update(id, having(own!)),
+    olds: having(own!, other!),
+  });
+
+  expect(identity).toMatchObject({ type: "UserAssigned", userAssignedIdentities: { [own!]: {} } });
+  expect(identity).not.toHaveProperty(["userAssignedIdentities", other!]);
+  expect(tags).toEqual({ identities: "1" });
+  const sent = cloud.log.read().filter((one) => one.id === id && one.method !== "GET");
+  expect(sent.map(({ method }) => method)).toEqual(["PUT", "PUT", "PATCH"]);
+});
+
 it("returns a resource whose operation failed, for the next update", async () => {
   const { cloud, machines } = newCloud();
   machines.scriptResult = () => ({ exitCode: 1, stdout: "", stderr: "boom" });
@@ -206,6 +235,39 @@ it("ends a deletion that is interrupted, which Azure goes on with", async () => 
   expect(cloud.peek(valid.vnet[0])).toMatchObject({ provisioningState: "Deleting" });
   clock.advance(60);
   while (cloud.peek(valid.vnet[0]) !== undefined) await turn();
+});
+
+describe("after a creation that failed and left nothing", () => {
+  const failing = async (kind: "vnet" | "apiIp", token: string) => {
+    const fault = { method: "PUT", accepted: true, leavesNothing: true } as const;
+    const { cloud } = newCloud({ faults: new Faults([{ ...fault, id: `${valid[kind][0]}$` }]) });
+    await createResources(cloud, "group");
+    const azure = new AzureNative(cloud);
+    const inputs = inputsOf(kind);
+    const create = azure.create(type(token), { ...subject, inputs, preview: false });
+    await expect(create).rejects.toMatchObject({
+      id: valid[kind][0],
+      inputs,
+      state: {},
+      reasons: [expect.stringMatching(/^resource created but read failed Status=404 /)],
+    });
+    return { cloud, again: azure.update(type(token), update(valid[kind][0], inputs)) };
+  };
+
+  it("keeps the id, with which the next update creates it", async () => {
+    const { cloud, again } = await failing("apiIp", "network:PublicIPAddress");
+
+    await again;
+    expect(cloud.peek(valid.apiIp[0])).toMatchObject({ provisioningState: "Succeeded" });
+  });
+
+  it("keeps the id, and no update can be made of what has parts that are to be kept", async () => {
+    const { again } = await failing("vnet", "network:VirtualNetwork");
+
+    await expect(again).rejects.toThrow(
+      /^failed maintaining unset sub-resource properties: reading cloud state: Status=404 /,
+    );
+  });
 });
 
 describe("with a GET that Azure refuses", () => {
