@@ -25,9 +25,13 @@ export const versions = {
    * anything before 0.4.
    */
   criDockerd: "0.4.3",
-  /** Lower bounds, since distributions drop old packages: what is newer is taken and held. */
+  /**
+   * Lower bounds, since distributions drop old packages: what is newer is taken and held. AppArmor 4
+   * of Ubuntu 24.04 confines runc, whose signals the profiles of older ones refuse: containers get no
+   * SIGTERM, and are killed (containerd/containerd#10129, in 1.7.16; moby/moby#47829, in 26.1.3).
+   */
   containerdAtLeast: "1.7.24",
-  dockerAtLeast: "26.0.0",
+  dockerAtLeast: "26.1.3",
 } as const;
 
 /**

@@ -81,7 +81,7 @@ const environment = {
   KUBERNETES_VERSION: "9.9.9",
   CONTAINER_RUNTIME: "docker",
   CONTAINERD_AT_LEAST: "1.7.24",
-  DOCKER_AT_LEAST: "26.0.0",
+  DOCKER_AT_LEAST: versions.dockerAtLeast,
   CRI_DOCKERD_VERSION: "0.9.9",
 };
 
@@ -841,7 +841,13 @@ it.each([
   {
     program: "dockerd",
     version: "Docker version 20.10.24+dfsg1, build 297e128",
-    says: "Docker is 20.10.24+dfsg1, here, and version 26.0.0",
+    says: "Docker is 20.10.24+dfsg1, here, and version 26.1.3",
+  },
+  {
+    // The last one whose AppArmor profile keeps runc's signals from containers.
+    program: "dockerd",
+    version: "Docker version 26.1.2, build ef1912d",
+    says: "Docker is 26.1.2, here, and version 26.1.3",
   },
 ])("refuses a $program that is too old", async ({ program, version, says }) => {
   const old = machine();
