@@ -6,6 +6,17 @@ type ProxySettings = Pick<Settings, "podCidr" | "proxyMode" | "proxyScheduler" |
 const folder = "/var/lib/kube-proxy";
 
 /**
+ * How long IPVS keeps a TCP connection on which nothing is sent. After it the kernel forgets the
+ * connection and tells neither end: the next packet of one is answered by a reset, or by nothing.
+ *
+ * The kernel's own 900 s are less than what the ends and the balancer keep it for. A TCP keepalive
+ * with Linux's defaults comes after 7200 s, and a dead end is found out 9 × 75 s later
+ * (net.ipv4.tcp_keepalive_*): this is a little longer than both. It is also longer than Azure's
+ * load balancer keeps an idle connection, 4 to 100 minutes, at whose end it resets both ends.
+ */
+const ipvsTcpTimeout = "2h15m";
+
+/**
  * How kube-proxy forwards; kubeadm gets the same for its own ConfigMap when the cluster is initialized.
  */
 export const kubeProxyConfiguration = ({
@@ -21,7 +32,11 @@ export const kubeProxyConfiguration = ({
   clusterCIDR: podCidr,
   ...kubeProxy,
   ...(proxyMode === "ipvs" && {
-    ipvs: { scheduler: proxyScheduler, ...(kubeProxy["ipvs"] as object | undefined) },
+    ipvs: {
+      scheduler: proxyScheduler,
+      tcpTimeout: ipvsTcpTimeout,
+      ...(kubeProxy["ipvs"] as object | undefined),
+    },
   }),
 });
 

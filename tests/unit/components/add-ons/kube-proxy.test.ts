@@ -40,7 +40,7 @@ it("gives kube-proxy all that it is started with", async () => {
   const { configMap } = await build({
     proxyMode: "ipvs",
     proxyScheduler: "wlc",
-    kubeProxy: { oomScoreAdj: -998, ipvs: { syncPeriod: "15m" } },
+    kubeProxy: { oomScoreAdj: -998, ipvs: { syncPeriod: "15m", tcpTimeout: "3h" } },
   });
 
   expect(parse(configMap.inputs.data["config.conf"])).toEqual({
@@ -50,16 +50,33 @@ it("gives kube-proxy all that it is started with", async () => {
     mode: "ipvs",
     clusterCIDR: validSettings.podCidr,
     oomScoreAdj: -998,
-    ipvs: { scheduler: "wlc", syncPeriod: "15m" },
+    ipvs: { scheduler: "wlc", syncPeriod: "15m", tcpTimeout: "3h" },
   });
   const kubeconfig = parse(configMap.inputs.data["kubeconfig.conf"]);
   expect(kubeconfig.clusters[0].cluster.server).toBe("https://api.example:6443");
 });
 
+it("has IPVS keep idle connections until TCP's keepalive or Azure's balancer has asked after them", async () => {
+  const { configMap } = await build({ proxyMode: "ipvs" });
+
+  const { ipvs } = parse(configMap.inputs.data["config.conf"]);
+  const [, hours, minutes] = /^(\d+)h(\d+)m$/.exec(ipvs.tcpTimeout)!;
+  const seconds = Number(hours) * 3600 + Number(minutes) * 60;
+  // Linux: net.ipv4.tcp_keepalive_time, _probes and _intvl. Azure: an idle timeout of at most 100 minutes.
+  expect(seconds).toBeGreaterThan(Math.max(7200 + 9 * 75, 100 * 60));
+});
+
 it("leaves everything else to kube-proxy unless it is set", async () => {
   const { configMap } = await build({ proxyMode: "ipvs" });
 
-  expect(parse(configMap.inputs.data["config.conf"]).ipvs).toEqual({ scheduler: "rr" });
+  const { ipvs } = parse(configMap.inputs.data["config.conf"]);
+  expect(ipvs).toEqual({ scheduler: "rr", tcpTimeout: expect.anything() });
+});
+
+it.each(["nftables", "iptables"] as const)("sets nothing of IPVS in mode %s", async (proxyMode) => {
+  const { configMap } = await build({ proxyMode });
+
+  expect(parse(configMap.inputs.data["config.conf"])).not.toHaveProperty("ipvs");
 });
 
 it("takes kubeadm's objects over by force, since the plugin has another name in every create", async () => {
