@@ -15,9 +15,14 @@ const builtIn = {
 } as const;
 
 /**
- * What the cloud provider and the disk driver do with machines, disks and snapshots, as AKS lists it
- * for its own. The smallest built-in role with all of this may also run commands on every machine.
+ * What the cloud provider and the disk driver do with machines, disks and snapshots, and what Azure
+ * wants of them for what a disk names: an encryption set is to be read, a disk or snapshot that is
+ * copied is to be accessed. The smallest built-in role with all of this may also run commands on every
+ * machine. Upstream lists more, for scale sets, Azure Files and networks: there are none of the first
+ * two here, and networks have a role of their own.
  *
+ * @see https://github.com/kubernetes-sigs/azuredisk-csi-driver/blob/master/docs/driver-parameters.md
+ * @see https://cloud-provider-azure.sigs.k8s.io/topics/azure-permissions/
  * @see https://learn.microsoft.com/azure/aks/concepts-identity
  */
 const onMachines = [
@@ -27,6 +32,8 @@ const onMachines = [
   "disks/read",
   "disks/write",
   "disks/delete",
+  "disks/beginGetAccess/action",
+  "diskEncryptionSets/read",
   "snapshots/read",
   "snapshots/write",
   "snapshots/delete",

@@ -111,8 +111,7 @@ export class ArmApi {
         return { status: 204 };
       case "PUT": {
         const body = fromArm(id, request.body);
-        const references = () => typeOf(id.type)?.references?.(body, id.id) ?? [];
-        this.authorizationOf(request).checkLinks(id.id, references);
+        this.authorizationOf(request).checkLinks(id.id, typeOf(id.type), body);
         return this.change(request, id, (more) =>
           this.cloud.put(id.id, body, { conditions, ...more }),
         );

@@ -1,13 +1,9 @@
 import { claimsOf } from "../../machines/identity-token";
 import { AzureError } from "../azure-error";
 import { keyOf, parseId } from "../resources/ids";
-import type { Reference, View } from "../resources/resource";
+import type { Body, Reference, View } from "../resources/resource";
 import { mayDo } from "../types/authorization/role-assignment";
-
-interface Right {
-  readonly action: string;
-  readonly scope: string;
-}
+import type { ResourceType, Right } from "../types/resource-type";
 
 /**
  * What a request may do: all that roles allow the managed identity that its token is of. Other
@@ -42,9 +38,12 @@ export class Authorization {
   }
 
   /** Throws unless what a PUT refers to may be used for it. */
-  checkLinks(path: string, references: () => readonly Reference[]): void {
+  checkLinks(path: string, type: ResourceType | undefined, body: Body): void {
     if (this.principal === undefined) return;
-    const missing = linked(path, references()).filter((right) => !this.has(right));
+    const missing = [
+      ...linked(path, type?.references?.(body, path) ?? []),
+      ...(type?.linkedRights?.(body) ?? []),
+    ].filter((right) => !this.has(right));
     if (missing.length === 0) return;
     const { action, scope } = rightFor("PUT", path);
     const quoted = (names: readonly string[]) => names.map((name) => `'${name}'`).join(", ");

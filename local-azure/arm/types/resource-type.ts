@@ -17,6 +17,13 @@ export interface Accepted<B extends Body = Body> {
   readonly hidden?: Body;
 }
 
+/** What a role may allow. */
+export interface Right {
+  readonly action: string;
+  /** Id of the resource. */
+  readonly scope: string;
+}
+
 export interface Running<B extends Body = Body> {
   readonly resource: Resource<B>;
   readonly old?: Resource<B>;
@@ -89,6 +96,11 @@ export interface ResourceType<B extends Body = Body> {
   lock?(id: ArmId): string;
 
   references?(body: B, id: string): Reference[];
+  /**
+   * What Azure wants of whoever writes this body, besides the right to write it: rights to what it
+   * names elsewhere, in its own group too. Those to networks and identities follow from references.
+   */
+  linkedRights?(body: B): Right[];
   /** Validates the body and adds defaults. Changes nothing else. */
   accept(put: Put<B>, view: View): Accepted<B>;
   /** Changes to other resources. */

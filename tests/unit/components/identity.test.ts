@@ -135,7 +135,8 @@ it("may do all that the cloud provider and the disk driver call", async () => {
       "Network/privateLinkServices": "read",
       "Network/routeTables": "read",
       "Compute/virtualMachines": "read write",
-      "Compute/disks": "read write delete",
+      "Compute/disks": "read write delete beginGetAccess/action",
+      "Compute/diskEncryptionSets": "read",
       "Compute/snapshots": "read write delete",
     }),
     ["Microsoft.Resources/subscriptions/providers/read", subscription],
@@ -179,7 +180,8 @@ it("may attach disks to machines, and neither run commands nor install anything 
 
   const [{ actions }] = inputs.permissions as [{ actions: string[] }];
   expect(actions.map((action) => action.replace(/^Microsoft\.Compute\//, "")).sort()).toEqual([
-    ...["disks/delete", "disks/read", "disks/write"],
+    "diskEncryptionSets/read",
+    ...["disks/beginGetAccess/action", "disks/delete", "disks/read", "disks/write"],
     ...["locations/DiskOperations/read", "locations/operations/read", "locations/vmSizes/read"],
     ...["snapshots/delete", "snapshots/read", "snapshots/write"],
     ...["virtualMachines/instanceView/read", "virtualMachines/read", "virtualMachines/write"],

@@ -7,7 +7,7 @@ import {
   propertyChangeNotAllowed,
 } from "../../azure-error";
 import { Body, Resource, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { Accepted, Put, ResourceType, Right } from "../resource-type";
 
 export type DiskBody = {
   location: string;
@@ -15,6 +15,7 @@ export type DiskBody = {
   zones?: string[];
   creationData: { createOption?: string; sourceResourceId?: string };
   diskSizeGB?: number;
+  encryption?: { diskEncryptionSetId?: string };
   diskState?: string;
   managedBy?: string;
   timeCreated?: string;
@@ -63,6 +64,7 @@ export const disk: ResourceType<DiskBody> = {
   patches: "inputs",
   zones: { most: 1 },
   name: /^[A-Za-z0-9_.-]{1,80}$/,
+  linkedRights: rightsToDisks,
 
   accept({ body, old, now }: Put<DiskBody>, view: View): Accepted<DiskBody> {
     if (isInEveryZone(body) && body.zones?.length) {
@@ -124,6 +126,23 @@ export const disk: ResourceType<DiskBody> = {
 };
 
 export const isInEveryZone = ({ sku }: DiskBody): boolean => sku?.name?.endsWith("_ZRS") ?? false;
+
+/**
+ * To copy a disk or a snapshot is to read it, which Azure calls the same for both (Azure/OpenShift
+ * #186, kubernetes #93020); of a disk encryption set see azuredisk-csi-driver #2609. There is no such
+ * set here, and none is looked for.
+ */
+export function rightsToDisks({
+  creationData,
+  encryption,
+}: Pick<DiskBody, "creationData" | "encryption">): Right[] {
+  const right = (action: string, scope: string | undefined): Right[] =>
+    scope === undefined ? [] : [{ action: `Microsoft.Compute/${action}`, scope }];
+  return [
+    ...right("disks/beginGetAccess/action", creationData.sourceResourceId),
+    ...right("diskEncryptionSets/read", encryption?.diskEncryptionSetId),
+  ];
+}
 
 /** What a new disk or snapshot is copied from. Once it is made, its source may go. */
 export function sourceOf(

@@ -3,13 +3,14 @@ import { randomUUID } from "node:crypto";
 import { propertyChangeNotAllowed } from "../../azure-error";
 import { View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { sourceOf } from "./disk";
+import { rightsToDisks, sourceOf } from "./disk";
 
 type SnapshotBody = {
   location: string;
   sku?: { name?: string; tier?: string };
   creationData: { createOption?: string; sourceResourceId?: string };
   diskSizeGB?: number;
+  encryption?: { diskEncryptionSetId?: string };
   timeCreated?: string;
   uniqueId?: string;
 };
@@ -38,6 +39,7 @@ export const snapshot: ResourceType<SnapshotBody> = {
   required: ["creationData", "creationData.createOption"],
   patches: "inputs",
   name: /^[A-Za-z0-9_.-]{1,80}$/,
+  linkedRights: rightsToDisks,
 
   accept({ body, old, now }: Put<SnapshotBody>, view: View): Accepted<SnapshotBody> {
     const { sourceResourceId } = body.creationData;

@@ -16,6 +16,7 @@ const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdent
 const networkContributor = roleDefinition("4d97b98b-1d4f-4787-a291-c67834d212e7");
 const operator = roleDefinition("f1a07417-d97a-45cb-824c-7a7467783830");
 const own = roleDefinition(guid(1));
+const snapshot = compute("snapshots/of-a-disk");
 
 interface Answer {
   readonly status: number;
@@ -27,17 +28,19 @@ interface Answer {
 async function withRoles(
   roles: readonly (readonly [scope: string, role: string])[],
   actions: readonly string[] = ["Microsoft.Compute/virtualMachines/read"],
+  others: readonly string[] = ["Microsoft.Compute/*"],
 ) {
   const { cloud } = newCloud();
   await createResources(cloud);
+  await cloud.put(snapshot, {
+    location: "westeurope",
+    creationData: { createOption: "Copy", sourceResourceId: valid.disk[0] },
+  });
   await cloud.put(identity, { location: "westeurope" });
   const { principalId, clientId } = cloud.peek(identity) as Record<string, string>;
   await cloud.put(own, {
     roleName: "own",
-    permissions: [
-      { actions: ["Microsoft.Compute/*"], notActions: ["Microsoft.Compute/*/delete"] },
-      { actions },
-    ],
+    permissions: [{ actions: others, notActions: ["Microsoft.Compute/*/delete"] }, { actions }],
     assignableScopes: [subscriptionPath],
   });
   for (const [number, [scope, roleDefinitionId]] of roles.entries()) {
@@ -52,7 +55,8 @@ async function withRoles(
   return async (method: string, path: string, sent?: object): Promise<Answer> => {
     const server = await serveRest(cloud, 0);
     try {
-      const url = `http://127.0.0.1:${server.port}${path}?api-version=2024-03-01`;
+      const version = /\/(disks|snapshots)\//.test(path) ? "2024-03-02" : "2024-03-01";
+      const url = `http://127.0.0.1:${server.port}${path}?api-version=${version}`;
       const answer = await fetch(url, {
         method,
         headers: { authorization: `Bearer ${token}` },
@@ -164,4 +168,47 @@ it("refuses a machine at an interface of a network that one may not join", async
     code: "LinkedAuthorizationFailed",
     message: expect.stringContaining("'Microsoft.Network/networkInterfaces/join/action'"),
   });
+});
+
+const set = compute("diskEncryptionSets/set");
+const read = "Microsoft.Compute/diskEncryptionSets/read";
+const copy = "Microsoft.Compute/disks/beginGetAccess/action";
+
+it.each([
+  {
+    what: "encrypt a disk by a set that one may not read",
+    of: "disks",
+    properties: {
+      creationData: { createOption: "Empty" },
+      diskSizeGB: 4,
+      encryption: { diskEncryptionSetId: set },
+    },
+    lacks: [read, set],
+  },
+  {
+    what: "take a snapshot of a disk that one may not copy",
+    of: "snapshots",
+    properties: { creationData: { createOption: "Copy", sourceResourceId: valid.disk[0] } },
+    lacks: [copy, valid.disk[0]],
+  },
+  {
+    what: "make a disk of a snapshot that one may not copy",
+    of: "disks",
+    properties: { creationData: { createOption: "Copy", sourceResourceId: snapshot } },
+    lacks: [copy, snapshot],
+  },
+])("refuses to $what, and lets who may", async ({ of, properties, lacks: [right, scope] }) => {
+  const disks = ["disks", "snapshots"].map((type) => `Microsoft.Compute/${type}/write`);
+  const put = async (actions: readonly string[]) =>
+    (await withRoles([[group, own]], actions, []))("PUT", compute(`${of}/another`), {
+      location: "westeurope",
+      properties,
+    });
+
+  const { message, ...refusal } = await put(disks);
+  expect(refusal).toMatchObject({ status: 403, code: "LinkedAuthorizationFailed" });
+  expect(message).toMatch(
+    `does not have permission to perform action(s) '${right}' on the linked scope(s) '${scope}'`,
+  );
+  expect((await put([...disks, right!])).status).toBeLessThan(300);
 });
