@@ -32,6 +32,7 @@ export function outputsOf(
     authorities: plan.authorities,
     ownEncryption: plan.secretsKeys === undefined ? true : undefined,
     kubeProxy: proxyDigest(plan.settings),
+    storageClasses: plan.diskClasses.map(({ name }) => name),
     machines: Object.fromEntries(plan.orders),
   };
   const whole = pulumi

@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import type { ApiServer } from "../api-balancer";
 import type { Certificates } from "../certificates";
 import { CloudCredential } from "../identity";
+import type { DiskClass } from "../plan/disk-classes";
 import type { Initialization } from "../plan/initialization";
 import type { Settings } from "../plan/settings/settings";
 import { CloudConfig } from "./cloud-provider/cloud-config";
@@ -28,6 +29,7 @@ export interface AddOnsArgs {
   readonly texts: ReadonlyMap<string, string>;
   /** In a living cluster a change waits until all machines are what they shall be. */
   readonly initialization: Pick<Initialization, "exists">;
+  readonly diskClasses: readonly DiskClass[];
   readonly nodeAddOns: NodeAddOns;
   /**
    * What needs the identity runs on control planes, and its second replica on the second of them.
@@ -73,7 +75,7 @@ export class AddOns extends pulumi.ComponentResource {
       }
     }
     if (settings.storageClasses) {
-      new StorageClasses("storage-classes", { settings }, atOnce);
+      new StorageClasses("storage-classes", args, atOnce);
     }
     if (settings.metricsServer) {
       // A kubelet has a certificate that can be verified when its machine's step has ended.

@@ -13,6 +13,7 @@ import { planAuthorities } from "./changes/authorities";
 import { connect } from "./azure/connection";
 import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
+import { DiskClass, planDiskClasses } from "./disk-classes";
 import { subscriptionProblems } from "./azure/subscription";
 import { cloudProviderProblems } from "./manifests/cloud-provider-images";
 import { fixedProblems } from "./changes/fixed-settings";
@@ -56,6 +57,8 @@ export interface Plan {
   readonly verifiesKubelets: boolean;
   /** Names of the machines whose size has accelerated networking. */
   readonly accelerated: ReadonlySet<string>;
+  /** The StorageClasses of this cluster. */
+  readonly diskClasses: readonly DiskClass[];
   readonly controlPlanes: readonly MachinePlan[];
   readonly workers: readonly MachinePlan[];
   /** The keys that Secrets are encrypted with; nothing where the operator sees to that. */
@@ -211,6 +214,15 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   for (const text of [keysMessage, authoritiesMessage]) {
     if (text !== undefined) void pulumi.log.info(text);
   }
+  const diskClasses = planDiskClasses(settings, offers, current);
+  if (current === undefined) {
+    for (const { name, skuName, zone } of diskClasses.leftOut) {
+      const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;
+      void pulumi.log.info(
+        `StorageClass ${name} is left out: Azure offers this subscription no ${skuName} disks in ${place}`,
+      );
+    }
+  }
   for (const warning of [...initialization.warnings, ...snapshot.warnings]) {
     void pulumi.log.warn(warning);
   }
@@ -249,6 +261,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     kept,
     verifiesKubelets,
     accelerated: acceleratedMachines(machines, offers),
+    diskClasses: diskClasses.made,
     controlPlanes,
     workers,
     secretsKeys,

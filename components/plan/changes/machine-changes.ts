@@ -28,6 +28,8 @@ export interface Memory {
   readonly ownEncryption?: true;
   /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */
   readonly kubeProxy?: string;
+  /** Names of those that were made, also where Azure offers their disks no longer. */
+  readonly storageClasses?: readonly string[];
   /** By name of the VM. */
   readonly machines: Readonly<Record<string, MachineMemory>>;
 }

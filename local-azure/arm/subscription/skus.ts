@@ -116,8 +116,53 @@ export function isOffered(name: string, location: string, zone?: string): boolea
   );
 }
 
-/** The response of Microsoft.Compute/skus for one region, VM sizes only. */
-export function skusIn(location: string): object[] {
+/** Kinds of managed disks, with two of their sizes: Azure lists each size of each kind. */
+const disks: readonly (readonly [name: string, sizes: readonly string[]])[] = [
+  ["Standard_LRS", ["S4", "S10"]],
+  ["StandardSSD_LRS", ["E1", "E10"]],
+  ["StandardSSD_ZRS", ["E1", "E10"]],
+  ["Premium_LRS", ["P1", "P10"]],
+  ["Premium_ZRS", ["P1", "P10"]],
+];
+
+/**
+ * Regions with zones whose disks live in one zone each. Azure's are fewer every year, and no list of
+ * them was found; these stand for them.
+ */
+const withoutRedundantDisks = ["centralus", "southafricanorth"];
+
+export const isInEveryZone = (disk: string | undefined): boolean => disk?.endsWith("_ZRS") === true;
+
+/** Whether a region has disks of this kind, by the name of their SKU. */
+export const hasDisks = (disk: string, location: string): boolean =>
+  !isInEveryZone(disk) ||
+  (regions[location]?.length !== 0 && !withoutRedundantDisks.includes(location));
+
+/** The response of Microsoft.Compute/skus for one region: disks and VM sizes. */
+export const skusIn = (location: string): object[] => [...disksIn(location), ...sizesIn(location)];
+
+function disksIn(location: string): object[] {
+  const zones = regions[location];
+  if (zones === undefined) return [];
+  return disks
+    .filter(([name]) => hasDisks(name, location))
+    .flatMap(([name, sizes]) =>
+      sizes.map((size) => ({
+        resourceType: "disks",
+        name,
+        tier: name.split("_")[0],
+        size,
+        locations: [location],
+        locationInfo: [
+          { location, zones: isInEveryZone(name) ? [] : [...zones].reverse(), zoneDetails: [] },
+        ],
+        capabilities: [],
+        restrictions: [],
+      })),
+    );
+}
+
+function sizesIn(location: string): object[] {
   const zones = regions[location];
   if (zones === undefined) return [];
   return sizes.map((one) => ({

@@ -7,6 +7,7 @@ import { ControlPlane } from "../../../components/control-plane";
 import { Machine } from "../../../components/machine/machine";
 import { outputsOf } from "../../../components/outputs";
 import { Memory } from "../../../components/plan/changes/machine-changes";
+import { diskClasses } from "../../../components/plan/disk-classes";
 import { Plan } from "../../../components/plan/plan";
 import { Recorder, valueOf } from "../../support/record";
 import { machine, validSettings } from "../../support/sample";
@@ -55,6 +56,7 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
     apiServer: { name: "api.example", port: 6443 },
     initialization: { id: "1-then", exists: true },
     orders: new Map([machine, worker].map(({ name }) => [name, order])),
+    diskClasses: diskClasses([]),
     memory: before,
   } as unknown as Plan;
   const partOf = (role: string) => {
@@ -104,6 +106,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
     authorities: { keys: [3, 1], rewritten: true, past: [2] },
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
+    storageClasses: diskClasses([]).map(({ name }) => name),
     machines: { [machine.name]: order, [worker.name]: order },
   });
   const early = [first.remembered, second.remembered, setTimeout(50)];

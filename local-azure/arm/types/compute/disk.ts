@@ -7,6 +7,7 @@ import {
   propertyChangeNotAllowed,
 } from "../../azure-error";
 import { Body, Resource, View } from "../../resources/resource";
+import { hasDisks, isInEveryZone } from "../../subscription/skus";
 import { Accepted, Put, ResourceType, Right } from "../resource-type";
 
 export type DiskBody = {
@@ -67,10 +68,14 @@ export const disk: ResourceType<DiskBody> = {
   linkedRights: rightsToDisks,
 
   accept({ body, old, now }: Put<DiskBody>, view: View): Accepted<DiskBody> {
-    if (isInEveryZone(body) && body.zones?.length) {
+    const { sku: { name: skuName = "Standard_LRS" } = {} } = body;
+    if (!hasDisks(skuName, body.location)) {
+      throw invalidParameter(`SKU ${skuName} is not available.`, "sku");
+    }
+    if (isInEveryZone(skuName) && body.zones?.length) {
       throw conflict(
         "OperationNotAllowed",
-        `A disk with sku '${body.sku?.name}' cannot be created in an availability zone.`,
+        `A disk with sku '${skuName}' cannot be created in an availability zone.`,
       );
     }
     const source = sourceOf(body.creationData, old === undefined, view);
@@ -102,9 +107,9 @@ export const disk: ResourceType<DiskBody> = {
       publicNetworkAccess: "Enabled",
       ...body,
       sku: {
-        tier: body.sku?.name?.split("_")[0] ?? "Standard",
+        tier: skuName.split("_")[0],
         ...body.sku,
-        name: body.sku?.name ?? "Standard_LRS",
+        name: skuName,
       },
       diskSizeGB: size,
       diskSizeBytes: (size ?? 0) * 1024 ** 3,
@@ -124,8 +129,6 @@ export const disk: ResourceType<DiskBody> = {
     );
   },
 };
-
-export const isInEveryZone = ({ sku }: DiskBody): boolean => sku?.name?.endsWith("_ZRS") ?? false;
 
 /**
  * To copy a disk or a snapshot is to read it, which Azure calls the same for both (Azure/OpenShift

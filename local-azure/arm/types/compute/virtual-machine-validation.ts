@@ -4,10 +4,10 @@ import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "..
 import { ArmId, keyOf } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
 import { findImage, ImageReference } from "../../subscription/images";
-import { findSize, isOffered, mostDataDisks } from "../../subscription/skus";
+import { findSize, isInEveryZone, isOffered, mostDataDisks } from "../../subscription/skus";
 import { NetworkInterfaceBody } from "../network/network-interface";
 import { PublicIpBody } from "../network/public-ip-address";
-import { DiskBody, isInEveryZone } from "./disk";
+import { DiskBody } from "./disk";
 
 interface MachineDisk {
   readonly name?: string;
@@ -335,7 +335,7 @@ export function checkDataDisks(
 /** A disk that is in every zone says so by its sku alone; any other goes to machines of its zone. */
 function checkZone(machine: string | undefined, { id, body }: Resource<DiskBody>): void {
   const [zone] = body.zones ?? [];
-  if (machine === undefined || machine === zone || isInEveryZone(body)) return;
+  if (machine === undefined || machine === zone || isInEveryZone(body.sku?.name)) return;
   throw refuse(
     "BadRequest",
     `Disk ${id} cannot be attached to the VM because it is not in ` +

@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { AddOns } from "../../../../components/add-ons/add-ons";
 import { NodeAddOns } from "../../../../components/add-ons/node-add-ons";
+import { diskClasses } from "../../../../components/plan/disk-classes";
 import { manifests } from "../../../../components/versions";
 import { checked } from "../../../../local-azure/plugins/kubernetes/operations/check";
 import { dependenciesOf, Recorder, revealed } from "../../../support/record";
@@ -63,6 +64,7 @@ async function build(given: Change) {
         },
       },
       initialization: { exists: given.initialized ?? false },
+      diskClasses: diskClasses(settings.zones),
       nodeAddOns,
       controlPlaneJoins: [controlPlaneJoin, second, third],
       joins: [controlPlaneJoin, second, third, workerJoin],

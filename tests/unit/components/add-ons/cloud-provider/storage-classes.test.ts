@@ -1,12 +1,14 @@
 import { StorageClasses } from "../../../../../components/add-ons/cloud-provider/storage-classes";
+import { diskClasses } from "../../../../../components/plan/disk-classes";
 import { Recorder } from "../../../../support/record";
 import { validSettings } from "../../../../support/sample";
 
 async function build(change: Partial<typeof validSettings> = {}) {
   const recorder = await Recorder.start();
+  const settings = { ...validSettings, ...change };
   new StorageClasses(
     "storage-classes",
-    { settings: { ...validSettings, ...change } },
+    { settings, diskClasses: diskClasses(settings.zones) },
     { transformations: [recorder.watch] },
   );
   const classes = await recorder.of("kubernetes:storage.k8s.io/v1:StorageClass");

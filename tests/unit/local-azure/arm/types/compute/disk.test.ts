@@ -13,3 +13,15 @@ it("puts a disk that is in every zone into none of them", async () => {
   );
   expect(await put("every", { zones: undefined })).toBe("not refused");
 });
+
+it("makes no disk that is in every zone in a region that has none", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud, "disk");
+  const put = (name: string) => {
+    const change = { location: "centralus", sku: { name }, zones: undefined };
+    return refusedBy(cloud.put(`${valid.disk[0]}-${name}`, withChange("disk", change)));
+  };
+
+  expect(await put("Premium_ZRS")).toMatch(/^InvalidParameter: SKU Premium_ZRS is not available/);
+  expect(await put("Premium_LRS")).toBe("not refused");
+});
