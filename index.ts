@@ -8,11 +8,11 @@ import { clusterProvider } from "./components/cluster-provider";
 import { ControlPlane } from "./components/control-plane";
 import { Identity } from "./components/identity";
 import { kubeconfigOf } from "./components/kubeconfig";
-import { explainRefusals } from "./components/machine/machine-refusal";
 import { Network } from "./components/network";
 import { outputsOf } from "./components/outputs";
 import { makePlan } from "./components/plan/plan";
 import { loadSettings } from "./components/plan/settings/load";
+import { explainRefusals } from "./components/refusals";
 import { Workers } from "./components/workers";
 
 export = async () => {

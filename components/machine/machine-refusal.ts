@@ -1,8 +1,6 @@
-import * as pulumi from "@pulumi/pulumi";
-
 import { sizeCommand } from "../plan/azure/size-offers";
 import { Settings } from "../plan/settings/settings";
-import { MachinePlan, machinesOf } from "../plan/topology";
+import { MachinePlan } from "../plan/topology";
 
 interface Refusal {
   /** Azure's codes for it, wherever they stand in the provider's text. */
@@ -51,35 +49,3 @@ export function explained(
   const refusal = refusals.find(({ pattern }) => errors.some((error) => pattern.test(error)));
   return refusal && `${machine.name}: ${refusal.means(machine, settings)}`;
 }
-
-/**
- * Says beside Azure's refusal of a VM what it means for this stack; nothing is tried again.
- *
- * One hook for all machines, since the engine looks for it by its name when it deletes a machine
- * that has left the program.
- */
-export async function explainRefusals(settings: Settings): Promise<void> {
-  const hook = new pulumi.ErrorHook("explain-refusal", ({ newInputs, errors }) => {
-    const machine = machinesOf(settings).find(({ name }) => name === newInputs?.["vmName"]);
-    const text = machine && explained(machine, settings, errors);
-    // Not on the resource: this program learns its URN only when it has been made.
-    if (text !== undefined) void pulumi.log.error(text);
-    return false;
-  });
-  if (!(await isSupported(hook))) return;
-  pulumi.runtime.registerStackTransformation(({ type, props, opts }) =>
-    type === "azure-native:compute:VirtualMachine"
-      ? { props, opts: { ...opts, hooks: { onError: [hook] } } }
-      : undefined,
-  );
-}
-
-/**
- * Language hosts that are older than their engine hand no hooks on, and a machine with one could
- * not be made.
- */
-const isSupported = (hook: pulumi.ErrorHook): Promise<boolean> =>
-  (hook as unknown as { __registered: Promise<void> }).__registered.then(
-    () => true,
-    () => false,
-  );

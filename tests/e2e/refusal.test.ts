@@ -1,8 +1,9 @@
 import { VirtualMachine } from "@pulumi/azure-native/compute";
+import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 import { LocalWorkspace } from "@pulumi/pulumi/automation";
 
-import { explainRefusals } from "../../components/machine/machine-refusal";
+import { explainRefusals } from "../../components/refusals";
 import { Fault } from "../../local-azure/arm/faults/faults";
 import { machine, validSettings } from "../support/sample";
 import { LocalCloud } from "./local-cloud";
@@ -17,11 +18,27 @@ beforeAll(async () => {
 afterEach(() => jest.restoreAllMocks());
 afterAll(() => cloud?.stop());
 
+const makeMachine = (): void =>
+  void new VirtualMachine("vm", {
+    resourceGroupName: validSettings.clusterName,
+    location: validSettings.location,
+    vmName: machine.name,
+  });
+
+const makeGroup = (): void =>
+  void new ResourceGroup("cluster", {
+    resourceGroupName: validSettings.clusterName,
+    location: validSettings.location,
+  });
+
 /**
- * What the program says when Azure refuses a machine. The program runs in this process: the
+ * What the program says when Azure refuses a resource. The program runs in this process: the
  * language host that is built for rehearsals is too old to hand hooks on.
  */
-async function saidOf(fault: Partial<Fault>): Promise<{ said: string; engine: string }> {
+async function saidOf(
+  fault: Partial<Fault>,
+  make = makeMachine,
+): Promise<{ said: string; engine: string }> {
   const said = jest.spyOn(pulumi.log, "error").mockImplementation(async () => undefined);
   const stack = await LocalWorkspace.createOrSelectStack(
     {
@@ -29,11 +46,7 @@ async function saidOf(fault: Partial<Fault>): Promise<{ said: string; engine: st
       projectName: "refused",
       program: async () => {
         await explainRefusals(validSettings);
-        new VirtualMachine("vm", {
-          resourceGroupName: validSettings.clusterName,
-          location: validSettings.location,
-          vmName: machine.name,
-        });
+        make();
       },
     },
     { envVars: cloud.environment() },
@@ -54,6 +67,27 @@ it("says beside Azure's own words which size and zone had no room, and what to s
   expect(said).toContain("zoned-test-cp-1: Azure has no room for another Standard_D2s_v5");
   expect(said).toContain("in zone 1 of westeurope");
   expect(said).toContain("pulumi config set controlPlaneSize SIZE");
+});
+
+it("says of any resource which policy has refused it", async () => {
+  const id = `/subscriptions/1/providers/Microsoft.Authorization/policyAssignments/tags`;
+  const message =
+    "Resource 'zoned-test' was disallowed by policy. Policy identifiers: '" +
+    `[{"policyAssignment":{"name":"Tags of everything","id":"${id}"}}]'.`;
+
+  const { said, engine } = await saidOf(
+    {
+      ...{ id: `resourceGroups/${validSettings.clusterName}$`, status: 403 },
+      ...{ code: "RequestDisallowedByPolicy", message },
+    },
+    makeGroup,
+  );
+
+  expect(engine).toContain("was disallowed by policy");
+  expect(said).toContain("azure-native:resources:ResourceGroup cluster: an Azure Policy");
+  expect(said).toContain(
+    "See policy Tags of everything: az policy assignment show --name tags --scope /subscriptions/1",
+  );
 });
 
 it("adds nothing to what it does not know", async () => {
