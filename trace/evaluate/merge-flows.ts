@@ -1,10 +1,11 @@
 import type { Doubt, Flow } from "./flow";
 
 /**
- * Flows that are alike from here on as one: chances add up, and a doubt that changed nothing is
- * forgotten.
+ * Flows that are alike as one: chances add up, and a doubt that changed nothing is forgotten.
+ *
+ * @param keyOf the same for flows that are alike; by default those that are so from here on
  */
-export function merge(flows: readonly Flow[]): Flow[] {
+export function merge(flows: readonly Flow[], keyOf = stateOf): Flow[] {
   if (flows.length < 2) return [...flows];
   const alike = new Map<string, Flow[]>();
   for (const flow of flows) {
@@ -16,7 +17,7 @@ export function merge(flows: readonly Flow[]): Flow[] {
   return [...alike.values()].flatMap((group) => (group.length === 1 ? group : mergeAlike(group)));
 }
 
-function keyOf(flow: Flow): string {
+function stateOf(flow: Flow): string {
   return JSON.stringify([
     flow.source,
     flow.destination,

@@ -1,5 +1,6 @@
 import type { Answer, Endpoint } from "../model/answer";
-import type { Doubt, Flow } from "./flow";
+import type { Flow } from "./flow";
+import { merge } from "./merge-flows";
 
 /** What comes of a packet as far as the dumps decide it. */
 export type Outcome = Pick<
@@ -12,74 +13,30 @@ export type Outcome = Pick<
  * unknown.
  */
 export function outcomeOf(flows: readonly Flow[]): Outcome {
-  const doubt = firstDoubt(flows);
-  if (doubt === null) return ofChances(flows);
-  const past = (taken: boolean): Flow[] =>
-    flows
-      .filter((flow) => flow.doubts.every((each) => each.id !== doubt.id || each.taken === taken))
-      .map((flow) => ({ ...flow, doubts: flow.doubts.filter((each) => each.id !== doubt.id) }));
-  const [yes, no] = [past(true), past(false)];
-  if (yes.length === 0) return outcomeOf(no);
-  if (no.length === 0) return outcomeOf(yes);
-  return either(outcomeOf(yes), outcomeOf(no), doubt);
-}
-
-function firstDoubt(flows: readonly Flow[]): Doubt | null {
-  return flows.find((flow) => flow.doubts.length > 0)?.doubts[0] ?? null;
-}
-
-function either(yes: Outcome, no: Outcome, doubt: Doubt): Outcome {
-  const same = yes.verdict === no.verdict && sameEndpoints(yes.endpoints, no.endpoints);
-  if (!same) {
-    const known = [yes, no].find((each) => each.verdict === "unknown");
-    const dnat = [yes, no].find((each) => each.endpoints.length > 0);
-    return {
-      verdict: "unknown",
-      endpoints: dnat?.endpoints ?? [],
-      masquerade: yes.masquerade === no.masquerade ? yes.masquerade : "unknown",
-      affinitySeconds: yes.affinitySeconds ?? no.affinitySeconds,
-      reason:
-        known?.reason ??
-        `It cannot be decided ${doubt.why}: either ${inWords(yes)}, or ${inWords(no)}.`,
-    };
+  const affinitySeconds =
+    flows.map((flow) => flow.affinitySeconds).find((seconds) => seconds !== null) ?? null;
+  const [kind, ...others] = new Set(flows.map(kindOf));
+  // Which doubts are left where it is only asked how a connection ends.
+  const ends = merge(flows, (flow) => JSON.stringify([kindOf(flow), serviceOf(flow)]));
+  const open = ends.filter(({ doubts }) => doubts.length > 0);
+  if (kind === undefined || others.length > 0 || (kind === "dnat" && open.length > 0)) {
+    const endpoints = ifItGoesOn(ends);
+    const reason = open.length > 0 ? whyOpen(ends, open) : whyUnlike(ends);
+    return { verdict: "unknown", endpoints, masquerade: "unknown", affinitySeconds, reason };
   }
-  const endpoints = yes.endpoints.map((endpoint, at) =>
-    eitherEndpoint(endpoint, no.endpoints[at]!, yes, no),
-  );
-  if (yes.masquerade === no.masquerade)
-    return { ...yes, ...masqueradeOf(endpoints, yes.masquerade) };
-  const reason = `${destinationOf(endpoints)}; whether the source is masqueraded depends on ${doubt.why}.`;
-  return { ...yes, ...masqueradeOf(endpoints, "unknown"), reason };
-}
-
-function eitherEndpoint(yes: Endpoint, no: Endpoint, ofYes: Outcome, ofNo: Outcome): Endpoint {
-  const [a, b] = [yes.masquerade ?? ofYes.masquerade, no.masquerade ?? ofNo.masquerade];
-  return { ...yes, masquerade: a === b ? a : "unknown" };
-}
-
-function sameEndpoints(a: readonly Endpoint[], b: readonly Endpoint[]): boolean {
-  return (
-    a.length === b.length &&
-    a.every(
-      (one, at) =>
-        one.address === b[at]!.address && Math.abs(one.probability - b[at]!.probability) < 1e-9,
-    )
-  );
-}
-
-function inWords({ verdict, endpoints }: Outcome): string {
-  switch (verdict) {
-    case "dnat":
-      return `it goes to ${endpoints.length === 1 ? endpoints[0]!.address : `one of ${endpoints.length} endpoints`}`;
-    case "drop":
-      return "it is dropped";
-    case "reject":
-      return "it is rejected";
-    case "pass":
-      return "it goes on as it is";
-    default:
-      return "the dumps do not say";
+  if (kind !== "dnat") {
+    const masquerade = kind === "unknown" ? "unknown" : false;
+    const reason = kind === "pass" ? whyPass(flows) : whysOf(flows);
+    return { verdict: kind, endpoints: [], masquerade, affinitySeconds: null, reason };
   }
+  const endpoints = endpointsOf(flows);
+  const sources = merge(flows, (flow) => JSON.stringify([serviceOf(flow), isMasqueraded(flow)]));
+  const questions = questionsOf(sources);
+  const reason =
+    questions === ""
+      ? whyDnat(flows, endpoints)
+      : `${destinationOf(endpoints)}; whether the source is masqueraded depends on ${questions}.`;
+  return { verdict: kind, ...masqueradeOf(endpoints), affinitySeconds, reason };
 }
 
 type Kind = Outcome["verdict"];
@@ -87,83 +44,143 @@ type Kind = Outcome["verdict"];
 const serviceOf = (flow: Flow): string | null =>
   flow.dnat.filter((each) => each.kubeProxy).at(-1)?.to ?? null;
 
+const isMasqueraded = (flow: Flow): boolean => flow.snat.some((each) => each.kubeProxy);
+
 function kindOf(flow: Flow): Kind {
   return flow.verdict?.kind ?? (serviceOf(flow) === null ? "pass" : "dnat");
 }
 
-function ofChances(flows: readonly Flow[]): Outcome {
-  const kinds = new Set(flows.map(kindOf));
-  const endpoints = endpointsOf(flows);
-  const affinitySeconds =
-    flows.map((flow) => flow.affinitySeconds).find((seconds) => seconds !== null) ?? null;
-  const stopped = flows.find((flow) => flow.verdict !== null);
-  if (kinds.size > 1) {
-    const share = flows
-      .filter((flow) => flow.verdict !== null)
-      .reduce((sum, flow) => sum + flow.probability, 0);
-    const reason = `Not all new connections end alike: of ${percent(share)} it holds that ${lower(stopped?.verdict?.why ?? "no rule sends them on.")}`;
-    return { verdict: "unknown", ...masqueradeOf(endpoints, "unknown"), affinitySeconds, reason };
+/** What is not decided, each question once. */
+const questionsOf = (flows: readonly Flow[]): string =>
+  listed(
+    flows.flatMap(({ doubts }) => doubts.map(({ why }) => why)),
+    " and ",
+  );
+
+const shareOf = (flows: readonly Flow[]): number =>
+  flows.reduce((sum, { probability }) => sum + probability, 0);
+
+/** The ways that doubts leave open, beside those that are certain. */
+function whyOpen(ends: readonly Flow[], open: readonly Flow[]): string {
+  const certain = ends.filter(({ doubts }) => doubts.length === 0);
+  const share = shareOf(certain);
+  const kinds = [...new Set(open.map(kindOf))];
+  const ways = kinds.map((kind) => inWords(open.filter((flow) => kindOf(flow) === kind)));
+  const question = `cannot be decided ${questionsOf(open)}: either ${ways.join(", or ")}`;
+  return share < 1e-9
+    ? `It ${question}.`
+    : `Of ${percent(1 - share)} of new connections it ${question}. ${sharesOf(certain)}`;
+}
+
+const whyUnlike = (ends: readonly Flow[]): string =>
+  `Not all new connections end alike. ${sharesOf(ends)}`;
+
+/** How many connections end how, one sentence for each reason. */
+function sharesOf(flows: readonly Flow[]): string {
+  const alike = new Map<string, Flow[]>();
+  for (const flow of flows) {
+    const key = flow.verdict?.why ?? kindOf(flow);
+    alike.set(key, [...(alike.get(key) ?? []), flow]);
   }
-  const [verdict] = [...kinds] as [Kind];
-  if (verdict !== "dnat") {
-    const reason = stopped?.verdict?.why ?? whyPass(flows);
-    return { verdict, endpoints: [], masquerade: false, affinitySeconds: null, reason };
-  }
-  return {
-    verdict,
-    ...masqueradeOf(endpoints, false),
-    affinitySeconds,
-    reason: whyDnat(flows, endpoints),
+  const sentences = [...alike.values()].map((group) => {
+    const why = group[0]!.verdict?.why ?? `${inWords(group)}.`;
+    return `Of ${percent(shareOf(group))} it holds that ${lower(why)}`;
+  });
+  return listed(sentences, " ");
+}
+
+/** Flows of one kind. */
+function inWords(flows: readonly Flow[]): string {
+  const kind = kindOf(flows[0]!);
+  if (kind === "dnat")
+    return `it goes to ${listed(
+      flows.map((flow) => serviceOf(flow)!),
+      " or ",
+    )}`;
+  const words = {
+    drop: "it is dropped",
+    reject: "it is rejected",
+    pass: "it goes on as it is",
+    unknown: "the dumps do not say",
   };
+  return words[kind];
+}
+
+const mostListed = 4;
+
+/** Each text once; of many only the first. */
+function listed(texts: readonly string[], between: string): string {
+  const all = [...new Set(texts)];
+  const more = all.length - mostListed;
+  const shown = more > 1 ? [...all.slice(0, mostListed), `${more} others`] : all;
+  return shown.join(between);
+}
+
+/** Why all connections are stopped, each reason once. */
+const whysOf = (flows: readonly Flow[]): string =>
+  listed(
+    flows.flatMap(({ verdict }) => verdict?.why ?? []),
+    " Or: ",
+  );
+
+/**
+ * Where connections go that are not stopped; none where a doubt decides on which of several
+ * endpoints that is.
+ */
+function ifItGoesOn(ends: readonly Flow[]): Endpoint[] {
+  const shares = new Map<string, number>();
+  for (const flow of ends.filter((each) => kindOf(each) === "dnat")) {
+    const address = serviceOf(flow)!;
+    shares.set(address, Math.max(shares.get(address) ?? 0, flow.probability));
+  }
+  const endpoints = [...shares].map(([address, probability]) => ({ address, probability }));
+  const all = endpoints.reduce((sum, { probability }) => sum + probability, 0);
+  return all > 1 + 1e-9 ? [] : endpoints;
 }
 
 function endpointsOf(flows: readonly Flow[]): Endpoint[] {
   const found = new Map<string, { probability: number; masquerade: boolean | "unknown" }>();
+  for (const flow of merge(flows, (each) => `${serviceOf(each)}`)) {
+    found.set(serviceOf(flow)!, { probability: flow.probability, masquerade: isMasqueraded(flow) });
+  }
   for (const flow of flows) {
-    const address = serviceOf(flow);
-    if (address === null || flow.verdict !== null) continue;
-    const masquerade = flow.snat.some((each) => each.kubeProxy);
-    const before = found.get(address);
-    found.set(address, {
-      probability: (before?.probability ?? 0) + flow.probability,
-      masquerade: before === undefined || before.masquerade === masquerade ? masquerade : "unknown",
-    });
+    const one = found.get(serviceOf(flow)!)!;
+    if (one.masquerade !== isMasqueraded(flow)) one.masquerade = "unknown";
   }
   return [...found].map(([address, each]) => ({ address, ...each }));
 }
 
 /** One answer for all where there is one; else each endpoint says its own. */
-function masqueradeOf(
-  endpoints: readonly Endpoint[],
-  none: boolean | "unknown",
-): Pick<Outcome, "endpoints" | "masquerade"> {
-  const decisions = new Set(endpoints.map((endpoint) => endpoint.masquerade ?? none));
-  if (decisions.size > 1) return { endpoints, masquerade: "unknown" };
-  const [masquerade] = decisions.size === 1 ? [...decisions] : [none];
+function masqueradeOf(endpoints: readonly Endpoint[]): Pick<Outcome, "endpoints" | "masquerade"> {
+  const [masquerade, ...others] = new Set(endpoints.map((endpoint) => endpoint.masquerade));
+  if (masquerade === undefined || others.length > 0) return { endpoints, masquerade: "unknown" };
   return {
     endpoints: endpoints.map(({ address, probability }) => ({ address, probability })),
-    masquerade: masquerade!,
+    masquerade,
   };
 }
 
 function whyPass(flows: readonly Flow[]): string {
-  if (flows.some((flow) => !flow.tracked))
-    return "A rule takes the packet out of connection tracking, so no Service rule sees it, and it goes on as it is.";
-  const other = flows.flatMap((flow) => flow.dnat)[0];
-  if (other !== undefined)
-    return `No Service rule applies; a rule that is not kube-proxy's sends the packet to ${other.to}.`;
-  return "No Service rule applies, and the packet goes on as it is.";
+  const untracked = flows.filter((flow) => !flow.tracked);
+  if (untracked.length > 0) {
+    const rule = untracked.length === flows.length ? "A rule takes" : "A rule may take";
+    return `${rule} the packet out of connection tracking, so that no Service rule sees it, and it goes on as it is.`;
+  }
+  const others = flows.flatMap(({ dnat }) => dnat.at(-1)?.to ?? []);
+  if (others.length === 0) return "No Service rule applies, and the packet goes on as it is.";
+  const sends = others.length === flows.length ? "sends" : "may send";
+  return `No Service rule applies; a rule that is not kube-proxy's ${sends} the packet to ${listed(others, " or ")}.`;
 }
 
 function whyDnat(flows: readonly Flow[], endpoints: readonly Endpoint[]): string {
-  const first = flows[0]!.dnat.find((each) => each.kubeProxy)!;
-  const masquerading = flows.flatMap((flow) => flow.snat).find((each) => each.kubeProxy);
-  const by = endpoints.length === 1 ? `, by ${first.by}` : "";
-  const always = flows.every((flow) => flow.snat.some((each) => each.kubeProxy))
-    ? ""
-    : "on some ways ";
+  const sending = flows.flatMap(({ dnat }) => dnat.find((each) => each.kubeProxy)?.by ?? []);
+  const masquerading = flows.flatMap(({ snat }) => snat.find((each) => each.kubeProxy)?.by ?? []);
+  const by = endpoints.length === 1 ? `, by ${listed(sending, " or ")}` : "";
+  const always = flows.every(isMasqueraded) ? "" : "on some ways ";
   const source =
-    masquerading === undefined ? "" : `; the source is ${always}masqueraded by ${masquerading.by}`;
+    masquerading.length === 0
+      ? ""
+      : `; the source is ${always}masqueraded by ${listed(masquerading, " or ")}`;
   return `${destinationOf(endpoints)}${by}${source}.`;
 }
 
