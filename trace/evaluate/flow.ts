@@ -19,7 +19,10 @@ export interface Doubt {
   /** The same for every flow that meets the same rule. */
   readonly id: string;
   readonly taken: boolean;
+  /** Half a sentence that completes "it cannot be decided …". */
   readonly why: string;
+  /** The rule, as a person would look for it; null where the kernel itself asks. */
+  readonly by: string | null;
 }
 
 /** A rewriting of an address, and the rule that does it. */
@@ -117,14 +120,17 @@ export function start(packet: Packet): Flow {
  * Both ways past something undecided, [it holds, it does not]; only one where an earlier doubt
  * settles it.
  */
-export function fork(flow: Flow, id: string, why: string): { yes: Flow | null; no: Flow | null } {
+export function fork(
+  flow: Flow,
+  { id, why, by }: Omit<Doubt, "taken">,
+): { yes: Flow | null; no: Flow | null } {
   const earlier = flow.doubts.find((doubt) => doubt.id === id);
   if (earlier !== undefined) {
     return earlier.taken ? { yes: flow, no: null } : { yes: null, no: flow };
   }
   const way = (taken: boolean): Flow => ({
     ...flow,
-    doubts: [...flow.doubts, { id, taken, why }],
+    doubts: [...flow.doubts, { id, taken, why, by }],
   });
   return { yes: way(true), no: way(false) };
 }

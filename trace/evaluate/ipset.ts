@@ -30,7 +30,11 @@ const indexes = new WeakMap<IpSet, Index>();
 
 /** Whether the packet's addresses and port, taken by `sides` (`dst,dst,src`), are in the set. */
 export function isInSet(name: string, question: Question, depth = 0): Decision {
-  const set = question.node.dump.ipsets?.sets.get(name);
+  const { ipsets } = question.node.dump;
+  if (ipsets === null) {
+    question.path.note("Rules ask sets of ipset, which are in no dump: add `ipset save`.");
+  }
+  const set = ipsets?.sets.get(name);
   if (set === undefined)
     return { why: `whether the packet is in set ${name}, which is in no dump` };
   if (set.type === "list:set") {

@@ -73,7 +73,11 @@ export class Kernel {
       );
       return away(flow);
     }
-    const { yes, no } = fork(flow, `local ${flow.destination}`, local.why);
+    const { yes, no } = fork(flow, {
+      id: `local ${flow.destination}`,
+      why: local.why,
+      by: null,
+    });
     return [...(yes === null ? [] : here(yes)), ...(no === null ? [] : away(no))];
   }
 

@@ -50,12 +50,15 @@ function kindOf(flow: Flow): Kind {
   return flow.verdict?.kind ?? (serviceOf(flow) === null ? "pass" : "dnat");
 }
 
-/** What is not decided, each question once. */
-const questionsOf = (flows: readonly Flow[]): string =>
-  listed(
-    flows.flatMap(({ doubts }) => doubts.map(({ why }) => why)),
-    " and ",
-  );
+/** What is not decided, each question once; where there is only one, with its rule. */
+function questionsOf(flows: readonly Flow[]): string {
+  const doubts = flows.flatMap((flow) => flow.doubts);
+  const [why, ...others] = new Set(doubts.map((doubt) => doubt.why));
+  if (why === undefined) return "";
+  if (others.length > 0) return listed([why, ...others], ", or ", 2);
+  const rules = doubts.flatMap(({ by }) => by ?? []);
+  return rules.length === 0 ? why : `${why} (${listed(rules, " and ")})`;
+}
 
 const shareOf = (flows: readonly Flow[]): number =>
   flows.reduce((sum, { probability }) => sum + probability, 0);
@@ -106,14 +109,11 @@ function inWords(flows: readonly Flow[]): string {
   return words[kind];
 }
 
-const mostListed = 4;
-
 /** Each text once; of many only the first. */
-function listed(texts: readonly string[], between: string): string {
+function listed(texts: readonly string[], between: string, most = 4): string {
   const all = [...new Set(texts)];
-  const more = all.length - mostListed;
-  const shown = more > 1 ? [...all.slice(0, mostListed), `${more} others`] : all;
-  return shown.join(between);
+  const more = all.length - most;
+  return (more > 1 ? [...all.slice(0, most), `${more} others`] : all).join(between);
 }
 
 /** Why all connections are stopped, each reason once. */

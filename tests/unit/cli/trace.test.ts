@@ -15,10 +15,17 @@ const dump = `*nat
 :PREROUTING ACCEPT [0:0]
 :OUTPUT ACCEPT [0:0]
 :POSTROUTING ACCEPT [0:0]
+:KUBE-NODEPORTS - [0:0]
 -A PREROUTING -j KUBE-SERVICES
 -A OUTPUT -j KUBE-SERVICES
 ${service("10.96.0.1", "one", "10.244.1.6:8080")}
 ${service("10.96.0.2", "two", "10.244.2.4:8080")}
+-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS
+COMMIT
+*filter
+:INPUT ACCEPT [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
 COMMIT
 `;
 
@@ -139,8 +146,8 @@ it("gives help with examples, which is no mistake", () => {
 it("counts dumps side by side, with a dash for what no dump says", () => {
   const { stdout } = run("compare", dumps, join(dumps, "nat.txt"));
 
-  expect(stdout).toMatch(/^rules +8 +8$/m);
+  expect(stdout).toMatch(/^rules +9 +9$/m);
   expect(stdout).toMatch(/^IPVS services +– +–$/m);
   const [first] = JSON.parse(run("compare", "--json", dumps).stdout) as unknown[];
-  expect(first).toMatchObject({ dump: dumps, rules: 8, members: null });
+  expect(first).toMatchObject({ dump: dumps, rules: 9, members: null });
 });

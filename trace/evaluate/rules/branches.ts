@@ -1,5 +1,5 @@
 import type { Elements, Expression, Statement, WrittenElement } from "../../model/statement";
-import { type Flow, fork } from "../flow";
+import { end, type Flow, fork } from "../flow";
 import { find } from "./match/lookup";
 import { decide, elementsOf, keyOf, missing } from "./match/match";
 import { type Place, ruleName } from "./place";
@@ -29,7 +29,7 @@ export function branchOnMatch(match: Match, flow: Flow, place: Place): Branch<bo
 export function branchOnDoubt(open: NamedDoubt, flow: Flow, place: Place): Branch<boolean>[] {
   // The same question of another destination may have another answer.
   const id = open.id ?? `${open.why} ${flow.destination}`;
-  const { yes, no } = fork(flow, id, `${open.why} (${ruleName(place)})`);
+  const { yes, no } = fork(flow, { id, why: open.why, by: ruleName(place) });
   const learnt = (way: Flow, holds: boolean): Flow => open.learn?.(way, holds) ?? way;
   const doubt = open.why;
   return [
@@ -48,13 +48,12 @@ export function branchOnMap(
   const elements = elementsOf(data, place.table);
   if (elements === null) {
     const { why } = missing(data);
-    return [
-      {
-        flow: { ...flow, verdict: { kind: "unknown", why: `It cannot be decided ${why}.` } },
-        value: null,
-        doubt: why,
-      },
-    ];
+    const lost = `It cannot be decided ${why}.`;
+    return branchOnDoubt({ why }, flow, place).map((way) => ({
+      ...way,
+      flow: way.value ? end(way.flow, "unknown", lost) : way.flow,
+      value: null,
+    }));
   }
   const { kinds, subjects } = keyOf(key, { ...place, flow });
   const ways: Branch<WrittenElement | null>[] = [];

@@ -1,9 +1,17 @@
 import { ofKubeProxy } from "../../model/iptables";
-import { type Base, isKubeProxy, type Ruleset, type Table, tableName } from "../../model/nftables";
-import type { Statement } from "../../model/statement";
+import {
+  type Base,
+  type Chain,
+  isKubeProxy,
+  type Ruleset,
+  type Table,
+  tableName,
+} from "../../model/nftables";
+import type { Rule, Statement } from "../../model/statement";
 import { statementsOf } from "../../read/nftables/rule";
 import type { BaseChain, Hook } from "../context";
-import { lost, type RuleTable } from "./place";
+import { cutBaseChains, cutChain, withoutTerseSets } from "./cut-kube-proxy";
+import type { RuleTable } from "./place";
 import { baseChain } from "./walk";
 
 const hooks: readonly string[] = ["prerouting", "input", "forward", "output", "postrouting"];
@@ -17,20 +25,35 @@ export function baseChains(
   const families = family === 4 ? ["ip", "inet"] : ["ip6", "inet"];
   return [...ruleset.tables.values()]
     .filter((table) => families.includes(table.family) && !table.dormant && asked(table))
-    .flatMap((table) =>
-      [...table.chains.values()].flatMap(({ name, base }) =>
-        base === null || !hooks.includes(base.hook)
-          ? []
-          : [
-              baseChain(ruleTable(table), name, {
-                hook: base.hook as Hook,
-                priority: orderOf(base),
-                nat: base.type === "nat",
-                policy: base.policy,
-              }),
-            ],
+    .map(withoutTerseSets)
+    .flatMap((table) => [
+      ...[...table.chains.values()].flatMap(({ name, base }) =>
+        base === null || !hooks.includes(base.hook) ? [] : [called(table, name, base)],
       ),
-    );
+      ...cutBaseChains(table).map((chain) => assumed(table, chain)),
+    ]);
+}
+
+const called = (table: Table, name: string, base: Base, rules?: readonly Rule[]): BaseChain =>
+  baseChain(ruleTable(table, rules && { name, rules }), name, {
+    hook: base.hook as Hook,
+    priority: orderOf(base),
+    nat: base.type === "nat",
+    policy: base.policy,
+  });
+
+function assumed(table: Table, { name, base, rules }: Chain & { readonly base: Base }): BaseChain {
+  const chain = called(table, name, base, rules);
+  const to = rules.map(({ text }) => text.replace("jump ", "")).join(" and ");
+  return {
+    ...chain,
+    walk(flow, context) {
+      context.path.note(
+        `Chain ${name} of table ${tableName(table)} is not in the dump; it is taken to go to ${to}, as kube-proxy makes it.`,
+      );
+      return chain.walk(flow, context);
+    },
+  };
 }
 
 /**
@@ -43,10 +66,11 @@ function orderOf({ type, hook, priority }: Base): number {
   return place + (priority - place) / 2 ** 33;
 }
 
-const ruleTable = (table: Table): RuleTable => ({
+/** `base` is the chain that the kernel calls, which a cut-down dump may lack. */
+const ruleTable = (table: Table, base?: Pick<Chain, "name" | "rules">): RuleTable => ({
   name: tableName(table),
   sets: table.sets,
-  rulesOf: (chain) => table.chains.get(chain)?.rules ?? null,
+  rulesOf: (chain) => (chain === base?.name ? base.rules : table.chains.get(chain)?.rules) ?? null,
   statementsOf(rule, chain) {
     const statements = statementsOf(rule);
     return table.ofIptables && ofKubeProxy.test(chain) && statements.every(isMatch)
@@ -54,8 +78,7 @@ const ruleTable = (table: Table): RuleTable => ({
       : statements;
   },
   isKubeProxys: (chain) => isKubeProxy(table) || (table.ofIptables && ofKubeProxy.test(chain)),
-  missing: (chain, flow) =>
-    lost(flow, `Chain ${chain} of table ${tableName(table)} is not in the dump.`),
+  missing: (chain, flow, place) => cutChain(chain, flow, place, table),
   reasonOf: (verdict, name) =>
     (isKubeProxy(table) &&
       reasons.find((each) => each.verdict === verdict && each.by.test(name))?.why) ||

@@ -1,5 +1,6 @@
 import { ask, brief, nodeOf, oneNode } from "../../../support/trace/example";
 import { ipAddr, ipsetSave, iptablesSave, ipvsadm } from "../../../support/trace/ipvs-example";
+import { kubeProxyTable } from "../../../support/trace/nftables-example";
 
 const table = (name: string) => {
   const start = iptablesSave.indexOf(`*${name}`);
@@ -42,18 +43,8 @@ it.each([
   expect(answer.reason).toContain("add `ipvsadm -Sn`, or `cat /proc/net/ip_vs`");
 });
 
-const ofNftables = `table ip kube-proxy {
-	chain services {
-	}
-	chain nat-prerouting {
-		type nat hook prerouting priority dstnat; policy accept;
-		jump services
-	}
-}
-`;
-
 it.each([
-  ["nftables", [bare, ofNftables]],
+  ["nftables", [bare, kubeProxyTable("1.34")]],
   ["iptables", [bare.replace("[0:0]\n", "[0:0]\n:KUBE-SVC-A - [0:0]\n")]],
 ] as const)(
   "takes the interface that IPVS mode has left for no sign of it in %s mode",

@@ -69,7 +69,7 @@ describe("tables of others are walked as what they are", () => {
     ["a prefix", "10.180.0.4/31", 2],
   ])("divides the connections that kube-proxy's own table sends to %s", (_, range, count) => {
     const rule = `ip daddr 172.30.9.9 tcp dport 80 dnat ip to ${range}`;
-    const text = `table ip kube-proxy {\n\tchain nat-prerouting {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t\t${rule}\n\t}\n}\n`;
+    const text = kubeProxyTable("1.33").replace("chain services {", `$&\n\t\t${rule}`);
     const dump = { ...nothing, nftables: parse(text, "nft.txt", 1) };
 
     const { verdict, endpoints, notes } = trace(dump, { ...packet, destination: "172.30.9.9" });

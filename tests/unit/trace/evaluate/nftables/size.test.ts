@@ -17,7 +17,7 @@ function table(services: number, endpoints: number): string {
     (_, at) => `${String(at)} : ${ip(128, at)} . 8080`,
   ).join(", ");
   return [
-    "table ip kube-proxy {",
+    "table ip services {",
     "\tmap service-ips {",
     "\t\ttype ipv4_addr . inet_proto . inet_service : verdict",
     `\t\telements = { ${numbers.map((at) => `${ip(96, at)} . tcp . 80 : goto service-${String(at)}/`).join(",\n\t\t\t     ")} }`,

@@ -1,0 +1,130 @@
+import { type Base, type Chain, isKubeProxy, type Table, tableName } from "../../model/nftables";
+import { isClusterAddress } from "../addresses/services";
+import { end, type Flow } from "../flow";
+import { branchOnDoubt } from "./branches";
+import { lost, type Outcome, type Place } from "./place";
+
+type Call = Pick<Chain, "name"> & { readonly base: Base; readonly asks: readonly string[] };
+
+const call = (name: string, priority: number, ...asks: string[]): Call => {
+  const [type = "", hook = ""] = name.split("-");
+  return { name, base: { type, hook, priority, policy: "accept" }, asks };
+};
+
+const always: readonly Call[] = [
+  call("filter-prerouting-pre-dnat", -110, "firewall-check"),
+  call("filter-output-pre-dnat", -110, "firewall-check"),
+  call("nat-prerouting", -100, "services"),
+  call("nat-output", -100, "services"),
+  call("nat-postrouting", 100, "masquerading"),
+];
+
+/** Up to 1.30 some versions have one chain for what others do in several. */
+const early: readonly Call[] = ["input", "forward", "output"].map((hook) =>
+  call(`filter-${hook}`, 0, "endpoints-check"),
+);
+
+const late: readonly Call[] = [
+  call("filter-input", 0, "nodeport-endpoints-check", "service-endpoints-check"),
+  call("filter-forward", 0, "service-endpoints-check", "cluster-ips-check"),
+  call("filter-output", 0, "service-endpoints-check", "cluster-ips-check"),
+];
+
+/**
+ * The base chains that kube-proxy has in every table of its own, as far as this one lacks them: its
+ * dump was cut down to some chains, maps or sets.
+ */
+export function cutBaseChains(table: Table): (Chain & { readonly base: Base })[] {
+  if (!isKubeProxy(table)) return [];
+  const calls = [...always, ...(table.chains.has("endpoints-check") ? early : late)];
+  return calls.flatMap(({ name, base, asks }) => {
+    const cut = asks.filter((chain) => isCut(table, chain, base.hook));
+    if (cut.length === 0) return [];
+    return [{ name, line: 0, base, rules: cut.map((each) => ({ text: `jump ${each}`, line: 0 })) }];
+  });
+}
+
+function isCut({ chains, sets }: Table, chain: string, hook: string): boolean {
+  const callsAt = (at: string): Chain[] =>
+    [...chains.values()].filter(({ base }) => base?.hook === at && base.type !== "route");
+  const asked = (at: string): boolean =>
+    callsAt(at).some(({ rules }) => rules.some(({ text }) => text.split(/\s+/).includes(chain)));
+  if (asked(hook)) return false;
+  // 1.29 asks in input and forward what later versions ask in prerouting.
+  if (chain === "firewall-check" && hook === "prerouting") return !asked("input");
+  // 1.31 brought it, together with the set.
+  if (chain === "cluster-ips-check") {
+    const has = chains.has(chain) || sets.has("cluster-ips");
+    return has || !callsAt(hook).some(({ base }) => base?.type === "filter");
+  }
+  return true;
+}
+
+/** These look at addresses of Services only, and no endpoint has one. */
+const checks =
+  /^(firewall-check|endpoints-check|(nodeport|service)-endpoints-check|cluster-ips-check)$/;
+
+/** What a chain does that the dump lacks, as far as kube-proxy always writes it alike. */
+export function cutChain(name: string, flow: Flow, place: Place, table: Table): Outcome[] {
+  const { node, path } = place.context;
+  const of = `Chain ${name} of table ${tableName(table)} is not in the dump`;
+  const on = (way: Flow, sentence = ""): Outcome[] => {
+    if (sentence !== "") path.note(`${of}; ${sentence}`);
+    return [{ flow: way, on: "caller" }];
+  };
+  if (!isKubeProxy(table)) return lost(flow, `${of}.`);
+  const mark = masqueradeMark(table);
+  if (name === "mark-for-masquerade") {
+    const hex = `0x${mark.toString(16)}`;
+    const marked = { ...flow, mark: (flow.mark | mark) >>> 0 };
+    return on(marked, `it is taken for what kube-proxy writes there: it sets mark ${hex}.`);
+  }
+  if (name === "masquerading") {
+    if (!flow.dnat.some((each) => each.kubeProxy)) return on(flow);
+    const sentence =
+      "it is taken for what kube-proxy writes there: it masquerades what is marked, and a pod that reaches itself.";
+    if ((flow.mark & mark) === 0 && flow.source !== flow.destination) return on(flow, sentence);
+    const to = "the address of the interface";
+    const by = `chain ${name} of table ${tableName(table)}, which is not in the dump`;
+    const snat = [...flow.snat, { to, by, kubeProxy: true }];
+    return on({ ...flow, sourceSettled: true, snat }, sentence);
+  }
+  if (!checks.test(name)) return lost(flow, `${of}.`);
+  if (flow.dnat.some((each) => each.kubeProxy)) return on(flow);
+  if (name === "firewall-check" && isClusterAddress(node.dump, node.family, flow.destination)) {
+    return on(flow, "it asks for addresses of load balancers only.");
+  }
+  const open = { why: `what chain ${name} does, which is not in the dump`, id: `cut ${name}` };
+  return branchOnDoubt(open, flow, place).map(({ flow: way, value }) =>
+    value ? { flow: end(way, "unknown", `${of}.`), on: "out" } : { flow: way, on: "caller" },
+  );
+}
+
+/** The bit that kube-proxy uses, as its rules show it; 0x4000 by default. */
+function masqueradeMark({ chains }: Table): number {
+  for (const { rules } of chains.values()) {
+    for (const { text } of rules) {
+      const found = /mark set (?:meta )?mark (?:\||or) (0x[0-9a-f]+)/i.exec(text);
+      if (found !== null) return Number(found[1]) >>> 0;
+    }
+  }
+  return 0x4000;
+}
+
+/**
+ * The table without sets and maps whose content the dump left out, as `nft --terse` does: there is
+ * no cluster without a Service that has endpoints.
+ */
+export function withoutTerseSets(table: Table): Table {
+  const isOfService = (name: string): boolean =>
+    /^(service|external|local)-[A-Z2-7]{8}-/.test(name);
+  const content = ["service-ips", "service-nodeports"].flatMap(
+    (name) => table.sets.get(name)?.elements() ?? [],
+  );
+  const isTerse =
+    isKubeProxy(table) && content.length === 0 && [...table.chains.keys()].some(isOfService);
+  if (!isTerse) return table;
+  // Sets of clients are filled by rules, and are asked for a client that is new.
+  const kept = [...table.sets].filter(([, set]) => set.timeoutSeconds !== null);
+  return { ...table, sets: new Map(kept) };
+}
