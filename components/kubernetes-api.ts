@@ -44,7 +44,11 @@ export interface KubernetesObject {
   readonly status?: {
     readonly conditions?: readonly Condition[];
     readonly phase?: string;
-    readonly nodeInfo?: { readonly systemUUID: string; readonly kubeletVersion?: string };
+    readonly nodeInfo?: {
+      readonly systemUUID: string;
+      readonly kubeletVersion?: string;
+      readonly kernelVersion?: string;
+    };
     readonly message?: string;
     readonly initContainerStatuses?: readonly ContainerStatus[];
     readonly containerStatuses?: readonly ContainerStatus[];

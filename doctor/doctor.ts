@@ -6,6 +6,7 @@ import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
 import { askClusterState, type ClusterState } from "./cluster-state";
+import { kernels } from "./kernels";
 import { cordons, nodes, pressure, versions } from "./nodes";
 import { secretsKey } from "./secrets-key";
 import { snapshots } from "./snapshots";
@@ -103,6 +104,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     nodeZones(expected, state),
     diskZones(expected, state),
     versions(expected, state),
+    kernels(state),
     staticPods(expected, state),
     renewals(expected, state),
     kubeletCertificates(expected, state),

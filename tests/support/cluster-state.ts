@@ -74,7 +74,11 @@ export const healthyCluster = ({ machines }: Expected = threeByThree): FakeClust
         })),
         ...ready().conditions,
       ],
-      nodeInfo: { systemUUID: name, kubeletVersion: "v1.36.3" },
+      nodeInfo: {
+        systemUUID: name,
+        kubeletVersion: "v1.36.3",
+        kernelVersion: "6.8.0-1062-azure",
+      },
     },
   })),
   pods: machines

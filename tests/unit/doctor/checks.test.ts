@@ -26,6 +26,12 @@ const notReady = (message: string) => ({
 });
 const kubelet = (state: FakeClusterState, name: string, version: string) =>
   (ofMachine(state.nodes, name).status!.nodeInfo!.kubeletVersion = version);
+const kernel = (state: FakeClusterState, name: string, version: string) =>
+  (ofMachine(state.nodes, name).status!.nodeInfo!.kernelVersion = version);
+const calico = (state: FakeClusterState, version: string) =>
+  (state.daemonSets[0]!.spec = {
+    template: { spec: { containers: [{ image: `quay.io/calico/node:${version}` }] } },
+  });
 const server = (state: FakeClusterState, name: string, version: string) =>
   (ofMachine(state.pods, `kube-apiserver-${name}`).spec!.containers![0]!.image =
     `registry.k8s.io/kube-apiserver:${version}`);
@@ -36,7 +42,22 @@ const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
 it("passes a healthy cluster, and asks everything of it", () => {
   expect(failures(healthyCluster())).toEqual([]);
   expect(notAsked(healthyCluster())).toEqual([]);
-  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(19);
+  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(20);
+});
+
+it.each(["v3.27.4", "v3.32.1"])("has nothing against Canal %s on a new kernel", (version) => {
+  const state = healthyCluster();
+  calico(state, version);
+
+  expect(failures(state)).toEqual([]);
+});
+
+it("says nothing of kernels that no Node names", () => {
+  const state = healthyCluster();
+  for (const { status } of state.nodes) delete status!.nodeInfo!.kernelVersion;
+
+  expect(failures(state)).toEqual([]);
+  expect(notAsked(state)).toEqual(["kernels"]);
 });
 
 it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
@@ -105,6 +126,26 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
       for (const name of all.slice(0, 3)) server(state, name, "v1.36.4");
     },
     [/^versions: the cluster runs v1\.36\.4, .* had v1\.36\.3$/],
+  ],
+  ...["6.8.0-1063-azure", "6.8.0-1064-azure"].map(
+    (version): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
+      `kernel ${version}, which loses NAT rules`,
+      (state) => kernel(state, "workers-2", version),
+      [new RegExp(`^kernels: workers-2: kernel ${version}: NAT rules .* do not stay`)],
+    ],
+  ),
+  [
+    "a kernel whose ip6tables knows no marks",
+    (state) => kernel(state, "cp-1", "6.8.0-1025-azure"),
+    [/^kernels: cp-1: kernel 6\.8\.0-1025-azure: ip6tables knows no marks/],
+  ],
+  [
+    "an ipset of Canal's that cannot read the sets of a newer kernel",
+    (state) => {
+      calico(state, "v3.27.3");
+      for (const name of all.slice(1)) kernel(state, name, "5.15.0-1070-azure");
+    },
+    [/^kernels: cp-1: kernel 6\.8\.0-1062-azure: sets .* before 3\.27\.4/],
   ],
   ...["kube-apiserver", "kube-controller-manager", "kube-scheduler"].map(
     (component): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
