@@ -72,7 +72,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     }
     if (path.endsWith("/virtualMachines")) return { value: machines.map(vm) };
     if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
-    if (path.endsWith("/usages")) return { value: [] };
+    if (/\/(usages|publicIPAddresses)$/.test(path)) return { value: [] };
     if (path.includes("/versions/")) return { name: "it" };
     if (path.endsWith("/CheckDnsNameAvailability")) return { available: true };
     if (/\/providers\/[\w.]+$/.test(path)) {
