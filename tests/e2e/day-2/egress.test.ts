@@ -1,9 +1,9 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { LocalWorkspace, Stack } from "@pulumi/pulumi/automation";
 
-import { Network } from "../../components/network";
-import { validSettings } from "../support/sample";
-import { LocalCloud } from "./local-cloud";
+import { Network } from "../../../components/network";
+import { validSettings } from "../../support/sample";
+import { LocalCloud } from "../local-cloud";
 
 jest.setTimeout(300_000);
 
