@@ -13,6 +13,7 @@ import { outputsOf } from "./components/outputs";
 import { makePlan } from "./components/plan/plan";
 import { loadSettings } from "./components/plan/settings/load";
 import { explainRefusals } from "./components/refusals";
+import { Roles } from "./components/roles";
 import { Workers } from "./components/workers";
 
 export = async () => {
@@ -20,12 +21,13 @@ export = async () => {
   const plan = await makePlan(settings);
   await explainRefusals(settings);
 
+  const roles = new Roles("identity", plan);
   const resourceGroup = new ResourceGroup(
     "cluster",
     { resourceGroupName: settings.clusterName, location: settings.location },
-    { protect: settings.protect },
+    { protect: settings.protect, dependsOn: [roles] },
   );
-  const shared = { resourceGroup, ...plan };
+  const shared = { resourceGroup, roles, ...plan };
   const network = new Network("network", shared);
   const api = new ApiBalancer("api", shared);
   const certificates = new Certificates("pki", plan.authorities);

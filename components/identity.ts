@@ -1,11 +1,10 @@
-import { createHash } from "node:crypto";
-
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as managedidentity from "@pulumi/azure-native/managedidentity";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { Settings } from "./plan/settings/settings";
+import { guid, Roles } from "./roles";
 
 /** Azure's built-in roles by the ids that every tenant has. */
 const builtIn = {
@@ -13,34 +12,6 @@ const builtIn = {
   managedIdentityOperator: "f1a07417-d97a-45cb-824c-7a7467783830",
   storageBlobDataContributor: "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
 } as const;
-
-/**
- * What the cloud provider and the disk driver do with machines, disks and snapshots, and what Azure
- * wants of them for what a disk names: an encryption set is to be read, a disk or snapshot that is
- * copied is to be accessed. The smallest built-in role with all of this may also run commands on every
- * machine. Upstream lists more, for scale sets, Azure Files and networks: there are none of the first
- * two here, and networks have a role of their own.
- *
- * @see https://github.com/kubernetes-sigs/azuredisk-csi-driver/blob/master/docs/driver-parameters.md
- * @see https://cloud-provider-azure.sigs.k8s.io/topics/azure-permissions/
- * @see https://learn.microsoft.com/azure/aks/concepts-identity
- */
-const onMachines = [
-  "virtualMachines/read",
-  "virtualMachines/instanceView/read",
-  "virtualMachines/write",
-  "disks/read",
-  "disks/write",
-  "disks/delete",
-  "disks/beginGetAccess/action",
-  "diskEncryptionSets/read",
-  "snapshots/read",
-  "snapshots/write",
-  "snapshots/delete",
-  "locations/DiskOperations/read",
-  "locations/operations/read",
-  "locations/vmSizes/read",
-].map((action) => `Microsoft.Compute/${action}`);
 
 interface Grant {
   readonly what: string;
@@ -51,6 +22,7 @@ interface Grant {
 
 export interface IdentityArgs {
   readonly resourceGroup: ResourceGroup;
+  readonly roles: Roles;
   readonly settings: Settings;
   readonly subscriptionId: string;
 }
@@ -80,7 +52,7 @@ export class Identity extends pulumi.ComponentResource {
 
   constructor(name: string, args: IdentityArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Identity", name, {}, opts);
-    const { resourceGroup, settings, subscriptionId } = args;
+    const { resourceGroup, roles, settings, subscriptionId } = args;
 
     if (settings.servicePrincipal !== undefined) {
       const { clientId, clientSecret } = settings.servicePrincipal;
@@ -108,35 +80,9 @@ export class Identity extends pulumi.ComponentResource {
     ) => this.grants.push({ what: `${name}-${what}`, scope, roleDefinitionId, options });
     const role = (id: string) =>
       `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${id}`;
-    // It lies in no group, so that it goes with none.
-    const ownRole = (
-      what: string,
-      does: string,
-      actions: string[],
-      description: string,
-    ): authorization.RoleDefinition =>
-      new authorization.RoleDefinition(
-        `${name}-${what}`,
-        {
-          scope: subscription,
-          roleDefinitionId: guid(`${what}/${subscription}/${settings.clusterName}`),
-          // No two roles of a tenant may have the same name.
-          roleName: `${settings.clusterName} ${does} (${subscriptionId})`,
-          description,
-          permissions: [{ actions }],
-          assignableScopes: [subscription],
-        },
-        { parent: this },
-      );
-    const attachesDisks = ownRole(
-      "attaches-disks",
-      "attaches disks and takes snapshots of them",
-      onMachines,
-      "For the cloud provider and the disk driver of this cluster.",
-    );
     assign("network", resourceGroup.id, role(builtIn.networkContributor), inGroup);
-    // Not with the group: Azure deletes no role that is assigned, and the group goes last.
-    assign("machines", resourceGroup.id, attachesDisks.id, { parent: this });
+    // Not with the group, but before it: Azure deletes no role that is assigned.
+    assign("machines", resourceGroup.id, roles.attachesDisks!, { parent: this });
     // Attaching a disk is a PUT of location and data disks alone (as the driver does it). Whether Azure then
     // also checks the right to the identity that the machine has is not documented; OpenShift's
     // cluster-storage-operator asks for it for such machines.
@@ -149,15 +95,7 @@ export class Identity extends pulumi.ComponentResource {
       assign("snapshots", container, writesBlobs, { parent: this });
     }
 
-    // The cloud provider asks at its start which zones the region has, and ends when it may not.
-    // The smallest built-in role that allows it reads everything, so this is one of our own.
-    const readsProviders = ownRole(
-      "reads-providers",
-      "reads which zones a region has",
-      ["Microsoft.Resources/subscriptions/providers/read"],
-      "For the cloud provider of this cluster; it stops at its start without this.",
-    );
-    assign("zones", subscription, readsProviders.id, { parent: this });
+    assign("zones", subscription, roles.readsProviders!, { parent: this });
 
     this.registerOutputs();
   }
@@ -190,10 +128,3 @@ export class Identity extends pulumi.ComponentResource {
     }
   }
 }
-
-/** A GUID that is always the same for the same text. */
-const guid = (text: string): string =>
-  createHash("sha256")
-    .update(text)
-    .digest("hex")
-    .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, "$1-$2-5$3-8$4-$5");

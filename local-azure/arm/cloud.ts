@@ -347,7 +347,7 @@ export class Cloud {
       const milliseconds = this.durations.milliseconds(type.type, "delete");
       const release = this.locks.acquire(type, armId, milliseconds);
       try {
-        type.mayDelete?.(resource, this.inventory, this.clock.now());
+        type.mayDelete?.(resource, this.inventory, this.clock.now(), this.durations.factor);
         if (milliseconds > 0) {
           setState(resource, "Deleting");
           await this.state.save();
@@ -372,7 +372,7 @@ export class Cloud {
     await Promise.all(machines.map((machine) => this.machines.remove(machine)));
     for (const resource of removed) {
       this.inventory.remove(resource.id);
-      typeOf(resource.type)?.deleted?.(resource, this.inventory);
+      typeOf(resource.type)?.deleted?.(resource, this.inventory, this.clock.now());
       this.removed?.(resource);
     }
   }

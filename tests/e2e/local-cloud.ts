@@ -119,6 +119,11 @@ export class LocalCloud {
     await this.ask("DELETE", "/local/faults");
   }
 
+  /** Lets Azure's operations take this share of their time; 0 until then. */
+  async takingTime(factor: number): Promise<void> {
+    await this.ask("PUT", "/local/durations", { factor });
+  }
+
   /**
    * Makes a part of a control plane sick: etcd, kube-apiserver …, kubelet, or etcd-space, when it
    * takes no writes.

@@ -110,8 +110,9 @@ it("takes up what is in the cluster and not in the state", async () => {
   unchanged(await cloud.stack.up("--skip-preview"));
 });
 
-it("is destroyed without an API, since everything in the cluster goes with something in Azure", async () => {
+it("is destroyed without an API, since everything in the cluster goes with something in Azure, and roles when Azure has forgotten their assignments", async () => {
   expect((await inCluster()).filter(({ deletedWith }) => !deletedWith)).toEqual([]);
+  await cloud.takingTime(0.05);
 
   const silence = await silenceApi();
   try {

@@ -125,8 +125,9 @@ export interface ResourceType<B extends Body = Body> {
    * @default ResourceNotFound
    */
   notFound?(id: ArmId): AzureError;
-  mayDelete?(resource: Resource<B>, view: View, now: Date): void;
-  deleted?(resource: Resource<B>, ledger: Ledger): void;
+  /** @param pace the share of Azure's time that things take here */
+  mayDelete?(resource: Resource<B>, view: View, now: Date, pace: number): void;
+  deleted?(resource: Resource<B>, ledger: Ledger, now: Date): void;
 }
 
 /** Paths of all elements that have `properties` of their own in ARM's JSON. */

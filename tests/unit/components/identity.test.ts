@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Identity } from "../../../components/identity";
 import { Settings } from "../../../components/plan/settings/settings";
+import { Roles } from "../../../components/roles";
 import type { Resource, View } from "../../../local-azure/arm/resources/resource";
 import { mayDo } from "../../../local-azure/arm/types/authorization/role-assignment";
 import { dependenciesOf, Recorder, valueOf } from "../../support/record";
@@ -30,15 +31,13 @@ const build = async (stack: Stack = {}) => {
     },
   });
   const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
-  const identity = new Identity(
-    "identity",
-    {
-      resourceGroup,
-      settings: { ...validSettings, ...stack.change },
-      subscriptionId: stack.subscriptionId ?? subscriptionId,
-    },
-    { transformations: [recorder.watch] },
-  );
+  const args = {
+    settings: { ...validSettings, ...stack.change },
+    subscriptionId: stack.subscriptionId ?? subscriptionId,
+  };
+  const watched = { transformations: [recorder.watch] };
+  const roles = new Roles("identity", args, watched);
+  const identity = new Identity("identity", { resourceGroup, roles, ...args }, watched);
   const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
   identity.grant(machine);
   return { recorder, resourceGroup, identity, machine };
@@ -268,4 +267,17 @@ it("makes nothing where a service principal is given", async () => {
   expect(identity.resourceId).toBeUndefined();
   expect(await valueOf(identity.credential.clientId)).toBe("the-application");
   expect(await pulumi.isSecret(identity.credential.clientSecret!)).toBe(true);
+});
+
+it("keeps the roles of a state in which they are the identity's own children", async () => {
+  const { recorder, identity } = await build();
+  const roles = await recorder.of(definition);
+
+  expect(roles).toHaveLength(2);
+  for (const { opts } of roles) {
+    const [alias] = opts.aliases as pulumi.Alias[];
+    expect(await valueOf(pulumi.output(alias!.parent as pulumi.Output<string>))).toBe(
+      await valueOf(identity.urn),
+    );
+  }
 });

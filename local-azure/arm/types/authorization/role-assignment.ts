@@ -1,8 +1,8 @@
 import { AzureError, conflict, refuse } from "../../azure-error";
 import { account, keyOf } from "../../resources/ids";
-import { Body, Resource, View } from "../../resources/resource";
+import { Body, Ledger, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { roleAllows, roleExists } from "./role-definition";
+import { isReplicated, roleAllows, roleExists, unassign } from "./role-definition";
 
 type RoleAssignmentBody = {
   principalId: string;
@@ -13,12 +13,6 @@ type RoleAssignmentBody = {
 };
 
 const type = "Microsoft.Authorization/roleAssignments";
-
-/**
- * How long a new identity or role is not known to all of Azure: from seconds to minutes, and nobody
- * repeats what was refused for it (pulumi-azure #840).
- */
-const replicationSeconds = 30;
 
 export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   token: "azure-native:authorization:RoleAssignment",
@@ -105,13 +99,16 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
 
   notFound: ({ name }) =>
     new AzureError(404, "RoleAssignmentNotFound", `The role assignment '${name}' is not found.`),
+
+  deleted: ({ body }: Resource<RoleAssignmentBody>, ledger: Ledger, now: Date) =>
+    unassign(body.roleDefinitionId, ledger, now),
 };
 
 /** Whether all of Azure knows a thing by now. */
 const isKnownAt =
   (now: Date, pace: number) =>
   ({ changed }: Resource): boolean =>
-    now.getTime() - Date.parse(changed) >= replicationSeconds * 1000 * pace;
+    isReplicated(changed, now, pace);
 
 /** On a resource, or on what is in it. */
 interface Operation {

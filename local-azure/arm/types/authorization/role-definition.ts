@@ -1,6 +1,6 @@
 import { AzureError, refuse } from "../../azure-error";
 import { account, keyOf } from "../../resources/ids";
-import { Resource, View } from "../../resources/resource";
+import { Ledger, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 
 type RoleDefinitionBody = {
@@ -14,6 +14,18 @@ type RoleDefinitionBody = {
 type Permission = Partial<Record<"actions" | "notActions" | "dataActions", string[]>>;
 
 const roleDefinitionType = "Microsoft.Authorization/roleDefinitions";
+
+/**
+ * How long a change is not known to all of Azure: from seconds to minutes, and nobody repeats what
+ * was refused for it (pulumi-azure #840).
+ */
+const replicationSeconds = 30;
+
+/** Whether all of Azure knows by now what has changed then. */
+export const isReplicated = (changed: string, now: Date, pace: number): boolean =>
+  now.getTime() - Date.parse(changed) >= replicationSeconds * 1000 * pace;
+
+const unassignedAt = "unassignedAt";
 
 export const roleDefinition: ResourceType<RoleDefinitionBody> = {
   token: "azure-native:authorization:RoleDefinition",
@@ -67,12 +79,18 @@ export const roleDefinition: ResourceType<RoleDefinitionBody> = {
       `The specified role definition with ID '${name.replaceAll("-", "")}' does not exist.`,
     ),
 
-  mayDelete({ id }: Resource<RoleDefinitionBody>, view: View): void {
+  mayDelete(
+    { id, hidden }: Resource<RoleDefinitionBody>,
+    view: View,
+    now: Date,
+    pace: number,
+  ): void {
     const name = id.split("/").at(-1)!.toLowerCase();
     const used = view
       .ofType("Microsoft.Authorization/roleAssignments")
       .some(({ body }) => String(body["roleDefinitionId"]).toLowerCase().endsWith(name));
-    if (used) {
+    const unassigned = hidden[unassignedAt] as string | undefined;
+    if (used || (unassigned !== undefined && !isReplicated(unassigned, now, pace))) {
       throw refuse(
         "RoleDefinitionHasAssignments",
         "There are existing role assignments referencing role (code: RoleDefinitionHasAssignments).",
@@ -134,6 +152,12 @@ const builtIn: ReadonlyMap<string, Permission> = new Map([
 
 const named = (roleDefinitionId: string): string =>
   roleDefinitionId.split("/").at(-1)!.toLowerCase();
+
+/** Notes that an assignment of a role is gone. */
+export function unassign(roleDefinitionId: string, ledger: Ledger, now: Date): void {
+  const role = custom(roleDefinitionId, ledger);
+  if (role !== undefined) role.hidden[unassignedAt] = now.toISOString();
+}
 
 const custom = (roleDefinitionId: string, view: View): Resource | undefined =>
   view

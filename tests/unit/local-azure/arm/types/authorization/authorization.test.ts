@@ -156,3 +156,26 @@ it("does not delete a custom role that is assigned", async () => {
   await cloud.delete(assignment(subscriptionPath, 1));
   expect(await refusedBy(cloud.delete(role))).toBe("not refused");
 });
+
+it("deletes no custom role whose assignment was deleted a moment ago, as long as things take time at all", async () => {
+  const clock = new ManualClock();
+  const seconds = { "Microsoft.Authorization/roleDefinitions": { create: 0, delete: 0 } };
+  const { cloud } = newCloud({ clock, durations: new Durations({ factor: 1, seconds }) });
+  const role = roleDefinition(guid(7));
+  await cloud.put(role, {
+    roleName: "own",
+    permissions: [{ actions: ["*/read"] }],
+    assignableScopes: [subscriptionPath],
+  });
+  clock.advance(30);
+  const one = assignment(subscriptionPath, 1);
+  const wanted = { principalId: account.objectId, roleDefinitionId: role };
+  await clock.until(cloud.put(one, wanted));
+  await clock.until(cloud.delete(one));
+
+  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  clock.advance(29);
+  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  clock.advance(1);
+  expect(await refusedBy(cloud.delete(role))).toBe("not refused");
+});
