@@ -1,4 +1,4 @@
-import type { Table as IptablesTable } from "../model/iptables";
+import { type Table as IptablesTable, withoutComments } from "../model/iptables";
 import { isKubeProxy, type Table } from "../model/nftables";
 import { isLoopback, rangeOf } from "../model/range";
 import { isLocal } from "./addresses/local";
@@ -44,7 +44,7 @@ function whyNotPass(node: Node, flows: readonly Flow[], path: Path): string | nu
     return "kube-proxy works with IPVS here, whose own table is in no dump: add `ipvsadm -Sn`, or `cat /proc/net/ip_vs`.";
   }
   const chain = path.steps
-    .flatMap(({ chain, rule }) => ofService.exec(`${chain} ${rule}`)?.[0] ?? [])
+    .flatMap(({ chain, rule }) => ofService.exec(`${chain} ${withoutComments(rule)}`)?.[0] ?? [])
     .at(-1);
   if (/^KUBE-SV/.test(chain ?? "")) {
     return `Chain ${chain} sends the packet to no endpoint, which kube-proxy does not write: the dump lacks some of its rules.`;

@@ -54,12 +54,16 @@ export const builtIn: Readonly<Record<string, readonly string[]>> = {
  */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
-  const pattern = /"((?:[^"\\]|\\.)*)"|(\S+)/g;
-  for (const match of text.matchAll(pattern)) {
-    words.push(match[1] === undefined ? match[2]! : match[1].replace(/\\(.)/g, "$1"));
+  const pattern = /"((?:[^"\\]|\\.)*)"|'([^']*)'(?=\s|$)|(\S+)/g;
+  for (const [, double, single, bare] of text.matchAll(pattern)) {
+    words.push(double === undefined ? (single ?? bare!) : double.replace(/\\(.)/g, "$1"));
   }
   return words;
 }
+
+/** A rule's text without what is quoted, or noted in a listing: it may have any words in it. */
+export const withoutComments = (text: string): string =>
+  text.replace(/"(?:[^"\\]|\\.)*"|\/\*.*?\*\//g, '""');
 
 /** Chains that kube-proxy writes; other programs have names that only look alike. */
 export const ofKubeProxy = /^KUBE-(?!ROUTER|NWPLCY|POD-FW|NETPOL)/;

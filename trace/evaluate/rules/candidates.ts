@@ -69,7 +69,7 @@ function keyOf(text: string): string | null {
 function optionOf(text: string, name: string): string | null {
   const at = text.indexOf(name);
   if (at < 0 || text.endsWith("!", at) || text[at + name.length] === "!") return null;
-  if (text.slice(0, at).split('"').length % 2 === 0) return null;
+  if (text.slice(0, at).replace(/\\./g, "").split('"').length % 2 === 0) return null;
   const end = text.indexOf(" ", at + name.length);
   return text.slice(at + name.length, end < 0 ? undefined : end);
 }

@@ -1,5 +1,5 @@
 import { builtIn, type Chain, type Iptables, ofKubeProxy, type Table } from "../../model/iptables";
-import { statementsOf } from "../../read/iptables/rule";
+import { commentOf, statementsOf } from "../../read/iptables/rule";
 import type { BaseChain, Hook } from "../context";
 import type { RuleTable } from "./place";
 import { baseChain } from "./walk";
@@ -64,6 +64,7 @@ function ruleTable(iptables: Iptables, table: Table, base: Chain): RuleTable {
     statementsOf: (rule, name) => statementsOf(rule, chainOf(name)!, iptables.file),
     isKubeProxys: (name) => ofKubeProxy.test(name),
     missing: (name, flow, place) => missingChain(name, flow, place, iptables),
+    commentOf: (rule, name) => commentOf(rule, chainOf(name)!, iptables.file),
     reasonOf: () => null,
   };
 }

@@ -8,7 +8,7 @@ import {
   tableName,
 } from "../../model/nftables";
 import type { Rule, Statement } from "../../model/statement";
-import { statementsOf } from "../../read/nftables/rule";
+import { commentOf, statementsOf } from "../../read/nftables/rule";
 import type { BaseChain, Hook } from "../context";
 import { cutBaseChains, cutChain, withoutTerseSets } from "./cut-kube-proxy";
 import type { RuleTable } from "./place";
@@ -79,6 +79,7 @@ const ruleTable = (table: Table, base?: Pick<Chain, "name" | "rules">): RuleTabl
   },
   isKubeProxys: (chain) => isKubeProxy(table) || (table.ofIptables && ofKubeProxy.test(chain)),
   missing: (chain, flow, place) => cutChain(chain, flow, place, table),
+  commentOf,
   reasonOf: (verdict, name) =>
     (isKubeProxy(table) &&
       reasons.find((each) => each.verdict === verdict && each.by.test(name))?.why) ||

@@ -15,6 +15,8 @@ export interface RuleTable {
   isKubeProxys(chain: string): boolean;
   /** What a chain does that the dump lacks. */
   missing(chain: string, flow: Flow, place: Place): Outcome[];
+  /** What people note with the rule; null without. */
+  commentOf(rule: Rule, chain: string): string | null;
   /** Why kube-proxy drops or rejects a packet by this map or chain, where its name says so. */
   reasonOf(verdict: "drop" | "reject" | "unknown", name: string): string | null;
 }

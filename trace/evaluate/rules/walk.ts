@@ -278,9 +278,6 @@ function follow(
   }
 }
 
-/** `--comment "…"`, `comment "…"`, and between strokes and stars in a listing. */
-const comment = /\bcomment (?:"((?:[^"\\]|\\.)*)"|(\S+))|\/\* (.*?) \*\//;
-
 /** One sentence for a verdict: kube-proxy's reason or the rule's comment, and which rule it is. */
 function why(
   verdict: "drop" | "reject" | "unknown",
@@ -289,14 +286,13 @@ function why(
   otherwise: string | null = null,
 ): string {
   const reason = place.table.reasonOf(verdict, map ?? place.chain);
-  const [, quoted, bare, listed] = comment.exec(place.rule?.text ?? "") ?? [];
-  const remark = quoted ?? bare ?? listed;
+  const comment = place.rule && place.table.commentOf(place.rule, place.chain);
   const rule = `${verdict} by ${ruleName(place)}`;
   if (reason !== null) return `${reason} (${rule}).`;
   if (otherwise !== null) return otherwise;
-  return remark === undefined || remark.startsWith("cali:")
+  return comment === null
     ? `The packet meets ${rule}.`
-    : `${remark.charAt(0).toUpperCase()}${remark.slice(1)} (${rule}).`;
+    : `${comment.charAt(0).toUpperCase()}${comment.slice(1)} (${rule}).`;
 }
 
 /** What a map sends to a chain that drops or rejects is dropped or rejected because of the map. */

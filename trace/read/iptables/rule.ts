@@ -19,6 +19,23 @@ export function statementsOf(rule: Rule, chain: Chain, file: string): readonly S
   return statements;
 }
 
+/**
+ * What people note with the rule, null without; Calico's own hashes are no note. Where a shell took
+ * the quotes off, a comment goes on until the next option.
+ */
+export function commentOf(rule: Rule, chain: Chain, file: string): string | null {
+  const words = wordsIn(rule, chain, file);
+  const comments = words.flatMap((word, at) => {
+    if (word !== "--comment") return [];
+    const [first = "", ...rest] = words.slice(at + 1);
+    const end = rest.findIndex(isOption);
+    return [[first, ...rest.slice(0, end < 0 ? undefined : end)].join(" ").trim()];
+  });
+  return comments.find((each) => each !== "" && !each.startsWith("cali:")) ?? null;
+}
+
+const isOption = (word: string): boolean => /^(-|!$)/.test(word);
+
 /** A rule's words after `-A CHAIN`, whichever way it is printed. */
 export function wordsIn(rule: Rule, chain: Chain, file: string): string[] {
   if (chain.columns === null) return wordsOf(rule.text).slice(2);
@@ -79,7 +96,7 @@ function translate(
     } else if (match !== undefined) {
       match.read(Array.from({ length: match.words }, value), negated, draft);
       // A shell takes the quotes off when it passes a rule on.
-      while (name === "--comment" && at < words.length && !/^(-|!$)/.test(words[at]!)) at += 1;
+      while (name === "--comment" && at < words.length && !isOption(words[at]!)) at += 1;
     } else if (!name.startsWith("-")) {
       throw new DumpProblem(file, rule.line, "an option of iptables", name);
     } else {

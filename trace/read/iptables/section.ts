@@ -1,4 +1,4 @@
-import type { Columns } from "../../model/iptables";
+import { type Columns, withoutComments } from "../../model/iptables";
 import type { Rule } from "../../model/statement";
 
 /** A run of chains that belong to one table, before it is known to which. */
@@ -38,12 +38,14 @@ const ofChain: readonly (readonly [string, RegExp])[] = [
  */
 export function inferTable(section: Section): string | null {
   const names = [...section.chains.keys()];
-  const rules = [...section.chains.values()].flatMap((chain) => chain.rules);
-  if (rules.some((rule) => evidence[0]![1].test(rule.text))) return "raw";
+  const rules = [...section.chains.values()].flatMap((chain) =>
+    chain.rules.map(({ text }) => withoutComments(text)),
+  );
+  if (rules.some((rule) => evidence[0]![1].test(rule))) return "raw";
   if (section.chains.has("FORWARD")) return section.chains.has("POSTROUTING") ? "mangle" : "filter";
   if (names.some((name) => ofChain[0]![1].test(name))) return "nat";
   for (const [table, target] of evidence) {
-    if (table !== "filter" && rules.some((rule) => target.test(rule.text))) return table;
+    if (table !== "filter" && rules.some((rule) => target.test(rule))) return table;
   }
   if (names.some((name) => ofChain[1]![1].test(name))) return "filter";
   if (names.some((name) => name === "PREROUTING" || name === "POSTROUTING")) return "nat";
@@ -54,7 +56,7 @@ export function inferTable(section: Section): string | null {
       ?.rules.some((rule) => /KUBE-SERVICES/.test(rule.text) && !/ctstate/.test(rule.text))
   )
     return "nat";
-  if (rules.some((rule) => evidence[3]![1].test(rule.text))) return "filter";
+  if (rules.some((rule) => evidence[3]![1].test(rule))) return "filter";
   if (section.chains.has("INPUT")) return "filter";
   return section.chains.has("KUBE-SERVICES") ? "nat" : null;
 }
@@ -69,7 +71,7 @@ const mac = /(?<![:\w])[0-9a-f]{2}(:[0-9a-f]{2}){5}(?![:\w])/gi;
 export function inferFamily(section: Section): 4 | 6 | null {
   for (const chain of section.chains.values()) {
     for (const rule of chain.rules) {
-      const bare = rule.text.replace(/"[^"]*"|\/\*.*?\*\//g, "").replace(mac, "");
+      const bare = withoutComments(rule.text).replace(mac, "");
       if (address6.test(bare)) return 6;
       if (address4.test(bare)) return 4;
     }

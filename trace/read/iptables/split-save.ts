@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 
 import { DumpProblem } from "../../model/dump";
-import { builtIn } from "../../model/iptables";
+import { builtIn, withoutComments } from "../../model/iptables";
 import type { DraftChain, Section } from "./section";
 
 const anyBuiltIn = new Set(Object.values(builtIn).flat());
@@ -105,7 +105,7 @@ const options = / (?:-[sd]|--to-destination) (?:! )?(\S+)/g;
  * see why.
  */
 function checkAddresses(rule: string, file: string, line: number): void {
-  const wrong = misprinted(rule) && misprinted(rule.replace(/"[^"]*"/g, '""'));
+  const wrong = misprinted(rule) && misprinted(withoutComments(rule));
   if (wrong)
     throw new DumpProblem(
       file,

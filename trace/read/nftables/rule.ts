@@ -31,6 +31,13 @@ export function readStatements(text: string): Statement[] {
   return statements;
 }
 
+/** What stands behind the rule as its comment; null without. */
+export function commentOf({ text }: Rule): string | null {
+  const words = tokens(text);
+  const at = words.indexOf("comment");
+  return at < 0 ? null : unquoted(words[at + 1] ?? "");
+}
+
 /** The verdict that a map holds: `goto service-…`, `drop`. */
 export function readVerdict(text: string): Verdict | null {
   const statement = readStatement(new Words(tokens(text)));

@@ -1,3 +1,7 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { checkout } from "../../../../../shared/checkout";
 import { ask, brief, nodeOf, oneNode } from "../../../../support/trace/example";
 import { answer, pod, tables, toPod } from "../../../../support/trace/iptables-example";
 
@@ -219,4 +223,88 @@ it("takes one of the node's own addresses for no forwarded packet's destination,
   const node = nodeOf(tables({ filter: "-A FORWARD -m addrtype --dst-type LOCAL -j DROP" }));
 
   expect(brief(ask(node, "outside 198.51.100.7 > 192.0.2.1:8080"))).toBe("pass");
+});
+
+describe("what users note with a rule", () => {
+  it.each([
+    ['-m comment --comment "block it all"', "Block it all"],
+    [
+      '-m comment --comment "go -j ACCEPT -d 10.0.0.0/33 instead"',
+      "Go -j ACCEPT -d 10.0.0.0/33 instead",
+    ],
+    [
+      String.raw`-m comment --comment "say \"no\" -j ACCEPT -d 300.0.0.1"`,
+      'Say "no" -j ACCEPT -d 300.0.0.1',
+    ],
+    [String.raw`-m comment --comment "a \" alone"`, 'A " alone'],
+    ["-m comment --comment block", "Block"],
+    ["-m comment --comment block it all", "Block it all"],
+    ["-m comment --comment 'block -j them'", "Block -j them"],
+    ['-m comment --comment "comment --comment x"', "Comment --comment x"],
+    ['-p tcp -m comment --comment "block it" -m tcp --dport 8080', "Block it"],
+    ['-m comment --comment "cali:abc" -m comment --comment "block it"', "Block it"],
+    ['-m comment --comment "cali:abc"', "The packet meets drop by table filter"],
+    ['-m comment --comment ""', "The packet meets drop by table filter"],
+  ])("is what a drop is told with: %s", (match, told) => {
+    const rule = `-A FORWARD ${match} -j DROP`;
+    const { verdict, reason } = answer({ filter: rule }, pod);
+
+    expect(verdict).toBe("drop");
+    expect(reason.startsWith(told)).toBe(true);
+    expect(reason).toContain(rule);
+  });
+
+  it.each(["block it all", 'a " alone', "a -j ACCEPT"])("is read from a listing: %s", (comment) => {
+    const listing = `Chain FORWARD (policy ACCEPT 0 packets, 0 bytes)
+ pkts bytes target     prot opt in     out     source               destination
+    0     0 DROP       all  --  *      *       0.0.0.0/0            0.0.0.0/0            /* ${comment} */
+`;
+    const node = nodeOf(tables({}).split("*filter")[0]!, listing, oneNode);
+
+    expect(
+      ask(node, pod).reason.startsWith(
+        `${comment.charAt(0).toUpperCase()}${comment.slice(1)} (drop by`,
+      ),
+    ).toBe(true);
+  });
+
+  it("is read from a rule of nft, not from other words of it", () => {
+    const table = `table inet mine {
+	chain forward {
+		type filter hook forward priority 0; policy accept;
+		counter log prefix "comment x " drop comment "block it all"
+	}
+}
+`;
+
+    expect(ask(nodeOf(tables({}), table, oneNode), pod).reason).toMatch(/^Block it all \(drop by/);
+  });
+
+  it("does not keep a long chain's rule from other destinations", () => {
+    const others = Array.from({ length: 20 }, (_, at) => `-A FORWARD -d 10.9.9.${at}/32 -j DROP\n`);
+    const noted = String.raw`-A FORWARD -m comment --comment "5\" -d 10.9.9.9 or so" -j DROP`;
+
+    expect(brief(answer({ filter: others.join("") + noted }, pod))).toBe("drop");
+  });
+
+  it("says nothing of the table that a rule is of", () => {
+    const note = `-A INPUT -m comment --comment "before DNAT to nat" -j DROP\n`;
+    const node = nodeOf(tables({}).split("*filter")[0]!, note, oneNode);
+
+    expect(ask(node, "outside 198.51.100.9 > 192.0.2.1:22").verdict).toBe("drop");
+  });
+});
+
+it("tells kube-proxy's own drops by their comments", () => {
+  const dump = readFileSync(
+    join(checkout, "tests/support/trace/kube-proxy/golden/iptables/iptables-save.txt"),
+    "utf8",
+  )
+    .replace("! --ctstate RELATED,ESTABLISHED,DNAT ", "--ctstate NEW ")
+    .replace("! -s 127.0.0.0/8 ", "");
+  const { reason } = ask(nodeOf(dump, oneNode), "node - > 127.0.0.1:80");
+
+  expect(reason).toMatch(
+    /^Block incoming localnet connections \(drop by table filter, chain KUBE-FIREWALL/,
+  );
 });
