@@ -223,7 +223,7 @@ it("goes on where creations failed and left nothing, whether the plugin has reco
   expect(refused(await stack.up())).toMatch(/reading cloud state: Status=404/);
   expect(await recoverCommand(stack, "dev")).toMatch(/no longer in the state: \S+-vnet\n/);
   // As of a plugin that records nothing where Azure has nothing.
-  for (const urn of await left("natGateways/[^/]+-1$"))
+  for (const urn of await left("/subnets/[^/]+$"))
     expect(await stack.command("state", "delete", urn, "--yes")).toMatchObject({ code: 0 });
   await left("virtualMachines/[^/]+-workers-1$");
 
