@@ -7,7 +7,6 @@ import * as pulumi from "@pulumi/pulumi";
 import { makePlan } from "../../../../components/plan/plan";
 import { loadSettings } from "../../../../components/plan/settings/load";
 import { manifests } from "../../../../components/versions";
-import { account } from "../../../../local-azure/arm/resources/ids";
 import { serveRest } from "../../../../local-azure/arm/rest/rest";
 import { checked } from "../../../../local-azure/plugins/kubernetes/operations/check";
 import { checkConfig } from "../../../../local-azure/plugins/kubernetes/provider-config";
@@ -37,7 +36,6 @@ async function withStack<T>(
   };
   const recorder = await Recorder.start({
     calls: {
-      "azure-native:authorization:getClientConfig": () => ({ ...account }),
       "azure-native:authorization:getClientToken": () => ({ token: "local" }),
     },
     filledIn: {

@@ -26,6 +26,7 @@ const error = (status: number, code: string) => ({
 const list = (...value: unknown[]) => ({ body: { value } });
 
 const sound200: Answers = {
+  "/subscriptions": [list({ subscriptionId, tenantId: "the-tenant" })],
   [group]: [{ body: { location: "westeurope", properties: { provisioningState: "Succeeded" } } }],
   [vms]: [list()],
 };
@@ -56,15 +57,13 @@ const ask = async (answers: Answers = {}) => {
   const endpoint = `http://127.0.0.1:${await listen(server)}`;
   await Recorder.start({
     calls: {
-      "azure-native:authorization:getClientConfig": () => ({
-        subscriptionId,
-        tenantId: "the-tenant",
-      }),
       "azure-native:authorization:getClientToken": () => ({ token }),
     },
   });
   const settings = { ...validSettings, resourceManagerEndpoint: endpoint };
-  return askAzure(settings, await connect(settings));
+  const connection = await connect(settings);
+  requests = [];
+  return askAzure(settings, connection);
 };
 
 const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
