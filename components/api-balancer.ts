@@ -7,6 +7,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { azureCloudAt } from "./azure-clouds";
 import { apiPort } from "./kubeadm/kubeadm";
 import { addressOf } from "./network";
+import type { Memory } from "./plan/changes/machine-changes";
 import { Settings } from "./plan/settings/settings";
 
 /** Where the API answers. */
@@ -19,10 +20,52 @@ export interface ApiBalancerArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
   readonly subscriptionId: string;
+  /** What the last `up` left; undefined before the first one. */
+  readonly memory?: Pick<Memory, "balancer">;
 }
 
 /** Also of its public address. The cloud provider adopts a balancer that bears the cluster's name. */
 export const apiBalancerName = (clusterName: string): string => `${clusterName}-api`;
+
+/** All that the balancer is, but for names and ids of the cluster. */
+const definition = {
+  sku: { name: "Standard" },
+  frontend: { name: "api" },
+  pool: { name: "control-plane" },
+  probe: {
+    name: "readyz",
+    protocol: "Https",
+    port: apiPort,
+    requestPath: "/readyz",
+    intervalInSeconds: 5,
+    numberOfProbes: 1,
+    probeThreshold: 2,
+  },
+  rule: {
+    name: "api",
+    protocol: "Tcp",
+    frontendPort: apiPort,
+    backendPort: apiPort,
+    // A quiet `kubectl logs --follow` must outlive Azure's default of four minutes.
+    idleTimeoutInMinutes: 30,
+    enableTcpReset: true,
+    disableOutboundSnat: true,
+  },
+};
+
+/** A hash of what the balancer is, for the next `up` to see whether it changes. */
+export const balancerDigest = (): string =>
+  createHash("sha256").update(JSON.stringify(definition)).digest("hex").slice(0, 16);
+
+/**
+ * After a refresh Azure's list of the machines in the pool is among the inputs. It is left out of a
+ * balancer that stays as it is, and not sent with one that changes: Azure refuses a list that has become
+ * another one since.
+ */
+const ignored = (memory: ApiBalancerArgs["memory"]): string[] =>
+  memory?.balancer === balancerDigest()
+    ? ["backendAddressPools[0].loadBalancerBackendAddresses"]
+    : [];
 
 /**
  * The API's one name and address, in all zones.
@@ -37,7 +80,8 @@ export class ApiBalancer extends pulumi.ComponentResource {
 
   constructor(name: string, args: ApiBalancerArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ApiBalancer", name, {}, opts);
-    const { resourceGroup, settings, subscriptionId } = args;
+    const { resourceGroup, settings, subscriptionId, memory } = args;
+    const { sku, frontend, pool, probe, rule } = definition;
     const resourceGroupName = resourceGroup.name;
     const child = { parent: this, deletedWith: resourceGroup };
     const loadBalancerName = apiBalancerName(settings.clusterName);
@@ -64,42 +108,24 @@ export class ApiBalancer extends pulumi.ComponentResource {
       {
         resourceGroupName,
         loadBalancerName,
-        sku: { name: "Standard" },
-        frontendIPConfigurations: [{ name: "api", publicIPAddress: { id: address.id } }],
-        backendAddressPools: [{ name: "control-plane" }],
-        probes: [
-          {
-            name: "readyz",
-            protocol: "Https",
-            port: apiPort,
-            requestPath: "/readyz",
-            intervalInSeconds: 5,
-            numberOfProbes: 1,
-            probeThreshold: 2,
-          },
-        ],
+        sku,
+        frontendIPConfigurations: [{ ...frontend, publicIPAddress: { id: address.id } }],
+        backendAddressPools: [pool],
+        probes: [probe],
         loadBalancingRules: [
           {
-            name: "api",
-            protocol: "Tcp",
-            frontendPort: apiPort,
-            backendPort: apiPort,
-            frontendIPConfiguration: part("frontendIPConfigurations", "api"),
-            backendAddressPools: [part("backendAddressPools", "control-plane")],
-            probe: part("probes", "readyz"),
-            // A quiet `kubectl logs --follow` must outlive Azure's default of four minutes.
-            idleTimeoutInMinutes: 30,
-            enableTcpReset: true,
-            disableOutboundSnat: true,
+            ...rule,
+            frontendIPConfiguration: part("frontendIPConfigurations", frontend.name),
+            backendAddressPools: [part("backendAddressPools", pool.name)],
+            probe: part("probes", probe.name),
           },
         ],
       },
-      // After a refresh Azure's list of the machines in the pool is among the inputs.
-      { ...child, ignoreChanges: ["backendAddressPools[0].loadBalancerBackendAddresses"] },
+      { ...child, ignoreChanges: ignored(memory) },
     );
 
     this.poolId = pulumi
-      .all([part("backendAddressPools", "control-plane").id, balancer.id])
+      .all([part("backendAddressPools", pool.name).id, balancer.id])
       .apply(([id]) => id);
     this.address = addressOf(address, this);
     this.registerOutputs();

@@ -1,6 +1,7 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { balancerDigest } from "./api-balancer";
 import { ControlPlane } from "./control-plane";
 import { tagOf } from "./kubeadm/rotation";
 import { serverOf } from "./kubeconfig";
@@ -31,6 +32,7 @@ export function outputsOf(
     secretsKeys: plan.secretsKeys,
     authorities: plan.authorities,
     ownEncryption: plan.secretsKeys === undefined ? true : undefined,
+    balancer: balancerDigest(),
     kubeProxy: proxyDigest(plan.settings),
     storageClasses: plan.diskClasses.map(({ name }) => name),
     machines: Object.fromEntries(plan.orders),

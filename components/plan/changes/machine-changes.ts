@@ -26,6 +26,8 @@ export interface Memory {
   readonly authorities?: RotatingKeys;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
+  /** Hash of what the API's balancer is. */
+  readonly balancer?: string;
   /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */
   readonly kubeProxy?: string;
   /** Names of those that were made, also where Azure offers their disks no longer. */

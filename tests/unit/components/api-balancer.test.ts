@@ -1,6 +1,12 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
-import { ApiBalancer, apiName, dnsLabel } from "../../../components/api-balancer";
+import {
+  ApiBalancer,
+  type ApiBalancerArgs,
+  apiName,
+  balancerDigest,
+  dnsLabel,
+} from "../../../components/api-balancer";
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import { Settings } from "../../../components/plan/settings/settings";
 import { Recorder, valueOf } from "../../support/record";
@@ -11,12 +17,12 @@ const balancerId = `${groupId}/providers/Microsoft.Network/loadBalancers/zoned-t
 const publicIp = "azure-native:network:PublicIPAddress";
 const loadBalancer = "azure-native:network:LoadBalancer";
 
-const build = async (change: Partial<Settings> = {}) => {
+const build = async (change: Partial<Settings> = {}, memory?: ApiBalancerArgs["memory"]) => {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
   const api = new ApiBalancer(
     "api",
-    { resourceGroup, settings: { ...validSettings, ...change }, subscriptionId },
+    { resourceGroup, settings: { ...validSettings, ...change }, subscriptionId, memory },
     { transformations: [recorder.watch] },
   );
   return { recorder, resourceGroup, api };
@@ -115,12 +121,19 @@ it("sends the API's port from its address to the control plane, and gives no egr
   ]);
 });
 
-it("leaves it to the machines who is in its pool, also after a refresh has seen them there", async () => {
-  const { recorder } = await build();
+it.each([
+  [
+    "stays as the last up left it, leaves the machines that a refresh has seen in its pool alone",
+    true,
+  ],
+  ["is another than the last up left, is sent without the machines that a refresh has seen", false],
+])("a balancer that %s", async (_, isAsLeft) => {
+  const { recorder } = await build({}, { balancer: isAsLeft ? balancerDigest() : "another" });
 
   const { opts } = await recorder.only(loadBalancer);
 
-  expect(opts.ignoreChanges).toEqual(["backendAddressPools[0].loadBalancerBackendAddresses"]);
+  const list = "backendAddressPools[0].loadBalancerBackendAddresses";
+  expect(opts.ignoreChanges).toEqual(isAsLeft ? [list] : []);
 });
 
 it.each([

@@ -102,6 +102,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     initialControlPlane: "the-initial-vm",
     kubeletCertificates: true,
     controlPlanes: 1,
+    balancer: expect.stringMatching(/^[0-9a-f]{16}$/),
     kubeProxy: expect.stringMatching(/^[0-9a-f]{16}$/),
     secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
     authorities: { keys: [3, 1], rewritten: true, past: [2] },
