@@ -34,10 +34,9 @@ function plugin({ name, prefix }: Release): Tool {
   };
 }
 
-/**
- * The official plugins of the program but for Azure's, in the versions that its packages ask for.
- */
+/** The official plugins of the program, in the versions that its packages ask for. */
 export const pluginTools: readonly Tool[] = [
+  { name: "azure-native", prefix: "./" },
   { name: "tls", prefix: "./" },
   { name: "kubernetes", prefix: "" },
 ].map(plugin);

@@ -42,12 +42,13 @@ export const pulumiHome = (state: string): string => join(state, "pulumi-home");
 
 /** The engine's environment: its own state and settings, and nothing of the user's accounts. */
 export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
-  const { binaries, state, passphrase, environment } = options;
+  const { binaries, state, passphrase, environment = {} } = options;
+  const { PATH = process.env.PATH, ...more } = environment;
   const kept = Object.entries(process.env).filter(([name]) => !foreign.test(name));
   return {
     ...Object.fromEntries(kept),
     // The language host runs the `node` it finds first.
-    PATH: [binaries, dirname(process.execPath), process.env.PATH].join(delimiter),
+    PATH: [binaries, dirname(process.execPath), PATH].join(delimiter),
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --require ${JSON.stringify(endWithEngine)}`,
     // What else a folder's name may have, the engine takes as it is. Without a file beside each
     // checkpoint, which is not written whole: an engine killed meanwhile could not read its own
@@ -59,7 +60,7 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     // Without it the engine does not know the option --event-log.
     PULUMI_DEBUG_COMMANDS: "true",
-    ...environment,
+    ...more,
   };
 }
 

@@ -1,3 +1,7 @@
+import { delimiter, join } from "node:path";
+
+import { account } from "../arm/resources/ids";
+
 /** Where the local Azure listens on loopback. */
 export interface Ports {
   /** The REST API, which the program calls directly. */
@@ -19,19 +23,30 @@ export interface Address {
 /** A running local Azure, in this process or another. */
 export interface Attachment {
   readonly ports: Ports;
+  /** File of the authority that the REST API's certificate is from. */
+  readonly authority: string;
   /** The address of the API with this DNS name; undefined while there is none. */
   apiAddress(apiName: string): Promise<Address | undefined>;
 }
 
-/** Whose plugins for tls and kubernetes run: Pulumi's own, or the local Azure's. */
+/** Whose plugins run: Pulumi's own, or the local Azure's. */
 export type Plugins = "official" | "stand-ins";
 
 /** Makes the engine connect to the local Azure's providers instead of starting plugins. */
-export const debugProviders = ({ azureNative, tls, kubernetes }: Ports, plugins: Plugins): string =>
-  [
-    `azure-native:${azureNative}`,
-    ...(plugins === "official" ? [] : [`tls:${tls}`, `kubernetes:${kubernetes}`]),
-  ].join(",");
+export const debugProviders = ({ azureNative, tls, kubernetes }: Ports): string =>
+  [`azure-native:${azureNative}`, `tls:${tls}`, `kubernetes:${kubernetes}`].join(",");
+
+/** Folder of the command `az` that is logged in to the local Azure. */
+const login = join(__dirname, "../login");
+
+/** Leads Pulumi's own plugin for Azure to the local Azure, with a login of its own. */
+const azureNativeSettings = ({ ports, authority }: Attachment): Record<string, string> => ({
+  // Where the plugin asks for all other addresses.
+  ARM_METADATA_HOSTNAME: `127.0.0.1:${ports.resourceManager}`,
+  ARM_SUBSCRIPTION_ID: account.subscriptionId,
+  SSL_CERT_FILE: authority,
+  PATH: [login, process.env.PATH].join(delimiter),
+});
 
 /** The value of the setting `resourceManagerEndpoint`. */
 export const endpointOf = ({ resourceManager }: Ports): string =>
@@ -61,9 +76,11 @@ function proxies(own: string): Record<string, string> {
 
 /** Environment variables that make the engine and the program use this local Azure. */
 export const attachedEnvironment = (
-  { ports }: Attachment,
+  azure: Attachment,
   plugins: Plugins,
 ): Record<string, string> => ({
-  PULUMI_DEBUG_PROVIDERS: debugProviders(ports, plugins),
-  ...proxies(proxyOf(ports)),
+  ...(plugins === "official"
+    ? azureNativeSettings(azure)
+    : { PULUMI_DEBUG_PROVIDERS: debugProviders(azure.ports) }),
+  ...proxies(proxyOf(azure.ports)),
 });

@@ -11,6 +11,7 @@ import type { Progress } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
 import { clearMachines } from "../machines/qemu/qemu";
 import { Supervisor } from "../machines/supervisor";
+import { authorityFile } from "../arm/rest/certificate";
 import { type Address, type Attachment, endpointOf, type Ports } from "./attachment";
 
 const startTimeout = 60_000;
@@ -56,8 +57,9 @@ async function answeringDaemon(
 }
 
 /** What a rehearsal needs to use a daemon. */
-const attachmentTo = ({ ports }: DaemonRecord): Attachment => ({
+const attachmentTo = ({ ports }: DaemonRecord, state: string): Attachment => ({
   ports,
+  authority: authorityFile(state),
   apiAddress: async (apiName) => {
     const response = await fetch(`${endpointOf(ports)}/local/health`);
     const { apis } = (await response.json()) as { apis: Readonly<Record<string, Address>> };
@@ -81,7 +83,7 @@ export async function ensureDaemon(
         `the local Azure of ${state} listens on port ${running.ports.resourceManager} already, not on ${port}: run npm stop first, or omit --port`,
       );
     }
-    return attachmentTo(running);
+    return attachmentTo(running, state);
   }
   mkdirSync(state, { recursive: true, mode: 0o700 });
   return await progress.during("starting the local Azure", () =>
@@ -117,7 +119,7 @@ async function launch(
     const record = runningDaemon(state);
     if (record) {
       child.unref();
-      return attachmentTo(record);
+      return attachmentTo(record, state);
     }
     if (ended)
       throw new UserError(

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { messageOf, UserError } from "../../shared/user-error";
 import { Cloud, type CloudArgs } from "../arm/cloud";
 import { wallClock } from "../arm/durations";
-import { certificateIn } from "../arm/rest/certificate";
+import { authorityFile, certificateIn } from "../arm/rest/certificate";
 import type { Hooks } from "../arm/rest/control";
 import { serveRest } from "../arm/rest/rest";
 import { blobContainerType } from "../arm/types/storage/blob-container";
@@ -98,7 +98,9 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       blob: await serve("blob", (port) => new BlobService(cloud, store).serve(port, certificate)),
     };
     await machines.openStorage?.(ports.blob);
-    return { cloud, machines, ports, stop, apiAddress: async (name) => machines.apiAddress(name) };
+    const authority = authorityFile(state);
+    const apiAddress = async (name: string) => machines.apiAddress(name);
+    return { cloud, machines, ports, authority, stop, apiAddress };
   } catch (error) {
     await stop();
     throw error;

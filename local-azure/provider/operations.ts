@@ -72,7 +72,11 @@ export class AzureNative {
     const outputs = this.outputs(type, id);
     if (Object.keys(inputs).length === 0) {
       const { apiVersion: azureApiVersion } = type;
-      const read = { ...inputsIn(type, outputs), ...parametersOf(type, id), azureApiVersion };
+      const read: Properties = {
+        ...inputsIn(type, outputs),
+        ...parametersOf(type, id),
+        azureApiVersion,
+      };
       return { id, state: outputs, inputs: read };
     }
     return {

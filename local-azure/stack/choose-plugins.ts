@@ -27,8 +27,7 @@ export interface PluginOptions extends InstallOptions {
 }
 
 /**
- * Chooses a state folder's plugins for tls and kubernetes, once: the official ones where they can be
- * downloaded. What they keep in the state differs, so a stack stays with those that made it.
+ * Chooses a state folder's plugins, once: the official ones where all of them can be downloaded. What they keep in the state differs, so a stack stays with those that made it.
  *
  * @throws UserError when others are asked for than the stacks are of, or cannot be had
  */
@@ -66,13 +65,15 @@ export function arePluginsThere(state: string): boolean {
 
 const described = (plugins: Plugins, tools: readonly Tool[]): string =>
   plugins === "official"
-    ? `the official plugins ${tools.map(({ name, version }) => `${name} ${version}`).join(" and ")}`
-    : "stand-ins for the plugins tls and kubernetes";
+    ? `the official plugins ${listed(tools.map(({ name, version }) => `${name} ${version}`))}`
+    : `stand-ins for the plugins ${listed(tools.map(({ name }) => name.replace("pulumi-resource-", "")))}`;
+
+const listed = (names: readonly string[]): string => new Intl.ListFormat("en-GB").format(names);
 
 const missing = (problems: readonly string[], isStarted: boolean): UserError =>
   new UserError(
     [
-      "the official plugins for tls and kubernetes cannot be had:",
+      "the official plugins cannot be had:",
       ...problems.map((one) => `  - ${one}`),
       isStarted
         ? "the stacks here need them: a network that reaches github.com and api.github.com, or give the rehearsal up by npm stop -- --discard"

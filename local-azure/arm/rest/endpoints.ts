@@ -22,6 +22,8 @@ export function endpoints(origin: string, version: string | null): unknown {
     },
     graph: "https://graph.windows.net/",
     graphAudience: "https://graph.windows.net/",
+    // Of its token azure-native reads who has logged in.
+    microsoftGraphResourceId: "https://graph.microsoft.com/",
     resourceManager: `${origin}/`,
     suffixes: {
       acrLoginServer: "azurecr.io",

@@ -1,20 +1,24 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 
-import { attachedEnvironment } from "../../../local-azure/daemon/attachment";
+import { account } from "../../../local-azure/arm/resources/ids";
+import { attachedEnvironment, type Plugins } from "../../../local-azure/daemon/attachment";
 import { environmentOf, pulumi } from "../../../stack/pulumi";
 
 const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6 };
 const options = { binaries: "/bin", state: "/state", program: "/program", passphrase: "secret" };
-const azure = { ports, apiAddress: async () => undefined };
+const azure = { ports, authority: "/state/azure-ca.crt", apiAddress: async () => undefined };
 
 const environment = { ...process.env };
 afterEach(() => void (process.env = { ...environment }));
 
-const given = (variables: Record<string, string>): NodeJS.ProcessEnv => {
+const given = (
+  variables: Record<string, string>,
+  plugins: Plugins = "stand-ins",
+): NodeJS.ProcessEnv => {
   process.env = { PATH: "", ...variables };
-  return environmentOf({ ...options, environment: attachedEnvironment(azure, "stand-ins") });
+  return environmentOf({ ...options, environment: attachedEnvironment(azure, plugins) });
 };
 
 it("leads the program to the clusters' APIs, and to this host without a proxy", () => {
@@ -75,6 +79,29 @@ it("knows nothing of the user's accounts, backend and clusters", () => {
     PULUMI_SKIP_UPDATE_CHECK: "true",
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
   });
+});
+
+it("leads the engine to the stand-ins, and official plugins to the local Azure by what azure-native reads", () => {
+  const theirs = { PATH: "/theirs", ARM_USE_MSI: "true", ARM_SUBSCRIPTION_ID: "theirs" };
+  const [standIns, official] = (["stand-ins", "official"] as const).map((plugins) =>
+    given(theirs, plugins),
+  );
+
+  expect(standIns).toMatchObject({
+    PULUMI_DEBUG_PROVIDERS: "azure-native:2,tls:3,kubernetes:4",
+    PATH: ["/bin", dirname(process.execPath), "/theirs"].join(delimiter),
+  });
+  expect(standIns).not.toHaveProperty("ARM_METADATA_HOSTNAME");
+  expect(official).not.toHaveProperty("PULUMI_DEBUG_PROVIDERS");
+  expect(Object.entries(official!).filter(([name]) => /^(ARM|AZURE|SSL)_/.test(name))).toEqual([
+    ["ARM_METADATA_HOSTNAME", "127.0.0.1:1"],
+    ["ARM_SUBSCRIPTION_ID", account.subscriptionId],
+    ["SSL_CERT_FILE", "/state/azure-ca.crt"],
+  ]);
+  const login = expect.stringMatching(/\/local-azure\/login$/);
+  expect(official!["PATH"]!.split(delimiter)).toEqual([
+    ...["/bin", dirname(process.execPath), login, "/theirs"],
+  ]);
 });
 
 it("sets no proxy where no local Azure runs", () => {

@@ -38,10 +38,9 @@ it("gives the engine and the program its ports", async () => {
   const { ports } = await start();
 
   expect(new Set(Object.values(ports)).size).toBe(6);
-  expect(debugProviders(ports, "stand-ins")).toBe(
+  expect(debugProviders(ports)).toBe(
     `azure-native:${ports.azureNative},tls:${ports.tls},kubernetes:${ports.kubernetes}`,
   );
-  expect(debugProviders(ports, "official")).toBe(`azure-native:${ports.azureNative}`);
   const response = await fetch(`${endpointOf(ports)}/local/health`);
   expect(await response.json()).toMatchObject({ empty: true, apis: {} });
 });

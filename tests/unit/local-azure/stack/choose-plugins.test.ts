@@ -39,7 +39,10 @@ const choose = (asked = "") =>
     progress: new Progress({ write: (text) => (said += text) }),
   });
 
-const versions = /tls \d+\.\d+\.\d+ and pulumi-resource-kubernetes \d+\.\d+\.\d+/;
+const version = /\d+\.\d+\.\d+/.source;
+const versions = new RegExp(
+  `azure-native ${version}, pulumi-resource-tls ${version} and pulumi-resource-kubernetes ${version}`,
+);
 
 it("takes the official plugins where they are to be had, puts them where the engine looks, and says so", async () => {
   isThere();
@@ -57,7 +60,7 @@ it("takes stand-ins elsewhere, and says so and why", async () => {
   expect(await choose()).toBe("stand-ins");
 
   expect(said).toMatch(
-    /runs stand-ins for the plugins tls and kubernetes, since pulumi-resource-tls .*: no official/,
+    /runs stand-ins for the plugins azure-native, tls and kubernetes, since pulumi-resource-azure-native .*: no official/,
   );
 });
 
@@ -93,7 +96,7 @@ it("refuses to change the plugins of a folder, and says how to", async () => {
 
 it("says of official plugins that are asked for and not to be had why, and what else there is", async () => {
   await expect(choose("official")).rejects.toThrow(
-    /cannot be had:\n {2}- pulumi-resource-tls .*\n {2}- pulumi-resource-kubernetes .*\nexpected a network .*or unset ZONED_PLUGINS/,
+    /cannot be had:\n {2}- pulumi-resource-azure-native .*\n {2}- pulumi-resource-tls .*\n {2}- pulumi-resource-kubernetes .*\nexpected a network .*or unset ZONED_PLUGINS/,
   );
 });
 

@@ -11,6 +11,7 @@ afterEach(() => rmSync(state, { recursive: true }));
 
 const azure: Attachment = {
   ports: { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6 },
+  authority: "",
   apiAddress: async () => undefined,
 };
 

@@ -1,0 +1,76 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { account } from "../../local-azure/arm/resources/ids";
+import { endDaemon, ensureDaemon } from "../../local-azure/daemon/daemon-client";
+import { choosePlugins } from "../../local-azure/stack/choose-plugins";
+import { Rehearsal } from "../../local-azure/stack/rehearsal";
+import { takeFolder } from "../../local-azure/stack/state-folder";
+import { pluginTools } from "../../programs/plugins";
+import { checkout, loadTypeScript } from "../../shared/checkout";
+import { Progress } from "../../shared/progress";
+import { well } from "./local-cloud";
+
+jest.setTimeout(300_000);
+
+let state: string;
+let folder: string;
+beforeEach(() => {
+  state = takeFolder(mkdtempSync(join(tmpdir(), "zoned-official-")));
+  folder = mkdtempSync(join(tmpdir(), "zoned-official-program-"));
+});
+afterEach(async () => {
+  await endDaemon(state);
+  for (const one of [state, folder]) rmSync(one, { recursive: true, force: true, maxRetries: 5 });
+});
+
+/** The plugin as it would be after its download. */
+function azureNative(cache: string) {
+  const [tool] = pluginTools.filter(({ name }) => name === "pulumi-resource-azure-native");
+  const { name, version } = tool!;
+  const plugin = [...loadTypeScript, join(checkout, "tests/support/plugins/azure-native.ts")];
+  mkdirSync(join(cache, `${name}-${version}`), { recursive: true });
+  const script = `#!/bin/sh\nexec node ${plugin.map((word) => `'${word}'`).join(" ")}\n`;
+  writeFileSync(join(cache, `${name}-${version}`, name), script, { mode: 0o755 });
+  return { ...tool!, downloads: [] };
+}
+
+/** A program that asks the plugin who it is logged in as. */
+function program(): string {
+  const files = {
+    "Pulumi.yaml": "name: asks\nruntime: nodejs\n",
+    "package.json": JSON.stringify({ main: "index.js" }),
+    "index.js":
+      'exports.found = require("@pulumi/azure-native/authorization").getClientConfig();\n',
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  symlinkSync(join(checkout, "node_modules"), join(folder, "node_modules"));
+  return folder;
+}
+
+it("runs Pulumi's own plugin for Azure where it is there, which finds the local Azure and its login", async () => {
+  const cache = join(folder, "cache");
+  const { signal } = new AbortController();
+  const progress = new Progress({ write: () => true });
+  await choosePlugins(state, {
+    ...{ cache, progress, signal },
+    ...{ asked: "official", tools: [azureNative(cache)] },
+  });
+  const binaries = process.env["ZONED_BINARIES"]!;
+  const azure = await ensureDaemon({ state, binaries }, progress, signal);
+  const stack = await Rehearsal.open({
+    ...{ state, binaries, azure },
+    ...{ stack: "asks", program: program() },
+  });
+
+  well(await stack.up("--skip-preview"));
+
+  const { subscriptionId, tenantId } = account;
+  expect(await stack.outputs()).toEqual({
+    found: {
+      ...{ subscriptionId, tenantId, clientId: "of the plugin" },
+      objectId: `https://127.0.0.1:${azure.ports.resourceManager}/`,
+    },
+  });
+});
