@@ -80,7 +80,7 @@ export class Network extends pulumi.ComponentResource {
       return { zone, suffix, nat, address };
     };
     const gateways =
-      settings.egress === "zonal" ? settings.zones.map((zone) => gateway(zone)) : [gateway()];
+      settings.egress === "zonal" ? settings.zones.map(gateway) : [gateway(undefined)];
 
     // Azure changes one subnet of a network, and one rule of a group, at a time: hence the chain.
     const chain: pulumi.Resource[] = [];

@@ -130,6 +130,7 @@ export async function buildMachines({
     controlPlanes: machines.filter(({ role }) => role === "control-plane"),
     workers: machines.filter(({ role }) => role === "worker"),
     kept: new Set(names),
+    diskClasses: [],
     verifiesKubelets: true,
     accelerated: new Set(machines.slice(0, 1).map(({ name }) => name)),
     customData: "ZGF0YQ==",

@@ -17,6 +17,8 @@ interface Answer {
   readonly value: {
     readonly name: unknown;
     readonly changedTime: string;
+    readonly currentValue: number;
+    readonly limit: number;
     readonly locationInfo: { readonly zones: string[] }[];
     readonly restrictions: object[];
     readonly capabilities: object[];
