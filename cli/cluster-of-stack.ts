@@ -18,15 +18,6 @@ export interface StackWords {
   readonly state?: string;
 }
 
-export const stackOption = [
-  "--stack <name>",
-  "the stack (default: the one that npm start has rehearsed)",
-] as const;
-export const stateOption = [
-  "--state <folder>",
-  "the stack is a rehearsal's, in this folder (default without --stack: the folder of npm start)",
-] as const;
-
 /**
  * The stack that is meant, and its cluster by its outputs.
  *

@@ -1,6 +1,14 @@
-import { type Command, CommanderError } from "commander";
-
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
+
+const { readWords } = require("./command-line.cjs") as {
+  readWords: (name: string, words: readonly string[]) => Typed<object>;
+};
+
+/** A command line, as `commands.cjs` has the command's options. */
+export interface Typed<T> {
+  readonly options: T;
+  readonly args: readonly string[];
+}
 
 /** One Ctrl-C may arrive twice: from the terminal, and passed on by npm. */
 const echo = 500;
@@ -23,33 +31,34 @@ function interruptible(): AbortSignal {
   return controller.signal;
 }
 
-/** Does a command's work, which Ctrl-C interrupts; its exit code is what the work returns. */
-export async function perform(
-  work: (signal: AbortSignal) => Promise<number | void>,
-): Promise<void> {
-  const signal = interruptible();
-  try {
-    process.exitCode = (await work(signal)) ?? 0;
-  } catch (error) {
-    throw signal.aborted ? new Interrupted() : error;
-  }
-}
+/** The name of the command that was typed. */
+export const commandName = (): string => process.argv[2] ?? "";
+
+/** What was typed behind it, which `zoned.cjs` has checked. */
+export const typed = <T>(): Typed<T> => readWords(commandName(), process.argv.slice(3)) as Typed<T>;
 
 /**
- * Runs the command that was typed.
+ * Does a command's work, which Ctrl-C interrupts; its exit code is what the work returns.
  *
- * @param failed the exit code of a command that failed, unless the error has one of its own
+ * @param failed the exit code of a command that failed, unless it was interrupted; by default the
+ *   error's own
  */
-export function parse(program: Command, failed?: number): void {
-  program.parseAsync().catch((error: unknown) => {
-    process.exitCode = exitCodeOf(error, failed);
-    if (!(error instanceof CommanderError || error instanceof Interrupted)) printError(error);
-  });
+export function perform(
+  work: (signal: AbortSignal) => Promise<number | void>,
+  failed?: number,
+): void {
+  const signal = interruptible();
+  work(signal).then(
+    (code) => (process.exitCode = code ?? 0),
+    (thrown: unknown) => {
+      const error = signal.aborted ? new Interrupted() : thrown;
+      process.exitCode = exitCodeOf(error, failed);
+      if (!(error instanceof Interrupted)) printError(error);
+    },
+  );
 }
 
 function exitCodeOf(error: unknown, failed?: number): number {
-  // Commander has printed the error; --help is no mistake.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof Interrupted) return error.exitCode;
   return failed ?? (error instanceof UserError ? error.exitCode : 1);
 }

@@ -1,18 +1,16 @@
-import { Command, InvalidArgumentError } from "commander";
-
 import { checkCluster, type Report, type Cluster } from "../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../doctor/report";
 import { pause } from "../shared/pause";
 import { Progress } from "../shared/progress";
-import { clusterOf, stackOption, stateOption, type StackWords } from "./cluster-of-stack";
-import { parse, perform } from "./command";
+import { clusterOf, type StackWords } from "./cluster-of-stack";
+import { perform, typed } from "./command";
 
 const pauseBetween = 5_000;
 
 interface Words extends StackWords {
   readonly json: boolean;
-  /** Milliseconds. */
-  readonly wait: number;
+  /** Milliseconds; without it, it is looked at once. */
+  readonly wait?: number;
 }
 
 /** Looks again until the cluster is healthy, or the time is over. */
@@ -33,7 +31,7 @@ async function checkUntilHealthy(
   });
 }
 
-async function run({ json, wait, ...words }: Words, signal: AbortSignal): Promise<number> {
+async function run({ json, wait = 0, ...words }: Words, signal: AbortSignal): Promise<number> {
   // A request that is under way is not worth its answer.
   signal.addEventListener("abort", () => setTimeout(() => process.exit(130), 1000).unref());
   const progress = new Progress(process.stderr);
@@ -49,31 +47,4 @@ async function run({ json, wait, ...words }: Words, signal: AbortSignal): Promis
   return report.healthy ? 0 : report.looked ? 1 : 2;
 }
 
-function duration(text: string): number {
-  const [, number, unit = ""] = /^(\d+)(s|m|h)$/.exec(text) ?? [];
-  const seconds = { s: 1, m: 60, h: 3600 }[unit];
-  if (seconds !== undefined) return Number(number) * seconds * 1000;
-  throw new InvalidArgumentError("Expected a whole number with its unit, such as 90s, 10m or 1h.");
-}
-
-const program = new Command("npm run").exitOverride();
-
-program
-  .command("doctor")
-  .description(
-    "Compares a running cluster with its stack's outputs: a line per check, and what to " +
-      "do about each problem. A stack on Azure is read by the pulumi, the backend and the passphrase of this shell. " +
-      "Changes nothing but a Lease of its own, which shows that etcd takes writes.",
-  )
-  .option(...stackOption)
-  .option(...stateOption)
-  .option("--json", "print one JSON document", false)
-  .option("--wait <time>", "look again until it is healthy, for so long: 90s, 10m", duration, 0)
-  .addHelpText(
-    "after",
-    "\nExit codes: 0 healthy; 1 not healthy; 2 could not look: no such stack, no outputs, the API does not answer, " +
-      "or wrong usage; 130 interrupted.",
-  )
-  .action((words: Words) => perform((signal) => run(words, signal)));
-
-parse(program, 2);
+perform((signal) => run(typed<Words>().options, signal), 2);

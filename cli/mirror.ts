@@ -6,7 +6,7 @@ import { serveMirror } from "../mirror/serve/serve";
 import type { Progress } from "../shared/progress";
 import { Interrupted, UserError } from "../shared/user-error";
 
-interface MirrorCommand {
+export interface MirrorWords {
   readonly folder?: string;
   readonly system?: string;
   readonly serve?: string;
@@ -14,7 +14,7 @@ interface MirrorCommand {
 
 /** `npm run mirror`: fills the folder, reports what is in it, and serves it when asked to. */
 export async function mirrorCommand(
-  { serve, ...options }: MirrorCommand,
+  { serve, ...options }: MirrorWords,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {

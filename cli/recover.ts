@@ -1,22 +1,20 @@
 import { join, resolve } from "node:path";
 
-import { Command } from "commander";
-
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
 import { ownPulumi, ownSubscription } from "../stack/recover/own-pulumi";
 import { recover, summaryOf } from "../stack/recover/recover";
-import { parse, perform } from "./command";
+import { perform, typed } from "./command";
 
 interface Words {
   readonly stack: string;
   readonly configFile?: string;
-  readonly copies: string;
+  readonly copies?: string;
   readonly dryRun: boolean;
 }
 
 async function run(
-  { stack, configFile, copies, dryRun }: Words,
+  { stack, configFile, copies = join(checkout, ".recover"), dryRun }: Words,
   signal: AbortSignal,
 ): Promise<number> {
   const progress = new Progress();
@@ -41,28 +39,4 @@ async function run(
   return refusal === undefined || looked.length > 0 || left.length > 0 ? 0 : 1;
 }
 
-const program = new Command("npm run").exitOverride();
-
-program
-  .command("recover")
-  .description(
-    "Repairs a stack's state from Azure after a pulumi up that was killed or cut off, " +
-      "so that pulumi up goes on. Uses the pulumi, the backend, the passphrase and the Azure credentials of " +
-      "this shell. Changes the state only, nothing in Azure.",
-  )
-  .requiredOption("--stack <name>", "the stack, as in pulumi up --stack")
-  .option("--config-file <file>", "the stack's settings, as in pulumi up --config-file")
-  .option(
-    "--copies <folder>",
-    "where a copy of the state as it was is kept, readable by its owner only",
-    join(checkout, ".recover"),
-  )
-  .option("--dry-run", "print what would be looked for, and change nothing", false)
-  .addHelpText(
-    "after",
-    "\nExit codes: 0 recovered, or nothing to recover; 1 failed, or nothing was found and pulumi preview is " +
-      "refused; 2 wrong usage; 130 interrupted.\nInterrupted or failed, it goes on when it is run again.",
-  )
-  .action((words: Words) => perform((signal) => run(words, signal)));
-
-parse(program, 1);
+perform((signal) => run(typed<Words>().options, signal), 1);

@@ -1,7 +1,5 @@
 import { resolve } from "node:path";
 
-import { Command } from "commander";
-
 import { checkCluster } from "../doctor/doctor";
 import { askInventory, inventoryLines } from "../doctor/inventory";
 import { checkLines, verdict } from "../doctor/report";
@@ -9,8 +7,8 @@ import { checkout } from "../shared/checkout";
 import { reasonOf, writeWhole } from "../shared/files";
 import { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";
-import { clusterOf, stackOption, stateOption, type StackWords } from "./cluster-of-stack";
-import { parse, perform } from "./command";
+import { clusterOf, type StackWords } from "./cluster-of-stack";
+import { perform, typed } from "./command";
 
 const { version } = require(resolve(checkout, "package.json")) as { version: string };
 
@@ -60,22 +58,4 @@ function write(file: string, text: string): void {
   }
 }
 
-const program = new Command("npm run").exitOverride();
-
-program
-  .command("report")
-  .description(
-    "Writes what a living cluster is made of into one Markdown file, to attach to an issue: the doctor's checks, " +
-      "versions of nodes and add-ons, conditions and dates. Reads no Secret.",
-  )
-  .option(...stackOption)
-  .option(...stateOption)
-  .option("--output <file>", "default: zoned-report-<stack>.md, in this folder")
-  .addHelpText(
-    "after",
-    "\nExit codes: 0 the file was written; 2 it was not: no such stack, no outputs, the API does not answer, or " +
-      "wrong usage; 130 interrupted.",
-  )
-  .action((words: Words) => perform((signal) => run(words, signal)));
-
-parse(program, 2);
+perform((signal) => run(typed<Words>().options, signal), 2);

@@ -1,21 +1,10 @@
-import { Command, CommanderError } from "commander";
-
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
-import { compareCommand } from "../trace/commands/compare";
-import { traceCommand } from "../trace/commands/trace";
-
-const program = new Command("npm run")
-  .description("Reads what kube-proxy wrote into a node's kernel")
-  .exitOverride()
-  .addCommand(traceCommand())
-  .addCommand(compareCommand());
+import { compareCommand, type CompareWords } from "../trace/commands/compare";
+import { traceCommand, type TraceWords } from "../trace/commands/trace";
+import { commandName, typed } from "./command";
 
 /** Exit codes: 2 is a mistake of the user's, 1 any other failure, 130 Ctrl-C. */
 function failure(error: unknown): number {
-  if (error instanceof CommanderError) {
-    // Commander has printed the error; --help is no mistake.
-    return error.exitCode === 0 ? 0 : 2;
-  }
   if (error instanceof Interrupted) return error.exitCode;
   const { code, syscall, stack } = error as NodeJS.ErrnoException;
   const isAboutFile = typeof code === "string" && typeof syscall === "string";
@@ -30,6 +19,15 @@ process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => {
   process.exit(code === "EPIPE" ? 0 : 1);
 });
 
-program.parseAsync().catch((error: unknown) => {
+function run(): Promise<void> {
+  if (commandName() === "compare") {
+    const { options, args } = typed<CompareWords>();
+    return compareCommand(args, options);
+  }
+  const { options, args } = typed<TraceWords>();
+  return traceCommand(args, options);
+}
+
+run().catch((error: unknown) => {
   process.exitCode = failure(error);
 });

@@ -6,6 +6,9 @@ const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
 
+const { answer } = require("./command-line.cjs");
+const commands = require("./commands.cjs");
+
 const root = path.join(__dirname, "..");
 const modules = path.join(root, "node_modules");
 const installedLock = path.join(modules, ".package-lock.json");
@@ -13,17 +16,6 @@ const installedLock = path.join(modules, ".package-lock.json");
 const oldestNode = 20;
 const programNode = 22; // @pulumi/pulumi needs it, and it comes among the packages.
 const wait = "typically 30 s to 2 min";
-
-/** Commands that need nothing but packages, and where they are. */
-const others = {
-  trace: "cli/trace.ts",
-  compare: "cli/trace.ts",
-  recover: "cli/recover.ts",
-  doctor: "cli/doctor.ts",
-  report: "cli/report.ts",
-  settings: "cli/settings.ts",
-  lint: "cli/zoned.ts",
-};
 
 /** The folder of built programs; undefined for a user without a home folder. */
 function cacheFolder() {
@@ -108,7 +100,7 @@ async function missing(command) {
     );
   }
   const unusable = cacheProblem();
-  if (command in others) return problems;
+  if (!commands[command].rehearses) return problems;
   const host = `${os.platform()} ${os.arch()}`;
   if (host !== "linux x64") {
     problems.push(`this is ${host}, expected linux x64; on Windows, WSL (wsl --install)`);
@@ -207,8 +199,8 @@ function findNode() {
 
 /** Runs the commands proper, passing on signals and its verdict. */
 function handOver(node, args) {
-  const cli = others[args[0]] ?? "cli/zoned.ts";
-  const words = ["--require", "./shared/typescript.cjs", cli, ...args];
+  const { file } = commands[args[0]];
+  const words = ["--require", "./shared/typescript.cjs", file, ...args];
   const child = spawn(node, words, { cwd: root, stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => child.kill(signal));
@@ -220,8 +212,12 @@ function handOver(node, args) {
 }
 
 async function main(args) {
-  const [command = "--help"] = args;
-  const problems = await missing(command);
+  const printed = answer(args);
+  if (printed !== null) {
+    (printed.exitCode === 0 ? process.stdout : process.stderr).write(printed.text);
+    return printed.exitCode;
+  }
+  const problems = await missing(args[0]);
   if (problems.length > 0) {
     console.error("zoned: this machine lacks something:");
     for (const problem of problems) console.error(`  - ${problem}`);

@@ -1,13 +1,12 @@
 import { resolve } from "node:path";
 
-import { Command } from "commander";
-
 import { Progress } from "../../shared/progress";
 import { UserError } from "../../shared/user-error";
 import { countNames, type Counts, countsOf } from "../model/counts";
 import { readDumps } from "../read/read-dumps";
 
-interface Options {
+/** The options of `npm run compare`. */
+export interface CompareWords {
   readonly json: boolean;
   readonly measure: boolean;
 }
@@ -18,39 +17,26 @@ interface Row {
   readonly notes: readonly string[];
 }
 
-const examples = `
-Examples:
-  npm run compare -- iptables/ ipvs/ nftables/
-  npm run --silent compare -- --json before/ after/
-  npm run compare -- --measure
-
-A dash is what no dump in that folder says.`;
-
-export const compareCommand = (): Command =>
-  new Command("compare")
-    .usage("-- [options] <dumps...>")
-    .description("count what kube-proxy keeps in the kernel, dump by dump, or measure its modes")
-    .argument("[dumps...]", "a folder or file for each node or mode")
-    .option("--json", "answer as JSON", false)
-    .option("--measure", "run the real kube-proxy here and write docs/proxy-modes.md", false)
-    .addHelpText("after", examples)
-    .exitOverride()
-    .action(async (paths: string[], { json, measure }: Options) => {
-      if (measure) return await measured(paths);
-      if (paths.length === 0) {
-        throw new UserError(
-          "expected folders or files with dumps, or --measure, got none; see --help",
-          2,
-        );
-      }
-      const rows = paths.map((path): Row => {
-        const dump = readDumps([path]);
-        const { iptables4, iptables6, notes } = dump;
-        const all = [...notes, ...(iptables4?.notes ?? []), ...(iptables6?.notes ?? [])];
-        return { dump: path, counts: countsOf(dump), notes: [...new Set(all)] };
-      });
-      process.stdout.write(json ? asJson(rows) : asTable(rows));
-    });
+/** `npm run compare`. */
+export async function compareCommand(
+  paths: readonly string[],
+  { json, measure }: CompareWords,
+): Promise<void> {
+  if (measure) return await measured(paths);
+  if (paths.length === 0) {
+    throw new UserError(
+      "expected folders or files with dumps, or --measure, got none; see --help",
+      2,
+    );
+  }
+  const rows = paths.map((path): Row => {
+    const dump = readDumps([path]);
+    const { iptables4, iptables6, notes } = dump;
+    const all = [...notes, ...(iptables4?.notes ?? []), ...(iptables6?.notes ?? [])];
+    return { dump: path, counts: countsOf(dump), notes: [...new Set(all)] };
+  });
+  process.stdout.write(json ? asJson(rows) : asTable(rows));
+}
 
 async function measured(paths: readonly string[]): Promise<void> {
   if (paths.length > 0) {

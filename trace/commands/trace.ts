@@ -1,7 +1,5 @@
 import { join } from "node:path";
 
-import { Command } from "commander";
-
 import { writeWhole } from "../../shared/files";
 import { UserError } from "../../shared/user-error";
 import { findService } from "../evaluate/find-service";
@@ -15,7 +13,8 @@ import { readBatch } from "./read-batch";
 import { svg } from "./svg";
 import { coloursFor, title, words } from "./words";
 
-interface Options extends Access {
+/** The options of `npm run trace`. */
+export interface TraceWords extends Access {
   readonly to?: string;
   readonly service?: string;
   readonly batch?: string;
@@ -27,49 +26,21 @@ interface Options extends Access {
   readonly dump?: string;
 }
 
-const examples = `
-Examples:
-  npm run trace -- --to 10.96.0.10:53/udp dumps/
-  npm run trace -- --service kube-system/kube-dns:dns --from node dumps/
-  npm run --silent trace -- --json --from outside --source 203.0.113.7 --to '[fd00::a]:443' dumps/
-  npm run --silent trace -- --batch queries.json dumps/
-  npm run trace -- --node worker-1 --to 10.96.0.10:53/udp --svg dns.svg
-  npm run trace -- --node worker-1 --dump dumps/
+/** `npm run trace`. */
+export async function traceCommand(paths: readonly string[], options: TraceWords): Promise<void> {
+  checkTogether(paths, options);
+  if (options.dump !== undefined) return await onlyDump(options, options.dump);
+  const batch = options.batch === undefined ? null : readBatch(options.batch);
+  const to = options.to === undefined ? null : destination(options.to);
+  const { dump, serviceNamed } = await nodeOf(paths, options);
+  if (batch !== null) return print(batch.map((packet) => json(trace(dump, packet))).join(""));
+  const targets = to === null ? await serviceNamed(options.service ?? "") : [to];
+  const answers = targets.map((target) => trace(dump, packetTo(target, options)));
+  draw(answers, options);
+  print(options.json ? json(answers.length === 1 ? answers[0] : answers) : inWords(answers));
+}
 
-Exit code: 0 an answer, whichever it is; 2 bad input; 1 a failure on the way. See docs/tracing.md.`;
-
-export const traceCommand = (): Command =>
-  new Command("trace")
-    .usage("-- [options] <dumps...>")
-    .description("follow a new connection's first packet through the rules of one node")
-    .argument("[dumps...]", "folder or files with what the node has, recognised by content")
-    .option("--to <address:port>", "where the packet goes; /tcp, /udp or /sctp behind it")
-    .option("--service <namespace/name>", "or to which Service; :PORT behind it, by name or number")
-    .option("--batch <file>", "or many queries, one a line as JSON; answers are JSON too")
-    .option("--from <origin>", "where it comes from: pod, node or outside", "pod")
-    .option("--source <address>", "and its source address")
-    .option("--json", "answer as JSON", false)
-    .option("--svg <file>", "draw the path")
-    .option("--node <name>", "take the dumps from this node of a living cluster")
-    .option("--dump <folder>", "only take them, into a new folder")
-    .option("--kubeconfig <file>", "of that cluster (default: as kubectl)")
-    .option("--context <name>", "in the kubeconfig")
-    .addHelpText("after", examples)
-    .exitOverride()
-    .action(async (paths: string[], options: Options) => {
-      checkTogether(paths, options);
-      if (options.dump !== undefined) return await onlyDump(options, options.dump);
-      const batch = options.batch === undefined ? null : readBatch(options.batch);
-      const to = options.to === undefined ? null : destination(options.to);
-      const { dump, serviceNamed } = await nodeOf(paths, options);
-      if (batch !== null) return print(batch.map((packet) => json(trace(dump, packet))).join(""));
-      const targets = to === null ? await serviceNamed(options.service ?? "") : [to];
-      const answers = targets.map((target) => trace(dump, packetTo(target, options)));
-      draw(answers, options);
-      print(options.json ? json(answers.length === 1 ? answers[0] : answers) : inWords(answers));
-    });
-
-function checkTogether(paths: readonly string[], options: Options): void {
+function checkTogether(paths: readonly string[], options: TraceWords): void {
   const { to, service, batch, node, dump, svg } = options;
   const queries = Object.entries({ to, service, batch }).filter(([, value]) => value !== undefined);
   const named = queries.map(([name]) => `--${name}`).join(" and ");
@@ -108,7 +79,7 @@ interface Node {
   serviceNamed(name: string): Promise<Destination[]>;
 }
 
-async function nodeOf(paths: readonly string[], { node, ...access }: Options): Promise<Node> {
+async function nodeOf(paths: readonly string[], { node, ...access }: TraceWords): Promise<Node> {
   if (node !== undefined) return live().liveNode(node, access);
   const dump = readDumps(paths);
   return { dump, serviceNamed: async (name) => findService(dump, name) };
@@ -117,19 +88,19 @@ async function nodeOf(paths: readonly string[], { node, ...access }: Options): P
 /** Loaded only where it is wanted: reading dumps needs no Kubernetes client. */
 const live = () => require("../live/node") as typeof import("../live/node");
 
-async function onlyDump({ node = "", ...access }: Options, folder: string): Promise<void> {
+async function onlyDump({ node = "", ...access }: TraceWords, folder: string): Promise<void> {
   const { texts, notes } = await live().dumpNode(node, access, folder);
   for (const note of notes) process.stderr.write(`${note}\n`);
   print(texts.map(({ file }) => `${join(folder, file)}\n`).join(""));
 }
 
-const packetTo = (target: Destination, { from, source: address }: Options): Packet => ({
+const packetTo = (target: Destination, { from, source: address }: TraceWords): Packet => ({
   from: origin(from),
   source: address === undefined ? null : source(address, target),
   ...target,
 });
 
-function draw(answers: readonly Answer[], { svg: file }: Options): void {
+function draw(answers: readonly Answer[], { svg: file }: TraceWords): void {
   if (file === undefined) return;
   const [answer, ...others] = answers;
   if (answer === undefined || others.length > 0) {

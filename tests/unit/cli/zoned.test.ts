@@ -18,13 +18,16 @@ import { oldestEngine } from "../../../programs/engine";
 import { checkout } from "../../../shared/checkout";
 import { asRoot, itUnless } from "../../support/unless";
 
+/** What runs without packages. */
+const programs = ["zoned.cjs", "command-line.cjs", "commands.cjs"];
+
 let root: string;
 let cache: string;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "zoned-run-"));
   cache = join(root, "cache");
   mkdirSync(join(root, "cli"));
-  cpSync(join(checkout, "cli/zoned.cjs"), join(root, "cli", "zoned.cjs"));
+  for (const file of programs) cpSync(join(checkout, "cli", file), join(root, "cli", file));
   for (const tool of ["kubernetes-1", "etcd-1", "kwok-1"]) {
     mkdirSync(join(cache, "zoned", tool), { recursive: true });
   }
@@ -89,18 +92,18 @@ it("hands over to the Node among the packages, with arguments and verdict", () =
 });
 
 it.each([
-  ["trace", "cli/trace.ts"],
-  ["compare", "cli/trace.ts"],
-  ["recover", "cli/recover.ts"],
-  ["settings", "cli/settings.ts"],
-  ["lint", "cli/zoned.ts"],
-])("asks for nothing but packages when it only has to %s", (command, file) => {
+  ["cli/trace.ts", "trace --json dumps"],
+  ["cli/trace.ts", "compare --json dumps"],
+  ["cli/recover.ts", "recover --stack dev"],
+  ["cli/settings.ts", "settings"],
+  ["cli/zoned.ts", "lint"],
+])("asks for nothing but packages when %s only has to %s", (file, words) => {
   rmSync(cache, { recursive: true });
   installed();
 
-  const { status, stdout } = run([command, "--json", "dumps"], mkdtempSync(join(root, "empty-")));
+  const { status, stdout } = run(words.split(" "), mkdtempSync(join(root, "empty-")));
 
-  expect(stdout).toBe(`runs --require ./shared/typescript.cjs ${file} ${command} --json dumps\n`);
+  expect(stdout).toBe(`runs --require ./shared/typescript.cjs ${file} ${words}\n`);
   expect(status).toBe(0);
 });
 
