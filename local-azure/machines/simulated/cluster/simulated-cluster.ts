@@ -122,11 +122,9 @@ export class SimulatedCluster {
       async () => {
         await wait(errandMs);
         if (this.members.list.length > 1) await this.runErrands();
-        if (this.podProcesses !== undefined) {
-          const api = this.superAdmin();
-          await this.podProcesses.follow(api, this.controlPlane.server(""));
-          await reconcileDisks({ api, vmOf, kubeletOf });
-        }
+        const api = this.superAdmin();
+        await this.podProcesses?.follow(api, this.controlPlane.server(""));
+        await reconcileDisks({ api, vmOf, kubeletOf });
         return true;
       },
       (message) => log(`${record.apiName}: ${message}`),
