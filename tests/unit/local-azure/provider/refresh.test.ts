@@ -106,6 +106,27 @@ it("shows in properties that are inputs who is in a pool, and which gateway has 
   expect(shown?.inputs).toMatchObject({ natGateway: { id: valid.nat[0] } });
 });
 
+it("cannot send the machines that it saw in a pool once one of them has gone, and a balancer without them is taken", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud);
+  const azure = new AzureNative(cloud);
+  const balancer = type("network:LoadBalancer");
+  const [id] = valid.balancer;
+  const inputs = inputsOf("balancer");
+  const send = (news: Properties) =>
+    azure.update(balancer, { ...subject, id, news, olds: inputs, state: {}, preview: false });
+  const seen = await azure.read(balancer, { ...subject, id, state: {}, inputs });
+
+  await expect(send(seen!.inputs)).resolves.toMatchObject({ provisioningState: "Succeeded" });
+  await cloud.delete(valid.machine[0]);
+  await cloud.delete(valid.nic[0]);
+
+  await expect(send(seen!.inputs)).rejects.toThrow(
+    /ModificationOfNICIpConfigBackendPoolNotSupported/,
+  );
+  await expect(send(inputs)).resolves.toMatchObject({ provisioningState: "Succeeded" });
+});
+
 it("lays over the inputs all that Azure shows where no outputs are known, and nothing that it hides", async () => {
   const { cloud } = newCloud();
   await createResources(cloud);
