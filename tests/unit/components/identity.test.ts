@@ -268,16 +268,3 @@ it("makes nothing where a service principal is given", async () => {
   expect(await valueOf(identity.credential.clientId)).toBe("the-application");
   expect(await pulumi.isSecret(identity.credential.clientSecret!)).toBe(true);
 });
-
-it("keeps the roles of a state in which they are the identity's own children", async () => {
-  const { recorder, identity } = await build();
-  const roles = await recorder.of(definition);
-
-  expect(roles).toHaveLength(2);
-  for (const { opts } of roles) {
-    const [alias] = opts.aliases as pulumi.Alias[];
-    expect(await valueOf(pulumi.output(alias!.parent as pulumi.Output<string>))).toBe(
-      await valueOf(identity.urn),
-    );
-  }
-});
