@@ -7,9 +7,10 @@ import { areFirst, authoritiesVariable, signingFile } from "./authorities";
 import { coreDnsPatch } from "./core-dns";
 import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
+import { mergedValues, reservedMemory } from "./merged-arguments";
 import type { PayloadFile } from "../machine/bootstrap/bootstrap";
 import { kubeletCertificatePath, kubeletKeyPath } from "../machine/bootstrap/kubelet-certificate";
-import type { Settings } from "../plan/settings/settings";
+import type { Component, Settings } from "../plan/settings/settings";
 import type { MachinePlan } from "../plan/topology";
 import { only, type RotatingKeys } from "./rotation";
 
@@ -70,9 +71,15 @@ type Arguments = Readonly<Record<string, string>>;
 
 const sorted = (values: Arguments) => Object.fromEntries(Object.entries(values).sort());
 
-/** v1beta4's list. The operator's arguments replace ours in place, or come after them by name. */
-const args = (ours: Arguments, operators: Arguments) =>
-  Object.entries({ ...ours, ...sorted(operators) }).map(([name, value]) => ({ name, value }));
+/**
+ * v1beta4's list. The operator's arguments replace ours in place, or come after them by name; lists
+ * are merged.
+ */
+const args = (component: Component, ours: Arguments, operators: Arguments) =>
+  Object.entries({ ...ours, ...sorted(operators) }).flatMap(([name, value]) => {
+    const values = name in operators ? mergedValues(component, name, value) : [value];
+    return values.map((one) => ({ name, value: one }));
+  });
 
 /** A host with Docker has two sockets, and kubeadm refuses to guess. */
 const criSocket = ({ containerRuntime }: KubeadmSettings) =>
@@ -92,6 +99,7 @@ const nodeRegistration = (
   // Left out, kubeadm would taint control planes; an empty list means none.
   taints: taints.map(({ key, value, effect }) => ({ key, value, effect })),
   kubeletExtraArgs: args(
+    "kubeletExtraArgs",
     {
       "cloud-provider": "external",
       // Else a node has no address before the cloud provider runs, and that needs it (kube-proxy).
@@ -242,16 +250,25 @@ function clusterConfiguration(
     networking: networking(settings),
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],
-      extraArgs: args(apiServer, kubeadm.apiServerExtraArgs),
+      extraArgs: args("apiServerExtraArgs", apiServer, kubeadm.apiServerExtraArgs),
       ...extraEnvs,
       extraVolumes: [...securityVolumes, ...(isEncrypted ? [encryptionVolume] : [])],
     },
     controllerManager: {
-      extraArgs: args(controllerManager, kubeadm.controllerManagerExtraArgs),
+      extraArgs: args(
+        "controllerManagerExtraArgs",
+        controllerManager,
+        kubeadm.controllerManagerExtraArgs,
+      ),
       ...extraEnvs,
     },
-    scheduler: { extraArgs: args(quiet, kubeadm.schedulerExtraArgs), ...extraEnvs },
-    etcd: { local: { extraArgs: args(etcd, kubeadm.etcdExtraArgs), ...extraEnvs } },
+    scheduler: {
+      extraArgs: args("schedulerExtraArgs", quiet, kubeadm.schedulerExtraArgs),
+      ...extraEnvs,
+    },
+    etcd: {
+      local: { extraArgs: args("etcdExtraArgs", etcd, kubeadm.etcdExtraArgs), ...extraEnvs },
+    },
   };
 }
 
@@ -267,7 +284,7 @@ const kubeletConfiguration = () => ({
   // Not above 30 s: Ubuntu's own drop-in for logind wins over the kubelet's, and grants that much.
   shutdownGracePeriod: "30s",
   shutdownGracePeriodCriticalPods: "10s",
-  systemReserved: { memory: "256Mi" },
+  systemReserved: { memory: reservedMemory },
   tlsCertFile: kubeletCertificatePath,
   tlsPrivateKeyFile: kubeletKeyPath,
   tlsCipherSuites: [...cipherSuites],

@@ -40,6 +40,9 @@ export interface KubeadmExtras {
   readonly patches: Readonly<Record<string, string>>;
 }
 
+/** What has arguments of its own in {@link KubeadmExtras}. */
+export type Component = Extract<keyof KubeadmExtras, `${string}ExtraArgs`>;
+
 export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 
 /** When machines may be rebooted, in UTC. */

@@ -150,6 +150,85 @@ describe("the real kubeadm", () => {
   });
 });
 
+describe("a list of the operator's", () => {
+  const valuesOf = (component: keyof KubeadmSettings["kubeadm"], name: string, value: string) => {
+    const kubeadm = { ...validSettings.kubeadm, [component]: { [name]: value } };
+    const settings = { ...validSettings, kubeadm };
+    const cluster = object("ClusterConfiguration", settings);
+    const lists: Record<string, { name: string; value: string }[]> = {
+      apiServerExtraArgs: cluster.apiServer.extraArgs,
+      controllerManagerExtraArgs: cluster.controllerManager.extraArgs,
+      etcdExtraArgs: cluster.etcd.local.extraArgs,
+      kubeletExtraArgs: object("InitConfiguration", settings).nodeRegistration.kubeletExtraArgs,
+    };
+    return lists[component]!.filter((one) => one.name === name).map((one) => one.value);
+  };
+  const issuer = "https://kubernetes.default.svc.cluster.local";
+
+  it.each([
+    [
+      "apiServerExtraArgs",
+      "enable-admission-plugins",
+      "AlwaysPullImages",
+      ["NodeRestriction,AlwaysPullImages"],
+    ],
+    ["apiServerExtraArgs", "enable-admission-plugins", "NodeRestriction", ["NodeRestriction"]],
+    ["apiServerExtraArgs", "api-audiences", "vault", [`${issuer},vault`]],
+    [
+      "apiServerExtraArgs",
+      "service-account-issuer",
+      "https://a.example",
+      ["https://a.example", issuer],
+    ],
+    ["apiServerExtraArgs", "service-account-issuer", issuer, [issuer]],
+    [
+      "apiServerExtraArgs",
+      "kubelet-preferred-address-types",
+      "Hostname",
+      ["Hostname,InternalIP,ExternalIP"],
+    ],
+    ["apiServerExtraArgs", "requestheader-allowed-names", "mine", ["front-proxy-client,mine"]],
+    [
+      "controllerManagerExtraArgs",
+      "controllers",
+      "*,-ttl",
+      ["*,-ttl,bootstrapsigner,tokencleaner"],
+    ],
+    [
+      "controllerManagerExtraArgs",
+      "controllers",
+      "-tokencleaner",
+      ["-tokencleaner,*,bootstrapsigner"],
+    ],
+    [
+      "etcdExtraArgs",
+      "feature-gates",
+      "CompactHashCheck=true",
+      ["InitialCorruptCheck=true,CompactHashCheck=true"],
+    ],
+    ["etcdExtraArgs", "feature-gates", "InitialCorruptCheck=false", ["InitialCorruptCheck=false"]],
+    [
+      "etcdExtraArgs",
+      "listen-metrics-urls",
+      "http://172.16.1.4:2381",
+      ["http://127.0.0.1:2381,http://172.16.1.4:2381"],
+    ],
+    ["etcdExtraArgs", "listen-metrics-urls", "http://0.0.0.0:2381", ["http://0.0.0.0:2381"]],
+    ["kubeletExtraArgs", "system-reserved", "cpu=100m", ["memory=256Mi,cpu=100m"]],
+    ["kubeletExtraArgs", "system-reserved", "memory=1Gi", ["memory=1Gi"]],
+  ] as const)(
+    "is merged with what the cluster needs: %s %s %s",
+    (component, name, value, merged) => {
+      expect(valuesOf(component, name, value)).toEqual(merged);
+    },
+  );
+
+  it("stands where it says what may be at most", () => {
+    const suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+    expect(valuesOf("apiServerExtraArgs", "tls-cipher-suites", suite)).toEqual([suite]);
+  });
+});
+
 it("gives the API its name, and no address, in endpoint and certificate", () => {
   const cluster = object("ClusterConfiguration", {
     ...validSettings,
