@@ -15,7 +15,7 @@ const patience = 5000;
 /** From this version on, Go fetches the newer toolchain that a go.mod asks for by itself. */
 export const oldestGo = [1, 21] as const;
 
-const environment = (): NodeJS.ProcessEnv => ({
+export const environment = (): NodeJS.ProcessEnv => ({
   ...process.env,
   GOFLAGS: "-mod=readonly -buildvcs=false",
   CGO_ENABLED: "0",

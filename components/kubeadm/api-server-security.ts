@@ -93,8 +93,7 @@ const directory = `/etc/zoned/api-server-${createHash("sha256")
   .slice(0, 8)}`;
 
 /** An API server does not start with both. */
-const contradictsAuthentication = (flag: string): boolean =>
-  flag === "anonymous-auth" || flag.startsWith("oidc-");
+const contradictsAuthentication = (flag: string): boolean => flag.startsWith("oidc-");
 
 /**
  * Those with forward secrecy and authenticated encryption. TLS 1.3 has no others; TLS 1.2 has to
@@ -112,8 +111,8 @@ export const cipherSuites: readonly string[] = [
 ];
 
 /**
- * Flags of the API server. The operator's own take their place by name; with OIDC or
- * `anonymous-auth` among them, who may ask is the operator's alone.
+ * Flags of the API server. The operator's own take their place by name; with OIDC among
+ * them, who may ask is the operator's alone.
  */
 export function securityFlags(operators: Readonly<Record<string, string>>): Record<string, string> {
   const isTheirs = Object.keys(operators).some(contradictsAuthentication);

@@ -1,5 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { portRange } from "../../plan/settings/rules/argument-types";
 import type { Settings } from "../../plan/settings/settings";
 import { manifests } from "../../versions";
 import { netConf, podMtu } from "./flannel";
@@ -39,12 +40,14 @@ export class Canal extends pulumi.ComponentResource {
     // VXLAN.
     data["veth_mtu"] = String(podMtu);
 
-    const nodePorts = settings.kubeadm.apiServerExtraArgs["service-node-port-range"];
+    const nodePorts = portRange(
+      settings.kubeadm.apiServerExtraArgs["service-node-port-range"] ?? "",
+    );
     if (nodePorts !== undefined) {
       // With IPVS, Calico tells node ports from the host's own by their range alone.
       const canal = objectIn<Workload>(objects, "DaemonSet", "canal");
       const node = canal.spec.template.spec.containers.find((one) => one.name === "calico-node");
-      node?.env?.push({ name: "FELIX_KUBENODEPORTRANGES", value: nodePorts.replace("-", ":") });
+      node?.env?.push({ name: "FELIX_KUBENODEPORTRANGES", value: nodePorts.join(":") });
     }
 
     const running = objects.filter(({ kind }) => kind === "DaemonSet" || kind === "Deployment");

@@ -135,7 +135,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...sshKeyProblems(settings.sshPublicKey),
   ...sizeProblems(settings),
   ...poolProblems(settings),
-  ...kubeadmProblems(settings.kubeadm),
+  ...kubeadmProblems(settings),
   ...kubeProxyProblems(settings),
   ...etcdBackupProblems(settings),
   ...rebootProblems(settings),

@@ -15,6 +15,62 @@ const owned: readonly [string, string, string, string][] = [
   ["kubelet", "register-with-taints", "a=b:NoSchedule", "set taints of a pool"],
 ];
 
+const newer = { "tls-curve-preferences": "29" };
+
+/** What the program, or the machines' scripts, would lose. */
+const needed: readonly [string, string, unknown, string][] = [
+  ["apiServer", "authorization-mode", "RBAC", "Node among the modes"],
+  ["apiServer", "authorization-mode", "AlwaysAllow", "Node and RBAC among the modes"],
+  ["apiServer", "authorization-mode", "Node", "RBAC among the modes"],
+  ["apiServer", "authorization-config", "/etc/authorization.yaml", "authorization-mode"],
+  ["apiServer", "authentication-config", "/etc/authentication.yaml", "set oidc-*"],
+  ["apiServer", "anonymous-auth", true, "/livez, /readyz and /healthz alone"],
+  [
+    "apiServer",
+    "disable-admission-plugins",
+    "LimitRanger,NodeRestriction",
+    "without NodeRestriction",
+  ],
+  ["apiServer", "disable-admission-plugins", "ServiceAccount", "it without ServiceAccount"],
+  ["apiServer", "admission-control", "AlwaysPullImages", "set that"],
+  ["apiServer", "enable-admission-plugins", "EventRateLimit", "admission-control-config-file too"],
+  ["apiServer", "runtime-config", "api/all=false,api/beta=true", "it without api/all"],
+  ["apiServer", "runtime-config", "apps/v1=false", "it without apps/v1"],
+  ["apiServer", "tls-cipher-suites", "TLS_AES_128_GCM_SHA256", "the balancer's probe"],
+  ["apiServer", "tls-cipher-suites", "TLS_NONE", "TLS_NONE is none"],
+  ["apiServer", "tls-min-version", "1.2", "VersionTLS12"],
+  ["apiServer", "service-account-signing-endpoint", "/run/signer.sock", "does not start with both"],
+  ["apiServer", "kubelet-certificate-authority", "/my.crt", "not yours to set"],
+  ["apiServer", "etcd-prefix", "/mine", "out of sight"],
+  ["apiServer", "endpoint-reconciler-type", "none", "lease"],
+  ["apiServer", "version", "true", "ends at once"],
+  ["controllerManager", "controllers", "*,-nodeipam", "it without -nodeipam"],
+  ["controllerManager", "secure-port", "0", "probe the default port"],
+  [
+    "controllerManager",
+    "cluster-signing-kubelet-client-cert-file",
+    "/my.crt",
+    "does not start with both",
+  ],
+  ["controllerManager", "leader-elect-lease-duration", "5s", "above leader-elect-renew-deadline"],
+  ["scheduler", "leader-elect-retry-period", "9s", "above 1.2 times"],
+  ["scheduler", "tls-cipher-suites", "TLS_AES_128_GCM_SHA256", "no server of HTTP/2"],
+  ["etcd", "enable-grpc-gateway", false, "members are asked by it"],
+  ["etcd", "listen-client-http-urls", "http://0.0.0.0:2390", "members are asked"],
+  ["etcd", "listen-metrics-urls", "https://0.0.0.0:2381", "the machine asks there"],
+  ["etcd", "experimental-initial-corrupt-check", true, "set feature-gates"],
+  ["etcd", "config-file", "/etc/etcd.yaml", "passes over all its arguments"],
+  ["etcd", "discovery-srv", "example.org", "does not start with both"],
+  ["etcd", "wal-dir", "/wal", "only the data directory"],
+  ["etcd", "auto-compaction-retention", "often", "a duration such as 30m"],
+  ["etcd", "cipher-suites", "TLS_NONE", "TLS_NONE is none"],
+  ["kubelet", "register-node", false, "has to become a Node"],
+  ["kubelet", "anonymous-auth", true, "not yours to set"],
+  ["kubelet", "authorization-mode", "AlwaysAllow", "not yours to set"],
+  ["kubelet", "cgroup-driver", "cgroupfs", "not yours to set"],
+  ["kubelet", "node-labels", "topology.kubernetes.io/zone=1", "Azure's cloud provider set it"],
+];
+
 export const kubeadmCases: Cases = {
   refused: [
     ...owned.map(([component, name, value, says]): Refused => [
@@ -26,6 +82,9 @@ export const kubeadmCases: Cases = {
       ["apiServer", "max-request-inflight", "did you mean max-requests-inflight?"],
       ["controllerManager", "node-monitor-perio", "did you mean node-monitor-period?"],
       ["scheduler", "profile", "is no argument of that component"],
+      ["kubelet", "constructor", "is no argument of that component"],
+      ["kubelet", "pod-infra-container-image", "one that kubelet 1.36 has"],
+      ["kubelet", "max-podz", "did you mean max-pods?"],
       ["etcd", "quota-backend-byte", "did you mean quota-backend-bytes?"],
     ].map(([component, name, says]): Refused => [
       `${name}, which ${component} does not have`,
@@ -45,6 +104,36 @@ export const kubeadmCases: Cases = {
       "keys that no API server would learn of",
       kubeadm("apiServerExtraArgs", { "encryption-provider-config-automatic-reload": false }),
       "kubeadm.apiServerExtraArgs.encryption-provider-config-automatic-reload is not yours to set, expected it left out",
+    ],
+    ...needed.map(([component, name, value, says]): Refused => [
+      `${name} ${value} of ${component}, which the program cannot do with`,
+      kubeadm(`${component}ExtraArgs`, { [name]: value }),
+      says,
+    ]),
+    [
+      "a gate that is misspelt, with the right one",
+      kubeadm("kubeletExtraArgs", { "feature-gates": "AllBetas=true,AllAlphas=true" }),
+      "AllBetas is none, did you mean AllBeta? AllAlphas is none, did you mean AllAlpha?",
+    ],
+    [
+      "a plugin that is misspelt, with the right one",
+      kubeadm("apiServerExtraArgs", { "enable-admission-plugins": "AlwaysPullImage" }),
+      "AlwaysPullImage is none, did you mean AlwaysPullImages?",
+    ],
+    [
+      "more pods than a node has addresses for",
+      kubeadm("kubeletExtraArgs", { "max-pods": 500 }),
+      "0 to 253, the addresses that a node's /24 of podCidr has for pods",
+    ],
+    [
+      "an argument that systemd would take for two",
+      kubeadm("kubeletExtraArgs", { "node-labels": "a=b, c=d" }),
+      "no spaces",
+    ],
+    [
+      "an argument that the version before does not have",
+      { kubernetesVersion: "1.35.4", ...kubeadm("schedulerExtraArgs", newer) },
+      "one that kube-scheduler 1.35 has",
     ],
     [
       "an unknown part",
@@ -116,16 +205,18 @@ export const kubeadmCases: Cases = {
     ],
   ],
   accepted: [
+    ["an argument of this version", kubeadm("schedulerExtraArgs", newer)],
+    [
+      "stable APIs without all others",
+      kubeadm("apiServerExtraArgs", { "runtime-config": "api/all=false,api/ga=true" }),
+    ],
     [
       "arguments",
       kubeadm("apiServerExtraArgs", { "max-requests-inflight": 800, profiling: false }),
     ],
     [
       "what the balancer's probe can live with",
-      kubeadm("apiServerExtraArgs", {
-        "anonymous-auth": true,
-        "tls-min-version": "VersionTLS12",
-      }),
+      kubeadm("apiServerExtraArgs", { "tls-min-version": "VersionTLS12" }),
     ],
     [
       "keys of the operator's own",

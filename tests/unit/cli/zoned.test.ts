@@ -96,6 +96,7 @@ it.each([
   ["cli/trace.ts", "compare --json dumps"],
   ["cli/recover.ts", "recover --stack dev"],
   ["cli/settings.ts", "settings"],
+  ["cli/arguments.ts", "arguments"],
   ["cli/zoned.ts", "lint"],
 ])("asks for nothing but packages when %s only has to %s", (file, words) => {
   rmSync(cache, { recursive: true });

@@ -1,12 +1,16 @@
 import { parseAllDocuments } from "yaml";
 
 import { isOurs } from "../../../kubeadm/encryption";
+import { minorOf } from "../../../versions";
 import { isDuration } from "../times";
 import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "../problem";
 import { isRecord } from "../read";
-import type { KubeadmExtras } from "../settings";
-import { knownArguments } from "./known-arguments";
-import { closedToProbe, Component, ownedArguments } from "./owned-arguments";
+import type { Component, Settings } from "../settings";
+import { wrongType } from "./argument-types";
+import { wrongValue } from "./argument-values";
+import { knownArguments, programs } from "./known-arguments";
+import { lacking } from "./needed-values";
+import { ownedArguments } from "./owned-arguments";
 
 /** Fields of v1beta4's Timeouts. */
 const timeoutNames = [
@@ -33,10 +37,15 @@ const patchName = new RegExp(
   `^(${patchTargets.join("|")})[A-Za-z0-9_-]*(\\+(strategic|merge|json))?\\.(yaml|json)$`,
 );
 
+type ArgumentSettings = Pick<Settings, "kubeadm" | "kubernetesVersion" | "cni">;
+
 function argumentProblems(
   component: Component,
-  extra: Readonly<Record<string, string>>,
+  { kubeadm, kubernetesVersion, cni }: ArgumentSettings,
 ): Problem[] {
+  const extra = kubeadm[component];
+  const known = knownArguments(component, kubernetesVersion);
+  const program = `${programs[component]} ${minorOf(kubernetesVersion)}`;
   return Object.entries(extra).flatMap(([name, value]) => {
     const key = entry(`kubeadm.${component}`, name);
     const refused = (is: string, expected: string): Problem[] => [
@@ -48,11 +57,11 @@ function argumentProblems(
         "lower-case letters, digits and -, without the dashes in front",
       );
     }
-    const known = knownArguments(component);
-    if (known !== undefined && !known.includes(name)) {
+    if (!Object.hasOwn(known.flags, name)) {
+      const like = nearest(name, Object.keys(known.flags));
       return refused(
         "is no argument of that component",
-        `one that its --help lists; did you mean ${nearest(name, known)}?`,
+        `one that ${program} has; did you mean ${like}?`,
       );
     }
     const owner = ownedArguments[component][name];
@@ -68,13 +77,17 @@ function argumentProblems(
         "it left out, since this program changes keys in that way; or an encryption-provider-config of your own beside it",
       );
     }
-    if (component === "apiServerExtraArgs" && closedToProbe[name]?.test(value)) {
+    if (component === "kubeletExtraArgs" && /[\s"'\\]/.test(value)) {
       return refused(
         found(value),
-        "another value, since the balancer's probe is anonymous and speaks TLS 1.2, and would find no API",
+        "no spaces, quotation marks or backslashes, at which systemd would divide the kubelet's arguments",
       );
     }
-    return [];
+    const expected =
+      wrongType(known.flags[name]!, value) ??
+      wrongValue(value, { component, name, cni, known, extra }) ??
+      lacking(component, name, value);
+    return expected === undefined ? [] : refused(`is ${JSON.stringify(value)}`, expected);
   });
 }
 
@@ -112,7 +125,7 @@ function patchProblems(file: string, text: string): Problem[] {
 }
 
 /** What is wrong with what an operator adds to kubeadm's configuration. */
-export const kubeadmProblems = (kubeadm: KubeadmExtras): Problem[] => [
+export const kubeadmProblems = (settings: ArgumentSettings): Problem[] => [
   ...(
     [
       "apiServerExtraArgs",
@@ -121,12 +134,12 @@ export const kubeadmProblems = (kubeadm: KubeadmExtras): Problem[] => [
       "etcdExtraArgs",
       "kubeletExtraArgs",
     ] as const
-  ).flatMap((name) => argumentProblems(name, kubeadm[name])),
-  ...unknownNames("kubeadm.timeouts", Object.keys(kubeadm.timeouts), timeoutNames),
-  ...Object.entries(kubeadm.timeouts)
+  ).flatMap((name) => argumentProblems(name, settings)),
+  ...unknownNames("kubeadm.timeouts", Object.keys(settings.kubeadm.timeouts), timeoutNames),
+  ...Object.entries(settings.kubeadm.timeouts)
     .filter(([name, text]) => timeoutNames.includes(name) && !isDuration(text))
     .map(([name, text]) =>
       wants(`kubeadm.timeouts.${name}`, text, "a duration such as 10m0s or 90s", "10m0s"),
     ),
-  ...Object.entries(kubeadm.patches).flatMap(([file, text]) => patchProblems(file, text)),
+  ...Object.entries(settings.kubeadm.patches).flatMap(([file, text]) => patchProblems(file, text)),
 ];

@@ -1,6 +1,4 @@
-import type { KubeadmExtras } from "../settings";
-
-export type Component = Extract<keyof KubeadmExtras, `${string}ExtraArgs`>;
+import type { Component } from "../settings";
 
 const kubeadm = "kubeadm sets it, from this program's configuration";
 
@@ -14,6 +12,7 @@ export const ownedArguments: Readonly<Record<Component, Readonly<Record<string, 
         "proxy-client-key-file requestheader-client-ca-file secure-port service-account-key-file " +
         "service-account-signing-key-file tls-cert-file tls-private-key-file",
     ),
+    "kubelet-certificate-authority": "kubelets have certificates of the cluster's CA",
     "service-cluster-ip-range": "set serviceCidr",
   },
   controllerManagerExtraArgs: {
@@ -21,8 +20,8 @@ export const ownedArguments: Readonly<Record<Component, Readonly<Record<string, 
       kubeadm,
       "allocate-node-cidrs authentication-kubeconfig authorization-kubeconfig client-ca-file cloud-provider " +
         "cluster-signing-cert-file cluster-signing-key-file kubeconfig leader-elect node-cidr-mask-size " +
-        "node-cidr-mask-size-ipv4 requestheader-client-ca-file root-ca-file service-account-private-key-file " +
-        "use-service-account-credentials",
+        "node-cidr-mask-size-ipv4 node-cidr-mask-size-ipv6 requestheader-client-ca-file root-ca-file " +
+        "service-account-private-key-file use-service-account-credentials",
     ),
     "cluster-cidr": "set podCidr",
     "cluster-name": "set clusterName",
@@ -41,8 +40,12 @@ export const ownedArguments: Readonly<Record<Component, Readonly<Record<string, 
   kubeletExtraArgs: {
     ...by(
       kubeadm,
-      "bootstrap-kubeconfig cert-dir cloud-provider config container-runtime-endpoint hostname-override kubeconfig node-ip",
+      "anonymous-auth authentication-token-webhook authorization-mode bootstrap-kubeconfig cert-dir cgroup-driver " +
+        "client-ca-file cloud-provider cluster-domain config container-runtime-endpoint healthz-bind-address " +
+        "healthz-port hostname-override kubeconfig node-ip pod-manifest-path rotate-certificates tls-cert-file " +
+        "tls-private-key-file",
     ),
+    "provider-id": "Azure's cloud provider gives each node its own",
     "register-with-taints": "set taints of a pool in workerPools, or schedulableControlPlanes",
   },
 };
@@ -50,12 +53,3 @@ export const ownedArguments: Readonly<Record<Component, Readonly<Record<string, 
 function by(owner: string, names: string): Record<string, string> {
   return Object.fromEntries(names.split(" ").map((name) => [name, owner]));
 }
-
-/**
- * Values that take the API out of its balancer, whose probe is anonymous and speaks TLS 1.2 at
- * most.
- */
-export const closedToProbe: Readonly<Record<string, RegExp>> = {
-  "anonymous-auth": /^(false|f|0)$/i,
-  "tls-min-version": /^VersionTLS13$/,
-};

@@ -68,16 +68,18 @@ describe("Canal", () => {
   });
 
   claim("tells Calico the node ports when they are others than usual", async (texts) => {
-    const apiServerExtraArgs = { "service-node-port-range": "20000-22767" };
-    const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs };
-    const { recorder } = await build(texts, { ...validSettings, kubeadm });
+    for (const range of ["20000-22767", "20000+2767"]) {
+      const apiServerExtraArgs = { "service-node-port-range": range };
+      const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs };
+      const { recorder } = await build(texts, { ...validSettings, kubeadm });
 
-    const { inputs } = await recorder.object("DaemonSet", "canal");
+      const { inputs } = await recorder.object("DaemonSet", "canal");
 
-    const [node] = inputs.spec.template.spec.containers.filter(
-      (one: any) => one.name === "calico-node",
-    );
-    expect(node.env).toContainEqual({ name: "FELIX_KUBENODEPORTRANGES", value: "20000:22767" });
+      const [node] = inputs.spec.template.spec.containers.filter(
+        (one: any) => one.name === "calico-node",
+      );
+      expect(node.env).toContainEqual({ name: "FELIX_KUBENODEPORTRANGES", value: "20000:22767" });
+    }
   });
 
   claim("applies everything upstream has", async (texts) => {

@@ -1,0 +1,28 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { format } from "prettier";
+
+import { minorOf } from "../components/versions";
+import { argumentsOf } from "../programs/arguments";
+import { goProblem } from "../programs/builds";
+import { current, previousMinor } from "../programs/releases";
+import { checkout } from "../shared/checkout";
+
+/** Writes what each program takes on its command line, by minor, for the settings' checks. */
+async function main(): Promise<void> {
+  const problem = await goProblem();
+  if (problem !== undefined) {
+    console.error(`zoned: ${problem}, expected Go and a module proxy: https://go.dev/dl`);
+    process.exitCode = 1;
+    return;
+  }
+  for (const release of [current, previousMinor]) {
+    const text = JSON.stringify(await argumentsOf(release));
+    const name = `components/plan/settings/rules/arguments/${minorOf(release.version)}.json`;
+    writeFileSync(join(checkout, name), await format(text, { parser: "json", printWidth: 100 }));
+    console.log(name);
+  }
+}
+
+if (require.main === module) void main();
