@@ -13,9 +13,7 @@ import { checkout } from "../shared/checkout";
 async function main(): Promise<void> {
   const problem = await goProblem();
   if (problem !== undefined) {
-    console.error(`zoned: ${problem}, expected Go and a module proxy: https://go.dev/dl`);
-    process.exitCode = 1;
-    return;
+    throw new Error(`${problem}, expected Go and a module proxy: https://go.dev/dl`);
   }
   for (const release of [current, previousMinor]) {
     const text = JSON.stringify(await argumentsOf(release));
@@ -25,4 +23,9 @@ async function main(): Promise<void> {
   }
 }
 
-if (require.main === module) void main();
+if (require.main === module) {
+  main().catch((error: Error) => {
+    console.error(`zoned: ${error.message}`);
+    process.exitCode = 1;
+  });
+}

@@ -78,6 +78,13 @@ export const nearest = (word: string, known: readonly string[]): string =>
       : best,
   );
 
+/** The known word that was probably meant; empty where none is so much like the given one. */
+export function meant(word: string, known: readonly string[]): string {
+  const like = nearest(word, known);
+  const differs = distance(word.toLowerCase(), like.toLowerCase());
+  return differs <= word.length / 3 ? `did you mean ${like}?` : "";
+}
+
 const among = (known: readonly string[]): string =>
   known.length < 10 ? `one of ${known.join(", ")}` : "another";
 

@@ -113,7 +113,7 @@ export const kubeadmCases: Cases = {
     [
       "a gate that is misspelt, with the right one",
       kubeadm("kubeletExtraArgs", { "feature-gates": "AllBetas=true,AllAlphas=true" }),
-      "AllBetas is none, did you mean AllBeta? AllAlphas is none, did you mean AllAlpha?",
+      "AllBetas is none, did you mean AllBeta?; AllAlphas is none, did you mean AllAlpha?",
     ],
     [
       "a plugin that is misspelt, with the right one",

@@ -1,4 +1,4 @@
-import { nearest } from "../problem";
+import { meant } from "../problem";
 import type { Component, Settings } from "../settings";
 import { entriesOf, goBoolean, goDuration, goNumber } from "./argument-types";
 import { type KnownArguments, programs } from "./known-arguments";
@@ -24,11 +24,13 @@ const unknown = (
 ): string | undefined => {
   const wrong = names.filter((name) => !known.includes(name));
   if (wrong.length === 0) return undefined;
-  const better = wrong.map((name) => `${name} is none, did you mean ${nearest(name, known)}?`);
-  return `${what} of this ${programs[given.component]}: ${better.join(" ")}`;
+  const better = wrong.map((name) =>
+    [`${name} is none`, meant(name, known)].filter((words) => words !== "").join(", "),
+  );
+  return `${what} of this ${programs[given.component]}: ${better.join("; ")}`;
 };
 
-/** A list whose entries the program knows, and none of them twice where it says so. */
+/** A list whose entries the program knows. */
 const listOf =
   (values: string, what: string): Check =>
   (value, given) =>

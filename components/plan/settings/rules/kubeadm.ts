@@ -3,7 +3,17 @@ import { parseAllDocuments } from "yaml";
 import { isOurs } from "../../../kubeadm/encryption";
 import { minorOf } from "../../../versions";
 import { isDuration } from "../times";
-import { entry, found, nearest, Problem, toRemove, toSet, unknownNames, wants } from "../problem";
+import {
+  entry,
+  found,
+  meant,
+  nearest,
+  Problem,
+  toRemove,
+  toSet,
+  unknownNames,
+  wants,
+} from "../problem";
 import { isRecord } from "../read";
 import type { Component, Settings } from "../settings";
 import { wrongType } from "./argument-types";
@@ -58,10 +68,10 @@ function argumentProblems(
       );
     }
     if (!Object.hasOwn(known.flags, name)) {
-      const like = nearest(name, Object.keys(known.flags));
+      const like = meant(name, Object.keys(known.flags));
       return refused(
         "is no argument of that component",
-        `one that ${program} has; did you mean ${like}?`,
+        [`one that ${program} has`, like].filter(Boolean).join("; "),
       );
     }
     const owner = ownedArguments[component][name];
