@@ -11,7 +11,7 @@ import {
   programs,
 } from "../../../../../../components/plan/settings/rules/known-arguments";
 import { ownedArguments } from "../../../../../../components/plan/settings/rules/owned-arguments";
-import type { Component } from "../../../../../../components/plan/settings/settings";
+import type { Component, Settings } from "../../../../../../components/plan/settings/settings";
 import { machinesOf } from "../../../../../../components/plan/topology";
 import { minors, versions } from "../../../../../../components/versions";
 import { validSettings } from "../../../../../support/sample";
@@ -62,15 +62,22 @@ const ends: Readonly<Record<Component, readonly string[]>> = {
   ],
 };
 
-/** The arguments that kubeadm gets for a component, and hands on to its program. */
-function rendered(component: Component, extra: Arguments): string[] {
-  const settings = withArguments(component, extra);
+const kindsOf = (settings: Settings) => {
   const [machine] = machinesOf(settings);
   const documents = kubeadmFiles(settings, machine!, "api.example.org")
     .filter(({ path }) => path.endsWith("kubeadm-init.yaml"))
     .flatMap(({ content }) => parseAllDocuments(content).map((document) => document.toJS()));
-  const kind = (name: string) => documents.find((one) => one.kind === name);
-  writeFileSync(join(folder, "kubelet.yaml"), stringify(kind("KubeletConfiguration")));
+  return (name: string) => documents.find((one) => one.kind === name);
+};
+
+beforeAll(() => {
+  const configuration = kindsOf(validSettings)("KubeletConfiguration");
+  writeFileSync(join(folder, "kubelet.yaml"), stringify(configuration));
+});
+
+/** The arguments that kubeadm gets for a component, and hands on to its program. */
+function rendered(component: Component, extra: Arguments): string[] {
+  const kind = kindsOf(withArguments(component, extra));
   const cluster = kind("ClusterConfiguration");
   const lists: Record<Component, { name: string; value: string }[]> = {
     apiServerExtraArgs: cluster.apiServer.extraArgs,
