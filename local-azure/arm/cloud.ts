@@ -1,5 +1,4 @@
-import { Machines } from "../machines/machines";
-import type { PowerAction } from "../machines/qemu/qemu";
+import { Machines, PowerAction, VirtualMachine } from "../machines/machines";
 import {
   checkReferences,
   checkRequest,
@@ -29,7 +28,8 @@ import { ResourceType, withoutReadOnly } from "./types/resource-type";
 import { StateFile } from "./resources/state-file";
 import { Quotas } from "./subscription/quotas";
 import { typeOf } from "./types/types";
-import { instanceViewOf, setPower } from "./types/compute/instance-view";
+import { sizeEntry, sizesOf } from "./subscription/skus";
+import { instanceViewOf, powerOf, setPower } from "./types/compute/instance-view";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
 
 export interface CloudArgs {
@@ -316,17 +316,29 @@ export class Cloud {
     return resource && isMachine(resource) ? instanceViewOf(resource) : undefined;
   }
 
+  /** The sizes that a machine can get as it is now. */
+  sizesOf(id: string): object[] {
+    const machine = this.inventory.find(id);
+    if (machine === undefined || !isMachine(machine)) return [];
+    const hasHardware = powerOf(machine) !== "deallocated";
+    return sizesOf(machine.body.hardwareProfile?.vmSize ?? "", hasHardware).map(sizeEntry);
+  }
+
   /** Switches a machine on or off. */
   power(
     id: string,
     action: PowerAction,
-    { accepted, perform }: Pick<ChangeOptions, "accepted"> & { readonly perform: () => unknown },
+    {
+      accepted,
+      perform,
+    }: Pick<ChangeOptions, "accepted"> & { readonly perform: (vm: VirtualMachine) => unknown },
   ): Promise<Outcome> {
     return this.requests.answer("POST", id, async (armId, type) => {
       const resource = this.inventory.find(armId.id);
-      if (resource === undefined) throw notFound(type, armId, this.inventory);
+      if (resource === undefined || !isMachine(resource))
+        throw notFound(type, armId, this.inventory);
       accepted?.({ status: 202, body: {} });
-      await perform();
+      await perform(machineOf(resource, this.inventory));
       setPower(resource, action);
       await this.state.save();
       return { status: 200, body: {} };

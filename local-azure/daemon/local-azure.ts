@@ -78,7 +78,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
     const redirect = (apiName: string) => machines.apiAddress(apiName);
     const hooks: Hooks = {
       health: () => ({ apis: apisOf(machines), machines: machines.machines?.() ?? [] }),
-      power: machines.power?.bind(machines),
+      power: (machine, action) => machines.power(machine, action),
       sicken: machines.sicken?.bind(machines),
       cure: machines.cure?.bind(machines),
       snapshot: machines.snapshot?.bind(machines),

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { readJson, writeWhole } from "../../shared/files";
 import { authorityFile } from "../arm/rest/certificate";
 import type { Address } from "../daemon/attachment";
-import type { Machines } from "./machines";
+import type { Machines, PowerAction, VirtualMachine } from "./machines";
 import { ownPrograms } from "./own-programs";
 import type { HostSettings } from "./qemu/host";
-import { type PowerAction, QemuMachines } from "./qemu/qemu";
+import { QemuMachines } from "./qemu/qemu";
 import { SimulatedMachines } from "./simulated/simulated";
 
 /** A machine as its host reports it. */
@@ -34,8 +34,8 @@ export interface LocalMachines extends Machines {
   machines?(): readonly MachineReport[];
   /** Where machines are real: leads them to the Blob service, on this port of the host. */
   openStorage?(port: number): Promise<void>;
-  /** Where machines are real: what Azure's own requests of these names do. */
-  power?(id: string, action: PowerAction): Promise<void>;
+  /** What Azure's own requests of these names do. */
+  power(vm: VirtualMachine, action: PowerAction): Promise<void>;
 }
 
 /** Written by the start that chose real machines; without it they are simulated. */

@@ -10,6 +10,8 @@ export interface VirtualMachine {
   readonly zone?: string;
   readonly location: string;
   readonly size: string;
+  /** Whether Azure has stopped or deallocated it. */
+  readonly isOff: boolean;
   readonly resourceGroup: string;
   readonly subscriptionId: string;
   /** base64, as the program sent it. */
@@ -19,6 +21,9 @@ export interface VirtualMachine {
   /** The identities for which its processes get tokens. */
   readonly identities: readonly MachineIdentity[];
 }
+
+/** Power as a person would use it, by the names of Azure's own requests. */
+export type PowerAction = "start" | "restart" | "powerOff" | "deallocate";
 
 export interface ScriptResult {
   readonly exitCode: number;

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-import type { PowerAction } from "../../machines/qemu/qemu";
+import type { PowerAction } from "../../machines/machines";
 import { AzureError, methodNotAllowed } from "../azure-error";
 import { ChangeOptions, Cloud } from "../cloud";
 import { account, ArmId, groupType, parseId, subscriptionPath } from "../resources/ids";
@@ -63,7 +63,7 @@ export class ArmApi {
       if (read) return read;
     }
     const [, machine, action = ""] =
-      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|instanceView)$/i.exec(
+      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|instanceView|vmSizes)$/i.exec(
         path,
       ) ?? [];
     if (machine !== undefined) return this.machine(request, parseId(machine)!, action);
@@ -142,10 +142,14 @@ export class ArmApi {
       if (request.method !== "GET") throw methodNotAllowed(request.method, id.type);
       return { status: 200, body: this.cloud.instanceView(id.id) };
     }
+    if (action.toLowerCase() === "vmsizes") {
+      if (request.method !== "GET") throw methodNotAllowed(request.method, id.type);
+      return { status: 200, body: { value: this.cloud.sizesOf(id.id) } };
+    }
     if (request.method !== "POST") throw methodNotAllowed(request.method, id.type);
     const power = powerAction(action);
     return this.change(request, id, ({ accepted }) =>
-      this.cloud.power(id.id, power, { accepted, perform: () => this.hooks.power?.(id.id, power) }),
+      this.cloud.power(id.id, power, { accepted, perform: (vm) => this.hooks.power?.(vm, power) }),
     );
   }
 

@@ -1,5 +1,5 @@
 import { issueToken } from "../../machines/identity-token";
-import type { PowerAction } from "../../machines/qemu/qemu";
+import type { PowerAction, VirtualMachine } from "../../machines/machines";
 import { AzureError } from "../azure-error";
 import { Cloud } from "../cloud";
 import { Pace } from "../durations";
@@ -12,8 +12,8 @@ import { isMachine, machineOf } from "../types/compute/virtual-machine";
 export interface Hooks {
   /** Additional fields of /local/health. */
   readonly health?: () => Body;
-  /** Switches a machine off and on, where machines are real. */
-  readonly power?: (id: string, action: PowerAction) => Promise<void>;
+  /** Switches a machine off and on. */
+  readonly power?: (vm: VirtualMachine, action: PowerAction) => Promise<void>;
   /** Makes a component of a control plane unhealthy, and all of them healthy, on simulated machines. */
   readonly sicken?: (machine: string, part: string) => Promise<void>;
   readonly cure?: (machine: string) => Promise<void>;

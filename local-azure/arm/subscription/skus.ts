@@ -101,6 +101,23 @@ const equalsIgnoringCase = (a: string, b: string) => a.toLowerCase() === b.toLow
 export const findSize = (name: string): Size | undefined =>
   sizes.find((one) => equalsIgnoringCase(one.name, name));
 
+/**
+ * The sizes that a machine can get where it is. While it has hardware, those are the sizes of that
+ * hardware; here, each family has its own.
+ */
+export const sizesOf = (size: string, hasHardware: boolean): readonly Size[] =>
+  hasHardware ? sizes.filter(({ family }) => family === findSize(size)?.family) : sizes;
+
+/** An entry of a machine's list of sizes. */
+export const sizeEntry = (one: Size): object => ({
+  name: one.name,
+  numberOfCores: one.cores,
+  osDiskSizeInMB: 1_047_552,
+  resourceDiskSizeInMB: (one.temporaryGb ?? 0) * 1024,
+  memoryInMB: one.memoryGb * 1024,
+  maxDataDiskCount: mostDataDisks(one),
+});
+
 export const mostDataDisks = ({ cores }: Size): number => cores * 2;
 
 const restrictionsOf = (name: string, location: string) =>

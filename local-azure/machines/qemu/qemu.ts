@@ -7,7 +7,7 @@ import { parsePayload } from "../../../components/machine/bootstrap/bootstrap";
 import { messageOf } from "../../../shared/user-error";
 import type { View } from "../../arm/resources/resource";
 import type { Address } from "../../daemon/attachment";
-import type { Machines, ScriptResult, VirtualMachine } from "../machines";
+import type { Machines, PowerAction, ScriptResult, VirtualMachine } from "../machines";
 import { administratorOf } from "./administrator";
 import { SimulatedCloudProvider } from "./simulated-cloud-provider";
 import { Fabric } from "./network/fabric";
@@ -18,9 +18,6 @@ import { type Plug, plugOf } from "./network/network-view";
 import { LastingProcess } from "./guest/process";
 import { availableMib, checkFits } from "./sizes";
 import { Snapshots } from "./guest/snapshots";
-
-/** Power as a person would use it, by the names of Azure's own requests. */
-export type PowerAction = "start" | "restart" | "powerOff" | "deallocate";
 
 const stopWithin = 8_000;
 
@@ -144,14 +141,13 @@ export class QemuMachines implements Machines {
   }
 
   /** What Azure's own requests of these names do. */
-  async power(id: string, action: PowerAction): Promise<void> {
-    const guest = [...this.guests.values()].find(
-      ({ vm }) => vm.id.toLowerCase() === id.toLowerCase(),
-    );
-    if (guest === undefined) throw new Error(`there is no machine ${id}`);
-    if (action === "restart") return await this.restart(guest.vm);
+  async power(vm: VirtualMachine, action: PowerAction): Promise<void> {
+    const guest = this.guests.get(vm.id);
+    if (guest === undefined) throw new Error(`there is no machine ${vm.id}`);
+    if (action === "restart") return await this.restart(vm);
     if (action === "deallocate") return await guest.deallocate();
     if (action === "powerOff") return await guest.cutPower();
+    guest.update(vm);
     await guest.boot(this.plug(guest.vm));
     await guest.awaitAgent();
   }

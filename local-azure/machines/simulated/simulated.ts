@@ -1,4 +1,4 @@
-import type { Machines, ScriptResult, VirtualMachine } from "../machines";
+import type { Machines, PowerAction, ScriptResult, VirtualMachine } from "../machines";
 import type { ClusterStatus } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
 import { Fleet } from "./fleet";
@@ -102,6 +102,17 @@ export class SimulatedMachines implements Machines {
       if (machine.joined) machine.touch();
       await this.fleet.clusterOf(machine)?.bounce(vm);
     }
+  }
+
+  /** What Azure's own requests of these names do. */
+  async power(vm: VirtualMachine, action: PowerAction): Promise<void> {
+    const machine = this.fleet.find(vm);
+    if (machine === undefined) return;
+    const isOff = action === "powerOff" || action === "deallocate";
+    if (machine.vm.isOff === isOff) return action === "restart" ? this.restart(vm) : undefined;
+    machine.update({ ...vm, isOff });
+    if (machine.joined) machine.touch();
+    await this.fleet.clusterOf(machine)?.switched(machine.vm);
   }
 
   async remove(vm: VirtualMachine): Promise<void> {

@@ -107,6 +107,7 @@ export const vmOf = (name: string, zone: string, privateAddress: string): Virtua
   zone,
   location: "westeurope",
   size: "Standard_D2s_v5",
+  isOff: false,
   resourceGroup: "Demo",
   subscriptionId: "sub-1",
   customData: firstBoot,

@@ -1,4 +1,4 @@
-import type { PowerAction } from "../../../machines/qemu/qemu";
+import type { PowerAction } from "../../../machines/machines";
 import { stateOf } from "../../admission";
 import { Body, Resource } from "../../resources/resource";
 import { MachineBody } from "./virtual-machine-validation";
@@ -10,13 +10,18 @@ const powerAfter = {
   deallocate: "deallocated",
 } as const satisfies Record<PowerAction, string>;
 
+/** Of a machine: running, stopped or deallocated. */
+export const powerOf = ({ hidden }: Pick<Resource, "hidden">): string =>
+  String(hidden["power"] ?? "running");
+
 export function setPower(machine: Resource, action: PowerAction): void {
   machine.hidden["power"] = powerAfter[action];
 }
 
 /** A machine's condition as Compute reports it. */
-export function instanceViewOf({ body, hidden, changed }: Resource<MachineBody>): Body {
-  const power = String(hidden["power"] ?? "running");
+export function instanceViewOf(machine: Resource<MachineBody>): Body {
+  const { body, changed } = machine;
+  const power = powerOf(machine);
   const state = stateOf(body) ?? "Succeeded";
   const status = (code: string, displayStatus: string) => ({
     code,

@@ -4,6 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { ScriptResult } from "../../../machines/machines";
 import {
   AzureError,
+  conflict,
   invalidParameter,
   OperationFailed,
   propertyChangeNotAllowed,
@@ -12,6 +13,7 @@ import {
 import { ArmId, keyOf, parseId } from "../../resources/ids";
 import { Body, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType, Running } from "../resource-type";
+import { powerOf } from "./instance-view";
 import { machineOf } from "./virtual-machine";
 import { MachineBody } from "./virtual-machine-validation";
 
@@ -64,6 +66,7 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
         throw propertyChangeNotAllowed(property);
       }
     }
+    checkRuns(id, view);
     const handler = (body: Body) => `${String(body["publisher"])}.${String(body["type"])}`;
     const duplicate = view
       .children(id.parent)
@@ -90,6 +93,8 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
       },
     };
   },
+
+  mayDelete: ({ id }, view) => checkRuns(parseId(id)!, view),
 
   /**
    * Runs once for each configuration. An equal PUT returns the previous result, also a failure.
@@ -135,6 +140,16 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
 
 const isScript = ({ publisher, type }: ExtensionBody): boolean =>
   publisher === "Microsoft.Azure.Extensions" && type === "CustomScript";
+
+/** The agent that would do it is in the machine. */
+function checkRuns({ parent }: ArmId, view: View): void {
+  const machine = view.find(parent);
+  if (machine === undefined || powerOf(machine) === "running") return;
+  throw conflict(
+    "OperationNotAllowed",
+    "Cannot modify extensions in the VM when the VM is not running.",
+  );
+}
 
 const preempted = (id: ArmId): AzureError =>
   new OperationFailed(

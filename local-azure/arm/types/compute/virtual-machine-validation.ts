@@ -4,7 +4,13 @@ import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "..
 import { ArmId, keyOf } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
 import { findImage, ImageReference } from "../../subscription/images";
-import { findSize, isInEveryZone, isOffered, mostDataDisks } from "../../subscription/skus";
+import {
+  findSize,
+  isInEveryZone,
+  isOffered,
+  mostDataDisks,
+  sizesOf,
+} from "../../subscription/skus";
 import { NetworkInterfaceBody } from "../network/network-interface";
 import { PublicIpBody } from "../network/public-ip-address";
 import { DiskBody } from "./disk";
@@ -241,6 +247,19 @@ export function checkNics(body: MachineBody, id: ArmId, view: View): void {
       );
     }
   }
+}
+
+/** Throws when a machine that has hardware would get a size of other hardware. */
+export function checkHardware(body: MachineBody, old: MachineBody, { name }: ArmId): void {
+  const wanted = body.hardwareProfile!.vmSize!;
+  const sizes = sizesOf(old.hardwareProfile?.vmSize ?? "", true).map((one) => one.name);
+  if (sizes.some((one) => one.toLowerCase() === wanted.toLowerCase())) return;
+  throw conflict(
+    "OperationNotAllowed",
+    `Unable to resize the VM '${name}' because the requested size ${wanted} is not available in the current hardware cluster. ` +
+      `The available sizes are: ${sizes.join(",")}. Read more on VM resizing strategy at https://aka.ms/azure-resizevm.`,
+    "vmSize",
+  );
 }
 
 /** Throws when a PUT changes an immutable property. A property that is left out is unchanged. */

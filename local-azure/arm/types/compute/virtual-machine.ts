@@ -13,12 +13,14 @@ import {
 } from "../../resources/resource";
 import { Accepted, Put, ResourceType, Running } from "../resource-type";
 import { findImage, imageName } from "../../subscription/images";
+import { powerOf } from "./instance-view";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
 import { attach, detach, diskType } from "./disk";
 import {
   checkDataDisks,
   checkMachine,
   checkMachineChange,
+  checkHardware,
   checkNics,
   MachineBody,
   nicsOf,
@@ -114,6 +116,7 @@ export const virtualMachine: ResourceType<MachineBody> = {
     checkMachine(body, id, sizeOf(old?.body) !== sizeOf(body));
     checkNics(body, id, view);
     if (old) checkMachineChange(body, old);
+    if (old && powerOf(old) !== "deallocated") checkHardware(body, old.body, id);
     for (const nic of nicsOf(body)) {
       checkNotReserved(view.find(nic.id)?.hidden ?? {}, id.id, now);
     }
@@ -142,7 +145,8 @@ export const virtualMachine: ResourceType<MachineBody> = {
   async run({ resource, old, ledger, machines }: Running<MachineBody>): Promise<void> {
     const machine = machineOf(resource, ledger);
     if (old !== undefined && old.body.provisioningState !== "Failed") {
-      if (sizeOf(old.body) !== sizeOf(resource.body)) await machines.restart(machine);
+      const isResized = sizeOf(old.body) !== sizeOf(resource.body);
+      if (isResized && !machine.isOff) await machines.restart(machine);
       return;
     }
     try {
@@ -181,7 +185,8 @@ const sizeOf = (body: MachineBody | undefined): string | undefined =>
   body?.hardwareProfile?.vmSize?.toLowerCase();
 
 /** The VM as the implementation of machines gets it. */
-export function machineOf({ id, body, hidden }: Resource<MachineBody>, view: View): VirtualMachine {
+export function machineOf(machine: Resource<MachineBody>, view: View): VirtualMachine {
+  const { id, body, hidden } = machine;
   const nics = nicsOf(body);
   const primary = nics.find((nic) => nic.primary) ?? nics[0];
   const nic = (primary && view.find(primary.id)?.body) as NetworkInterfaceBody | undefined;
@@ -194,6 +199,7 @@ export function machineOf({ id, body, hidden }: Resource<MachineBody>, view: Vie
     zone: body.zones?.[0],
     location: body.location,
     size: body.hardwareProfile?.vmSize ?? "",
+    isOff: powerOf(machine) !== "running",
     resourceGroup: group,
     subscriptionId: subscription,
     customData: hidden["customData"] as string | undefined,

@@ -17,9 +17,12 @@ export interface Member {
   readonly vmId: string;
   readonly lives: boolean;
   readonly sick?: readonly Part[];
+  readonly isOff?: boolean;
 }
 
-export const isSick = ({ sick = [] }: Member, part: Part): boolean => sick.includes(part);
+/** Of a machine that is off nothing answers. */
+export const isSick = ({ sick = [], isOff = false }: Member, part: Part): boolean =>
+  sick.includes(part) || (isOff && part !== "etcd-space");
 
 /** etcd's list of members, as far as it decides whether there is an API. */
 export class Members {
@@ -61,8 +64,11 @@ export class Members {
     }));
 
   /** With all of a machine well. */
-  curing = (machine: string): Members =>
-    this.changing(machine, ({ machine, vmId, lives }) => ({ machine, vmId, lives }));
+  curing = (machine: string): Members => this.changing(machine, ({ sick: _, ...member }) => member);
+
+  /** With this machine on or off, as Azure has it. */
+  switching = ({ name, isOff }: VirtualMachine): Members =>
+    this.changing(name, ({ isOff: _, ...member }) => (isOff ? { ...member, isOff } : member));
 
   private changing = (machine: string, change: (member: Member) => Member): Members =>
     new Members(

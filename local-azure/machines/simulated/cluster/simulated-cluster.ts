@@ -111,7 +111,7 @@ export class SimulatedCluster {
           api: this.superAdmin(),
           vmOf,
           kubeletOf,
-          deletesNodes: !("azure-cloud-controller-manager" in programs),
+          managesNodes: !("azure-cloud-controller-manager" in programs),
           log: logOnce,
         });
         return (await this.reconcileKubelets()) || isDue;
@@ -261,6 +261,10 @@ export class SimulatedCluster {
     this.members = this.members.losing(vm);
     return this.afterOthers(() => this.outlive());
   }
+
+  /** A machine was switched on or off; done when the API shows it, if there is one then. */
+  switched = (vm: VirtualMachine): Promise<void> =>
+    this.afterOthers(() => this.become(this.members.switching(vm)));
 
   /** Makes a part of a member sick; done when the API shows it, if there is one then. */
   sicken = (machine: string, part: Part): Promise<void> =>

@@ -1,7 +1,15 @@
 import type { VirtualMachine } from "../../machines";
 import { type Api, ApiError, mergePatch, strategicPatch, type Body } from "../api";
 import { cniAnnotation, fakeNode } from "./kwok";
-import { isOf, readyCondition, uninitialized, unreachable } from "./node";
+import {
+  isOf,
+  isReady,
+  type NodeTaint,
+  readyCondition,
+  shutDown,
+  uninitialized,
+  unreachable,
+} from "./node";
 
 export interface CloudProviderOptions {
   readonly api: Api;
@@ -9,8 +17,11 @@ export interface CloudProviderOptions {
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   /** The API as the kubelet of this machine sees it, if it has joined. */
   readonly kubeletOf: (name: string) => Api | undefined;
-  /** Whether to delete the Node of a machine that is gone: not where Azure's own program runs. */
-  readonly deletesNodes: boolean;
+  /**
+   * Whether to delete the Node of a machine that is gone, and to taint that of one that is off: not
+   * where Azure's own program runs.
+   */
+  readonly managesNodes: boolean;
   readonly log: (message: string) => void;
 }
 
@@ -82,7 +93,7 @@ export async function reconcileCloudProvider({
   api,
   vmOf,
   kubeletOf,
-  deletesNodes,
+  managesNodes,
   log,
 }: CloudProviderOptions): Promise<boolean> {
   const [nodes, allPods] = await Promise.all([
@@ -91,7 +102,7 @@ export async function reconcileCloudProvider({
   ]);
   const silent = (node: Body): boolean => {
     const vm = vmOf(node.metadata.name);
-    return vm === undefined || !isOf(node, vm);
+    return vm === undefined || !isOf(node, vm) || vm.isOff;
   };
   const ours = nodes.filter(
     ({ metadata, spec }) =>
@@ -108,9 +119,10 @@ export async function reconcileCloudProvider({
     try {
       if (vm === undefined || !isOf(node, vm)) {
         due = true;
-        await removeGone(node, deletesNodes && vm === undefined, pods, api);
+        await removeGone(node, managesNodes && vm === undefined, pods, api);
         continue;
       }
+      if (managesNodes) due = (await taintWhileOff(node, vm, pods, api)) || due;
       if (!node.metadata.annotations?.[cniAnnotation]) {
         const cni = pods.find((pod) => pod.spec.nodeName === name && bringsCni(pod));
         const kubelet = kubeletOf(name);
@@ -147,6 +159,29 @@ async function initialize(node: Body, vm: VirtualMachine, api: Api): Promise<voi
     strategicPatch,
   );
   await api.put(path, initialized(await api.get(path), vm));
+}
+
+/**
+ * The Node of a machine that is off stays, with a taint from when its kubelet is silent until it is
+ * heard again. Returns whether that is still due.
+ */
+async function taintWhileOff(
+  node: Body,
+  vm: VirtualMachine,
+  pods: readonly Body[],
+  api: Api,
+): Promise<boolean> {
+  const { taints = [] } = node.spec as { taints?: NodeTaint[] };
+  const others = taints.filter(({ key }) => key !== shutDown.key);
+  const isTainted = others.length < taints.length;
+  const manager = pods.find((pod) => runsImage(pod, "cloud-controller-manager"));
+  if (isTainted === vm.isOff || manager === undefined) return false;
+  if (isTainted !== isReady(node)) return true;
+  const spec = { taints: isTainted ? others : [...taints, shutDown] };
+  await api
+    .as(serviceAccount(manager))
+    .patch(`/api/v1/nodes/${node.metadata.name}`, { spec }, mergePatch);
+  return true;
 }
 
 /**

@@ -57,7 +57,7 @@ export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
     const vm = vmOf(name);
     if (vm === undefined || !isOf(node, vm)) continue;
     const member = members.find(({ machine, lives }) => lives && machine === name);
-    if (member && isSick(member, "kubelet")) {
+    if (vm.isOff || (member && isSick(member, "kubelet"))) {
       due = (await silence(node, api)) || due;
       continue;
     }
@@ -153,6 +153,12 @@ async function silence(node: Body, api: Api): Promise<boolean> {
 async function speak(node: Body, api: Api): Promise<boolean> {
   const { name, annotations } = node.metadata;
   if (annotations?.[fake] !== undefined) return cniAnnotation in annotations && !isReady(node);
+  const lease = await api.get(leasePath(name)).catch(unlessStatus(404));
+  if (lease?.spec.leaseDurationSeconds === forEver) {
+    // KWOK, started meanwhile, must not have read that it has to wait for ever.
+    await api.patch(leasePath(name), { spec: { leaseDurationSeconds: 1 } });
+    return true;
+  }
   await api.delete(leasePath(name)).catch(unlessStatus(404));
   await api.patch(nodePath(name), { metadata: { annotations: fakeNode } }, mergePatch);
   return true;

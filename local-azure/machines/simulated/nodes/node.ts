@@ -17,6 +17,11 @@ export const uninitialized: NodeTaint = {
   effect: "NoSchedule",
 };
 
+export const shutDown: NodeTaint = {
+  key: "node.cloudprovider.kubernetes.io/shutdown",
+  effect: "NoSchedule",
+};
+
 const controlPlaneTaint: NodeTaint = {
   key: "node-role.kubernetes.io/control-plane",
   effect: "NoSchedule",

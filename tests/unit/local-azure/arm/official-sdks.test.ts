@@ -572,6 +572,64 @@ it("shows a machine that is switched off, and switches it on again", () =>
     expect(await power()).toBe("PowerState/running");
   }));
 
+it("resizes a machine only to sizes of its hardware, unless it is deallocated", () =>
+  withSdks(async ({ compute }, { cloud, machines }) => {
+    await createResources(cloud);
+    const sizes = async () =>
+      (await all(compute.virtualMachines.listAvailableSizes(group, "cp-1"))).map(
+        ({ name }) => name,
+      );
+    const resize = () =>
+      compute.virtualMachines.update(
+        group,
+        "cp-1",
+        { hardwareProfile: { vmSize: "Standard_B2as_v2" } },
+        soon,
+      );
+
+    expect(await sizes()).toEqual(["Standard_D2s_v5", "Standard_D4s_v5", "Standard_D8s_v5"]);
+    for (const stop of ["", "powerOff"] as const) {
+      if (stop) await compute.virtualMachines[stop](group, "cp-1", soon);
+      await expect(resize()).rejects.toMatchObject({
+        statusCode: 409,
+        code: "OperationNotAllowed",
+        message: expect.stringContaining("not available in the current hardware cluster"),
+      });
+    }
+    await compute.virtualMachines.deallocate(group, "cp-1", soon);
+    expect(await sizes()).toContain("Standard_B2as_v2");
+    await resize();
+    const { statuses } = await compute.virtualMachines.instanceView(group, "cp-1");
+    expect(statuses?.at(-1)?.code).toBe("PowerState/deallocated");
+    expect(machines.calls.some((call) => call.startsWith("restart"))).toBe(false);
+  }));
+
+it("changes and deletes no extension of a machine that does not run", () =>
+  withSdks(async ({ compute }, { cloud }) => {
+    await createResources(cloud);
+    const extensions = compute.virtualMachineExtensions;
+    await compute.virtualMachines.deallocate(group, "cp-1", soon);
+
+    const notRunning = {
+      statusCode: 409,
+      code: "OperationNotAllowed",
+      message: "Cannot modify extensions in the VM when the VM is not running.",
+    };
+    const extension = await extensions.get(group, "cp-1", "bootstrap");
+    const run = () =>
+      extensions.createOrUpdate(
+        ...([group, "cp-1", "bootstrap"] as const),
+        { ...extension, protectedSettings: { commandToExecute: "true" } },
+        soon,
+      );
+    await expect(run()).rejects.toMatchObject(notRunning);
+    await expect(extensions.delete(group, "cp-1", "bootstrap", soon)).rejects.toMatchObject(
+      notRunning,
+    );
+    await compute.virtualMachines.start(group, "cp-1", soon);
+    await run();
+  }));
+
 it("answers what a subscription has: regions, providers with zones, sizes, groups", () =>
   withSdks(async ({ resources, compute, network }, { cloud }) => {
     await cloud.put(groupId, { location });

@@ -82,6 +82,8 @@ describeUnless(missing)("simulated machines on real components", () => {
   const run = (vm: VirtualMachine, knobs: Knobs = { initialControlPlane }) =>
     machines.runScript(vm, scriptOf(fixture, vm, knobs));
   const node = (name: string) => admin().find(`/api/v1/nodes/${name}`);
+  const readyCondition = async (name: string) =>
+    (await node(name))!.status.conditions.find(({ type }: Body) => type === "Ready").status;
   const eventually = async <T>(what: string, look: () => Promise<T | undefined | false>) => {
     for (const until = Date.now() + 120_000; Date.now() < until; await wait(200)) {
       const seen = await look();
@@ -364,8 +366,6 @@ describeUnless(missing)("simulated machines on real components", () => {
         ]),
       );
     };
-    const readyCondition = async (name: string) =>
-      (await node(name))!.status.conditions.find(({ type }: Body) => type === "Ready").status;
     const renewed = async (name: string) =>
       (await admin().get(`/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${name}`))
         .spec.renewTime;
@@ -496,6 +496,27 @@ describeUnless(missing)("simulated machines on real components", () => {
       expect(metadata.ownerReferences[0].uid).toBe((await node("demo-cp-2"))!.metadata.uid);
       Object.assign(cp, { 1: successor });
     });
+  });
+
+  it("is silent of machines that are off, has no API without a majority, and is as before when they are started", async () => {
+    await machines.power(cp[2], "deallocate");
+    const seen = await readyCondition("demo-cp-3");
+    await machines.power(cp[1], "powerOff");
+    const isUp = await admin().isReady();
+    await machines.stop();
+    await machines.resume(cp.map((vm) => ({ ...vm, isOff: vm !== cp[0] })));
+    const isUpAfterRestart = await admin().isReady();
+    for (const vm of cp) await machines.power(vm, "start");
+
+    expect({ seen, isUp, isUpAfterRestart }).toEqual({
+      seen: "Unknown",
+      isUp: false,
+      isUpAfterRestart: false,
+    });
+    for (const { name } of cp) {
+      await eventually(`${name} to be Ready`, async () => (await readyCondition(name)) === "True");
+    }
+    expect(await run(cp[2])).toMatchObject({ exitCode: 0 });
   });
 
   it("has no API when fewer than half of its members live, and nothing at all after the last", async () => {

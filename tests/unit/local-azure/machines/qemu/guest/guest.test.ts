@@ -44,7 +44,7 @@ monitor((execute, given) => {
 const vm: VirtualMachine = {
   ...{ id: "/vm", name: "one", vmId: "4bd1cad0-e818", location: "southeastasia" },
   ...{ size: "Standard_B2s", resourceGroup: "rg", subscriptionId: "s", privateAddress: "" },
-  ...{ image: "debian", identities: [] },
+  ...{ image: "debian", identities: [], isOff: false },
 };
 const plug: Plug = {
   ...{ network: "n", tap: "t", mac: "00:0d:3a:00:00:01", address: "172.16.1.9" },

@@ -29,6 +29,24 @@ it.each([
     members: all.sickening(one.name, "etcd").curing(one.name).losing(two),
     haveQuorum: true,
   },
+  {
+    what: "two of three, one switched off",
+    members: all.switching({ ...one, isOff: true }),
+    haveQuorum: true,
+  },
+  {
+    what: "one of three, two switched off",
+    members: all.switching({ ...one, isOff: true }).switching({ ...two, isOff: true }),
+    haveQuorum: false,
+  },
+  {
+    what: "two of three, switched on again",
+    members: all
+      .switching({ ...one, isOff: true })
+      .switching({ ...two, isOff: true })
+      .switching(one),
+    haveQuorum: true,
+  },
 ])("$what is a quorum: $haveQuorum", ({ members, haveQuorum }) => {
   expect(members.haveQuorum).toBe(haveQuorum);
 });

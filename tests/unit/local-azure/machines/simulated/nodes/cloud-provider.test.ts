@@ -4,7 +4,7 @@ import {
   reconcileCloudProvider,
   providerId,
 } from "../../../../../../local-azure/machines/simulated/nodes/cloud-provider";
-import { nodeOf } from "../../../../../../local-azure/machines/simulated/nodes/node";
+import { nodeOf, shutDown } from "../../../../../../local-azure/machines/simulated/nodes/node";
 import { vmOf } from "../../../../../support/simulated/fixture";
 
 const vm = vmOf("demo-workers-1", "2", "172.16.2.16");
@@ -35,7 +35,7 @@ const cni = (path: string) => {
 /** What was asked of an API with this one node and these running pods, by whom. */
 async function reconcile(
   pods: readonly object[],
-  { vms = [vm], node = fresh as Body, deletesNodes = true } = {},
+  { vms = [vm], node = fresh as Body, managesNodes = true } = {},
 ) {
   const asked: string[] = [];
   const apiOf = (user: string): Api =>
@@ -60,7 +60,7 @@ async function reconcile(
     api: apiOf("root"),
     vmOf: (name) => vms.find((candidate) => candidate.name === name),
     kubeletOf: () => apiOf("kubelet"),
-    deletesNodes,
+    managesNodes,
     log: (message) => asked.push(message),
   });
   return { asked, due };
@@ -73,6 +73,15 @@ const silent = {
   ...fresh,
   status: { ...fresh.status, conditions: [{ type: "Ready", status: "Unknown" }] },
 };
+
+const initialized = { ...fresh, spec: { ...fresh.spec, taints: [] as object[] } };
+const conditions = (status: string) => ({
+  ...initialized,
+  status: { ...fresh.status, conditions: [{ type: "Ready", status }] },
+});
+const heard = conditions("True");
+const unheard = conditions("Unknown");
+const tainted = (node: Body) => ({ ...node, spec: { ...node.spec, taints: [shutDown] } });
 
 it("names machines and zones as Azure's cloud provider does", () => {
   expect(providerId(vm)).toContain("/resourceGroups/demo/");
@@ -126,6 +135,43 @@ it("lets no controller manager initialize a node, whatever its controllers", asy
   expect(await reconcile([manager])).toEqual({ asked: [], due: true });
 });
 
+it.each([
+  {
+    what: "taints a silent node of a machine that is off",
+    node: unheard,
+    isOff: true,
+    taints: [{ key: "node.cloudprovider.kubernetes.io/shutdown", effect: "NoSchedule" }],
+  },
+  {
+    what: "leaves a silent node of a machine that runs",
+    node: unheard,
+    isOff: false,
+    taints: undefined,
+  },
+  { what: "leaves a node that is still heard", node: heard, isOff: true, taints: undefined },
+  {
+    what: "takes the taint from a node that is heard again",
+    node: tainted(heard),
+    isOff: false,
+    taints: [],
+  },
+  {
+    what: "leaves the taint while it is silent",
+    node: tainted(unheard),
+    isOff: false,
+    taints: undefined,
+  },
+])("$what", async ({ node, isOff, taints }) => {
+  const manager = podOf("r/azure-cloud-controller-manager:v1");
+  const elsewhere = { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } };
+
+  const { asked } = await reconcile([elsewhere], { vms: [{ ...vm, isOff }], node });
+
+  const path = `/api/v1/nodes/${vm.name}`;
+  const patch = taints && `${robot} patch ${path} ${JSON.stringify({ spec: { taints } })}`;
+  expect(asked).toEqual(patch === undefined ? [] : [patch]);
+});
+
 it("shows a machine that is gone as silent, by the rehearsal's rights only", async () => {
   const { asked } = await reconcile([], { vms: [] });
 
@@ -165,16 +211,16 @@ it.each([
     what: "leaves a silent node to Azure's own controller manager where that runs",
     vms: [],
     pods: true,
-    deletesNodes: false,
+    managesNodes: false,
     deletes: false,
   },
-])("$what", async ({ vms, pods, on = "demo-cp-1", age = 310, deletesNodes, deletes }) => {
+])("$what", async ({ vms, pods, on = "demo-cp-1", age = 310, managesNodes, deletes }) => {
   const manager = podOf("r/azure-cloud-controller-manager:v1");
   const volumes = [{ name: "cloud-config", secret: { secretName: "azure" } }];
   const placed = { ...manager, spec: { ...manager.spec, volumes, nodeName: on } };
   const node = { ...silent, metadata: { ...silent.metadata, creationTimestamp: created(age) } };
 
-  const { asked } = await reconcile(pods ? [placed] : [], { vms, node, deletesNodes });
+  const { asked } = await reconcile(pods ? [placed] : [], { vms, node, managesNodes });
 
   expect(asked).toEqual(deletes ? [`${robot} delete /api/v1/nodes/${vm.name}`] : []);
 });

@@ -4,6 +4,7 @@ import { fakeNode } from "../../../../../../local-azure/machines/simulated/nodes
 import { reconcileKubelets } from "../../../../../../local-azure/machines/simulated/nodes/kubelets";
 import { vmOf } from "../../../../../support/simulated/fixture";
 
+const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 const vm = vmOf("demo-cp-2", "2", "172.16.2.4");
 
 /** What is patched of the Node of a control plane whose kubelet is sick, and whether more is due. */
@@ -64,7 +65,6 @@ async function isShownAgain(pod: { metadata?: object; spec?: object; status?: ob
   return due;
 }
 
-const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 const pending = { phase: "Pending" };
 const old = { creationTimestamp: ago(60) };
 const job = { ownerReferences: [{ kind: "Job" }] };
