@@ -130,14 +130,21 @@ const report = async (
     .catch(unlessStatus(404));
 };
 
+/** Of a Node that is silent, or becomes so. */
+const silentMark = "zoned.local/silent";
+
 /**
  * Lets a Node go silent: its lease is renewed no more, and it turns NotReady. KWOK must have let go
- * of it before, so what is left of a failed attempt is known by the condition alone.
+ * of it before. It gets it back at once, and touches nothing without the lease: a KWOK that is started
+ * later takes only Nodes that are given to it.
  */
 async function silence(node: Body, api: Api): Promise<boolean> {
-  const { name, annotations } = node.metadata;
-  if (annotations?.[fake] === undefined && readyCondition(node)?.status === "Unknown") return false;
-  await api.patch(nodePath(name), { metadata: { annotations: { [fake]: null } } }, mergePatch);
+  const { name, annotations = {} } = node.metadata;
+  const isSilent = silentMark in annotations && readyCondition(node)?.status === "Unknown";
+  if (isSilent && fake in annotations) return false;
+  const mark = (marks: object) =>
+    api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
+  await mark({ [fake]: null, [silentMark]: "" });
   await api
     .patch(leasePath(name), { spec: { holderIdentity: name, leaseDurationSeconds: forEver } })
     .catch(unlessStatus(404));
@@ -146,20 +153,17 @@ async function silence(node: Body, api: Api): Promise<boolean> {
     unreachable(new Date().toISOString()),
     strategicPatch,
   );
+  await mark(fakeNode);
   return true;
 }
 
 /** Gives a silent Node back to KWOK, and waits for it to be Ready where it can be. */
 async function speak(node: Body, api: Api): Promise<boolean> {
-  const { name, annotations } = node.metadata;
-  if (annotations?.[fake] !== undefined) return cniAnnotation in annotations && !isReady(node);
-  const lease = await api.get(leasePath(name)).catch(unlessStatus(404));
-  if (lease?.spec.leaseDurationSeconds === forEver) {
-    // KWOK, started meanwhile, must not have read that it has to wait for ever.
-    await api.patch(leasePath(name), { spec: { leaseDurationSeconds: 1 } });
-    return true;
-  }
+  const { name, annotations = {} } = node.metadata;
+  const isKwoks = fake in annotations && !(silentMark in annotations);
+  if (isKwoks) return cniAnnotation in annotations && !isReady(node);
   await api.delete(leasePath(name)).catch(unlessStatus(404));
-  await api.patch(nodePath(name), { metadata: { annotations: fakeNode } }, mergePatch);
+  const marks = { ...fakeNode, [silentMark]: null };
+  await api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
   return true;
 }

@@ -31,13 +31,20 @@ async function reconcileSick({ annotations, ready }: { annotations: object; read
   return { patched, due };
 }
 
-const all = ["nodes/demo-cp-2", "leases/demo-cp-2", "demo-cp-2/status"];
+const all = ["nodes/demo-cp-2", "leases/demo-cp-2", "demo-cp-2/status", "nodes/demo-cp-2"];
+const silent = { "zoned.local/silent": "" };
 
 it.each([
   { state: "is Ready", annotations: fakeNode, ready: "True", patched: all },
   { state: "is Unknown, but KWOK's", annotations: fakeNode, ready: "Unknown", patched: all },
-  { state: "was let go but is still Ready", annotations: {}, ready: "True", patched: all },
-  { state: "is silent", annotations: {}, ready: "Unknown", patched: [] },
+  { state: "was let go but is still Ready", annotations: silent, ready: "True", patched: all },
+  { state: "was not given back", annotations: silent, ready: "Unknown", patched: all },
+  {
+    state: "is silent",
+    annotations: { ...silent, ...fakeNode },
+    ready: "Unknown",
+    patched: [],
+  },
 ])("is due for a sick kubelet until its Node is silent: one that $state", async (given) => {
   const { patched, due } = await reconcileSick(given);
 
