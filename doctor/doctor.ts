@@ -82,11 +82,16 @@ async function wayTo({ server }: KubernetesApi, proxy: string | undefined): Prom
   );
 }
 
+/** A cluster that is switched off looks, from here, as one that this network may not reach. */
+const startOff =
+  "what is off (az vm list --show-details --query '[].{name:name, power:powerState}' --output table) is started with az vm start --resource-group GROUP --name NAME";
+
 function fixOf(error: Error): string {
   if (!(error instanceof NoAnswer)) {
     return error instanceof ApiError && [401, 403].includes(error.status)
       ? "run pulumi up until it ends well, which writes the output kubeconfig anew; a certificate that has expired is named below"
-      : "the text names what is not ready, most often an etcd without a majority: see if all control planes run (az vm list --show-details), and start those that are stopped";
+      : "the text names what is not ready, most often an etcd without a majority: see if all control planes run; " +
+          startOff;
   }
   if (error.code === "CERT_HAS_EXPIRED") {
     return "the API server's certificate has expired, which its machine could not renew (journalctl --unit zoned-certificates): on each control plane, kubeadm certs renew all, then restart its static pods";
@@ -94,7 +99,7 @@ function fixOf(error: Error): string {
   if (error.code === "ENOTFOUND") {
     return "the name belongs to the public address of the load balancer: see if the resource group still exists, and which DNS server this machine asks";
   }
-  return "see if apiAccessCidrs has the address of this machine, and if the control planes run: az vm list --show-details";
+  return `see if apiAccessCidrs has the address of this machine, and if the control planes run; ${startOff}`;
 }
 
 /** Everything that is checked by what the API says. */

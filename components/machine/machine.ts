@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 import * as compute from "@pulumi/azure-native/compute";
 import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
@@ -12,6 +14,7 @@ import { MachinePlan } from "../plan/topology";
 import { KubeletCertificate, kubeletCertificate } from "./bootstrap/kubelet-certificate";
 import { kept, replacing, taintsText } from "./generation";
 import { Membership, Restart } from "./membership";
+import { switchPower } from "./power";
 
 export interface MachineArgs {
   readonly resourceGroup: ResourceGroup;
@@ -28,6 +31,12 @@ export interface MachineArgs {
   readonly stays: boolean;
   /** The machine as Azure has it. */
   readonly now: MachineState | undefined;
+  /** Whether Azure gives it its size only while it is deallocated. */
+  readonly deallocates: boolean;
+  /** Whether it is off, or will be, and is to run again. */
+  readonly starts: boolean;
+  /** Why its bootstrap step must not run, since it is off and stays so. */
+  readonly stepRefusal?: string;
   /** Whether its size has accelerated networking. */
   readonly accelerated: boolean;
   /** The initialization of the cluster that it is made for. */
@@ -117,7 +126,7 @@ export class Machine extends pulumi.ComponentResource {
         resourceGroupName,
         vmName: name,
         zones: [zone],
-        hardwareProfile: { vmSize: this.restart.size },
+        hardwareProfile: { vmSize: this.sizeOnceFree },
         identity: identityOf(args),
         networkProfile: {
           networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
@@ -203,11 +212,12 @@ export class Machine extends pulumi.ComponentResource {
   }: BootstrapArgs): Bootstrapped {
     const { resourceGroup, settings, order } = this.args;
     const { run } = order;
+    const digest = pulumi.unsecret(script).apply(digestOf);
     const step = new compute.VirtualMachineExtension(
       `${this.plan.name}-bootstrap`,
       {
         resourceGroupName: resourceGroup.name,
-        vmName: this.vm.name,
+        vmName: this.runningName,
         vmExtensionName: "bootstrap",
         publisher: "Microsoft.Azure.Extensions",
         type: "CustomScript",
@@ -217,19 +227,25 @@ export class Machine extends pulumi.ComponentResource {
         // then the next machine has to wait until this one was seen healthy again.
         forceUpdateTag: pulumi.interpolate`${run}/${this.restart.lastDrained}`,
         protectedSettings: pulumi.secret({
-          script: script.apply((text) => Buffer.from(text).toString("base64")),
+          script: script.apply((text) => {
+            this.refuseWhileOff(text);
+            return Buffer.from(text).toString("base64");
+          }),
         }),
-        tags: {
+        tags: this.restart.lastDrained.apply((drained) => ({
           [tag.run]: run,
+          [tag.script]: digest,
           [tag.kubernetes]: settings.kubernetesVersion,
           [tag.configuration]: order.configuration,
+          // Without the machine's own, the restart has not ended; see stopped-machines.ts.
+          ...(drained ? { [tag.drained]: drained } : {}),
           ...(initialControlPlane === undefined
             ? {}
             : { [tag.initialControlPlane]: initialControlPlane }),
           ...(restoredFrom === undefined ? {} : { [tag.restoredFrom]: restoredFrom }),
           ...(secretsKeys === undefined ? {} : { [tag.secretsKeys]: secretsKeys }),
           ...(authorities === undefined ? {} : { [tag.authorities]: authorities }),
-        },
+        })),
       },
       {
         parent: this,
@@ -246,11 +262,43 @@ export class Machine extends pulumi.ComponentResource {
     return { step, membership };
   }
 
+  /** Known when Azure would take it. Where `--target` leaves the drain out, it is the size before. */
+  private get sizeOnceFree(): pulumi.Output<string> {
+    const { plan, settings, deallocates } = this.args;
+    const { size } = this.restart;
+    if (!deallocates) return size;
+    return size.apply(async (drainedFor) => {
+      if (drainedFor === plan.size) await switchPower("deallocate", plan, settings);
+      return drainedFor;
+    });
+  }
+
+  /** Known when the machine runs: Azure takes no extension before that. */
+  private get runningName(): pulumi.Output<string> {
+    const { plan, settings, starts } = this.args;
+    if (!starts) return this.vm.name;
+    return this.vm.name.apply(async (name) => {
+      await switchPower("start", plan, settings);
+      return name;
+    });
+  }
+
+  /** Azure refuses any change of a step then, and Pulumi would try each that is not as before. */
+  private refuseWhileOff(script: string): void {
+    const { stepRefusal, now } = this.args;
+    if (stepRefusal === undefined || digestOf(script) === now?.bootstrap?.script) return;
+    throw new pulumi.RunError(stepRefusal);
+  }
+
   private get member() {
     const { plan, initialization, kubeconfig } = this.args;
     return { machine: plan.name, role: plan.role, size: plan.size, initialization, kubeconfig };
   }
 }
+
+/** It tells nothing of the keys that are in it. */
+const digestOf = (script: string): string =>
+  createHash("sha256").update(script).digest("hex").slice(0, 16);
 
 /**
  * A PUT that names no identity leaves the one that a machine has, so that a control plane must be said

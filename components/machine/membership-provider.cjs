@@ -71,15 +71,13 @@ const restart = {
   async create(inputs) {
     return { id: inputs.machine, outs: { ...inputs, drained: "" } };
   },
-  async diff(_id, olds, news) {
-    return {
-      changes: differs(olds, { ...news, restarts: olds.restarts }) || news.restarts === true,
-    };
+  async diff(_id, olds, { restarts, isEmpty: _, ...news }) {
+    return { changes: differs(olds, news) || restarts === true };
   },
   update: (_id, olds, news) =>
     forOperators(async () => {
       if (!news.restarts) return { outs: { ...news, drained: olds.drained } };
-      await program("./leave/leave").drainForRestart(news, limits(news));
+      if (!news.isEmpty) await program("./leave/leave").drainForRestart(news, limits(news));
       return { outs: { ...news, drained: new Date().toISOString() } };
     }),
 };

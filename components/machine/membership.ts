@@ -1,6 +1,8 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { isSameSize } from "../plan/azure/size-offers";
 import type { MachineState } from "../plan/azure/state";
+import { isOff } from "../plan/stopped-machines";
 
 /** A dynamic resource whose provider is code of this checkout, wherever that lies. */
 const providedBy = (name: "membership" | "restart"): string =>
@@ -40,19 +42,22 @@ export class Restart extends pulumi.CustomResource {
      * What Azure shows, if it has the machine. Pulumi's state may have a drain whose VM was left out, and
      * not its restart.
      */
-    now: Pick<MachineState, "size" | "drained"> | undefined,
+    now: Pick<MachineState, "size" | "drained" | "power"> | undefined,
     opts: pulumi.CustomResourceOptions,
   ) {
     const restarts = now !== undefined && !isSameSize(now.size, args.size) ? true : undefined;
-    const props = { ...args, restarts, drained: undefined, __provider: providedBy("restart") };
+    const props = {
+      ...args,
+      restarts,
+      // Nothing is left on it to be evicted, and an only control plane takes the API with it.
+      isEmpty: restarts && isOff(now!) ? true : undefined,
+      drained: undefined,
+      __provider: providedBy("restart"),
+    };
     super("pulumi-nodejs:dynamic/zoned:Restart", `${args.machine}-restart`, props, opts);
     this.lastDrained = restarts ? this.drained : pulumi.output(now?.drained ?? "");
   }
 }
-
-/** Azure takes a size in any case, and shows it as it was given. */
-const isSameSize = (one: string, other: string): boolean =>
-  one.toLowerCase() === other.toLowerCase();
 
 /**
  * That a machine is a member of the cluster. Its deletion takes the machine out: it is drained, its

@@ -1,5 +1,6 @@
 import { AzureState } from "./azure/state";
 import { askCluster, ClusterHealth } from "./cluster-health";
+import { isOff, startCommand } from "./stopped-machines";
 import { compactTime, parseCompactTime } from "./settings/times";
 import { Initialization } from "./initialization";
 import { isMemberOf, MachineChange, Memory } from "./changes/machine-changes";
@@ -26,6 +27,8 @@ export interface GateArgs {
   readonly changes: readonly MachineChange[];
   readonly controlPlanes: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
+  /** Names of the machines that are off and that this `up` starts. */
+  readonly started: ReadonlySet<string>;
   /** Of this initialization. */
   readonly memory: Memory | undefined;
   /** From the stack's outputs; undefined before an `up` ended well. */
@@ -59,6 +62,11 @@ export async function askGate(args: GateArgs): Promise<Gate> {
     ...(isSkipped ? unaskedProblems(args) : []),
   ];
   if (bySettings.length > 0) return { problems: bySettings };
+  const [only, ...others] = controlPlanesOf(args);
+  // Nobody can be asked, and there is no majority to lose.
+  if (only !== undefined && others.length === 0 && args.started.has(only.name)) {
+    return { problems: [], first: only.name };
+  }
   const health: ClusterHealth = isSkipped
     ? { problems: [], sick: new Map() }
     : kubeconfig === undefined
@@ -165,7 +173,8 @@ export function decideGate(args: GateArgs, health: ClusterHealth): Gate {
     : { problems: [refusal(args, health, sick)] };
 }
 
-const isMadeWell = ({ azure, changes }: GateArgs, name: string): boolean =>
+const isMadeWell = ({ azure, changes, started }: GateArgs, name: string): boolean =>
+  started.has(name) ||
   azure.machines.get(name)?.bootstrap?.state !== "Succeeded" ||
   azure.machines.get(name)?.hasLeftEtcd === true ||
   changes.some(({ machine, does }) => machine === name && does === "replace");
@@ -188,6 +197,7 @@ function azureReasons(name: string, { machines }: Pick<AzureState, "machines">):
   const machine = machines.get(name);
   if (machine === undefined) return ["Azure has no such VM"];
   if (machine.hasLeftEtcd) return ["it is no member of etcd any more"];
+  if (isOff(machine)) return [`its VM is ${machine.power}`];
   const state = machine.bootstrap?.state;
   if (state === "Succeeded") return [];
   return [
@@ -203,6 +213,7 @@ function refusal(
   const { changes, settings, azure, now } = args;
   const { clusterName } = settings;
   const isMadeAnew = (name: string) => args.controlPlanes.some((one) => one.name === name);
+  const off = sick.map(({ name }) => name).filter((name) => isOff(azure.machines.get(name) ?? {}));
   const stray = sick.find(({ name }) => !isMadeAnew(name) && !azure.machines.has(name));
   const would = (["replace", "resize", "upgrade", "reconfigure", "remove"] as const).flatMap(
     (does) => {
@@ -215,6 +226,7 @@ function refusal(
     ...sick.map(({ name, reasons }) => `${name}: ${sentences(reasons)}`),
   ].map((line) => `\n      - ${line}`);
   const ways = [
+    ...(off.length > 0 ? [`start what is off: ${startCommand(clusterName, off)}`] : []),
     ...(sick.length > 0
       ? [
           "bring what is named back to health; a machine that cannot be repaired is made anew, alone, when its VM is gone " +

@@ -11,6 +11,8 @@ import { runOf } from "../machine/machine";
 import { addressProblems, PlacedMachine } from "./changes/addresses";
 import { planAuthorities } from "./changes/authorities";
 import { connect } from "./azure/connection";
+import { askDeallocations } from "./azure/resize-offers";
+import { isSameSize } from "./azure/size-offers";
 import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
 import { askAzure, AzureState } from "./azure/state";
 import { DiskClass, planDiskClasses } from "./disk-classes";
@@ -31,6 +33,7 @@ import { findManifests, manifestsFor } from "./manifests/manifests";
 import { proxyRollOutProblems } from "./changes/proxy-roll-out";
 import { leavingOf, planKeys } from "./changes/secrets-keys";
 import { Settings } from "./settings/settings";
+import { startedMachines, stoppedMachines } from "./stopped-machines";
 import { isControlPlaneName, MachinePlan, machinesOf } from "./topology";
 import { upgradeProblems } from "./changes/upgrade";
 import { askSnapshot } from "./wanted-snapshot";
@@ -55,6 +58,12 @@ export interface Plan {
    * every kubelet has to have its certificate before: one `up` earlier.
    */
   readonly verifiesKubelets: boolean;
+  /** By name of a machine that is off and stays so: why its bootstrap step must not run. */
+  readonly stepRefusals: ReadonlyMap<string, string>;
+  /** Names of those that are off, or that this `up` deallocates, and that it starts. */
+  readonly started: ReadonlySet<string>;
+  /** Names of the machines that Azure resizes only while they are deallocated. */
+  readonly deallocated: ReadonlySet<string>;
   /** Names of the machines whose size has accelerated networking. */
   readonly accelerated: ReadonlySet<string>;
   /** The StorageClasses of this cluster. */
@@ -168,23 +177,29 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     replaced: remade.filter(isReplaced),
     removed: leavingOf({ settings, controlPlanes, azure }),
   });
-  const gate = await askGate({
+  const kept = machines.filter((machine) => !created.includes(machine));
+  const resized = kept.filter(
+    ({ name, size }) => !isSameSize(azure.machines.get(name)!.size, size),
+  );
+  const deallocated = await askDeallocations(resized, azure.machines, settings, connection);
+  const started = new Set(startedMachines(kept, azure));
+  const stopped = stoppedMachines({ settings, initialization, azure, kept, changes, started });
+  const gateArgs = {
     settings,
     initialization,
     changes: changes.filter(({ machine }) => !azure.machines.get(machine)?.hasLeftEtcd),
     controlPlanes,
     azure,
+    started,
     memory: current?.initialization === initialization.id ? current : undefined,
     kubeconfig,
     now,
-  });
-  const kept = new Set(
-    machines.filter((machine) => !created.includes(machine)).map(({ name }) => name),
-  );
-  const silent = await proxyRollOutProblems({
-    ...{ settings, changes, kept, kubeconfig, now },
-    memory: current,
-  });
+  };
+  const isStopped = stopped.problems.length > 0;
+  const gate = isStopped ? { problems: stopped.problems } : await askGate(gateArgs);
+  const keptNames = new Set(kept.map(({ name }) => name));
+  const proxyArgs = { settings, changes, kept: keptNames, kubeconfig, now, memory: current };
+  const silent = isStopped ? [] : await proxyRollOutProblems(proxyArgs);
   const snapshot = await askSnapshot({ settings, initialization, kubeconfig, now });
   const texts = typeof manifests === "string" ? new Map<string, string>() : manifests;
   refuse([
@@ -202,8 +217,13 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     ...silent,
   ]);
   for (const { machine, does, why } of changes) {
-    const reason = why.length > 0 ? `: ${why.join(", ")}` : "";
+    const way = deallocated.has(machine) ? ["deallocated for it, and started again"] : [];
+    const reason = [...why, ...way].length > 0 ? `: ${[...why, ...way].join(", ")}` : "";
     void pulumi.log.info(`this change would ${does} ${machine}${reason}`);
+  }
+  if (stopped.off.length > 0) {
+    const names = stopped.off.map((name) => `${name} is ${azure.machines.get(name)!.power}`);
+    void pulumi.log.info(`${names.join(", ")}, and stays so`);
   }
   if (!verifiesKubelets) {
     void pulumi.log.info(
@@ -244,7 +264,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
             : (machine.made ?? remembered?.made)) ?? now,
         kubernetesVersion: one.kubernetesVersion,
         configuration: one.configuration,
-        run: kept.has(name) ? runOf(machine?.bootstrap, remembered?.run, now) : now,
+        run: keptNames.has(name) ? runOf(machine?.bootstrap, remembered?.run, now) : now,
       },
     ];
   });
@@ -258,7 +278,10 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     memory,
     firstControlPlane: gate.first,
     orders: new Map(orders),
-    kept,
+    kept: keptNames,
+    stepRefusals: stopped.stepRefusals,
+    started: new Set([...started, ...deallocated]),
+    deallocated,
     verifiesKubelets,
     accelerated: acceleratedMachines(machines, offers),
     diskClasses: diskClasses.made,

@@ -1,5 +1,8 @@
+import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../topology";
-import { capability, hasAcceleratedNetworking, Sku, sizesIn } from "./size-offers";
+import type { AzureConnection } from "./connection";
+import { capability, hasAcceleratedNetworking, isSameSize, Sku, sizesIn } from "./size-offers";
+import { AzureState, computeVersion } from "./state";
 
 interface Wanted {
   readonly skus: readonly Sku[];
@@ -46,6 +49,36 @@ export function resizeProblems(
           `take another size, or keep this one (${command(machine)} ${before})`,
       );
   });
+}
+
+/**
+ * Names of those of these machines that have to be deallocated for their new size: Azure keeps a
+ * machine that has hardware on hardware of that kind, and says which sizes that has. Where it does
+ * not say, a machine is deallocated: the size may be refused else, after the drain.
+ *
+ * @param resized machines that exist and get another size
+ */
+export async function askDeallocations(
+  resized: readonly MachinePlan[],
+  machines: AzureState["machines"],
+  { clusterName }: Pick<Settings, "clusterName">,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<Set<string>> {
+  const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
+  const isBound = ({ name, size }: MachinePlan): Promise<boolean> =>
+    arm
+      .list<{ name: string }>(
+        `${group}/providers/Microsoft.Compute/virtualMachines/${name}/vmSizes`,
+        computeVersion,
+        { name: "" },
+      )
+      .then(
+        (sizes) => !sizes.some((one) => isSameSize(one.name, size)),
+        () => true,
+      );
+  const asked = resized.filter(({ name }) => machines.get(name)?.power !== "deallocated");
+  const bound = await Promise.all(asked.map(isBound));
+  return new Set(asked.filter((_, index) => bound[index]).map(({ name }) => name));
 }
 
 /** False where Azure does not say, as of sizes with storage of their own. */

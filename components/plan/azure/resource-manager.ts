@@ -23,6 +23,17 @@ interface Page {
   readonly nextLink?: unknown;
 }
 
+interface Answer {
+  readonly headers: Headers;
+  readonly body: unknown;
+}
+
+/** A long-running operation, as its status shows it. */
+interface Operation {
+  readonly status?: string;
+  readonly error?: { readonly code?: string; readonly message?: string };
+}
+
 /** How Azure refused, as far as it can be read. */
 interface Refusal {
   readonly status: number;
@@ -31,7 +42,7 @@ interface Refusal {
   readonly message: string;
 }
 
-/** Reads by REST what azure-native has no function for. */
+/** Asks by REST what azure-native has no function for. */
 export class ResourceManager {
   constructor(
     private readonly endpoint: string,
@@ -48,7 +59,7 @@ export class ResourceManager {
   ): Promise<T | undefined> {
     const url = this.url(path, query);
     const answer = await this.ask(url);
-    return answer === undefined ? undefined : this.checked<T>(url, answer, example);
+    return answer === undefined ? undefined : this.checked<T>(url, answer.body, example);
   }
 
   /** All pages of a list; empty when the resource group does not exist. */
@@ -59,12 +70,34 @@ export class ResourceManager {
       const answer = await this.ask(url);
       if (answer === undefined) break;
       // Compute lists the versions of an image without an envelope.
-      const page = (Array.isArray(answer) ? { value: answer } : answer) as Page | null;
+      const { body } = answer;
+      const page = (Array.isArray(body) ? { value: body } : body) as Page | null;
       if (!Array.isArray(page?.value)) throw this.misshapen(url, page, "a list called value");
       values.push(...page.value.map((one) => this.checked<T>(url, one, example)));
       next = typeof page.nextLink === "string" ? page.nextLink : undefined;
     }
     return values;
+  }
+
+  /**
+   * Has Azure do something with a resource, and returns when that has ended.
+   *
+   * @throws RunError with Azure's reason, also where it has accepted the request and then failed
+   */
+  async act(path: string, query: Record<string, string>): Promise<void> {
+    const url = this.url(path, query);
+    const accepted = await this.ask(url, "POST");
+    const operation = accepted?.headers.get("azure-asyncoperation");
+    for (let last = accepted; operation && last;) {
+      await this.pause(wanted(last.headers.get("retry-after")) ?? 1000);
+      last = await this.ask(operation);
+      const { status, error } = (last?.body ?? {}) as Operation;
+      if (status === "Succeeded") return;
+      if (status === "Failed" || status === "Canceled") {
+        throw this.problem(url, `${status} ${error?.code}: ${error?.message}`, again, "POST");
+      }
+    }
+    if (accepted === undefined) throw this.problem(url, "404", reach, "POST");
   }
 
   private url(path: string, query: Record<string, string>): string {
@@ -74,35 +107,43 @@ export class ResourceManager {
   }
 
   /** What Azure answers; undefined when what was asked for is not there. */
-  private async ask(url: string): Promise<unknown> {
+  private async ask(url: string, method = "GET"): Promise<Answer | undefined> {
     for (let attempt = 1; ; attempt++) {
       const isLast = attempt === attempts;
       const patience = 1000 * 2 ** (attempt + 1);
-      const answer = await this.request(url);
+      const answer = await this.request(url, method);
       if (answer instanceof Error) {
-        if (isLast) throw this.problem(url, answer.message, reach);
+        if (isLast) throw this.problem(url, answer.message, reach, method);
         await this.pause(patience);
         continue;
       }
 
       const { response, text } = answer;
       if (response.ok) {
+        const { headers } = response;
+        if (method === "POST" && text === "") return { headers, body: undefined };
         try {
-          return JSON.parse(text) as unknown;
+          return { headers, body: JSON.parse(text) as unknown };
         } catch {
           throw this.misshapen(url, text, "JSON");
         }
       }
       const refusal = readRefusal(response.status, text);
       if (refusal.status === 404 && absent.includes(refusal.code)) return undefined;
-      if (isLast || !passes(refusal)) throw this.problem(url, refusal.message, wayOn(refusal));
+      if (isLast || !passes(refusal)) {
+        throw this.problem(url, refusal.message, wayOn(refusal), method);
+      }
       await this.pause(wanted(response.headers.get("retry-after")) ?? patience);
     }
   }
 
-  private async request(url: string): Promise<{ response: Response; text: string } | Error> {
+  private async request(
+    url: string,
+    method: string,
+  ): Promise<{ response: Response; text: string } | Error> {
     try {
       const response = await fetch(url, {
+        method,
         headers: { authorization: `Bearer ${this.token}` },
         signal: AbortSignal.timeout(secondsPerAttempt * 1000),
       });
@@ -124,11 +165,14 @@ export class ResourceManager {
     return this.problem(url, `200 with ${shortened(text)}`, `Expected ${expected}. ${reach}`);
   }
 
-  private problem(url: string, got: string, way: string): pulumi.RunError {
-    const text = `Azure Resource Manager did not answer GET ${url}: ${got}\n  ${way}`;
+  private problem(url: string, got: string, way: string, method = "GET"): pulumi.RunError {
+    const did = method === "GET" ? "answer" : "do";
+    const text = `Azure Resource Manager did not ${did} ${method} ${url}: ${got}\n  ${way}`;
     return new pulumi.RunError(text.replaceAll(this.token, "[token]"));
   }
 }
+
+const again = "What was done so far stays. Fix the cause, then run pulumi up again: it goes on.";
 
 const reach =
   "Check the network, `az account show`, and the setting resourceManagerEndpoint, then run again.";

@@ -84,6 +84,10 @@ export const sizesIn = (skus: readonly Sku[]): Map<string, Sku> =>
 export const capability = ({ capabilities }: Sku, key: string): string | undefined =>
   capabilities?.find(({ name }) => name === key)?.value.toLowerCase();
 
+/** Azure takes a size in any case, and shows it as it was given. */
+export const isSameSize = (one: string, other: string): boolean =>
+  one.toLowerCase() === other.toLowerCase();
+
 export const hasAcceleratedNetworking = (sku: Sku): boolean =>
   capability(sku, "AcceleratedNetworkingEnabled") === "true";
 

@@ -19,11 +19,17 @@ export interface BootstrapState {
   readonly secretsKeys?: string;
   /** Which CAs it was given; see authorities.ts. */
   readonly authorities?: string;
+  /** The drain of its machine after which it ran; see membership.ts. */
+  readonly drained?: string;
+  /** Hash over what it ran. */
+  readonly script?: string;
 }
 
 /** A VM as Azure has it. A missing tag proves nothing: it may have been removed. */
 export interface MachineState {
   readonly size: string;
+  /** `running`, `stopped`, `deallocated`, or on the way to it; undefined where Azure does not say. */
+  readonly power?: string;
   /** Version of the image that it was made of. */
   readonly image?: string;
   /** Hash of what a change of would replace the machine. */
@@ -56,6 +62,7 @@ export const tag = {
   made: "zoned-made",
   drained: "zoned-drained",
   run: "zoned-run",
+  script: "zoned-script",
   kubernetes: "zoned-kubernetes",
   configuration: "zoned-configuration",
   secretsKeys: "zoned-secrets-keys",
@@ -64,7 +71,7 @@ export const tag = {
   restoredFrom: "zoned-restored-from",
 } as const;
 
-const computeVersion = { "api-version": "2024-11-01" };
+export const computeVersion = { "api-version": "2024-11-01" };
 
 interface VirtualMachine {
   readonly name: string;
@@ -72,7 +79,12 @@ interface VirtualMachine {
   readonly properties: {
     readonly hardwareProfile: { readonly vmSize: string };
     readonly storageProfile?: { readonly imageReference?: { readonly version?: string } };
+    readonly provisioningState?: string;
   };
+}
+
+interface InstanceView {
+  readonly statuses?: readonly { readonly code: string }[];
 }
 
 interface Extension {
@@ -116,15 +128,19 @@ async function machinesIn(arm: ResourceManager, group: string): Promise<Map<stri
   return new Map(
     await Promise.all(
       vms.map(async ({ name, tags, properties }): Promise<[string, MachineState]> => {
-        const step = await arm.get<Extension>(
-          `${path}/${name}/extensions/bootstrap`,
-          computeVersion,
-          { properties: { provisioningState: "" } },
-        );
+        const [step, view] = await Promise.all([
+          arm.get<Extension>(`${path}/${name}/extensions/bootstrap`, computeVersion, {
+            properties: { provisioningState: "" },
+          }),
+          arm.get<InstanceView>(`${path}/${name}/instanceView`, computeVersion, {}),
+        ]);
+        // What could not be made is made, and started, by its next PUT.
+        const isUnmade = step === undefined && properties.provisioningState === "Failed";
         return [
           name,
           {
             size: properties.hardwareProfile.vmSize,
+            power: isUnmade ? undefined : powerIn(view),
             image: properties.storageProfile?.imageReference?.version,
             generation: tags?.[tag.generation],
             initialization: tags?.[tag.initialization],
@@ -139,6 +155,8 @@ async function machinesIn(arm: ResourceManager, group: string): Promise<Map<stri
               configuration: step.tags?.[tag.configuration],
               secretsKeys: step.tags?.[tag.secretsKeys],
               authorities: step.tags?.[tag.authorities],
+              drained: step.tags?.[tag.drained],
+              script: step.tags?.[tag.script],
             },
           },
         ];
@@ -146,3 +164,6 @@ async function machinesIn(arm: ResourceManager, group: string): Promise<Map<stri
     ),
   );
 }
+
+const powerIn = (view: InstanceView | undefined): string | undefined =>
+  view?.statuses?.flatMap(({ code }) => /^PowerState\/(.+)$/.exec(code)?.[1] ?? [])[0];

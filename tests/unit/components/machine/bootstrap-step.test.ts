@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Certificates } from "../../../../components/certificates";
 import { only } from "../../../../components/kubeadm/rotation";
 import { BootstrapArgs, Machine, runOf } from "../../../../components/machine/machine";
+import * as power from "../../../../components/machine/power";
 import { awaitedBy, order } from "../../../support/machines";
 import { Recorder } from "../../../support/record";
 import { machine as plan, validSettings } from "../../../support/sample";
@@ -20,6 +21,10 @@ const build = async (
     drainedBefore,
     drainedFor = size,
     drained = "",
+    deallocates = false,
+    starts = false,
+    stepRefusal,
+    ran,
   }: {
     readonly size?: string;
     readonly run?: string;
@@ -27,11 +32,27 @@ const build = async (
     readonly drainedBefore?: string;
     readonly drainedFor?: string;
     readonly drained?: string;
+    readonly deallocates?: boolean;
+    readonly starts?: boolean;
+    readonly stepRefusal?: string;
+    /** Hash over what ran last. */
+    readonly ran?: string;
   } = {},
 ) => {
+  const happened: string[] = [];
+  jest.spyOn(power, "switchPower").mockImplementation(async (action, { name }) => {
+    happened.push(`${action} ${name}`);
+  });
   const recorder = await Recorder.start({
     filledIn: {
-      "azure-native:compute:VirtualMachine": ({ inputs }) => ({ name: inputs.vmName }),
+      "azure-native:compute:VirtualMachine": ({ inputs }) => {
+        happened.push(`PUT ${inputs.vmName}`);
+        return { name: inputs.vmName };
+      },
+      "azure-native:compute:VirtualMachineExtension": ({ inputs }) => {
+        happened.push(`PUT bootstrap of ${inputs.vmName}`);
+        return {};
+      },
       // What the engine answers where it was not to touch it.
       "pulumi-nodejs:dynamic/zoned:Restart": { size: drainedFor, drained },
     },
@@ -46,7 +67,14 @@ const build = async (
       subnetId: "the-subnet",
       customData: "",
       stays: false,
-      now: { size: sizeNow, drained: drainedBefore },
+      now: {
+        size: sizeNow,
+        drained: drainedBefore,
+        bootstrap: { state: "Succeeded", script: ran },
+      },
+      deallocates,
+      starts,
+      stepRefusal,
       accelerated: true,
       initialization: "1",
       order: { ...order, run },
@@ -64,7 +92,7 @@ const build = async (
   const step = await recorder.only("azure-native:compute:VirtualMachineExtension");
   const vm = await recorder.only("azure-native:compute:VirtualMachine");
   return {
-    ...{ ...step, machine },
+    ...{ ...step, machine, happened },
     vmSize: vm.inputs["hardwareProfile"].vmSize,
     vmTags: vm.inputs["tags"],
   };
@@ -139,10 +167,46 @@ it("keeps its size and its step where --target leaves out the drain before a res
   expect((await build({}, { size: "Standard_D4s_v5" })).vmSize).toBe("Standard_D4s_v5");
 });
 
+it.each([
+  ["is resized as it runs", {}, ["PUT", "PUT bootstrap of"]],
+  [
+    "is deallocated, resized and started",
+    { deallocates: true, starts: true },
+    ["deallocate", "PUT", "start", "PUT bootstrap of"],
+  ],
+  [
+    "is resized while it is off, and started",
+    { starts: true },
+    ["PUT", "start", "PUT bootstrap of"],
+  ],
+  [
+    "is not deallocated where --target leaves out its drain",
+    { deallocates: true, starts: true, drainedFor: plan.size },
+    ["PUT", "start", "PUT bootstrap of"],
+  ],
+])("is on a machine that %s before it", async (_, scene, does) => {
+  const { happened } = await build({}, { size: "Standard_D2as_v5", sizeNow: plan.size, ...scene });
+
+  expect(happened).toEqual(does.map((one) => `${one} zoned-test-cp-1`));
+});
+
+it("stays as it is on a machine that is off and has run the same", async () => {
+  const { inputs } = await build();
+  const { "zoned-script": ran } = inputs["tags"] as Record<string, string>;
+
+  expect((await build({}, { stepRefusal: "start it", ran })).inputs).toEqual(inputs);
+});
+
+it("says after which drain it ran", async () => {
+  expect((await build({}, { drainedBefore: "then" })).inputs.tags["zoned-drained"]).toBe("then");
+  expect((await build()).inputs.tags).not.toHaveProperty("zoned-drained");
+});
+
 it("tells the next up its run and the initial control plane", async () => {
   const remembered = { initialControlPlane: "the-initial-vm", secretsKeys: "2 1" };
   expect((await build(remembered)).inputs.tags).toEqual({
     "zoned-run": "then",
+    "zoned-script": expect.stringMatching(/^[0-9a-f]{16}$/),
     "zoned-kubernetes": validSettings.kubernetesVersion,
     "zoned-configuration": "now",
     "zoned-secrets-keys": "2 1",

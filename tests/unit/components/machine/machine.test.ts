@@ -26,6 +26,8 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       customData: "ZGF0YQ==",
       stays: false,
       now: undefined,
+      deallocates: false,
+      starts: false,
       accelerated: true,
       initialization: "1-then",
       order,

@@ -56,6 +56,8 @@ it("keeps the administrator's key secret", () => {
 
 it.each([
   ["of another size", { size: "Standard_D4s_v5", drained: "before" }, true, undefined],
+  ["of another size, and off", { size: "Standard_D4s_v5", power: "stopped" }, true, undefined],
+  ["of the same, and off", { size: "Standard_D2s_v5", power: "stopped" }, undefined, ""],
   ["of the same", { size: "STANDARD_D2S_V5", drained: "before" }, undefined, "before"],
   ["of the same that was never drained", { size: "Standard_D2s_v5" }, undefined, ""],
   ["that is gone", undefined, undefined, ""],
@@ -68,7 +70,9 @@ it.each([
 
     const restart = new Restart(args, now, { transformations: [recorder.watch] });
 
-    expect((await recorder.only(restartType)).inputs.restarts).toBe(isRestarted);
+    const { inputs } = await recorder.only(restartType);
+    expect(inputs.restarts).toBe(isRestarted);
+    expect(inputs.isEmpty).toBe(now && "power" in now ? isRestarted : undefined);
     const known = await (restart.lastDrained as any).promise(true);
     expect(known).toBe(lastDrained);
   },
@@ -163,6 +167,24 @@ describe("what the engine runs", () => {
     expect(await provider["diff"]!("one", olds, news)).toEqual({ changes: true });
     await provider["update"]!("one", olds, news);
     expect(done.map(([name]) => name)).toEqual(["drainForRestart"]);
+  });
+
+  it("drains no machine that is off, and counts it as drained all the same", async () => {
+    const { provider, done } = await watched(restarts[0]!);
+    const news = { machine: "one", kubeconfig: "k", size: "large", restarts: true, isEmpty: true };
+
+    const { outs } = await provider["update"]!("one", olds, news);
+
+    expect(done).toEqual([]);
+    expect(outs.drained).toMatch(/^20\d\d-/);
+    expect(
+      await provider["diff"]!("one", outs, {
+        ...news,
+        ...{ restarts: undefined, isEmpty: undefined },
+      }),
+    ).toEqual({
+      changes: false,
+    });
   });
 
   it("lets pods on a machine again that was drained, and else changes nothing", async () => {

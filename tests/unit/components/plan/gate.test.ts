@@ -16,6 +16,10 @@ const shown: Readonly<Record<string, BootstrapState | undefined>> = {
   /** No member of etcd any more. */
   outside: step("Succeeded"),
   unjoined: undefined,
+  /** Off. */
+  stopped: step("Succeeded"),
+  /** Off, and started by this `up`. */
+  started: step("Succeeded"),
 };
 
 interface Scene {
@@ -45,6 +49,7 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
               size: "Standard_D2s_v5",
               initialization: word === "left" ? "0-before" : "1-then",
               bootstrap: shown[word],
+              power: ["stopped", "started"].includes(word) ? "deallocated" : "running",
               hasLeftEtcd: word === "outside",
             },
           ],
@@ -67,6 +72,9 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
     }),
     controlPlanes: machinesOf(wanted),
     azure: { machines: new Map(azureMachines) },
+    started: new Set(
+      words.flatMap((word, index) => (word === "started" ? [name(`cp-${index + 1}`)] : [])),
+    ),
     memory: had > 0 ? memory : undefined,
     kubeconfig: undefined,
     now,
@@ -97,31 +105,40 @@ it.each`
   ${"the one that others are added to, which no up came to"} | ${{ machines: "well unjoined unjoined", changes: "reconfigure cp-1", had: 1 }} | ${undefined}
   ${"it, after the one of these that has begun to join"}     | ${{ machines: "well failed unjoined", changes: "reconfigure cp-1", had: 1 }}   | ${"cp-2"}
   ${"one, among those that another initialization has left"} | ${{ machines: "well left left", had: 0 }}                                      | ${undefined}
+  ${"all, and begins with the one that it starts"}           | ${{ machines: "well started well", changes: all, sick: "cp-2" }}               | ${"cp-2"}
 `("lets an up change $change", ({ scene, first }) => {
   expect(decide(scene)).toEqual({ problems: [], first: first && name(first) });
 });
 
 it.each`
-  danger                                                   | scene                                                                  | says
-  ${"one while another is sick"}                           | ${{ sick: "cp-3" }}                                                    | ${["cp-3: it is ill", "az vm delete", "unless it is an upgrade"]}
-  ${"a resize of the one that is sick itself"}             | ${{ changes: "resize cp-2", sick: "cp-2" }}                            | ${["cp-2: it is ill"]}
-  ${"workers while a control plane is sick"}               | ${{ changes: "remove workers-2", sick: "cp-1" }}                       | ${["remove zoned-test-workers-2"]}
-  ${"all while two are sick"}                              | ${{ changes: all, sick: "cp-1 cp-2" }}                                 | ${["cp-1: it is ill", "cp-2: it is ill"]}
-  ${"a sick one while another is gone"}                    | ${{ machines: "well gone well", sick: "cp-1" }}                        | ${["cp-1: it is ill", "cp-2: Azure has no such VM"]}
-  ${"one that is sick while another has left etcd"}        | ${{ machines: "well outside well", sick: "cp-1" }}                     | ${["cp-1: it is ill", "cp-2: it is no member of etcd any more"]}
-  ${"one while two that were members have not joined yet"} | ${{ machines: "well unjoined unjoined", changes: "reconfigure cp-1" }} | ${["cp-2: it has not joined yet", "cp-3: it has not joined yet"]}
-  ${"a member after half a first up"}                      | ${{ machines: "well failed unjoined", had: 0 }}                        | ${["cp-2: its bootstrap step is Failed", "cp-3: it has not joined yet"]}
-  ${"one while another that leaves is sick"}               | ${{ changes: "replace cp-1, remove cp-4, remove cp-5", sick: "cp-5" }} | ${["cp-5: it is ill"]}
-  ${"fewer where one leaves before the sick one"}          | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-4" }}               | ${["cp-4: it is ill"]}
-  ${"two that leave and are sick"}                         | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-4 cp-5" }}          | ${["cp-4: it is ill", "cp-5: it is ill"]}
-  ${"one beside the Node of a machine that is gone"}       | ${{ sick: "cp-7" }}                                                    | ${["cp-7: Azure has no such VM; it is ill", "kubectl delete node zoned-test-cp-7"]}
-  ${"anything of a cluster that does not answer"}          | ${{ problems: ["the API is silent"] }}                                 | ${["the API is silent", "skipHealthCheckUntil 20261123T184128Z"]}
+  danger                                                       | scene                                                                  | says
+  ${"one while another is sick"}                               | ${{ sick: "cp-3" }}                                                    | ${["cp-3: it is ill", "az vm delete", "unless it is an upgrade"]}
+  ${"a resize of the one that is sick itself"}                 | ${{ changes: "resize cp-2", sick: "cp-2" }}                            | ${["cp-2: it is ill"]}
+  ${"workers while a control plane is sick"}                   | ${{ changes: "remove workers-2", sick: "cp-1" }}                       | ${["remove zoned-test-workers-2"]}
+  ${"all while two are sick"}                                  | ${{ changes: all, sick: "cp-1 cp-2" }}                                 | ${["cp-1: it is ill", "cp-2: it is ill"]}
+  ${"a sick one while another is gone"}                        | ${{ machines: "well gone well", sick: "cp-1" }}                        | ${["cp-1: it is ill", "cp-2: Azure has no such VM"]}
+  ${"one that is sick while another has left etcd"}            | ${{ machines: "well outside well", sick: "cp-1" }}                     | ${["cp-1: it is ill", "cp-2: it is no member of etcd any more"]}
+  ${"one while two that were members have not joined yet"}     | ${{ machines: "well unjoined unjoined", changes: "reconfigure cp-1" }} | ${["cp-2: it has not joined yet", "cp-3: it has not joined yet"]}
+  ${"a member after half a first up"}                          | ${{ machines: "well failed unjoined", had: 0 }}                        | ${["cp-2: its bootstrap step is Failed", "cp-3: it has not joined yet"]}
+  ${"one while another that leaves is sick"}                   | ${{ changes: "replace cp-1, remove cp-4, remove cp-5", sick: "cp-5" }} | ${["cp-5: it is ill"]}
+  ${"fewer where one leaves before the sick one"}              | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-4" }}               | ${["cp-4: it is ill"]}
+  ${"two that leave and are sick"}                             | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-4 cp-5" }}          | ${["cp-4: it is ill", "cp-5: it is ill"]}
+  ${"one beside the Node of a machine that is gone"}           | ${{ sick: "cp-7" }}                                                    | ${["cp-7: Azure has no such VM; it is ill", "kubectl delete node zoned-test-cp-7"]}
+  ${"anything of a cluster that does not answer"}              | ${{ problems: ["the API is silent"] }}                                 | ${["the API is silent", "skipHealthCheckUntil 20261123T184128Z"]}
+  ${"one while another is off"}                                | ${{ machines: "well stopped well", sick: "cp-2" }}                     | ${["cp-2: its VM is deallocated; it is ill", "az vm start --resource-group zoned-test --name zoned-test-cp-2"]}
+  ${"others while one is off that it starts, and one is sick"} | ${{ machines: "well started well", sick: "cp-3" }}                     | ${["cp-2: its VM is deallocated", "cp-3: it is ill"]}
 `("refuses to change $danger, with every reason", ({ scene, says }) => {
   const { problems, first } = decide(scene);
 
   expect(problems).toHaveLength(1);
   expect(first).toBeUndefined();
   for (const text of says) expect(problems[0]).toContain(text);
+});
+
+it("asks nobody of an only control plane that is off, and that this up starts", async () => {
+  const only = { machines: "started", changes: "resize cp-1", had: 1 };
+
+  expect(await askGate(args(only))).toEqual({ problems: [], first: name("cp-1") });
 });
 
 it("says how access is given back to this network by an up that is not held up", () => {

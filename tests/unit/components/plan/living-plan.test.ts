@@ -25,6 +25,8 @@ interface Scene {
   readonly location?: string;
   /** Machines that Azure has. */
   readonly machines?: readonly string[];
+  /** Those of them that are off. */
+  readonly off?: readonly string[];
   /** Tags of the first machine and of its step. */
   readonly tags?: Readonly<Record<string, string>>;
   readonly stepTags?: Readonly<Record<string, string>>;
@@ -70,6 +72,12 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
       const more = machine === first ? stepTags : {};
       return { properties: { provisioningState: "Succeeded" }, tags: tagged({ ...step, ...more }) };
     }
+    const [, viewed = ""] = /virtualMachines\/([^/]+)\/instanceView/.exec(path) ?? [];
+    if (viewed !== "") {
+      const power = scene.off?.includes(viewed) ? "deallocated" : "running";
+      return { statuses: [{ code: `PowerState/${power}` }] };
+    }
+    if (path.endsWith("/vmSizes")) return { value: [{ name: "Standard_D8s_v5" }] };
     if (path.endsWith("/virtualMachines")) return { value: machines.map(vm) };
     if (path === "/subscriptions") return { value: [{ subscriptionId, tenantId: "tenant" }] };
     if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
@@ -142,6 +150,29 @@ it("says what it would do to a machine, and orders its step anew where it is rep
   expect(orders.get(second)!.run).toBe("then");
 });
 
+it("has a machine deallocated and started for a size that its hardware has not", async () => {
+  const size = (controlPlaneSize: string) => plan({ ...living, settings: { controlPlaneSize } });
+
+  const { deallocated, started, says } = await size("Standard_D4s_v5");
+  expect([...deallocated]).toEqual(names.slice(0, 3));
+  expect([...started]).toEqual(names.slice(0, 3));
+  expect(says[0]).toBe(
+    `this change would resize ${first}: Standard_D2s_v5 -> Standard_D4s_v5, deallocated for it, and started again`,
+  );
+  server.close();
+  expect((await size("Standard_D8s_v5")).started.size).toBe(0);
+});
+
+it("says which machines are off, and leaves them so where nothing needs them", async () => {
+  const worker = names.at(-1)!;
+
+  const { stepRefusals, started, says } = await plan({ ...living, off: [worker] });
+
+  expect(says).toEqual([`${worker} is deallocated, and stays so`]);
+  expect([...stepRefusals.keys()]).toEqual([worker]);
+  expect(started.size).toBe(0);
+});
+
 it("orders a machine anew that somebody deleted, whatever the outputs remember", async () => {
   const { orders } = await plan({ ...living, machines: names.slice(1), isRemembered: true });
 
@@ -176,6 +207,11 @@ it.each<[string, Scene, RegExp]>([
     "a machine of a cluster that is not checked",
     { settings: { skipHealthCheckUntil: "" }, tags: { generation: "before" } },
     /would replace .*no output kubeconfig/s,
+  ],
+  [
+    "machines that are off, and does not ask a cluster without an API",
+    { off: names, settings: { skipHealthCheckUntil: "" }, stepTags: { configuration: "before" } },
+    /cannot be deployed:\n {2}- zoned-test-cp-1 is deallocated \(no API answers without it\), [^\n]*; do az vm start --resource-group zoned-test --name \$name; done, then run pulumi up again$/,
   ],
   [
     "zones in an order that would move machines",

@@ -1,6 +1,10 @@
-import { resizeProblems } from "../../../../../components/plan/azure/resize-offers";
+import { AzureConnection } from "../../../../../components/plan/azure/connection";
+import {
+  askDeallocations,
+  resizeProblems,
+} from "../../../../../components/plan/azure/resize-offers";
 import { Sku } from "../../../../../components/plan/azure/size-offers";
-import { machine } from "../../../../support/sample";
+import { machine, validSettings } from "../../../../support/sample";
 
 const sku = (name: string, capabilities: Record<string, string> = {}): Sku => ({
   resourceType: "virtualMachines",
@@ -48,4 +52,40 @@ it.each([
   [undefined, "nvme"],
 ])("has nothing against %s becoming %s", (before, size) => {
   expect(check(before, size)).toEqual([]);
+});
+
+describe("a machine that gets another size", () => {
+  const power = (state: string) => new Map([[machine.name, { size: "before", power: state }]]);
+  const ask = async (sizes: string[] | Error, state = "running") => {
+    const asked: string[] = [];
+    const arm = {
+      list: async (path: string) => {
+        asked.push(path);
+        if (sizes instanceof Error) throw sizes;
+        return sizes.map((name) => ({ name }));
+      },
+    } as unknown as AzureConnection["arm"];
+    const connection = { arm, subscriptionId: "s", tenantId: "t" };
+    const resized = [{ ...machine, size: "Standard_B2s" }];
+    const names = await askDeallocations(resized, power(state), validSettings, connection);
+    return { asked, isDeallocated: names.has(machine.name) };
+  };
+
+  it.each([
+    ["keeps running where its hardware has the size, in any case", ["STANDARD_B2S"], false],
+    ["is deallocated where its hardware has not", ["Standard_D2s_v5"], true],
+    ["is deallocated where Azure does not say", new Error("502"), true],
+  ])("%s", async (_, sizes, isDeallocated) => {
+    const found = await ask(sizes);
+
+    expect(found.isDeallocated).toBe(isDeallocated);
+    expect(found.asked).toEqual([
+      `/subscriptions/s/resourceGroups/zoned-test/providers/Microsoft.Compute/virtualMachines/${machine.name}/vmSizes`,
+    ]);
+  });
+
+  it("is asked about while it is stopped, and not while it is deallocated", async () => {
+    expect(await ask([], "stopped")).toMatchObject({ isDeallocated: true });
+    expect(await ask([], "deallocated")).toEqual({ asked: [], isDeallocated: false });
+  });
 });

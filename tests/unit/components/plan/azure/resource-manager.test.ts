@@ -42,11 +42,13 @@ async function served(...answers: Answer[]) {
   const endpoint = `http://127.0.0.1:${await listen(server)}`;
   const arm = new ResourceManager(endpoint, token, async (ms) => void pauses.push(ms));
   return {
+    endpoint,
     asked,
     pauses,
     get: () =>
       arm.get<typeof thing>("/thing", { "api-version": "1" }, { properties: { state: "" } }),
     filtered: () => arm.list("/things", { $filter: "a eq 'b'" }, {}),
+    act: () => arm.act("/thing/start", { "api-version": "1" }),
     list: () => arm.list<{ name: string }>("/things", { "api-version": "1" }, { name: "" }),
   };
 }
@@ -193,4 +195,45 @@ it.each([
   expect(message).not.toContain(token);
   expect(asked).toHaveLength(times);
   expect(asked[0]!.headers.authorization).toBe(`Bearer ${token}`);
+});
+
+describe("an action", () => {
+  const accepted: Answer = {
+    status: 202,
+    headers: { "azure-asyncoperation": "", "retry-after": "7" },
+  };
+  const follow = async (...answers: Answer[]) => {
+    const scene = await served(accepted, ...answers);
+    accepted.headers!["azure-asyncoperation"] = `${scene.endpoint}/operations/1`;
+    return scene;
+  };
+  const status = (status: string, error?: object): Answer => ({ body: { status, error } });
+
+  it("is sent once, and followed to its end as Azure asks", async () => {
+    const scene = await follow(status("InProgress"), status("Succeeded"));
+
+    await scene.act();
+
+    expect(scene.asked.map(({ method, url }) => `${method} ${url}`)).toEqual([
+      "POST /thing/start?api-version=1",
+      "GET /operations/1",
+      "GET /operations/1",
+    ]);
+    expect(scene.pauses[0]).toBe(7000);
+  });
+
+  it("fails with Azure's reason where it was accepted and then failed", async () => {
+    const failed = status("Failed", { code: "AllocationFailed", message: "no room" });
+
+    const said = await messageOf((await follow(failed)).act());
+
+    expect(said).toMatch(/did not do POST .*\/thing\/start.*: Failed AllocationFailed: no room/);
+    expect(said).not.toContain(token);
+  });
+
+  it("fails where there is no such thing", async () => {
+    const scene = await served(error(404, "ResourceNotFound"));
+
+    expect(await messageOf(scene.act())).toMatch(/did not do POST/);
+  });
 });

@@ -38,6 +38,15 @@ let requests: {
   readonly headers: IncomingMessage["headers"];
 }[];
 
+const view = (...codes: string[]): Answer[] => [
+  { body: { statuses: codes.map((code) => ({ code })) } },
+];
+/** Of machines of which a test says nothing else. */
+const isRunning = (path: string) =>
+  path.endsWith("/instanceView")
+    ? view("ProvisioningState/succeeded", "PowerState/running")
+    : undefined;
+
 /** Emulates Resource Manager, and asks it. */
 const ask = async (answers: Answers = {}) => {
   const all = { ...sound200, ...answers };
@@ -49,7 +58,7 @@ const ask = async (answers: Answers = {}) => {
     const key = url.searchParams.has("page") ? `${url.pathname}?page` : url.pathname;
     const turn = times.get(key) ?? 0;
     times.set(key, turn + 1);
-    const turns = all[key] ?? [{ status: 500, body: `no answer for ${key}` }];
+    const turns = all[key] ?? isRunning(key) ?? [{ status: 500, body: `no answer for ${key}` }];
     const { status = 200, body } = turns[Math.min(turn, turns.length - 1)]!;
     const text = typeof body === "function" ? body(endpoint) : body;
     response.writeHead(status).end(typeof text === "string" ? text : JSON.stringify(text));
@@ -125,14 +134,18 @@ it("asks Compute itself for machines and steps, and reads what the last up wrote
         "zoned-configuration": "def",
         "zoned-secrets-keys": "2 1",
         "zoned-certificate-authorities": "1 2",
+        "zoned-drained": "before",
+        "zoned-script": "ghi",
       }),
     ],
     [stepOf("cp-2")]: noStep,
+    [`${vms}/cp-2/instanceView`]: view("PowerState/deallocated", "ProvisioningState/succeeded"),
   });
 
   expect(Object.fromEntries(machines)).toEqual({
     "cp-1": {
       size: "Standard_D2s_v5",
+      power: "running",
       generation: "abc",
       initialization: "1-then",
       made: "then",
@@ -145,10 +158,23 @@ it("asks Compute itself for machines and steps, and reads what the last up wrote
         configuration: "def",
         secretsKeys: "2 1",
         authorities: "1 2",
+        drained: "before",
+        script: "ghi",
       },
     },
-    "cp-2": { size: "Standard_D2s_v5" },
+    "cp-2": { size: "Standard_D2s_v5", power: "deallocated" },
   });
+});
+
+it("takes a VM that could not be made for none that is off: its next PUT starts it", async () => {
+  const vm = machine("cp-1");
+  const { machines } = await ask({
+    [vms]: [list({ ...vm, properties: { ...vm.properties, provisioningState: "Failed" } })],
+    [stepOf("cp-1")]: noStep,
+    [`${vms}/cp-1/instanceView`]: view("ProvisioningState/failed/x", "PowerState/deallocated"),
+  });
+
+  expect(machines.get("cp-1")?.power).toBeUndefined();
 });
 
 it("reads all pages of a list", async () => {

@@ -1,0 +1,41 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { connect } from "../plan/azure/connection";
+import { computeVersion } from "../plan/azure/state";
+import type { Settings } from "../plan/settings/settings";
+import type { MachinePlan } from "../plan/topology";
+import { explained } from "./machine-refusal";
+
+/**
+ * Switches a machine as `az vm deallocate` and `az vm start` do, and waits for it; not in a preview.
+ * One that is already so stays so.
+ *
+ * A login of its own: machines change one after another, each after a drain, and the token of the plan
+ * may have ended.
+ *
+ * @throws RunError with Azure's reason, and what it means
+ */
+export async function switchPower(
+  action: "deallocate" | "start",
+  plan: MachinePlan,
+  settings: Settings,
+): Promise<void> {
+  if (pulumi.runtime.isDryRun()) return;
+  const { arm, subscriptionId } = await connect(settings);
+  const group = `/subscriptions/${subscriptionId}/resourceGroups/${settings.clusterName}`;
+  void pulumi.log.info(
+    action === "deallocate"
+      ? `${plan.name} is deallocated, since Azure has ${plan.size} on other hardware`
+      : `${plan.name} is started`,
+  );
+  try {
+    await arm.act(
+      `${group}/providers/Microsoft.Compute/virtualMachines/${plan.name}/${action}`,
+      computeVersion,
+    );
+  } catch (error) {
+    const { message } = error as Error;
+    const meaning = explained(plan, settings, [message]);
+    throw new pulumi.RunError(meaning === undefined ? message : `${message}\n${meaning}`);
+  }
+}

@@ -1,0 +1,116 @@
+import type { AzureState, MachineState } from "./azure/state";
+import { isSameSize } from "./azure/size-offers";
+import type { Initialization } from "./initialization";
+import { isMemberOf, type MachineChange } from "./changes/machine-changes";
+import type { Settings } from "./settings/settings";
+import { isControlPlaneName, type MachinePlan } from "./topology";
+
+/** Whether a machine does not run, as far as Azure says. */
+export const isOff = ({ power = "" }: Pick<MachineState, "power">): boolean =>
+  ["stopping", "stopped", "deallocating", "deallocated"].includes(power);
+
+/**
+ * Names of the machines that are off and that this `up` starts: those that get another size, and those
+ * that an earlier `up` has deallocated for it and did not come to start.
+ *
+ * @param kept machines that exist and stay
+ */
+export const startedMachines = (
+  kept: readonly MachinePlan[],
+  { machines }: Pick<AzureState, "machines">,
+): string[] =>
+  kept
+    .filter(({ name, size }) => {
+      const now = machines.get(name)!;
+      const { drained, bootstrap } = now;
+      const isUnfinished = drained !== undefined && drained !== bootstrap?.drained;
+      return isOff(now) && (!isSameSize(now.size, size) || isUnfinished);
+    })
+    .map(({ name }) => name);
+
+export interface StoppedArgs {
+  readonly settings: Pick<Settings, "clusterName">;
+  readonly initialization: Pick<Initialization, "id" | "exists" | "isRestoring">;
+  readonly azure: Pick<AzureState, "machines">;
+  /** Machines that exist and stay. */
+  readonly kept: readonly MachinePlan[];
+  readonly changes: readonly MachineChange[];
+  /** Names of those that this `up` starts. */
+  readonly started: ReadonlySet<string>;
+}
+
+interface Stopped {
+  /** Names of the machines that are off, and that this `up` does not start. */
+  readonly off: readonly string[];
+  /** Why this `up` must not begin: all that has to be started, in one sentence; or nothing. */
+  readonly problems: readonly string[];
+  /**
+   * By name of a machine that is off: the same, if its step would run for another reason, as for what
+   * another release of this program runs there, or for a kubelet's certificate of another year.
+   */
+  readonly stepRefusals: ReadonlyMap<string, string>;
+}
+
+/**
+ * What this `up` needs of machines that are off: an API, and each whose bootstrap step it would run.
+ */
+export function stoppedMachines(args: StoppedArgs): Stopped {
+  const { settings, initialization, azure, kept, changes, started } = args;
+  const { id, exists, isRestoring } = initialization;
+  const members = [...azure.machines]
+    .filter(([name, machine]) => isControlPlaneName(settings, name) && isMemberOf(id, machine))
+    .map(([name]) => name);
+  const isSilent = (name: string) => isOff(azure.machines.get(name)!);
+  const off = [...new Set([...members, ...kept.map(({ name }) => name)])].filter(
+    (name) => isSilent(name) && !started.has(name),
+  );
+
+  const hasMajority = members.filter((name) => !isSilent(name)).length * 2 > members.length;
+  // An only control plane that this `up` starts brings the API back by itself.
+  const isStarted = members.length === 1 && started.has(members[0]!);
+  const lacksApi = exists && !isRestoring && members.length > 0 && !hasMajority && !isStarted;
+  const reasonOf = (name: string): string | undefined => {
+    if (lacksApi && members.includes(name)) return "no API answers without it";
+    if (!kept.some((one) => one.name === name)) return undefined;
+    const does = changes.find(({ machine }) => machine === name)?.does;
+    if (does !== undefined) return `this up would ${does} it`;
+    const ran = azure.machines.get(name)!.bootstrap?.state === "Succeeded";
+    return ran ? undefined : "its bootstrap step has to run again";
+  };
+  const reasons = new Map(off.map((name) => [name, reasonOf(name)]));
+  const isNeeded = [...reasons.values()].some((reason) => reason !== undefined);
+  const stepRefusals = off
+    .filter((name) => kept.some((one) => one.name === name))
+    .map((name): [string, string] => {
+      const all = off.map((one): [string, string | undefined] => [
+        one,
+        one === name ? "its bootstrap step would run" : undefined,
+      ]);
+      return [name, stoppedText(settings, azure, new Map(all))];
+    });
+  return {
+    off,
+    problems: isNeeded ? [stoppedText(settings, azure, reasons)] : [],
+    stepRefusals: new Map(stepRefusals),
+  };
+}
+
+/** What is off, why it is needed, and what starts it. */
+function stoppedText(
+  { clusterName }: Pick<Settings, "clusterName">,
+  { machines }: Pick<AzureState, "machines">,
+  reasons: ReadonlyMap<string, string | undefined>,
+): string {
+  const names = [...reasons.keys()];
+  const states = names.map((name) => {
+    const reason = reasons.get(name);
+    return `${name} is ${machines.get(name)!.power}${reason === undefined ? "" : ` (${reason})`}`;
+  });
+  return `${states.join(", ")}: ${startCommand(clusterName, names)}, then run pulumi up again`;
+}
+
+/** What starts these machines. */
+export const startCommand = (group: string, names: readonly string[]): string =>
+  names.length === 1
+    ? `az vm start --resource-group ${group} --name ${names[0]}`
+    : `for name in ${names.join(" ")}; do az vm start --resource-group ${group} --name $name; done`;

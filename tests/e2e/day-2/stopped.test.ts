@@ -1,0 +1,170 @@
+import { LoggedRequest } from "../../../local-azure/arm/requests";
+import {
+  asPlanned,
+  LocalCloud,
+  refused,
+  unchanged,
+  well,
+  fewAddOns as small,
+} from "../local-cloud";
+
+jest.setTimeout(600_000);
+
+const names = ["cp-1", "workers-1", "workers-2"];
+const pool = { name: "workers", count: 2, size: "Standard_B2as_v2" };
+const other = "Standard_D2s_v5";
+
+/** What was asked of machines and their steps, such as `PUT workers-1`. */
+const writes = (requests: readonly LoggedRequest[]) =>
+  requests
+    .filter(({ method }) => method !== "GET")
+    .flatMap(({ method, id }) => {
+      const [, path] = /\/virtualMachines\/zoned-dev-(.*)$/.exec(id) ?? [];
+      return path === undefined ? [] : [`${method} ${path.replace("/extensions", "")}`];
+    });
+
+/** A cluster whose machines are switched off and on, by their operator and by the program. */
+describe("a cluster of which machines are off", () => {
+  let cloud: LocalCloud;
+  beforeAll(async () => {
+    cloud = await LocalCloud.start("dev", { ...small, workerPools: [pool] });
+    asPlanned(await cloud.stack.up());
+  });
+  afterAll(() => cloud?.stop());
+
+  const power = (action: string, ...machines: string[]) =>
+    Promise.all(
+      machines.map((name) =>
+        cloud.inGroup(
+          "POST",
+          `/providers/Microsoft.Compute/virtualMachines/zoned-dev-${name}/${action}`,
+        ),
+      ),
+    );
+  const written = async (action: () => Promise<unknown>) => {
+    const before = (await cloud.requests()).length;
+    await action();
+    return writes((await cloud.requests()).slice(before));
+  };
+  const ready = async () => {
+    const nodes = await cloud.get<{
+      metadata: { name: string };
+      spec: { unschedulable?: boolean };
+      status: { conditions: { type: string; status: string }[] };
+    }>("nodes");
+    return nodes
+      .filter(({ spec }) => !spec.unschedulable)
+      .filter(({ status }) =>
+        status.conditions.some(({ type, status }) => type === "Ready" && status === "True"),
+      )
+      .map(({ metadata }) => metadata.name.replace("zoned-dev-", ""));
+  };
+  const resized = (name: string) => [
+    `POST ${name}`,
+    `PUT ${name}`,
+    `POST ${name}`,
+    `PUT ${name}/bootstrap`,
+  ];
+
+  it("has none of them started by an up that needs none of them", async () => {
+    await power("deallocate", "workers-2");
+
+    const requests = await written(async () => unchanged(await cloud.stack.up("--skip-preview")));
+
+    expect(requests).toEqual([]);
+    expect(await ready()).toEqual(["cp-1", "workers-1"]);
+  });
+
+  it("refuses what would run a step on one that is off, and says how to start it", async () => {
+    const kubeadm = { kubeletExtraArgs: { "max-pods": "100" } };
+    await cloud.stack.configure({ ...small, workerPools: [pool], kubeadm });
+    const start = "az vm start --resource-group zoned-dev --name zoned-dev-workers-2";
+
+    const requests = await written(async () => {
+      expect(refused(await cloud.stack.preview())).toContain(
+        `zoned-dev-workers-2 is deallocated (this up would reconfigure it): ${start}`,
+      );
+    });
+    // Of what the script is given, and no member is configured with it.
+    await cloud.stack.configure({ ...small, workerPools: [pool], drainMinutes: 20 });
+    const unplanned = await written(async () => {
+      expect(refused(await cloud.stack.preview())).toContain(
+        `zoned-dev-workers-2 is deallocated (its bootstrap step would run): ${start}`,
+      );
+    });
+
+    await cloud.stack.configure({ ...small, workerPools: [pool] });
+
+    expect([...requests, ...unplanned]).toEqual([]);
+  });
+
+  it("comes back as it was from a night in which all were off, and says until then what is off", async () => {
+    await power("deallocate", ...names);
+
+    const requests = await written(async () => {
+      expect(refused(await cloud.stack.up())).toMatch(
+        /zoned-dev-cp-1 is deallocated \(no API answers without it\), zoned-dev-workers-1 is deallocated, zoned-dev-workers-2 is deallocated: for name in zoned-dev-cp-1 zoned-dev-workers-1 zoned-dev-workers-2; do az vm start --resource-group zoned-dev --name \$name; done/,
+      );
+    });
+    const asleep = await cloud.doctor().catch(({ message }: Error) => message);
+    await power("start", ...names);
+    const awake = await cloud.doctor("--wait", "2m");
+
+    expect(requests).toEqual([]);
+    expect(asleep).toMatch(/az vm start/);
+    expect(awake).toMatchObject({ code: 0 });
+    expect(await ready()).toEqual(names);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
+  it("gets sizes of other hardware, each deallocated for it and started again", async () => {
+    await cloud.stack.configure({ ...small, workerPools: [{ ...pool, size: other }] });
+
+    const requests = await written(async () => {
+      const { stdout } = asPlanned(await cloud.stack.up());
+      expect(stdout).toContain("deallocated for it, and started again");
+    });
+
+    expect(requests).toEqual([...resized("workers-1"), ...resized("workers-2")]);
+    expect(await ready()).toEqual(names);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
+  it("goes on with a size where an up was ended after it had deallocated the only control plane", async () => {
+    await cloud.stack.configure({
+      ...small,
+      controlPlaneSize: other,
+      workerPools: [{ ...pool, size: other }],
+    });
+    await power("deallocate", "cp-1");
+
+    const requests = await written(async () => well(await cloud.stack.up()));
+
+    expect(requests).toEqual(["PUT cp-1", "POST cp-1", "PUT cp-1/bootstrap"]);
+    expect(await ready()).toEqual(names);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
+  it("goes on with a start that Azure had no room for", async () => {
+    await cloud.stack.configure({ ...small, controlPlaneSize: other, workerPools: [pool] });
+    await cloud.fault({
+      ...{ method: "POST", id: "workers-1$", nth: 2 },
+      ...{ status: 400, code: "AllocationFailed" },
+    });
+
+    expect(refused(await cloud.stack.up())).toMatch(
+      /Azure has no room for another Standard_B2as_v2 in zone 2 of southeastasia/,
+    );
+    expect(await ready()).toEqual(["cp-1", "workers-2"]);
+    await cloud.clearFaults();
+    const requests = await written(async () => well(await cloud.stack.up()));
+
+    expect(requests).toEqual([
+      "POST workers-1",
+      "PUT workers-1/bootstrap",
+      ...resized("workers-2"),
+    ]);
+    expect(await ready()).toEqual(names);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+});
