@@ -31,6 +31,7 @@ export class Fleet {
       log,
       vmOf: (name) => this.named(name)?.vm,
       kubeletOf: (name) => this.kubeletOf(this.named(name)),
+      hasMachinesOff: () => [...this.machines.values()].some(({ vm }) => vm.isOff),
       kubeletCertificates: (address) => {
         const machine = [...this.machines.values()].find(({ vm }) => vm.privateAddress === address);
         return {

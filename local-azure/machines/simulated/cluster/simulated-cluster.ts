@@ -45,6 +45,7 @@ export interface SimulatedClusterOptions {
   readonly log: (message: string) => void;
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   readonly kubeletOf: (name: string) => Api | undefined;
+  readonly hasMachinesOff: () => boolean;
   readonly kubeletCertificates: KubeletCertificates;
   /** What a machine's own script does to save this etcd; nothing where it has none. */
   readonly snapshotBy: (
@@ -122,6 +123,8 @@ export class SimulatedCluster {
       async () => {
         await wait(errandMs);
         if (this.members.list.length > 1) await this.runErrands();
+        // A KWOK that has just started takes every Node once.
+        if (this.options.hasMachinesOff()) await this.reconcileKubelets();
         const api = this.superAdmin();
         await this.podProcesses?.follow(api, this.controlPlane.server(""));
         await reconcileDisks({ api, vmOf, kubeletOf });
