@@ -182,7 +182,8 @@ export class Cloud {
             `Cannot parse the request: PATCH of ${armId.id} takes tags only.`,
           );
         }
-        const sent = merged(pick(current.body, type.inputs), { tags, ...more });
+        const changed = type.patched?.(current, more) ?? more;
+        const sent = merged(pick(current.body, type.inputs), { tags, ...changed });
         return this.apply(armId, type, sent, { ...options, fault });
       }
       checkConditions(options.conditions, this.inventory.shown(current), armId);

@@ -117,6 +117,12 @@ export interface ResourceType<B extends Body = Body> {
   interrupted?(resource: Resource<B>): void;
   /** Properties that GET adds to the body: back-references from other resources. */
   shown?(resource: Resource<B>, view: View): Body;
+  /**
+   * What a PATCH of these properties makes of them.
+   *
+   * @default what is sent
+   */
+  patched?(old: Resource<B>, sent: Body): Body;
   /** The SDK's input shape of a body, where it differs from the output's. */
   toInputs?(body: Body): Body;
   /**

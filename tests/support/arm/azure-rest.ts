@@ -5,6 +5,7 @@ const versions: readonly (readonly [RegExp, string])[] = [
   [/\/Microsoft\.Network\//i, "2024-05-01"],
   [/\/Microsoft\.Compute\/(disks|snapshots)(\/|$)/i, "2024-03-02"],
   [/\/Microsoft\.Compute\//i, "2024-11-01"],
+  [/\/Microsoft\.ManagedIdentity\//i, "2023-01-31"],
   [/\/Microsoft\.Storage\//i, "2024-01-01"],
   [/^\/subscriptions\//i, "2024-03-01"],
 ];

@@ -16,6 +16,7 @@ import { findImage, imageName } from "../../subscription/images";
 import { powerOf } from "./instance-view";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
 import { attach, detach, diskType } from "./disk";
+import { identitiesOf, patchedIdentity, shownIdentity } from "./machine-identity";
 import {
   checkDataDisks,
   checkMachine,
@@ -166,6 +167,11 @@ export const virtualMachine: ResourceType<MachineBody> = {
     }
   },
 
+  patched: ({ body }: Resource<MachineBody>, sent: Body): Body => {
+    const { identity } = sent as MachineBody;
+    return identity === undefined ? sent : { ...sent, identity: patchedIdentity(body, identity) };
+  },
+
   toInputs(body: Body): Body {
     const { identity } = body as MachineBody;
     if (identity?.userAssignedIdentities === undefined) return body;
@@ -236,7 +242,7 @@ function completeMachine(
     vmId: old?.body.vmId ?? randomUUID(),
     timeCreated: old?.body.timeCreated ?? now.toISOString(),
     // A PUT without an identity leaves it unchanged.
-    identity: body.identity === undefined ? old?.body.identity : shownIdentity(body, view),
+    identity: body.identity === undefined ? old?.body.identity : shownIdentity(id.id, body, view),
     osProfile: {
       allowExtensionOperations: true,
       requireGuestProvisionSignal: true,
@@ -276,29 +282,6 @@ function completeMachine(
     hidden: { ...old?.hidden, ...(customData !== undefined && { customData }) },
   };
 }
-
-/**
- * The SDK sends a list of ids; Azure returns a map from id to principal and client id, and takes away
- * one that is sent as null.
- */
-function identitiesOf({ identity }: MachineBody): string[] {
-  const identities = identity?.userAssignedIdentities ?? [];
-  if (Array.isArray(identities)) return identities;
-  return Object.keys(identities).filter((id) => identities[id] !== null);
-}
-
-const shownIdentity = (body: MachineBody, view: View) =>
-  body.identity?.type === "None"
-    ? undefined
-    : { ...body.identity, userAssignedIdentities: identityMap(body, view) };
-
-const identityMap = (body: MachineBody, view: View): Record<string, object> =>
-  Object.fromEntries(
-    identitiesOf(body).map((id) => {
-      const { principalId, clientId } = view.find(id)?.body ?? {};
-      return [id, { principalId, clientId }];
-    }),
-  );
 
 const diskId = ({ subscription, group }: ArmId, name: string): string =>
   `/subscriptions/${subscription}/resourceGroups/${group}/providers/${diskType}/${name}`;

@@ -306,6 +306,48 @@ it("changes tags alone by PATCH, and leaves everything else", () =>
     ).toHaveLength(6);
   }));
 
+it("adds identities to a machine by PATCH, and takes away what is null or not in the type", () =>
+  withSdks(async ({ compute, identities }, { cloud }) => {
+    await createResources(cloud, "machine");
+    const [one, other] = await Promise.all(
+      ["one", "other"].map(async (name) => {
+        const made = await identities.userAssignedIdentities.createOrUpdate(group, name, {
+          location,
+        });
+        return made.id!;
+      }),
+    );
+    const patch = async (type: string, ids?: Record<string, object | null>) => {
+      const given = { type, userAssignedIdentities: ids } as VirtualMachine["identity"];
+      await compute.virtualMachines.beginUpdateAndWait(group, "cp-1", { identity: given }, soon);
+      const { identity } = await compute.virtualMachines.get(group, "cp-1");
+      return {
+        type: identity?.type,
+        ids: Object.keys(identity?.userAssignedIdentities ?? {}),
+        hasItsOwn: identity?.principalId !== undefined && identity.tenantId === account.tenantId,
+      };
+    };
+    const both = "SystemAssigned, UserAssigned";
+
+    const answers = [
+      await patch("UserAssigned", { [one!]: {} }),
+      await patch(both, { [other!]: {} }),
+      await patch(both),
+      await patch(both, { [one!.toUpperCase()]: null }),
+      await patch("SystemAssigned"),
+      await patch("None"),
+    ];
+
+    expect(answers).toEqual([
+      { type: "UserAssigned", ids: [one], hasItsOwn: false },
+      { type: both, ids: [one, other], hasItsOwn: true },
+      { type: both, ids: [one, other], hasItsOwn: true },
+      { type: both, ids: [other], hasItsOwn: true },
+      { type: "SystemAssigned", ids: [], hasItsOwn: true },
+      { type: undefined, ids: [], hasItsOwn: false },
+    ]);
+  }));
+
 it("pages lists, each page with the address of the next", () =>
   withSdks(async ({ network, resources }, { cloud }) => {
     await cloud.put(groupId, { location });
