@@ -1,5 +1,6 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
+import { keepAdditions } from "./components/additions";
 import { AddOns } from "./components/add-ons/add-ons";
 import { NodeAddOns } from "./components/add-ons/node-add-ons";
 import { ApiBalancer } from "./components/api-balancer";
@@ -20,6 +21,7 @@ export = async () => {
   const settings = loadSettings();
   const plan = await makePlan(settings);
   await explainRefusals(settings);
+  keepAdditions(settings.clusterName, plan.shown);
 
   const roles = new Roles("identity", plan);
   const resourceGroup = new ResourceGroup(

@@ -8,6 +8,7 @@ import { azureCloudAt } from "./azure-clouds";
 import { apiPort } from "./kubeadm/kubeadm";
 import { addressOf } from "./network";
 import type { Memory } from "./plan/changes/machine-changes";
+import { Shown } from "./plan/azure/shown";
 import { Settings } from "./plan/settings/settings";
 
 /** Where the API answers. */
@@ -22,6 +23,7 @@ export interface ApiBalancerArgs {
   readonly subscriptionId: string;
   /** What the last `up` left; undefined before the first one. */
   readonly memory?: Pick<Memory, "balancer">;
+  readonly shown: Shown;
 }
 
 /** Also of its public address. The cloud provider adopts a balancer that bears the cluster's name. */
@@ -80,7 +82,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
 
   constructor(name: string, args: ApiBalancerArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ApiBalancer", name, {}, opts);
-    const { resourceGroup, settings, subscriptionId, memory } = args;
+    const { resourceGroup, settings, subscriptionId, memory, shown } = args;
     const { sku, frontend, pool, probe, rule } = definition;
     const resourceGroupName = resourceGroup.name;
     const child = { parent: this, deletedWith: resourceGroup };
@@ -127,7 +129,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
     this.poolId = pulumi
       .all([part("backendAddressPools", pool.name).id, balancer.id])
       .apply(([id]) => id);
-    this.address = addressOf(address, this);
+    this.address = addressOf(address, this, { name: loadBalancerName, shown });
     this.registerOutputs();
   }
 }

@@ -3,6 +3,8 @@ import * as managedidentity from "@pulumi/azure-native/managedidentity";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { knownOutput } from "./known-output";
+import { Shown, shownText } from "./plan/azure/shown";
 import { Settings } from "./plan/settings/settings";
 import { guid, Roles } from "./roles";
 
@@ -25,6 +27,7 @@ export interface IdentityArgs {
   readonly roles: Roles;
   readonly settings: Settings;
   readonly subscriptionId: string;
+  readonly shown: Shown;
 }
 
 /** The identity of the cloud provider and the disk driver in Azure. */
@@ -52,7 +55,7 @@ export class Identity extends pulumi.ComponentResource {
 
   constructor(name: string, args: IdentityArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Identity", name, {}, opts);
-    const { resourceGroup, roles, settings, subscriptionId } = args;
+    const { resourceGroup, roles, settings, subscriptionId, shown } = args;
 
     if (settings.servicePrincipal !== undefined) {
       const { clientId, clientSecret } = settings.servicePrincipal;
@@ -69,8 +72,19 @@ export class Identity extends pulumi.ComponentResource {
       inGroup,
     );
     this.resourceId = identity.id;
-    this.credential = { clientId: identity.clientId };
-    this.principalId = identity.principalId;
+    const known = (property: "clientId" | "principalId") =>
+      knownOutput(
+        identity[property],
+        identity,
+        shownText(
+          shown,
+          "azure-native:managedidentity:UserAssignedIdentity",
+          settings.clusterName,
+          property,
+        ),
+      );
+    this.credential = { clientId: known("clientId") };
+    this.principalId = known("principalId");
 
     const assign = (
       what: string,

@@ -3,12 +3,15 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort } from "./kubeadm/kubeadm";
+import { knownOutput } from "./known-output";
+import { Shown, shownText } from "./plan/azure/shown";
 import { Settings } from "./plan/settings/settings";
 import { zoneCidr } from "./plan/topology";
 
 export interface NetworkArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
+  readonly shown: Shown;
 }
 
 /**
@@ -25,7 +28,7 @@ export class Network extends pulumi.ComponentResource {
 
   constructor(name: string, args: NetworkArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Network", name, {}, opts);
-    const { resourceGroup, settings } = args;
+    const { resourceGroup, settings, shown } = args;
     const resourceGroupName = resourceGroup.name;
     const child = { parent: this, deletedWith: resourceGroup };
     this.names = networkNames(settings.clusterName);
@@ -54,11 +57,12 @@ export class Network extends pulumi.ComponentResource {
 
     const gateway = (zone: string | undefined) => {
       const suffix = suffixOf(zone);
+      const gatewayName = egressName(settings.clusterName, zone);
       const address = new network.PublicIPAddress(
         `${name}-egress${suffix}-ip`,
         {
           resourceGroupName,
-          publicIpAddressName: egressName(settings.clusterName, zone),
+          publicIpAddressName: gatewayName,
           sku: { name: "Standard" },
           publicIPAllocationMethod: "Static",
           zones: zone === undefined ? [...settings.zones] : [zone],
@@ -70,17 +74,25 @@ export class Network extends pulumi.ComponentResource {
         `${name}-egress${suffix}`,
         {
           resourceGroupName,
-          natGatewayName: egressName(settings.clusterName, zone),
+          natGatewayName: gatewayName,
           sku: { name: "Standard" },
           publicIpAddresses: [{ id: address.id }],
           zones: zone === undefined ? [] : [zone],
         },
         child,
       );
-      return { zone, suffix, nat, address };
+      return {
+        zone,
+        suffix,
+        nat,
+        address: addressOf(address, this, { name: gatewayName, shown }),
+      };
     };
     const gateways =
       settings.egress === "zonal" ? settings.zones.map(gateway) : [gateway(undefined)];
+
+    // After a refresh the etag of somebody's delegation is among the inputs; a subnet has one at most.
+    const ofSubnet = { ...child, ignoreChanges: ["delegations[0].etag"] };
 
     // Azure changes one subnet of a network, and one rule of a group, at a time: hence the chain.
     const chain: pulumi.Resource[] = [];
@@ -116,7 +128,7 @@ export class Network extends pulumi.ComponentResource {
     // while the egress changes, both ways lead to the API.
     for (const { zone, suffix, address } of gateways) {
       rule(`nodes-reach-the-api-through-their-egress${suffix}`, 210 + Number(zone ?? 0), apiPort, [
-        addressOf(address, this),
+        address,
       ]);
     }
 
@@ -134,7 +146,7 @@ export class Network extends pulumi.ComponentResource {
             routeTable: { id: routeTable.id },
             natGateway: { id: (gateways[index] ?? gateways[0]!).nat.id },
           },
-          { ...child, dependsOn: last() },
+          { ...ofSubnet, dependsOn: last() },
         );
         chain.push(subnet);
         return [zone, subnet.id];
@@ -159,7 +171,7 @@ export class Network extends pulumi.ComponentResource {
           defaultOutboundAccess: false,
           networkSecurityGroup: { id: securityGroup.id },
         },
-        { ...child, dependsOn: last() },
+        { ...ofSubnet, dependsOn: last() },
       ),
     );
 
@@ -199,14 +211,19 @@ export const networkNames = (clusterName: string): NetworkNames => ({
 export const addressOf = (
   ip: network.PublicIPAddress,
   owner: pulumi.Resource,
+  { name, shown }: { readonly name: string; readonly shown: Shown },
 ): pulumi.Output<string> =>
-  pulumi.all([ip.ipAddress, ip.name]).apply(([address, name]) => {
-    if (address === undefined) {
-      throw new pulumi.ResourceError(
-        `Azure returned the public IP ${name} without an address; run pulumi refresh, then pulumi up`,
-        owner,
-        true,
-      );
-    }
-    return address;
-  });
+  knownOutput(
+    pulumi.all([ip.ipAddress, ip.name]).apply(([address, ipName]) => {
+      if (address === undefined) {
+        throw new pulumi.ResourceError(
+          `Azure returned the public IP ${ipName} without an address; run pulumi refresh, then pulumi up`,
+          owner,
+          true,
+        );
+      }
+      return address;
+    }),
+    ip,
+    shownText(shown, "azure-native:network:PublicIPAddress", name, "ipAddress"),
+  );

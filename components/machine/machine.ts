@@ -5,7 +5,9 @@ import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { leftAlone } from "../additions";
 import { Certificates } from "../certificates";
+import { knownOutput } from "../known-output";
 import { image, imageVersionOf } from "../plan/azure/image-offers";
 import { BootstrapState, MachineState, tag } from "../plan/azure/state";
 import { MachineMemory } from "../plan/changes/machine-changes";
@@ -178,7 +180,7 @@ export class Machine extends pulumi.ComponentResource {
       {
         ...child,
         dependsOn: [...args.after, this.restart],
-        ignoreChanges: args.stays ? [...kept] : [],
+        ignoreChanges: [...leftAlone, ...(args.stays ? kept : [])],
         replaceOnChanges: [...replacing],
         // Kept in Pulumi's state and not in a tag, which anyone with access may remove. No kubelet may
         // change the taints that its node has registered with.
@@ -255,8 +257,10 @@ export class Machine extends pulumi.ComponentResource {
         customTimeouts: { create: "95m", update: "95m" },
       },
     );
+    const { stays, now } = this.args;
+    const vmId = knownOutput(this.vm.vmId, this.vm, stays ? now?.vmId : undefined);
     const membership = new Membership(
-      { ...this.member, vmId: this.vm.vmId, drained: this.restart.drained },
+      { ...this.member, vmId, drained: this.restart.drained },
       { parent: this, deletedWith: resourceGroup, dependsOn: [step, ...outlives] },
     );
     return { step, membership };

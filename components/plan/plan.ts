@@ -14,6 +14,7 @@ import { connect } from "./azure/connection";
 import { askDeallocations } from "./azure/resize-offers";
 import { isSameSize } from "./azure/size-offers";
 import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
+import { Shown } from "./azure/shown";
 import { askAzure, AzureState } from "./azure/state";
 import { DiskClass, planDiskClasses } from "./disk-classes";
 import { subscriptionProblems } from "./azure/subscription";
@@ -44,6 +45,8 @@ export interface Plan {
   readonly subscriptionId: string;
   readonly tenantId: string;
   readonly azure: AzureState;
+  /** What Azure shows of the resources that others write on too. */
+  readonly shown: Shown;
   readonly initialization: Initialization;
   /** What the last `up` that ended well has left in the stack's outputs. */
   readonly memory?: Memory;
@@ -97,7 +100,8 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
   const asked = askAzure(settings, connection);
-  const [azure, lacking, offers, manifests] = await Promise.all([
+  const [{ shown }, azure, lacking, offers, manifests] = await Promise.all([
+    asked,
     asked.then((found) => markLeft({ settings, controlPlanes, azure: found, kubeconfig, now })),
     asked.then(async ({ groupState }) => {
       if (groupState !== undefined) return [];
@@ -274,6 +278,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     subscriptionId,
     tenantId,
     azure,
+    shown,
     initialization,
     memory,
     firstControlPlane: gate.first,

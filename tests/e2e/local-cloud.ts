@@ -11,6 +11,7 @@ import { parse } from "yaml";
 
 import { Fault } from "../../local-azure/arm/faults/faults";
 import { account, subscriptionPath } from "../../local-azure/arm/resources/ids";
+import { authorityFile } from "../../local-azure/arm/rest/certificate";
 import { LoggedRequest } from "../../local-azure/arm/requests";
 import {
   attachedEnvironment,
@@ -28,6 +29,7 @@ import { Progress } from "../../shared/progress";
 import { changedAnything } from "../../stack/events";
 import { environmentOf } from "../../stack/pulumi";
 import { askAzure } from "../support/arm/azure-rest";
+import { type Clients, clientsOf } from "../support/arm/sdk-clients";
 
 const ca = "certificate-authority-data";
 
@@ -208,6 +210,17 @@ export class LocalCloud {
   inGroup(method: string, path: string, body?: unknown): Promise<unknown> {
     const group = `${subscriptionPath}/resourceGroups/${this.clusterName}`;
     return this.ask(method, `${group}${path}`, body);
+  }
+
+  /** What Azure shows of a resource. */
+  read(id: string): Promise<unknown> {
+    return this.ask("GET", id);
+  }
+
+  /** Microsoft's clients, by which others read and change things. */
+  sdks(): Clients {
+    const authority = readFileSync(authorityFile(this.state), "utf8");
+    return clientsOf(this.azure.ports.resourceManager, authority);
   }
 
   /** Whether the resource manager holds nothing at all. */

@@ -111,6 +111,7 @@ export async function buildMachines({
         names.map((name) => [name, { ...machine, hasLeftEtcd: left.includes(name) }]),
       ),
     },
+    shown: new Map(),
     initialization: scene.initialization ?? fresh,
     memory: {
       initialization: fresh.id,

@@ -1,6 +1,7 @@
 import { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
 import { ResourceManager } from "./resource-manager";
+import { askShown, Shown, shownAs, ShownResource } from "./shown";
 
 /** How the bootstrap step of a machine stands, as Azure reports it. */
 export interface BootstrapState {
@@ -30,6 +31,8 @@ export interface MachineState {
   readonly size: string;
   /** `running`, `stopped`, `deallocated`, or on the way to it; undefined where Azure does not say. */
   readonly power?: string;
+  /** Azure's own id of it. */
+  readonly vmId?: string;
   /** Version of the image that it was made of. */
   readonly image?: string;
   /** Hash of what a change of would replace the machine. */
@@ -55,6 +58,11 @@ export interface AzureState {
   readonly machines: ReadonlyMap<string, MachineState>;
 }
 
+/** The Azure state, and all that Azure shows of the resources that others write on too. */
+export interface AzureAnswer extends AzureState {
+  readonly shown: Shown;
+}
+
 /** Tags in which an `up` records what it did, for the next. */
 export const tag = {
   generation: "zoned-generation",
@@ -73,10 +81,10 @@ export const tag = {
 
 export const computeVersion = { "api-version": "2024-11-01" };
 
-interface VirtualMachine {
-  readonly name: string;
+interface VirtualMachine extends ShownResource {
   readonly tags?: Readonly<Record<string, string>>;
   readonly properties: {
+    readonly vmId?: string;
     readonly hardwareProfile: { readonly vmSize: string };
     readonly storageProfile?: { readonly imageReference?: { readonly version?: string } };
     readonly provisioningState?: string;
@@ -87,7 +95,12 @@ interface InstanceView {
   readonly statuses?: readonly { readonly code: string }[];
 }
 
-interface Extension {
+interface ResourceGroup extends ShownResource {
+  readonly location: string;
+  readonly properties: { readonly provisioningState: string };
+}
+
+interface Extension extends ShownResource {
   readonly tags?: Readonly<Record<string, string>>;
   readonly properties: { readonly provisioningState: string };
 }
@@ -100,69 +113,95 @@ interface Extension {
  * resources follows with a delay, and an old failure in it would run a step again for nothing.
  */
 export async function askAzure(
-  { clusterName }: Settings,
+  settings: Settings,
   { arm, subscriptionId }: AzureConnection,
-): Promise<AzureState> {
+): Promise<AzureAnswer> {
+  const { clusterName } = settings;
   const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
-  const [found, machines] = await Promise.all([
-    arm.get<{ location: string; properties: { provisioningState: string } }>(
-      group,
-      { "api-version": "2024-03-01" },
-      { location: "", properties: { provisioningState: "" } },
-    ),
+  const asked = arm.get<ResourceGroup>(
+    group,
+    { "api-version": "2024-03-01" },
+    { location: "", properties: { provisioningState: "" } },
+  );
+  const [found, machines, others] = await Promise.all([
+    asked,
     machinesIn(arm, group),
+    // Without a group there is nothing to ask for, and perhaps no provider that is registered.
+    asked.then((one) => (one === undefined ? [] : askShown(arm, group, settings))),
   ]);
   return {
     groupState: found?.properties.provisioningState,
     groupLocation: found?.location,
-    machines,
+    machines: new Map(machines.map(({ vm, state }) => [vm.name, state])),
+    shown: new Map([
+      ...(found === undefined
+        ? []
+        : [[shownAs("azure-native:resources:ResourceGroup", clusterName), found] as const]),
+      ...machines.flatMap(({ vm, step }) => [
+        [shownAs("azure-native:compute:VirtualMachine", vm.name), vm] as const,
+        ...(step === undefined
+          ? []
+          : [[shownAs("azure-native:compute:VirtualMachineExtension", vm.name), step] as const]),
+      ]),
+      ...others,
+    ]),
   };
 }
 
-async function machinesIn(arm: ResourceManager, group: string): Promise<Map<string, MachineState>> {
+interface MachineAnswer {
+  readonly vm: VirtualMachine;
+  readonly step: Extension | undefined;
+  readonly state: MachineState;
+}
+
+async function machinesIn(arm: ResourceManager, group: string): Promise<MachineAnswer[]> {
   const path = `${group}/providers/Microsoft.Compute/virtualMachines`;
   const vms = await arm.list<VirtualMachine>(path, computeVersion, {
     name: "",
     properties: { hardwareProfile: { vmSize: "" } },
   });
-  return new Map(
-    await Promise.all(
-      vms.map(async ({ name, tags, properties }): Promise<[string, MachineState]> => {
-        const [step, view] = await Promise.all([
-          arm.get<Extension>(`${path}/${name}/extensions/bootstrap`, computeVersion, {
-            properties: { provisioningState: "" },
-          }),
-          arm.get<InstanceView>(`${path}/${name}/instanceView`, computeVersion, {}),
-        ]);
-        // What could not be made is made, and started, by its next PUT.
-        const isUnmade = step === undefined && properties.provisioningState === "Failed";
-        return [
-          name,
-          {
-            size: properties.hardwareProfile.vmSize,
-            power: isUnmade ? undefined : powerIn(view),
-            image: properties.storageProfile?.imageReference?.version,
-            generation: tags?.[tag.generation],
-            initialization: tags?.[tag.initialization],
-            made: tags?.[tag.made],
-            drained: tags?.[tag.drained],
-            bootstrap: step && {
-              state: step.properties.provisioningState,
-              run: step.tags?.[tag.run],
-              initialControlPlane: step.tags?.[tag.initialControlPlane],
-              restoredFrom: step.tags?.[tag.restoredFrom],
-              kubernetesVersion: step.tags?.[tag.kubernetes],
-              configuration: step.tags?.[tag.configuration],
-              secretsKeys: step.tags?.[tag.secretsKeys],
-              authorities: step.tags?.[tag.authorities],
-              drained: step.tags?.[tag.drained],
-              script: step.tags?.[tag.script],
-            },
-          },
-        ];
-      }),
-    ),
+  return Promise.all(
+    vms.map(async (vm): Promise<MachineAnswer> => {
+      const [step, view] = await Promise.all([
+        arm.get<Extension>(`${path}/${vm.name}/extensions/bootstrap`, computeVersion, {
+          properties: { provisioningState: "" },
+        }),
+        arm.get<InstanceView>(`${path}/${vm.name}/instanceView`, computeVersion, {}),
+      ]);
+      return { vm, step, state: stateOf(vm, step, view) };
+    }),
   );
+}
+
+function stateOf(
+  { tags, properties }: VirtualMachine,
+  step: Extension | undefined,
+  view: InstanceView | undefined,
+): MachineState {
+  // What could not be made is made, and started, by its next PUT.
+  const isUnmade = step === undefined && properties.provisioningState === "Failed";
+  return {
+    vmId: properties.vmId,
+    size: properties.hardwareProfile.vmSize,
+    power: isUnmade ? undefined : powerIn(view),
+    image: properties.storageProfile?.imageReference?.version,
+    generation: tags?.[tag.generation],
+    initialization: tags?.[tag.initialization],
+    made: tags?.[tag.made],
+    drained: tags?.[tag.drained],
+    bootstrap: step && {
+      state: step.properties.provisioningState,
+      run: step.tags?.[tag.run],
+      initialControlPlane: step.tags?.[tag.initialControlPlane],
+      restoredFrom: step.tags?.[tag.restoredFrom],
+      kubernetesVersion: step.tags?.[tag.kubernetes],
+      configuration: step.tags?.[tag.configuration],
+      secretsKeys: step.tags?.[tag.secretsKeys],
+      authorities: step.tags?.[tag.authorities],
+      drained: step.tags?.[tag.drained],
+      script: step.tags?.[tag.script],
+    },
+  };
 }
 
 const powerIn = (view: InstanceView | undefined): string | undefined =>

@@ -22,7 +22,13 @@ const build = async (change: Partial<Settings> = {}, memory?: ApiBalancerArgs["m
   const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
   const api = new ApiBalancer(
     "api",
-    { resourceGroup, settings: { ...validSettings, ...change }, subscriptionId, memory },
+    {
+      resourceGroup,
+      settings: { ...validSettings, ...change },
+      subscriptionId,
+      memory,
+      shown: new Map(),
+    },
     { transformations: [recorder.watch] },
   );
   return { recorder, resourceGroup, api };

@@ -33,6 +33,7 @@ const build = async (stack: Stack = {}) => {
   const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
   const args = {
     settings: { ...validSettings, ...stack.change },
+    shown: new Map(),
     subscriptionId: stack.subscriptionId ?? subscriptionId,
   };
   const watched = { transformations: [recorder.watch] };

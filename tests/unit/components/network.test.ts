@@ -15,7 +15,7 @@ const build = async (change: Partial<Settings> = {}) => {
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
   const network = new Network(
     "network",
-    { resourceGroup, settings: { ...validSettings, ...change } },
+    { resourceGroup, settings: { ...validSettings, ...change }, shown: new Map() },
     { transformations: [recorder.watch] },
   );
   return { recorder, resourceGroup, network };

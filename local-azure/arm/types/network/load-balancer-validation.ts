@@ -60,12 +60,17 @@ export function completeFrontend(
         `${balancer.sku} sku load balancer ${balancer.id} cannot reference ${sku} sku publicIP ${publicIp}.`,
       );
     }
-    return { privateIPAllocationMethod: "Dynamic", ...frontend };
+    return {
+      privateIPAllocationMethod: "Dynamic",
+      ...frontend,
+      publicIPAddress: { id: publicIp },
+    };
   }
   if (subnet === undefined) return frontend;
   checkZones(zones, balancer.location, from);
   if (before) checkZonesUnchanged(from, before.zones ?? [], zones);
-  return { ...frontend, ...assignAddress(frontend, before, subnet, from, view) };
+  const address = assignAddress(frontend, before, subnet, from, view);
+  return { ...frontend, subnet: { id: subnet }, ...address };
 }
 
 export type Probe = Part & {

@@ -55,7 +55,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   parts: lists,
   nested: ["backendAddressPools[].loadBalancerBackendAddresses[]", "inboundNatPools[]"],
   readOnly: [
-    ...lists.flatMap((list) => [`${list}[].id`, `${list}[].etag`, `${list}[].provisioningState`]),
+    ...lists.flatMap((list) => [`${list}[].etag`, `${list}[].provisioningState`]),
     "frontendIPConfigurations[].loadBalancingRules",
     "frontendIPConfigurations[].outboundRules",
     "backendAddressPools[].backendIPConfigurations",

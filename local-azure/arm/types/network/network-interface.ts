@@ -52,7 +52,6 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
   required: [],
   parts: ["ipConfigurations"],
   readOnly: [
-    "ipConfigurations[].id",
     "ipConfigurations[].etag",
     "ipConfigurations[].provisioningState",
     "dnsSettings.internalDomainNameSuffix",
@@ -111,6 +110,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
         before?.subnet?.id !== undefined && keyOf(before.subnet.id) === keyOf(one.subnet.id);
       return {
         ...one,
+        subnet: { id: one.subnet.id },
         ...assignAddress(one, same ? before : undefined, one.subnet.id, from, view),
         primary: one.primary ?? position === 0,
         privateIPAddressVersion: one["privateIPAddressVersion"] ?? "IPv4",

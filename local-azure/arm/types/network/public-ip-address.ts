@@ -44,7 +44,6 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
   ],
   required: [],
   forceNew: ["location", "publicIPAddressVersion", "publicIPPrefix", "sku"],
-  readOnly: ["dnsSettings.fqdn"],
   zones: { most: 3 },
   name: networkName,
 

@@ -302,7 +302,7 @@ it("waits before it asks again until the balancer's probe has left that API serv
   const resourceGroup = new ResourceGroup("cluster", {});
   new ApiBalancer(
     "api",
-    { resourceGroup, settings: validSettings, subscriptionId },
+    { resourceGroup, settings: validSettings, subscriptionId, shown: new Map() },
     { transformations: [recorder.watch] },
   );
   const { inputs } = await recorder.only("azure-native:network:LoadBalancer");

@@ -80,6 +80,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     if (path.endsWith("/vmSizes")) return { value: [{ name: "Standard_D8s_v5" }] };
     if (path.endsWith("/virtualMachines")) return { value: machines.map(vm) };
     if (path === "/subscriptions") return { value: [{ subscriptionId, tenantId: "tenant" }] };
+    if (/\/Microsoft\.(Network|ManagedIdentity)\/\w+$/.test(path)) return { value: [] };
     if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
     if (/\/(usages|publicIPAddresses)$/.test(path)) return { value: [] };
     if (path.includes("/versions/")) return { name: "it" };

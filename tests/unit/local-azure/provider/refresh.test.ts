@@ -168,3 +168,16 @@ it("reads the inputs of an import by id", async () => {
     publisher: "Microsoft.Azure.Extensions",
   });
 });
+
+it("shows of a subnet nothing but its id, whatever else was sent with it", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud, "nic");
+  const [id, nic] = valid.nic;
+  const subnet = { ...nic.ipConfigurations[0]!.subnet, privateEndpointNetworkPolicies: "Disabled" };
+
+  await cloud.put(id, { ...nic, ipConfigurations: [{ ...nic.ipConfigurations[0], subnet }] });
+
+  expect(cloud.peek(id)?.["ipConfigurations"]).toEqual([
+    expect.objectContaining({ subnet: nic.ipConfigurations[0]!.subnet }),
+  ]);
+});

@@ -1,7 +1,11 @@
 import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
 
+import * as pulumi from "@pulumi/pulumi";
+
 import { connect } from "../../../../../components/plan/azure/connection";
+import { shownAs } from "../../../../../components/plan/azure/shown";
 import { askAzure } from "../../../../../components/plan/azure/state";
+import { Settings } from "../../../../../components/plan/settings/settings";
 import { Recorder } from "../../../../support/record";
 import { validSettings, subscriptionId } from "../../../../support/sample";
 import { listen } from "../../../../support/listen";
@@ -25,10 +29,25 @@ const error = (status: number, code: string) => ({
 });
 const list = (...value: unknown[]) => ({ body: { value } });
 
+const networkOf = (path: string) => `${group}/providers/Microsoft.Network/${path}`;
+const identities = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
+
 const sound200: Answers = {
   "/subscriptions": [list({ subscriptionId, tenantId: "the-tenant" })],
   [group]: [{ body: { location: "westeurope", properties: { provisioningState: "Succeeded" } } }],
   [vms]: [list()],
+  ...Object.fromEntries(
+    [
+      "loadBalancers",
+      "natGateways",
+      "networkInterfaces",
+      "networkSecurityGroups",
+      "publicIPAddresses",
+      "routeTables",
+      "virtualNetworks",
+    ].map((path) => [networkOf(path), [list()]]),
+  ),
+  [identities]: [list()],
 };
 
 let server: Server | undefined;
@@ -48,7 +67,7 @@ const isRunning = (path: string) =>
     : undefined;
 
 /** Emulates Resource Manager, and asks it. */
-const ask = async (answers: Answers = {}) => {
+const ask = async (answers: Answers = {}, change: Partial<Settings> = {}) => {
   const all = { ...sound200, ...answers };
   const times = new Map<string, number>();
   requests = [];
@@ -69,7 +88,7 @@ const ask = async (answers: Answers = {}) => {
       "azure-native:authorization:getClientToken": () => ({ token }),
     },
   });
-  const settings = { ...validSettings, resourceManagerEndpoint: endpoint };
+  const settings = { ...validSettings, ...change, resourceManagerEndpoint: endpoint };
   const connection = await connect(settings);
   requests = [];
   return askAzure(settings, connection);
@@ -175,6 +194,33 @@ it("takes a VM that could not be made for none that is off: its next PUT starts 
   });
 
   expect(machines.get("cp-1")?.power).toBeUndefined();
+});
+
+it("gives all that Azure shows of what others write on too, subnets by themselves", async () => {
+  const subnet = { name: "nodes-1", properties: { serviceEndpoints: [] } };
+  const vnet = { name: "VNet", tags: { owner: "firm" }, properties: { subnets: [subnet] } };
+  const vm = machine("cp-1");
+  const step = bootstrap("Succeeded");
+  const { shown } = await ask({
+    [networkOf("virtualNetworks")]: [list(vnet)],
+    [vms]: [list(vm)],
+    [stepOf("cp-1")]: [step],
+  });
+
+  const of = (type: string, name: string) => shown.get(shownAs(`azure-native:${type}`, name));
+  expect(of("network:VirtualNetwork", "vnet")).toEqual(vnet);
+  expect(of("network:Subnet", "nodes-1")).toEqual(subnet);
+  expect(of("compute:VirtualMachine", "cp-1")).toEqual(vm);
+  expect(of("compute:VirtualMachineExtension", "cp-1")).toEqual(step.body);
+  expect(of("resources:ResourceGroup", "zoned-test")).toMatchObject({ location: "westeurope" });
+});
+
+it("asks for no identities where a service principal does what one would", async () => {
+  const servicePrincipal = { clientId: "it", clientSecret: pulumi.secret("its secret") };
+
+  await ask({}, { servicePrincipal });
+
+  expect(times(identities)).toBe(0);
 });
 
 it("reads all pages of a list", async () => {

@@ -1,0 +1,87 @@
+import { Settings } from "../settings/settings";
+import { ResourceManager } from "./resource-manager";
+
+/** A resource as Resource Manager's REST API shows it. */
+export interface ShownResource {
+  readonly name: string;
+  readonly properties?: Readonly<Record<string, unknown>>;
+  readonly [property: string]: unknown;
+}
+
+/**
+ * What Azure shows of the resources that others write on too, by `shownAs`. One that is missing here
+ * does not exist, or is the program's alone.
+ */
+export type Shown = ReadonlyMap<string, ShownResource>;
+
+/**
+ * @param token Pulumi's type token
+ * @param name within the cluster's resource group; of a bootstrap step that of its machine
+ */
+export const shownAs = (token: string, name: string): string => `${token} ${name.toLowerCase()}`;
+
+/** A text that Azure shows among the properties of a resource, if it has it. */
+export function shownText(
+  shown: Shown,
+  token: string,
+  name: string,
+  property: string,
+): string | undefined {
+  const text = shown.get(shownAs(token, name))?.properties?.[property];
+  return typeof text === "string" ? text : undefined;
+}
+
+const networkTypes = {
+  LoadBalancer: "loadBalancers",
+  NatGateway: "natGateways",
+  NetworkInterface: "networkInterfaces",
+  NetworkSecurityGroup: "networkSecurityGroups",
+  PublicIPAddress: "publicIPAddresses",
+  RouteTable: "routeTables",
+  VirtualNetwork: "virtualNetworks",
+} as const;
+
+/** Asks for what is in the resource group besides machines; see state.ts. */
+export async function askShown(
+  arm: ResourceManager,
+  group: string,
+  { servicePrincipal }: Settings,
+): Promise<[string, ShownResource][]> {
+  const list = async (
+    token: string,
+    path: string,
+    version: string,
+  ): Promise<[string, ShownResource][]> => {
+    const query = { "api-version": version };
+    const found = await arm.list<ShownResource>(`${group}/providers/${path}`, query, { name: "" });
+    return found.map((one) => [shownAs(token, one.name), one]);
+  };
+  const lists = await Promise.all([
+    ...Object.entries(networkTypes).map(([type, path]) =>
+      list(`azure-native:network:${type}`, `Microsoft.Network/${path}`, "2024-05-01"),
+    ),
+    // A subscription whose clusters all have service principals need not know this provider.
+    ...(servicePrincipal === undefined
+      ? [
+          list(
+            "azure-native:managedidentity:UserAssignedIdentity",
+            "Microsoft.ManagedIdentity/userAssignedIdentities",
+            "2023-01-31",
+          ),
+        ]
+      : []),
+  ]);
+  const shown = lists.flat();
+  const subnets = shown.flatMap(
+    ([, { properties }]) => (properties?.["subnets"] as ShownResource[] | undefined) ?? [],
+  );
+  return [
+    ...shown,
+    ...subnets
+      .filter(({ name }) => name !== undefined)
+      .map((one): [string, ShownResource] => [
+        shownAs("azure-native:network:Subnet", one.name),
+        one,
+      ]),
+  ];
+}
