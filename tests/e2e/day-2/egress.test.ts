@@ -33,7 +33,7 @@ describe("a change of the egress", () => {
             resourceGroupName: settings.clusterName,
             location: settings.location,
           });
-          new Network("network", { resourceGroup, settings });
+          new Network("network", { resourceGroup, settings, shown: new Map() });
         },
       },
       { envVars: cloud.environment() },
