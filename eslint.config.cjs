@@ -8,7 +8,7 @@ const globalsOfNode = [
 ];
 
 module.exports = tseslint.config(
-  { ignores: ["node_modules/", ".local-azure/", ".recover/", "bench/same-resources/"] },
+  { ignores: ["node_modules/", ".local-azure/", ".recover/", "tools/lab/bench/same-resources/"] },
   eslint.configs.recommended,
   tseslint.configs.recommended,
   {
@@ -31,7 +31,7 @@ module.exports = tseslint.config(
     },
   },
   {
-    files: ["tests/**/*.ts"],
+    files: ["tests/**/*.ts", "tools/*/tests/**/*.ts", "tools/lab/**/*.ts"],
     rules: { "@typescript-eslint/no-explicit-any": "off" },
   },
   {

@@ -1,6 +1,6 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
-import { keepAdditions } from "./components/additions";
+import { keepAdditions } from "./components/azure/additions";
 import { AddOns } from "./components/add-ons/add-ons";
 import { NodeAddOns } from "./components/add-ons/node-add-ons";
 import { ApiBalancer } from "./components/api-balancer";
@@ -12,8 +12,8 @@ import { kubeconfigOf } from "./components/kubeconfig";
 import { Network } from "./components/network";
 import { outputsOf } from "./components/outputs";
 import { makePlan } from "./components/plan/plan";
-import { loadSettings } from "./components/plan/settings/load";
-import { explainRefusals } from "./components/refusals";
+import { loadSettings } from "./components/settings/load";
+import { explainRefusals } from "./components/azure/refusals";
 import { Roles } from "./components/roles";
 import { Workers } from "./components/workers";
 

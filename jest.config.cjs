@@ -1,6 +1,6 @@
 module.exports = {
-  testMatch: ["<rootDir>/tests/**/*.test.ts"],
-  transform: { "\\.ts$": "<rootDir>/shared/typescript.cjs" },
+  testMatch: ["<rootDir>/{tests,tools}/**/*.test.ts"],
+  transform: { "\\.ts$": "<rootDir>/typescript.cjs" },
   testSequencer: "<rootDir>/tests/longest-first.cjs",
   modulePathIgnorePatterns: ["<rootDir>/.local-azure/"],
   // Jest would leave a core to others; but much of a test's time goes by in the processes that it

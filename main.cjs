@@ -1,7 +1,7 @@
 // What Pulumi runs: its ts-node compiles everything at each start, and this keeps what was compiled.
 "use strict";
 
-require("./shared/typescript.cjs").register();
+require("./typescript.cjs").register();
 // ts-node's knows nothing of these files; Node's own names lines of the source.
 delete Error.prepareStackTrace;
 module.exports = require("./index.ts");

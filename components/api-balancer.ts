@@ -4,30 +4,21 @@ import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { azureCloudAt } from "./azure-clouds";
-import { apiPort } from "./kubeadm/kubeadm";
+import { apiPort } from "./api-server";
 import { addressOf } from "./network";
-import type { Memory } from "./plan/changes/machine-changes";
-import { Shown } from "./plan/azure/shown";
-import { Settings } from "./plan/settings/settings";
-
-/** Where the API answers. */
-export interface ApiServer {
-  readonly name: string;
-  readonly port: number;
-}
+import { Shown } from "./azure/shown";
+import { Settings } from "./settings/settings";
+import { dnsLabel } from "./api-server";
+import { apiBalancerName } from "./azure/resource-names";
 
 export interface ApiBalancerArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
   readonly subscriptionId: string;
   /** What the last `up` left; undefined before the first one. */
-  readonly memory?: Pick<Memory, "balancer">;
+  readonly memory?: { readonly balancer?: string };
   readonly shown: Shown;
 }
-
-/** Also of its public address. The cloud provider adopts a balancer that bears the cluster's name. */
-export const apiBalancerName = (clusterName: string): string => `${clusterName}-api`;
 
 /** All that the balancer is, but for names and ids of the cluster. */
 const definition = {
@@ -133,17 +124,3 @@ export class ApiBalancer extends pulumi.ComponentResource {
     this.registerOutputs();
   }
 }
-
-/**
- * The DNS label of the API: unique in a region, since it carries a hash of subscription and
- * cluster, and the same for ever, since certificates and kubeconfigs carry it.
- */
-export const dnsLabel = (clusterName: string, subscriptionId: string): string => {
-  // The same subscription is written in capitals by some tools.
-  const owner = `${subscriptionId.toLowerCase()}/${clusterName}`;
-  return `${clusterName}-${createHash("sha256").update(owner).digest("hex").slice(0, 8)}`;
-};
-
-/** The API's name, by which certificates, kubeconfigs and machines know it. */
-export const apiName = (settings: Settings, subscriptionId: string): string =>
-  `${dnsLabel(settings.clusterName, subscriptionId)}.${settings.location}.${azureCloudAt(settings.resourceManagerEndpoint).domain}`;

@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ControlPlane } from "./control-plane";
 import { numberOf } from "./plan/initialization";
-import { clusterIdOf } from "./plan/changes/machine-changes";
+import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 
 /**

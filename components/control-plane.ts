@@ -11,15 +11,16 @@ import { proxyModules } from "./kubeadm/kube-proxy";
 import { clusterConfigurationOf, kubeadmFiles } from "./kubeadm/kubeadm";
 import { isAdding, isRewriting, tagOf } from "./kubeadm/rotation";
 import { adminKubeconfig } from "./kubeconfig";
-import { firstBootFiles } from "./machine/boot";
-import { bootstrapScript, PayloadFile } from "./machine/bootstrap/bootstrap";
-import { snapshotFiles } from "./machine/bootstrap/etcd-backups";
-import { renewalFiles } from "./machine/bootstrap/renewal";
+import { firstBootFiles } from "./machine/custom-data";
+import { bootstrapScript } from "./machine/payload";
+import { PayloadFile } from "./kubeadm/payload-file";
+import { snapshotFiles } from "./machine/etcd-backups";
+import { renewalFiles } from "./machine/renewal";
 import { Machine } from "./machine/machine";
 import { Membership } from "./machine/membership";
 import { Network } from "./network";
 import { Plan } from "./plan/plan";
-import { MachinePlan } from "./plan/topology";
+import { MachinePlan } from "./settings/topology";
 
 export interface ControlPlaneArgs {
   readonly resourceGroup: ResourceGroup;

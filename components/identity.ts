@@ -3,9 +3,9 @@ import * as managedidentity from "@pulumi/azure-native/managedidentity";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { knownOutput } from "./known-output";
-import { Shown, shownText } from "./plan/azure/shown";
-import { Settings } from "./plan/settings/settings";
+import { knownOutput } from "./azure/known-output";
+import { Shown, shownText } from "./azure/shown";
+import { Settings } from "./settings/settings";
 import { guid, Roles } from "./roles";
 
 /** Azure's built-in roles by the ids that every tenant has. */

@@ -1,8 +1,8 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ApiServer } from "./api-balancer";
+import { type ApiServer, serverOf } from "./api-server";
 import { Certificates } from "./certificates";
-import { Plan } from "./plan/plan";
+import type { Settings } from "./settings/settings";
 
 export interface Access {
   readonly clusterName: string;
@@ -13,7 +13,10 @@ export interface Access {
   readonly clientKey: string;
 }
 
-export const serverOf = ({ name, port }: ApiServer): string => `https://${name}:${port}`;
+interface ClusterArgs {
+  readonly settings: Pick<Settings, "clusterName">;
+  readonly apiServer: ApiServer;
+}
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
@@ -50,7 +53,7 @@ export function renderKubeconfig(access: Access): string {
 
 /** The administrator's kubeconfig, secret: known before anything answers to it. */
 export const adminKubeconfig = (
-  { settings, apiServer }: Pick<Plan, "settings" | "apiServer">,
+  { settings, apiServer }: ClusterArgs,
   { cluster, admin }: Pick<Certificates, "cluster" | "admin">,
 ): pulumi.Output<string> =>
   pulumi.secret(
@@ -75,7 +78,7 @@ export const adminKubeconfig = (
  */
 export const kubeconfigOf = (
   initialized: pulumi.Output<unknown>,
-  plan: Pick<Plan, "settings" | "apiServer" | "initialization">,
+  plan: ClusterArgs & { readonly initialization: { readonly exists: boolean } },
   certificates: Pick<Certificates, "cluster" | "admin">,
 ): pulumi.Output<string> =>
   pulumi

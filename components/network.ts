@@ -2,11 +2,12 @@ import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { apiPort } from "./kubeadm/kubeadm";
-import { knownOutput } from "./known-output";
-import { Shown, shownText } from "./plan/azure/shown";
-import { Settings } from "./plan/settings/settings";
-import { zoneCidr } from "./plan/topology";
+import { apiPort } from "./api-server";
+import { knownOutput } from "./azure/known-output";
+import { Shown, shownText } from "./azure/shown";
+import { Settings } from "./settings/settings";
+import { zoneCidr } from "./settings/topology";
+import { egressName, networkNames, NetworkNames, suffixOf } from "./azure/resource-names";
 
 export interface NetworkArgs {
   readonly resourceGroup: ResourceGroup;
@@ -178,34 +179,6 @@ export class Network extends pulumi.ComponentResource {
     this.registerOutputs();
   }
 }
-
-/** The zone of each NAT gateway, undefined for one without. */
-const gatewayZones = ({ egress, zones }: Pick<Settings, "egress" | "zones">) =>
-  egress === "zonal" ? zones : [undefined];
-
-const suffixOf = (zone: string | undefined): string => (zone === undefined ? "" : `-${zone}`);
-
-const egressName = (clusterName: string, zone: string | undefined): string =>
-  `${clusterName}-egress${suffixOf(zone)}`;
-
-/** Names of the NAT gateways, which are those of their public addresses. */
-export const egressNames = (
-  settings: Pick<Settings, "clusterName" | "egress" | "zones">,
-): string[] => gatewayZones(settings).map((zone) => egressName(settings.clusterName, zone));
-
-interface NetworkNames {
-  readonly virtualNetwork: string;
-  readonly securityGroup: string;
-  readonly routeTable: string;
-  readonly balancerSubnet: string;
-}
-
-export const networkNames = (clusterName: string): NetworkNames => ({
-  virtualNetwork: `${clusterName}-vnet`,
-  securityGroup: `${clusterName}-nsg`,
-  routeTable: `${clusterName}-rt`,
-  balancerSubnet: "internal-balancers",
-});
 
 /** The address itself: Azure's answer leaves it out only while the address is being made. */
 export const addressOf = (

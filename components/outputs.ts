@@ -4,12 +4,12 @@ import * as pulumi from "@pulumi/pulumi";
 import { balancerDigest } from "./api-balancer";
 import { ControlPlane } from "./control-plane";
 import { tagOf } from "./kubeadm/rotation";
-import { serverOf } from "./kubeconfig";
-import { tag } from "./plan/azure/state";
-import { fixedSettings } from "./plan/changes/fixed-settings";
-import { Memory } from "./plan/changes/machine-changes";
+import { serverOf } from "./api-server";
+import { tag } from "./azure/state";
+import { fixedSettings } from "./plan/fixed-settings";
+import { Memory } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
-import { proxyDigest } from "./plan/changes/proxy-roll-out";
+import { proxyDigest } from "./plan/proxy-roll-out";
 import { Workers } from "./workers";
 
 /** The outputs of a stack, grouped by who needs it. */

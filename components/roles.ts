@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
-import { Settings } from "./plan/settings/settings";
+import { Settings } from "./settings/settings";
 
 /**
  * What the cloud provider and the disk driver do with machines, disks and snapshots, and what Azure

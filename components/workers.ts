@@ -10,12 +10,12 @@ import { areTaken } from "./kubeadm/authorities";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
 import { adminKubeconfig } from "./kubeconfig";
-import { firstBootFiles } from "./machine/boot";
-import { bootstrapScript } from "./machine/bootstrap/bootstrap";
-import { JoinToken } from "./machine/bootstrap/join-token";
+import { firstBootFiles } from "./machine/custom-data";
+import { bootstrapScript } from "./machine/payload";
+import { JoinToken } from "./machine/join-token";
 import { Machine } from "./machine/machine";
 import { Network } from "./network";
-import { clusterIdOf } from "./plan/changes/machine-changes";
+import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 
 export interface WorkersArgs {

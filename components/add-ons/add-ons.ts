@@ -1,12 +1,11 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ApiServer } from "../api-balancer";
+import type { ApiServer } from "../api-server";
 import type { Certificates } from "../certificates";
 import { CloudCredential } from "../identity";
-import type { DiskClass } from "../plan/disk-classes";
-import type { Initialization } from "../plan/initialization";
-import type { Settings } from "../plan/settings/settings";
+import type { DiskClass } from "../azure/disk-classes";
+import type { Settings } from "../settings/settings";
 import { CloudConfig } from "./cloud-provider/cloud-config";
 import { CloudControllerManager } from "./cloud-provider/cloud-controller-manager";
 import { DiskDriver } from "./cloud-provider/disk-driver";
@@ -28,7 +27,7 @@ export interface AddOnsArgs {
   /** Text of upstream's files by path. */
   readonly texts: ReadonlyMap<string, string>;
   /** In a living cluster a change waits until all machines are what they shall be. */
-  readonly initialization: Pick<Initialization, "exists">;
+  readonly initialization: { readonly exists: boolean };
   readonly diskClasses: readonly DiskClass[];
   readonly nodeAddOns: NodeAddOns;
   /**

@@ -5,15 +5,15 @@ import { ConfigMap, ConfigMapPatch } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 import { stringify } from "yaml";
 
-import type { ApiServer } from "../api-balancer";
+import type { ApiServer } from "../api-server";
 import {
   kubeProxyConfiguration,
   kubeProxyKubeconfig,
   cleanupScript,
   readinessScript,
 } from "../kubeadm/kube-proxy";
-import { serverOf } from "../kubeconfig";
-import type { Settings } from "../plan/settings/settings";
+import { serverOf } from "../api-server";
+import type { Settings } from "../settings/settings";
 import { RollOutTarget } from "./roll-out";
 
 const name = "kube-proxy";

@@ -6,7 +6,7 @@ import { ClusterRole, ClusterRoleBinding, RoleBinding } from "@pulumi/kubernetes
 import * as pulumi from "@pulumi/pulumi";
 
 import type { Certificates } from "../certificates";
-import { machinesOf } from "../plan/topology";
+import { machinesOf } from "../settings/topology";
 import { servingCertificate } from "../serving-certificate";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";

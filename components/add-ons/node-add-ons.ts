@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ApiServer } from "../api-balancer";
-import type { Settings } from "../plan/settings/settings";
+import type { ApiServer } from "../api-server";
+import type { Settings } from "../settings/settings";
 import { CloudNodeManager } from "./cloud-provider/cloud-node-manager";
 import { Cni } from "./cni/cni";
 import { RollOutTarget } from "./roll-out";

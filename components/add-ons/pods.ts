@@ -1,6 +1,6 @@
-import type { ApiServer } from "../api-balancer";
-import type { Settings } from "../plan/settings/settings";
-import { controlPlaneMark } from "../plan/topology";
+import type { ApiServer } from "../api-server";
+import type { Settings } from "../settings/settings";
+import { controlPlaneMark } from "../settings/topology";
 
 /**
  * Where a pod belongs that calls Azure: on control plane machines, since they alone carry the

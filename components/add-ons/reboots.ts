@@ -3,7 +3,7 @@ import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { Role, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Reboots as Window, Settings } from "../plan/settings/settings";
+import type { Reboots as Window, Settings } from "../settings/settings";
 import { kuredImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 import { stringify } from "yaml";
 
-import type { PayloadFile } from "../machine/bootstrap/bootstrap";
+import type { PayloadFile } from "./payload-file";
 
 /**
  * Anonymous requests that the API answers: only the probes of the balancer and of kubeadm's static

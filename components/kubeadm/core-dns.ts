@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 
-import { controlPlaneMark, machinesOf } from "../plan/topology";
+import { controlPlaneMark, machinesOf } from "../settings/topology";
 
 /** kubeadm deploys this many pods. */
 const replicas = 2;

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 
 import { stringify } from "yaml";
 
-import type { PayloadFile } from "../machine/bootstrap/bootstrap";
+import type { PayloadFile } from "./payload-file";
 import { rotationTexts, type RotatingKeys } from "./rotation";
 
 /**

@@ -1,4 +1,4 @@
-import type { Settings } from "../plan/settings/settings";
+import type { Settings } from "../settings/settings";
 
 type ProxySettings = Pick<Settings, "podCidr" | "proxyMode" | "proxyScheduler" | "kubeProxy">;
 

@@ -8,14 +8,13 @@ import { coreDnsPatch } from "./core-dns";
 import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
 import { mergedValues, reservedMemory } from "./merged-arguments";
-import type { PayloadFile } from "../machine/bootstrap/bootstrap";
-import { kubeletCertificatePath, kubeletKeyPath } from "../machine/bootstrap/kubelet-certificate";
-import type { Component, Settings } from "../plan/settings/settings";
-import type { MachinePlan } from "../plan/topology";
+import type { PayloadFile } from "./payload-file";
+import { kubeletKeyPath } from "./kubelet-certificate-paths";
+import { kubeletCertificatePath } from "./kubelet-certificate-paths";
+import type { Component, Settings } from "../settings/settings";
+import type { MachinePlan } from "../settings/topology";
 import { only, type RotatingKeys } from "./rotation";
-
-/** Port of the API, on the machines as on the balancer. */
-export const apiPort = 6443;
+import { apiPort } from "../api-server";
 
 /** The API server that a machine joins, and the credential for it. */
 const discoveryPath = "/etc/zoned/discovery.conf";

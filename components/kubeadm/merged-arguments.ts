@@ -1,5 +1,5 @@
-import { entriesOf } from "../plan/settings/rules/argument-types";
-import type { Component } from "../plan/settings/settings";
+import { entriesOf } from "../settings/rules/argument-types";
+import type { Component } from "../settings/settings";
 
 /** Who signs the tokens of service accounts, as kubeadm has it for the domain cluster.local. */
 const serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local";

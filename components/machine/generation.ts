@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 
-import type { Settings } from "../plan/settings/settings";
-import type { MachinePlan } from "../plan/topology";
+import type { Settings } from "../settings/settings";
+import type { MachinePlan } from "../settings/topology";
 
 /** What a machine that stays keeps, whatever this release would make a new one with. */
 export const kept: readonly string[] = ["osProfile.customData", "storageProfile.imageReference"];

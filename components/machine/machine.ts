@@ -5,15 +5,15 @@ import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { leftAlone } from "../additions";
+import { leftAlone } from "../azure/additions";
 import { Certificates } from "../certificates";
-import { knownOutput } from "../known-output";
-import { image, imageVersionOf } from "../plan/azure/image-offers";
-import { BootstrapState, MachineState, tag } from "../plan/azure/state";
-import { MachineMemory } from "../plan/changes/machine-changes";
-import { Settings } from "../plan/settings/settings";
-import { MachinePlan } from "../plan/topology";
-import { KubeletCertificate, kubeletCertificate } from "./bootstrap/kubelet-certificate";
+import { knownOutput } from "../azure/known-output";
+import { image, imageVersionOf } from "../azure/image-offers";
+import { MachineState, tag } from "../azure/state";
+import { MachineMemory } from "./machine-record";
+import { Settings } from "../settings/settings";
+import { MachinePlan } from "../settings/topology";
+import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
 import { kept, replacing, taintsText } from "./generation";
 import { Membership, Restart } from "./membership";
 import { switchPower } from "./power";
@@ -314,16 +314,3 @@ function identityOf({ identityId, plan }: MachineArgs): compute.VirtualMachineAr
   }
   return plan.role === "control-plane" ? { type: "None" } : undefined;
 }
-
-/**
- * Which run of the bootstrap step this is, named by the time when it was ordered. The same as long
- * as Azure shows the step as succeeded; else another one, since Azure repeats no equal request, and
- * since a run whose `up` was killed was not waited for.
- *
- * @param remembered the run by the stack's outputs, for a step whose tag was removed
- */
-export const runOf = (
-  bootstrap: BootstrapState | undefined,
-  remembered: string | undefined,
-  now: string,
-): string => (bootstrap?.state === "Succeeded" ? (bootstrap.run ?? remembered) : undefined) ?? now;

@@ -6,8 +6,8 @@
 let settings = () => undefined;
 
 function limits({ initialization, role }) {
-  const { parseCompactTime } = program("../plan/settings/times");
-  const { clusterIdOf } = program("../plan/changes/machine-changes");
+  const { parseCompactTime } = program("../settings/times");
+  const { clusterIdOf } = program("../plan/machine-changes");
   const givenUp = settings("reinitialize") ?? "";
   // Left behind on a living cluster, it lets nothing go that can be asked.
   const isRestored = role === "control-plane" && Boolean(settings("restoreFrom"));
@@ -23,7 +23,7 @@ function limits({ initialization, role }) {
 
 /** Loaded only where something changes. */
 function program(path) {
-  require("../../shared/typescript.cjs").register();
+  require("../../typescript.cjs").register();
   return require(path);
 }
 
@@ -59,11 +59,12 @@ const membership = {
   update: (_id, olds, news) =>
     forOperators(async () => {
       if (olds.drained !== news.drained) {
-        await program("./leave/leave").admitPods(news, limits(news));
+        await program("../cluster/leave").admitPods(news, limits(news));
       }
       return { outs: news };
     }),
-  delete: (_id, props) => forOperators(() => program("./leave/leave").leave(props, limits(props))),
+  delete: (_id, props) =>
+    forOperators(() => program("../cluster/leave").leave(props, limits(props))),
 };
 
 const restart = {
@@ -77,7 +78,7 @@ const restart = {
   update: (_id, olds, news) =>
     forOperators(async () => {
       if (!news.restarts) return { outs: { ...news, drained: olds.drained } };
-      if (!news.isEmpty) await program("./leave/leave").drainForRestart(news, limits(news));
+      if (!news.isEmpty) await program("../cluster/leave").drainForRestart(news, limits(news));
       return { outs: { ...news, drained: new Date().toISOString() } };
     }),
 };

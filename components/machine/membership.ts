@@ -1,8 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { isSameSize } from "../plan/azure/size-offers";
-import type { MachineState } from "../plan/azure/state";
-import { isOff } from "../plan/stopped-machines";
+import { isSameSize } from "../azure/size-offers";
+import { isOff, type MachineState } from "../azure/state";
 
 /** A dynamic resource whose provider is code of this checkout, wherever that lies. */
 const providedBy = (name: "membership" | "restart"): string =>

@@ -1,10 +1,10 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { connect } from "../plan/azure/connection";
-import { computeVersion } from "../plan/azure/state";
-import type { Settings } from "../plan/settings/settings";
-import type { MachinePlan } from "../plan/topology";
-import { explained } from "./machine-refusal";
+import { connect } from "../azure/connection";
+import { computeVersion } from "../azure/state";
+import type { Settings } from "../settings/settings";
+import type { MachinePlan } from "../settings/topology";
+import { explained } from "../azure/machine-refusal";
 
 /**
  * Switches a machine as `az vm deallocate` and `az vm start` do, and waits for it; not in a preview.

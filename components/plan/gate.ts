@@ -1,11 +1,11 @@
-import { AzureState } from "./azure/state";
-import { askCluster, ClusterHealth } from "./cluster-health";
-import { isOff, startCommand } from "./stopped-machines";
-import { compactTime, parseCompactTime } from "./settings/times";
+import { AzureState, isOff } from "../azure/state";
+import { askCluster, ClusterHealth } from "../cluster/cluster-health";
+import { startCommand } from "./stopped-machines";
+import { compactTime, parseCompactTime } from "../settings/times";
 import { Initialization } from "./initialization";
-import { isMemberOf, MachineChange, Memory } from "./changes/machine-changes";
-import { Settings } from "./settings/settings";
-import { isControlPlaneName, MachinePlan } from "./topology";
+import { isMemberOf, MachineChange, Memory } from "./machine-changes";
+import { Settings } from "../settings/settings";
+import { isControlPlaneName, MachinePlan } from "../settings/topology";
 
 interface Gate {
   /** Why this `up` must not begin, one sentence each. */

@@ -1,14 +1,8 @@
-import { AzureState } from "./azure/state";
-import {
-  clusterIdOf,
-  isMemberOf,
-  isReplaced,
-  Memory,
-  WantedMachine,
-} from "./changes/machine-changes";
-import { Settings } from "./settings/settings";
-import { compactTime } from "./settings/times";
-import { isControlPlaneName } from "./topology";
+import { AzureState } from "../azure/state";
+import { clusterIdOf, isMemberOf, isReplaced, Memory, WantedMachine } from "./machine-changes";
+import { Settings } from "../settings/settings";
+import { compactTime } from "../settings/times";
+import { isControlPlaneName } from "../settings/topology";
 
 /** Whether `kubeadm init` has made a cluster of this stack, or is to make one. */
 export interface Initialization {

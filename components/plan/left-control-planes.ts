@@ -1,11 +1,11 @@
-import { isReady, KubernetesApi, KubernetesObject } from "../kubernetes-api";
-import { drainMark } from "../machine/leave/drain";
-import { askMembers } from "../machine/leave/etcd-member";
-import type { AzureState, MachineState } from "./azure/state";
-import { isMember, named } from "./cluster-health";
-import { parseCompactTime } from "./settings/times";
-import type { Settings } from "./settings/settings";
-import type { MachinePlan } from "./topology";
+import { isReady, KubernetesApi, KubernetesObject } from "../cluster/kubernetes-api";
+import { drainMark } from "../cluster/drain";
+import { askMembers } from "../cluster/etcd-member";
+import type { AzureState, MachineState } from "../azure/state";
+import { isMember, named } from "../cluster/cluster-health";
+import { parseCompactTime } from "../settings/times";
+import type { Settings } from "../settings/settings";
+import type { MachinePlan } from "../settings/topology";
 
 export interface LeftArgs {
   readonly settings: Pick<Settings, "skipHealthCheckUntil">;

@@ -2,41 +2,38 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import * as pulumi from "@pulumi/pulumi";
 
-import { apiName, ApiServer } from "../api-balancer";
-import { apiPort, configurationOf } from "../kubeadm/kubeadm";
+import { apiName } from "../api-server";
+import { ApiServer } from "../api-server";
+import { configurationOf } from "../kubeadm/kubeadm";
+import { apiPort } from "../api-server";
 import type { RotatingKeys } from "../kubeadm/rotation";
-import { customData } from "../machine/boot";
+import { customData } from "../machine/custom-data";
 import { generationOf, madeWith } from "../machine/generation";
-import { runOf } from "../machine/machine";
-import { addressProblems, PlacedMachine } from "./changes/addresses";
-import { planAuthorities } from "./changes/authorities";
-import { connect } from "./azure/connection";
-import { askDeallocations } from "./azure/resize-offers";
-import { isSameSize } from "./azure/size-offers";
-import { acceleratedMachines, askOffers, offerProblems } from "./azure/offers";
-import { Shown } from "./azure/shown";
-import { askAzure, AzureState } from "./azure/state";
-import { DiskClass, planDiskClasses } from "./disk-classes";
-import { subscriptionProblems } from "./azure/subscription";
-import { cloudProviderProblems } from "./manifests/cloud-provider-images";
-import { fixedProblems } from "./changes/fixed-settings";
+import { runOf } from "../machine/machine-record";
+import { addressProblems, PlacedMachine } from "./addresses";
+import { planAuthorities } from "./authorities";
+import { connect } from "../azure/connection";
+import { askDeallocations } from "../azure/resize-offers";
+import { isSameSize } from "../azure/size-offers";
+import { acceleratedMachines, askOffers, offerProblems } from "../azure/offers";
+import { Shown } from "../azure/shown";
+import { askAzure, AzureState } from "../azure/state";
+import { DiskClass, planDiskClasses } from "../azure/disk-classes";
+import { subscriptionProblems } from "../azure/subscription";
+import { cloudProviderProblems } from "../add-ons/manifests/cloud-provider-images";
+import { fixedProblems } from "./fixed-settings";
 import { askGate } from "./gate";
 import { decideInitialization, Initialization } from "./initialization";
 import { markLeft } from "./left-control-planes";
-import {
-  createdMachines,
-  machineChanges,
-  MachineMemory,
-  Memory,
-  memoryOf,
-} from "./changes/machine-changes";
-import { findManifests, manifestsFor } from "./manifests/manifests";
-import { proxyRollOutProblems } from "./changes/proxy-roll-out";
-import { leavingOf, planKeys } from "./changes/secrets-keys";
-import { Settings } from "./settings/settings";
+import { createdMachines, machineChanges, Memory, memoryOf } from "./machine-changes";
+import { MachineMemory } from "../machine/machine-record";
+import { findManifests, manifestsFor } from "../add-ons/manifests/manifests";
+import { proxyRollOutProblems } from "./proxy-roll-out";
+import { leavingOf, planKeys } from "./secrets-keys";
+import { Settings } from "../settings/settings";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
-import { isControlPlaneName, MachinePlan, machinesOf } from "./topology";
-import { upgradeProblems } from "./changes/upgrade";
+import { isControlPlaneName, MachinePlan, machinesOf } from "../settings/topology";
+import { upgradeProblems } from "./upgrade";
 import { askSnapshot } from "./wanted-snapshot";
 
 /** All that is known before the first resource is registered. */

@@ -1,13 +1,9 @@
-import type { AzureState, MachineState } from "./azure/state";
-import { isSameSize } from "./azure/size-offers";
+import { type AzureState, isOff } from "../azure/state";
+import { isSameSize } from "../azure/size-offers";
 import type { Initialization } from "./initialization";
-import { isMemberOf, type MachineChange } from "./changes/machine-changes";
-import type { Settings } from "./settings/settings";
-import { isControlPlaneName, type MachinePlan } from "./topology";
-
-/** Whether a machine does not run, as far as Azure says. */
-export const isOff = ({ power = "" }: Pick<MachineState, "power">): boolean =>
-  ["stopping", "stopped", "deallocating", "deallocated"].includes(power);
+import { isMemberOf, type MachineChange } from "./machine-changes";
+import type { Settings } from "../settings/settings";
+import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 
 /**
  * Names of the machines that are off and that this `up` starts: those that get another size, and those

@@ -1,9 +1,8 @@
-import { KubernetesApi } from "../kubernetes-api";
-import { containerAddress } from "../machine/bootstrap/etcd-backups";
-import { listSnapshots } from "./azure/snapshots";
+import { KubernetesApi } from "../cluster/kubernetes-api";
+import { containerAddress, listSnapshots } from "../azure/snapshots";
 import type { Initialization } from "./initialization";
-import { compactTime, parseCompactTime } from "./settings/times";
-import type { Settings } from "./settings/settings";
+import { compactTime, parseCompactTime } from "../settings/times";
+import type { Settings } from "../settings/settings";
 
 interface SnapshotArgs {
   readonly settings: Pick<

@@ -2,10 +2,10 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { disturb, type Kill } from "../faults/cases/disturbances";
-import { Life } from "../faults/life";
-import { firstUp as whole, small } from "../faults/cases/scenarios";
-import { conclude } from "../faults/trial";
+import { disturb, type Kill } from "../../tools/lab/faults/cases/disturbances";
+import { Life } from "../../tools/lab/faults/life";
+import { firstUp as whole, small } from "../../tools/lab/faults/cases/scenarios";
+import { conclude } from "../../tools/lab/faults/trial";
 
 jest.setTimeout(600_000);
 

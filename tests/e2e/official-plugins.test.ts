@@ -2,15 +2,15 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { account } from "../../local-azure/arm/resources/ids";
-import { endDaemon, ensureDaemon } from "../../local-azure/daemon/daemon-client";
-import { choosePlugins } from "../../local-azure/stack/choose-plugins";
-import { Rehearsal } from "../../local-azure/stack/rehearsal";
-import { takeFolder } from "../../local-azure/stack/state-folder";
-import { pluginTools } from "../../programs/plugins";
-import { checkout, loadTypeScript } from "../../shared/checkout";
-import { Progress } from "../../shared/progress";
-import { well } from "./local-cloud";
+import { account } from "../../tools/local-azure/arm/resources/ids";
+import { endDaemon, ensureDaemon } from "../../tools/local-azure/daemon/daemon-client";
+import { choosePlugins } from "../../tools/local-azure/rehearsal/choose-plugins";
+import { Rehearsal } from "../../tools/local-azure/rehearsal/rehearsal";
+import { takeFolder } from "../../tools/local-azure/rehearsal/state-folder";
+import { pluginTools } from "../../tools/programs/plugins";
+import { checkout, loadTypeScript } from "../../tools/shared/checkout";
+import { Progress } from "../../tools/shared/progress";
+import { well } from "../../tools/lab/local-cloud";
 
 jest.setTimeout(300_000);
 
@@ -29,7 +29,10 @@ afterEach(async () => {
 function azureNative(cache: string) {
   const [tool] = pluginTools.filter(({ name }) => name === "pulumi-resource-azure-native");
   const { name, version } = tool!;
-  const plugin = [...loadTypeScript, join(checkout, "tests/support/plugins/azure-native.ts")];
+  const plugin = [
+    ...loadTypeScript,
+    join(checkout, "tools/local-azure/tests/support/plugins/azure-native.ts"),
+  ];
   mkdirSync(join(cache, `${name}-${version}`), { recursive: true });
   const script = `#!/bin/sh\nexec node ${plugin.map((word) => `'${word}'`).join(" ")}\n`;
   writeFileSync(join(cache, `${name}-${version}`, name), script, { mode: 0o755 });

@@ -1,9 +1,16 @@
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { bareProgram } from "../../bench/bare-program";
-import { stateOf } from "../../bench/cloud";
-import { asPlanned, hasManifests, LocalCloud, refused, unchanged, well } from "./local-cloud";
+import { bareProgram } from "../../tools/lab/bench/bare-program";
+import { stateOf } from "../../tools/lab/bench/cloud";
+import {
+  asPlanned,
+  hasManifests,
+  LocalCloud,
+  refused,
+  unchanged,
+  well,
+} from "../../tools/lab/local-cloud";
 
 interface Node {
   metadata: { name: string; labels: Record<string, string> };

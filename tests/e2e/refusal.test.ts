@@ -3,10 +3,10 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 import { LocalWorkspace } from "@pulumi/pulumi/automation";
 
-import { explainRefusals } from "../../components/refusals";
-import { Fault } from "../../local-azure/arm/faults/faults";
+import { explainRefusals } from "../../components/azure/refusals";
+import { Fault } from "../../tools/local-azure/arm/faults/faults";
 import { machine, validSettings } from "../support/sample";
-import { LocalCloud } from "./local-cloud";
+import { LocalCloud } from "../../tools/lab/local-cloud";
 
 jest.setTimeout(300_000);
 

@@ -3,8 +3,8 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { apiNameIn } from "../../local-azure/stack/cluster-view";
-import { LocalCloud, refused, unchanged, well } from "./local-cloud";
+import { apiNameIn } from "../../tools/local-azure/rehearsal/cluster-view";
+import { LocalCloud, refused, unchanged, well } from "../../tools/lab/local-cloud";
 
 jest.setTimeout(600_000);
 

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-import { checkout } from "../../shared/checkout";
+import { checkout } from "../../tools/shared/checkout";
 import { Outcome, run } from "./tools";
 
 const sources = join(checkout, "cloud-init");

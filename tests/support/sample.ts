@@ -1,5 +1,5 @@
-import { Settings, WorkerPool } from "../../components/plan/settings/settings";
-import { MachinePlan } from "../../components/plan/topology";
+import { Settings, WorkerPool } from "../../components/settings/settings";
+import { MachinePlan } from "../../components/settings/topology";
 import { versions } from "../../components/versions";
 
 export const subscriptionId = "3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11";

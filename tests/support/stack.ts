@@ -4,9 +4,9 @@ import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { parse } from "yaml";
 
-import { loadSettings } from "../../components/plan/settings/load";
-import { Settings } from "../../components/plan/settings/settings";
-import { checkout } from "../../shared/checkout";
+import { loadSettings } from "../../components/settings/load";
+import { Settings } from "../../components/settings/settings";
+import { checkout } from "../../tools/shared/checkout";
 
 export type Values = Record<string, unknown>;
 

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { checkout } from "../../shared/checkout";
+import { checkout } from "../../tools/shared/checkout";
 
 const tracked = execFileSync("git", ["ls-files"], { cwd: checkout, encoding: "utf8" }).split("\n");
 const folders = new Set(
@@ -64,7 +64,9 @@ describe.each(pages)("%s", (page) => {
 
 /** All that the program may print, with texts joined as they are when it runs. */
 const sources = tracked
-  .filter((file) => /^(components|cloud-init|stack|local-azure)\/.*\.(ts|cjs|sh)$/.test(file))
+  .filter((file) =>
+    /^(components|cloud-init|tools\/pulumi|tools\/local-azure)\/.*\.(ts|cjs|sh)$/.test(file),
+  )
   .map((file) =>
     read(file)
       .replaceAll(/["`]\s*\+\s*["`]/g, "")

@@ -2,36 +2,53 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { checkout } from "../../shared/checkout";
+import { checkout } from "../../tools/shared/checkout";
 
-/** Which top-level folders the files of each may import from, besides their own. */
-const allowed: Readonly<Record<string, readonly string[]>> = {
-  "index.ts": ["components"],
-  components: [],
+/** Parts of the program, each of which may import from those above it in this list alone. */
+const program = [
+  "components/versions.ts",
+  "components/settings",
+  "components/azure",
+  "components/api-server.ts",
+  "components/kubeadm",
+  "components/cluster",
+  "components/certificates.ts",
+  "components/serving-certificate.ts",
+  "components/machine",
+  "components/roles.ts",
+  "components/identity.ts",
+  "components/add-ons",
+  "components/plan",
+  "components/kubeconfig.ts",
+  "components/network.ts",
+  "components/api-balancer.ts",
+  "components/control-plane.ts",
+  "components/workers.ts",
+  "components/cluster-provider.ts",
+  "components/outputs.ts",
+  "index.ts",
+];
+
+/** Which tools each tool imports from; all may import from the program, which imports from none. */
+const tools: Readonly<Record<string, readonly string[]>> = {
   shared: [],
-  programs: ["components", "shared"],
-  stack: ["programs", "shared"],
-  mirror: ["components", "programs", "shared"],
-  trace: ["programs", "shared"],
-  "local-azure": ["components", "mirror", "programs", "shared", "stack"],
-  doctor: ["components", "shared"],
-  bench: ["local-azure", "programs", "shared"],
+  programs: ["shared"],
+  pulumi: ["shared"],
+  mirror: ["programs", "shared"],
+  trace: ["shared"],
+  recover: ["programs", "pulumi", "shared"],
+  "local-azure": ["mirror", "programs", "pulumi", "recover", "shared"],
+  doctor: ["shared"],
+  lab: ["local-azure", "mirror", "programs", "pulumi", "shared", "trace"],
   cli: [
-    "bench",
-    "doctor",
-    "local-azure",
-    "mirror",
-    "programs",
-    "shared",
-    "stack",
-    "tests",
+    ...["doctor", "lab", "local-azure", "mirror", "programs", "pulumi", "recover", "shared"],
     "trace",
   ],
 };
 
 const files = execFileSync("git", ["ls-files", "*.ts"], { cwd: checkout, encoding: "utf8" })
   .split("\n")
-  .filter((file) => file !== "" && !file.startsWith("tests/") && !file.endsWith(".config.ts"));
+  .filter((file) => file !== "" && !/(^|\/)tests\//.test(file));
 
 const known = new Set(files);
 
@@ -44,24 +61,37 @@ const importsOf = (file: string): string[] => {
   });
 };
 
-const topOf = (file: string): string => file.split("/")[0] ?? "";
+const isIn = (part: string, file: string): boolean => file === part || file.startsWith(`${part}/`);
 
-it.each(Object.entries(allowed))("%s imports only from folders below it: %j", (folder, others) => {
-  const own = files.filter((file) => topOf(file) === folder);
-  const wrong = own.flatMap((file) =>
-    importsOf(file)
-      .filter((target) => topOf(target) !== folder && !others.includes(topOf(target)))
-      .map((target) => `${file} imports ${target}`),
-  );
+const foreignImports = (part: string, isAllowed: (target: string) => boolean): string[] =>
+  files
+    .filter((file) => isIn(part, file))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter((target) => !isIn(part, target) && !isAllowed(target))
+        .map((target) => `${file} imports ${target}`),
+    );
 
-  expect(own).not.toEqual([]);
-  expect(wrong).toEqual([]);
+it.each(program)("%s imports only from parts above it", (part) => {
+  const above = program.slice(0, program.indexOf(part));
+
+  expect(files.filter((file) => isIn(part, file))).not.toEqual([]);
+  expect(foreignImports(part, (target) => above.some((one) => isIn(one, target)))).toEqual([]);
 });
 
-it("knows every folder that has sources", () => {
-  const folders = new Set(files.map(topOf));
+it.each(Object.entries(tools))("tools/%s imports of other tools only %j", (name, others) => {
+  const part = `tools/${name}`;
+  const isAllowed = (target: string) =>
+    isIn("components", target) || others.some((other) => isIn(`tools/${other}`, target));
 
-  expect([...folders].sort()).toEqual(Object.keys(allowed).sort());
+  expect(files.filter((file) => isIn(part, file))).not.toEqual([]);
+  expect(foreignImports(part, isAllowed)).toEqual([]);
+});
+
+it("knows every part that has sources", () => {
+  const parts = [...program, ...Object.keys(tools).map((name) => `tools/${name}`)];
+
+  expect(files.filter((file) => !parts.some((part) => isIn(part, file)))).toEqual([]);
 });
 
 it("has no files that import each other in a circle", () => {

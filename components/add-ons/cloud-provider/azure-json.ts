@@ -1,4 +1,4 @@
-import { azureCloudAt } from "../../azure-clouds";
+import { azureCloudAt } from "../../azure/clouds";
 
 /** What azure.json is made of, all of it known values. */
 export interface AzureJsonArgs {

@@ -6,8 +6,8 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { azureJson } from "./azure-json";
 import { CloudCredential } from "../../identity";
-import { networkNames } from "../../network";
-import type { Settings } from "../../plan/settings/settings";
+import { networkNames } from "../../azure/resource-names";
+import type { Settings } from "../../settings/settings";
 
 /** Where the cloud provider and the disk driver look for azure.json. */
 export const cloudConfigSecret = {

@@ -3,8 +3,8 @@ import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ApiServer } from "../../api-balancer";
-import type { Settings } from "../../plan/settings/settings";
+import type { ApiServer } from "../../api-server";
+import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import { clusterRights, rbac, subjectsOf } from "../cluster-rights";

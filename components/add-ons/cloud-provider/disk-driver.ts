@@ -1,8 +1,8 @@
 import { CustomResource } from "@pulumi/kubernetes/apiextensions";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ApiServer } from "../../api-balancer";
-import type { Settings } from "../../plan/settings/settings";
+import type { ApiServer } from "../../api-server";
+import type { Settings } from "../../settings/settings";
 import { manifests } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import {

@@ -1,8 +1,8 @@
 import { StorageClass } from "@pulumi/kubernetes/storage/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { DiskClass } from "../../plan/disk-classes";
-import type { Settings } from "../../plan/settings/settings";
+import type { DiskClass } from "../../azure/disk-classes";
+import type { Settings } from "../../settings/settings";
 import { driverName } from "./disk-driver";
 
 export interface StorageClassesArgs {

@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { portRange } from "../../plan/settings/rules/argument-types";
-import type { Settings } from "../../plan/settings/settings";
+import { portRange } from "../../settings/rules/argument-types";
+import type { Settings } from "../../settings/settings";
 import { manifests } from "../../versions";
 import { netConf, podMtu } from "./flannel";
 import { applyObjects, objectIn, parseObjects, withoutWaiting, Workload } from "../objects";

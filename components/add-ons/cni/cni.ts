@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ApiServer } from "../../api-balancer";
-import type { Settings } from "../../plan/settings/settings";
+import type { ApiServer } from "../../api-server";
+import type { Settings } from "../../settings/settings";
 import { Canal } from "./canal";
 import { Flannel } from "./flannel";
 import { RollOutTarget } from "../roll-out";

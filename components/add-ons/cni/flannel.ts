@@ -2,8 +2,8 @@ import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ConfigMap, Namespace, ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ApiServer } from "../../api-balancer";
-import type { Settings } from "../../plan/settings/settings";
+import type { ApiServer } from "../../api-server";
+import type { Settings } from "../../settings/settings";
 import { versions } from "../../versions";
 import { clusterRights } from "../cluster-rights";
 import { skipAwait } from "../objects";

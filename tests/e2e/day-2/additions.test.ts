@@ -1,6 +1,6 @@
-import { parseId } from "../../../local-azure/arm/resources/ids";
-import { type Clients, soon } from "../../support/arm/sdk-clients";
-import { hasManifests, LocalCloud, unchanged, well } from "../local-cloud";
+import { parseId } from "../../../tools/local-azure/arm/resources/ids";
+import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import { hasManifests, LocalCloud, unchanged, well } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);
 

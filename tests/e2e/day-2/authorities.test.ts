@@ -1,5 +1,5 @@
-import { LoggedRequest } from "../../../local-azure/arm/requests";
-import { asPlanned, LocalCloud, unchanged, fewAddOns } from "../local-cloud";
+import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
+import { asPlanned, LocalCloud, unchanged, fewAddOns } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);
 

@@ -1,5 +1,11 @@
-import { LoggedRequest } from "../../../local-azure/arm/requests";
-import { asPlanned, LocalCloud, refused, unchanged, fewAddOns as small } from "../local-cloud";
+import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
+import {
+  asPlanned,
+  LocalCloud,
+  refused,
+  unchanged,
+  fewAddOns as small,
+} from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(600_000);
 

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { chooseOwnPrograms, ownPrograms } from "../../../local-azure/machines/own-programs";
+import { chooseOwnPrograms, ownPrograms } from "../../../tools/local-azure/machines/own-programs";
 import { describeUnless } from "../../support/unless";
-import { LocalCloud, well } from "../local-cloud";
+import { LocalCloud, well } from "../../../tools/lab/local-cloud";
 import { npm } from "../npm";
 
 jest.setTimeout(900_000);

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { chooseOwnPrograms, ownPrograms } from "../../../local-azure/machines/own-programs";
-import { isAlive, readPidFile } from "../../../shared/pids";
+import { chooseOwnPrograms, ownPrograms } from "../../../tools/local-azure/machines/own-programs";
+import { isAlive, readPidFile } from "../../../tools/shared/pids";
 import { describeUnless } from "../../support/unless";
-import { hasManifests, LocalCloud } from "../local-cloud";
+import { hasManifests, LocalCloud } from "../../../tools/lab/local-cloud";
 import { npm } from "../npm";
 
 jest.setTimeout(900_000);

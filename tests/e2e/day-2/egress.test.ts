@@ -3,7 +3,7 @@ import { LocalWorkspace, Stack } from "@pulumi/pulumi/automation";
 
 import { Network } from "../../../components/network";
 import { validSettings } from "../../support/sample";
-import { LocalCloud } from "../local-cloud";
+import { LocalCloud } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(300_000);
 

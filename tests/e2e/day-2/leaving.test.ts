@@ -9,7 +9,7 @@ import {
   WatchEvent,
   well,
   fewAddOns,
-} from "../local-cloud";
+} from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(1_200_000);
 

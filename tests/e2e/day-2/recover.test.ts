@@ -6,21 +6,25 @@ import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import type { LoggedRequest } from "../../../local-azure/arm/requests";
+import type { LoggedRequest } from "../../../tools/local-azure/arm/requests";
 import {
   attachedEnvironment,
   type Attachment,
   endpointOf,
-} from "../../../local-azure/daemon/attachment";
-import { endDaemon, ensureDaemon, runningDaemon } from "../../../local-azure/daemon/daemon-client";
-import { passphraseOf } from "../../../local-azure/stack/passphrase";
-import { Rehearsal, type Run } from "../../../local-azure/stack/rehearsal";
-import { takeFolder } from "../../../local-azure/stack/state-folder";
-import { checkout, loadTypeScript } from "../../../shared/checkout";
-import { Progress } from "../../../shared/progress";
-import { environmentOf } from "../../../stack/pulumi";
+} from "../../../tools/local-azure/daemon/attachment";
+import {
+  endDaemon,
+  ensureDaemon,
+  runningDaemon,
+} from "../../../tools/local-azure/daemon/daemon-client";
+import { passphraseOf } from "../../../tools/local-azure/rehearsal/passphrase";
+import { Rehearsal, type Run } from "../../../tools/local-azure/rehearsal/rehearsal";
+import { takeFolder } from "../../../tools/local-azure/rehearsal/state-folder";
+import { checkout, loadTypeScript } from "../../../tools/shared/checkout";
+import { Progress } from "../../../tools/shared/progress";
+import { environmentOf } from "../../../tools/pulumi/pulumi";
 import { listen } from "../../support/listen";
-import { refused, unchanged, well } from "../local-cloud";
+import { refused, unchanged, well } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(600_000);
 
@@ -174,7 +178,7 @@ async function recoverCommand(stack: Rehearsal, name: string, ...flags: string[]
     environment: attachedEnvironment(azure, "stand-ins"),
   });
   const path = [binaries(), dirname(process.execPath), process.env["PATH"]].join(delimiter);
-  const words = [...loadTypeScript, "cli/recover.ts", "recover"];
+  const words = [...loadTypeScript, "tools/cli/recover.ts", "recover"];
   const options = ["--stack", name, "--config-file", stack.place.config];
   const copies = ["--copies", join(state, "copies")];
   const { stdout } = await promisify(execFile)(

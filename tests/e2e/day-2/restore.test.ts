@@ -1,6 +1,13 @@
 import { X509Certificate } from "node:crypto";
 
-import { asPlanned, LocalCloud, refused, unchanged, well, fewAddOns } from "../local-cloud";
+import {
+  asPlanned,
+  LocalCloud,
+  refused,
+  unchanged,
+  well,
+  fewAddOns,
+} from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(1_200_000);
 

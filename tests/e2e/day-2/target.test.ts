@@ -1,4 +1,4 @@
-import { LoggedRequest } from "../../../local-azure/arm/requests";
+import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
 import {
   asPlanned,
   LocalCloud,
@@ -6,7 +6,7 @@ import {
   unchanged,
   well,
   fewAddOns as small,
-} from "../local-cloud";
+} from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(600_000);
 

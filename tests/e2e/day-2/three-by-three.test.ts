@@ -1,6 +1,6 @@
 import { versions } from "../../../components/versions";
-import { LoggedRequest } from "../../../local-azure/arm/requests";
-import { asPlanned, LocalCloud, refused, unchanged, well } from "../local-cloud";
+import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
+import { asPlanned, LocalCloud, refused, unchanged, well } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);
 

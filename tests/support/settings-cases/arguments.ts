@@ -1,4 +1,4 @@
-import type { Component } from "../../../components/plan/settings/settings";
+import type { Component } from "../../../components/settings/settings";
 
 type Arguments = Readonly<Record<string, string>>;
 

@@ -8,10 +8,14 @@ import { stringify } from "yaml";
 
 import { signingFile } from "../../../components/kubeadm/authorities";
 import { nextKeys, only } from "../../../components/kubeadm/rotation";
-import { Api, ApiUser, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
+import { Api, ApiUser, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
-import { Fixture, newFixture, trusting } from "../../support/simulated/fixture";
+import {
+  Fixture,
+  newFixture,
+  trusting,
+} from "../../../tools/local-azure/tests/support/simulated/fixture";
 import { built } from "../../support/tools";
 import { asRoot, describeUnless } from "../../support/unless";
 

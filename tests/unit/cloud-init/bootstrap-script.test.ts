@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-import { Payload } from "../../../components/machine/bootstrap/bootstrap";
-import { checkout } from "../../../shared/checkout";
+import { Payload } from "../../../components/machine/payload";
+import { checkout } from "../../../tools/shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";
 import { Outcome } from "../../support/tools";
 

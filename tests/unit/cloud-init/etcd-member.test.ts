@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
-import { machinesOf } from "../../../components/plan/topology";
+import { machinesOf } from "../../../components/settings/topology";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { validSettings } from "../../support/sample";

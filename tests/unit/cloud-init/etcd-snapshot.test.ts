@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { snapshotFiles } from "../../../components/machine/bootstrap/etcd-backups";
-import { freePorts } from "../../../local-azure/machines/simulated/control-plane/ports";
-import { allowHttp, withBlobs } from "../../support/arm/blobs";
-import { storage, valid } from "../../support/arm/valid-resources";
+import { snapshotFiles } from "../../../components/machine/etcd-backups";
+import { freePorts } from "../../../tools/local-azure/machines/simulated/control-plane/ports";
+import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
+import { storage, valid } from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
 import { built, installed, output } from "../../support/tools";

@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
-import { machinesOf } from "../../../components/plan/topology";
+import { machinesOf } from "../../../components/settings/topology";
 import { versions } from "../../../components/versions";
-import { late } from "../../../local-azure/machines/qemu/image/debian";
-import { wantedImages } from "../../../mirror/images/wanted-images";
+import { late } from "../../../tools/local-azure/machines/qemu/image/debian";
+import { wantedImages } from "../../../tools/mirror/images/wanted-images";
 import { FakeMachine } from "../../support/fake-machine";
 import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";

@@ -2,8 +2,8 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { renewalFiles } from "../../../components/machine/bootstrap/renewal";
-import { checkout } from "../../../shared/checkout";
+import { renewalFiles } from "../../../components/machine/renewal";
+import { checkout } from "../../../tools/shared/checkout";
 import { installed } from "../../support/tools";
 
 const hour = 3_600_000;

@@ -11,9 +11,9 @@ import {
   renewalFiles,
   renewedBelowDays,
   validUntil,
-} from "../../../components/machine/bootstrap/renewal";
-import { machinesOf } from "../../../components/plan/topology";
-import { checkout } from "../../../shared/checkout";
+} from "../../../components/machine/renewal";
+import { machinesOf } from "../../../components/settings/topology";
+import { checkout } from "../../../tools/shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
 import { built, installed, type Outcome } from "../../support/tools";

@@ -7,7 +7,12 @@ import { stringify } from "yaml";
 
 import { encryptionFile, encryptionFlags } from "../../../components/kubeadm/encryption";
 import { isRewriting, nextKeys, only, RotatingKeys } from "../../../components/kubeadm/rotation";
-import { Api, ApiError, Body, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
+import {
+  Api,
+  ApiError,
+  Body,
+  kubeconfigOf,
+} from "../../../tools/local-azure/machines/simulated/api";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";

@@ -2,16 +2,16 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { snapshotFiles } from "../../../components/machine/bootstrap/etcd-backups";
-import type { Payload } from "../../../components/machine/bootstrap/bootstrap";
-import type { Binaries } from "../../../local-azure/machines/simulated/control-plane/control-plane";
-import type { ScriptResult, VirtualMachine } from "../../../local-azure/machines/machines";
-import { Api, type Body, kubeconfigOf } from "../../../local-azure/machines/simulated/api";
-import { payloadOf } from "../../../local-azure/machines/simulated/bootstrap/payload";
-import { SimulatedMachine } from "../../../local-azure/machines/simulated/machine";
-import { SimulatedMachines } from "../../../local-azure/machines/simulated/simulated";
-import { allowHttp, withBlobs } from "../../support/arm/blobs";
-import { valid } from "../../support/arm/valid-resources";
+import { snapshotFiles } from "../../../components/machine/etcd-backups";
+import type { Payload } from "../../../components/machine/payload";
+import type { Binaries } from "../../../tools/local-azure/machines/simulated/control-plane/control-plane";
+import type { ScriptResult, VirtualMachine } from "../../../tools/local-azure/machines/machines";
+import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
+import { payloadOf } from "../../../tools/local-azure/machines/simulated/bootstrap/payload";
+import { SimulatedMachine } from "../../../tools/local-azure/machines/simulated/machine";
+import { SimulatedMachines } from "../../../tools/local-azure/machines/simulated/simulated";
+import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
+import { valid } from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
 import {
@@ -20,8 +20,11 @@ import {
   scriptOf,
   trusting,
   vmOf,
-} from "../../support/simulated/fixture";
-import { cniDaemonSet, tokenOf } from "../../support/simulated/workloads";
+} from "../../../tools/local-azure/tests/support/simulated/fixture";
+import {
+  cniDaemonSet,
+  tokenOf,
+} from "../../../tools/local-azure/tests/support/simulated/workloads";
 import { installed } from "../../support/tools";
 
 /**

@@ -1,0 +1,474 @@
+import type { input } from "@pulumi/azure-native/types";
+import * as pulumi from "@pulumi/pulumi";
+
+import { Shown, shownAs } from "./shown";
+
+type Properties = Readonly<Record<string, unknown>>;
+
+/**
+ * What a property is sent as: what this program gives it, with what Azure shows in it that somebody
+ * else wrote. Lists are in Azure's order, in which a refresh writes them into the state too.
+ */
+type Rule = (own: unknown, shown: unknown) => unknown;
+
+type Rules = Readonly<Record<string, Rule>>;
+
+interface AddedTo {
+  /** The property that has the resource's name, or that of its machine. */
+  readonly name: string;
+  readonly rules: Rules;
+}
+
+/** By Pulumi's type token. */
+type Additions = Readonly<Record<string, AddedTo>>;
+
+/** Tags in which this program records what it did begin so; see `tag` in state.ts. */
+const ownTag = /^zoned-/i;
+
+const isProperties = (value: unknown): value is Properties =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  value === "" ||
+  (typeof value === "object" && Object.values(value).every(isEmpty));
+
+const isSameText = (one: unknown, other: unknown): boolean =>
+  String(one).toLowerCase() === String(other).toLowerCase();
+
+const pick = (value: unknown, keys: readonly string[]): Properties =>
+  Object.fromEntries(
+    Object.entries(isProperties(value) ? value : {}).filter(([key]) => keys.includes(key)),
+  );
+
+/** The properties that a program may send of what Azure shows. */
+const inputsOf =
+  <T>() =>
+  (...keys: (keyof T & string)[]) =>
+  (shown: unknown): Properties =>
+    pick(shown, keys);
+
+/** Every tag but those of this program. */
+const tags: Rule = (own, shown) => {
+  const mine = (own ?? {}) as Properties;
+  const others = Object.entries((shown ?? {}) as Properties).filter(
+    ([key]) => !ownTag.test(key) && !Object.keys(mine).some((one) => isSameText(one, key)),
+  );
+  return others.length === 0 ? own : { ...Object.fromEntries(others), ...mine };
+};
+
+/** A property that this program does not set, or leaves at Azure's default. */
+const setting =
+  (byDefault?: unknown, asInput: (shown: unknown) => unknown = (shown) => shown): Rule =>
+  (own, shown) =>
+    (own === undefined || own === byDefault) && !isEmpty(shown) && shown !== byDefault
+      ? asInput(shown)
+      : own;
+
+const fields =
+  (rules: Rules): Rule =>
+  (own, shown) => {
+    const mine = (own ?? {}) as Properties;
+    const all = { ...mine, ...added(mine, shown, rules) };
+    return Object.keys(all).length === 0 ? own : all;
+  };
+
+/** Elements that are told apart by one of their properties, or by themselves. */
+const list =
+  (
+    identify: (element: unknown) => unknown,
+    asInput: (shown: unknown) => unknown,
+    inOwn: Rule = (own) => own,
+  ): Rule =>
+  (own, shown) => {
+    const mine = (own ?? []) as readonly unknown[];
+    const all = (shown ?? []) as readonly unknown[];
+    const isSame = (one: unknown, other: unknown) => isSameText(identify(one), identify(other));
+    const shownOf = (one: unknown) => all.find((other) => isSame(one, other));
+    const kept = mine.map((one) => inOwn(one, shownOf(one)));
+    if (all.every((one) => mine.some((other) => isSame(one, other)))) {
+      return own === undefined ? own : kept;
+    }
+    return [
+      ...all.map((one) => kept.find((other) => isSame(one, other)) ?? asInput(one)),
+      ...kept.filter((one) => shownOf(one) === undefined),
+    ];
+  };
+
+const idOf = (element: unknown): unknown => (element as { id?: unknown }).id;
+const nameOf = (element: unknown): unknown => (element as { name?: unknown }).name;
+
+const toId = inputsOf<input.network.SubResourceArgs>()("id");
+const reference = setting(undefined, toId);
+const references = list(idOf, toId);
+const each = (asInput: (shown: unknown) => unknown) => (shown: unknown) =>
+  (shown as unknown[]).map(asInput);
+
+/**
+ * All identities that a machine has, where this program gives it none or one. `None` takes away the
+ * one that this program gave it, which bears the cluster's name and lies in its group.
+ */
+const identity =
+  (own: string): Rule =>
+  (wanted, shown) => {
+    const { type = "", userAssignedIdentities = {} } = (shown ?? {}) as {
+      type?: string;
+      userAssignedIdentities?: Properties;
+    };
+    const mine = wanted as { type: string; userAssignedIdentities?: string[] } | undefined;
+    const isOwn = (id: string) =>
+      mine !== undefined && id.toLowerCase().endsWith(own.toLowerCase());
+    const others = Object.keys(userAssignedIdentities).filter((id) => !isOwn(id));
+    const isSystem = /SystemAssigned/i.test(type);
+    if (others.length === 0 && !isSystem) return wanted;
+    const wantedIds = mine?.userAssignedIdentities ?? [];
+    const ids = list((id) => id, String)(
+      wantedIds,
+      Object.keys(userAssignedIdentities).filter(
+        (id) => others.includes(id) || wantedIds.some((one) => isSameText(one, id)),
+      ),
+    ) as string[];
+    const types = [
+      ...(isSystem ? ["SystemAssigned"] : []),
+      ...(ids.length > 0 ? ["UserAssigned"] : []),
+    ];
+    return {
+      type: types.join(", "),
+      ...(ids.length > 0 && { userAssignedIdentities: ids }),
+    };
+  };
+
+const toAddress = inputsOf<input.network.LoadBalancerBackendAddressArgs>()(
+  "adminState",
+  "ipAddress",
+  "loadBalancerFrontendIPConfiguration",
+  "name",
+  "subnet",
+  "virtualNetwork",
+);
+const toPool = inputsOf<input.network.BackendAddressPoolArgs>()(
+  "drainPeriodInSeconds",
+  "id",
+  "loadBalancerBackendAddresses",
+  "location",
+  "name",
+  "syncMode",
+  "tunnelInterfaces",
+  "virtualNetwork",
+);
+
+/** The lists of a load balancer; those of its members that are left out here are the plugin's. */
+const balancerLists: Rules = {
+  frontendIPConfigurations: list(
+    nameOf,
+    inputsOf<input.network.FrontendIPConfigurationArgs>()(
+      "gatewayLoadBalancer",
+      "id",
+      "name",
+      "privateIPAddress",
+      "privateIPAddressVersion",
+      "privateIPAllocationMethod",
+      "publicIPAddress",
+      "publicIPPrefix",
+      "subnet",
+      "zones",
+    ),
+  ),
+  backendAddressPools: list(nameOf, (shown) => {
+    const pool = toPool(shown);
+    const members = pool["loadBalancerBackendAddresses"];
+    return members === undefined
+      ? pool
+      : { ...pool, loadBalancerBackendAddresses: each(toAddress)(members) };
+  }),
+  probes: list(
+    nameOf,
+    inputsOf<input.network.ProbeArgs>()(
+      "id",
+      "intervalInSeconds",
+      "name",
+      "noHealthyBackendsBehavior",
+      "numberOfProbes",
+      "port",
+      "probeThreshold",
+      "protocol",
+      "requestPath",
+    ),
+  ),
+  loadBalancingRules: list(
+    nameOf,
+    inputsOf<input.network.LoadBalancingRuleArgs>()(
+      "backendAddressPool",
+      "backendAddressPools",
+      "backendPort",
+      "disableOutboundSnat",
+      "enableFloatingIP",
+      "enableTcpReset",
+      "frontendIPConfiguration",
+      "frontendPort",
+      "id",
+      "idleTimeoutInMinutes",
+      "loadDistribution",
+      "name",
+      "probe",
+      "protocol",
+    ),
+  ),
+  outboundRules: list(
+    nameOf,
+    inputsOf<input.network.OutboundRuleArgs>()(
+      "allocatedOutboundPorts",
+      "backendAddressPool",
+      "enableTcpReset",
+      "frontendIPConfigurations",
+      "id",
+      "idleTimeoutInMinutes",
+      "name",
+      "protocol",
+    ),
+  ),
+};
+
+const interfaceConfigurations = list(
+  nameOf,
+  inputsOf<input.network.NetworkInterfaceIPConfigurationArgs>()(
+    "applicationGatewayBackendAddressPools",
+    "applicationSecurityGroups",
+    "gatewayLoadBalancer",
+    "id",
+    "loadBalancerBackendAddressPools",
+    "loadBalancerInboundNatRules",
+    "name",
+    "primary",
+    "privateIPAddress",
+    "privateIPAddressPrefixLength",
+    "privateIPAddressVersion",
+    "privateIPAllocationMethod",
+    "publicIPAddress",
+    "subnet",
+    "type",
+    "virtualNetworkTaps",
+  ),
+  fields({
+    applicationGatewayBackendAddressPools: references,
+    applicationSecurityGroups: references,
+    gatewayLoadBalancer: reference,
+    loadBalancerBackendAddressPools: references,
+    loadBalancerInboundNatRules: references,
+    publicIPAddress: reference,
+  }),
+);
+
+const networkToken = (type: string): string => `azure-native:network:${type}`;
+
+/**
+ * What others write on the resources of a cluster: policies, operators and
+ * the cloud provider. Azure's network takes a PUT for the whole resource, and takes away what it
+ * leaves out; Compute does so with tags and identities. All else of a machine that this program does
+ * not set stays by itself, see `leftAlone`; and so do subnets of the network, rules of the security
+ * group and routes of the table, which the plugin sends along.
+ *
+ * An element that this program once made under another name counts as somebody else's.
+ */
+export const additionsTo = (clusterName: string): Additions => ({
+  "azure-native:resources:ResourceGroup": {
+    name: "resourceGroupName",
+    rules: { tags, managedBy: setting() },
+  },
+  "azure-native:managedidentity:UserAssignedIdentity": { name: "resourceName", rules: { tags } },
+  [networkToken("VirtualNetwork")]: {
+    name: "virtualNetworkName",
+    rules: {
+      tags,
+      addressSpace: fields({ addressPrefixes: list((prefix) => prefix, String) }),
+      bgpCommunities: setting(
+        undefined,
+        inputsOf<input.network.VirtualNetworkBgpCommunitiesArgs>()("virtualNetworkCommunity"),
+      ),
+      ddosProtectionPlan: reference,
+      dhcpOptions: setting(),
+      enableDdosProtection: setting(false),
+      flowTimeoutInMinutes: setting(),
+    },
+  },
+  [networkToken("Subnet")]: {
+    name: "subnetName",
+    rules: {
+      delegations: setting(
+        undefined,
+        each(
+          // Not its etag, which every write changes: see network.ts.
+          inputsOf<input.network.DelegationArgs>()("actions", "id", "name", "serviceName", "type"),
+        ),
+      ),
+      natGateway: reference,
+      privateEndpointNetworkPolicies: setting("Disabled"),
+      privateLinkServiceNetworkPolicies: setting("Enabled"),
+      routeTable: reference,
+      serviceEndpointPolicies: references,
+      serviceEndpoints: setting(
+        undefined,
+        each(
+          inputsOf<input.network.ServiceEndpointPropertiesFormatArgs>()(
+            "locations",
+            "networkIdentifier",
+            "provisioningState",
+            "service",
+          ),
+        ),
+      ),
+    },
+  },
+  [networkToken("NetworkSecurityGroup")]: {
+    name: "networkSecurityGroupName",
+    rules: { tags, flushConnection: setting(false) },
+  },
+  [networkToken("RouteTable")]: {
+    name: "routeTableName",
+    rules: { tags, disableBgpRoutePropagation: setting(false) },
+  },
+  [networkToken("PublicIPAddress")]: {
+    name: "publicIpAddressName",
+    rules: {
+      tags,
+      ddosSettings: (own, shown) =>
+        (shown as { protectionMode?: string } | undefined)?.protectionMode ===
+        "VirtualNetworkInherited"
+          ? own
+          : setting()(own, shown),
+      dnsSettings: (own, shown) =>
+        own === undefined ? setting()(own, shown) : fields({ reverseFqdn: setting() })(own, shown),
+      idleTimeoutInMinutes: setting(4),
+    },
+  },
+  [networkToken("NatGateway")]: {
+    name: "natGatewayName",
+    rules: {
+      tags,
+      idleTimeoutInMinutes: setting(4),
+      publicIpAddresses: references,
+      publicIpPrefixes: references,
+    },
+  },
+  [networkToken("LoadBalancer")]: {
+    name: "loadBalancerName",
+    rules: { tags, ...balancerLists },
+  },
+  [networkToken("NetworkInterface")]: {
+    name: "networkInterfaceName",
+    rules: {
+      tags,
+      dnsSettings: fields({ dnsServers: setting(), internalDnsNameLabel: setting() }),
+      ipConfigurations: interfaceConfigurations,
+      networkSecurityGroup: reference,
+    },
+  },
+  "azure-native:compute:VirtualMachine": {
+    name: "vmName",
+    rules: {
+      tags,
+      identity: identity(
+        `/resourceGroups/${clusterName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${clusterName}`,
+      ),
+      networkProfile: fields({
+        networkInterfaces: list(
+          idOf,
+          inputsOf<input.compute.NetworkInterfaceReferenceArgs>()("deleteOption", "id", "primary"),
+        ),
+      }),
+    },
+  },
+  "azure-native:compute:VirtualMachineExtension": {
+    name: "vmName",
+    rules: { tags, enableAutomaticUpgrade: setting(false) },
+  },
+});
+
+/**
+ * What this program sets of no machine and others do: Update Manager, Defender, backup, a hybrid
+ * benefit. A PUT that leaves it out does not change it, but after a refresh it would be a change.
+ */
+export const leftAlone: readonly string[] = [
+  "additionalCapabilities",
+  "applicationProfile",
+  "capacityReservation",
+  "diagnosticsProfile.bootDiagnostics.storageUri",
+  "extensionsTimeBudget",
+  "licenseType",
+  "osProfile.linuxConfiguration.enableVMAgentPlatformUpdates",
+  "osProfile.linuxConfiguration.patchSettings",
+  "scheduledEventsPolicy",
+  "scheduledEventsProfile",
+  "securityProfile.encryptionAtHost",
+  "securityProfile.proxyAgentSettings",
+  "storageProfile.osDisk.managedDisk.diskEncryptionSet",
+];
+
+/** Sends along, with every resource, what Azure shows of others on it. Call before any is made. */
+export function keepAdditions(clusterName: string, shown: Shown): void {
+  const additions = additionsTo(clusterName);
+  pulumi.runtime.registerStackTransformation(({ type, props, opts }) => ({
+    props: withAdditions(type, props, additions, shown),
+    opts,
+  }));
+}
+
+/** The properties of a resource, with what Azure shows of others in them. */
+export function withAdditions(
+  type: string,
+  props: Properties,
+  additions: Additions,
+  shown: Shown,
+): Properties {
+  const addedTo = additions[type];
+  if (addedTo === undefined || shown.size === 0) return props;
+  const { name, rules } = addedTo;
+  const given = props[name] as pulumi.Input<string>;
+  const of = (one: string): Properties => flat(shown.get(shownAs(type, one)) ?? {});
+  // The name of a step's machine is not known before that is made.
+  if (typeof given !== "string") {
+    return sentWith(props, rules, (property) =>
+      pulumi.output(given).apply((one) => of(one)[property]),
+    );
+  }
+  const resource = of(given);
+  const touched = Object.entries(rules).filter(([property]) => !isEmpty(resource[property]));
+  return sentWith(props, Object.fromEntries(touched), (property) => resource[property]);
+}
+
+const sentWith = (
+  props: Properties,
+  rules: Rules,
+  shownOf: (property: string) => unknown,
+): Properties => ({
+  ...props,
+  ...Object.fromEntries(
+    Object.entries(rules).map(([property, rule]) => [
+      property,
+      pulumi.all([props[property], shownOf(property)]).apply(([own, shown]) => rule(own, shown)),
+    ]),
+  ),
+});
+
+/** Pulumi's shape of what Azure's REST API shows: nothing nested in `properties`. */
+function flat(shown: Properties): Properties {
+  const { properties, ...others } = shown;
+  const all = { ...others, ...(isProperties(properties) ? properties : { properties }) };
+  return Object.fromEntries(
+    Object.entries(all)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [key, flatValue(value)]),
+  );
+}
+
+const flatValue = (value: unknown): unknown =>
+  Array.isArray(value) ? value.map(flatValue) : isProperties(value) ? flat(value) : value;
+
+/** What the rules make of each of its properties. */
+const added = (own: Properties, shown: unknown, rules: Rules): Properties =>
+  Object.fromEntries(
+    Object.entries(rules)
+      .map(([key, rule]) => [key, rule(own[key], isProperties(shown) ? shown[key] : undefined)])
+      .filter(([, value]) => value !== undefined),
+  );

@@ -1,0 +1,71 @@
+import { MachinePlan } from "../settings/topology";
+import { ResourceManager } from "./resource-manager";
+import { processors, Sku, sizesIn } from "./size-offers";
+
+/** One quota of Azure's Microsoft.Compute/locations/usages, as far as it is read here. */
+export interface Quota {
+  readonly name: { readonly value: string; readonly localizedValue?: string };
+  readonly currentValue: number;
+  readonly limit: number;
+}
+
+/** How many processors this subscription has in a region, and may have. */
+export const askQuotas = (
+  arm: ResourceManager,
+  subscriptionId: string,
+  location: string,
+): Promise<Quota[]> =>
+  arm.list<Quota>(
+    `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/locations/${location}/usages`,
+    { "api-version": "2024-07-01" },
+    { name: { value: "" }, currentValue: 0, limit: 0 },
+  );
+
+/** Azure's name for all families together. */
+const total = "cores";
+
+interface Wanted {
+  readonly subscriptionId: string;
+  readonly location: string;
+  readonly skus: readonly Sku[];
+  /** Sizes of the machines that there are, by their name. */
+  readonly sizesNow: ReadonlyMap<string, string>;
+  /** What changes a machine's size, without the value. */
+  readonly command: (machine: MachinePlan) => string;
+}
+
+/**
+ * Which quotas do not hold what is to be made or resized. A machine that is replaced frees its own
+ * processors first; one that leaves the cluster does so only after the others were made.
+ */
+export function quotaProblems(
+  machines: readonly MachinePlan[],
+  quotas: readonly Quota[],
+  { subscriptionId, location, skus, sizesNow, command }: Wanted,
+): string[] {
+  const sizes = sizesIn(skus);
+  const sizeOf = (name = "") => sizes.get(name.toLowerCase());
+  return quotas.flatMap(({ name: { value, localizedValue = value }, currentValue, limit }) => {
+    const charged = (sku: Sku | undefined) =>
+      value === total || sku?.family?.toLowerCase() === value.toLowerCase() ? processors(sku) : 0;
+    const growing = machines
+      .map((machine) => ({
+        machine,
+        more: charged(sizeOf(machine.size)) - charged(sizeOf(sizesNow.get(machine.name))),
+      }))
+      .filter(({ more }) => more !== 0);
+    const needed = growing.reduce((sum, { more }) => sum + more, 0);
+    const free = Math.max(0, limit - currentValue);
+    const [first] = growing;
+    if (needed <= free || limit < 0 || first === undefined) return [];
+    const names = growing.map(({ machine }) => `${machine.name} ${machine.size}`).join(", ");
+    return [
+      `the quota ${localizedValue} (${value}) in ${location} has room for ${free} more, ${currentValue} of ${limit} being used, ` +
+        `and this change needs ${needed} (${names}); see az vm list-usage -l ${location} -o table, and ask for more in the ` +
+        "Azure portal (Quotas, Compute) or by " +
+        `az quota update --resource-name ${value} --resource-type dedicated --limit-object value=${currentValue + needed} ` +
+        `--scope /subscriptions/${subscriptionId}/providers/Microsoft.Compute/locations/${location}, ` +
+        `or take fewer or ${value === total ? "smaller machines" : "other sizes"} (${command(first.machine)} SIZE)`,
+    ];
+  });
+}

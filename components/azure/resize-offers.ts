@@ -1,0 +1,88 @@
+import type { Settings } from "../settings/settings";
+import { MachinePlan } from "../settings/topology";
+import type { AzureConnection } from "./connection";
+import { capability, hasAcceleratedNetworking, isSameSize, Sku, sizesIn } from "./size-offers";
+import { AzureState, computeVersion } from "./state";
+
+interface Wanted {
+  readonly skus: readonly Sku[];
+  /** Sizes of the machines that there are, by their name. */
+  readonly sizesNow: ReadonlyMap<string, string>;
+  /** What changes a machine's size, without the value. */
+  readonly command: (machine: MachinePlan) => string;
+}
+
+/**
+ * Which machines Azure would not resize, though it makes new ones of that size: a temporary disk
+ * can neither come nor go, nor can the kind of the disk controller change, nor can an interface with
+ * accelerated networking belong to a machine without.
+ */
+export function resizeProblems(
+  machines: readonly MachinePlan[],
+  { skus, sizesNow, command }: Wanted,
+): string[] {
+  const sizes = sizesIn(skus);
+  return machines.flatMap((machine) => {
+    const { name, size } = machine;
+    const before = sizesNow.get(name) ?? size;
+    const [now, next] = [before, size].map((one) => sizes.get(one.toLowerCase()));
+    if (now === undefined || next === undefined || now === next) return [];
+    const fixed: [boolean, string][] = [
+      [
+        hasTemporaryDisk(now) !== hasTemporaryDisk(next),
+        `has ${hasTemporaryDisk(next) ? "a" : "no"} temporary disk and ${before} has ${hasTemporaryDisk(now) ? "one" : "none"}`,
+      ],
+      [
+        isNvmeOnly(next) && !isNvmeOnly(now),
+        `has NVMe disk controllers only, and the machine was made with SCSI`,
+      ],
+      [
+        hasAcceleratedNetworking(now) && !hasAcceleratedNetworking(next),
+        `has no accelerated networking, and the machine's interface was made with it`,
+      ],
+    ];
+    return fixed
+      .filter(([holds]) => holds)
+      .map(
+        ([, difference]) =>
+          `${name}: size ${size} ${difference}, which Azure changes on no machine; ` +
+          `take another size, or keep this one (${command(machine)} ${before})`,
+      );
+  });
+}
+
+/**
+ * Names of those of these machines that have to be deallocated for their new size: Azure keeps a
+ * machine that has hardware on hardware of that kind, and says which sizes that has. Where it does
+ * not say, a machine is deallocated: the size may be refused else, after the drain.
+ *
+ * @param resized machines that exist and get another size
+ */
+export async function askDeallocations(
+  resized: readonly MachinePlan[],
+  machines: AzureState["machines"],
+  { clusterName }: Pick<Settings, "clusterName">,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<Set<string>> {
+  const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
+  const isBound = ({ name, size }: MachinePlan): Promise<boolean> =>
+    arm
+      .list<{ name: string }>(
+        `${group}/providers/Microsoft.Compute/virtualMachines/${name}/vmSizes`,
+        computeVersion,
+        { name: "" },
+      )
+      .then(
+        (sizes) => !sizes.some((one) => isSameSize(one.name, size)),
+        () => true,
+      );
+  const asked = resized.filter(({ name }) => machines.get(name)?.power !== "deallocated");
+  const bound = await Promise.all(asked.map(isBound));
+  return new Set(asked.filter((_, index) => bound[index]).map(({ name }) => name));
+}
+
+/** False where Azure does not say, as of sizes with storage of their own. */
+const hasTemporaryDisk = (sku: Sku): boolean =>
+  Number(capability(sku, "MaxResourceVolumeMB") ?? 0) > 0;
+
+const isNvmeOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "nvme";

@@ -1,0 +1,167 @@
+import type { Settings } from "../settings/settings";
+import { MachinePlan } from "../settings/topology";
+
+/** One entry of Azure's Microsoft.Compute/skus, as far as it is read here. */
+export interface Sku {
+  readonly resourceType: string;
+  readonly name: string;
+  /** Name of the vCPU quota that it counts against. */
+  readonly family?: string;
+  readonly locationInfo?: readonly {
+    readonly location: string;
+    readonly zones?: readonly string[];
+  }[];
+  readonly capabilities?: readonly { readonly name: string; readonly value: string }[];
+  readonly restrictions?: readonly {
+    readonly type: string;
+    readonly reasonCode?: string;
+    readonly restrictionInfo?: { readonly zones?: readonly string[] };
+  }[];
+}
+
+interface Wanted {
+  readonly location: string;
+  readonly osDiskSku: string;
+  /** What tells the operator to change the machine's size, without the value. */
+  readonly command: (machine: MachinePlan) => string;
+}
+
+/**
+ * What is wrong with the sizes of these machines, one sentence each, by what Azure offers this
+ * subscription.
+ *
+ * Azure tells it only when the VM is created, which is after everything else was. It does not tell
+ * quotas, policies or what is sold out at the moment.
+ */
+export function skuProblems(
+  machines: readonly MachinePlan[],
+  skus: readonly Sku[],
+  { location, osDiskSku, command }: Wanted,
+): string[] {
+  const sizes = sizesIn(skus);
+  return machines.flatMap((machine) => {
+    const { name, size, zone, role } = machine;
+    const fix = () => {
+      const fitting = [...sizes.values()].filter(
+        (other) =>
+          usableZones(other, location).includes(zone) &&
+          misfits(other, role, osDiskSku).length === 0,
+      );
+      return `(${command(machine)} ${closest(size, fitting) ?? "SIZE"})`;
+    };
+
+    const sku = sizes.get(size.toLowerCase());
+    if (sku === undefined) {
+      return [
+        `${name}: size ${size} is not offered in ${location}; list what is: az vm list-skus -l ${location} ${fix()}`,
+      ];
+    }
+    const zones = usableZones(sku, location);
+    if (!zones.includes(zone)) {
+      const reason = sku.restrictions?.find(({ reasonCode }) => reasonCode)?.reasonCode;
+      return [
+        `${name}: size ${size} is not available in zone ${zone} of ${location} for this subscription` +
+          (reason === undefined ? "" : ` (${reason})`) +
+          (zones.length > 0 ? `, only in zone ${zones.join(", ")}` : ", in no zone") +
+          ` ${fix()}`,
+      ];
+    }
+    return misfits(sku, role, osDiskSku).map(
+      (misfit) => `${name}: size ${size} ${misfit} ${fix()}`,
+    );
+  });
+}
+
+/** Sizes by their name in lower case, which is how Azure compares them. */
+export const sizesIn = (skus: readonly Sku[]): Map<string, Sku> =>
+  new Map(
+    skus
+      .filter(({ resourceType }) => resourceType === "virtualMachines")
+      .map((sku) => [sku.name.toLowerCase(), sku]),
+  );
+
+/** What Azure says of a size under this name, in lower case. */
+export const capability = ({ capabilities }: Sku, key: string): string | undefined =>
+  capabilities?.find(({ name }) => name === key)?.value.toLowerCase();
+
+/** Azure takes a size in any case, and shows it as it was given. */
+export const isSameSize = (one: string, other: string): boolean =>
+  one.toLowerCase() === other.toLowerCase();
+
+export const hasAcceleratedNetworking = (sku: Sku): boolean =>
+  capability(sku, "AcceleratedNetworkingEnabled") === "true";
+
+/**
+ * Processors that a machine of this size has and its quota is charged with, 0 where Azure does not
+ * say.
+ */
+export const processors = (sku: Sku | undefined): number =>
+  Number((sku && capability(sku, "vCPUs")) ?? 0);
+
+/**
+ * kubeadm wants 1700 MB of a control plane; kubelet, runtime and add-ons leave a worker of 1 GB
+ * nothing.
+ */
+const leastMemoryGb = 2;
+const leastProcessors = { "control-plane": 2, worker: 1 } as const;
+
+/** What keeps machines of this program from running on a size, wherever it is offered. */
+function misfits(sku: Sku, role: MachinePlan["role"], osDiskSku: string): string[] {
+  const memory = Number(capability(sku, "MemoryGB") ?? leastMemoryGb);
+  const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
+  const least = leastProcessors[role];
+  const isGeneration1 = capability(sku, "HyperVGenerations")?.includes("v2") === false;
+  const flaws: [boolean, string][] = [
+    [
+      capability(sku, "CpuArchitectureType") === "arm64",
+      "is an Arm size, and the machine image is for x64",
+    ],
+    [isGeneration1, "boots no image of generation 2, which the machine image is"],
+    [
+      capability(sku, "TrustedLaunchDisabled") === "true" && !isGeneration1,
+      "has no Trusted Launch, with which the machines are made",
+    ],
+    [
+      osDiskSku.startsWith("Premium") && capability(sku, "PremiumIO") === "false",
+      `takes no Premium disks, and osDiskSku is ${osDiskSku}`,
+    ],
+    [
+      memory < leastMemoryGb,
+      `has ${memory} GB of memory, and a ${role === "worker" ? "worker" : "control plane"} needs ${leastMemoryGb}`,
+    ],
+    [
+      available !== undefined && Number(available) < least,
+      `has ${available} processor, and kubeadm wants ${least} of a control plane`,
+    ],
+  ];
+  return flaws.filter(([holds]) => holds).map(([, flaw]) => flaw);
+}
+
+/**
+ * Zone numbers where the size can be had; a restriction of type Location closes the whole region.
+ */
+function usableZones(sku: Sku, location: string): string[] {
+  const restrictions = sku.restrictions ?? [];
+  if (restrictions.some(({ type }) => type === "Location")) return [];
+  const barred = restrictions.flatMap(({ restrictionInfo }) => restrictionInfo?.zones ?? []);
+  const offered =
+    sku.locationInfo?.find((info) => info.location.toLowerCase() === location)?.zones ?? [];
+  return offered.filter((zone) => !barred.includes(zone)).sort();
+}
+
+/** The size whose name starts most like the wanted one. */
+function closest(size: string, skus: readonly Sku[]): string | undefined {
+  const likeness = ({ name }: Sku) => {
+    let length = 0;
+    while (length < name.length && name[length] === size[length]) length++;
+    return length;
+  };
+  return [...skus].sort((a, b) => likeness(b) - likeness(a) || a.name.localeCompare(b.name))[0]
+    ?.name;
+}
+
+/** What changes a machine's size, without the value. */
+export const sizeCommand = ({ workerPools }: Settings, { pool }: MachinePlan): string =>
+  pool === undefined
+    ? "pulumi config set controlPlaneSize"
+    : `pulumi config set --path 'workerPools[${workerPools.findIndex(({ name }) => name === pool)}].size'`;

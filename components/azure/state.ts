@@ -1,0 +1,212 @@
+import { Settings } from "../settings/settings";
+import { AzureConnection } from "./connection";
+import { ResourceManager } from "./resource-manager";
+import { askShown, Shown, shownAs, ShownResource } from "./shown";
+
+/** How the bootstrap step of a machine stands, as Azure reports it. */
+export interface BootstrapState {
+  /** Azure's provisioning state: Succeeded, Failed, Creating … */
+  readonly state: string;
+  /** When this run of the step was ordered; see `runOf` in machine.ts. */
+  readonly run?: string;
+  /** vmId of the machine that ran, or may run, `kubeadm init`. */
+  readonly initialControlPlane?: string;
+  /** The snapshot of which its cluster is restored. */
+  readonly restoredFrom?: string;
+  readonly kubernetesVersion?: string;
+  /** Hash over what the step configures. */
+  readonly configuration?: string;
+  /** Which keys of Secrets the step was given; see encryption.ts. */
+  readonly secretsKeys?: string;
+  /** Which CAs it was given; see authorities.ts. */
+  readonly authorities?: string;
+  /** The drain of its machine after which it ran; see membership.ts. */
+  readonly drained?: string;
+  /** Hash over what it ran. */
+  readonly script?: string;
+}
+
+/** A VM as Azure has it. A missing tag proves nothing: it may have been removed. */
+export interface MachineState {
+  readonly size: string;
+  /** `running`, `stopped`, `deallocated`, or on the way to it; undefined where Azure does not say. */
+  readonly power?: string;
+  /** Azure's own id of it. */
+  readonly vmId?: string;
+  /** Version of the image that it was made of. */
+  readonly image?: string;
+  /** Hash of what a change of would replace the machine. */
+  readonly generation?: string;
+  /** The initialization of the cluster that it was made for; see initialization.ts. */
+  readonly initialization?: string;
+  /** When an `up` ordered it. */
+  readonly made?: string;
+  /** When it was last drained for a restart. */
+  readonly drained?: string;
+  readonly bootstrap?: BootstrapState;
+  /** Of a control plane: what its cluster says of it; see left-control-planes.ts. */
+  readonly hasLeftEtcd?: boolean;
+}
+
+/** Whether a machine does not run, as far as Azure says. */
+export const isOff = ({ power = "" }: Pick<MachineState, "power">): boolean =>
+  ["stopping", "stopped", "deallocating", "deallocated"].includes(power);
+
+/** What Azure has when this program starts. */
+export interface AzureState {
+  /** Provisioning state of the resource group, undefined when there is none. */
+  readonly groupState?: string;
+  /** Short name of its region. */
+  readonly groupLocation?: string;
+  /** By name of the VM. */
+  readonly machines: ReadonlyMap<string, MachineState>;
+}
+
+/** The Azure state, and all that Azure shows of the resources that others write on too. */
+export interface AzureAnswer extends AzureState {
+  readonly shown: Shown;
+}
+
+/** Tags in which an `up` records what it did, for the next. */
+export const tag = {
+  generation: "zoned-generation",
+  initialization: "zoned-initialization",
+  made: "zoned-made",
+  drained: "zoned-drained",
+  run: "zoned-run",
+  script: "zoned-script",
+  kubernetes: "zoned-kubernetes",
+  configuration: "zoned-configuration",
+  secretsKeys: "zoned-secrets-keys",
+  authorities: "zoned-certificate-authorities",
+  initialControlPlane: "zoned-initial-control-plane",
+  restoredFrom: "zoned-restored-from",
+} as const;
+
+export const computeVersion = { "api-version": "2024-11-01" };
+
+interface VirtualMachine extends ShownResource {
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly properties: {
+    readonly vmId?: string;
+    readonly hardwareProfile: { readonly vmSize: string };
+    readonly storageProfile?: { readonly imageReference?: { readonly version?: string } };
+    readonly provisioningState?: string;
+  };
+}
+
+interface InstanceView {
+  readonly statuses?: readonly { readonly code: string }[];
+}
+
+interface ResourceGroup extends ShownResource {
+  readonly location: string;
+  readonly properties: { readonly provisioningState: string };
+}
+
+interface Extension extends ShownResource {
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly properties: { readonly provisioningState: string };
+}
+
+/**
+ * Asks Azure Resource Manager what azure-native has no function for: which machines and bootstrap
+ * steps of this cluster exist.
+ *
+ * Compute itself is asked for machines and steps: Resource Manager's own index of a group's
+ * resources follows with a delay, and an old failure in it would run a step again for nothing.
+ */
+export async function askAzure(
+  settings: Settings,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<AzureAnswer> {
+  const { clusterName } = settings;
+  const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
+  const asked = arm.get<ResourceGroup>(
+    group,
+    { "api-version": "2024-03-01" },
+    { location: "", properties: { provisioningState: "" } },
+  );
+  const [found, machines, others] = await Promise.all([
+    asked,
+    machinesIn(arm, group),
+    // Without a group there is nothing to ask for, and perhaps no provider that is registered.
+    asked.then((one) => (one === undefined ? [] : askShown(arm, group, settings))),
+  ]);
+  return {
+    groupState: found?.properties.provisioningState,
+    groupLocation: found?.location,
+    machines: new Map(machines.map(({ vm, state }) => [vm.name, state])),
+    shown: new Map([
+      ...(found === undefined
+        ? []
+        : [[shownAs("azure-native:resources:ResourceGroup", clusterName), found] as const]),
+      ...machines.flatMap(({ vm, step }) => [
+        [shownAs("azure-native:compute:VirtualMachine", vm.name), vm] as const,
+        ...(step === undefined
+          ? []
+          : [[shownAs("azure-native:compute:VirtualMachineExtension", vm.name), step] as const]),
+      ]),
+      ...others,
+    ]),
+  };
+}
+
+interface MachineAnswer {
+  readonly vm: VirtualMachine;
+  readonly step: Extension | undefined;
+  readonly state: MachineState;
+}
+
+async function machinesIn(arm: ResourceManager, group: string): Promise<MachineAnswer[]> {
+  const path = `${group}/providers/Microsoft.Compute/virtualMachines`;
+  const vms = await arm.list<VirtualMachine>(path, computeVersion, {
+    name: "",
+    properties: { hardwareProfile: { vmSize: "" } },
+  });
+  return Promise.all(
+    vms.map(async (vm): Promise<MachineAnswer> => {
+      const [step, view] = await Promise.all([
+        arm.get<Extension>(`${path}/${vm.name}/extensions/bootstrap`, computeVersion, {
+          properties: { provisioningState: "" },
+        }),
+        arm.get<InstanceView>(`${path}/${vm.name}/instanceView`, computeVersion, {}),
+      ]);
+      return { vm, step, state: stateOf(vm, step, view) };
+    }),
+  );
+}
+
+function stateOf(
+  { tags, properties }: VirtualMachine,
+  step: Extension | undefined,
+  view: InstanceView | undefined,
+): MachineState {
+  // What could not be made is made, and started, by its next PUT.
+  const isUnmade = step === undefined && properties.provisioningState === "Failed";
+  return {
+    vmId: properties.vmId,
+    size: properties.hardwareProfile.vmSize,
+    power: isUnmade ? undefined : powerIn(view),
+    image: properties.storageProfile?.imageReference?.version,
+    generation: tags?.[tag.generation],
+    initialization: tags?.[tag.initialization],
+    made: tags?.[tag.made],
+    drained: tags?.[tag.drained],
+    bootstrap: step && {
+      state: step.properties.provisioningState,
+      run: step.tags?.[tag.run],
+      initialControlPlane: step.tags?.[tag.initialControlPlane],
+      restoredFrom: step.tags?.[tag.restoredFrom],
+      kubernetesVersion: step.tags?.[tag.kubernetes],
+      configuration: step.tags?.[tag.configuration],
+      secretsKeys: step.tags?.[tag.secretsKeys],
+      authorities: step.tags?.[tag.authorities],
+      drained: step.tags?.[tag.drained],
+      script: step.tags?.[tag.script],
+    },
+  };
+}
+
+const powerIn = (view: InstanceView | undefined): string | undefined =>
+  view?.statuses?.flatMap(({ code }) => /^PowerState\/(.+)$/.exec(code)?.[1] ?? [])[0];

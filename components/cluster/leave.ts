@@ -1,0 +1,168 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import { isReady, KubernetesApi, KubernetesObject } from "./kubernetes-api";
+import { askClusterOnce } from "./cluster-health";
+import { controlPlaneMark } from "../settings/topology";
+import { drain, insist, nodePath, uncordon } from "./drain";
+import { removeMember } from "./etcd-member";
+import { saveBeforeLeaving } from "./last-snapshot";
+
+/** A machine, and how to reach the cluster that it is a member of. */
+export interface Member {
+  /** Name of the machine and its Node. */
+  readonly machine: string;
+  readonly role: "control-plane" | "worker";
+  readonly kubeconfig: string;
+}
+
+export interface Limits {
+  readonly drainMinutes: number;
+  /** The cluster may be lost, by the setting `reinitialize`. */
+  readonly isGivenUp: boolean;
+  /**
+   * Machines go though nobody can ask the cluster, by the setting `skipHealthCheckUntil`; control planes
+   * also while the cluster is restored, by `restoreFrom`.
+   */
+  readonly goesUnasked: boolean;
+  /** etcd is saved before a control plane leaves, by the setting `etcdBackups`. */
+  readonly savesEtcd: boolean;
+}
+
+/**
+ * Takes a machine out of its cluster, so that its VM may go: etcd is saved, its pods are evicted, its
+ * etcd member and its Node removed.
+ *
+ * @throws Error that says what holds the machine; it is a member as before then
+ */
+export async function leave(
+  member: Member & { readonly vmId: string },
+  limits: Limits,
+): Promise<void> {
+  const { machine, role, vmId } = member;
+  await withApi(member, limits, async (api) => {
+    const node = await insist(() => api.find(nodePath(machine)));
+    // A machine that was made anew, unknown to Pulumi's state, has joined in its predecessor's place.
+    if (node !== undefined && !isOf(node, vmId)) return;
+    const others = await otherControlPlanes(api, machine);
+    if (role === "control-plane" && others.length === 0) throw new Error(lastText(member));
+    if (role === "control-plane") await checkOthers(member, api, "leave etcd");
+    if (role === "control-plane" && limits.savesEtcd) {
+      await saveBeforeLeaving(member, api, helper(others));
+    }
+    await drain({ api, node: machine, minutes: limits.drainMinutes });
+    if (role === "control-plane") await removeMember(api, machine, helper(others));
+    await insist(() => api.delete(nodePath(machine)));
+  });
+}
+
+/** No plan of this program comes so far: `plan/initialization.ts` refuses it. */
+const lastText = ({ machine }: Member): string =>
+  `${machine} is the last control plane that is a Node, and all that etcd holds would go with it. Nothing was deleted. ` +
+  "Run pulumi up without --target, --exclude and --replace. If the cluster may go: pulumi destroy, of the whole stack";
+
+/** Azure shows the id of a VM to its firmware, in generation 1 with three groups of bytes swapped. */
+function isOf({ status }: KubernetesObject, vmId: string): boolean {
+  const uuid = (status?.nodeInfo?.systemUUID ?? "").toLowerCase();
+  const [first = "", second = "", third = "", ...rest] = vmId.toLowerCase().split("-");
+  const swapped = (text: string): string => (text.match(/../g) ?? []).reverse().join("");
+  return [
+    [first, second, third, ...rest].join("-"),
+    [swapped(first), swapped(second), swapped(third), ...rest].join("-"),
+  ].includes(uuid);
+}
+
+/** Empties a machine that is about to be restarted. */
+export const drainForRestart = (member: Member, limits: Limits): Promise<void> =>
+  withApi(member, limits, async (api) => {
+    const { machine, role } = member;
+    const others = role === "worker" ? [] : await otherControlPlanes(api, machine);
+    // An only control plane takes the API with it for a while, and no majority.
+    if (others.length > 0) await checkOthers(member, api, "be restarted");
+    await drain({ api, node: machine, minutes: limits.drainMinutes });
+  });
+
+/** Lets pods on a machine again that was restarted. */
+export const admitPods = (member: Member, limits: Limits): Promise<void> =>
+  withApi(member, limits, (api) => insist(() => uncordon(api, member.machine)));
+
+/** Does something over the API, unless the cluster is given up or nobody is to wait for it. */
+async function withApi(
+  { machine, kubeconfig }: Member,
+  { isGivenUp, goesUnasked }: Limits,
+  action: (api: KubernetesApi) => Promise<void>,
+): Promise<void> {
+  if (isGivenUp) return;
+  const api = new KubernetesApi(kubeconfig);
+  const readiness = () =>
+    api.get("/readyz").then(
+      () => [],
+      (error: Error) => [error.message],
+    );
+  const [unready] = goesUnasked ? await readiness() : await amiss(readiness);
+  if (unready !== undefined) {
+    await api.close();
+    if (goesUnasked) return;
+    throw new Error(
+      `${machine} was not drained, and nothing was changed: ${unready}.\n` +
+        "Run pulumi up where the API can be reached. If nobody can reach it, and what runs on the machine may end without notice: " +
+        "pulumi config set skipHealthCheckUntil with a time of the next hours, such as 20261123T180000Z",
+    );
+  }
+  try {
+    await action(api);
+  } finally {
+    await api.close();
+  }
+}
+
+const helper = (others: readonly KubernetesObject[]): string =>
+  others.find(isReady)?.metadata.name ?? others[0]!.metadata.name;
+
+async function otherControlPlanes(
+  api: KubernetesApi,
+  machine: string,
+): Promise<KubernetesObject[]> {
+  const all = await insist(() => api.list(`/api/v1/nodes?labelSelector=${controlPlaneMark}`));
+  return all.filter(({ metadata }) => metadata.name !== machine);
+}
+
+/**
+ * What is amiss, asked for a minute: a control plane that has left just before takes connections to the API
+ * with it, and may have led etcd.
+ */
+async function amiss(look: () => Promise<readonly string[]>): Promise<readonly string[]> {
+  for (let tries = 6; ; tries -= 1) {
+    const wrong = await look();
+    if (wrong.length === 0 || tries === 1) return wrong;
+    await pause(10_000);
+  }
+}
+
+const stemOf = (machine: string): string => machine.replace(/\d+$/, "");
+
+/**
+ * Without this machine, etcd needs all that are left. Control planes that were lost beside it are
+ * removed from etcd: each would wait for the other one else.
+ */
+async function checkOthers(
+  { machine, kubeconfig }: Member,
+  api: KubernetesApi,
+  does: string,
+): Promise<void> {
+  const wrong = await amiss(async () => {
+    const others = await otherControlPlanes(api, machine);
+    const expected = [...others.map(({ metadata }) => metadata), { name: machine, isGone: true }];
+    const { problems, sick, dead = [] } = await askClusterOnce(kubeconfig, expected);
+    for (const name of dead.filter((one) => stemOf(one) === stemOf(machine))) {
+      await removeMember(api, name, helper(others));
+    }
+    return [...problems, ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`)];
+  });
+  if (wrong.length === 0) return;
+  throw new Error(
+    `${machine} cannot ${does}, since without it all others have to be well, and are not known to be:` +
+      `${wrong.map((line) => `\n  - ${line}`).join("")}\n` +
+      "Nothing was deleted. Bring what is named back to health, or, if its machine is gone for good, delete its Node (kubectl delete node NAME), " +
+      "then run pulumi up again",
+  );
+}

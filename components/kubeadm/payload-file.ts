@@ -1,0 +1,7 @@
+/** A file that the bootstrap step writes on its machine before it calls kubeadm. */
+export interface PayloadFile {
+  readonly path: string;
+  /** Octal, as `chmod` takes it. Whatever holds a key or a token is "0600". */
+  readonly mode: string;
+  readonly content: string;
+}

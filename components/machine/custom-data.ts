@@ -1,0 +1,71 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Settings } from "../settings/settings";
+import { versions } from "../versions";
+import type { PayloadFile } from "../kubeadm/payload-file";
+
+/** Azure's ceiling on a machine's custom data, counted before base64. */
+const maxCustomDataBytes = 65_535;
+
+/** The settings that a first boot depends on. */
+type BootSettings = Pick<Settings, "kubernetesVersion" | "containerRuntime" | "mirror">;
+
+/** Single quotes keep a POSIX shell from reading anything into a value. */
+const quoted = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
+
+/** A folder given as mirror serves manifests to this program alone; machines need an address. */
+const machineMirror = (mirror: string) =>
+  /^https?:\/\//.test(mirror) ? mirror.replace(/\/+$/, "") : "";
+
+/** Settings of first-boot.sh, as shell assignments. */
+const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettings) =>
+  Object.entries({
+    KUBERNETES_VERSION: kubernetesVersion,
+    CONTAINER_RUNTIME: containerRuntime,
+    CONTAINERD_AT_LEAST: versions.containerdAtLeast,
+    DOCKER_AT_LEAST: versions.dockerAtLeast,
+    CRI_DOCKERD_VERSION: versions.criDockerd,
+    MIRROR: machineMirror(mirror),
+  })
+    .map(([name, value]) => `${name}=${quoted(value)}\n`)
+    .join("");
+
+const firstBootScript = (): string =>
+  readFileSync(join(__dirname, "../../cloud-init", "first-boot.sh"), "utf8");
+
+/** What a first boot is made of, for a living machine that installs another version by it. */
+export const firstBootFiles = (settings: BootSettings): PayloadFile[] => [
+  { path: "/opt/zoned/first-boot.sh", mode: "0700", content: firstBootScript() },
+  { path: "/etc/zoned/first-boot.env", mode: "0600", content: environment(settings) },
+];
+
+/**
+ * First-boot instructions, encoded the way Azure wants them, the same for all machines of a
+ * cluster.
+ *
+ * A machine that exists keeps what it was made with (`kept` in generation.ts). There is no secret in
+ * it, since Azure leaves it readable on the machine's disk.
+ */
+export function customData(settings: BootSettings): string {
+  const [script, settingsFile] = firstBootFiles(settings);
+  const document = {
+    // Debian's images rewrite /etc/hosts at every boot otherwise, and the API's own name is lost.
+    manage_etc_hosts: "localhost",
+    write_files: [script!, settingsFile!].map(({ path, mode, content }) => ({
+      path,
+      permissions: mode,
+      content,
+    })),
+    runcmd: [["/opt/zoned/first-boot.sh"]],
+  };
+  // cloud-init reads YAML, and JSON is YAML that needs no escaping rules of our own.
+  const bytes = Buffer.from(`#cloud-config\n${JSON.stringify(document, null, 1)}\n`);
+  if (bytes.length > maxCustomDataBytes) {
+    throw new Error(
+      `custom data is ${bytes.length} bytes, and Azure takes at most ${maxCustomDataBytes}; ` +
+        `cloud-init/first-boot.sh alone is ${Buffer.byteLength(script!.content)}: shorten it`,
+    );
+  }
+  return bytes.toString("base64");
+}

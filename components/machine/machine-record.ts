@@ -1,0 +1,27 @@
+import { BootstrapState } from "../azure/state";
+
+export interface MachineMemory {
+  /** Hash of what a change of would replace the machine. */
+  readonly generation: string;
+  /** What that hash is over, by the names of the settings. */
+  readonly madeWith?: Readonly<Record<string, string>>;
+  /** When an `up` ordered the machine. */
+  readonly made: string;
+  /** When an `up` ordered the run of its bootstrap step. */
+  readonly run: string;
+  readonly kubernetesVersion: string;
+  /** Hash over what that step configures kubeadm, kubelet and static pods with. */
+  readonly configuration: string;
+}
+/**
+ * Which run of the bootstrap step this is, named by the time when it was ordered. The same as long
+ * as Azure shows the step as succeeded; else another one, since Azure repeats no equal request, and
+ * since a run whose `up` was killed was not waited for.
+ *
+ * @param remembered the run by the stack's outputs, for a step whose tag was removed
+ */
+export const runOf = (
+  bootstrap: BootstrapState | undefined,
+  remembered: string | undefined,
+  now: string,
+): string => (bootstrap?.state === "Succeeded" ? (bootstrap.run ?? remembered) : undefined) ?? now;

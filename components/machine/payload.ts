@@ -1,0 +1,81 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { PayloadFile } from "../kubeadm/payload-file";
+
+/** The line of bootstrap.sh after which its payload follows; bash never reads that far. */
+const marker = "#--- payload ---";
+
+/** Annotation of a Node that the bootstrap step has cordoned for its upgrade. */
+export const upgradeCordon = "zoned/cordoned-for-upgrade";
+
+/** Azure's ceiling on the custom script extension's `script`, counted after base64. */
+const maxScriptBytes = 256 * 1024;
+
+/** All that a machine's bootstrap step gets. It holds keys: protected settings only. */
+export interface Payload {
+  readonly machine: string;
+  readonly role: "control-plane" | "worker";
+  /** Azure's id of the one machine that may initialize the cluster; control planes only. */
+  readonly initialControlPlane?: string;
+  readonly apiName: string;
+  readonly apiPort: number;
+  /** Of the balancer, where the API's name means this very machine; control planes only. */
+  readonly apiAddress?: string;
+  readonly kubernetesVersion: string;
+  /** Hash over what kubeadm configures; a member that has another one is upgraded. */
+  readonly configuration: string;
+  /** Hash over the part of it that the whole cluster shares; control planes only. */
+  readonly clusterConfiguration?: string;
+  /** Whether it encrypts all Secrets anew, as the last one of an `up` that changes their key. */
+  readonly rewritesSecrets?: boolean;
+  /** Whether a member takes the CAs of the payload: its cluster has had others than its first ones. */
+  readonly takesAuthorities?: boolean;
+  /** Whether it restarts the pods of the namespaces `kube-*`, as the last one of an `up` that adds CAs. */
+  readonly restartsPods?: boolean;
+  /** How long pods may take to leave the machine before it is upgraded. */
+  readonly drainMinutes: number;
+  readonly nodeAddress: string;
+  /** Kernel modules that must be there, now and after every boot. */
+  readonly modules: readonly string[];
+  /**
+   * Whether the step waits until the node is Ready, and not only until its kubelet reports.
+   *
+   * @default true; without a pod network of this program's own nobody knows when nodes can be
+   */
+  readonly awaitsReady?: boolean;
+  /** Whether the machine saves snapshots of etcd, by what is among its files. */
+  readonly takesSnapshots?: boolean;
+  /** The snapshot that the initial control plane initializes the cluster with: a name, or `latest`. */
+  readonly restoredFrom?: string;
+  readonly files: readonly PayloadFile[];
+}
+
+/**
+ * What the custom script extension runs on one machine: bootstrap.sh as it lies, and its payload.
+ */
+export function bootstrapScript(payload: Payload): string {
+  const script = readFileSync(join(__dirname, "../../cloud-init", "bootstrap.sh"), "utf8");
+  const text = `${script}${JSON.stringify(payload)}\n`;
+  const bytes = Buffer.from(text).toString("base64").length;
+  if (bytes > maxScriptBytes) {
+    const largest = [...payload.files].sort((a, b) => b.content.length - a.content.length)[0];
+    throw new Error(
+      `the bootstrap step of ${payload.machine} is ${bytes} bytes in base64, and Azure takes at most ` +
+        `${maxScriptBytes}; its largest file is ${largest?.path} with ${largest?.content.length} ` +
+        "characters: shorten what zoned:kubeadm gives under patches",
+    );
+  }
+  return text;
+}
+
+/** The payload inside a script that `bootstrapScript` made. */
+export function parsePayload(script: string): Payload {
+  const start = script.indexOf(`\n${marker}\n`);
+  if (start < 0) {
+    throw new Error(
+      `this script has no line "${marker}", so it is not a bootstrap step of this program: ` +
+        "send what bootstrapScript returns",
+    );
+  }
+  return JSON.parse(script.slice(start + marker.length + 2)) as Payload;
+}

@@ -1,0 +1,35 @@
+import { MachinePlan } from "../settings/topology";
+
+/** Where a machine is, by the stack's outputs. */
+export interface PlacedMachine {
+  readonly name: string;
+  readonly address: string;
+}
+
+/**
+ * Why machines cannot be where the settings put them.
+ *
+ * An interface outlives its machines and waits for none of them, so that another subnet or address
+ * would be that of every machine at once: etcd would lose its majority, and what runs on workers its
+ * network before it is drained. And Azure gives nobody an address that another interface has, which
+ * goes at the end of an `up`.
+ */
+export function addressProblems(
+  machines: readonly Pick<MachinePlan, "name" | "address">[],
+  placed: readonly PlacedMachine[],
+): string[] {
+  const moves = machines.flatMap(({ name, address }) => {
+    const before = placed.find((one) => one.name === name);
+    if (before !== undefined && before.address !== address) {
+      return [`${name} would move from ${before.address} to ${address}`];
+    }
+    const holder = placed.find((one) => one.address === address && one.name !== name);
+    return holder === undefined ? [] : [`${name} would get ${address}, which ${holder.name} has`];
+  });
+  if (moves.length === 0) return [];
+  return [
+    "machines keep their addresses as long as they exist, and addresses follow from the zones and from a pool's position in workerPools: " +
+      `${moves.join("; ")}. Put zones and pools back as they were. For another name or other zones, add a pool at the end, and set the count ` +
+      "of the one that it replaces to 0 (pulumi config set --path 'workerPools[0].count' 0)",
+  ];
+}

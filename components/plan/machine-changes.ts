@@ -1,0 +1,201 @@
+import type { RotatingKeys } from "../kubeadm/rotation";
+import { AzureState, MachineState } from "../azure/state";
+import { FixedSettings } from "./fixed-settings";
+import { MachinePlan } from "../settings/topology";
+import { MachineMemory } from "../machine/machine-record";
+
+/**
+ * What an earlier `up` that ended well wrote into the stack's outputs, where no cleanup of tags removes it.
+ */
+export interface Memory {
+  /** The initialization, and the restoration if the cluster was restored; see initialization.ts. */
+  readonly initialization: string;
+  /** vmId of the machine that ran `kubeadm init`. */
+  readonly initialControlPlane?: string;
+  readonly controlPlanes: number;
+  /** How often etcd is saved, such as 1h; undefined when it is not. For `npm run doctor`. */
+  readonly etcdBackups?: string;
+  /** As that `up` had it: the same value does not restore a cluster that is lost later. */
+  readonly restoreFrom?: string;
+  /** What this cluster keeps for its life. */
+  readonly settings: FixedSettings;
+  /** Whether every kubelet has a certificate of the cluster's CA. */
+  readonly kubeletCertificates?: true;
+  /** What every control plane has; nothing where the operator has a configuration of their own. */
+  readonly secretsKeys?: RotatingKeys;
+  /** The CAs that every machine has; the first ones alone where there is nothing. */
+  readonly authorities?: RotatingKeys;
+  /** Whether API servers have a configuration of the operator's own. */
+  readonly ownEncryption?: true;
+  /** Hash of what the API's balancer is. */
+  readonly balancer?: string;
+  /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */
+  readonly kubeProxy?: string;
+  /** Names of those that were made, also where Azure offers their disks no longer. */
+  readonly storageClasses?: readonly string[];
+  /** By name of the VM. */
+  readonly machines: Readonly<Record<string, MachineMemory>>;
+}
+
+/**
+ * What of an id stays the same when the cluster is restored from a snapshot: workers, objects and
+ * certificates are those of before.
+ */
+export const clusterIdOf = (id: string): string => id.split("-").slice(0, 2).join("-");
+
+const isOfCluster = (id: string, other: string): boolean => clusterIdOf(id) === clusterIdOf(other);
+
+/** The memory, unless it is that of an earlier initialization. */
+export const memoryOf = (id: string, memory: Memory | undefined): Memory | undefined =>
+  memory !== undefined && isOfCluster(id, memory.initialization) ? memory : undefined;
+
+/** What a machine's member of the cluster is configured with, by the step that ended well last. */
+interface MemberState {
+  readonly kubernetesVersion?: string;
+  /** Hash over everything that the step configures kubeadm, kubelet and static pods with. */
+  readonly configuration?: string;
+}
+
+/** What Azure shows of a step that succeeded, else what the outputs remember. */
+export function memberState(
+  machine: MachineState | undefined,
+  memory: MachineMemory | undefined,
+): MemberState {
+  const step = machine?.bootstrap;
+  const shown = step?.state === "Succeeded" ? step : undefined;
+  return {
+    kubernetesVersion: shown?.kubernetesVersion ?? memory?.kubernetesVersion,
+    configuration: shown?.configuration ?? memory?.configuration,
+  };
+}
+
+/** A machine as the settings want it. */
+export interface WantedMachine {
+  readonly plan: MachinePlan;
+  readonly generation: string;
+  readonly madeWith: Readonly<Record<string, string>>;
+  /** Empty where the settings name none. */
+  readonly imageVersion: string;
+  readonly kubernetesVersion: string;
+  readonly configuration: string;
+}
+
+/** What an `up` would do to a machine that exists: no pod on it goes on undisturbed. */
+export interface MachineChange {
+  readonly machine: string;
+  readonly does: "replace" | "resize" | "upgrade" | "reconfigure" | "remove";
+  /** What it is made with, and what it would be made with. */
+  readonly why: readonly string[];
+}
+
+/** Whether a machine was made for this initialization; a missing tag proves nothing. */
+export const isMadeFor = (id: string, { initialization = id }: MachineState): boolean =>
+  isOfCluster(id, initialization);
+
+/** Whether a control plane belongs to the etcd of now, and not to one that a snapshot replaced. */
+export const isMemberOf = (id: string, { initialization = id }: MachineState): boolean =>
+  initialization === id;
+
+/** Whether a machine would be replaced; what neither Azure nor the outputs know has not changed. */
+export const isReplaced = (
+  machine: MachineState,
+  memory: MachineMemory | undefined,
+  id: string,
+  wanted: Pick<WantedMachine, "plan" | "generation" | "imageVersion">,
+): boolean =>
+  machine.hasLeftEtcd === true ||
+  !(wanted.plan.role === "control-plane" ? isMemberOf : isMadeFor)(id, machine) ||
+  (machine.generation ?? memory?.generation ?? wanted.generation) !== wanted.generation ||
+  isOfOtherImage(machine, wanted);
+
+const isOfOtherImage = (
+  { image }: MachineState,
+  { imageVersion }: Pick<WantedMachine, "imageVersion">,
+): boolean => imageVersion !== "" && image !== undefined && image !== imageVersion;
+
+/** What a machine's step would do to the member that it is. */
+function memberChanges(before: MemberState, wanted: WantedMachine): MachineChange[] {
+  const machine = wanted.plan.name;
+  const { kubernetesVersion } = wanted;
+  if ((before.kubernetesVersion ?? kubernetesVersion) !== kubernetesVersion) {
+    const why = [`${before.kubernetesVersion} -> ${kubernetesVersion}`];
+    return [{ machine, does: "upgrade", why }];
+  }
+  return (before.configuration ?? wanted.configuration) === wanted.configuration
+    ? []
+    : [{ machine, does: "reconfigure", why: [] }];
+}
+
+/** Why it is replaced, as far as the outputs remember what it was made with. */
+function reasons(
+  machine: MachineState,
+  memory: MachineMemory | undefined,
+  wanted: WantedMachine,
+): string[] {
+  const before = memory?.madeWith ?? {};
+  const parts = Object.entries(wanted.madeWith).filter(
+    ([name, value]) => before[name] !== undefined && before[name] !== value,
+  );
+  return [
+    ...(machine.hasLeftEtcd
+      ? [
+          "it is no member of etcd any more, since an up that was to replace or remove it has ended half-way",
+        ]
+      : []),
+    ...parts.map(([name, value]) => `${name} ${before[name]} -> ${value}`),
+    ...(isOfOtherImage(machine, wanted)
+      ? [`imageVersion ${machine.image} -> ${wanted.imageVersion}`]
+      : []),
+  ];
+}
+
+/** The machines that this `up` creates, in place of others or not. */
+export const createdMachines = (
+  id: string,
+  wanted: readonly Pick<WantedMachine, "plan" | "generation" | "imageVersion">[],
+  azure: Pick<AzureState, "machines">,
+  memory: Memory | undefined,
+): MachinePlan[] =>
+  wanted
+    .filter((one) => {
+      const machine = azure.machines.get(one.plan.name);
+      const remembered = memory?.machines[one.plan.name];
+      return machine === undefined || isReplaced(machine, remembered, id, one);
+    })
+    .map(({ plan }) => plan);
+
+/**
+ * Everything that this `up` would do to the cluster's machines, in their order; those to be removed
+ * come last. What an earlier initialization has left is no part of the cluster, nor is a machine that
+ * somebody else has made in the resource group.
+ */
+export function machineChanges(
+  id: string,
+  wanted: readonly WantedMachine[],
+  azure: Pick<AzureState, "machines">,
+  memory: Memory | undefined,
+): MachineChange[] {
+  const machines = new Map([...azure.machines].filter(([, machine]) => isMadeFor(id, machine)));
+  const stays = new Set(wanted.map(({ plan }) => plan.name));
+  return [
+    ...wanted.flatMap((one): MachineChange[] => {
+      const { plan } = one;
+      const machine = machines.get(plan.name);
+      if (machine === undefined) return [];
+      if (isReplaced(machine, memory?.machines[plan.name], id, one)) {
+        const why = reasons(machine, memory?.machines[plan.name], one);
+        return [{ machine: plan.name, does: "replace", why }];
+      }
+      if (machine.size.toLowerCase() !== plan.size.toLowerCase()) {
+        return [{ machine: plan.name, does: "resize", why: [`${machine.size} -> ${plan.size}`] }];
+      }
+      return memberChanges(memberState(machine, memory?.machines[plan.name]), one);
+    }),
+    ...[...machines]
+      .filter(([name, { initialization }]) => {
+        const isOurs = initialization !== undefined || memory?.machines[name] !== undefined;
+        return isOurs && !stays.has(name);
+      })
+      .map(([machine]): MachineChange => ({ machine, does: "remove", why: [] })),
+  ];
+}

@@ -1,0 +1,66 @@
+import { createHash } from "node:crypto";
+
+import { kubeProxyConfiguration } from "../kubeadm/kube-proxy";
+import { KubernetesApi } from "../cluster/kubernetes-api";
+import { nodeProblems } from "../cluster/cluster-health";
+import { MachineChange, Memory } from "./machine-changes";
+import { parseCompactTime } from "../settings/times";
+import { Settings } from "../settings/settings";
+
+type ProxySettings = Parameters<typeof kubeProxyConfiguration>[0] &
+  Pick<Settings, "kubernetesVersion">;
+
+/** What every machine's kube-proxy runs with: a change rolls it out. */
+export const proxyDigest = (settings: ProxySettings): string =>
+  createHash("sha256")
+    .update(JSON.stringify([settings.kubernetesVersion, kubeProxyConfiguration(settings)]))
+    .digest("hex")
+    .slice(0, 16);
+
+interface ProxyRollOutArgs {
+  readonly settings: ProxySettings & Pick<Settings, "clusterName" | "skipHealthCheckUntil">;
+  /** Of this cluster. */
+  readonly memory: Memory | undefined;
+  readonly changes: readonly MachineChange[];
+  /** Names of the machines that exist and stay. */
+  readonly kept: ReadonlySet<string>;
+  /** From the stack's outputs. */
+  readonly kubeconfig: string | undefined;
+  /** When this program started, as ISO 8601. */
+  readonly now: string;
+}
+
+/**
+ * Why kube-proxy must not be changed now, one sentence for each machine whose kubelet is silent: its
+ * pod cannot be replaced, and is the one that may be unavailable, so that no other machine's would
+ * be until the roll-out's time is up. An API that does not answer says nothing of them.
+ */
+export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<string[]> {
+  const { settings, memory, changes, kept, kubeconfig, now } = args;
+  const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
+  const before = memory?.kubeProxy;
+  const isChanged = before !== undefined && before !== proxyDigest(settings);
+  if (!isChanged || isSkipped || kubeconfig === undefined) return [];
+  const replaced = changes.filter(({ does }) => does === "replace").map(({ machine }) => machine);
+  const api = new KubernetesApi(kubeconfig);
+  try {
+    const [nodes, leases] = await Promise.all([
+      api.list("/api/v1/nodes"),
+      api.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
+    ]);
+    return Object.keys(memory?.machines ?? {})
+      .filter((name) => kept.has(name) && !replaced.includes(name))
+      .flatMap((name) => {
+        const reasons = nodeProblems(name, { nodes, leases }, api.now);
+        return reasons.length === 0 ? [] : [sentence(name, reasons, settings.clusterName)];
+      });
+  } catch {
+    return [];
+  } finally {
+    await api.close();
+  }
+}
+
+const sentence = (name: string, reasons: readonly string[], group: string): string =>
+  `${name}: ${reasons.join("; ")}, and this change replaces kube-proxy machine by machine, which would wait for this one: ` +
+  `start it (az vm start --resource-group ${group} --name ${name}), or have it made anew or removed by a pulumi up before this change`;

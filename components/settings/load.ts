@@ -1,0 +1,112 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { versions } from "../versions";
+import { Problem, sentence, unknownNames } from "./problem";
+import {
+  readBoolean,
+  readEtcdBackups,
+  readJson,
+  readKubeadm,
+  readKubeProxy,
+  readNumber,
+  readPools,
+  readReboots,
+  readTexts,
+} from "./read";
+import { problems } from "./rules";
+import { readServicePrincipal } from "./rules/service-principal";
+import type { Settings } from "./settings";
+import { warnings } from "./warnings";
+
+/** What a worker pool that names no size gets. */
+const workerSize = "Standard_D2s_v5";
+
+/** Reads everything that is set, and reports what cannot be read. */
+function readSettings(config: pulumi.Config, report: Problem[]): Settings {
+  const names: string[] = ["servicePrincipalClientId", "servicePrincipalClientSecret"];
+  const name = (key: string): string => {
+    names.push(key);
+    return key;
+  };
+  const text = (key: string): string => config.get(name(key))?.trim() ?? "";
+  const choice = <T extends string>(key: string): T => text(key) as T;
+  const number = (key: string): number => readNumber(key, text(key), report);
+  const yes = (key: string): boolean => readBoolean(key, text(key), report);
+  const json = (key: string): unknown => readJson(text(key));
+  const texts = (key: string): string[] => readTexts(key, json(key) ?? [], report);
+
+  const zones = texts("zones");
+  const settings: Settings = {
+    clusterName: text("clusterName") || `zoned-${pulumi.getStack()}`,
+    location: text("location"),
+    zones,
+    networkCidr: text("networkCidr"),
+    podCidr: text("podCidr"),
+    serviceCidr: text("serviceCidr"),
+    egress: choice("egress"),
+    apiAccessCidrs: texts("apiAccessCidrs"),
+    sshAccessCidrs: texts("sshAccessCidrs"),
+    apiExtraSans: texts("apiExtraSans"),
+    adminUsername: text("adminUsername"),
+    sshPublicKey: text("sshPublicKey"),
+    imageVersion: text("imageVersion"),
+    kubernetesVersion: text("kubernetesVersion") || versions.kubernetes,
+    controlPlaneCount: number("controlPlaneCount"),
+    controlPlaneSize: text("controlPlaneSize"),
+    schedulableControlPlanes: yes("schedulableControlPlanes"),
+    workerPools: readPools(json("workerPools"), { size: workerSize, zones }, report),
+    osDiskSku: choice("osDiskSku"),
+    osDiskSizeGb: number("osDiskSizeGb"),
+    containerRuntime: choice("containerRuntime"),
+    proxyMode: choice("proxyMode"),
+    proxyScheduler: text("proxyScheduler"),
+    kubeProxy: readKubeProxy(json("kubeProxy"), report),
+    cni: choice("cni"),
+    cloudProvider: yes("cloudProvider"),
+    diskDriver: yes("diskDriver"),
+    storageClasses: yes("storageClasses"),
+    metricsServer: yes("metricsServer"),
+    servicePrincipal: readServicePrincipal(config, report),
+    kubeadm: readKubeadm(json("kubeadm"), report),
+    reboots: readReboots(json("reboots"), report),
+    etcdBackups: readEtcdBackups(json("etcdBackups"), report),
+    secretsKey: number("secretsKey"),
+    certificateAuthority: number("certificateAuthority"),
+    mirror: text("mirror"),
+    resourceManagerEndpoint: text("resourceManagerEndpoint").replace(/\/+$/, ""),
+    protect: yes("protect"),
+    drainMinutes: number("drainMinutes"),
+    reinitialize: text("reinitialize"),
+    restoreFrom: text("restoreFrom"),
+    skipHealthCheckUntil: text("skipHealthCheckUntil"),
+  };
+  const own = `${config.name}:`;
+  const given = Object.keys(pulumi.runtime.allConfig())
+    .filter((key) => key.startsWith(own))
+    .map((key) => key.slice(own.length));
+  report.push(...unknownNames("", given, names));
+  return settings;
+}
+
+/**
+ * This stack's settings. Pulumi.yaml has their defaults and explains them; what is wrong is found
+ * here, types included, and reported all at once.
+ */
+export function loadSettings(config = new pulumi.Config()): Settings {
+  const unreadable: Problem[] = [];
+  const settings = readSettings(config, unreadable);
+  const found = [
+    ...unreadable,
+    ...problems(settings).filter(({ key }) => !unreadable.some((other) => holds(other.key, key))),
+  ];
+  if (found.length > 0) {
+    const list = found.map((problem) => `\n  - ${sentence(problem)}`).join("");
+    throw new pulumi.RunError(`stack ${pulumi.getStack()} cannot be deployed:${list}`);
+  }
+  for (const warning of warnings(settings)) void pulumi.log.warn(warning);
+  return settings;
+}
+
+/** Whether a path is another one, or leads into it. */
+const holds = (outer: string, key: string): boolean =>
+  key === outer || key.startsWith(`${outer}.`) || key.startsWith(`${outer}[`);

@@ -1,0 +1,143 @@
+import { minorOf, minors, versions } from "../versions";
+import { compactTime, parseCompactTime } from "./times";
+import { Problem, wants } from "./problem";
+import { accessProblems } from "./rules/access";
+import { etcdBackupProblems } from "./rules/etcd-backups";
+import { kubeadmProblems } from "./rules/kubeadm";
+import { kubeProxyProblems } from "./rules/kube-proxy";
+import { nameProblems } from "./rules/names";
+import { poolProblems } from "./rules/pools";
+import { rangeProblems } from "./rules/ranges";
+import { rebootProblems } from "./rules/reboots";
+import { sizeProblems } from "./rules/sizes";
+import { sshKeyProblems } from "./rules/ssh-key";
+import type { Settings } from "./settings";
+import { sourceProblems } from "./sources";
+
+interface Rule {
+  readonly key: keyof Settings;
+  readonly holds: boolean;
+  readonly expected: string;
+  readonly better: string | number;
+}
+
+type Choice = "egress" | "osDiskSku" | "containerRuntime" | "proxyMode" | "proxyScheduler" | "cni";
+
+/** What can be chosen, the default first. */
+const choices: Readonly<Record<Choice, readonly string[]>> = {
+  egress: ["zonal", "single"],
+  osDiskSku: ["Premium_LRS", "StandardSSD_LRS"],
+  containerRuntime: ["docker", "cri-dockerd", "containerd"],
+  proxyMode: ["ipvs", "nftables", "iptables"],
+  proxyScheduler: "rr wrr lc wlc lblc lblcr dh sh sed nq fo ovf mh".split(" "),
+  cni: ["canal", "flannel", "none"],
+};
+
+/** No minor of Kubernetes has had so many in its life. */
+const mostPatches = 25;
+
+const oneDay = 24 * 3_600_000;
+
+const ubuntu = versions.ubuntuImage.split(".").slice(0, 2).join(".");
+
+const within = (
+  settings: Settings,
+  key: "osDiskSizeGb" | "drainMinutes" | "secretsKey" | "certificateAuthority",
+  least: number,
+  most: number,
+  why: string,
+  better: number,
+): Rule => ({
+  key,
+  holds: Number.isInteger(settings[key]) && settings[key] >= least && settings[key] <= most,
+  expected: `${least} to ${most}, ${why}`,
+  better,
+});
+
+const single = (settings: Settings): Rule[] => [
+  ...Object.entries(choices).map(([name, known]) => ({
+    key: name as Choice,
+    holds: known.includes(settings[name as Choice]),
+    expected: `one of ${known.join(", ")}`,
+    better: known[0]!,
+  })),
+  {
+    key: "controlPlaneCount",
+    holds: [1, 3, 5].includes(settings.controlPlaneCount),
+    expected: "1, 3 or 5, so that etcd keeps its majority when one member is lost",
+    better: 3,
+  },
+  within(
+    settings,
+    "osDiskSizeGb",
+    30,
+    4095,
+    "from what the image needs to what Azure boots from",
+    64,
+  ),
+  within(settings, "drainMinutes", 1, 1440, "since an up must end", 15),
+  within(settings, "secretsKey", 0, 9999, "the number of a key, or 0 for none", 1),
+  within(settings, "certificateAuthority", 1, 9999, "the number of the cluster's CAs", 1),
+  {
+    key: "kubernetesVersion",
+    holds:
+      /^\d+\.\d+\.(0|[1-9]\d*)$/.test(settings.kubernetesVersion) &&
+      minors.some(({ minor }) => minor === minorOf(settings.kubernetesVersion)) &&
+      Number(settings.kubernetesVersion.split(".")[2]) <= mostPatches,
+    expected:
+      `a published version ${minors.map(({ minor }) => `${minor}.z`).join(" or ")}, with a z up to ${mostPatches}, ` +
+      "since everything else in this release was chosen for these minors",
+    better: versions.kubernetes,
+  },
+  {
+    key: "imageVersion",
+    holds:
+      settings.imageVersion === "" ||
+      new RegExp(`^${ubuntu.replace(".", "\\.")}\\.\\d{9,}$`).test(settings.imageVersion),
+    expected:
+      `the exact version of an Ubuntu ${ubuntu} image, since "latest" would differ ` +
+      "from machine to machine",
+    better: versions.ubuntuImage,
+  },
+  {
+    key: "proxyMode",
+    holds:
+      settings.proxyMode !== "ipvs" || !(Number(settings.kubernetesVersion.split(".")[1]) >= 40),
+    expected: "nftables or iptables, since kube-proxy of this Kubernetes ends at once in IPVS mode",
+    better: "nftables",
+  },
+  {
+    key: "skipHealthCheckUntil",
+    holds:
+      settings.skipHealthCheckUntil === "" ||
+      parseCompactTime(settings.skipHealthCheckUntil) < Date.now() + oneDay,
+    expected:
+      "empty, or a time in UTC within the next day, such as 20261123T180000Z, since a cluster that is never asked is lost one day",
+    better: compactTime(Date.now() + oneDay / 24),
+  },
+  {
+    key: "reinitialize",
+    holds: /^$|^\d+(-\d{8}T\d{6}Z){1,2}$/.test(settings.reinitialize),
+    expected:
+      "empty, or the id of the initialization that may be lost, as the message that asks for it prints it",
+    better: "",
+  },
+];
+
+/** Everything wrong with the settings at once, so that one edit can fix them all. */
+export const problems = (settings: Settings): Problem[] => [
+  ...single(settings)
+    .filter(({ holds }) => !holds)
+    .map(({ key, expected, better }) => wants(key, settings[key], expected, better)),
+  ...nameProblems(settings),
+  ...rangeProblems(settings),
+  ...accessProblems(settings),
+  ...sshKeyProblems(settings.sshPublicKey),
+  ...sizeProblems(settings),
+  ...poolProblems(settings),
+  ...kubeadmProblems(settings),
+  ...kubeProxyProblems(settings),
+  ...etcdBackupProblems(settings),
+  ...rebootProblems(settings),
+  ...sourceProblems(settings),
+];

@@ -1,0 +1,83 @@
+import { parseContainer } from "../blob-container";
+import { Problem, toRemove, wants } from "../problem";
+import type { Settings } from "../settings";
+
+const example =
+  "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/account/blobServices/default/containers/etcd";
+
+const minutesOf = (every: string): number => {
+  const [, number, unit] = /^(\d+)([mh])$/.exec(every) ?? [];
+  return Number(number) * (unit === "h" ? 60 : 1);
+};
+
+const oneDay = 24 * 60;
+
+/** What is wrong with where etcd is saved to, and restored from. */
+export function etcdBackupProblems(settings: Settings): Problem[] {
+  const { etcdBackups, restoreFrom, clusterName, servicePrincipal } = settings;
+  const { container, every = "1h", endpoint } = etcdBackups ?? {};
+  const place = container === undefined ? undefined : parseContainer(container);
+  const minutes = minutesOf(every);
+  const problems: (Problem | false)[] = [
+    !(minutes >= 5 && minutes <= oneDay) &&
+      wants(
+        "etcdBackups.every",
+        every,
+        "5m to 24h, in minutes or hours, since every snapshot is all of etcd",
+        "1h",
+      ),
+    container !== undefined &&
+      place === undefined &&
+      wants(
+        "etcdBackups.container",
+        container,
+        "Azure's id of a blob container, as `az storage account show --query id` prints the first half of it",
+        example,
+      ),
+    place?.resourceGroup.toLowerCase() === clusterName.toLowerCase() &&
+      wants(
+        "etcdBackups.container",
+        container,
+        `a container in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
+        example,
+      ),
+    container !== undefined &&
+      servicePrincipal !== undefined && {
+        key: "etcdBackups.container",
+        is: "is set beside servicePrincipalClientId",
+        expected:
+          "no container, since it is reached by the machines' managed identity, and with a service principal they have none",
+        fix: toRemove("etcdBackups.container"),
+      },
+    endpoint !== undefined &&
+      !/^https?:\/\/[\w.-]+(:\d+)?(\/[\w.-]+)*$/.test(endpoint) &&
+      wants(
+        "etcdBackups.endpoint",
+        endpoint,
+        "the address of the account's Blob service",
+        "https://account.blob.core.windows.net",
+      ),
+    endpoint !== undefined &&
+      container === undefined && {
+        key: "etcdBackups.endpoint",
+        is: "is set without a container",
+        expected: "etcdBackups.container beside it, since nothing else is reached there",
+        fix: toRemove("etcdBackups.endpoint"),
+      },
+    !/^(|latest|\d{8}T\d{6}Z-\d+\.db)$/.test(restoreFrom) &&
+      wants(
+        "restoreFrom",
+        restoreFrom,
+        "empty, latest, or the name of a snapshot, such as 20261123T174128Z-51234.db",
+        "latest",
+      ),
+    restoreFrom !== "" &&
+      container === undefined && {
+        key: "restoreFrom",
+        is: `is ${restoreFrom}, and etcdBackups names no container`,
+        expected: "etcdBackups.container beside it, where the snapshot is",
+        fix: toRemove("restoreFrom"),
+      },
+  ];
+  return problems.filter((problem) => problem !== false);
+}

@@ -1,0 +1,157 @@
+import { parseAllDocuments } from "yaml";
+
+import { minorOf } from "../../versions";
+import { isDuration } from "../times";
+import {
+  entry,
+  found,
+  meant,
+  nearest,
+  Problem,
+  toRemove,
+  toSet,
+  unknownNames,
+  wants,
+} from "../problem";
+import { isRecord } from "../read";
+import type { Component, Settings } from "../settings";
+import { wrongType } from "./argument-types";
+import { wrongValue } from "./argument-values";
+import { knownArguments, programs } from "./known-arguments";
+import { lacking } from "./needed-values";
+import { ownedArguments } from "./owned-arguments";
+
+/** Fields of v1beta4's Timeouts. */
+const timeoutNames = [
+  "controlPlaneComponentHealthCheck",
+  "kubeletHealthCheck",
+  "kubernetesAPICall",
+  "etcdAPICall",
+  "tlsBootstrap",
+  "discovery",
+  "upgradeManifests",
+];
+
+const patchTargets = [
+  "etcd",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+  "kubeletconfiguration",
+  "corednsdeployment",
+];
+
+/** kubeadm only warns about a file of another name, and the patch would silently be missing. */
+const patchName = new RegExp(
+  `^(${patchTargets.join("|")})[A-Za-z0-9_-]*(\\+(strategic|merge|json))?\\.(yaml|json)$`,
+);
+
+type ArgumentSettings = Pick<Settings, "kubeadm" | "kubernetesVersion" | "cni">;
+
+function argumentProblems(
+  component: Component,
+  { kubeadm, kubernetesVersion, cni }: ArgumentSettings,
+): Problem[] {
+  const extra = kubeadm[component];
+  const known = knownArguments(component, kubernetesVersion);
+  const program = `${programs[component]} ${minorOf(kubernetesVersion)}`;
+  return Object.entries(extra).flatMap(([name, value]) => {
+    const key = entry(`kubeadm.${component}`, name);
+    const refused = (is: string, expected: string): Problem[] => [
+      { key, is, expected, fix: toRemove(key) },
+    ];
+    if (!/^[a-z0-9][a-z0-9.-]*$/.test(name)) {
+      return refused(
+        "is not the name of an argument",
+        "lower-case letters, digits and -, without the dashes in front",
+      );
+    }
+    if (!Object.hasOwn(known.flags, name)) {
+      const like = meant(name, Object.keys(known.flags));
+      return refused(
+        "is no argument of that component",
+        [`one that ${program} has`, like].filter(Boolean).join("; "),
+      );
+    }
+    const owner = ownedArguments[component][name];
+    if (owner !== undefined) {
+      return refused(
+        "is not yours to set",
+        `it left out, since all parts of a cluster have to agree on it: ${owner}`,
+      );
+    }
+    if (
+      name === "encryption-provider-config-automatic-reload" &&
+      extra["encryption-provider-config"] === undefined
+    ) {
+      return refused(
+        "is not yours to set",
+        "it left out, since this program changes keys in that way; or an encryption-provider-config of your own beside it",
+      );
+    }
+    if (component === "kubeletExtraArgs" && /[\s"'\\]/.test(value)) {
+      return refused(
+        found(value),
+        "no spaces, quotation marks or backslashes, at which systemd would divide the kubelet's arguments",
+      );
+    }
+    const expected =
+      wrongType(known.flags[name]!, value) ??
+      wrongValue(value, { component, name, cni, known, extra }) ??
+      lacking(component, name, value);
+    return expected === undefined ? [] : refused(`is ${JSON.stringify(value)}`, expected);
+  });
+}
+
+function patchProblems(file: string, text: string): Problem[] {
+  const at = entry("kubeadm.patches", file);
+  if (!patchName.test(file)) {
+    return [
+      {
+        key: at,
+        is: "is not a name that kubeadm takes a patch from",
+        expected:
+          "target, suffix, +type and .yaml or .json, with one of the targets " +
+          `${patchTargets.join(", ")} (the nearest is ` +
+          `${nearest(file.split(/[+.]/)[0] ?? "", patchTargets)})`,
+        fix: toRemove(at),
+      },
+    ];
+  }
+  const documents = parseAllDocuments(text);
+  const contents = documents.map((document) => document.toJS() as unknown);
+  const isList = file.includes("+json.");
+  const isValid =
+    documents.every(({ errors }) => errors.length === 0) &&
+    contents.length > 0 &&
+    contents.every((content) => (isList ? Array.isArray(content) : isRecord(content)));
+  if (isValid) return [];
+  return [
+    {
+      key: at,
+      is: found(text),
+      expected: isList ? "a list of JSON patch operations" : "an object in YAML or JSON",
+      fix: toSet(at, isList ? "[]" : "{}"),
+    },
+  ];
+}
+
+/** What is wrong with what an operator adds to kubeadm's configuration. */
+export const kubeadmProblems = (settings: ArgumentSettings): Problem[] => [
+  ...(
+    [
+      "apiServerExtraArgs",
+      "controllerManagerExtraArgs",
+      "schedulerExtraArgs",
+      "etcdExtraArgs",
+      "kubeletExtraArgs",
+    ] as const
+  ).flatMap((name) => argumentProblems(name, settings)),
+  ...unknownNames("kubeadm.timeouts", Object.keys(settings.kubeadm.timeouts), timeoutNames),
+  ...Object.entries(settings.kubeadm.timeouts)
+    .filter(([name, text]) => timeoutNames.includes(name) && !isDuration(text))
+    .map(([name, text]) =>
+      wants(`kubeadm.timeouts.${name}`, text, "a duration such as 10m0s or 90s", "10m0s"),
+    ),
+  ...Object.entries(settings.kubeadm.patches).flatMap(([file, text]) => patchProblems(file, text)),
+];

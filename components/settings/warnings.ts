@@ -1,0 +1,77 @@
+import { Address4 } from "ip-address";
+
+import { machinesOf } from "./topology";
+import { toRemove } from "./problem";
+import type { Settings } from "./settings";
+
+/** Whether a range is wider than any network of one owner. */
+const isOpen = (ranges: readonly string[]): boolean =>
+  ranges.some((range) => Number(range.split("/")[1]) < 8);
+
+/** Ranges that are not routed on the internet: RFC 1918, 6598 and 2544. */
+const privateRanges = [
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "100.64.0.0/10",
+  "198.18.0.0/15",
+].map((range) => new Address4(range));
+
+const isPrivate = (range: string): boolean =>
+  privateRanges.some((whole) => new Address4(range).isInSubnet(whole));
+
+/** How many control planes the fullest zone has. */
+function fullest(settings: Settings): number {
+  const zones = machinesOf(settings)
+    .filter(({ role }) => role === "control-plane")
+    .map(({ zone }) => zone);
+  return Math.max(...zones.map((zone) => zones.filter((other) => other === zone).length));
+}
+
+/** What is allowed, and may be a mistake. Only for settings without problems. */
+export const warnings = (settings: Settings): string[] =>
+  [
+    {
+      holds: isOpen(settings.apiAccessCidrs),
+      message:
+        "apiAccessCidrs opens the Kubernetes API to the whole internet; only its " +
+        "certificates guard it.",
+    },
+    {
+      holds: isOpen(settings.sshAccessCidrs),
+      message:
+        "sshAccessCidrs opens SSH to the whole internet; nodes have no public address, " +
+        "but whatever forwards to them is open.",
+    },
+    ...(["networkCidr", "podCidr", "serviceCidr"] as const).map((key) => ({
+      holds: !isPrivate(settings[key]),
+      message:
+        `${key} ${settings[key]} is not private: nothing in the cluster can reach those addresses ` +
+        `in the internet. Unless they are your own: ${toRemove(key)}.`,
+    })),
+    {
+      holds: settings.workerPools.every(({ count }) => count === 0),
+      message:
+        "There are no workers: Services of type LoadBalancer get no backend, since Azure's cloud " +
+        "provider leaves control planes out. If you need them: " +
+        "pulumi config set --path 'workerPools[0].count' 2.",
+    },
+    {
+      holds:
+        settings.controlPlaneCount > 1 && fullest(settings) > (settings.controlPlaneCount - 1) / 2,
+      message:
+        `${settings.controlPlaneCount} control planes over zone ${settings.zones.join(" and ")}: ` +
+        "losing one zone can take etcd's majority. Use three zones, where the region has them.",
+    },
+    {
+      // kube-proxy has warned since 1.35, but only from 1.37 on does the next step of its removal
+      // concern an operator.
+      holds:
+        settings.proxyMode === "ipvs" && Number(settings.kubernetesVersion.split(".")[1]) >= 37,
+      message:
+        "proxyMode ipvs is deprecated: off by default from Kubernetes 1.40, gone in 1.43. " +
+        "Move to nftables before (pulumi config set proxyMode nftables).",
+    },
+  ]
+    .filter(({ holds }) => holds)
+    .map(({ message }) => message);

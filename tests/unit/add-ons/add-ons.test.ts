@@ -1,0 +1,292 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import { Provider } from "@pulumi/kubernetes/provider";
+import * as pulumi from "@pulumi/pulumi";
+
+import { AddOns } from "../../../components/add-ons/add-ons";
+import { NodeAddOns } from "../../../components/add-ons/node-add-ons";
+import { diskClasses } from "../../../components/azure/disk-classes";
+import { manifests } from "../../../components/versions";
+import { checked } from "../../../tools/local-azure/plugins/kubernetes/operations/check";
+import { dependenciesOf, Recorder, revealed } from "../../support/record";
+import { validSettings, subscriptionId } from "../../support/sample";
+import { itWith } from "../../support/upstream";
+
+const without = {
+  cni: "none",
+  cloudProvider: false,
+  diskDriver: false,
+  storageClasses: false,
+} as const;
+
+interface Change {
+  readonly settings?: Partial<typeof validSettings>;
+  readonly texts?: ReadonlyMap<string, string>;
+  readonly runs?: Readonly<Record<string, string>>;
+  readonly apiName?: string;
+  readonly initialized?: boolean;
+}
+
+async function build(given: Change) {
+  const {
+    settings: change = {},
+    texts = new Map(),
+    runs = { a: "1", b: "1" },
+    apiName = "api.example",
+  } = given;
+  const recorder = await Recorder.start({
+    filledIn: {
+      "tls:index/privateKey:PrivateKey": { privateKeyPem: "a key" },
+      "tls:index/certRequest:CertRequest": { certRequestPem: "a request" },
+      "tls:index/locallySignedCert:LocallySignedCert": { certPem: "a certificate" },
+    },
+  });
+  const resourceGroup = new ResourceGroup("cluster");
+  const provider = new Provider("kubernetes", { kubeconfig: "{}" });
+  const join = (of: string) => new pulumi.ComponentResource("test:index:Join", `${of}-join`);
+  const [controlPlaneJoin, second, third] = [join("first"), join("second"), join("third")];
+  const workerJoin = join("worker");
+  const settings = { ...validSettings, cni: "flannel" as const, diskDriver: false, ...change };
+  const shared = { resourceGroup, settings, texts, apiServer: { name: apiName, port: 6443 } };
+  const opts = { provider, transformations: [recorder.watch] };
+  const nodeAddOns = new NodeAddOns("node-add-ons", shared, opts);
+  new AddOns(
+    "add-ons",
+    {
+      ...shared,
+      tenantId: "tenant",
+      subscriptionId,
+      credential: { clientId: pulumi.output("client") },
+      certificates: {
+        cluster: {
+          cert: pulumi.output("a CA"),
+          trusted: pulumi.output("all CAs"),
+          key: pulumi.secret("its key"),
+        },
+      },
+      initialization: { exists: given.initialized ?? false },
+      diskClasses: diskClasses(settings.zones),
+      nodeAddOns,
+      controlPlaneJoins: [controlPlaneJoin, second, third],
+      joins: [controlPlaneJoin, second, third, workerJoin],
+      orders: new Map(Object.entries(runs).map(([name, run]) => [name, { run }])),
+    },
+    opts,
+  );
+  return { recorder, provider, controlPlaneJoin, second, third, workerJoin, nodeAddOns };
+}
+
+/** What the rehearsal's plugin has against the objects. */
+const refusals = async (recorder: Recorder) => {
+  const around = { definedKinds: new Map<string, boolean>(), discovery: () => Promise.reject() };
+  const signal = new AbortController().signal;
+  const checks = (await recorder.objects()).map(async ({ name, type, inputs }) => {
+    const news = revealed(inputs);
+    const asked = {
+      ...{ urn: name, name, type, news, olds: {} },
+      seed: Buffer.from("seed"),
+      signal,
+    };
+    return (await checked(asked, around)).failures ?? [];
+  });
+  return (await Promise.all(checks)).flat();
+};
+
+const names = async (recorder: Recorder) =>
+  (await recorder.objects()).map(({ inputs }) => `${inputs.kind} ${inputs.metadata.name}`);
+
+describe("the add-ons", () => {
+  it("are nothing but kube-proxy's configuration for those who bring their own", async () => {
+    const { recorder } = await build({ settings: without });
+
+    expect((await names(recorder)).sort()).toEqual([
+      "ConfigMap kube-proxy",
+      expect.stringMatching(/^ConfigMap kube-proxy-\w+$/),
+      "DaemonSet kube-proxy",
+      "DaemonSet kube-proxy",
+    ]);
+  });
+
+  it.each([
+    { setting: "cni", leave: { cni: "none" as const }, out: "DaemonSet kube-flannel-ds" },
+    {
+      setting: "cloudProvider",
+      leave: { cloudProvider: false },
+      out: "DaemonSet cloud-node-manager",
+    },
+    {
+      setting: "cloudProvider",
+      leave: { cloudProvider: false },
+      out: "Deployment cloud-controller-manager",
+    },
+    {
+      setting: "cloudProvider",
+      leave: { cloudProvider: false },
+      out: "Secret azure-cloud-provider",
+    },
+    {
+      setting: "storageClasses",
+      leave: { storageClasses: false },
+      out: "StorageClass standard-ssd",
+    },
+  ])("leave out $out by the setting $setting", async ({ leave, out }) => {
+    expect(await names((await build({})).recorder)).toContain(out);
+    expect(await names((await build({ settings: leave })).recorder)).not.toContain(out);
+  });
+
+  itWith(
+    manifests.diskDriver,
+    "leave out the disk driver by its setting, which needs azure.json too",
+    async (texts) => {
+      const settings = { ...without, diskDriver: true };
+
+      const objects = await names((await build({ settings, texts })).recorder);
+
+      expect(objects).toContain("Secret azure-cloud-provider");
+      expect(objects).toContain("DaemonSet csi-azuredisk-node");
+      expect(await names((await build({ settings: without })).recorder)).not.toContain(
+        "DaemonSet csi-azuredisk-node",
+      );
+    },
+  );
+
+  it("are all made in the cluster that was handed over", async () => {
+    const { recorder, provider } = await build({});
+
+    for (const { type, resource } of await recorder.objects()) {
+      expect([type, resource?.getProvider(type)]).toEqual([type, provider]);
+    }
+  });
+
+  it("are of kinds that the rehearsal's plugin takes, with everything that can be wanted", async () => {
+    const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
+    const settings = { metricsServer: true, cloudProvider: true, reboots };
+
+    expect(await refusals((await build({ settings })).recorder)).toEqual([]);
+  });
+
+  it("have metrics-server where it is wanted, once every kubelet has its certificate", async () => {
+    const { recorder, workerJoin } = await build({ settings: { metricsServer: true } });
+
+    const deployment = await recorder.object("Deployment", "metrics-server");
+
+    const [account] = await dependenciesOf(deployment);
+    expect(account?.constructor.name).toBe("ServiceAccount");
+    const first = await recorder.object("ServiceAccount", "metrics-server");
+    expect(first.resource).toBe(account);
+    expect(await dependenciesOf(first)).toContain(workerJoin);
+    expect(await names((await build({})).recorder)).not.toContain("Deployment metrics-server");
+  });
+
+  it("have kured where there is a window for it, once all machines have joined", async () => {
+    const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
+    const { recorder, workerJoin } = await build({ settings: { reboots } });
+
+    expect(await dependenciesOf(await recorder.object("ServiceAccount", "kured"))).toContain(
+      workerJoin,
+    );
+    expect(await names(recorder)).toContain("DaemonSet kured");
+    expect(await names((await build({})).recorder)).not.toContain("DaemonSet kured");
+  });
+
+  const controllerWaitsFor = async (initialized: boolean) => {
+    const built = await build({ initialized });
+    const account = await built.recorder.object("ServiceAccount", "cloud-controller-manager");
+    const deployment = await built.recorder.object("Deployment", "cloud-controller-manager");
+    expect(await dependenciesOf(deployment)).toContain(account.resource);
+    const waited = await dependenciesOf(account);
+    const { controlPlaneJoin, second, third, workerJoin } = built;
+    return Object.entries({ first: controlPlaneJoin, second, third, worker: workerJoin })
+      .filter(([, resource]) => waited.includes(resource))
+      .map(([name]) => name);
+  };
+
+  it("run the cloud controller as soon as there are machines for both of its replicas", async () => {
+    expect(await controllerWaitsFor(false)).toEqual(["first", "second"]);
+  });
+
+  it("change the cloud controller of a living cluster only when its control planes are whole", async () => {
+    expect(await controllerWaitsFor(true)).toEqual(["first", "second", "third"]);
+  });
+});
+
+describe("kube-proxy", () => {
+  const waitsForWorkers = async (change: Change) => {
+    const { recorder, workerJoin } = await build(change);
+    const configMap = await recorder.only("kubernetes:core/v1:ConfigMap");
+    return (await dependenciesOf(configMap)).includes(workerJoin);
+  };
+
+  it("is configured before others join a new cluster, so that theirs start only once", async () => {
+    expect(await waitsForWorkers({ settings: { cni: "none" } })).toBe(false);
+  });
+
+  it("changes on a living cluster only after every machine was seen to have the modules", async () => {
+    expect(await waitsForWorkers({ settings: { cni: "none" }, initialized: true })).toBe(true);
+  });
+});
+
+describe("the roll-out", () => {
+  const patches = async (change: Change) => {
+    const built = await build(change);
+    const all = await built.recorder.of("kubernetes:apps/v1:DaemonSetPatch");
+    return { ...built, patches: all.filter(({ name }) => name.startsWith("roll-out-")) };
+  };
+  const awaitedFor = async (change: Change) =>
+    (await patches(change)).patches.map(
+      ({ inputs }) => inputs.metadata.annotations["zoned/awaited-for"],
+    );
+
+  it("is awaited at the end, for all that was applied before there were machines", async () => {
+    const { patches: found, workerJoin } = await patches({});
+
+    expect(found.map(({ inputs }) => inputs.metadata.name)).toEqual([
+      "kube-flannel-ds",
+      "cloud-node-manager",
+      "kube-proxy",
+    ]);
+    for (const patch of found) {
+      expect(await dependenciesOf(patch)).toContain(workerJoin);
+      expect(patch.inputs.metadata.annotations).not.toHaveProperty(["pulumi.com/skipAwait"]);
+    }
+  });
+
+  itWith(manifests.canal, "is awaited for Canal's controller too", async (texts) => {
+    const { recorder } = await patches({ settings: { cni: "canal" }, texts });
+
+    const deployment = await recorder.only("kubernetes:apps/v1:DeploymentPatch");
+
+    expect(deployment.inputs.metadata).toMatchObject({
+      namespace: "kube-system",
+      name: "calico-kube-controllers",
+    });
+  });
+
+  itWith(
+    manifests.diskDriver,
+    "is awaited for the disk driver on every machine, and only then",
+    async (texts) => {
+      const { recorder, patches: found } = await patches({ settings: { diskDriver: true }, texts });
+
+      expect(found.map(({ inputs }) => inputs.metadata.name)).toContain("csi-azuredisk-node");
+      const { inputs } = await recorder.object("DaemonSet", "csi-azuredisk-node");
+      expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
+      const waitsFor = (await dependenciesOf(found.at(-1)!)).map((one) => one.constructor.name);
+      expect(waitsFor).toContain("DiskDriver");
+    },
+  );
+
+  it("is awaited again for another machine or another specification, and else is not", async () => {
+    const first = await awaitedFor({});
+
+    expect(await awaitedFor({ runs: { b: "1", a: "1" } })).toEqual(first);
+    const replaced = await awaitedFor({ runs: { a: "1", b: "2" } });
+    expect(replaced[0]).not.toBe(first[0]);
+    expect(replaced[1]).not.toBe(first[1]);
+    const [flannel, nodeManager] = await awaitedFor({ apiName: "other.example" });
+    expect(flannel).not.toBe(first[0]);
+    expect(nodeManager).not.toBe(first[1]);
+    const switched = await awaitedFor({ settings: { proxyMode: "nftables" } });
+    expect(switched.slice(0, 2)).toEqual(first.slice(0, 2));
+    expect(switched[2]).not.toBe(first[2]);
+  });
+});

@@ -1,0 +1,288 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
+import { CloudControllerManager } from "../../../../components/add-ons/cloud-provider/cloud-controller-manager";
+import { CloudNodeManager } from "../../../../components/add-ons/cloud-provider/cloud-node-manager";
+import { minors } from "../../../../components/versions";
+import { dependenciesOf, Recorder, revealed, valueOf } from "../../../support/record";
+import { validSettings } from "../../../support/sample";
+
+const apiServer = { name: "api.example", port: 6443 };
+
+async function build(
+  change: Partial<typeof validSettings> = {},
+  clientSecret?: pulumi.Output<string>,
+) {
+  const recorder = await Recorder.start();
+  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const settings = { ...validSettings, ...change };
+  const opts = { transformations: [recorder.watch] };
+  const cloudConfig = new CloudConfig(
+    "cloud-config",
+    {
+      resourceGroup,
+      settings,
+      tenantId: "tenant",
+      subscriptionId: "subscription",
+      credential: { clientId: pulumi.output("client"), clientSecret },
+    },
+    opts,
+  );
+  const args = { settings, apiServer, cloudConfig };
+  new CloudControllerManager("cloud-controller-manager", args, opts);
+  const nodeManager = new CloudNodeManager("cloud-node-manager", args, opts);
+  return { recorder, cloudConfig, nodeManager };
+}
+
+const controller = async (recorder: Recorder) =>
+  (await recorder.object("Deployment", "cloud-controller-manager")).inputs;
+const node = async (recorder: Recorder) =>
+  (await recorder.object("DaemonSet", "cloud-node-manager")).inputs;
+
+describe("CloudConfig", () => {
+  it("carries the settings' own names and the credential", async () => {
+    const { recorder } = await build({}, pulumi.secret("hush"));
+
+    const { inputs } = await recorder.object("Secret", "azure-cloud-provider");
+
+    const text = Buffer.from(revealed(inputs.data)["cloud-config"], "base64").toString();
+    expect(inputs.metadata.namespace).toBe("kube-system");
+    expect(JSON.parse(text)).toMatchObject({
+      tenantId: "tenant",
+      subscriptionId: "subscription",
+      resourceGroup: "zoned-test",
+      location: "westeurope",
+      vnetName: "zoned-test-vnet",
+      // Not the machines' own: a balancer would take the next one's address.
+      subnetName: "internal-balancers",
+      securityGroupName: "zoned-test-nsg",
+      aadClientId: "client",
+      aadClientSecret: "hush",
+    });
+  });
+
+  it("tells what reads it that it changed, without telling what it says", async () => {
+    const digests = [];
+    for (const secret of ["hush", "hush", "hushed"]) {
+      const { cloudConfig } = await build({}, pulumi.secret(secret));
+      digests.push(await valueOf(cloudConfig.digest));
+      expect(await pulumi.isSecret(cloudConfig.digest)).toBe(false);
+    }
+
+    expect(digests[0]).toBe(digests[1]);
+    expect(digests[0]).not.toBe(digests[2]);
+    expect(digests[0]).toMatch(/^[0-9a-f]{64}$/);
+  });
+});
+
+describe("CloudControllerManager", () => {
+  it("runs only where the identity is, also before the machines are initialized", async () => {
+    const { recorder } = await build();
+
+    const { nodeSelector, tolerations } = (await controller(recorder)).spec.template.spec;
+
+    expect(nodeSelector).toHaveProperty(["node-role.kubernetes.io/control-plane"], "");
+    for (const key of [
+      "node-role.kubernetes.io/control-plane",
+      "node.cloudprovider.kubernetes.io/uninitialized",
+      "node.kubernetes.io/not-ready",
+    ]) {
+      expect(tolerations).toContainEqual({ key, operator: "Exists", effect: "NoSchedule" });
+    }
+  });
+
+  it.each([
+    { controlPlaneCount: 1, replicas: 1 },
+    { controlPlaneCount: 3, replicas: 2 },
+    { controlPlaneCount: 5, replicas: 2 },
+  ])(
+    "has $replicas of itself on $controlPlaneCount control planes",
+    async ({ controlPlaneCount, replicas }) => {
+      const { recorder } = await build({ controlPlaneCount });
+
+      const { spec } = await controller(recorder);
+      expect(spec.replicas).toBe(replicas);
+      // Two would fight for the ports of one machine.
+      expect(
+        spec.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution,
+      ).toEqual([{ labelSelector: spec.selector, topologyKey: "kubernetes.io/hostname" }]);
+    },
+  );
+
+  it("counts as ready when it has run for longer than it takes to find that it has no rights yet", async () => {
+    const { recorder } = await build();
+
+    const [container] = (await controller(recorder)).spec.template.spec.containers;
+
+    // A leader's lease, for which it waits when it begins again, lasts 15 s.
+    expect(container.readinessProbe).toMatchObject({
+      httpGet: { host: "127.0.0.1", path: "/healthz", port: 10268, scheme: "HTTPS" },
+      initialDelaySeconds: 30,
+    });
+  });
+
+  it("can read azure.json as whatever user its image runs", async () => {
+    const { recorder } = await build();
+
+    const { volumes } = (await controller(recorder)).spec.template.spec;
+
+    expect(volumes).toContainEqual({
+      name: "cloud-config",
+      secret: { secretName: "azure-cloud-provider", defaultMode: 0o444 },
+    });
+  });
+
+  it("may do what upstream's does, but for reading Secrets", async () => {
+    const { recorder } = await build();
+
+    const { inputs } = await recorder.object("ClusterRole", "cloud-controller-manager");
+
+    expect(inputs.rules).toEqual([
+      { apiGroups: [""], resources: ["events"], verbs: ["create", "patch", "update"] },
+      { apiGroups: [""], resources: ["nodes"], verbs: ["*"] },
+      { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
+      {
+        apiGroups: [""],
+        resources: ["services", "services/status"],
+        verbs: ["list", "patch", "update", "watch"],
+      },
+      {
+        apiGroups: [""],
+        resources: ["serviceaccounts", "endpoints"],
+        verbs: ["create", "get", "list", "update", "watch"],
+      },
+      {
+        apiGroups: [""],
+        resources: ["persistentvolumes"],
+        verbs: ["get", "list", "update", "watch"],
+      },
+      {
+        apiGroups: ["coordination.k8s.io"],
+        resources: ["leases"],
+        verbs: ["create", "get", "update"],
+      },
+      {
+        apiGroups: ["discovery.k8s.io"],
+        resources: ["endpointslices"],
+        verbs: ["get", "list", "watch"],
+      },
+    ]);
+  });
+
+  it("never needs more machines than there are to be rolled out", async () => {
+    const { recorder } = await build();
+
+    const { spec } = await controller(recorder);
+
+    expect(spec.strategy.rollingUpdate).toEqual({ maxSurge: 0, maxUnavailable: 1 });
+    expect(spec.template.spec.hostNetwork).toBe(true);
+  });
+
+  it("leaves pod ranges and routes alone, and nodes to the node manager", async () => {
+    const { recorder } = await build({ podCidr: "10.9.0.0/16" });
+
+    const [{ args }] = (await controller(recorder)).spec.template.spec.containers;
+
+    for (const flag of [
+      "--cloud-provider=azure",
+      "--cluster-name=zoned-test",
+      "--cluster-cidr=10.9.0.0/16",
+      "--controllers=*,-cloud-node",
+      "--allocate-node-cidrs=false",
+      "--configure-cloud-routes=false",
+      "--leader-elect=true",
+      // It has nothing to say to other machines.
+      "--bind-address=127.0.0.1",
+    ]) {
+      expect(args).toContain(flag);
+    }
+  });
+
+  it("reads azure.json from the Secret's volume, which is there before it", async () => {
+    const { recorder, cloudConfig } = await build();
+
+    const deployment = await recorder.object("Deployment", "cloud-controller-manager");
+
+    const { containers, volumes } = deployment.inputs.spec.template.spec;
+    const volume = volumes.find(({ secret }: any) => secret?.secretName === "azure-cloud-provider");
+    const mount = containers[0].volumeMounts.find(({ name }: any) => name === volume.name);
+    expect(containers[0].args).toContain(`--cloud-config=${mount.mountPath}/cloud-config`);
+    expect(await dependenciesOf(deployment)).toContain(cloudConfig);
+  });
+
+  it("starts again when azure.json changes", async () => {
+    const { recorder, cloudConfig } = await build();
+
+    const { annotations } = (await controller(recorder)).spec.template.metadata;
+
+    expect(annotations["zoned/cloud-config"]).toBe(await valueOf(cloudConfig.digest));
+  });
+});
+
+describe("CloudNodeManager", () => {
+  it("runs on every machine, whatever its taints, and asks the machine itself", async () => {
+    const { recorder } = await build();
+
+    const { spec } = (await node(recorder)).spec.template;
+
+    expect(spec.hostNetwork).toBe(true);
+    expect(spec.tolerations).toEqual([{ operator: "Exists" }]);
+    expect(spec.containers[0].args).toEqual(
+      expect.arrayContaining([
+        "--node-name=$(NODE_NAME)",
+        "--use-instance-metadata=true",
+        "--wait-routes=false",
+      ]),
+    );
+  });
+
+  it("may write what it knows of machines, and nothing else", async () => {
+    const { recorder } = await build();
+
+    const { inputs } = await recorder.object("ClusterRole", "cloud-node-manager");
+
+    expect(inputs.rules).toEqual([
+      { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "patch", "update", "watch"] },
+      { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
+    ]);
+  });
+
+  it("is applied without waiting and awaited later", async () => {
+    const { recorder, nodeManager } = await build();
+
+    expect((await node(recorder)).metadata.annotations).toEqual({ "pulumi.com/skipAwait": "true" });
+    expect(nodeManager.targets).toEqual([
+      expect.objectContaining({
+        kind: "DaemonSet",
+        namespace: "kube-system",
+        name: "cloud-node-manager",
+      }),
+    ]);
+  });
+});
+
+describe("the cloud provider", () => {
+  it("reaches the API by its name, so that kube-proxy and it need not wait for each other", async () => {
+    const { recorder } = await build();
+
+    for (const { spec } of [await controller(recorder), await node(recorder)]) {
+      expect(spec.template.spec.containers[0].env).toEqual(
+        expect.arrayContaining([
+          { name: "KUBERNETES_SERVICE_HOST", value: "api.example" },
+          { name: "KUBERNETES_SERVICE_PORT", value: "6443" },
+        ]),
+      );
+    }
+  });
+
+  it.each(minors)("runs in the version of the cluster's own minor, $minor", async ({ minor }) => {
+    const { recorder } = await build({ kubernetesVersion: `${minor}.1` });
+
+    for (const { spec } of [await controller(recorder), await node(recorder)]) {
+      const [image, version] = spec.template.spec.containers[0].image.split(":");
+      expect(image).toMatch(/^mcr\.microsoft\.com\/oss\/v2\/kubernetes\/azure-cloud-/);
+      expect(version).toMatch(new RegExp(`^v${minor.replace(".", "\\.")}\\.\\d+$`));
+    }
+  });
+});

@@ -1,0 +1,222 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
+import { DiskDriver } from "../../../../components/add-ons/cloud-provider/disk-driver";
+import { manifests } from "../../../../components/versions";
+import { dependenciesOf, Recorder, valueOf } from "../../../support/record";
+import { validSettings } from "../../../support/sample";
+import { itWith } from "../../../support/upstream";
+
+async function build(
+  texts: ReadonlyMap<string, string>,
+  change: Partial<typeof validSettings> = {},
+) {
+  const recorder = await Recorder.start();
+  const resourceGroup = new ResourceGroup("cluster");
+  const settings = { ...validSettings, ...change };
+  const cloudConfig = new CloudConfig("cloud-config", {
+    resourceGroup,
+    settings,
+    tenantId: "tenant",
+    subscriptionId: "subscription",
+    credential: { clientId: pulumi.output("client") },
+  });
+  new DiskDriver(
+    "disk-driver",
+    { settings, texts, cloudConfig, apiServer: { name: "api.example", port: 6443 } },
+    { transformations: [recorder.watch] },
+  );
+  return { recorder, cloudConfig };
+}
+
+const claim = (words: string, test: Parameters<typeof itWith>[2]) =>
+  itWith(manifests.diskDriver, words, test);
+
+const controller = async (recorder: Recorder) =>
+  (await recorder.object("Deployment", "csi-azuredisk-controller")).inputs.spec;
+
+describe("DiskDriver", () => {
+  claim(
+    "runs its controller only where the identity is, also before machines are initialized",
+    async (texts) => {
+      const { recorder } = await build(texts);
+
+      const { nodeSelector, tolerations } = (await controller(recorder)).template.spec;
+
+      expect(nodeSelector).toEqual({
+        "kubernetes.io/os": "linux",
+        "node-role.kubernetes.io/control-plane": "",
+      });
+      for (const key of [
+        "node-role.kubernetes.io/control-plane",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+      ]) {
+        expect(tolerations).toContainEqual({ key, operator: "Exists", effect: "NoSchedule" });
+      }
+    },
+  );
+
+  claim("has one controller on one control plane, and two on more", async (texts) => {
+    for (const [controlPlaneCount, replicas] of [
+      [1, 1],
+      [3, 2],
+    ]) {
+      const { recorder } = await build(texts, { controlPlaneCount });
+      expect((await controller(recorder)).replicas).toBe(replicas);
+    }
+  });
+
+  claim("can be rolled out where every control plane has one already", async (texts) => {
+    const { recorder } = await build(texts);
+
+    expect((await controller(recorder)).strategy.rollingUpdate).toEqual({
+      maxSurge: 0,
+      maxUnavailable: 1,
+    });
+  });
+
+  claim(
+    "starts its controller again when azure.json changes, and after there is one",
+    async (texts) => {
+      const { recorder, cloudConfig } = await build(texts);
+
+      const { annotations } = (await controller(recorder)).template.metadata;
+
+      expect(annotations).toEqual({ "zoned/cloud-config": await valueOf(cloudConfig.digest) });
+      const account = await recorder.object("ServiceAccount", "csi-azuredisk-controller-sa");
+      expect(await dependenciesOf(account)).toContain(cloudConfig);
+    },
+  );
+
+  for (const [kind, name] of [
+    ["Deployment", "csi-azuredisk-controller"],
+    ["DaemonSet", "csi-azuredisk-node"],
+  ] as const) {
+    claim(`keeps the folder of the cluster's keys from its ${kind}`, async (texts) => {
+      const { recorder } = await build(texts);
+
+      const { inputs } = await recorder.object(kind, name);
+
+      const { volumes, containers } = inputs.spec.template.spec;
+      expect(JSON.stringify(volumes)).not.toContain("/etc/kubernetes");
+      const declared = volumes.map((volume: any) => volume.name);
+      for (const mount of containers.flatMap(({ volumeMounts }: any) => volumeMounts)) {
+        expect(declared).toContain(mount.name);
+      }
+    });
+
+    claim(
+      `asks the API by its name for what its ${kind} knows of Azure, and not by an address of kube-proxy's`,
+      async (texts) => {
+        const { recorder } = await build(texts);
+
+        const { inputs } = await recorder.object(kind, name);
+
+        const { env } = inputs.spec.template.spec.containers.find(
+          (container: any) => container.name === "azuredisk",
+        );
+        expect(env).toEqual(
+          expect.arrayContaining([
+            expect.objectContaining({ name: "CSI_ENDPOINT" }),
+            { name: "KUBERNETES_SERVICE_HOST", value: "api.example" },
+            { name: "KUBERNETES_SERVICE_PORT", value: "6443" },
+          ]),
+        );
+      },
+    );
+  }
+
+  claim("may read one Secret and no other", async (texts) => {
+    const { recorder } = await build(texts);
+
+    const roles = await recorder.of("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole");
+
+    const rules = roles
+      .flatMap(({ inputs }) => inputs.rules)
+      .filter(({ resources }: any) => resources.includes("secrets"));
+    expect(rules).toHaveLength(3);
+    for (const rule of rules) {
+      expect(rule).toMatchObject({ verbs: ["get"], resourceNames: ["azure-cloud-provider"] });
+    }
+  });
+
+  claim("has its definitions before anything that looks for them", async (texts) => {
+    const { recorder } = await build(texts);
+
+    const definitions = (
+      await recorder.of("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition")
+    ).map(({ resource }) => resource);
+    expect(definitions).toHaveLength(3);
+    for (const [kind, name] of [
+      ["ServiceAccount", "csi-snapshot-controller-sa"],
+      ["VolumeSnapshotClass", "azure-disk"],
+    ] as const) {
+      const waits = await dependenciesOf(await recorder.object(kind, name));
+      expect(waits).toEqual(expect.arrayContaining(definitions));
+    }
+    const account = await recorder.object("ServiceAccount", "csi-snapshot-controller-sa");
+    const running = await recorder.object("Deployment", "csi-snapshot-controller");
+    expect(await dependenciesOf(running)).toContain(account.resource);
+  });
+
+  claim(
+    "runs the snapshot controller also where only tainted control planes are",
+    async (texts) => {
+      const { recorder } = await build(texts);
+
+      const { spec } = (await recorder.object("Deployment", "csi-snapshot-controller")).inputs.spec
+        .template;
+
+      expect(spec.tolerations).toContainEqual({
+        key: "node-role.kubernetes.io/control-plane",
+        operator: "Exists",
+        effect: "NoSchedule",
+      });
+    },
+  );
+
+  claim("spreads the controllers over zones and machines", async (texts) => {
+    const { recorder } = await build(texts);
+
+    for (const name of ["csi-snapshot-controller", "csi-azuredisk-controller"]) {
+      const { selector, template } = (await recorder.object("Deployment", name)).inputs.spec;
+      expect(template.spec.topologySpreadConstraints).toEqual(
+        ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) =>
+          expect.objectContaining({ topologyKey, labelSelector: selector }),
+        ),
+      );
+    }
+  });
+
+  claim("makes snapshots of its own disks by default", async (texts) => {
+    const { recorder } = await build(texts);
+
+    const { inputs } = await recorder.object("VolumeSnapshotClass", "azure-disk");
+
+    expect(inputs).toMatchObject({
+      driver: "disk.csi.azure.com",
+      deletionPolicy: "Delete",
+      parameters: { incremental: "true" },
+    });
+    const driver = await recorder.object("CSIDriver", inputs.driver);
+    expect(driver.inputs.spec.attachRequired).toBe(true);
+  });
+
+  claim(
+    "runs its node half everywhere, which is all that is not awaited at once",
+    async (texts) => {
+      const { recorder } = await build(texts);
+
+      const { inputs } = await recorder.object("DaemonSet", "csi-azuredisk-node");
+
+      expect(inputs.spec.template.spec.tolerations).toEqual([{ operator: "Exists" }]);
+      const unawaited = (await recorder.objects()).filter(
+        (object) => object.inputs.metadata?.annotations?.["pulumi.com/skipAwait"] !== undefined,
+      );
+      expect(unawaited.map(({ name }) => name)).toEqual([
+        "disk-driver/DaemonSet/csi-azuredisk-node",
+      ]);
+    },
+  );
+});

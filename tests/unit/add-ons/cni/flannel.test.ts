@@ -1,0 +1,217 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+import { Cni } from "../../../../components/add-ons/cni/cni";
+import { manifests, versions } from "../../../../components/versions";
+import { cniPlugins } from "../../../../tools/mirror/tools";
+import { Recorder } from "../../../support/record";
+import { validSettings } from "../../../support/sample";
+import { itWith } from "../../../support/upstream";
+
+async function build(
+  change: Partial<typeof validSettings>,
+  texts: ReadonlyMap<string, string> = new Map(),
+) {
+  const recorder = await Recorder.start();
+  const cni = new Cni(
+    "cni",
+    {
+      settings: { ...validSettings, ...change },
+      apiServer: { name: "api.example", port: 6443 },
+      texts,
+    },
+    { transformations: [recorder.watch] },
+  );
+  return { recorder, cni };
+}
+
+const subnetEnv = (subnet: string): string =>
+  `FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=${subnet}\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n`;
+
+describe("Flannel", () => {
+  it("gives pods the range of the settings", async () => {
+    const { recorder } = await build({ cni: "flannel", podCidr: "10.9.0.0/16" });
+
+    const { inputs } = await recorder.object("ConfigMap", "kube-flannel-cfg");
+
+    expect(JSON.parse(inputs.data["net-conf.json"])).toEqual({
+      Network: "10.9.0.0/16",
+      Backend: { Type: "vxlan" },
+    });
+  });
+
+  it("may set up the host's network in a namespace of its own", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("Namespace", "kube-flannel");
+
+    expect(inputs.metadata.labels["pod-security.kubernetes.io/enforce"]).toBe("privileged");
+  });
+
+  it("runs on every machine, whatever its taints, before there is a pod network", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    expect(inputs.spec.template.spec).toMatchObject({
+      hostNetwork: true,
+      tolerations: [{ operator: "Exists", effect: "NoSchedule" }],
+    });
+    expect(inputs.metadata.annotations).toEqual({ "pulumi.com/skipAwait": "true" });
+  });
+
+  it("asks the API by its name, as kube-proxy's rules may not be there yet", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    expect(inputs.spec.template.spec.containers[0].env).toEqual(
+      expect.arrayContaining([
+        { name: "KUBERNETES_SERVICE_HOST", value: "api.example" },
+        { name: "KUBERNETES_SERVICE_PORT", value: "6443" },
+      ]),
+    );
+  });
+
+  it("has the node take pods only once flanneld has a subnet for them", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+    const [{ command, args }] = inputs.spec.template.spec.containers;
+    const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs;
+    const root = mkdtempSync(join(tmpdir(), "zoned-flannel-"));
+    for (const folder of ["run/flannel", "etc/kube-flannel", "etc/cni/net.d", "opt/bin"]) {
+      mkdirSync(join(root, folder), { recursive: true });
+    }
+    writeFileSync(join(root, "etc/kube-flannel/cni-conf.json"), config.data["cni-conf.json"]);
+    const installed = join(root, "etc/cni/net.d/10-flannel.conflist");
+    // Of the machine's Node of before.
+    writeFileSync(join(root, "run/flannel/subnet.env"), subnetEnv("10.9.1.1/25"));
+    writeFileSync(join(root, "subnet.env"), subnetEnv("10.9.3.129/25"));
+    // As flanneld writes it, in one move.
+    writeFileSync(
+      join(root, "opt/bin/flanneld"),
+      `#!/bin/sh
+sleep 0.3
+[ ! -e ${installed} ] || exit 3
+mv ${root}/subnet.env ${root}/run/flannel/subnet.env
+until [ -e ${installed} ]; do sleep 0.1; done
+echo "$@"`,
+      { mode: 0o755 },
+    );
+
+    const words = [...command, ...args].map((word: string) =>
+      word.replace(/(^|[ =])\/(run|etc|opt)\//gm, `$1${root}/$2/`),
+    );
+    const { stdout } = await promisify(execFile)(words[0]!, words.slice(1));
+
+    expect(stdout).toBe(`${args.join(" ")}\n`);
+    expect(JSON.parse(readFileSync(installed, "utf8")).plugins).toEqual([
+      {
+        ...{ type: "bridge", bridge: "cni0", mtu: 1450, hairpinMode: true, isDefaultGateway: true },
+        ipam: {
+          type: "host-local",
+          ranges: [[{ subnet: "10.9.3.128/25" }]],
+          routes: [{ dst: "10.9.0.0/16" }],
+        },
+      },
+      { type: "portmap", capabilities: { portMappings: true } },
+    ]);
+    rmSync(root, { recursive: true });
+  });
+
+  it("looks at its rules twice a minute, as each look starts ten programs", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    expect(inputs.spec.template.spec.containers[0].args).toContain("--iptables-resync=30");
+  });
+
+  it("takes its subnet from the Node, hides pods from the internet, and has no more rights than that", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    const [{ args, securityContext }] = inputs.spec.template.spec.containers;
+    expect(args).toEqual(expect.arrayContaining(["--ip-masq", "--kube-subnet-mgr"]));
+    expect(securityContext).toEqual({
+      privileged: false,
+      capabilities: { add: ["NET_ADMIN", "NET_RAW"] },
+    });
+  });
+
+  it("gives the mirror's flanneld no flag that it does not know", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+    const mirrored = readFileSync("tools/programs/modules/flannel/flanneld/main.go", "utf8");
+    const known = [...mirrored.matchAll(/\bflag\.\w+\("([^"]+)"/g)].map(([, name]) => name);
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    const given = inputs.spec.template.spec.containers[0].args.map((one: string) =>
+      one.replace(/^--/, "").replace(/=.*/, ""),
+    );
+    expect(known).toEqual(expect.arrayContaining(given));
+  });
+
+  it("runs one image, the pinned one: the kubelet's package has all plugins that it needs", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+
+    const { initContainers, containers } = inputs.spec.template.spec;
+    expect(initContainers).toBeUndefined();
+    expect(containers.map(({ image }: any) => image)).toEqual([
+      `ghcr.io/flannel-io/flannel:${versions.flannel}`,
+    ]);
+    const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs;
+    const { plugins } = JSON.parse(config.data["cni-conf.json"]);
+    const named = plugins.flatMap(({ type, ipam }: any) => [type, ...(ipam ? [ipam.type] : [])]);
+    expect(cniPlugins).toEqual(expect.arrayContaining(named));
+  });
+
+  it("mounts nothing that is not declared, and declares nothing that is not mounted", async () => {
+    const { recorder } = await build({ cni: "flannel" });
+
+    const { containers, volumes } = (await recorder.object("DaemonSet", "kube-flannel-ds")).inputs
+      .spec.template.spec;
+
+    const mounted = containers.flatMap((one: any) => one.volumeMounts.map(({ name }: any) => name));
+    expect([...new Set(mounted)].sort()).toEqual(volumes.map(({ name }: any) => name).sort());
+  });
+});
+
+describe("Cni", () => {
+  it("applies nothing for those who bring their own", async () => {
+    const { recorder, cni } = await build({ cni: "none" });
+
+    expect(await recorder.objects()).toEqual([]);
+    expect(cni.targets).toEqual([]);
+  });
+
+  it("awaits flannel later", async () => {
+    const { cni } = await build({ cni: "flannel" });
+
+    expect(cni.targets).toEqual([
+      expect.objectContaining({
+        kind: "DaemonSet",
+        namespace: "kube-flannel",
+        name: "kube-flannel-ds",
+      }),
+    ]);
+  });
+
+  itWith(
+    manifests.canal,
+    "applies Canal, and no flannel beside it, when that is the choice",
+    async (texts) => {
+      const { recorder } = await build({ cni: "canal" }, texts);
+
+      const daemonSets = await recorder.of("kubernetes:apps/v1:DaemonSet");
+
+      expect(daemonSets.map(({ inputs }) => inputs.metadata.name)).toEqual(["canal"]);
+    },
+  );
+});

@@ -1,0 +1,327 @@
+import { ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer as createHttps, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { MetricsServer } from "../../../components/add-ons/metrics-server";
+import { Certificates } from "../../../components/certificates";
+import { only } from "../../../components/kubeadm/rotation";
+import { versions } from "../../../components/versions";
+import { placeIn } from "../../../tools/mirror/tools";
+import { cacheFolder } from "../../../tools/programs/tools";
+import { freePort } from "../../support/listen";
+import { Recorder, revealed } from "../../support/record";
+import { validSettings } from "../../support/sample";
+import { built, output, run } from "../../support/tools";
+import { describeUnless } from "../../support/unless";
+
+jest.setTimeout(300_000);
+
+const { tool } = placeIn("metrics-server");
+const program = join(cacheFolder(), `${tool.name}-${tool.version}`, "metrics-server");
+
+/** Of this host, since an API server sends nobody to the loopback. */
+const address = Object.values(networkInterfaces())
+  .flat()
+  .find((one) => one?.family === "IPv4" && !one.internal)?.address;
+
+const obstacle = !existsSync(program)
+  ? "npm run mirror has not built metrics-server"
+  : address === undefined
+    ? "this host has no address but the loopback"
+    : undefined;
+
+/** Inputs without their marks, as they reach the API. */
+function plain(input: unknown): any {
+  const value = revealed(input);
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, plain(one)]));
+}
+
+describeUnless(obstacle)("the real metrics-server behind the real API server", () => {
+  const root = mkdtempSync(join(tmpdir(), "zoned-metrics-"));
+  const pki = join(root, "pki");
+  const started: ChildProcess[] = [];
+  const kubelets: Server[] = [];
+  let objects: any[];
+
+  const start = (path: string, flags: readonly string[], log: string) => {
+    const out = openSync(join(root, log), "a");
+    started.push(spawn(path, [...flags], { stdio: ["ignore", out, out] }));
+    closeSync(out);
+  };
+
+  /** As `LocallySignedCert` does it: a server's certificate, and its key. */
+  const certificate = (name: string, names: string, authority = "ca") => {
+    const file = (suffix: string) => join(root, `${name}.${suffix}`);
+    const [key, request, extensions, signed] = ["key", "csr", "ext", "crt"].map(file);
+    const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    output("openssl", ["req", ...curve, "-keyout", key!, "-subj", `/CN=${name}`, "-out", request!]);
+    writeFileSync(extensions!, `subjectAltName=${names}\nextendedKeyUsage=serverAuth\n`);
+    const by = ["-CA", `${pki}/${authority}.crt`, "-CAkey", `${pki}/${authority}.key`];
+    const rest = ["-CAcreateserial", "-days", "2", "-extfile", extensions!, "-out", signed!];
+    output("openssl", ["x509", "-req", "-in", request!, ...by, ...rest]);
+    return { cert: readFileSync(signed!, "utf8"), key: readFileSync(key!, "utf8") };
+  };
+
+  const kubectl = (...args: string[]) =>
+    run(built("kubectl"), ["--kubeconfig", join(root, "super-admin.conf"), ...args]);
+
+  const apply = async (object: { kind: string }) => {
+    const file = join(root, "object.json");
+    writeFileSync(file, JSON.stringify(object));
+    const { code, stderr } = await kubectl("apply", "--server-side", "--filename", file);
+    expect([object.kind, code, stderr]).toEqual([object.kind, 0, ""]);
+  };
+
+  const until = async <T>(what: string, ask: () => Promise<T | undefined>): Promise<T> => {
+    for (let tries = 0; tries < 200; tries++) {
+      const answer = await ask();
+      if (answer !== undefined) return answer;
+      await wait(1000);
+    }
+    throw new Error(`waited in vain for ${what}`);
+  };
+
+  const availability = async () => {
+    const { stdout } = await kubectl("get", "apiservice", "v1beta1.metrics.k8s.io", "-o", "json");
+    return JSON.parse(stdout).status?.conditions?.[0];
+  };
+
+  /** What a kubelet answers, and a Node that leads there. */
+  const kubelet = async (name: string, authority: string) => {
+    const pair = certificate(name, `DNS:${name},IP:${address}`, authority);
+    let seconds = 1;
+    const server = createHttps(pair, (_, response) => {
+      const now = Date.now();
+      seconds += 3;
+      response.setHeader("content-type", "text/plain; version=0.0.4");
+      response.end(
+        `node_cpu_usage_seconds_total ${seconds} ${now}\nnode_memory_working_set_bytes 1e8 ${now}\n`,
+      );
+    }).listen(0, address);
+    kubelets.push(server);
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    await apply({ apiVersion: "v1", kind: "Node", metadata: { name } } as { kind: string });
+    const status = {
+      addresses: [{ type: "InternalIP", address }],
+      daemonEndpoints: { kubeletEndpoint: { Port: port } },
+      allocatable: { cpu: "2", memory: "4Gi" },
+      // Of one that is not, nobody is told why it cannot be asked.
+      conditions: [{ type: "Ready", status: "True", reason: "Tried", message: "here" }],
+    };
+    const patch = ["--type=merge", "--patch", JSON.stringify({ status })];
+    expect((await kubectl("patch", "node", name, "--subresource=status", ...patch)).code).toBe(0);
+  };
+
+  const startApiServer = async () => {
+    const [apiPort, clients, peers] = [await freePort(), await freePort(), await freePort()];
+    const configuration = join(root, "init.yaml");
+    writeFileSync(
+      configuration,
+      JSON.stringify({
+        apiVersion: "kubeadm.k8s.io/v1beta4",
+        kind: "InitConfiguration",
+        localAPIEndpoint: { advertiseAddress: address, bindPort: apiPort },
+        nodeRegistration: { criSocket: "unix:///nowhere" },
+      }) +
+        "\n---\n" +
+        JSON.stringify({
+          apiVersion: "kubeadm.k8s.io/v1beta4",
+          kind: "ClusterConfiguration",
+          kubernetesVersion: `v${versions.kubernetes}`,
+          certificatesDir: pki,
+          encryptionAlgorithm: "ECDSA-P256",
+        }),
+    );
+    const phase = (...words: string[]) =>
+      output(built("kubeadm"), ["init", "phase", ...words, "--config", configuration]);
+    for (const what of ["ca", "apiserver", "front-proxy-ca", "front-proxy-client", "sa"]) {
+      phase("certs", what);
+    }
+    phase("kubeconfig", "super-admin", "--kubeconfig-dir", root);
+    const etcd = `http://127.0.0.1:${clients}`;
+    start(
+      built("etcd"),
+      [
+        `--data-dir=${root}/etcd`,
+        `--listen-client-urls=${etcd}`,
+        `--advertise-client-urls=${etcd}`,
+        `--listen-peer-urls=http://127.0.0.1:${peers}`,
+        "--unsafe-no-fsync",
+      ],
+      "etcd.log",
+    );
+    start(
+      built("kube-apiserver"),
+      [
+        `--etcd-servers=${etcd}`,
+        `--secure-port=${apiPort}`,
+        `--advertise-address=${address}`,
+        "--service-cluster-ip-range=10.96.0.0/24",
+        "--authorization-mode=Node,RBAC",
+        `--client-ca-file=${pki}/ca.crt`,
+        `--tls-cert-file=${pki}/apiserver.crt`,
+        `--tls-private-key-file=${pki}/apiserver.key`,
+        "--service-account-issuer=https://kubernetes.default.svc",
+        `--service-account-key-file=${pki}/sa.pub`,
+        `--service-account-signing-key-file=${pki}/sa.key`,
+        // As kubeadm has it, whose API servers ask others in their users' names.
+        `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        `--proxy-client-cert-file=${pki}/front-proxy-client.crt`,
+        `--proxy-client-key-file=${pki}/front-proxy-client.key`,
+        // In place of kube-proxy.
+        "--enable-aggregator-routing=true",
+      ],
+      "api.log",
+    );
+    await until("the API", async () =>
+      (await kubectl("get", "--raw", "/readyz")).code === 0 ? true : undefined,
+    );
+    return apiPort;
+  };
+
+  const record = async () => {
+    const serving = certificate("serving", "DNS:metrics-server.kube-system.svc");
+    const recorder = await Recorder.start({
+      filledIn: {
+        "tls:index/privateKey:PrivateKey": { privateKeyPem: serving.key },
+        "tls:index/selfSignedCert:SelfSignedCert": {
+          certPem: readFileSync(`${pki}/ca.crt`, "utf8"),
+        },
+        "tls:index/certRequest:CertRequest": { certRequestPem: "a request" },
+        "tls:index/locallySignedCert:LocallySignedCert": { certPem: serving.cert },
+      },
+    });
+    const opts = { transformations: [recorder.watch] };
+    const certificates = new Certificates("pki", only(1), opts);
+    new MetricsServer("metrics-server", { settings: validSettings, certificates }, opts);
+    return (await recorder.objects()).map(({ inputs }) => plain(inputs));
+  };
+
+  const podSpec = () => objects.find(({ kind }) => kind === "Deployment").spec.template.spec;
+
+  beforeAll(async () => {
+    const apiPort = await startApiServer();
+    objects = await record();
+    for (const object of objects) await apply(object);
+    await kubelet("known", "ca");
+    await kubelet("stranger", "front-proxy-ca");
+
+    // The pod's part: its files, its token, and the address to which its Service leads.
+    const port = await freePort();
+    await apply({
+      apiVersion: "discovery.k8s.io/v1",
+      kind: "EndpointSlice",
+      metadata: {
+        name: "metrics-server-1",
+        namespace: "kube-system",
+        labels: { "kubernetes.io/service-name": "metrics-server" },
+      },
+      addressType: "IPv4",
+      endpoints: [{ addresses: [address], conditions: { ready: true } }],
+      ports: [{ name: "https", port, protocol: "TCP" }],
+    } as { kind: string });
+    const account = ["metrics-server", "--namespace", "kube-system"];
+    const token = (await kubectl("create", "token", ...account)).stdout.trim();
+    const access = join(root, "pod.conf");
+    const server = `https://${address}:${apiPort}`;
+    writeFileSync(
+      access,
+      JSON.stringify({
+        apiVersion: "v1",
+        kind: "Config",
+        clusters: [{ name: "pod", cluster: { server, "certificate-authority": `${pki}/ca.crt` } }],
+        users: [{ name: "pod", user: { token } }],
+        contexts: [{ name: "pod", context: { cluster: "pod", user: "pod" } }],
+        "current-context": "pod",
+      }),
+    );
+    mkdirSync(join(root, "certificate"));
+    const { data } = objects.find(({ kind }) => kind === "Secret");
+    for (const [name, content] of Object.entries<string>(data)) {
+      writeFileSync(join(root, "certificate", name), Buffer.from(content, "base64"));
+    }
+    const flags = podSpec().containers[0].args.map((flag: string) =>
+      flag
+        .replace("/etc/metrics-server", join(root, "certificate"))
+        .replace("/var/run/secrets/kubernetes.io/serviceaccount", pki)
+        .replace(/^--secure-port=.*/, `--secure-port=${port}`),
+    );
+    const inCluster = ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"];
+    start(program, [...flags, ...inCluster.map((flag) => `--${flag}=${access}`)], "metrics.log");
+    await until("the API of metrics-server", async () =>
+      (await availability())?.status === "True" ? true : undefined,
+    );
+  });
+
+  afterAll(() => {
+    for (const one of started) one.kill("SIGKILL");
+    for (const one of kubelets) one.close().closeAllConnections();
+    rmSync(root, { recursive: true, maxRetries: 20 });
+  });
+
+  it("answers kubectl top for a kubelet whose certificate is of the cluster's CA, and no other", async () => {
+    const said = await until("a measured node", async () => {
+      const { code, stdout } = await kubectl("top", "nodes", "--no-headers");
+      return code === 0 && /^known /m.test(stdout) ? stdout : undefined;
+    });
+
+    expect(said).toMatch(/^known +\d+m +\d+% +\d+Mi/m);
+    expect(said).not.toMatch(/^stranger +\d/m);
+    expect(readFileSync(join(root, "metrics.log"), "utf8")).toMatch(
+      /certificate signed by unknown authority.*node="stranger"/,
+    );
+  });
+
+  it("is not asked by an API server that has another CA for it", async () => {
+    const other = readFileSync(`${pki}/front-proxy-ca.crt`).toString("base64");
+    const service = objects.find(({ kind }) => kind === "APIService");
+    await apply({ ...service, spec: { ...service.spec, caBundle: other } });
+
+    const refused = await until("a refusal", async () => {
+      const found = await availability();
+      return found?.status === "False" ? found : undefined;
+    });
+    expect(refused.message).toContain("certificate signed by unknown authority");
+    await apply(service);
+  });
+
+  it("is admitted in a namespace of Pod Security's level restricted", async () => {
+    const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "strict", labels } };
+    await apply(namespace);
+    await apply({
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name: "metrics-server", namespace: "strict" },
+    } as { kind: string });
+
+    const { priorityClassName: _, ...spec } = podSpec();
+    await apply({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "metrics-server", namespace: "strict" },
+      spec,
+    } as { kind: string });
+  });
+});

@@ -1,0 +1,268 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { additionsTo, withAdditions } from "../../../components/azure/additions";
+import { shownAs, ShownResource } from "../../../components/azure/shown";
+import { Recorder, valueOf } from "../../support/record";
+
+type Properties = Readonly<Record<string, unknown>>;
+
+const group = "zoned-test";
+const identities = (name: string, inGroup = group) =>
+  `/subscriptions/s/resourceGroups/${inGroup}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`;
+const own = identities(group);
+const policy = identities("policy", "theirs");
+
+beforeEach(() => Recorder.start());
+
+/** What is sent of a resource when Azure shows it like this. */
+const sent = (token: string, props: Properties, shown: Omit<ShownResource, "name">) => {
+  const type = `azure-native:${token}`;
+  const { name = "" } = additionsTo(group)[type] ?? {};
+  const given = { [name]: "It", ...props };
+  const all = new Map([[shownAs(type, "it"), { name: "it", ...shown }]]);
+  const output = pulumi.output(withAdditions(type, given, additionsTo(group), all));
+  return valueOf(output as pulumi.Output<unknown>).then((sentNow) => {
+    const { [name]: _, ...others } = sentNow as Properties;
+    return JSON.parse(JSON.stringify(others));
+  });
+};
+
+it.each<[what: string, type: string, props: Properties, shown: Properties, expected: Properties]>([
+  [
+    "tags, but none that the program has written, and in no case twice",
+    "compute:VirtualMachine",
+    { tags: { "zoned-made": "now" } },
+    { tags: { owner: "firm", "Zoned-Made": "then", "zoned-drained": "then" } },
+    { tags: { owner: "firm", "zoned-made": "now" } },
+  ],
+  [
+    "tags where the program has none",
+    "network:NatGateway",
+    {},
+    { tags: { a: "b" } },
+    { tags: { a: "b" } },
+  ],
+  [
+    "identities beside the program's, in Azure's order",
+    "compute:VirtualMachine",
+    { identity: { type: "UserAssigned", userAssignedIdentities: [own] } },
+    {
+      identity: {
+        type: "SystemAssigned, UserAssigned",
+        principalId: "p",
+        userAssignedIdentities: { [policy]: {}, [own.toUpperCase()]: {} },
+      },
+    },
+    {
+      identity: { type: "SystemAssigned, UserAssigned", userAssignedIdentities: [policy, own] },
+    },
+  ],
+  [
+    "the identity of a worker, to which the program gives none",
+    "compute:VirtualMachine",
+    {},
+    { identity: { type: "SystemAssigned", principalId: "p", tenantId: "t" } },
+    { identity: { type: "SystemAssigned" } },
+  ],
+  [
+    "others' identities where the program takes away its own",
+    "compute:VirtualMachine",
+    { identity: { type: "None" } },
+    { identity: { type: "UserAssigned", userAssignedIdentities: { [own]: {}, [policy]: {} } } },
+    { identity: { type: "UserAssigned", userAssignedIdentities: [policy] } },
+  ],
+  [
+    "a second interface of a machine",
+    "compute:VirtualMachine",
+    { networkProfile: { networkInterfaces: [{ id: "/one", primary: true }] } },
+    {
+      properties: {
+        networkProfile: {
+          networkInterfaces: [
+            { id: "/One", properties: { primary: true, deleteOption: "Detach" } },
+            { id: "/two", properties: { primary: false, deleteOption: "Detach" } },
+          ],
+        },
+      },
+    },
+    {
+      networkProfile: {
+        networkInterfaces: [
+          { id: "/one", primary: true },
+          { id: "/two", primary: false, deleteOption: "Detach" },
+        ],
+      },
+    },
+  ],
+  [
+    "pools and security groups of an interface",
+    "network:NetworkInterface",
+    { ipConfigurations: [{ name: "node", loadBalancerBackendAddressPools: [{ id: "/api" }] }] },
+    {
+      properties: {
+        networkSecurityGroup: { id: "/nsg", properties: {} },
+        dnsSettings: { dnsServers: ["10.0.0.4"], internalDomainNameSuffix: "x" },
+        ipConfigurations: [
+          {
+            name: "node",
+            id: "/node",
+            etag: "e",
+            properties: {
+              provisioningState: "Succeeded",
+              loadBalancerBackendAddressPools: [{ id: "/kubernetes" }, { id: "/api" }],
+              publicIPAddress: { id: "/ip" },
+            },
+          },
+        ],
+      },
+    },
+    {
+      networkSecurityGroup: { id: "/nsg" },
+      dnsSettings: { dnsServers: ["10.0.0.4"] },
+      ipConfigurations: [
+        {
+          name: "node",
+          loadBalancerBackendAddressPools: [{ id: "/kubernetes" }, { id: "/api" }],
+          publicIPAddress: { id: "/ip" },
+        },
+      ],
+    },
+  ],
+  [
+    "parts of a load balancer, as a program may send them",
+    "network:LoadBalancer",
+    { probes: [{ name: "readyz", port: 6443 }] },
+    {
+      properties: {
+        probes: [
+          { name: "readyz", id: "/readyz", properties: { port: 6443, numberOfProbes: 1 } },
+          {
+            name: "theirs",
+            id: "/theirs",
+            etag: "e",
+            type: "t",
+            properties: { port: 80, provisioningState: "Succeeded", loadBalancingRules: [] },
+          },
+        ],
+      },
+    },
+    {
+      probes: [
+        { name: "readyz", port: 6443 },
+        { name: "theirs", id: "/theirs", port: 80 },
+      ],
+    },
+  ],
+  [
+    "members of others' pools by their addresses",
+    "network:LoadBalancer",
+    { backendAddressPools: [{ name: "control-plane" }] },
+    {
+      properties: {
+        backendAddressPools: [
+          { name: "control-plane", properties: { loadBalancerBackendAddresses: [{ name: "cp" }] } },
+          {
+            name: "theirs",
+            properties: {
+              backendIPConfigurations: [],
+              loadBalancerBackendAddresses: [
+                {
+                  name: "one",
+                  properties: { ipAddress: "10.0.0.4", inboundNatRulesPortMapping: [] },
+                },
+              ],
+            },
+          },
+        ],
+      },
+    },
+    {
+      backendAddressPools: [
+        { name: "control-plane" },
+        {
+          name: "theirs",
+          loadBalancerBackendAddresses: [{ name: "one", ipAddress: "10.0.0.4" }],
+        },
+      ],
+    },
+  ],
+  [
+    "what a policy sets on a network, whatever the SDK sends by default",
+    "network:VirtualNetwork",
+    { addressSpace: { addressPrefixes: ["172.16.0.0/16"] }, enableDdosProtection: false },
+    {
+      properties: {
+        addressSpace: { addressPrefixes: ["172.16.0.0/16", "10.0.0.0/16"] },
+        ddosProtectionPlan: { id: "/plan" },
+        dhcpOptions: { dnsServers: ["10.0.0.4"] },
+        enableDdosProtection: true,
+      },
+    },
+    {
+      addressSpace: { addressPrefixes: ["172.16.0.0/16", "10.0.0.0/16"] },
+      ddosProtectionPlan: { id: "/plan" },
+      dhcpOptions: { dnsServers: ["10.0.0.4"] },
+      enableDdosProtection: true,
+    },
+  ],
+  [
+    "endpoints and delegations of a subnet, and no gateway in place of its own",
+    "network:Subnet",
+    { natGateway: { id: "/own" }, privateEndpointNetworkPolicies: "Disabled" },
+    {
+      properties: {
+        natGateway: { id: "/before" },
+        routeTable: { id: "/firewall" },
+        serviceEndpoints: [{ service: "Microsoft.Storage", provisioningState: "Succeeded" }],
+        delegations: [
+          { name: "d", properties: { serviceName: "s", provisioningState: "Succeeded" } },
+        ],
+        privateEndpointNetworkPolicies: "Enabled",
+      },
+    },
+    {
+      natGateway: { id: "/own" },
+      routeTable: { id: "/firewall" },
+      serviceEndpoints: [{ service: "Microsoft.Storage", provisioningState: "Succeeded" }],
+      delegations: [{ name: "d", serviceName: "s" }],
+      privateEndpointNetworkPolicies: "Enabled",
+    },
+  ],
+  [
+    "a reverse name beside the label of an address",
+    "network:PublicIPAddress",
+    { dnsSettings: { domainNameLabel: "api" } },
+    {
+      properties: { dnsSettings: { domainNameLabel: "api", fqdn: "f", reverseFqdn: "r" } },
+    },
+    { dnsSettings: { domainNameLabel: "api", reverseFqdn: "r" } },
+  ],
+])("keeps %s", async (_what, type, props, shown, expected) => {
+  expect(await sent(type, props, shown)).toEqual(expected);
+});
+
+it("sends nothing of Azure's defaults, which would be a change each time", async () => {
+  const shown = {
+    properties: {
+      ddosSettings: { protectionMode: "VirtualNetworkInherited" },
+      idleTimeoutInMinutes: 4,
+      ipTags: [],
+    },
+  };
+
+  expect(await sent("network:PublicIPAddress", {}, shown)).toEqual({});
+  expect(
+    await sent("network:RouteTable", {}, { properties: { disableBgpRoutePropagation: false } }),
+  ).toEqual({});
+});
+
+it("finds the step of a machine whose name is an output", async () => {
+  const vmName = pulumi.output("it");
+  const props = { vmName, tags: { "zoned-run": "now" } };
+
+  const { tags } = await sent("compute:VirtualMachineExtension", props, {
+    tags: { owner: "firm" },
+  });
+
+  expect(tags).toEqual({ owner: "firm", "zoned-run": "now" });
+});

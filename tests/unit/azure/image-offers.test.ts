@@ -1,0 +1,106 @@
+import { createServer, Server } from "node:http";
+
+import { versions as pinned } from "../../../components/versions";
+import { askImage, imageProblems } from "../../../components/azure/image-offers";
+import { ResourceManager } from "../../../components/azure/resource-manager";
+import { machine, validSettings, subscriptionId } from "../../support/sample";
+import { listen } from "../../support/listen";
+
+const versions =
+  `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/locations/westeurope/publishers/Canonical` +
+  "/artifacttypes/vmimage/offers/ubuntu-24_04-lts/skus/server/versions";
+
+let server: Server | undefined;
+afterEach(async () => {
+  server?.closeAllConnections();
+  await new Promise((resolve) => server?.close(resolve));
+});
+
+/** Asks an Azure that lists these versions, some of which it does not deploy. */
+async function ask(
+  wanted: string,
+  listed: string[],
+  { gone = [] as string[], deprecated = [] as string[] } = {},
+) {
+  const asked: string[] = [];
+  server = createServer(({ url = "" }, response) => {
+    const path = url.split("?")[0]!;
+    asked.push(path.replace(versions, ""));
+    const version = path.slice(versions.length + 1);
+    const imageState = deprecated.includes(version) ? "Deprecated" : "Active";
+    if (path === versions) {
+      // In no order, and without an envelope.
+      response.end(JSON.stringify(listed.map((name) => ({ name }))));
+    } else if (listed.includes(version) && !gone.includes(version)) {
+      const properties = { imageDeprecationStatus: { imageState } };
+      response.end(JSON.stringify({ name: version, properties }));
+    } else {
+      const error = { code: "NotFound", message: "Artifact: VMImage was not found." };
+      response.writeHead(404).end(JSON.stringify({ error }));
+    }
+  });
+  const arm = new ResourceManager(`http://127.0.0.1:${await listen(server)}`, "token");
+  return {
+    offer: await askImage(arm, subscriptionId, { ...validSettings, imageVersion: wanted }),
+    asked,
+  };
+}
+
+const listed = ["24.04.202607140", "24.04.202610010", "24.04.202608110"];
+
+it("asks once about a version that can be deployed", async () => {
+  const { offer, asked } = await ask("24.04.202607140", listed);
+
+  expect(offer).toEqual({ isDeployable: true });
+  expect(asked).toEqual(["/24.04.202607140"]);
+});
+
+it.each([
+  ["was never published", "24.04.202601010", {}],
+  ["is listed and gone", "24.04.202607140", { gone: ["24.04.202607140"] }],
+  ["is deprecated", "24.04.202607140", { deprecated: ["24.04.202607140"] }],
+])("names the newest version in place of one that %s", async (_, wanted, how) => {
+  expect((await ask(wanted, listed, how)).offer).toEqual({
+    isDeployable: false,
+    newest: "24.04.202610010",
+  });
+});
+
+it("proposes no version that is withdrawn itself", async () => {
+  const how = { gone: ["24.04.202610010"], deprecated: ["24.04.202608110"] };
+
+  expect((await ask("24.04.202601010", listed, how)).offer.newest).toBe("24.04.202607140");
+});
+
+it("compares versions by their numbers, and asks for five of them at most", async () => {
+  const releases = ["24.04.9", "24.04.10", "24.04.8", "24.04.7", "24.04.6", "24.04.5"];
+  const { offer, asked } = await ask("24.04.1", releases, { gone: releases });
+
+  expect(offer).toEqual({ isDeployable: false });
+  expect(asked.slice(2)).toEqual(["10", "9", "8", "7", "6"].map((release) => `/24.04.${release}`));
+});
+
+it("knows of no other version where there is none", async () => {
+  expect((await ask("24.04.202601010", [])).offer).toEqual({ isDeployable: false });
+});
+
+it("names the machines that cannot be made, and the command", () => {
+  const machines = [machine, { ...machine, name: "zoned-test-cp-2" }];
+  const offer = { isDeployable: false, newest: "24.04.202610010" };
+
+  const [problem, ...more] = imageProblems(machines, offer, validSettings);
+
+  expect(more).toEqual([]);
+  expect(problem).toContain(`imageVersion is "${pinned.ubuntuImage}"`);
+  expect(problem).toContain("zoned-test-cp-1, zoned-test-cp-2 would be made of it");
+  expect(problem).toContain("Canonical:ubuntu-24_04-lts:server");
+  expect(problem).toMatch(/\(pulumi config set imageVersion 24\.04\.202610010\)$/);
+  expect(imageProblems(machines, { isDeployable: false }, validSettings)[0]).toContain(
+    "az vm image list -l westeurope",
+  );
+});
+
+it("minds no withdrawn image that no machine is to be made of", () => {
+  expect(imageProblems([], { isDeployable: false }, validSettings)).toEqual([]);
+  expect(imageProblems([machine], { isDeployable: true }, validSettings)).toEqual([]);
+});

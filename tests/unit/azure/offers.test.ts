@@ -1,0 +1,145 @@
+import { order } from "../../support/machines";
+import { acceleratedMachines, askOffers, offerProblems } from "../../../components/azure/offers";
+import { ResourceManager } from "../../../components/azure/resource-manager";
+import { createdMachines, Memory } from "../../../components/plan/machine-changes";
+import { Settings } from "../../../components/settings/settings";
+import { machinesOf } from "../../../components/settings/topology";
+import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { newCloud } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { validSettings } from "../../support/sample";
+
+interface Scene {
+  readonly settings?: Partial<Settings>;
+  readonly quotas?: Record<string, number>;
+  /** Generations of the existing machines. */
+  readonly existing?: Record<string, string | undefined>;
+  /** What the stack's outputs say of machines. */
+  readonly machines?: Memory["machines"];
+}
+
+/**
+ * What is said of a stack by what the local Azure offers; every machine wants to be of generation
+ * "now".
+ */
+async function problemsOf({
+  settings,
+  quotas = {},
+  existing = {},
+  machines,
+}: Scene): Promise<string[]> {
+  const { cloud } = newCloud();
+  cloud.quotas.set(quotas);
+  const rest = await serveRest(cloud, 0);
+  const arm = new ResourceManager(`http://127.0.0.1:${rest.port}`, "local");
+  const connection = { ...account, arm };
+  const wanted = { ...validSettings, ...settings };
+  try {
+    const offers = await askOffers(wanted, connection);
+    const planned = machinesOf(wanted);
+    const state = new Map(
+      Object.entries(existing).map(([name, generation]) => [
+        name,
+        { size: "Standard_D2s_v5", generation },
+      ]),
+    );
+    const created = createdMachines(
+      "1-then",
+      planned.map((plan) => ({
+        plan,
+        generation: "now",
+        madeWith: {},
+        imageVersion: wanted.imageVersion,
+        kubernetesVersion: wanted.kubernetesVersion,
+        configuration: "now",
+      })),
+      { machines: state },
+      machines && ({ machines } as Memory),
+    );
+    return offerProblems(planned, created, state, offers, wanted, connection);
+  } finally {
+    await rest.close();
+  }
+}
+
+const all = Object.fromEntries(machinesOf(validSettings).map(({ name }) => [name, "now"]));
+
+it("has nothing to say about a stack that can be had", async () => {
+  expect(await problemsOf({})).toEqual([]);
+});
+
+it.each([
+  ["northcentralus", "has no availability zones"],
+  ["westeuropa", "no machines at all"],
+])("says of region %s alone what it is, and asks no more of it", async (location, says) => {
+  expect(await problemsOf({ settings: { location } })).toEqual([expect.stringContaining(says)]);
+});
+
+it("tells a size, a quota and an image that cannot be had all at once", async () => {
+  const problems = await problemsOf({
+    settings: { controlPlaneSize: "Standard_A2_v2", imageVersion: "24.04.202001010" },
+    quotas: { cores: 4, standardDSv5Family: 4, PublicIPAddresses: 0 },
+  });
+
+  expect(problems.map((problem) => problem.slice(0, 30))).toEqual([
+    ...["1", "2", "3"].flatMap((number) => [
+      `zoned-test-cp-${number}: size Standard`,
+      `zoned-test-cp-${number}: size Standard`,
+    ]),
+    expect.stringContaining("quota Total Regional vCPUs"),
+    expect.stringContaining("quota Standard DSv5 Family"),
+    expect.stringContaining("quota Public IP Addresses"),
+    expect.stringContaining('imageVersion is "24.04.2020010'),
+  ]);
+});
+
+it("asks for room for what is new only", async () => {
+  const quotas = { standardDSv5Family: 2 };
+  const { "zoned-test-workers-3": _, ...others } = all;
+
+  expect(await problemsOf({ quotas, existing: others })).toEqual([]);
+  expect(await problemsOf({ quotas, existing: { "zoned-test-cp-1": "now" } })).toEqual([
+    expect.stringContaining("needs 10"),
+  ]);
+});
+
+it("lets a withdrawn image be while no machine is made of it", async () => {
+  const settings = { imageVersion: "24.04.202001010" };
+  const cp = "zoned-test-cp-1";
+
+  expect(await problemsOf({ settings, existing: all })).toEqual([]);
+  // Somebody may have taken a tag away: that replaces nothing.
+  expect(await problemsOf({ settings, existing: { ...all, [cp]: undefined } })).toEqual([]);
+  expect(await problemsOf({ settings, existing: { ...all, [cp]: "before" } })).toEqual([
+    expect.stringContaining(`${cp} would be made of it`),
+  ]);
+});
+
+it("reads a generation from the outputs where the machine has lost its tag", async () => {
+  const settings = { imageVersion: "24.04.202001010" };
+  const cp = "zoned-test-cp-1";
+  const existing = { ...all, [cp]: undefined };
+  const machines = {
+    [cp]: { ...order, generation: "before" },
+  };
+
+  expect(await problemsOf({ settings, existing, machines })).toEqual([
+    expect.stringContaining(`${cp} would be made of it`),
+  ]);
+});
+
+it("knows by Azure's list which machines can have accelerated networking", () => {
+  const machines = machinesOf({ ...validSettings, controlPlaneSize: "standard_d2S_v5" });
+  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
+  const sku = (name: string, value: string) => ({
+    resourceType: "virtualMachines",
+    name,
+    capabilities: [{ name: "AcceleratedNetworkingEnabled", value }],
+  });
+  const among = (skus: Parameters<typeof acceleratedMachines>[1]["skus"]) =>
+    [...acceleratedMachines(controlPlanes, { skus })].length;
+
+  expect(among([sku("Standard_D2s_v5", "True")])).toBe(controlPlanes.length);
+  expect(among([sku("Standard_D2s_v5", "False")])).toBe(0);
+  expect(among([])).toBe(0);
+});

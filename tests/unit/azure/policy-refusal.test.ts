@@ -1,0 +1,148 @@
+import { explainedPolicy } from "../../../components/azure/policy-refusal";
+
+const subscription = "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11";
+const group = "/providers/Microsoft.Management/managementGroups/landing-zones";
+const authorization = "providers/Microsoft.Authorization";
+const assignment = `${subscription}/${authorization}/policyAssignments/01dcd3c3aa91`;
+const definition = `/${authorization}/policyDefinitions/871b6d14-10aa-478d-b590-94f262ecfa99`;
+
+/** What Azure's message is where the assignment has none of its own for people. */
+const identified =
+  "Resource 'zoned-dev' was disallowed by policy. Policy identifiers: '" +
+  JSON.stringify([
+    {
+      policyAssignment: { name: "Tags of everything", id: assignment },
+      policyDefinition: { name: "Require a tag", id: definition },
+    },
+    {
+      policyAssignment: {
+        name: "Baseline",
+        id: `${group}/${authorization}/policyAssignments/base`,
+      },
+      policyDefinition: {
+        name: "Regions",
+        id: `${group}/${authorization}/policyDefinitions/regions`,
+      },
+      policySetDefinition: {
+        name: "All of it",
+        id: `${group}/${authorization}/policySetDefinitions/all`,
+        version: "1.0.0",
+      },
+    },
+  ]) +
+  "'.";
+
+const comparison = (path: string, value: unknown, operator: string, target: unknown) => ({
+  result: "True",
+  expressionKind: "Field",
+  expression: path,
+  path,
+  expressionValue: value,
+  targetValue: target,
+  operator,
+});
+
+/** Azure's whole answer where it has, as the provider prints it at the end of an operation. */
+const whole = JSON.stringify({
+  error: {
+    code: "RequestDisallowedByPolicy",
+    target: "zoned-dev-cp-1",
+    message:
+      "Resource 'zoned-dev-cp-1' was disallowed by policy. Reasons: 'Only in America'. See error details for policy resource IDs.",
+    additionalInfo: [
+      {
+        type: "PolicyViolation",
+        info: {
+          evaluationDetails: {
+            evaluatedExpressions: [
+              comparison(
+                "type",
+                "Microsoft.Compute/virtualMachines",
+                "Equals",
+                "Microsoft.Compute/virtualMachines",
+              ),
+              comparison("location", "westeurope", "NotIn", ["eastus", "westus"]),
+            ],
+          },
+          policyDefinitionId: definition,
+          policyDefinitionDisplayName: "Allowed locations",
+          policyAssignmentId: assignment,
+          policyAssignmentDisplayName: "Regions of ours",
+          policyDefinitionEffect: "deny",
+        },
+      },
+    ],
+  },
+});
+
+const atOnce = (message: string) =>
+  `Status=403 Code="RequestDisallowedByPolicy" Message="${message}"`;
+const later = `RESPONSE 200: 200 OK\nERROR CODE: RequestDisallowedByPolicy\n${whole}`;
+
+const what = "azure-native:resources:ResourceGroup cluster";
+const of = (error: string) => explainedPolicy(what, ["something before", error])!;
+
+it.each([
+  ["as Azure wrote it", identified],
+  ["with escaped quotes", identified.replaceAll('"', '\\"')],
+  ["with quotes escaped twice", identified.replaceAll('"', '\\\\\\"')],
+])("names each policy and where its rule is, by a message %s", (_, message) => {
+  const text = of(atOnce(message));
+
+  expect(text).toMatch(/^azure-native:resources:ResourceGroup cluster: an Azure Policy does not/);
+  expect(text).toContain(
+    `See policy Tags of everything: az policy assignment show --name 01dcd3c3aa91 --scope ${subscription}; ` +
+      "az policy definition show --name 871b6d14-10aa-478d-b590-94f262ecfa99\n",
+  );
+  expect(text).toContain(
+    `See policy Baseline: az policy assignment show --name base --scope ${group}; ` +
+      "az policy definition show --name regions --management-group landing-zones\n",
+  );
+  expect(text).toContain("run pulumi up again");
+  expect(text).not.toContain("activity-log");
+});
+
+it("says what the policy says, what it looked at, and which setting decides that", () => {
+  const text = of(later);
+
+  expect(text).toContain("The policy says: Only in America\n");
+  expect(text).toContain(`--name 01dcd3c3aa91 --scope ${subscription}`);
+  expect(text).toContain(
+    'It looked at location, which is "westeurope", by NotIn ["eastus","westus"].\n',
+  );
+  expect(text).not.toContain("It looked at type");
+  expect(text).toContain("Set location to what it allows");
+});
+
+it.each([
+  ["Microsoft.Compute/virtualMachines/sku.name", "controlPlaneSize or workerPools"],
+  [
+    "Microsoft.Compute/virtualMachines/storageProfile.osDisk.managedDisk.storageAccountType",
+    "osDiskSku",
+  ],
+])("knows that %s is decided by %s", (path, setting) => {
+  const looked = later.replace('"path":"location"', `"path":"${path}"`);
+
+  expect(of(looked)).toContain(`Set ${setting} to what it allows`);
+});
+
+it.each([
+  "Resource 'zoned-dev' was disallowed by policy. Reasons: 'MFA is required'. See error details for policy resource IDs.",
+  "Resource 'zoned-dev' was disallowed by policy. Policy identifiers: ''.",
+])("says where the policy is written down when Azure does not name it: %s", (message) => {
+  expect(of(atOnce(message))).toContain("az monitor activity-log list --status Failed");
+});
+
+it("knows the message of before, which has the definition alone", () => {
+  const message = `The resource action 'Microsoft.Network/publicIpAddresses/write' is disallowed by one or more policies. Policy identifier(s): '${definition}'.`;
+
+  expect(of(atOnce(message))).toContain(
+    "See policy 871b6d14-10aa-478d-b590-94f262ecfa99: az policy definition show --name 871b6d14",
+  );
+});
+
+it("leaves everything else to others", () => {
+  const other = 'Status=403 Code="AuthorizationFailed" Message="does not have authorization"';
+
+  expect(explainedPolicy(what, [other])).toBeUndefined();
+});

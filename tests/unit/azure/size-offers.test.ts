@@ -1,0 +1,215 @@
+import { regionProblems } from "../../../components/azure/region-offers";
+import { Sku, skuProblems } from "../../../components/azure/size-offers";
+import { machine } from "../../support/sample";
+
+/** A size as Azure lists it when nothing is wrong with it. */
+const good: Sku = {
+  resourceType: "virtualMachines",
+  name: "Standard_D2s_v5",
+  locationInfo: [{ location: "westeurope", zones: ["3", "1", "2"] }],
+  capabilities: [
+    { name: "vCPUs", value: "2" },
+    { name: "CpuArchitectureType", value: "x64" },
+    { name: "PremiumIO", value: "True" },
+  ],
+  restrictions: [],
+};
+
+/** The one that is left when the wanted size cannot be had. */
+const sibling: Sku = { ...good, name: "Standard_D2s_v6" };
+
+/** Azure's own form: `values` is the region, and the zones are elsewhere. */
+const restriction = (type: string, zones?: string[]) => ({
+  type,
+  reasonCode: "NotAvailableForSubscription",
+  restrictionInfo: { locations: ["westeurope"], zones },
+  values: ["westeurope"],
+});
+
+const capabilities = (name: string, value: string) => [
+  ...good.capabilities!.filter((one) => one.name !== name),
+  { name, value },
+];
+
+const check = (skus: readonly Sku[], change: Partial<Parameters<typeof skuProblems>[2]> = {}) =>
+  skuProblems([machine], skus, {
+    location: "westeurope",
+    osDiskSku: "Premium_LRS",
+    command: ({ role }) => `pulumi config set ${role}Size`,
+    ...change,
+  });
+
+it.each([
+  { sku: "has all zones", change: {} },
+  {
+    sku: "is barred from other zones",
+    change: { restrictions: [restriction("Zone", ["1", "3"])] },
+  },
+  { sku: "does not tell its restrictions", change: { restrictions: undefined } },
+  { sku: "does not tell its capabilities", change: { capabilities: undefined } },
+  { sku: "is written otherwise", change: { name: "standard_d2S_V5" } },
+  {
+    sku: "has a region in capitals",
+    change: { locationInfo: [{ location: "WestEurope", zones: ["2"] }] },
+  },
+])("accepts a size that $sku", ({ change }) => {
+  expect(check([{ ...good, ...change }])).toEqual([]);
+});
+
+it("names machine, size, region and the command for a size that Azure does not offer", () => {
+  const [problem, ...more] = check([sibling]);
+
+  expect(more).toEqual([]);
+  expect(problem).toBe(
+    "zoned-test-cp-1: size Standard_D2s_v5 is not offered in westeurope; list what is: az vm list-skus -l westeurope " +
+      "(pulumi config set control-planeSize Standard_D2s_v6)",
+  );
+});
+
+it("does not take a disk for a machine of the same name", () => {
+  expect(check([{ ...good, resourceType: "disks" }, sibling])).toEqual([
+    expect.stringContaining("size Standard_D2s_v5 is not offered"),
+  ]);
+});
+
+it("names the zones that are left, and the command, for a size that is barred from the machine's zone", () => {
+  const [problem, ...more] = check([
+    { ...good, restrictions: [restriction("Zone", ["2"])] },
+    sibling,
+  ]);
+
+  expect(more).toEqual([]);
+  expect(problem).toBe(
+    "zoned-test-cp-1: size Standard_D2s_v5 is not available in zone 2 of westeurope for this subscription " +
+      "(NotAvailableForSubscription), only in zone 1, 3 (pulumi config set control-planeSize Standard_D2s_v6)",
+  );
+});
+
+it.each([
+  {
+    sku: "in the whole region",
+    change: { restrictions: [restriction("Location")] },
+    says: "in no zone",
+  },
+  {
+    sku: "in every zone",
+    change: { restrictions: [restriction("Zone", ["1", "2", "3"])] },
+    says: "in no zone",
+  },
+  {
+    sku: "in zones where the region has it, but not here",
+    change: { locationInfo: [{ location: "westeurope", zones: ["1"] }] },
+    says: "only in zone 1",
+  },
+  {
+    sku: "only in another region's zones",
+    change: { locationInfo: [{ location: "northeurope", zones: ["1", "2"] }] },
+    says: "in no zone",
+  },
+])("refuses a size that is barred $sku", ({ change, says }) => {
+  expect(check([{ ...good, ...change }, sibling])).toEqual([expect.stringContaining(says)]);
+});
+
+it.each([
+  ["does not exist", [], "where Azure offers this subscription no machines at all"],
+  [
+    "has disks only",
+    [{ ...good, resourceType: "disks" }],
+    "where Azure offers this subscription no machines at all",
+  ],
+  [
+    "has no zones",
+    [{ ...good, locationInfo: [{ location: "westeurope", zones: [] }] }],
+    "which has no availability zones",
+  ],
+  ["tells no zones", [{ ...good, locationInfo: undefined }], "which has no availability zones"],
+])("refuses a region that %s", (_, skus, says) => {
+  const [problem, ...more] = regionProblems("westeurope", skus);
+
+  expect(more).toEqual([]);
+  expect(problem).toContain(`location is "westeurope", ${says}, expected`);
+  expect(problem).toContain("az rest --method get");
+  expect(problem).toMatch(/\(pulumi config set location REGION\)$/);
+});
+
+it.each([
+  ["of generation 1", "HyperVGenerations", "V1", "generation 2"],
+  ["without Trusted Launch", "TrustedLaunchDisabled", "True", "Trusted Launch"],
+  ["of 1 GB", "MemoryGB", "1", "has 1 GB of memory, and a control plane needs 2"],
+  ["of 1 processor", "vCPUs", "1", "has 1 processor"],
+  ["with 1 usable processor", "vCPUsAvailable", "1", "has 1 processor"],
+])("refuses a size %s, and does not propose it", (_, name, value, says) => {
+  const flawed = { ...good, capabilities: capabilities(name, value) };
+  const alike = { ...flawed, name: "Standard_D2s_v5x" };
+
+  const [problem, ...more] = check([flawed, alike, sibling]);
+
+  expect(more).toEqual([]);
+  expect(problem).toContain(says);
+  expect(problem).toMatch(/Standard_D2s_v6\)$/);
+});
+
+it("says once of a size of generation 1 that it will not do", () => {
+  const old = [
+    ...capabilities("HyperVGenerations", "V1"),
+    { name: "TrustedLaunchDisabled", value: "True" },
+  ];
+
+  expect(check([{ ...good, capabilities: old }, sibling])).toHaveLength(1);
+});
+
+it("lets a worker have one processor, and not one gigabyte", () => {
+  const worker = { ...machine, role: "worker" as const };
+  const offers = (name: string, value: string) =>
+    skuProblems([worker], [{ ...good, capabilities: capabilities(name, value) }], {
+      location: "westeurope",
+      osDiskSku: "Premium_LRS",
+      command: () => "",
+    });
+
+  expect(offers("vCPUs", "1")).toEqual([]);
+  expect(offers("MemoryGB", "1")).toEqual([expect.stringContaining("a worker needs 2")]);
+});
+
+it("refuses an Arm size, since the image is for x64", () => {
+  const arm = { ...good, capabilities: capabilities("CpuArchitectureType", "Arm64") };
+
+  expect(check([arm])).toEqual([expect.stringContaining("is an Arm size")]);
+});
+
+it("refuses a size without Premium disks only where the disks are to be Premium", () => {
+  const plain = { ...good, capabilities: capabilities("PremiumIO", "False") };
+
+  expect(check([plain])).toEqual([expect.stringContaining("osDiskSku is Premium_LRS")]);
+  expect(check([plain], { osDiskSku: "StandardSSD_LRS" })).toEqual([]);
+});
+
+it("proposes the size that is named most alike among those that would do", () => {
+  const named = (name: string, change: Partial<Sku> = {}) => ({ ...good, name, ...change });
+  const [problem] = check([
+    named("Standard_A2_v2"),
+    named("Standard_D2s_v3", { restrictions: [restriction("Zone", ["2"])] }),
+    named("Standard_D2s_v4", { capabilities: capabilities("PremiumIO", "False") }),
+    named("Standard_D2s_v6", { capabilities: capabilities("CpuArchitectureType", "Arm64") }),
+    named("Standard_D2as_v5"),
+  ]);
+
+  expect(problem).toMatch(/control-planeSize Standard_D2as_v5\)$/);
+});
+
+it("names every machine that cannot be had", () => {
+  const machines = ["1", "2", "3"].map((zone) => ({ ...machine, zone, name: `machine-${zone}` }));
+  const found = skuProblems(
+    machines,
+    [{ ...good, restrictions: [restriction("Zone", ["1", "3"])] }],
+    {
+      location: "westeurope",
+      osDiskSku: "Premium_LRS",
+      command: () => "pulumi config set controlPlaneSize",
+    },
+  );
+
+  expect(found.map((problem) => problem.split(":")[0])).toEqual(["machine-1", "machine-3"]);
+  // Nothing would do there, so nothing is proposed.
+  expect(found[0]).toMatch(/controlPlaneSize SIZE\)$/);
+});

@@ -1,0 +1,275 @@
+import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
+
+import * as pulumi from "@pulumi/pulumi";
+
+import { connect } from "../../../components/azure/connection";
+import { shownAs } from "../../../components/azure/shown";
+import { askAzure } from "../../../components/azure/state";
+import { Settings } from "../../../components/settings/settings";
+import { Recorder } from "../../support/record";
+import { validSettings, subscriptionId } from "../../support/sample";
+import { listen } from "../../support/listen";
+
+const token = "the-token-that-nobody-sees";
+const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
+const vms = `${group}/providers/Microsoft.Compute/virtualMachines`;
+
+interface Answer {
+  readonly status?: number;
+  /** A function learns the server's address. */
+  readonly body: unknown;
+}
+
+/** Resource Manager's answers by path, each list in turn, the last one for ever. */
+type Answers = Readonly<Record<string, readonly Answer[]>>;
+
+const error = (status: number, code: string) => ({
+  status,
+  body: { error: { code, message: "…" } },
+});
+const list = (...value: unknown[]) => ({ body: { value } });
+
+const networkOf = (path: string) => `${group}/providers/Microsoft.Network/${path}`;
+const identities = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
+
+const sound200: Answers = {
+  "/subscriptions": [list({ subscriptionId, tenantId: "the-tenant" })],
+  [group]: [{ body: { location: "westeurope", properties: { provisioningState: "Succeeded" } } }],
+  [vms]: [list()],
+  ...Object.fromEntries(
+    [
+      "loadBalancers",
+      "natGateways",
+      "networkInterfaces",
+      "networkSecurityGroups",
+      "publicIPAddresses",
+      "routeTables",
+      "virtualNetworks",
+    ].map((path) => [networkOf(path), [list()]]),
+  ),
+  [identities]: [list()],
+};
+
+let server: Server | undefined;
+let requests: {
+  readonly raw: string;
+  readonly url: URL;
+  readonly headers: IncomingMessage["headers"];
+}[];
+
+const view = (...codes: string[]): Answer[] => [
+  { body: { statuses: codes.map((code) => ({ code })) } },
+];
+/** Of machines of which a test says nothing else. */
+const isRunning = (path: string) =>
+  path.endsWith("/instanceView")
+    ? view("ProvisioningState/succeeded", "PowerState/running")
+    : undefined;
+
+/** Emulates Resource Manager, and asks it. */
+const ask = async (answers: Answers = {}, change: Partial<Settings> = {}) => {
+  const all = { ...sound200, ...answers };
+  const times = new Map<string, number>();
+  requests = [];
+  server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    const url = new URL(request.url!, "http://localhost");
+    requests.push({ raw: request.url!, url, headers: request.headers });
+    const key = url.searchParams.has("page") ? `${url.pathname}?page` : url.pathname;
+    const turn = times.get(key) ?? 0;
+    times.set(key, turn + 1);
+    const turns = all[key] ?? isRunning(key) ?? [{ status: 500, body: `no answer for ${key}` }];
+    const { status = 200, body } = turns[Math.min(turn, turns.length - 1)]!;
+    const text = typeof body === "function" ? body(endpoint) : body;
+    response.writeHead(status).end(typeof text === "string" ? text : JSON.stringify(text));
+  });
+  const endpoint = `http://127.0.0.1:${await listen(server)}`;
+  await Recorder.start({
+    calls: {
+      "azure-native:authorization:getClientToken": () => ({ token }),
+    },
+  });
+  const settings = { ...validSettings, ...change, resourceManagerEndpoint: endpoint };
+  const connection = await connect(settings);
+  requests = [];
+  return askAzure(settings, connection);
+};
+
+const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
+
+beforeEach(() => {
+  // Nobody waits here for what Azure needs a moment for.
+  const wait = globalThis.setTimeout;
+  jest
+    .spyOn(globalThis, "setTimeout")
+    .mockImplementation(((then: () => void) => wait(then, 0)) as typeof setTimeout);
+});
+
+afterEach(async () => {
+  jest.restoreAllMocks();
+  server?.closeAllConnections();
+  await new Promise((resolve) => server?.close(resolve));
+});
+
+const machine = (name: string, tags?: Record<string, string>) => ({
+  name,
+  tags,
+  properties: { hardwareProfile: { vmSize: "Standard_D2s_v5" }, provisioningState: "Succeeded" },
+});
+const bootstrap = (provisioningState: string, tags?: Record<string, string>) => ({
+  body: { tags, properties: { provisioningState } },
+});
+const stepOf = (name: string) => `${vms}/${name}/extensions/bootstrap`;
+const noStep = [error(404, "ResourceNotFound")];
+
+it("asks as Azure Resource Manager wants to be asked", async () => {
+  const { groupState, groupLocation } = await ask();
+
+  const query = (path: string) =>
+    requests.find(({ url }) => url.pathname === path)?.url.searchParams;
+  expect(query(group)?.get("api-version")).toBe("2024-03-01");
+  expect(Object.fromEntries(query(vms)!)).toEqual({ "api-version": "2024-11-01" });
+  for (const { raw, headers } of requests) {
+    expect(headers.authorization).toBe(`Bearer ${token}`);
+    expect(raw).not.toContain("+");
+  }
+  expect(groupState).toBe("Succeeded");
+  expect(groupLocation).toBe("westeurope");
+});
+
+it("asks Compute itself for machines and steps, and reads what the last up wrote on them", async () => {
+  const tags = {
+    "zoned-generation": "abc",
+    "zoned-initialization": "1-then",
+    "zoned-made": "then",
+    "zoned-drained": "before",
+  };
+  const { machines } = await ask({
+    [vms]: [list(machine("cp-1", tags), machine("cp-2"))],
+    [stepOf("cp-1")]: [
+      bootstrap("Succeeded", {
+        "zoned-run": "then",
+        "zoned-initial-control-plane": "the-initial-vm",
+        "zoned-kubernetes": "1.36.3",
+        "zoned-configuration": "def",
+        "zoned-secrets-keys": "2 1",
+        "zoned-certificate-authorities": "1 2",
+        "zoned-drained": "before",
+        "zoned-script": "ghi",
+      }),
+    ],
+    [stepOf("cp-2")]: noStep,
+    [`${vms}/cp-2/instanceView`]: view("PowerState/deallocated", "ProvisioningState/succeeded"),
+  });
+
+  expect(Object.fromEntries(machines)).toEqual({
+    "cp-1": {
+      size: "Standard_D2s_v5",
+      power: "running",
+      generation: "abc",
+      initialization: "1-then",
+      made: "then",
+      drained: "before",
+      bootstrap: {
+        state: "Succeeded",
+        run: "then",
+        initialControlPlane: "the-initial-vm",
+        kubernetesVersion: "1.36.3",
+        configuration: "def",
+        secretsKeys: "2 1",
+        authorities: "1 2",
+        drained: "before",
+        script: "ghi",
+      },
+    },
+    "cp-2": { size: "Standard_D2s_v5", power: "deallocated" },
+  });
+});
+
+it("takes a VM that could not be made for none that is off: its next PUT starts it", async () => {
+  const vm = machine("cp-1");
+  const { machines } = await ask({
+    [vms]: [list({ ...vm, properties: { ...vm.properties, provisioningState: "Failed" } })],
+    [stepOf("cp-1")]: noStep,
+    [`${vms}/cp-1/instanceView`]: view("ProvisioningState/failed/x", "PowerState/deallocated"),
+  });
+
+  expect(machines.get("cp-1")?.power).toBeUndefined();
+});
+
+it("gives all that Azure shows of what others write on too, subnets by themselves", async () => {
+  const subnet = { name: "nodes-1", properties: { serviceEndpoints: [] } };
+  const vnet = { name: "VNet", tags: { owner: "firm" }, properties: { subnets: [subnet] } };
+  const vm = machine("cp-1");
+  const step = bootstrap("Succeeded");
+  const { shown } = await ask({
+    [networkOf("virtualNetworks")]: [list(vnet)],
+    [vms]: [list(vm)],
+    [stepOf("cp-1")]: [step],
+  });
+
+  const of = (type: string, name: string) => shown.get(shownAs(`azure-native:${type}`, name));
+  expect(of("network:VirtualNetwork", "vnet")).toEqual(vnet);
+  expect(of("network:Subnet", "nodes-1")).toEqual(subnet);
+  expect(of("compute:VirtualMachine", "cp-1")).toEqual(vm);
+  expect(of("compute:VirtualMachineExtension", "cp-1")).toEqual(step.body);
+  expect(of("resources:ResourceGroup", "zoned-test")).toMatchObject({ location: "westeurope" });
+});
+
+it("asks for no identities where a service principal does what one would", async () => {
+  const servicePrincipal = { clientId: "it", clientSecret: pulumi.secret("its secret") };
+
+  await ask({}, { servicePrincipal });
+
+  expect(times(identities)).toBe(0);
+});
+
+it("reads all pages of a list", async () => {
+  const first = (endpoint: string) => ({
+    value: [machine("cp-1")],
+    nextLink: `${endpoint}${vms}?page=2`,
+  });
+  const { machines } = await ask({
+    [vms]: [{ body: first }],
+    [`${vms}?page`]: [list(machine("cp-2"))],
+    [stepOf("cp-1")]: noStep,
+    [stepOf("cp-2")]: noStep,
+  });
+
+  expect([...machines.keys()]).toEqual(["cp-1", "cp-2"]);
+});
+
+it("knows nothing of a group that does not exist, and asks for that once", async () => {
+  const missing = [error(404, "ResourceGroupNotFound")];
+  const azure = await ask({ [group]: missing, [vms]: missing });
+
+  expect(azure).toMatchObject({ groupState: undefined, machines: new Map() });
+  expect(requests).toHaveLength(2);
+});
+
+it.each([429, 500, 503])("asks again when Azure answers %d", async (status) => {
+  const { machines } = await ask({
+    [vms]: [error(status, "Busy"), error(status, "Busy"), list(machine("cp-1"))],
+    [stepOf("cp-1")]: noStep,
+  });
+
+  expect([...machines.keys()]).toEqual(["cp-1"]);
+  expect(times(vms)).toBe(3);
+});
+
+it.each`
+  problem                         | path     | answer                                | says      | asked
+  ${"is busy for good"}           | ${vms}   | ${error(503, "Busy")}                 | ${"503"}  | ${4}
+  ${"lets nobody in"}             | ${group} | ${error(403, "AuthorizationFailed")}  | ${"403"}  | ${1}
+  ${"knows no such subscription"} | ${vms}   | ${error(404, "SubscriptionNotFound")} | ${"404"}  | ${1}
+  ${"is no Azure"}                | ${vms}   | ${{ body: "<html>" }}                 | ${"JSON"} | ${1}
+`("says what to do when Azure $problem, never the token", async ({ path, answer, says, asked }) => {
+  const message = await ask({ [path]: [answer] }).then(
+    () => "no error",
+    (thrown: Error) => thrown.message,
+  );
+
+  expect(message).toContain(says);
+  expect(message).toMatch(new RegExp(`GET http://[^ ]*${path}`));
+  expect(message).not.toContain(token);
+  expect(times(path)).toBe(asked);
+});

@@ -1,0 +1,149 @@
+import { createServer, Server } from "node:http";
+
+import { ResourceManager } from "../../../components/azure/resource-manager";
+import { subscriptionProblems } from "../../../components/azure/subscription";
+import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { newCloud } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { subscriptionId, validSettings } from "../../support/sample";
+import { listen } from "../../support/listen";
+
+const name = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
+
+interface Azure {
+  /** Namespaces that are not registered. */
+  readonly unregistered?: readonly string[];
+  /** Labels that are not free. */
+  readonly labels?: readonly string[];
+  readonly state?: string;
+  /** What the login may do; undefined where Azure does not say it. */
+  readonly permissions?: readonly object[];
+}
+
+async function withAzure(
+  { unregistered = [], labels = [], state = "Enabled", permissions }: Azure,
+  settings: Partial<typeof validSettings> = {},
+): Promise<{ readonly problems: string[]; readonly asked: string[] }> {
+  const asked: string[] = [];
+  const server: Server = createServer(({ url = "" }, response) => {
+    const { pathname, searchParams } = new URL(url, "http://localhost");
+    const [, path] = /^\/subscriptions\/[^/]+\/providers\/(.*)$/.exec(pathname) ?? [];
+    if (path === undefined) return void response.end(JSON.stringify({ state }));
+    if (path === "Microsoft.Authorization/permissions") {
+      response.statusCode = permissions ? 200 : 404;
+      return void response.end(JSON.stringify({ value: permissions }));
+    }
+    asked.push(path);
+    const registrationState = unregistered.includes(path) ? "NotRegistered" : "Registered";
+    const available = !labels.includes(searchParams.get("domainNameLabel") ?? "");
+    const body = path.includes("/") ? { available } : { namespace: path, registrationState };
+    response.end(JSON.stringify(body));
+  });
+  const arm = new ResourceManager(`http://127.0.0.1:${await listen(server)}`, "token");
+  try {
+    const connection = { arm, subscriptionId, tenantId: "tenant" };
+    const all = { ...validSettings, ...settings };
+    return { problems: await subscriptionProblems(all, connection, name), asked };
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+it("finds nothing where all is registered and the name is free", async () => {
+  const { problems, asked } = await withAzure({});
+
+  expect(problems).toEqual([]);
+  expect(asked).toContain("Microsoft.Network/locations/westeurope/CheckDnsNameAvailability");
+});
+
+it("names each resource provider that is not registered, and its command", async () => {
+  const { problems } = await withAzure({
+    unregistered: ["Microsoft.Compute", "Microsoft.ManagedIdentity"],
+  });
+
+  expect(problems).toEqual([
+    expect.stringContaining("az provider register --namespace Microsoft.Compute --wait"),
+    expect.stringContaining("az provider register --namespace Microsoft.ManagedIdentity --wait"),
+  ]);
+});
+
+it("asks for no managed identities with a service principal, and no name without its provider", async () => {
+  const servicePrincipal = { clientId: "id", clientSecret: undefined as never };
+  const { problems, asked } = await withAzure(
+    { unregistered: ["Microsoft.Network"] },
+    { servicePrincipal },
+  );
+
+  expect(problems).toHaveLength(1);
+  expect(asked).toEqual(["Microsoft.Compute", "Microsoft.Network"]);
+});
+
+it("names the API's name where a public address has it", async () => {
+  const { problems } = await withAzure({ labels: ["zoned-test-1a2b3c"] });
+
+  expect(problems).toEqual([expect.stringMatching(/API's name zoned-test-1a2b3c.*clusterName/)]);
+});
+
+it("says of a subscription that is disabled what to do", async () => {
+  const { problems } = await withAzure({ state: "Disabled" });
+
+  expect(problems).toEqual([expect.stringMatching(/is Disabled,.* az account set/)]);
+});
+
+describe("of a login's rights", () => {
+  const contributor = {
+    actions: ["*"],
+    notActions: ["Microsoft.Authorization/*/Delete", "Microsoft.Authorization/*/Write"],
+  };
+  const administrator = { actions: ["*/read", "Microsoft.Authorization/*"], notActions: [] };
+  const servicePrincipal = { clientId: "id", clientSecret: undefined as never };
+
+  it.each([
+    ["an owner", [{ actions: ["*"], notActions: [] }]],
+    ["a contributor who is an administrator of access too", [contributor, administrator]],
+    ["one whose rights Azure does not say", undefined],
+  ])("finds nothing of %s", async (_, permissions) => {
+    expect((await withAzure({ permissions })).problems).toEqual([]);
+  });
+
+  it("names what a contributor lacks, and both ways on", async () => {
+    const { problems } = await withAzure({ permissions: [contributor] });
+
+    expect(problems).toEqual([
+      expect.stringMatching(
+        /may not create role definitions, nor create role assignments in subscription .*az role assignment create .* --role 'User Access Administrator' --scope \/subscriptions\/.*servicePrincipalClientId/,
+      ),
+    ]);
+  });
+
+  it("takes a contributor where an application has its rights already", async () => {
+    const azure = { permissions: [contributor] };
+
+    expect((await withAzure(azure, { servicePrincipal })).problems).toEqual([]);
+  });
+
+  it("names all that a reader lacks, with the role for each", async () => {
+    const { problems } = await withAzure({ permissions: [{ actions: ["*/read"] }] });
+
+    expect(problems).toEqual([
+      expect.stringMatching(/resource groups.*networks.*machines.*'Contributor'/),
+      expect.stringMatching(/'User Access Administrator'/),
+    ]);
+  });
+});
+
+it("is answered by the local Azure as well", async () => {
+  const rest = await serveRest(newCloud().cloud, 0);
+  const arm = new ResourceManager(`http://127.0.0.1:${rest.port}`, "token");
+  try {
+    const connection = {
+      arm,
+      subscriptionId: account.subscriptionId,
+      tenantId: "",
+    };
+    await expect(subscriptionProblems(validSettings, connection, name)).resolves.toEqual([]);
+  } finally {
+    await rest.close();
+  }
+});

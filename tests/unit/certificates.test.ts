@@ -1,0 +1,132 @@
+import { Certificates, KeyPair } from "../../components/certificates";
+import { only } from "../../components/kubeadm/rotation";
+import { Recorder, revealed, valueOf } from "../support/record";
+
+const privateKey = "tls:index/privateKey:PrivateKey";
+const selfSigned = "tls:index/selfSignedCert:SelfSignedCert";
+const request = "tls:index/certRequest:CertRequest";
+const locallySigned = "tls:index/locallySignedCert:LocallySignedCert";
+
+const build = async (authorities = only(1)) => {
+  const recorder = await Recorder.start({
+    filledIn: {
+      [privateKey]: ({ name }) => ({
+        privateKeyPem: `private ${name}`,
+        publicKeyPem: `public ${name}`,
+      }),
+      [selfSigned]: ({ name }) => ({ certPem: `cert ${name}` }),
+      [request]: ({ name }) => ({ certRequestPem: `request ${name}` }),
+      [locallySigned]: ({ name }) => ({ certPem: `cert ${name}` }),
+    },
+  });
+  const certificates = new Certificates("pki", authorities, { transformations: [recorder.watch] });
+  return { recorder, certificates };
+};
+
+/** Lifetimes beyond this would need a plan for renewal that does not exist. */
+const nineYears = 9 * 365 * 24;
+
+it("makes an authority each for the cluster, its aggregated APIs and etcd, under the names that kubeadm gives", async () => {
+  const { recorder } = await build();
+
+  const authorities = await recorder.of(selfSigned);
+
+  expect(authorities.map(({ inputs }) => inputs.subject.commonName).sort()).toEqual([
+    "etcd-ca",
+    "front-proxy-ca",
+    "kubernetes",
+  ]);
+  for (const { inputs } of authorities) {
+    expect(inputs).toMatchObject({ isCaCertificate: true, setSubjectKeyId: true });
+    expect(inputs.allowedUses).toContain("cert_signing");
+  }
+  expect(new Set(authorities.map(({ inputs }) => revealed(inputs.privateKeyPem))).size).toBe(3);
+});
+
+it("keeps the CAs that there are beside others, trusts all of them, and signs with the first one", async () => {
+  const { recorder, certificates } = await build({ keys: [2, 1], rewritten: true, past: [] });
+
+  const { cluster, etcd } = certificates;
+  expect(await valueOf(cluster.cert)).toBe("cert pki-cluster-ca-2");
+  expect(await valueOf(cluster.key)).toBe("private pki-cluster-ca-2-key");
+  expect(await valueOf(cluster.trusted)).toBe("cert pki-cluster-ca-2\ncert pki-cluster-ca");
+  expect(await valueOf(etcd.trusted)).toBe("cert pki-etcd-ca-2\ncert pki-etcd-ca");
+  const names = (await recorder.of(selfSigned)).map(({ inputs }) => inputs.subject.commonName);
+  expect(names.sort()).toEqual([
+    ...["etcd-ca", "etcd-ca-2", "front-proxy-ca", "front-proxy-ca-2"],
+    ...["kubernetes", "kubernetes-2"],
+  ]);
+  expect((await recorder.only(locallySigned)).inputs.caCertPem).toBe("cert pki-cluster-ca-2");
+});
+
+it("renews no authority by itself, since a new one reaches every machine and every kubeconfig", async () => {
+  const { recorder } = await build();
+
+  const lasting = await recorder.of(selfSigned);
+
+  expect(lasting).toHaveLength(3);
+  for (const { inputs } of lasting) {
+    expect(inputs.earlyRenewalHours).toBe(0);
+    expect(inputs.validityPeriodHours).toBeGreaterThan(nineYears);
+  }
+});
+
+it("gives its administrator a year, and renews it by any up of its last 30 days", async () => {
+  const { recorder } = await build();
+
+  expect((await recorder.only(locallySigned)).inputs).toMatchObject({
+    validityPeriodHours: 365 * 24,
+    earlyRenewalHours: 30 * 24,
+  });
+});
+
+it("makes its administrator a member of the group that kubeadm lets administer", async () => {
+  const { recorder } = await build();
+
+  const asked = await recorder.only(request);
+  const signed = await recorder.only(locallySigned);
+
+  expect(asked.inputs.subject).toMatchObject({ organization: "kubeadm:cluster-admins" });
+  expect(revealed(asked.inputs.privateKeyPem)).toBe("private pki-admin-key");
+  expect(signed.inputs).toMatchObject({
+    certRequestPem: "request pki-admin-request",
+    caCertPem: "cert pki-cluster-ca",
+  });
+  expect(revealed(signed.inputs.caPrivateKeyPem)).toBe("private pki-cluster-ca-key");
+  expect(signed.inputs.allowedUses).toContain("client_auth");
+  expect(signed.inputs.allowedUses).not.toContain("cert_signing");
+});
+
+it("pairs every certificate with its own key", async () => {
+  const { certificates } = await build();
+
+  const pair = async ({ cert, key }: KeyPair) => [await valueOf(cert), await valueOf(key)];
+
+  expect(await pair(certificates.cluster)).toEqual([
+    "cert pki-cluster-ca",
+    "private pki-cluster-ca-key",
+  ]);
+  expect(await pair(certificates.frontProxy)).toEqual([
+    "cert pki-front-proxy-ca",
+    "private pki-front-proxy-ca-key",
+  ]);
+  expect(await pair(certificates.etcd)).toEqual(["cert pki-etcd-ca", "private pki-etcd-ca-key"]);
+  expect(await pair(certificates.admin)).toEqual(["cert pki-admin", "private pki-admin-key"]);
+  expect(await pair(certificates.serviceAccount)).toEqual([
+    "public pki-service-account-key",
+    "private pki-service-account-key",
+  ]);
+});
+
+it.each([
+  ["the workers' tokens", "joinSecret", "private pki-join-key"],
+  ["the keys of Secrets", "secretsSecret", "private pki-secrets-key"],
+] as const)("derives %s from a key that serves nothing else", async (_, name, key) => {
+  const { recorder, certificates } = await build();
+
+  const secret = await valueOf(certificates[name]);
+  const requests = JSON.stringify((await recorder.all()).map(({ inputs }) => inputs));
+
+  expect(secret).toBe(key);
+  expect(requests).not.toContain(secret);
+});

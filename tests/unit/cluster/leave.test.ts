@@ -1,0 +1,597 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import timers from "node:timers/promises";
+
+import { drainForRestart, leave } from "../../../components/cluster/leave";
+import { serveKubernetesApi } from "../../support/kubernetes-api";
+
+// What is waited for takes a hundredth of its time.
+const { setTimeout: pause } = timers;
+jest.spyOn(timers, "setTimeout").mockImplementation((ms = 0) => pause(ms / 100) as never);
+
+const vmId = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
+const swapped = "1681bb46-a43e-934e-b476-be1ffcde1f3d";
+const limits = { drainMinutes: 1, isGivenUp: false, goesUnasked: false, savesEtcd: false };
+
+let kubeconfig: string;
+let close: () => void;
+let systemUUID: string | undefined;
+let status = 200;
+let cluster: FakeCluster | undefined;
+const writes: string[] = [];
+
+beforeAll(async () => {
+  ({ kubeconfig, close } = await serveKubernetesApi(async (request, response) => {
+    const { method = "", url = "", headers } = request;
+    const body = await text(request);
+    if (cluster !== undefined) {
+      const parsed = body === "" ? undefined : JSON.parse(body);
+      const [code, answer] = cluster.answer(method, url, parsed, headers["content-type"]);
+      response.writeHead(code, { date: new Date().toUTCString() });
+      response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
+      return;
+    }
+    const { pathname } = new URL(url, "https://localhost");
+    if (method !== "GET") writes.push(`${method} ${pathname}`);
+    const isNode = pathname === "/api/v1/nodes/one";
+    const node = {
+      metadata: { name: "one" },
+      spec: {},
+      status: { nodeInfo: { systemUUID }, conditions: [{ type: "Ready", status: "True" }] },
+    };
+    response
+      .writeHead(isNode && systemUUID === undefined ? 404 : status)
+      .end(JSON.stringify(isNode ? node : { items: [] }));
+  }));
+});
+afterAll(() => close());
+beforeEach(() => {
+  writes.length = 0;
+  cluster = undefined;
+  status = 200;
+  systemUUID = vmId;
+});
+
+const worker = () => ({ machine: "one", role: "worker" as const, vmId, kubeconfig });
+
+it.each([vmId.toUpperCase(), swapped])(
+  "drains and deletes the Node of its own VM, %s",
+  async (uuid) => {
+    systemUUID = uuid;
+
+    await leave(worker(), limits);
+
+    expect(writes).toEqual(["PATCH /api/v1/nodes/one", "DELETE /api/v1/nodes/one"]);
+  },
+);
+
+it("leaves the Node of a machine that has taken its place alone", async () => {
+  systemUUID = "0ba39847-2d92-42ae-851d-95ffdc1b6832";
+
+  await leave(worker(), limits);
+
+  expect(writes).toEqual([]);
+});
+
+it("takes a Node that is gone for left", async () => {
+  systemUUID = undefined;
+
+  await leave(worker(), limits);
+
+  expect(writes).toEqual(["DELETE /api/v1/nodes/one"]);
+});
+
+it("asks the API all the same where nobody has to", async () => {
+  await leave(worker(), { ...limits, goesUnasked: true });
+
+  expect(writes).toContain("DELETE /api/v1/nodes/one");
+});
+
+it("touches nothing where the API is not ready, unless nobody is to ask it", async () => {
+  status = 503;
+
+  await expect(leave(worker(), limits)).rejects.toThrow(
+    /not drained, and nothing was changed: [^]*pulumi config set skipHealthCheckUntil/,
+  );
+  await leave(worker(), { ...limits, goesUnasked: true });
+
+  expect(writes).toEqual([]);
+});
+
+/** A cluster of three control planes, each with its member of etcd, that is well. */
+class FakeCluster {
+  members = ["cp-1", "cp-2", "cp-3"].map((name, index) => this.member(name, index));
+  readonly unready = new Set<string>();
+  /** Members that do not answer. */
+  readonly dead = new Set<string>();
+  nodes = this.members.map(({ name }) => name);
+  /** What was done, in order. */
+  readonly done: string[] = [];
+  readonly pods = new Map<string, any>();
+  private log = "";
+  /** Whether etcdctl fails. */
+  fails = false;
+  failsIn: "containerStatuses" | "initContainerStatuses" = "containerStatuses";
+  /** How the script that saves etcd ends. */
+  saves: { readonly exitCode: number; readonly message?: string } = { exitCode: 0 };
+
+  member(name: string, index: number) {
+    return {
+      id: `${index + 1}0000000000000ff`,
+      name,
+      status: "started",
+      clientUrls: `https://172.16.${index + 1}.4:2379,https://127.0.0.1:2379`,
+      isLearner: false,
+    };
+  }
+
+  answer(method: string, url: string, body: any, type?: string): readonly [number, any] {
+    const { pathname, searchParams } = new URL(url, "https://localhost");
+    const [, node] = /^\/api\/v1\/nodes\/(.+)$/.exec(pathname) ?? [];
+    const [, pod] = /^\/api\/v1\/namespaces\/kube-system\/pods\/([^/]+)/.exec(pathname) ?? [];
+    if (pathname === "/readyz") return [200, "ok"];
+    if (pathname === "/api/v1/nodes") {
+      const isAll = searchParams.get("labelSelector") !== "node-role.kubernetes.io/control-plane";
+      const nodes = isAll ? [...this.nodes, "worker-1"] : this.nodes;
+      return [200, { items: nodes.map(this.node) }];
+    }
+    if (node !== undefined) return this.changeNode(method, node);
+    if (pod !== undefined) {
+      return this.changePod(method, pod, pathname, body, type, searchParams.get("container"));
+    }
+    if (pathname.startsWith("/apis/coordination.k8s.io/")) {
+      const names = pathname.includes("kube-node-lease") ? this.nodes : ["kube-controller-manager"];
+      const items = names.map((name) => ({ metadata: { name }, spec: { renewTime: new Date() } }));
+      return [200, { items }];
+    }
+    const [, what] =
+      /^app.kubernetes.io\/name=(.*)$/.exec(searchParams.get("labelSelector") ?? "") ?? [];
+    if (what !== undefined) {
+      const pods = this.left.filter(({ metadata }) => metadata.name.startsWith(what));
+      return [200, { items: pods }];
+    }
+    if (searchParams.get("labelSelector") === "tier=control-plane") {
+      const parts = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+      return [
+        200,
+        {
+          items: this.nodes.flatMap((name) => parts.map((part) => this.object(`${part}-${name}`))),
+        },
+      ];
+    }
+    return [200, { items: [] }];
+  }
+
+  private readonly object = (name: string) => ({
+    metadata: { name },
+    status: { conditions: [{ type: "Ready", status: "True" }] },
+  });
+
+  private readonly node = (name: string) => ({
+    metadata: { name },
+    spec: {},
+    status: {
+      nodeInfo: { systemUUID: vmId },
+      conditions: [{ type: "Ready", status: this.unready.has(name) ? "False" : "True" }],
+    },
+  });
+
+  private changeNode(method: string, name: string): readonly [number, any] {
+    if (!this.nodes.includes(name)) return [404, {}];
+    if (method !== "GET") this.done.push(`${method} ${name}`);
+    if (method === "DELETE") this.nodes = this.nodes.filter((one) => one !== name);
+    return [200, this.node(name)];
+  }
+
+  private changePod(
+    method: string,
+    name: string,
+    path: string,
+    body: any,
+    type?: string,
+    container?: string | null,
+  ): readonly [number, any] {
+    if (name.startsWith("etcd-"))
+      return [200, { spec: { containers: [{ image: "etcd:its-own" }] } }];
+    if (method === "PATCH") {
+      if (type !== "application/apply-patch+yaml") return [415, {}];
+      this.pods.set(name, body);
+      const { initContainers, containers, nodeName } = body.spec;
+      for (const { command } of [...initContainers, ...containers]) this.run(nodeName, command);
+    }
+    if (method === "DELETE") this.pods.delete(name);
+    if (path.endsWith("/log")) {
+      const { containers } = this.pods.get(name).spec;
+      return containers.some(({ name }: any) => name === container) ? [200, this.log] : [400, {}];
+    }
+    const isSnapshot = name.startsWith("zoned-etcd-snapshot");
+    const dead = this.members.filter((one) => this.dead.has(one.name));
+    const asksHealth = this.pods.get(name)?.spec.initContainers[0]?.command.includes("health");
+    const unhealthy = dead.map(
+      ({ clientUrls }) => `${clientUrls.split(",")[0]} is unhealthy: context deadline exceeded`,
+    );
+    const terminated = isSnapshot
+      ? this.saves
+      : { exitCode: 1, message: unhealthy.join("\n") || "etcdserver: unhealthy cluster" };
+    const failed = this.fails || (asksHealth && unhealthy.length > 0);
+    return [
+      200,
+      (isSnapshot ? this.saves.exitCode !== 0 : failed)
+        ? { status: { phase: "Failed", [this.failsIn]: [{ state: { terminated } }] } }
+        : { status: { phase: "Succeeded" } },
+    ];
+  }
+
+  private run(node: string, command: string[]): void {
+    const [program, ...words] = command;
+    if (program !== "etcdctl") {
+      this.done.push(`${command.slice(command.indexOf("/host") + 1).join(" ")} on ${node}`);
+      return;
+    }
+    const [endpoints = ""] = words;
+    const rest = words.filter((word) => !word.startsWith("--")).join(" ");
+    this.done.push(`${program} ${rest} on ${node} by ${endpoints.replace("--endpoints=", "")}`);
+    const [, removed] = /^member remove (.*)$/.exec(rest) ?? [];
+    this.members = this.members.filter(({ id }) => id !== removed);
+    this.log = this.members
+      .map((one) =>
+        [one.id, one.status, one.name, "https://peer:2380", one.clientUrls, one.isLearner].join(
+          ", ",
+        ),
+      )
+      .join("\n");
+  }
+
+  /** Specifications of the pods that are left. */
+  get left(): any[] {
+    return [...this.pods.values()];
+  }
+}
+
+describe("a control plane", () => {
+  const own = "https://127.0.0.1:2379";
+  const list = (by: string) => `etcdctl member list on ${by} by ${own}`;
+  const health = (by: string) => `etcdctl endpoint health on ${by} by ${own}`;
+  const controlPlane = (machine = "cp-3") =>
+    ({ machine, role: "control-plane", vmId, kubeconfig }) as const;
+
+  beforeEach(() => {
+    cluster = new FakeCluster();
+  });
+
+  it("hands etcd's leadership to another one, leaves etcd, and then the cluster", async () => {
+    await leave(controlPlane(), limits);
+
+    expect(cluster!.done).toEqual([
+      health("cp-1"),
+      list("cp-1"),
+      "PATCH cp-3",
+      list("cp-1"),
+      // Those that stay are asked first: the one that goes may be dead.
+      "etcdctl move-leader 10000000000000ff on cp-1 by https://172.16.1.4:2379,https://172.16.2.4:2379,https://172.16.3.4:2379",
+      `etcdctl member remove 30000000000000ff on cp-1 by ${own}`,
+      "DELETE cp-3",
+    ]);
+    expect(cluster!.left).toEqual([]);
+  });
+
+  it("leaves the cluster also where etcd does not list it any more", async () => {
+    cluster!.members.pop();
+
+    await leave(controlPlane(), limits);
+
+    expect(cluster!.done.slice(2)).toEqual(["PATCH cp-3", list("cp-1"), "DELETE cp-3"]);
+  });
+
+  it("has nothing asked of a member that another join adds meanwhile", async () => {
+    const { answer } = FakeCluster.prototype;
+    cluster!.answer = function (this: FakeCluster, method, url, ...more) {
+      if (method === "PATCH" && url.startsWith("/api/v1/nodes/cp-3")) {
+        const { members } = this;
+        members.push({ ...members[0]!, id: "4", name: "", status: "unstarted", clientUrls: "" });
+      }
+      return answer.call(this, method, url, ...more);
+    };
+
+    await leave(controlPlane(), limits);
+
+    expect(cluster!.done.find((one) => one.includes("move-leader"))).toMatch(
+      / by https:\/\/172\.16\.1\.4:2379,https:\/\/172\.16\.2\.4:2379,https:\/\/172\.16\.3\.4:2379$/,
+    );
+  });
+
+  it("stays while another one is not well", async () => {
+    cluster!.unready.add("cp-1");
+
+    const refusal = await leave(controlPlane(), limits).catch(String);
+
+    expect(refusal).toMatch(/cp-3 cannot leave etcd[^]*cp-1: its Node is not Ready/);
+    expect(new Set(cluster!.done)).toEqual(new Set([health("cp-2"), list("cp-2")]));
+  });
+
+  it("stays where the API is not ready any more, which is asked six times and no more", async () => {
+    let asked = 0;
+    const { answer } = FakeCluster.prototype;
+    cluster!.answer = function (this: FakeCluster, method, url, body, type) {
+      if (url === "/readyz" && asked++ > 0) return [500, "[-]etcd failed"];
+      return answer.call(this, method, url, body, type);
+    };
+
+    await expect(leave(controlPlane(), limits)).rejects.toThrow(/answered 500 to GET \/readyz/);
+    expect(asked).toBe(1 + 6);
+  });
+
+  it("waits for one that is not well just after another has left", async () => {
+    cluster!.unready.add("cp-1");
+    setTimeout(() => cluster!.unready.clear(), 150);
+
+    await leave(controlPlane(), limits);
+
+    expect(cluster!.left).toEqual([]);
+    expect(cluster!.done.at(-1)).toBe("DELETE cp-3");
+  });
+
+  it.each<[string, (all: FakeCluster) => void, RegExp]>([
+    [
+      "is a learner",
+      ({ members }) => (members[1]!.isLearner = true),
+      /cp-2: its etcd member is a learner/,
+    ],
+    [
+      "belongs to nobody",
+      ({ members }) => (members[1]!.name = "cp-9"),
+      /belongs to no control plane/,
+    ],
+  ])("stays while a member of etcd %s", async (_, change, says) => {
+    change(cluster!);
+
+    await expect(leave(controlPlane(), limits)).rejects.toThrow(says);
+    expect(new Set(cluster!.done)).toEqual(new Set([health("cp-1"), list("cp-1")]));
+  });
+
+  describe("that is lost with another one", () => {
+    beforeEach(() => {
+      cluster!.members.push(cluster!.member("cp-4", 3), cluster!.member("cp-5", 4));
+      for (const name of ["cp-4", "cp-5"]) cluster!.dead.add(name);
+    });
+    const removals = () => cluster!.done.filter((one) => one.includes("member remove"));
+
+    it("leaves etcd, and so does the other one, which is dead and no Node any more", async () => {
+      await leave(controlPlane("cp-4"), limits);
+
+      expect(removals()).toEqual([
+        `etcdctl member remove 50000000000000ff on cp-1 by ${own}`,
+        `etcdctl member remove 40000000000000ff on cp-1 by ${own}`,
+      ]);
+      await leave(controlPlane("cp-5"), limits);
+      expect(removals()).toHaveLength(2);
+    });
+
+    it("stays while the other one is a Node that may come back, until that is deleted", async () => {
+      cluster!.nodes.push("cp-5");
+      cluster!.unready.add("cp-5");
+      await expect(leave(controlPlane("cp-4"), limits)).rejects.toThrow(
+        /cp-5: its Node is not Ready[^]*kubectl delete node/,
+      );
+      expect(removals()).toEqual([]);
+
+      // As the cloud provider does when Azure has no such machine, perhaps in a moment.
+      setTimeout(() => (cluster!.nodes = cluster!.nodes.filter((name) => name !== "cp-5")), 150);
+      await leave(controlPlane("cp-4"), limits);
+      expect(removals()).toHaveLength(2);
+    });
+
+    it("stays beside a dead member that is no control plane of this cluster", async () => {
+      cluster!.members[4]!.name = "somebody";
+      cluster!.dead.add("somebody");
+
+      await expect(leave(controlPlane("cp-4"), limits)).rejects.toThrow(/named somebody/);
+      expect(removals()).toEqual([]);
+    });
+  });
+
+  it("deletes pods that a program has left that was killed, and no other's", async () => {
+    const hours = (ago: number) => new Date(Date.now() - ago * 3_600_000).toISOString();
+    for (const [name, ago] of Object.entries({ old: 2, new: 0.5 })) {
+      const metadata = { name: `zoned-etcdctl-${name}`, creationTimestamp: hours(ago) };
+      cluster!.pods.set(metadata.name, { metadata });
+    }
+
+    await leave(controlPlane(), limits);
+
+    expect(cluster!.left.map(({ metadata }) => metadata.name)).toEqual(["zoned-etcdctl-new"]);
+  });
+
+  it("is not restarted either while another one is not well, or etcd has a member that belongs to nobody", async () => {
+    cluster!.unready.add("cp-1");
+    await expect(drainForRestart(controlPlane(), limits)).rejects.toThrow(
+      /cp-3 cannot be restarted[^]*cp-1: its Node is not Ready/,
+    );
+    cluster!.unready.clear();
+    cluster!.members[1]!.name = "cp-9";
+    await expect(drainForRestart(controlPlane(), limits)).rejects.toThrow(/named cp-9, belongs to/);
+    expect(cluster!.done).not.toContain("PATCH cp-3");
+
+    cluster!.members[1]!.name = "cp-2";
+    await drainForRestart(controlPlane(), limits);
+    expect(cluster!.done.at(-1)).toBe("PATCH cp-3");
+  });
+
+  it("is restarted without a question where it is the only one", async () => {
+    cluster!.nodes = ["cp-1"];
+
+    await drainForRestart(controlPlane("cp-1"), limits);
+
+    expect(cluster!.done).toEqual(["PATCH cp-1"]);
+  });
+
+  it("stays where etcd does not let it go, and the message has etcd's words", async () => {
+    cluster!.fails = true;
+
+    await expect(leave(controlPlane(), limits)).rejects.toThrow(/unhealthy cluster/);
+    expect(cluster!.nodes).toContain("cp-3");
+    expect(cluster!.left).toEqual([]);
+  });
+
+  it("stays where it is the last one, with which all would go that etcd holds, unless that is given up", async () => {
+    cluster!.nodes = ["cp-1"];
+
+    await expect(leave(controlPlane("cp-1"), limits)).rejects.toThrow(
+      /cp-1 is the last control plane[^]*without --target/,
+    );
+    await leave(controlPlane("cp-1"), { ...limits, isGivenUp: true });
+
+    expect(cluster!.done).toEqual([]);
+  });
+
+  it("has etcd's words also from a pod of which the first of several commands fails", async () => {
+    cluster!.fails = true;
+    cluster!.failsIn = "initContainerStatuses";
+
+    await expect(leave(controlPlane(), limits)).rejects.toThrow(
+      /failed: etcdserver: unhealthy cluster/,
+    );
+  });
+
+  it("runs etcdctl where etcd runs, with its image and its certificates, whatever the Node repels", async () => {
+    const spec = specOf(cluster!, "zoned-etcdctl");
+
+    await leave(controlPlane(), limits);
+
+    expect(spec()).toMatchObject({
+      nodeName: "cp-1",
+      hostNetwork: true,
+      restartPolicy: "Never",
+      // Where a Node is short of something, what is less important goes.
+      priorityClassName: "system-node-critical",
+      tolerations: [{ operator: "Exists" }],
+      volumes: [{ hostPath: { path: "/etc/kubernetes/pki/etcd" } }],
+    });
+    for (const container of [...spec().initContainers, ...spec().containers]) {
+      expect(container).toMatchObject({
+        image: "etcd:its-own",
+        // Else the end of the log, which says why, is in no message.
+        terminationMessagePolicy: "FallbackToLogsOnError",
+        volumeMounts: [{ readOnly: true }],
+      });
+      expect(container.securityContext).toBeUndefined();
+    }
+  });
+});
+
+/** The specification of the last pod that is called so. */
+function specOf(of: FakeCluster, name: string): () => any {
+  let spec: any;
+  const { answer } = FakeCluster.prototype;
+  of.answer = function (this: FakeCluster, method, url, body, type) {
+    if (method === "PATCH" && url.includes(`/pods/${name}`)) spec = body.spec;
+    return answer.call(this, method, url, body, type);
+  };
+  return () => spec;
+}
+
+describe("a control plane of a cluster whose etcd is saved", () => {
+  const saving = { ...limits, savesEtcd: true };
+  const member = () => ({ machine: "cp-3", role: "control-plane", vmId, kubeconfig }) as const;
+  const refused = {
+    exitCode: 1,
+    message: "saving etcd\nthe container refuses this machine (403)\n",
+  };
+  const save = "/opt/zoned/etcd-snapshot.sh save any on cp-1";
+  let said: jest.SpyInstance;
+
+  beforeEach(() => {
+    cluster = new FakeCluster();
+    said = jest.spyOn(console, "error").mockImplementation();
+  });
+  afterEach(() => said.mockRestore());
+
+  it("leaves after one that stays has saved etcd, before it is drained", async () => {
+    await leave(member(), saving);
+
+    const { done, left } = cluster!;
+    expect(done.slice(2, 4)).toEqual([save, "PATCH cp-3"]);
+    expect(done.at(-1)).toBe("DELETE cp-3");
+    expect(left).toEqual([]);
+  });
+
+  it("has it saved by the script of the machine that stays, as root of that machine", async () => {
+    const spec = specOf(cluster!, "zoned-etcd-snapshot");
+    await leave(member(), saving);
+
+    const { nodeName, volumes, containers, activeDeadlineSeconds } = spec();
+    expect([nodeName, volumes]).toEqual([
+      "cp-1",
+      [expect.objectContaining({ hostPath: { path: "/", type: "Directory" } })],
+    ]);
+    expect(containers).toEqual([
+      expect.objectContaining({
+        securityContext: { privileged: true },
+        volumeMounts: [expect.objectContaining({ mountPath: "/host", readOnly: false })],
+      }),
+    ]);
+    expect(activeDeadlineSeconds).toBe(1200);
+  });
+
+  it("runs on the machine from an image without shell, loader and library, and knows by the exit code that it has no such script", async () => {
+    const spec = specOf(cluster!, "zoned-etcd-snapshot");
+    await leave(member(), saving);
+    const [{ command }] = spec().containers;
+    const image = mkdtempSync(join(tmpdir(), "zoned-image-"));
+    mkdirSync(join(image, "host"));
+    const inImage = (...words: string[]) =>
+      spawnSync(
+        "unshare",
+        [
+          ...["--user", "--map-root-user", "--mount", "bash", "-c"],
+          'mount --rbind / "$0/host" && PATH=$PATH:/usr/sbin:/sbin exec chroot "$0" "$@"',
+          image,
+          ...words,
+        ],
+        { encoding: "utf8" },
+      );
+    const onMachine = command.slice(0, command.indexOf("/opt/zoned/etcd-snapshot.sh"));
+
+    const there = inImage(...onMachine, "/bin/bash", "-c", "echo it runs");
+    const missing = inImage(...onMachine, "/opt/zoned/no-such-script.sh");
+
+    rmSync(image, { recursive: true });
+    expect(there).toMatchObject({ status: 0, stdout: "it runs\n", stderr: "" });
+    cluster = new FakeCluster();
+    cluster.saves = { exitCode: missing.status!, message: missing.stderr };
+    await leave(member(), saving);
+    expect(cluster.done.at(-1)).toBe("DELETE cp-3");
+  });
+
+  it("stays where that fails, as it was, and the message has the script's last line", async () => {
+    cluster!.saves = refused;
+
+    await expect(leave(member(), saving)).rejects.toThrow(
+      /^etcd was not saved before cp-3 leaves: the container refuses this machine \(403\)\nNothing was deleted/,
+    );
+    expect(cluster!.done.at(-1)).toBe(save);
+  });
+
+  it("leaves all the same where it is not well, and the operator is told that etcd was not saved", async () => {
+    cluster!.saves = refused;
+    cluster!.unready.add("cp-3");
+
+    await leave(member(), saving);
+
+    expect(cluster!.done.at(-1)).toBe("DELETE cp-3");
+    expect(said.mock.calls.join()).toMatch(
+      /^etcd was not saved before cp-3 leaves: .*\(403\); it leaves all the same/,
+    );
+  });
+
+  it("leaves where the one that stays has not been told to save yet", async () => {
+    cluster!.saves = { exitCode: 127, message: "chroot: failed to run command" };
+
+    await leave(member(), saving);
+
+    expect(cluster!.done.at(-1)).toBe("DELETE cp-3");
+  });
+});

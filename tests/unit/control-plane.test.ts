@@ -1,0 +1,353 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { authoritiesVariable } from "../../components/kubeadm/authorities";
+import { encryptionFile } from "../../components/kubeadm/encryption";
+import { only } from "../../components/kubeadm/rotation";
+import {
+  awaitedBy,
+  buildMachines,
+  existing,
+  payloadOf,
+  stepType,
+  vmType,
+  waits,
+} from "../support/machines";
+
+const names = ["zoned-test-cp-1", "zoned-test-cp-2", "zoned-test-cp-3"];
+const settings = { workerPools: [] };
+
+const isKnown = (output: pulumi.Output<unknown>): Promise<boolean> =>
+  (output as unknown as { isKnown: Promise<boolean> }).isKnown;
+
+type Built = Awaited<ReturnType<typeof buildMachines>>;
+
+let firstUp: Built;
+let living: Built;
+
+beforeAll(async () => {
+  firstUp = await buildMachines({ settings });
+  living = await buildMachines({ settings, initialization: existing, existing: names });
+});
+
+it("makes all VMs side by side on the first up, and lets them join one after another", async () => {
+  const { recorder } = firstUp;
+
+  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
+  expect(await waits(recorder, stepType)).toEqual({
+    "cp-1": [],
+    "cp-2": ["cp-1"],
+    "cp-3": ["cp-2"],
+  });
+});
+
+it("touches no VM of a living cluster before the one before it is a member again", async () => {
+  const { recorder } = living;
+
+  expect(await waits(recorder, vmType)).toEqual({
+    "cp-1": [],
+    "cp-2": ["cp-1"],
+    "cp-3": ["cp-2"],
+  });
+});
+
+it("touches none before pods may run on the one before it again", async () => {
+  const vms = await living.recorder.of(vmType);
+
+  for (const [index, name] of names.slice(1).entries()) {
+    expect(await awaitedBy(vms.find(({ inputs }) => inputs.vmName === name)!)).toContain(
+      `${names[index]}-membership`,
+    );
+  }
+});
+
+it("begins with the machine that is not well, and touches the others only after it", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
+    existing: names,
+    firstControlPlane: names[1],
+  });
+
+  expect(await waits(recorder, vmType)).toEqual({
+    "cp-2": [],
+    "cp-1": ["cp-2"],
+    "cp-3": ["cp-1"],
+  });
+  expect(await waits(recorder, stepType)).toEqual({
+    "cp-2": [],
+    "cp-1": ["cp-2"],
+    "cp-3": ["cp-1"],
+  });
+});
+
+it("makes machines that a living cluster does not have yet side by side", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
+    existing: names.slice(0, 1),
+  });
+
+  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
+});
+
+it("has all that have left etcd join again before it touches a member", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
+    existing: names,
+    left: names.slice(1),
+    firstControlPlane: names[1],
+  });
+
+  expect(await waits(recorder, vmType)).toEqual({
+    "cp-2": [],
+    "cp-3": ["cp-2"],
+    "cp-1": ["cp-3"],
+  });
+});
+
+it("makes those that a living cluster has lost one after another", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
+    existing: names.slice(0, 1),
+    remembered: names,
+    firstControlPlane: names[1],
+  });
+
+  expect(await waits(recorder, vmType)).toEqual({
+    "cp-2": [],
+    "cp-1": ["cp-2"],
+    "cp-3": ["cp-1"],
+  });
+});
+
+it("makes machines side by side when it initializes anew, whatever exists", async () => {
+  const { recorder } = await buildMachines({ settings, existing: names });
+
+  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
+});
+
+it("initializes when balancer and network exist, and joins when nodes can become ready", async () => {
+  const { recorder } = firstUp;
+
+  const [first, second] = await recorder.of(stepType);
+
+  // The pod network is applied through the API, so initialization must not wait for it.
+  expect(await awaitedBy(first!)).toEqual(["api", "network"]);
+  expect(await awaitedBy(second!)).toContain("node-add-ons");
+});
+
+it("brings every control plane the keys of Secrets, and has the last one rewrite them", async () => {
+  const rewriting = { keys: [2, 1], rewritten: true, past: [] };
+  const { recorder } = await buildMachines({
+    settings,
+    secretsKeys: rewriting,
+    initialization: existing,
+    existing: names,
+    firstControlPlane: names[2],
+  });
+
+  for (const name of names) {
+    const payload = await payloadOf(recorder, name);
+    expect(payload.files).toContainEqual(encryptionFile("private secret of Secrets", rewriting));
+    expect([name, payload.rewritesSecrets]).toEqual([name, name === names[1]]);
+  }
+});
+
+it("brings all CAs to every control plane, the one that signs alone as well, and has the last one restart pods where others come to be trusted", async () => {
+  const authorities = { keys: [1, 2], rewritten: false, past: [] };
+  const adding = await buildMachines({ settings, authorities });
+  const signing = await buildMachines({
+    settings,
+    authorities: { keys: [2, 1], rewritten: true, past: [] },
+  });
+
+  expect((await adding.recorder.of(stepType)).map(({ inputs }) => inputs.tags)).toEqual(
+    names.map(() => expect.objectContaining({ "zoned-certificate-authorities": "1 2" })),
+  );
+  const back = await buildMachines({ settings, authorities: only(1, [2]) });
+  expect((await payloadOf(back.recorder, names[0]!)).takesAuthorities).toBe(true);
+  const unchanged = await payloadOf(firstUp.recorder, names[0]!);
+  expect(unchanged.takesAuthorities).toBe(false);
+  for (const name of names) {
+    const payload = await payloadOf(adding.recorder, name);
+    const content = Object.fromEntries(payload.files.map((file) => [file.path, file.content]));
+    expect(content["/etc/kubernetes/pki/ca.crt"]).toBe("all certs of ca");
+    expect(content["/etc/kubernetes/pki/etcd/ca.crt"]).toBe("all certs of etcd-ca");
+    expect(content["/etc/kubernetes/pki/signing-ca.crt"]).toBe("cert of ca");
+    expect(payload.takesAuthorities).toBe(true);
+    expect(content["/etc/zoned/kubeadm-init.yaml"]).toContain(
+      authoritiesVariable(authorities).name,
+    );
+    // Else no control plane would give the cluster what kubeadm reads there.
+    expect(payload.clusterConfiguration).not.toBe(unchanged.clusterConfiguration);
+    expect([name, payload.restartsPods]).toEqual([name, name === names[2]]);
+    expect((await payloadOf(signing.recorder, name)).restartsPods).toBe(false);
+  }
+});
+
+it("has nobody rewrite Secrets where the key does not change, and the only one where it does", async () => {
+  const { recorder } = await buildMachines({ settings, secretsKeys: only(1) });
+  for (const name of names) {
+    expect((await payloadOf(recorder, name)).rewritesSecrets).toBe(false);
+  }
+
+  const single = await buildMachines({
+    settings: { ...settings, controlPlaneCount: 1 },
+    secretsKeys: { keys: [2, 1], rewritten: true, past: [] },
+  });
+  expect((await payloadOf(single.recorder, names[0]!)).rewritesSecrets).toBe(true);
+});
+
+it("lets the first machine initialize, and nobody else", async () => {
+  const { recorder } = firstUp;
+
+  for (const name of names) {
+    expect(await payloadOf(recorder, name)).toMatchObject({
+      machine: name,
+      role: "control-plane",
+      initialControlPlane: "id of zoned-test-cp-1-vm",
+    });
+  }
+  const tags = (await recorder.of(stepType)).map(
+    ({ inputs }) => inputs.tags["zoned-initial-control-plane"],
+  );
+  expect(tags).toEqual(Array(3).fill("id of zoned-test-cp-1-vm"));
+});
+
+it.each([
+  { memory: "is there", initialControlPlane: "the-initial-vm", payload: "the-initial-vm" },
+  { memory: "is lost", initialControlPlane: undefined, payload: "nobody" },
+])("lets none initialize a living cluster when the memory of who did $memory", async (scene) => {
+  const { initialControlPlane, payload } = scene;
+  const initialization = { ...existing, initialControlPlane };
+  const { recorder } = await buildMachines({ settings, initialization, existing: names });
+
+  for (const name of names)
+    expect(await payloadOf(recorder, name)).toMatchObject({ initialControlPlane: payload });
+});
+
+it("hands every machine the cluster's keys, readable by root only, and kubeadm's files", async () => {
+  const { recorder } = firstUp;
+
+  const { files } = await payloadOf(recorder, "zoned-test-cp-2");
+  const keys = files.filter(({ path }) => path.startsWith("/etc/kubernetes/pki/"));
+
+  expect(keys.map(({ path, mode, content }) => [path, mode, content])).toEqual([
+    ["/etc/kubernetes/pki/ca.crt", "0644", "all certs of ca"],
+    ["/etc/kubernetes/pki/ca.key", "0600", "private key of ca"],
+    ["/etc/kubernetes/pki/signing-ca.crt", "0644", "cert of ca"],
+    ["/etc/kubernetes/pki/front-proxy-ca.crt", "0644", "all certs of front-proxy-ca"],
+    ["/etc/kubernetes/pki/front-proxy-ca.key", "0600", "private key of front-proxy-ca"],
+    ["/etc/kubernetes/pki/etcd/ca.crt", "0644", "all certs of etcd-ca"],
+    ["/etc/kubernetes/pki/etcd/ca.key", "0600", "private key of etcd-ca"],
+    ["/etc/kubernetes/pki/sa.pub", "0644", "cert of service-account"],
+    ["/etc/kubernetes/pki/sa.key", "0600", "private key of service-account"],
+  ]);
+  expect(files.map(({ path }) => path)).toEqual(
+    expect.arrayContaining([
+      ...["/etc/zoned/kubeadm-init.yaml", "/etc/zoned/kubeadm-join.yaml"],
+      // What an upgrade installs packages by.
+      ...["/opt/zoned/first-boot.sh", "/etc/zoned/first-boot.env"],
+    ]),
+  );
+});
+
+it("tells each machine where it is, how the API is called, and how long pods may take to leave", async () => {
+  const { recorder, plan } = await buildMachines({ settings: { ...settings, drainMinutes: 7 } });
+
+  expect(await payloadOf(recorder, "zoned-test-cp-2")).toMatchObject({
+    apiName: plan.apiServer.name,
+    apiPort: 6443,
+    kubernetesVersion: plan.settings.kubernetesVersion,
+    nodeAddress: "172.16.2.5",
+    modules: ["ip_vs", "ip_vs_rr", "nf_conntrack"],
+    awaitsReady: true,
+    drainMinutes: 7,
+  });
+});
+
+it("does not wait for Ready nodes where the pod network is not this program's", async () => {
+  const { recorder } = await buildMachines({ settings: { ...settings, cni: "none" } });
+
+  expect((await payloadOf(recorder, "zoned-test-cp-2")).awaitsReady).toBe(false);
+});
+
+it("puts every machine into its zone, behind the balancer, with the identity", async () => {
+  const { recorder } = firstUp;
+
+  const vms = await recorder.of(vmType);
+  const nics = await recorder.of("azure-native:network:NetworkInterface");
+
+  expect(vms.map(({ inputs }) => inputs.zones)).toEqual([["1"], ["2"], ["3"]]);
+  expect(nics.map(({ inputs }) => inputs.ipConfigurations[0].subnet.id)).toEqual([
+    "subnet of zone 1",
+    "subnet of zone 2",
+    "subnet of zone 3",
+  ]);
+  for (const { inputs } of nics) {
+    expect(inputs.ipConfigurations[0].loadBalancerBackendAddressPools).toEqual([
+      { id: "the-pool" },
+    ]);
+  }
+  for (const { inputs } of vms) {
+    expect(inputs.identity.userAssignedIdentities).toEqual(["the-identity"]);
+  }
+});
+
+it("tells that the API answers only when the initial control plane's step has ended", async () => {
+  const known = ({ controlPlane }: Built) => isKnown(controlPlane.initialized);
+  const previewed = await buildMachines({ settings, preview: true });
+
+  // A step that failed has an id all the same, and a preview knows it.
+  expect(await isKnown(previewed.controlPlane.steps[0]!.id)).toBe(true);
+  expect(await known(previewed)).toBe(false);
+  expect(await known(firstUp)).toBe(true);
+});
+
+it("tells control planes where the balancer is, since the API's name means themselves there", async () => {
+  const { recorder } = firstUp;
+
+  for (const name of names) {
+    expect(await payloadOf(recorder, name)).toMatchObject({
+      apiAddress: "20.0.0.4",
+    });
+  }
+});
+
+describe("that is restored from a snapshot", () => {
+  const initialization = { ...existing, isRestoring: true, restoredFrom: "latest" };
+
+  it("begins when no machine of the etcd before is left, with the first machine", async () => {
+    const { recorder } = await buildMachines({ settings, initialization, existing: names });
+
+    expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
+    const [first] = await recorder.of(stepType);
+    expect(await awaitedBy(first!)).toEqual([
+      "api",
+      "network",
+      ...names.slice(1).map((name) => `${name}-vm`),
+    ]);
+    expect(await payloadOf(recorder, names[0]!)).toMatchObject({
+      initialControlPlane: "id of zoned-test-cp-1-vm",
+      restoredFrom: "latest",
+    });
+  });
+
+  it("has the same steps afterwards, though nothing is to be restored any more", async () => {
+    const after = { ...initialization, isRestoring: undefined };
+    const { recorder } = await buildMachines({
+      settings,
+      initialization: { ...after, initialControlPlane: "id of zoned-test-cp-1-vm" },
+      existing: names,
+    });
+
+    expect(await payloadOf(recorder, names[0]!)).toMatchObject({
+      initialControlPlane: "id of zoned-test-cp-1-vm",
+      restoredFrom: "latest",
+    });
+    const [first] = await recorder.of(stepType);
+    expect(first!.inputs.tags["zoned-restored-from"]).toBe("latest");
+  });
+});

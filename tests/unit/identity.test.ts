@@ -1,0 +1,271 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { Identity } from "../../components/identity";
+import { Settings } from "../../components/settings/settings";
+import { Roles } from "../../components/roles";
+import type { Resource, View } from "../../tools/local-azure/arm/resources/resource";
+import { mayDo } from "../../tools/local-azure/arm/types/authorization/role-assignment";
+import { dependenciesOf, Recorder, valueOf } from "../support/record";
+import { validSettings, subscriptionId } from "../support/sample";
+
+const subscription = `/subscriptions/${subscriptionId}`;
+const groupId = `${subscription}/resourceGroups/zoned-test`;
+const assignment = "azure-native:authorization:RoleAssignment";
+const definition = "azure-native:authorization:RoleDefinition";
+const principal = "11111111-2222-3333-4444-555555555555";
+
+interface Stack {
+  readonly change?: Partial<Settings>;
+  readonly principalId?: string;
+  readonly subscriptionId?: string;
+}
+
+const build = async (stack: Stack = {}) => {
+  const recorder = await Recorder.start({
+    filledIn: {
+      "azure-native:managedidentity:UserAssignedIdentity": {
+        principalId: stack.principalId ?? principal,
+        clientId: "the-client",
+      },
+    },
+  });
+  const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
+  const args = {
+    settings: { ...validSettings, ...stack.change },
+    shown: new Map(),
+    subscriptionId: stack.subscriptionId ?? subscriptionId,
+  };
+  const watched = { transformations: [recorder.watch] };
+  const roles = new Roles("identity", args, watched);
+  const identity = new Identity("identity", { resourceGroup, roles, ...args }, watched);
+  const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
+  identity.grant(machine);
+  return { recorder, resourceGroup, identity, machine };
+};
+
+const named = async (recorder: Recorder, name: string) =>
+  (await recorder.of(definition)).find((one) => one.name === name)!;
+
+const namesOf = async (stack?: Stack) => {
+  const { recorder } = await build(stack);
+  return (await recorder.of(assignment)).map(({ inputs }) => inputs.roleAssignmentName as string);
+};
+
+it("tells Azure that the principal is no user, which azure-native would assume", async () => {
+  const { recorder } = await build();
+
+  for (const { inputs } of await recorder.of(assignment)) {
+    expect(inputs).toMatchObject({ principalType: "ServicePrincipal", principalId: principal });
+  }
+});
+
+it("gets its rights when a machine has been made, since Azure knows no new identity and role at once", async () => {
+  const { recorder, machine } = await build();
+
+  for (const request of await recorder.of(assignment)) {
+    expect(await dependenciesOf(request)).toContain(machine);
+  }
+});
+
+it("may change network, machines and snapshots in its group, and nothing at the subscription", async () => {
+  const { recorder } = await build();
+
+  const rights = (await recorder.of(assignment)).map(({ inputs }) => [
+    inputs.scope,
+    inputs.roleDefinitionId.split("/").pop(),
+  ]);
+
+  expect(rights).toEqual(
+    expect.arrayContaining([
+      [groupId, "4d97b98b-1d4f-4787-a291-c67834d212e7"],
+      [groupId, "identity-attaches-disks"],
+      ["/ids/identity-identity", "f1a07417-d97a-45cb-824c-7a7467783830"],
+      [subscription, "identity-reads-providers"],
+    ]),
+  );
+  expect(rights).toHaveLength(4);
+});
+
+it("may do one thing at the subscription: read which zones a region has", async () => {
+  const { recorder } = await build();
+
+  const { inputs } = await named(recorder, "identity-reads-providers");
+
+  expect(inputs).toMatchObject({ scope: subscription, assignableScopes: [subscription] });
+  expect(inputs.permissions).toEqual([
+    { actions: ["Microsoft.Resources/subscriptions/providers/read"] },
+  ]);
+});
+
+/** What the recorded roles allow the identity, as Azure decides it. */
+async function rights() {
+  const { recorder } = await build();
+  const resourcesOf = async (type: string) =>
+    (await recorder.of(type)).map(({ name, inputs }): Resource => ({
+      ...{ id: `/ids/${name}`, type: type.split(":").pop()!, hidden: {}, changed: "2026-01-01" },
+      body: inputs,
+    }));
+  const resources: Readonly<Record<string, Resource[]>> = {
+    "Microsoft.Authorization/roleAssignments": await resourcesOf(assignment),
+    "Microsoft.Authorization/roleDefinitions": await resourcesOf(definition),
+  };
+  const view = { ofType: (type: string) => resources[type] ?? [] } as unknown as View;
+  const at = { now: new Date(), pace: 1 };
+  return (action: string, scope: string) =>
+    mayDo(principal, { kind: "actions", action, scope }, view, at);
+}
+
+const inGroup = (actions: Readonly<Record<string, string>>): [string, string][] =>
+  Object.entries(actions).flatMap(([type, verbs]) =>
+    verbs.split(" ").map((verb): [string, string] => [`Microsoft.${type}/${verb}`, groupId]),
+  );
+
+it("may do all that the cloud provider and the disk driver call", async () => {
+  const isAllowed = await rights();
+
+  const calls = [
+    ...inGroup({
+      "Network/loadBalancers": "read write delete",
+      "Network/loadBalancers/backendAddressPools": "read write delete join/action",
+      "Network/publicIPAddresses": "read write delete join/action",
+      "Network/networkSecurityGroups": "read write",
+      "Network/virtualNetworks/subnets": "read join/action",
+      "Network/networkInterfaces": "read join/action",
+      "Network/privateLinkServices": "read",
+      "Network/routeTables": "read",
+      "Compute/virtualMachines": "read write",
+      "Compute/disks": "read write delete beginGetAccess/action",
+      "Compute/diskEncryptionSets": "read",
+      "Compute/snapshots": "read write delete",
+    }),
+    ["Microsoft.Resources/subscriptions/providers/read", subscription],
+    ["Microsoft.ManagedIdentity/userAssignedIdentities/assign/action", "/ids/identity-identity"],
+  ] as const;
+  expect(calls.filter(([action, scope]) => !isAllowed(action, scope))).toEqual([]);
+});
+
+it("may become root on no machine, take none away, and give nobody rights", async () => {
+  const isAllowed = await rights();
+
+  const others = [
+    ...inGroup({
+      "Compute/virtualMachines": "delete runCommand/action restart/action extensions/write",
+      "Authorization/roleAssignments": "write delete",
+      "Resources/subscriptions/resourceGroups": "write delete",
+    }),
+    ["Microsoft.Compute/virtualMachines/read", subscription],
+    ["Microsoft.Network/loadBalancers/read", subscription],
+    ["Microsoft.ManagedIdentity/userAssignedIdentities/write", "/ids/identity-identity"],
+  ] as const;
+  expect(others.filter(([action, scope]) => isAllowed(action, scope))).toEqual([]);
+});
+
+it("may write blobs into the container of snapshots alone, which does not go with the group", async () => {
+  const container =
+    "/subscriptions/1/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
+  const change = { etcdBackups: { container, every: "1h" } };
+  const { recorder, resourceGroup } = await build({ change });
+
+  const found = (await recorder.of(assignment)).filter(({ inputs }) => inputs.scope === container);
+  expect(found.map(({ name }) => name)).toEqual(["identity-snapshots"]);
+  expect(found[0]!.inputs.roleDefinitionId).toMatch(/\/ba92f5b4-2d11-453d-a403-e96b0029c9fe$/);
+  expect(found[0]!.opts.deletedWith).not.toBe(resourceGroup);
+});
+
+it("may attach disks to machines, and neither run commands nor install anything on them", async () => {
+  const { recorder } = await build();
+
+  const { inputs } = await named(recorder, "identity-attaches-disks");
+
+  const [{ actions }] = inputs.permissions as [{ actions: string[] }];
+  expect(actions.map((action) => action.replace(/^Microsoft\.Compute\//, "")).sort()).toEqual([
+    "diskEncryptionSets/read",
+    ...["disks/beginGetAccess/action", "disks/delete", "disks/read", "disks/write"],
+    ...["locations/DiskOperations/read", "locations/operations/read", "locations/vmSizes/read"],
+    ...["snapshots/delete", "snapshots/read", "snapshots/write"],
+    ...["virtualMachines/instanceView/read", "virtualMachines/read", "virtualMachines/write"],
+  ]);
+});
+
+it("names assignments by the same GUIDs in every release, since Azure renames none", async () => {
+  expect((await namesOf()).sort()).toEqual([
+    "292c6246-44e6-56e2-85b6-cf4c9c88c4d5",
+    "e200cd1e-3c29-5aaa-82ee-08d5ee3bd621",
+    "e9e2a22d-47c7-5561-8e6a-8dc974f4633c",
+    "ef527d33-57f3-59a2-8379-c447482242d1",
+  ]);
+});
+
+it("names its own roles by the same GUIDs in every release", async () => {
+  const { recorder } = await build();
+
+  const roles = await recorder.of(definition);
+
+  expect(roles.map(({ inputs }) => inputs.roleDefinitionId).sort()).toEqual([
+    "d4d569aa-34c8-5153-833a-51f853e625b2",
+    "f701ca4e-6e8a-537a-8339-80fe75124a52",
+  ]);
+});
+
+it("gives another principal other assignments, since Azure moves none", async () => {
+  const before = await namesOf();
+  const after = await namesOf({ principalId: "99999999-2222-3333-4444-555555555555" });
+
+  expect(after.filter((name) => before.includes(name))).toEqual([]);
+});
+
+it("names its own roles so that no other cluster of the tenant has the same", async () => {
+  const stacks = [
+    {},
+    { change: { clusterName: "zoned-prod" } },
+    { subscriptionId: "00000000-0000-0000-0000-000000000000" },
+  ];
+  const roles = [];
+  for (const stack of stacks) {
+    const { recorder } = await build(stack);
+    roles.push(...(await recorder.of(definition)).map(({ inputs }) => inputs));
+  }
+
+  expect(new Set(roles.map(({ roleName }) => roleName)).size).toBe(6);
+  expect(new Set(roles.map(({ roleDefinitionId }) => roleDefinitionId)).size).toBe(6);
+});
+
+it("goes with the group where it lies in it, but for what a role of its own is assigned by", async () => {
+  const { recorder, resourceGroup } = await build();
+
+  const requests = (await recorder.all()).filter(({ type }) =>
+    /:(RoleAssignment|RoleDefinition|UserAssignedIdentity)$/.test(type),
+  );
+  const left = requests.filter(({ opts }) => opts.deletedWith !== resourceGroup);
+
+  expect(left.map(({ name }) => name).sort()).toEqual([
+    "identity-attaches-disks",
+    // Azure deletes no role that is assigned.
+    "identity-machines",
+    "identity-reads-providers",
+    "identity-zones",
+  ]);
+  expect(requests).toHaveLength(7);
+});
+
+it("hands its identity to machines and its client id to azure.json", async () => {
+  const { identity } = await build();
+
+  expect(await valueOf(identity.resourceId!)).toBe("/ids/identity-identity");
+  expect(await valueOf(identity.credential.clientId)).toBe("the-client");
+  expect(identity.credential.clientSecret).toBeUndefined();
+});
+
+it("makes nothing where a service principal is given", async () => {
+  const clientSecret = pulumi.secret("hush");
+  const servicePrincipal = { clientId: "the-application", clientSecret };
+  const { recorder, identity } = await build({ change: { servicePrincipal } });
+
+  const made = (await recorder.all()).map(({ type }) => type);
+
+  expect(made.filter((type) => /managedidentity|authorization/.test(type))).toEqual([]);
+  expect(identity.resourceId).toBeUndefined();
+  expect(await valueOf(identity.credential.clientId)).toBe("the-application");
+  expect(await pulumi.isSecret(identity.credential.clientSecret!)).toBe(true);
+});

@@ -1,0 +1,129 @@
+import { parse } from "yaml";
+
+import {
+  cipherSuites,
+  securityFiles,
+  securityFlags,
+  securityVolumes,
+} from "../../../components/kubeadm/api-server-security";
+
+const flags = Object.keys;
+const file = (name: string) =>
+  parse(securityFiles.find(({ path }) => path.endsWith(`/${name}`))!.content);
+
+it("gives the API server only files that its machine gets and its container sees", () => {
+  const named = Object.entries(securityFlags({}))
+    .filter(([flag]) => /(config|config-file|policy-file)$/.test(flag))
+    .map(([, path]) => path);
+
+  expect(named).toEqual(securityFiles.map(({ path }) => path));
+  for (const path of [...named, securityFlags({})["audit-log-path"]!]) {
+    expect(securityVolumes.some(({ mountPath }) => path.startsWith(`${mountPath}/`))).toBe(true);
+  }
+});
+
+it("keeps the audit log out of a volume that the API server cannot write to", () => {
+  const of = (path: string) => securityVolumes.find((one) => path.startsWith(`${one.mountPath}/`));
+
+  expect(of(securityFlags({})["audit-log-path"]!)).not.toHaveProperty("readOnly");
+});
+
+it("leaves it to an operator with OIDC who may ask, as an API server would not start with both", () => {
+  const withOidc = flags(securityFlags({ "oidc-issuer-url": "a value" }));
+
+  expect(flags(securityFlags({}))).toContain("authentication-config");
+  expect(withOidc).not.toContain("authentication-config");
+  expect(withOidc).toContain("audit-policy-file");
+});
+
+it("answers nobody without a credential but probes", () => {
+  const { anonymous } = file("authentication.yaml");
+
+  expect(anonymous.enabled).toBe(true);
+  expect(anonymous.conditions.map(({ path }: { path: string }) => path).sort()).toEqual([
+    "/healthz",
+    "/livez",
+    "/readyz",
+  ]);
+});
+
+it("enforces baseline and speaks of restricted, but for kube-system", () => {
+  const [{ configuration }] = file("admission.yaml").plugins;
+
+  expect(configuration).toMatchObject({
+    defaults: { enforce: "baseline", audit: "restricted", warn: "restricted" },
+    exemptions: { namespaces: ["kube-system"] },
+  });
+});
+
+interface AuditRule {
+  readonly level: string;
+  readonly verbs?: readonly string[];
+  readonly resources?: readonly { readonly group: string; readonly resources: readonly string[] }[];
+}
+
+/** The level of the first rule that fits a request, such as `get secrets` or `update leases.coordination.k8s.io`. */
+function auditLevel(request: string): string | undefined {
+  const [verb = "", resource = ""] = request.split(" ");
+  const [name = "", ...group] = resource.split(".");
+  const { rules } = file("audit.yaml") as { rules: readonly AuditRule[] };
+  return rules.find(
+    ({ verbs = [verb], resources }) =>
+      verbs.includes(verb) &&
+      (resources === undefined ||
+        resources.some((one) => one.group === group.join(".") && one.resources.includes(name))),
+  )?.level;
+}
+
+it.each([
+  ...["get secrets", "list configmaps", "create serviceaccounts/token", "create pods"],
+  ...["create tokenreviews.authentication.k8s.io", "patch deployments.apps", "update nodes"],
+  ...["delete pods", "deletecollection pods"],
+])("writes to the audit log that somebody did %s, and nothing of what is in it", (request) => {
+  expect(auditLevel(request)).toBe("Metadata");
+});
+
+it.each([
+  ...["get pods", "watch nodes", "update leases.coordination.k8s.io", "create events"],
+  "patch events.events.k8s.io",
+])("writes nothing of %s", (request) => {
+  expect(auditLevel(request)).toBe("None");
+});
+
+it("keeps the audit log for a month, and in 1.1 GB", () => {
+  expect(securityFlags({})).toMatchObject({
+    "audit-log-maxage": "30",
+    "audit-log-maxbackup": "10",
+    "audit-log-maxsize": "100",
+  });
+});
+
+it("agrees with TLS 1.2 on suites with forward secrecy and authenticated encryption only", () => {
+  const listed = securityFlags({})["tls-cipher-suites"]!.split(",");
+
+  expect(listed).toEqual(cipherSuites);
+  expect(listed).toHaveLength(6);
+  for (const suite of listed) expect(suite).toMatch(/^TLS_ECDHE_.*_(GCM|CHACHA20_POLY1305)_/);
+});
+
+it("lets the API server write its log alone, in a folder that it makes itself", () => {
+  expect(Object.fromEntries(securityVolumes.map((one) => [one.name, one]))).toMatchObject({
+    "zoned-security": { readOnly: true, pathType: "Directory" },
+    "zoned-audit": { pathType: "DirectoryOrCreate" },
+  });
+});
+
+it("puts other contents into another folder, since a running API server does not read them again", () => {
+  const folders = [(text: string) => text, (text: string) => `# another\n${text}`].map((change) => {
+    let folder = "";
+    jest.isolateModules(() => {
+      const yaml = jest.requireActual<typeof import("yaml")>("yaml");
+      jest.doMock("yaml", () => ({ stringify: (it: unknown) => change(yaml.stringify(it)) }));
+      folder = require("../../../components/kubeadm/api-server-security").securityVolumes[0]
+        .hostPath;
+    });
+    return folder;
+  });
+
+  expect(new Set(folders).size).toBe(2);
+});

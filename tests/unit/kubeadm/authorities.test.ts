@@ -1,0 +1,84 @@
+import { areFirst, authoritiesVariable, stageText } from "../../../components/kubeadm/authorities";
+import {
+  clusterConfigurationOf,
+  configurationOf,
+  kubeadmFiles,
+} from "../../../components/kubeadm/kubeadm";
+import { machinesOf } from "../../../components/settings/topology";
+import { nextKeys, only, type RotatingKeys } from "../../../components/kubeadm/rotation";
+import { validSettings } from "../../support/sample";
+import { parseAllDocuments } from "yaml";
+
+const [controlPlane, ...others] = machinesOf(validSettings);
+const worker = others.find(({ role }) => role === "worker")!;
+
+const clusterWith = (authorities?: RotatingKeys) => {
+  const files = kubeadmFiles(validSettings, controlPlane!, "api.example", true, authorities);
+  const { content } = files.find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!;
+  return parseAllDocuments(content)
+    .map((document) => document.toJS())
+    .find(({ kind }) => kind === "ClusterConfiguration");
+};
+
+const stages = [nextKeys(only(1), 2), nextKeys(nextKeys(only(1), 2), 2), only(2, [1])] as const;
+
+it("takes three ups to other CAs, each of which says what the next one does", () => {
+  const says: (string | undefined)[] = [];
+  let now = only(1);
+  for (let up = 0; up < 4; up++) {
+    const next = nextKeys(now, 2);
+    says.push(stageText(now, next, 2));
+    now = next;
+  }
+
+  expect(says).toEqual([
+    "this up has all machines and new pods trust CA 2; get the kubeconfig anew after that, and restart your pods that ask the API. " +
+      "Run pulumi up again when it has ended: it has every certificate signed by CA 2",
+    "this up has every certificate signed by CA 2. Run pulumi up again when it has ended: it has nobody trust CA 1 any more",
+    "this up has nobody trust CA 1 any more",
+    undefined,
+  ]);
+});
+
+it("changes nothing of a cluster that keeps its first CAs", () => {
+  expect(areFirst(only(1))).toBe(true);
+  expect(clusterWith(only(1))).toEqual(clusterWith());
+  expect(JSON.stringify(clusterWith())).not.toMatch(/ZONED_|cluster-signing/);
+});
+
+it("changes every static pod at every stage, so that kubeadm renews its certificates and starts it anew", () => {
+  for (const stage of stages) {
+    const extraEnvs = [authoritiesVariable(stage)];
+    expect(clusterWith(stage)).toMatchObject({
+      apiServer: { extraEnvs },
+      controllerManager: { extraEnvs },
+      scheduler: { extraEnvs },
+      etcd: { local: { extraEnvs } },
+    });
+  }
+  expect(new Set(stages.map((stage) => authoritiesVariable(stage).value)).size).toBe(3);
+});
+
+it("has the controller manager sign by one certificate as long as ca.crt has several", () => {
+  const signing = stages.map((stage) =>
+    clusterWith(stage).controllerManager.extraArgs.filter(
+      ({ name }: { name: string }) => name === "cluster-signing-cert-file",
+    ),
+  );
+  const file = { name: "cluster-signing-cert-file", value: "/etc/kubernetes/pki/signing-ca.crt" };
+
+  expect(signing).toEqual([[file], [file], []]);
+});
+
+it("has every machine configured anew at every stage, workers too", () => {
+  for (const machine of [controlPlane!, worker]) {
+    const hashes = [undefined, ...stages].map((stage) =>
+      configurationOf(validSettings, machine, "api.example", true, undefined, stage),
+    );
+    expect(new Set(hashes).size).toBe(4);
+  }
+  const shared = [undefined, ...stages].map((stage) =>
+    clusterConfigurationOf(validSettings, "api.example", true, stage),
+  );
+  expect(new Set(shared).size).toBe(4);
+});

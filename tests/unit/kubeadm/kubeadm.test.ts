@@ -1,0 +1,594 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { parse, parseAllDocuments } from "yaml";
+
+import { cipherSuites } from "../../../components/kubeadm/api-server-security";
+import { proxyModules } from "../../../components/kubeadm/kube-proxy";
+import {
+  clusterConfigurationOf,
+  configurationOf,
+  discoveryKubeconfig,
+  kubeadmFiles,
+  KubeadmMachine,
+  KubeadmSettings,
+} from "../../../components/kubeadm/kubeadm";
+import { machinesOf } from "../../../components/settings/topology";
+import { validSettings } from "../../support/sample";
+import { everyField } from "../../support/settings-cases/kube-proxy";
+import { built, output, run } from "../../support/tools";
+
+const apiName = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
+
+const controlPlane = machinesOf(validSettings)[0]!;
+const worker = machinesOf(validSettings).find(({ role }) => role === "worker")!;
+const taint = { key: "dedicated", value: "yes", effect: "NoSchedule" as const };
+
+const files = (settings: KubeadmSettings = validSettings, machine: KubeadmMachine = controlPlane) =>
+  new Map(kubeadmFiles(settings, machine, apiName).map((file) => [file.path, file]));
+
+const objects = (settings?: KubeadmSettings, machine?: KubeadmMachine) =>
+  [...files(settings, machine).values()]
+    .filter(({ path }) => /\/kubeadm-.*\.yaml$/.test(path))
+    .flatMap(({ content }) => parseAllDocuments(content).map((document) => document.toJS()));
+
+const object = (kind: string, settings?: KubeadmSettings, machine?: KubeadmMachine) =>
+  objects(settings, machine).find((one) => one.kind === kind);
+
+const extras: KubeadmSettings["kubeadm"] = {
+  apiServerExtraArgs: { "goaway-chance": "0", "audit-log-maxage": "7" },
+  controllerManagerExtraArgs: { "leader-elect-lease-duration": "120s" },
+  schedulerExtraArgs: { "leader-elect-lease-duration": "120s" },
+  etcdExtraArgs: { "heartbeat-interval": "500", "unsafe-no-fsync": "true" },
+  kubeletExtraArgs: { "node-status-update-frequency": "20s" },
+  ignorePreflightErrors: ["NumCPU", "Mem"],
+  timeouts: { controlPlaneComponentHealthCheck: "10m0s", etcdAPICall: "15m0s" },
+  patches: { "kube-apiserver+strategic.yaml": "metadata:\n  labels: { patched: yes }\n" },
+};
+
+describe("the real kubeadm", () => {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-kubeadm-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const variants = (["docker", "cri-dockerd", "containerd"] as const).flatMap((containerRuntime) =>
+    [validSettings.kubeadm, extras].flatMap((kubeadm) =>
+      [1, 3].flatMap((controlPlaneCount) =>
+        (
+          [
+            ["ipvs", "rr"],
+            ["ipvs", "mh"],
+            ["nftables", ""],
+            ["iptables", ""],
+          ] as const
+        ).map(([proxyMode, proxyScheduler]) => ({
+          ...validSettings,
+          apiExtraSans: ["kubernetes.example.com", "192.0.2.7"],
+          containerRuntime,
+          kubeadm,
+          controlPlaneCount,
+          proxyMode,
+          proxyScheduler,
+        })),
+      ),
+    ),
+  );
+  const machines = [
+    controlPlane,
+    { ...controlPlane, taints: [taint] },
+    worker,
+    { ...worker, taints: [taint] },
+  ];
+  const configurations = (kind: string) => [
+    ...new Set(
+      variants.flatMap((settings) =>
+        machines.map(
+          (machine) => files(settings, machine).get(`/etc/zoned/kubeadm-${kind}.yaml`)?.content,
+        ),
+      ),
+    ),
+  ];
+
+  it.each(["init", "join", "reset", "upgrade"])(
+    "accepts every %s configuration that settings can produce",
+    (kind) => {
+      const discovery = join(folder, "discovery.conf");
+      writeFileSync(
+        discovery,
+        discoveryKubeconfig(apiName, "a certificate", "abcdef.0123456789abcdef"),
+      );
+
+      const texts = configurations(kind).filter((text) => text !== undefined);
+      expect(texts.length).toBeGreaterThan(1);
+      for (const text of texts) {
+        const path = join(folder, `${kind}.yaml`);
+        writeFileSync(path, text.replace("/etc/zoned/discovery.conf", discovery));
+        expect(output(built("kubeadm"), ["config", "validate", "--config", path])).toContain("ok");
+      }
+    },
+  );
+
+  it("knows every field of kube-proxy's configuration that an operator may set", async () => {
+    const settings = { ...validSettings, kubeProxy: everyField() };
+    const path = join(folder, "kube-proxy.yaml");
+    const validate = (text: string) => {
+      writeFileSync(path, text);
+      return run(built("kubeadm"), ["config", "validate", "--config", path]);
+    };
+    const text = files(settings).get("/etc/zoned/kubeadm-init.yaml")!.content;
+
+    expect((await validate(text)).stderr).toBe("");
+    expect((await validate(text.replace("oomScoreAdj", "oomScore"))).stderr).toContain("oomScore");
+  });
+
+  it.each([
+    ["kube-apiserver", "apiServer"],
+    ["kube-controller-manager", "controllerManager"],
+    ["kube-scheduler", "scheduler"],
+  ])("configures %s with arguments that it knows", (program, part) => {
+    const { extraArgs } = object("ClusterConfiguration", { ...validSettings, kubeadm: extras })[
+      part
+    ];
+
+    const flags = extraArgs.map(
+      (one: { name: string; value: string }) => `--${one.name}=${one.value}`,
+    );
+
+    expect(flags.length).toBeGreaterThan(1);
+    expect(output(built(program), [...flags, "--help"])).toContain("Usage:");
+  });
+
+  it("configures etcd with arguments that it knows", () => {
+    const { extraArgs } = object("ClusterConfiguration", { ...validSettings, kubeadm: extras }).etcd
+      .local;
+
+    const flags = extraArgs.map(
+      (one: { name: string; value: string }) => `--${one.name}=${one.value}`,
+    );
+
+    expect(output(built("etcd"), [...flags, "--version"])).toContain("etcd Version");
+  });
+});
+
+describe("a list of the operator's", () => {
+  const valuesOf = (component: keyof KubeadmSettings["kubeadm"], name: string, value: string) => {
+    const kubeadm = { ...validSettings.kubeadm, [component]: { [name]: value } };
+    const settings = { ...validSettings, kubeadm };
+    const cluster = object("ClusterConfiguration", settings);
+    const lists: Record<string, { name: string; value: string }[]> = {
+      apiServerExtraArgs: cluster.apiServer.extraArgs,
+      controllerManagerExtraArgs: cluster.controllerManager.extraArgs,
+      etcdExtraArgs: cluster.etcd.local.extraArgs,
+      kubeletExtraArgs: object("InitConfiguration", settings).nodeRegistration.kubeletExtraArgs,
+    };
+    return lists[component]!.filter((one) => one.name === name).map((one) => one.value);
+  };
+  const issuer = "https://kubernetes.default.svc.cluster.local";
+
+  it.each([
+    [
+      "apiServerExtraArgs",
+      "enable-admission-plugins",
+      "AlwaysPullImages",
+      ["NodeRestriction,AlwaysPullImages"],
+    ],
+    ["apiServerExtraArgs", "enable-admission-plugins", "NodeRestriction", ["NodeRestriction"]],
+    ["apiServerExtraArgs", "api-audiences", "vault", [`${issuer},vault`]],
+    [
+      "apiServerExtraArgs",
+      "service-account-issuer",
+      "https://a.example",
+      ["https://a.example", issuer],
+    ],
+    ["apiServerExtraArgs", "service-account-issuer", issuer, [issuer]],
+    [
+      "apiServerExtraArgs",
+      "kubelet-preferred-address-types",
+      "Hostname",
+      ["Hostname,InternalIP,ExternalIP"],
+    ],
+    ["apiServerExtraArgs", "requestheader-allowed-names", "mine", ["front-proxy-client,mine"]],
+    [
+      "controllerManagerExtraArgs",
+      "controllers",
+      "*,-ttl",
+      ["*,-ttl,bootstrapsigner,tokencleaner"],
+    ],
+    [
+      "controllerManagerExtraArgs",
+      "controllers",
+      "-tokencleaner",
+      ["-tokencleaner,*,bootstrapsigner"],
+    ],
+    [
+      "etcdExtraArgs",
+      "feature-gates",
+      "CompactHashCheck=true",
+      ["InitialCorruptCheck=true,CompactHashCheck=true"],
+    ],
+    ["etcdExtraArgs", "feature-gates", "InitialCorruptCheck=false", ["InitialCorruptCheck=false"]],
+    [
+      "etcdExtraArgs",
+      "listen-metrics-urls",
+      "http://172.16.1.4:2381",
+      ["http://127.0.0.1:2381,http://172.16.1.4:2381"],
+    ],
+    ["etcdExtraArgs", "listen-metrics-urls", "http://0.0.0.0:2381", ["http://0.0.0.0:2381"]],
+    ["kubeletExtraArgs", "system-reserved", "cpu=100m", ["memory=256Mi,cpu=100m"]],
+    ["kubeletExtraArgs", "system-reserved", "memory=1Gi", ["memory=1Gi"]],
+  ] as const)(
+    "is merged with what the cluster needs: %s %s %s",
+    (component, name, value, merged) => {
+      expect(valuesOf(component, name, value)).toEqual(merged);
+    },
+  );
+
+  it("stands where it says what may be at most", () => {
+    const suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+    expect(valuesOf("apiServerExtraArgs", "tls-cipher-suites", suite)).toEqual([suite]);
+  });
+});
+
+it("gives the API its name, and no address, in endpoint and certificate", () => {
+  const cluster = object("ClusterConfiguration", {
+    ...validSettings,
+    apiExtraSans: ["kubernetes.example.com"],
+  });
+
+  expect(cluster.controlPlaneEndpoint).toBe(`${apiName}:6443`);
+  expect(cluster.apiServer.certSANs).toEqual([apiName, "kubernetes.example.com"]);
+});
+
+it("leaves nodes to the external cloud provider and gives each its own address", () => {
+  for (const kind of ["InitConfiguration", "JoinConfiguration"]) {
+    expect(object(kind).nodeRegistration).toMatchObject({
+      name: controlPlane.name,
+      kubeletExtraArgs: [
+        { name: "cloud-provider", value: "external" },
+        { name: "node-ip", value: controlPlane.address },
+      ],
+    });
+  }
+  expect(object("ClusterConfiguration").controllerManager.extraArgs).toContainEqual({
+    name: "cloud-provider",
+    value: "external",
+  });
+});
+
+it("lets control planes take pods by an empty list of taints, not by a list left out", () => {
+  expect(object("InitConfiguration").nodeRegistration.taints).toEqual([]);
+  expect(object("JoinConfiguration").nodeRegistration.taints).toEqual([]);
+});
+
+it("taints a node as its machine's plan says", () => {
+  const { nodeRegistration } = object("JoinConfiguration", validSettings, {
+    ...worker,
+    taints: [taint],
+  });
+
+  expect(nodeRegistration.taints).toEqual([taint]);
+});
+
+it("joins only control planes as control planes", () => {
+  expect(object("JoinConfiguration").controlPlane.localAPIEndpoint.advertiseAddress).toBe(
+    controlPlane.address,
+  );
+  expect(object("JoinConfiguration", validSettings, worker)).not.toHaveProperty("controlPlane");
+});
+
+it("gives no worker the configuration to initialize a cluster with", () => {
+  expect(files(validSettings, worker).has("/etc/zoned/kubeadm-init.yaml")).toBe(false);
+});
+
+it("lets the token that kubeadm insists on making end at once", () => {
+  expect(object("InitConfiguration").bootstrapTokens).toEqual([
+    expect.objectContaining({ ttl: "1m0s" }),
+  ]);
+});
+
+it.each([
+  { containerRuntime: "docker" as const, socket: "unix:///run/containerd/containerd.sock" },
+  { containerRuntime: "containerd" as const, socket: "unix:///run/containerd/containerd.sock" },
+  { containerRuntime: "cri-dockerd" as const, socket: "unix:///run/cri-dockerd.sock" },
+])("names the kubelet's socket under $containerRuntime", ({ containerRuntime, socket }) => {
+  const settings = { ...validSettings, containerRuntime };
+
+  expect(object("InitConfiguration", settings).nodeRegistration.criSocket).toBe(socket);
+  expect(object("JoinConfiguration", settings).nodeRegistration.criSocket).toBe(socket);
+  expect(object("ResetConfiguration", settings).criSocket).toBe(socket);
+});
+
+it.each([
+  { mode: "ipvs" as const, scheduler: "wlc", modules: ["ip_vs", "ip_vs_wlc", "nf_conntrack"] },
+  { mode: "nftables" as const, scheduler: "rr", modules: ["nf_tables", "nf_conntrack"] },
+  { mode: "iptables" as const, scheduler: "rr", modules: ["nf_conntrack"] },
+])("sets kube-proxy to $mode and has its modules loaded", ({ mode, scheduler, modules }) => {
+  const settings = { ...validSettings, proxyMode: mode, proxyScheduler: scheduler };
+
+  expect(object("KubeProxyConfiguration", settings)).toMatchObject({
+    mode,
+    clusterCIDR: validSettings.podCidr,
+    ...(mode === "ipvs" && { ipvs: { scheduler } }),
+  });
+  expect(proxyModules(settings)).toEqual(modules);
+});
+
+it("gives Services and pods the ranges of the settings", () => {
+  const settings = { ...validSettings, podCidr: "10.8.0.0/14", serviceCidr: "10.32.0.0/16" };
+
+  expect(object("ClusterConfiguration", settings).networking).toEqual({
+    podSubnet: "10.8.0.0/14",
+    serviceSubnet: "10.32.0.0/16",
+  });
+});
+
+it("runs kubelets with systemd's cgroups, also where only version 1 is", () => {
+  expect(object("KubeletConfiguration")).toMatchObject({
+    cgroupDriver: "systemd",
+    failCgroupV1: false,
+  });
+});
+
+it("has kubelets renew their certificates, which end after a year", () => {
+  expect(object("KubeletConfiguration").rotateCertificates).toBe(true);
+});
+
+it("has kubelets prove themselves by the cluster's CA, and API servers verify it unless told to wait", () => {
+  const { tlsCertFile, tlsPrivateKeyFile } = object("KubeletConfiguration");
+  expect([tlsCertFile, tlsPrivateKeyFile]).toEqual([
+    "/var/lib/kubelet/pki/serving.crt",
+    "/var/lib/kubelet/pki/serving.key",
+  ]);
+  const argument = {
+    name: "kubelet-certificate-authority",
+    value: "/etc/kubernetes/pki/ca.crt",
+  };
+  expect(object("ClusterConfiguration").apiServer.extraArgs).toContainEqual(argument);
+  const waiting = kubeadmFiles(validSettings, controlPlane, apiName, false);
+  expect(JSON.stringify(waiting)).not.toContain(argument.name);
+  expect(JSON.stringify(waiting)).toContain(tlsCertFile);
+  expect(configurationOf(validSettings, controlPlane, apiName, false)).not.toBe(
+    configurationOf(validSettings, controlPlane, apiName),
+  );
+  expect(configurationOf(validSettings, worker, apiName, false)).toBe(
+    configurationOf(validSettings, worker, apiName),
+  );
+});
+
+it("has kubelets confine pods, end them in order, and keep memory for the machine", () => {
+  expect(object("KubeletConfiguration")).toMatchObject({
+    seccompDefault: true,
+    // Ubuntu's own drop-in for logind grants no more than 30 s.
+    shutdownGracePeriod: "30s",
+    shutdownGracePeriodCriticalPods: "10s",
+    systemReserved: { memory: "256Mi" },
+    tlsCipherSuites: [...cipherSuites],
+  });
+});
+
+it("makes small keys, and shows nobody profiles", () => {
+  const cluster = object("ClusterConfiguration");
+
+  expect(cluster.encryptionAlgorithm).toBe("ECDSA-P256");
+  for (const part of ["apiServer", "controllerManager", "scheduler"]) {
+    expect(cluster[part].extraArgs).toContainEqual({ name: "profiling", value: "false" });
+  }
+});
+
+it("gives each component its own arguments", () => {
+  const mine = (component: string) => ({ mine: component });
+  const { apiServer, controllerManager, scheduler, etcd } = object("ClusterConfiguration", {
+    ...validSettings,
+    kubeadm: {
+      ...validSettings.kubeadm,
+      apiServerExtraArgs: mine("API server"),
+      controllerManagerExtraArgs: mine("manager"),
+      schedulerExtraArgs: mine("scheduler"),
+      etcdExtraArgs: mine("etcd"),
+    },
+  });
+
+  expect(
+    [apiServer, controllerManager, scheduler, etcd.local].flatMap(({ extraArgs }) =>
+      extraArgs.filter(({ name }: { name: string }) => name === "mine"),
+    ),
+  ).toEqual(
+    ["API server", "manager", "scheduler", "etcd"].map((value) => ({ name: "mine", value })),
+  );
+});
+
+it("upgrades members without a Job, and leaves kube-proxy as this program has patched it", () => {
+  const kubeadm = { ...extras, ignorePreflightErrors: ["Mem"] };
+  const { apply, node, timeouts } = object("UpgradeConfiguration", { ...validSettings, kubeadm });
+  const both = {
+    ignorePreflightErrors: ["CreateJob", "Mem"],
+    skipPhases: ["addon/kube-proxy"],
+    patches: { directory: "/etc/zoned/patches" },
+  };
+
+  expect(apply).toEqual({ kubernetesVersion: `v${validSettings.kubernetesVersion}`, ...both });
+  expect(node).toEqual(both);
+  expect(timeouts).toEqual(extras.timeouts);
+});
+
+it("resets a machine without a question", () => {
+  expect(object("ResetConfiguration").force).toBe(true);
+});
+
+it("patches CoreDNS by control planes alone, unless the operator patches it", () => {
+  const name = "corednsdeployment+strategic.yaml";
+  const patchOf = (...args: Parameters<typeof files>) =>
+    files(...args).get(`/etc/zoned/patches/${name}`)?.content;
+  const kubeadm = { ...validSettings.kubeadm, patches: { [name]: "spec: {}" } };
+
+  expect(patchOf()).toContain("topologySpreadConstraints");
+  expect(patchOf(validSettings, worker)).toBeUndefined();
+  expect(patchOf({ ...validSettings, kubeadm })).toBe("spec: {}");
+});
+
+describe("the hash over what a member is configured with", () => {
+  const of = (machine: KubeadmMachine, change: Partial<typeof validSettings> = {}) =>
+    configurationOf({ ...validSettings, ...change }, machine, apiName);
+  const changes: [string, Partial<typeof validSettings>, "all" | "control planes"][] = [
+    ["version", { kubernetesVersion: "1.36.99" }, "all"],
+    ["runtime", { containerRuntime: "cri-dockerd" }, "all"],
+    ["patch", { kubeadm: { ...validSettings.kubeadm, patches: extras.patches } }, "all"],
+    [
+      "argument of kubelets",
+      { kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { v: "3" } } },
+      "all",
+    ],
+    [
+      "argument of etcd",
+      { kubeadm: { ...validSettings.kubeadm, etcdExtraArgs: { v: "3" } } },
+      "control planes",
+    ],
+    ["name of the API", { apiExtraSans: ["kubernetes.example.com"] }, "control planes"],
+    ["range of Services", { serviceCidr: "10.32.0.0/16" }, "control planes"],
+  ];
+
+  it.each(changes)("is another one with another %s", (_, change, whose) => {
+    expect(of(controlPlane, change)).not.toBe(of(controlPlane));
+    if (whose === "all") expect(of(worker, change)).not.toBe(of(worker));
+    else expect(of(worker, change)).toBe(of(worker));
+  });
+
+  it("stays when what changes reaches no living member: its taints, kube-proxy's mode, an add-on", () => {
+    expect(of({ ...worker, taints: [taint] })).toBe(of(worker));
+    for (const change of [
+      { proxyMode: "nftables" },
+      { cni: "flannel" },
+      { diskDriver: false },
+    ] as const) {
+      expect(of(controlPlane, change)).toBe(of(controlPlane));
+    }
+  });
+
+  it("is the cluster's alone in the part that the first control plane gives to the others", () => {
+    const whole = (change: Partial<typeof validSettings> = {}) =>
+      clusterConfigurationOf({ ...validSettings, ...change }, apiName);
+
+    expect(whole({ apiExtraSans: ["kubernetes.example.com"] })).not.toBe(whole());
+    expect(whole({ kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { v: "3" } } })).toBe(
+      whole(),
+    );
+  });
+});
+
+it("has clients of several API servers come back to another one now and then", () => {
+  const argumentsOf = (controlPlaneCount: number) =>
+    object("ClusterConfiguration", { ...validSettings, controlPlaneCount }).apiServer.extraArgs;
+
+  expect(argumentsOf(3)).toContainEqual({ name: "goaway-chance", value: "0.001" });
+  expect(argumentsOf(1)).not.toContainEqual(expect.objectContaining({ name: "goaway-chance" }));
+});
+
+it("lets the operator's arguments replace this program's, each in its place", () => {
+  const cluster = object("ClusterConfiguration", { ...validSettings, kubeadm: extras });
+
+  const valuesOf = (flag: string) =>
+    cluster.apiServer.extraArgs
+      .filter(({ name }: { name: string }) => name === flag)
+      .map(({ value }: { value: string }) => value);
+
+  expect(valuesOf("profiling")).toEqual(["false"]);
+  expect(valuesOf("goaway-chance")).toEqual(["0"]);
+  expect(valuesOf("audit-log-maxage")).toEqual(["7"]);
+  expect(cluster.etcd.local.extraArgs).toEqual([
+    // 8 GiB, the most that etcd's makers advise.
+    { name: "quota-backend-bytes", value: "8589934592" },
+    { name: "heartbeat-interval", value: "500" },
+    { name: "unsafe-no-fsync", value: "true" },
+  ]);
+});
+
+it("encrypts Secrets, unless the operator has a configuration of their own for that", () => {
+  const own = { "encryption-provider-config": "/etc/kubernetes/pki/kms.yaml" };
+  const of = (apiServerExtraArgs: Record<string, string>) => {
+    const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs };
+    const { extraArgs, extraVolumes } = object("ClusterConfiguration", {
+      ...validSettings,
+      kubeadm,
+    }).apiServer;
+    return {
+      flags: extraArgs.filter(({ name }: { name: string }) => name.startsWith("encryption")),
+      volume: extraVolumes.some(({ name }: { name: string }) => name === "zoned-encryption"),
+    };
+  };
+
+  expect(of({})).toEqual({
+    flags: [
+      { name: "encryption-provider-config", value: "/etc/zoned/encryption/secrets.yaml" },
+      { name: "encryption-provider-config-automatic-reload", value: "true" },
+    ],
+    volume: true,
+  });
+  expect(of(own)).toEqual({
+    flags: [{ name: "encryption-provider-config", value: "/etc/kubernetes/pki/kms.yaml" }],
+    volume: false,
+  });
+});
+
+it("configures control planes anew for other keys of Secrets, without touching what the cluster shares", () => {
+  const of = (machine: KubeadmMachine, keys: number[]) =>
+    configurationOf(validSettings, machine, apiName, true, { keys, rewritten: true, past: [] });
+
+  expect(of(controlPlane, [1, 2])).not.toBe(of(controlPlane, [1]));
+  expect(of(controlPlane, [2, 1])).not.toBe(of(controlPlane, [1, 2]));
+  expect(of(worker, [1, 2])).toBe(of(worker, [1]));
+});
+
+it.each(["InitConfiguration", "JoinConfiguration"])(
+  "passes time-outs and patches on in %s",
+  (kind) => {
+    const settings = { ...validSettings, kubeadm: extras };
+
+    expect(object(kind, settings)).toMatchObject({
+      timeouts: extras.timeouts,
+      patches: { directory: "/etc/zoned/patches" },
+    });
+    expect(
+      files(settings).get("/etc/zoned/patches/kube-apiserver+strategic.yaml")?.content,
+    ).toContain("patched");
+  },
+);
+
+it.each(["InitConfiguration", "JoinConfiguration"])(
+  "leaves kubeadm's checks as they are in %s, but for those that are to be ignored",
+  (kind) => {
+    const ignored = (kubeadm: KubeadmSettings["kubeadm"]) =>
+      object(kind, { ...validSettings, kubeadm }).nodeRegistration.ignorePreflightErrors;
+
+    expect(ignored(validSettings.kubeadm)).toBeUndefined();
+    expect(ignored(extras)).toEqual(["Mem", "NumCPU"]);
+  },
+);
+
+it("renders the same bytes whatever order the settings come in", () => {
+  const reversed = (values: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(values).reverse());
+  const shuffled = Object.fromEntries(
+    Object.entries(extras).map(([key, values]) => [
+      key,
+      Array.isArray(values) ? [...values].reverse() : reversed(values),
+    ]),
+  ) as unknown as typeof extras;
+
+  expect([...files({ ...validSettings, kubeadm: shuffled })]).toEqual([
+    ...files({ ...validSettings, kubeadm: extras }),
+  ]);
+});
+
+it("shows no file of its own to other users of the machine", () => {
+  expect([...new Set([...files().values()].map(({ mode }) => mode))]).toEqual(["0600"]);
+});
+
+it("tells a worker where the API is, whom to trust, and its own token", () => {
+  const kubeconfig = parse(
+    discoveryKubeconfig(apiName, "a certificate", "abcdef.0123456789abcdef"),
+  );
+
+  expect(kubeconfig.clusters[0].cluster.server).toBe(`https://${apiName}:6443`);
+  expect(atob(kubeconfig.clusters[0].cluster["certificate-authority-data"])).toBe("a certificate");
+  expect(kubeconfig.users[0].user).toEqual({ token: "abcdef.0123456789abcdef" });
+});

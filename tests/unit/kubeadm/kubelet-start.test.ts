@@ -1,0 +1,65 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { parse, parseAllDocuments, stringify } from "yaml";
+
+import { kubeadmFiles, type KubeadmMachine } from "../../../components/kubeadm/kubeadm";
+import { machine as controlPlane, validSettings } from "../../support/sample";
+import { built, output } from "../../support/tools";
+
+const worker: KubeadmMachine = { ...controlPlane, name: "zoned-test-workers-1", role: "worker" };
+
+/** Files as the real kubeadm writes them for a kubelet, by their names, and what it said. */
+function startKubelet(machine: KubeadmMachine, holdsKey: boolean): Record<string, string> {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-kubelet-"));
+  const [pki, config, dry] = [join(folder, "pki"), join(folder, "it.yaml"), join(folder, "dry")];
+  const path = "/etc/zoned/kubeadm-kubelet.yaml";
+  try {
+    const version = `v${validSettings.kubernetesVersion}`;
+    const make = ["init", "phase", "certs", "ca", "--kubernetes-version", version];
+    output(built("kubeadm"), [...make, "--cert-dir", pki]);
+    if (!holdsKey) rmSync(join(pki, "ca.key"));
+    mkdirSync(dry);
+    mkdirSync(join(folder, "patches"));
+    const rendered = kubeadmFiles(validSettings, machine, "api.example.com").find(
+      (file) => file.path === path,
+    );
+    const documents = parseAllDocuments(rendered!.content).map(
+      (document) => document.toJS() as Record<string, unknown>,
+    );
+    // Where the file names no folder of certificates, it is the machine's own.
+    const here = documents.map((one) =>
+      one["kind"] === "ClusterConfiguration" ? { certificatesDir: pki, ...one } : one,
+    );
+    const text = here.map((one) => stringify(one)).join("---\n");
+    writeFileSync(config, text.replace("/etc/zoned/patches", join(folder, "patches")));
+    const command = [built("kubeadm"), "init", "phase", "kubelet-start", "--dry-run"];
+    output("env", [`KUBEADM_INIT_DRYRUN_DIR=${dry}`, ...command, "--config", config]);
+    return Object.fromEntries(
+      ["config.yaml", "kubeadm-flags.env"].map((name) => [
+        name,
+        readFileSync(join(dry, name), "utf8").replaceAll(pki, "/etc/kubernetes/pki"),
+      ]),
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+it.each([
+  ["a worker's, which has the CA without its key", worker, false],
+  ["a control plane's", controlPlane, true],
+])("%s kubelet is configured anew by the real kubeadm", (_, machine, holdsKey) => {
+  const written = startKubelet(machine, holdsKey);
+
+  expect(parse(written["config.yaml"]!)).toMatchObject({
+    authentication: {
+      anonymous: { enabled: false },
+      webhook: { enabled: true },
+      x509: { clientCAFile: "/etc/kubernetes/pki/ca.crt" },
+    },
+    rotateCertificates: true,
+  });
+  expect(written["kubeadm-flags.env"]).toContain(`--node-ip=${machine.address}`);
+});

@@ -1,0 +1,96 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { kubeconfigOf, renderKubeconfig } from "../../components/kubeconfig";
+import { Recorder, valueOf } from "../support/record";
+import { validSettings } from "../support/sample";
+
+const plan = {
+  settings: validSettings,
+  apiServer: { name: "api.example.com", port: 6443 },
+  initialization: { id: "1", exists: false, problems: [], warnings: [] },
+};
+const living = { ...plan, initialization: { ...plan.initialization, exists: true } };
+
+const pair = (name: string) => ({
+  cert: pulumi.output(`cert of ${name}`),
+  key: pulumi.output(`key of ${name}`),
+});
+const certificates = {
+  cluster: { ...pair("another authority"), trusted: pulumi.output("cert of the authority") },
+  admin: pair("the administrator"),
+};
+
+/** Something that Azure fills in when the initial control plane's step has ended. */
+class Step extends pulumi.CustomResource {
+  declare readonly state: pulumi.Output<string>;
+  constructor() {
+    super("test:index:Step", "initialControlPlane", { state: undefined });
+  }
+}
+
+const start = (preview: boolean) =>
+  Recorder.start({
+    preview,
+    filledIn: { "test:index:Step": preview ? {} : { state: "Succeeded" } },
+  });
+
+/** Whether an output has a value by now, as the engine sees it. */
+const isKnown = (output: pulumi.Output<unknown>): Promise<boolean> =>
+  (output as unknown as { isKnown: Promise<boolean> }).isKnown;
+
+it("speaks to the API by its name, as the administrator, trusting the cluster's own authority", () => {
+  const { clusters, users, contexts, ...rest } = JSON.parse(
+    renderKubeconfig({
+      clusterName: "zoned-test",
+      server: "https://api.example.com:6443",
+      caCert: "the authority",
+      clientCert: "the certificate",
+      clientKey: "the key",
+    }),
+  );
+  const text = (base64: string) => Buffer.from(base64, "base64").toString();
+
+  const [{ cluster, name }] = clusters;
+  const [{ user, name: userName }] = users;
+  expect(cluster.server).toBe("https://api.example.com:6443");
+  expect(text(cluster["certificate-authority-data"])).toBe("the authority");
+  expect(text(user["client-certificate-data"])).toBe("the certificate");
+  expect(text(user["client-key-data"])).toBe("the key");
+  expect(contexts).toEqual([{ name: "zoned-test", context: { cluster: name, user: userName } }]);
+  expect(rest).toEqual({ apiVersion: "v1", kind: "Config", "current-context": "zoned-test" });
+});
+
+it("is unknown until the first step has ended", async () => {
+  await start(true);
+  const kubeconfig = kubeconfigOf(new Step().state, plan, certificates);
+
+  expect(await isKnown(kubeconfig)).toBe(false);
+});
+
+it("is known in every preview of a living cluster, since machines depend on what it is made for", async () => {
+  await start(true);
+
+  expect(await isKnown(kubeconfigOf(new Step().state, living, certificates))).toBe(true);
+});
+
+it("is known once the first step has ended, and is made of the cluster's own certificates", async () => {
+  await start(false);
+  const kubeconfig = kubeconfigOf(new Step().state, plan, certificates);
+
+  expect(await isKnown(kubeconfig)).toBe(true);
+  expect(await valueOf(kubeconfig)).toBe(
+    renderKubeconfig({
+      clusterName: "zoned-test",
+      server: "https://api.example.com:6443",
+      caCert: "cert of the authority",
+      clientCert: "cert of the administrator",
+      clientKey: "key of the administrator",
+    }),
+  );
+});
+
+it("is a secret, even if none of its parts were", async () => {
+  await start(false);
+
+  expect(await pulumi.isSecret(kubeconfigOf(new Step().state, plan, certificates))).toBe(true);
+});

@@ -1,0 +1,241 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { Certificates } from "../../../components/certificates";
+import { only } from "../../../components/kubeadm/rotation";
+import { BootstrapArgs, Machine } from "../../../components/machine/machine";
+import { runOf } from "../../../components/machine/machine-record";
+import * as power from "../../../components/machine/power";
+import { awaitedBy, order } from "../../support/machines";
+import { Recorder } from "../../support/record";
+import { machine as plan, validSettings } from "../../support/sample";
+
+const now = "2026-03-01T10:00:00.000Z";
+const script = "#!/bin/sh\n# keys follow\n";
+
+const build = async (
+  change: Partial<BootstrapArgs> = {},
+  {
+    size = plan.size,
+    run = "then",
+    sizeNow = size,
+    drainedBefore,
+    drainedFor = size,
+    drained = "",
+    deallocates = false,
+    starts = false,
+    stepRefusal,
+    ran,
+  }: {
+    readonly size?: string;
+    readonly run?: string;
+    readonly sizeNow?: string;
+    readonly drainedBefore?: string;
+    readonly drainedFor?: string;
+    readonly drained?: string;
+    readonly deallocates?: boolean;
+    readonly starts?: boolean;
+    readonly stepRefusal?: string;
+    /** Hash over what ran last. */
+    readonly ran?: string;
+  } = {},
+) => {
+  const happened: string[] = [];
+  jest.spyOn(power, "switchPower").mockImplementation(async (action, { name }) => {
+    happened.push(`${action} ${name}`);
+  });
+  const recorder = await Recorder.start({
+    filledIn: {
+      "azure-native:compute:VirtualMachine": ({ inputs }) => {
+        happened.push(`PUT ${inputs.vmName}`);
+        return { name: inputs.vmName };
+      },
+      "azure-native:compute:VirtualMachineExtension": ({ inputs }) => {
+        happened.push(`PUT bootstrap of ${inputs.vmName}`);
+        return {};
+      },
+      // What the engine answers where it was not to touch it.
+      "pulumi-nodejs:dynamic/zoned:Restart": { size: drainedFor, drained },
+    },
+  });
+  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const earlier = new ResourceGroup("something-earlier");
+  const machine = new Machine(
+    {
+      resourceGroup,
+      settings: validSettings,
+      plan: { ...plan, size },
+      subnetId: "the-subnet",
+      customData: "",
+      stays: false,
+      now: {
+        size: sizeNow,
+        drained: drainedBefore,
+        bootstrap: { state: "Succeeded", script: ran },
+      },
+      deallocates,
+      starts,
+      stepRefusal,
+      accelerated: true,
+      initialization: "1",
+      order: { ...order, run },
+      certificates: new Certificates("pki", only(1)),
+      kubeconfig: "the-kubeconfig",
+      after: [],
+    },
+    { transformations: [recorder.watch] },
+  );
+  machine.bootstrap({
+    script: pulumi.output(script),
+    after: [earlier],
+    ...change,
+  });
+  const step = await recorder.only("azure-native:compute:VirtualMachineExtension");
+  const vm = await recorder.only("azure-native:compute:VirtualMachine");
+  return {
+    ...{ ...step, machine, happened },
+    vmSize: vm.inputs["hardwareProfile"].vmSize,
+    vmTags: vm.inputs["tags"],
+  };
+};
+
+it("is the machine's one custom script", async () => {
+  const { inputs } = await build();
+
+  expect(inputs).toMatchObject({
+    vmName: "zoned-test-cp-1",
+    vmExtensionName: "bootstrap",
+    publisher: "Microsoft.Azure.Extensions",
+    type: "CustomScript",
+    typeHandlerVersion: "2.1",
+    autoUpgradeMinorVersion: true,
+  });
+});
+
+it("carries its script where Azure shows it to nobody, and Pulumi neither", async () => {
+  const { inputs } = await build();
+
+  expect(inputs.protectedSettings).toEqual({
+    [pulumi.runtime.specialSigKey]: pulumi.runtime.specialSecretSig,
+    value: { script: Buffer.from(script).toString("base64") },
+  });
+  expect(inputs).not.toHaveProperty("settings");
+});
+
+it("has longer than the agent gives a script", async () => {
+  const { opts } = await build();
+
+  expect(opts.customTimeouts).toEqual({ create: "95m", update: "95m" });
+});
+
+it("goes with its VM, and waits for what it is given to wait for", async () => {
+  const { machine, ...step } = await build();
+
+  expect(step.opts.deletedWith === machine.vm).toBe(true);
+  expect(await awaitedBy(step)).toEqual(["something-earlier"]);
+});
+
+it("is the same request as long as the same run is ordered, and another one after that", async () => {
+  const tagOf = async (run: string) => (await build({}, { run })).inputs.forceUpdateTag as string;
+
+  expect(await tagOf("then")).toBe(await tagOf("then"));
+  expect(await tagOf("now")).not.toBe(await tagOf("then"));
+});
+
+it("runs again after a resize, since that is a reboot and the next machine has to wait for its end", async () => {
+  const before = await build({}, { drainedBefore: "then" });
+  const after = await build({}, { size: "Standard_D4s_v5", sizeNow: plan.size, drained: "now" });
+
+  expect(after.inputs.forceUpdateTag).not.toBe(before.inputs.forceUpdateTag);
+});
+
+it("is resized by each drain, also to the size that Pulumi's state already has", async () => {
+  const before = await build({}, { drainedBefore: "then" });
+  const after = await build({}, { sizeNow: "Standard_D4s_v5", drained: "now" });
+
+  expect([before, after].map(({ vmTags }) => vmTags["zoned-drained"])).toEqual(["then", "now"]);
+});
+
+it("keeps its size and its step where --target leaves out the drain before a resize", async () => {
+  const before = await build();
+  const after = await build(
+    {},
+    { size: "Standard_D4s_v5", sizeNow: plan.size, drainedFor: plan.size },
+  );
+
+  expect(after.vmSize).toBe(plan.size);
+  expect(after.inputs.forceUpdateTag).toBe(before.inputs.forceUpdateTag);
+  expect((await build({}, { size: "Standard_D4s_v5" })).vmSize).toBe("Standard_D4s_v5");
+});
+
+it.each([
+  ["is resized as it runs", {}, ["PUT", "PUT bootstrap of"]],
+  [
+    "is deallocated, resized and started",
+    { deallocates: true, starts: true },
+    ["deallocate", "PUT", "start", "PUT bootstrap of"],
+  ],
+  [
+    "is resized while it is off, and started",
+    { starts: true },
+    ["PUT", "start", "PUT bootstrap of"],
+  ],
+  [
+    "is not deallocated where --target leaves out its drain",
+    { deallocates: true, starts: true, drainedFor: plan.size },
+    ["PUT", "start", "PUT bootstrap of"],
+  ],
+])("is on a machine that %s before it", async (_, scene, does) => {
+  const { happened } = await build({}, { size: "Standard_D2as_v5", sizeNow: plan.size, ...scene });
+
+  expect(happened).toEqual(does.map((one) => `${one} zoned-test-cp-1`));
+});
+
+it("stays as it is on a machine that is off and has run the same", async () => {
+  const { inputs } = await build();
+  const { "zoned-script": ran } = inputs["tags"] as Record<string, string>;
+
+  expect((await build({}, { stepRefusal: "start it", ran })).inputs).toEqual(inputs);
+});
+
+it("says after which drain it ran", async () => {
+  expect((await build({}, { drainedBefore: "then" })).inputs.tags["zoned-drained"]).toBe("then");
+  expect((await build()).inputs.tags).not.toHaveProperty("zoned-drained");
+});
+
+it("tells the next up its run and the initial control plane", async () => {
+  const remembered = { initialControlPlane: "the-initial-vm", secretsKeys: "2 1" };
+  expect((await build(remembered)).inputs.tags).toEqual({
+    "zoned-run": "then",
+    "zoned-script": expect.stringMatching(/^[0-9a-f]{16}$/),
+    "zoned-kubernetes": validSettings.kubernetesVersion,
+    "zoned-configuration": "now",
+    "zoned-secrets-keys": "2 1",
+    "zoned-initial-control-plane": "the-initial-vm",
+  });
+  expect((await build()).inputs.tags).not.toHaveProperty("zoned-initial-control-plane");
+  expect((await build()).inputs.tags).not.toHaveProperty("zoned-secrets-keys");
+});
+
+it.each([
+  { step: "is new", bootstrap: undefined, run: now },
+  { step: "bears no run", bootstrap: { state: "Succeeded" }, run: now },
+  { step: "failed", bootstrap: { state: "Failed", run: "then" }, run: now },
+  { step: "was canceled", bootstrap: { state: "Canceled", run: "then" }, run: now },
+  { step: "succeeded", bootstrap: { state: "Succeeded", run: "then" }, run: "then" },
+  { step: "whose end was not awaited", bootstrap: { state: "Updating", run: "then" }, run: now },
+  {
+    step: "has lost its tag",
+    bootstrap: { state: "Succeeded" },
+    remembered: "remembered",
+    run: "remembered",
+  },
+  {
+    step: "failed, whatever is remembered",
+    bootstrap: { state: "Failed" },
+    remembered: "remembered",
+    run: now,
+  },
+])("orders run $run of a step that $step", ({ bootstrap, remembered, run }) => {
+  expect(runOf(bootstrap, remembered, now)).toBe(run);
+});

@@ -1,0 +1,103 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { customData } from "../../../components/machine/custom-data";
+import { versions } from "../../../components/versions";
+import { checkout } from "../../../tools/shared/checkout";
+import { validSettings } from "../../support/sample";
+import { installed, output } from "../../support/tools";
+
+const decoded = (settings = validSettings) =>
+  Buffer.from(customData(settings), "base64").toString();
+
+const document = (settings = validSettings) => {
+  const [header, ...lines] = decoded(settings).split("\n");
+  expect(header).toBe("#cloud-config");
+  return JSON.parse(lines.join("\n"));
+};
+
+const fileAt = (path: string, settings = validSettings) =>
+  document(settings).write_files.find((file: { path: string }) => file.path === path);
+
+/** What a shell has after reading the settings file. */
+const shellValue = (name: string, settings = validSettings) =>
+  output("bash", [
+    "-euc",
+    'eval "$1"; printf %s "${!2}"',
+    "shell",
+    fileAt("/etc/zoned/first-boot.env", settings).content,
+    name,
+  ]);
+
+it.each(["docker", "cri-dockerd", "containerd"] as const)(
+  "is what cloud-init's own schema accepts, for %s",
+  (containerRuntime) => {
+    const folder = mkdtempSync(join(tmpdir(), "zoned-boot-"));
+    const path = join(folder, "user-data");
+    writeFileSync(
+      path,
+      decoded({ ...validSettings, containerRuntime, mirror: "https://mirror.example.com" }),
+    );
+
+    const said = output(installed("cloud-init", "cloud-init"), ["schema", "--config-file", path]);
+
+    rmSync(folder, { recursive: true });
+    expect(said).toContain("Valid");
+  },
+);
+
+it("ships first-boot.sh byte for byte, and runs it", () => {
+  const shipped = readFileSync(join(checkout, "cloud-init", "first-boot.sh"), "utf8");
+
+  expect(fileAt("/opt/zoned/first-boot.sh")).toEqual({
+    path: "/opt/zoned/first-boot.sh",
+    permissions: "0700",
+    content: shipped,
+  });
+  expect(document().runcmd).toEqual([["/opt/zoned/first-boot.sh"]]);
+});
+
+it("keeps what a later step writes into /etc/hosts", () => {
+  expect(document().manage_etc_hosts).toBe("localhost");
+});
+
+it("tells the script what to install, from the versions and from the settings", () => {
+  expect(shellValue("KUBERNETES_VERSION")).toBe(validSettings.kubernetesVersion);
+  expect(shellValue("CONTAINER_RUNTIME")).toBe("docker");
+  expect(shellValue("CONTAINERD_AT_LEAST")).toBe(versions.containerdAtLeast);
+  expect(shellValue("DOCKER_AT_LEAST")).toBe(versions.dockerAtLeast);
+  expect(shellValue("CRI_DOCKERD_VERSION")).toBe(versions.criDockerd);
+  expect(shellValue("MIRROR")).toBe("");
+});
+
+it("sends machines to the mirror when it is an address, and not when it is a folder", () => {
+  const mirror = (value: string) => shellValue("MIRROR", { ...validSettings, mirror: value });
+
+  expect(mirror("https://mirror.example.com/zoned/")).toBe("https://mirror.example.com/zoned");
+  expect(mirror("/srv/manifests")).toBe("");
+});
+
+it("gives a shell nothing to expand", () => {
+  const mirror = 'https://mirror.example.com/it\'s $(touch /tmp/x) `y` \\ "z"';
+
+  expect(shellValue("MIRROR", { ...validSettings, mirror })).toBe(mirror);
+});
+
+it.each([
+  { change: { proxyMode: "nftables" as const } },
+  { change: { cni: "flannel" as const } },
+  { change: { controlPlaneCount: 1 } },
+  { change: { apiExtraSans: ["kubernetes.example.com"] } },
+  { change: { kubeadm: { ...validSettings.kubeadm, timeouts: { etcdAPICall: "5m0s" } } } },
+])("has nothing in it that reaches living machines too: $change", ({ change }) => {
+  expect(customData({ ...validSettings, ...change })).toBe(customData(validSettings));
+});
+
+it("refuses what Azure would refuse, and says by how much", () => {
+  const mirror = `https://${"m".repeat(65_535)}.example.com`;
+
+  expect(() => customData({ ...validSettings, mirror })).toThrow(
+    /is \d+ bytes, and Azure takes at most 65535/,
+  );
+});

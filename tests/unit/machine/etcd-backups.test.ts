@@ -1,0 +1,107 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+import { snapshotFiles } from "../../../components/machine/etcd-backups";
+import { parseContainer } from "../../../components/settings/blob-container";
+import { renewalFiles } from "../../../components/machine/renewal";
+import { validSettings } from "../../support/sample";
+import { installed } from "../../support/tools";
+
+const container =
+  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/Backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
+
+const fileOf = (settings: object, ending: string) =>
+  snapshotFiles({ ...validSettings, ...settings }, "the-client").find(({ path }) =>
+    path.endsWith(ending),
+  )!;
+
+it("brings nothing where no snapshots are wanted", () => {
+  expect(snapshotFiles(validSettings, "the-client")).toEqual([]);
+});
+
+it.each([
+  ["in the public cloud", {}, "https://ours.blob.core.windows.net/etcd"],
+  [
+    "in Azure Government",
+    { resourceManagerEndpoint: "https://management.usgovcloudapi.net" },
+    "https://ours.blob.core.usgovcloudapi.net/etcd",
+  ],
+  [
+    "behind an address of its own",
+    { etcdBackups: { container, every: "1h", endpoint: "http://10.0.0.4:1000/ours" } },
+    "http://10.0.0.4:1000/ours/etcd",
+  ],
+  ["in a folder", { etcdBackups: { every: "1h" } }, ""],
+])("tells the script where the container is, %s", (_, settings, address) => {
+  const etcdBackups = { container, every: "1h" };
+  const { content, mode } = fileOf({ etcdBackups, ...settings }, "etcd-snapshot.env");
+  expect(content).toBe(
+    `CLUSTER_NAME='zoned-test'\nCONTAINER='${address}'\nCLIENT_ID='the-client'\nEVERY='1h'\n`,
+  );
+  expect(mode).toBe("0600");
+});
+
+it("saves by the clock of the setting from the first minute on, and again soon where that has failed", () => {
+  const etcdBackups = { container, every: "30m" };
+  const timer = fileOf({ etcdBackups }, ".timer");
+  expect(timer.content).toMatch(/^OnUnitInactiveSec=30m$/m);
+  // Without it the timer would never begin: the service has not been active yet (systemd.timer(5)).
+  expect(timer.content).toMatch(/^OnActiveSec=1m$/m);
+  expect(timer.content).toMatch(/^RandomizedDelaySec=30$/m);
+  expect(timer.content).toMatch(/^\[Install\]\nWantedBy=timers\.target$/m);
+
+  const { content } = fileOf({ etcdBackups }, ".service");
+  expect(content).toMatch(
+    /\nType=oneshot\nExecStart=\/opt\/zoned\/etcd-snapshot\.sh save\nTimeoutStartSec=1h\nRestart=on-failure\nRestartSec=5min\n/,
+  );
+});
+
+it("brings what its units start, for root alone", () => {
+  const etcdBackups = { container, every: "30m" };
+  const files = snapshotFiles({ ...validSettings, etcdBackups }, "the-client");
+
+  expect(files.map(({ path, mode }) => [path, mode])).toEqual([
+    ["/opt/zoned/etcd-snapshot.sh", "0700"],
+    ["/opt/zoned/etcd-snapshot.env", "0600"],
+    ["/etc/systemd/system/zoned-etcd-snapshot.service", "0644"],
+    ["/etc/systemd/system/zoned-etcd-snapshot.timer", "0644"],
+  ]);
+});
+
+it("writes units that systemd itself takes, and starts nothing that is not there", () => {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-units-"));
+  const etcdBackups = { container, every: "30m" };
+  const files = [
+    ...snapshotFiles({ ...validSettings, etcdBackups }, "the-client"),
+    ...renewalFiles(0),
+  ];
+  const at = (path: string) => join(folder, path.replace("/etc/systemd/system", "units"));
+  for (const { path, mode, content } of files) {
+    mkdirSync(dirname(at(path)), { recursive: true });
+    writeFileSync(at(path), content.replaceAll("/opt/", `${folder}/opt/`), {
+      mode: parseInt(mode, 8),
+    });
+  }
+  const units = files.filter(({ path }) => path.startsWith("/etc/systemd"));
+
+  const { status, stderr } = spawnSync(
+    installed("systemd-analyze", "systemd"),
+    ["verify", "--recursive-errors=no", ...units.map(({ path }) => at(path))],
+    { encoding: "utf8" },
+  );
+
+  rmSync(folder, { recursive: true });
+  expect([units.length, status, stderr]).toEqual([4, 0, ""]);
+});
+
+it("knows a container by its id in whatever case Azure prints it", () => {
+  expect(parseContainer(container.replace("resourceGroups", "resourcegroups"))).toEqual({
+    subscriptionId: "3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11",
+    resourceGroup: "Backups",
+    account: "ours",
+    container: "etcd",
+  });
+  expect(parseContainer(container.slice(0, -5))).toBeUndefined();
+});

@@ -1,0 +1,274 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { leftAlone } from "../../../components/azure/additions";
+import { Certificates } from "../../../components/certificates";
+import { only } from "../../../components/kubeadm/rotation";
+import { versions } from "../../../components/versions";
+import { generationOf } from "../../../components/machine/generation";
+import { Machine, MachineArgs } from "../../../components/machine/machine";
+import { MachinePlan } from "../../../components/settings/topology";
+import { awaitedBy, order, vmType } from "../../support/machines";
+import { Recorder } from "../../support/record";
+import { machine as plan, validSettings } from "../../support/sample";
+
+const nicType = "azure-native:network:NetworkInterface";
+const name = "zoned-test-cp-1";
+
+const build = async (change: Partial<MachineArgs> = {}) => {
+  const recorder = await Recorder.start();
+  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  new Machine(
+    {
+      resourceGroup,
+      settings: validSettings,
+      plan,
+      subnetId: "the-subnet",
+      customData: "ZGF0YQ==",
+      stays: false,
+      now: undefined,
+      deallocates: false,
+      starts: false,
+      accelerated: true,
+      initialization: "1-then",
+      order,
+      certificates: new Certificates("pki", only(1)),
+      kubeconfig: "the-kubeconfig",
+      after: [],
+      ...change,
+    },
+    { transformations: [recorder.watch] },
+  );
+  return { recorder, resourceGroup };
+};
+
+const vmInputs = async (change?: Partial<MachineArgs>) =>
+  (await (await build(change)).recorder.only(vmType)).inputs;
+
+it("has an interface of its own, at a fixed address, that forwards for pods", async () => {
+  const { recorder } = await build({ poolId: "the-pool" });
+
+  const { inputs } = await recorder.only(nicType);
+
+  expect(inputs).toMatchObject({ networkInterfaceName: `${name}-nic`, enableIPForwarding: true });
+  expect(inputs.ipConfigurations).toEqual([
+    expect.objectContaining({
+      subnet: expect.objectContaining({ id: "the-subnet" }),
+      privateIPAllocationMethod: "Static",
+      privateIPAddress: "172.16.2.4",
+      loadBalancerBackendAddressPools: [{ id: "the-pool" }],
+    }),
+  ]);
+  expect(inputs.ipConfigurations[0]).not.toHaveProperty("publicIPAddress");
+});
+
+it("accelerates its interface where the size can, and never changes that, which Azure refuses while it runs", async () => {
+  for (const accelerated of [true, false]) {
+    const { inputs, opts } = await (await build({ accelerated })).recorder.only(nicType);
+
+    expect(inputs.enableAcceleratedNetworking).toBe(accelerated);
+    expect(opts.ignoreChanges).toEqual(["enableAcceleratedNetworking"]);
+  }
+});
+
+it("joins no pool of the API's unless it is given one", async () => {
+  const { recorder } = await build();
+
+  const { inputs } = await recorder.only(nicType);
+
+  expect(inputs.ipConfigurations[0].loadBalancerBackendAddressPools).toEqual([]);
+});
+
+it("leaves its interface behind and takes its disk along when it is replaced", async () => {
+  const inputs = await vmInputs();
+
+  expect(inputs.networkProfile.networkInterfaces).toEqual([
+    { id: `/ids/${name}-nic`, primary: true, deleteOption: "Detach" },
+  ]);
+  expect(inputs.storageProfile.osDisk).toMatchObject({
+    createOption: "FromImage",
+    caching: "ReadWrite",
+    deleteOption: "Delete",
+    diskSizeGB: validSettings.osDiskSizeGb,
+    managedDisk: { storageAccountType: validSettings.osDiskSku },
+  });
+});
+
+it("never sends a list of data disks, which would detach what the disk driver attached", async () => {
+  expect((await vmInputs()).storageProfile).not.toHaveProperty("dataDisks");
+});
+
+it("is one VM in one zone, and its VM, its host and its node have the same name", async () => {
+  expect(await vmInputs()).toMatchObject({
+    vmName: name,
+    zones: ["2"],
+    hardwareProfile: { vmSize: "Standard_D2s_v5" },
+    osProfile: { computerName: name, customData: "ZGF0YQ==" },
+  });
+});
+
+it("boots a pinned image, trusted, and keeps its console's output", async () => {
+  expect(await vmInputs()).toMatchObject({
+    storageProfile: {
+      imageReference: {
+        publisher: "Canonical",
+        offer: "ubuntu-24_04-lts",
+        sku: "server",
+        version: versions.ubuntuImage,
+      },
+    },
+    securityProfile: {
+      securityType: "TrustedLaunch",
+      uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+    },
+    diagnosticsProfile: { bootDiagnostics: { enabled: true } },
+  });
+});
+
+it("lets in whoever has the key, and nobody by password", async () => {
+  const { osProfile } = await vmInputs();
+
+  expect(osProfile).not.toHaveProperty("adminPassword");
+  expect(osProfile.linuxConfiguration).toMatchObject({
+    disablePasswordAuthentication: true,
+    ssh: {
+      publicKeys: [
+        { path: "/home/azureuser/.ssh/authorized_keys", keyData: validSettings.sshPublicKey },
+      ],
+    },
+  });
+});
+
+it("acts as the identity it is given, and as nobody otherwise", async () => {
+  expect((await vmInputs({ identityId: "the-identity" })).identity).toEqual({
+    type: "UserAssigned",
+    userAssignedIdentities: ["the-identity"],
+  });
+  // Left out, Azure would leave it the identity that it had.
+  expect((await vmInputs()).identity).toEqual({ type: "None" });
+  expect(await vmInputs({ plan: { ...plan, role: "worker" } })).not.toHaveProperty("identity");
+});
+
+it("is made anew, the old VM first, where Azure refuses a change", async () => {
+  const { recorder } = await build();
+
+  const { opts } = await recorder.only(vmType);
+
+  expect(opts).toMatchObject({ deleteBeforeReplace: true });
+  expect([...(opts as pulumi.CustomResourceOptions).replaceOnChanges!].sort()).toEqual([
+    "osProfile.adminUsername",
+    "osProfile.computerName",
+    "osProfile.customData",
+    "osProfile.linuxConfiguration.ssh.publicKeys",
+    "securityProfile.securityType",
+    "storageProfile.imageReference",
+    "storageProfile.osDisk.diskSizeGB",
+    "storageProfile.osDisk.managedDisk.storageAccountType",
+    "zones",
+  ]);
+});
+
+const triggerOf = async (change?: Partial<MachineArgs>) => {
+  const { recorder } = await build(change);
+  const { opts } = await recorder.only(vmType);
+  return JSON.stringify((opts as pulumi.CustomResourceOptions).replacementTrigger);
+};
+const taints = [{ key: "gpu", effect: "NoSchedule" } as const];
+
+it.each<[string, Partial<MachineArgs>]>([
+  ["of another initialization of the cluster", { initialization: "2-now" }],
+  ["that is ordered anew", { order: { ...order, made: "now" } }],
+  ["with other taints", { plan: { ...plan, taints } }],
+])("is made anew by what only Pulumi's state keeps: a machine %s", async (_, change) => {
+  expect(await triggerOf(change)).not.toBe(await triggerOf());
+});
+
+it("stays the same machine whatever becomes of its step and its tags", async () => {
+  expect(await triggerOf({ order: { ...order, run: "now", generation: "other" } })).toBe(
+    await triggerOf(),
+  );
+});
+
+it("tells the next up what it was made for", async () => {
+  expect((await vmInputs()).tags).toEqual({
+    "zoned-generation": order.generation,
+    "zoned-initialization": "1-then",
+    "zoned-made": order.made,
+  });
+});
+
+const generation = (change: Partial<MachinePlan>, settings: Partial<typeof validSettings> = {}) =>
+  generationOf({ ...plan, ...change }, { ...validSettings, ...settings });
+const taint = { key: "gpu", value: "yes", effect: "NoSchedule" } as const;
+const before = generation({ taints: [taint] });
+
+it.each([
+  { what: "name", after: generation({ taints: [taint], name: "other" }) },
+  { what: "zone", after: generation({ taints: [taint], zone: "3" }) },
+  { what: "number of taints", after: generation({ taints: [taint, taint] }) },
+  { what: "value of a taint", after: generation({ taints: [{ ...taint, value: "no" }] }) },
+  { what: "user", after: generation({ taints: [taint] }, { adminUsername: "other" }) },
+  { what: "key", after: generation({ taints: [taint] }, { sshPublicKey: "other" }) },
+  {
+    what: "kind of disk",
+    after: generation({ taints: [taint] }, { osDiskSku: "StandardSSD_LRS" }),
+  },
+  { what: "size of disk", after: generation({ taints: [taint] }, { osDiskSizeGb: 128 }) },
+  { what: "runtime", after: generation({ taints: [taint] }, { containerRuntime: "containerd" }) },
+])("counts another $what as another generation", ({ after }) => {
+  expect(after).not.toBe(before);
+});
+
+it("counts as the same generation whatever changes on a living machine", () => {
+  const labels = { tier: "web" };
+
+  expect(
+    generation({ taints: [taint], size: "Standard_D4s_v5", labels }, { proxyMode: "nftables" }),
+  ).toBe(before);
+  for (const change of [
+    { kubernetesVersion: "1.36.99" },
+    { mirror: "https://mirror.example" },
+    { imageVersion: "24.04.202601010" },
+  ]) {
+    expect(generation({ taints: [taint] }, change)).toBe(before);
+  }
+});
+
+it("keeps the first-boot data and the image of a machine that stays, and of no other", async () => {
+  const optsOf = async (stays: boolean) =>
+    (await (await build({ stays })).recorder.only(vmType)).opts.ignoreChanges;
+
+  expect(await optsOf(true)).toEqual([
+    ...leftAlone,
+    "osProfile.customData",
+    "storageProfile.imageReference",
+  ]);
+  expect(await optsOf(false)).toEqual(leftAlone);
+});
+
+it("waits for what it is given to wait for, as the VM and its drain do", async () => {
+  await Recorder.start();
+  const { recorder } = await build({ after: [new ResourceGroup("something-earlier")] });
+
+  expect(await awaitedBy(await recorder.only(vmType))).toEqual([
+    "something-earlier",
+    "zoned-test-cp-1-restart",
+  ]);
+  expect(await awaitedBy(await recorder.only("pulumi-nodejs:dynamic/zoned:Restart"))).toEqual([
+    "something-earlier",
+  ]);
+  expect(await awaitedBy(await recorder.only(nicType))).toEqual([]);
+});
+
+it("is gone when the resource group is gone, without a delete of its own", async () => {
+  const { recorder, resourceGroup } = await build();
+
+  for (const type of [nicType, vmType]) {
+    expect((await recorder.only(type)).opts.deletedWith === resourceGroup).toBe(true);
+  }
+});
+
+it("has the same generation in every release of this program", () => {
+  expect(generationOf(plan, { ...validSettings, osDiskSizeGb: 64 })).toBe("d27b0de40e69b5c3");
+  expect(generation({ taints: [taint, ...taints] })).toBe("30f83ae19c446036");
+});

@@ -1,0 +1,214 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+
+import { Network } from "../../components/network";
+import { Settings } from "../../components/settings/settings";
+import { dependenciesOf, Recorded, Recorder, valueOf } from "../support/record";
+import { validSettings } from "../support/sample";
+
+const type = (name: string) => `azure-native:network:${name}`;
+const build = async (change: Partial<Settings> = {}) => {
+  // An address of its own for each public IP, so that a forgotten one shows.
+  let made = 0;
+  const recorder = await Recorder.start({
+    filledIn: { [type("PublicIPAddress")]: () => ({ ipAddress: `20.0.0.${++made}` }) },
+  });
+  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const network = new Network(
+    "network",
+    { resourceGroup, settings: { ...validSettings, ...change }, shown: new Map() },
+    { transformations: [recorder.watch] },
+  );
+  return { recorder, resourceGroup, network };
+};
+
+type Built = Awaited<ReturnType<typeof build>>;
+
+let zonal: Built;
+let withSsh: Built;
+
+beforeAll(async () => {
+  zonal = await build();
+  withSsh = await build({ sshAccessCidrs: ["198.51.100.9/32"] });
+});
+
+const rulesOf = (recorder: Recorder) => recorder.of(type("SecurityRule"));
+const named = (requests: readonly Recorded[], part: string) =>
+  requests.filter(({ inputs }) => String(inputs.securityRuleName).includes(part));
+
+it("gives every zone a subnet without the outbound access that Azure would add", async () => {
+  const { recorder, network } = zonal;
+
+  const subnets = await recorder.of(type("Subnet"));
+
+  expect(
+    subnets.map(({ inputs: one }) => [
+      one.subnetName,
+      one.addressPrefix,
+      one.defaultOutboundAccess,
+    ]),
+  ).toEqual([
+    ["nodes-1", "172.16.1.0/24", false],
+    ["nodes-2", "172.16.2.0/24", false],
+    ["nodes-3", "172.16.3.0/24", false],
+    ["internal-balancers", "172.16.0.0/24", false],
+  ]);
+  for (const { inputs } of subnets) {
+    expect(inputs.networkSecurityGroup).toEqual({ id: "/ids/network-nsg" });
+  }
+  for (const { inputs } of subnets.slice(0, 3)) {
+    expect(inputs.routeTable).toEqual({ id: "/ids/network-rt" });
+  }
+  expect([...network.subnetIds.keys()]).toEqual(["1", "2", "3"]);
+  expect(await valueOf(network.subnetIds.get("2")!)).toBe("/ids/network-nodes-2");
+});
+
+it("covers the subnets with one address space", async () => {
+  const { inputs } = await zonal.recorder.only(type("VirtualNetwork"));
+
+  expect(inputs.addressSpace).toEqual({ addressPrefixes: ["172.16.0.0/16"] });
+  // Inline subnets and subnets of their own undo each other.
+  expect(inputs).not.toHaveProperty("subnets");
+});
+
+it("lets every zone out through a gateway and an address of that same zone", async () => {
+  const gateways = await zonal.recorder.of(type("NatGateway"));
+  const addresses = await zonal.recorder.of(type("PublicIPAddress"));
+  const subnets = await zonal.recorder.of(type("Subnet"));
+
+  for (const zone of ["1", "2", "3"]) {
+    const gateway = gateways.find(({ inputs }) => inputs.zones[0] === zone)!;
+    expect(gateway.inputs).toMatchObject({ zones: [zone], sku: { name: "Standard" } });
+    const [address] = gateway.inputs.publicIpAddresses;
+    expect(addresses.find(({ name }) => `/ids/${name}` === address.id)?.inputs).toMatchObject({
+      zones: [zone],
+      sku: { name: "Standard" },
+      publicIPAllocationMethod: "Static",
+    });
+    const subnet = subnets.find(({ inputs }) => inputs.subnetName === `nodes-${zone}`);
+    expect(subnet?.inputs.natGateway).toEqual({ id: `/ids/${gateway.name}` });
+  }
+  expect([gateways.length, addresses.length]).toEqual([3, 3]);
+});
+
+it("lets all zones out through one gateway without a zone, if asked for a single one", async () => {
+  const { recorder } = await build({ egress: "single" });
+
+  const gateway = await recorder.only(type("NatGateway"));
+  const address = await recorder.only(type("PublicIPAddress"));
+  const subnets = await recorder.of(type("Subnet"));
+
+  expect(gateway.inputs.zones ?? []).toEqual([]);
+  const [rule] = named(await rulesOf(recorder), "nodes-reach-the-api");
+  expect(rule?.inputs.sourceAddressPrefixes).toEqual(["20.0.0.1"]);
+  expect(address.inputs.zones).toEqual(["1", "2", "3"]);
+  expect(subnets.slice(0, 3).map(({ inputs }) => inputs.natGateway.id)).toEqual(
+    Array(3).fill(`/ids/${gateway.name}`),
+  );
+});
+
+it("leaves it to the gateway which addresses it has, also after a refresh has seen it there", async () => {
+  for (const { opts } of await zonal.recorder.of(type("PublicIPAddress"))) {
+    expect(opts.ignoreChanges).toEqual(["natGateway"]);
+  }
+});
+
+it("never sends a list of rules or routes, which would undo what the cloud provider adds", async () => {
+  expect((await zonal.recorder.only(type("NetworkSecurityGroup"))).inputs).not.toHaveProperty(
+    "securityRules",
+  );
+  expect((await zonal.recorder.only(type("RouteTable"))).inputs).not.toHaveProperty("routes");
+});
+
+it("admits nodes to the API from every address that they leave by, each by a rule of its own", async () => {
+  const rules = named(await rulesOf(zonal.recorder), "nodes-reach-the-api");
+
+  expect(rules.map(({ inputs }) => inputs.sourceAddressPrefixes)).toEqual([
+    ["20.0.0.1"],
+    ["20.0.0.2"],
+    ["20.0.0.3"],
+  ]);
+  for (const { inputs } of rules) {
+    expect(inputs).toMatchObject({
+      access: "Allow",
+      direction: "Inbound",
+      protocol: "Tcp",
+      destinationPortRange: "6443",
+      destinationAddressPrefix: "172.16.0.0/16",
+    });
+  }
+});
+
+it("admits operators to the API from the ranges they gave, and to nothing else", async () => {
+  const { recorder } = await build({ apiAccessCidrs: ["198.51.100.0/24", "203.0.113.7/32"] });
+
+  const rules = await rulesOf(recorder);
+
+  expect(named(rules, "operators").map(({ inputs }) => inputs)).toEqual([
+    expect.objectContaining({
+      sourceAddressPrefixes: ["198.51.100.0/24", "203.0.113.7/32"],
+      destinationPortRange: "6443",
+    }),
+  ]);
+  expect(rules.map(({ inputs }) => inputs.destinationPortRange)).not.toContain("22");
+});
+
+it("opens SSH only to the ranges that ask for it", async () => {
+  const [rule, ...more] = named(await rulesOf(withSsh.recorder), "ssh");
+
+  expect(more).toEqual([]);
+  expect(rule?.inputs).toMatchObject({
+    sourceAddressPrefixes: ["198.51.100.9/32"],
+    destinationPortRange: "22",
+  });
+});
+
+it("lets nobody in from anywhere", async () => {
+  for (const { inputs } of await rulesOf(withSsh.recorder)) {
+    expect(inputs.sourceAddressPrefix).toBeUndefined();
+    expect(inputs.sourceAddressPrefixes).not.toHaveLength(0);
+    for (const prefix of inputs.sourceAddressPrefixes) {
+      expect(prefix).toMatch(/^\d+\.\d+\.\d+\.\d+(\/([1-9]|[12]\d|3[0-2]))?$/);
+    }
+  }
+});
+
+it("keeps its priorities apart, and below those that the cloud provider takes", async () => {
+  // While the egress changes, the rules of both are there.
+  const { recorder: single } = await build({ egress: "single" });
+  const rules = [...(await rulesOf(withSsh.recorder)), ...(await rulesOf(single))];
+  const names = new Map(rules.map(({ inputs }) => [inputs.securityRuleName, inputs.priority]));
+  const priorities = [...names.values()];
+
+  expect([names.size, new Set(priorities).size]).toEqual([6, 6]);
+  for (const priority of priorities) {
+    expect(priority).toBeGreaterThanOrEqual(100);
+    expect(priority).toBeLessThan(500);
+  }
+});
+
+it("changes one subnet and one rule at a time, as Azure does", async () => {
+  const serial = [
+    ...(await withSsh.recorder.of(type("Subnet"))),
+    ...(await rulesOf(withSsh.recorder)),
+  ];
+  const waitsFor = await Promise.all(serial.map(dependenciesOf));
+
+  const firsts = waitsFor.filter((found) => found.length === 0);
+  expect(firsts).toHaveLength(1);
+  // No two wait for the same: that is a chain.
+  expect(waitsFor.every((found) => found.length <= 1)).toBe(true);
+  expect(new Set(waitsFor.flat()).size).toBe(serial.length - 1);
+  const links = waitsFor.flat().map((one) => serial.find(({ resource }) => resource === one));
+  expect(links).not.toContain(undefined);
+});
+
+it("is gone when the resource group is gone, without a delete of its own", async () => {
+  const { recorder, resourceGroup } = withSsh;
+
+  const all = await recorder.all();
+  const parts = all.filter(({ type: one }) => one.startsWith("azure-native:network"));
+  const left = parts.filter(({ opts }) => opts.deletedWith !== resourceGroup);
+
+  expect(parts).toHaveLength(18);
+  expect(left.map(({ name }) => name)).toEqual([]);
+});

@@ -1,0 +1,157 @@
+import { setTimeout } from "node:timers/promises";
+
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { ControlPlane } from "../../components/control-plane";
+import { Machine } from "../../components/machine/machine";
+import { outputsOf } from "../../components/outputs";
+import { Memory } from "../../components/plan/machine-changes";
+import { diskClasses } from "../../components/azure/disk-classes";
+import { Plan } from "../../components/plan/plan";
+import { Recorder, valueOf } from "../support/record";
+import { machine, validSettings } from "../support/sample";
+
+const order = {
+  ...{ generation: "now", made: "then", run: "then" },
+  ...{ kubernetesVersion: "1.36.3", configuration: "now" },
+};
+const worker = { ...machine, name: "zoned-test-workers-1", role: "worker" as const, zone: "3" };
+
+const before = { initialization: "0-before" } as Memory;
+
+/** What a step shows of itself when it has done what is ordered. */
+const tags = {
+  "zoned-run": "then",
+  "zoned-kubernetes": "1.36.3",
+  "zoned-configuration": "now",
+  "zoned-secrets-keys": "1 2",
+};
+
+const unknown = new (pulumi.Output as any)(
+  new Set(),
+  Promise.resolve(undefined),
+  Promise.resolve(false),
+  Promise.resolve(false),
+  Promise.resolve(new Set()),
+) as pulumi.Output<any>;
+
+interface Scene {
+  /** Steps that have ended. */
+  readonly ended: readonly string[];
+  /** Tags of the control plane's step that are others. */
+  readonly others?: Partial<typeof tags>;
+  /** Whether the worker's step was not to be made. */
+  readonly isLeftOut?: boolean;
+}
+
+async function outputs({ ended, others, isLeftOut }: Scene) {
+  await Recorder.start();
+  const plan = {
+    settings: validSettings,
+    controlPlanes: [machine],
+    workers: [worker],
+    secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
+    authorities: { keys: [3, 1], rewritten: true, past: [2] },
+    apiServer: { name: "api.example", port: 6443 },
+    initialization: { id: "1-then", exists: true },
+    orders: new Map([machine, worker].map(({ name }) => [name, order])),
+    diskClasses: diskClasses([]),
+    memory: before,
+  } as unknown as Plan;
+  const partOf = (role: string) => {
+    const one = role === "worker" ? worker : machine;
+    const validUntil = pulumi.output(`in the time of ${role}`);
+    return {
+      machines: [{ plan: one, kubeletCertificate: { validUntil } } as unknown as Machine],
+      steps: [stepOf(one)] as unknown as ControlPlane["steps"],
+    };
+  };
+  const stepOf = ({ name, role }: typeof worker | typeof machine) => {
+    const id = `/virtualMachines/${name.toUpperCase()}/extensions/bootstrap`;
+    return {
+      id:
+        isLeftOut && role === "worker"
+          ? unknown
+          : pulumi.output(ended.includes(role) ? id : new Promise<string>(() => {})),
+      tags: pulumi.output({ ...tags, ...(role === "control-plane" && others) }),
+    };
+  };
+  return outputsOf(
+    plan,
+    new ResourceGroup("cluster", { resourceGroupName: "zoned-test" }),
+    pulumi.output("{}"),
+    { initialControlPlane: pulumi.output("the-initial-vm"), ...partOf("control-plane") },
+    partOf("worker"),
+  );
+}
+
+/** The outputs' memory of the cluster once these steps have ended, if it is there. */
+async function memory(...ended: readonly string[]) {
+  const { cluster: output } = await outputs({ ended });
+  return { remembered: new Promise((resolve) => output.apply(resolve)) };
+}
+
+it("remembers the cluster once every step has ended, and not before", async () => {
+  const first = await memory("control-plane");
+  const second = await memory("worker");
+  const both = await memory("control-plane", "worker");
+
+  expect(await both.remembered).toEqual({
+    initialization: "1-then",
+    initialControlPlane: "the-initial-vm",
+    kubeletCertificates: true,
+    controlPlanes: 1,
+    balancer: expect.stringMatching(/^[0-9a-f]{16}$/),
+    kubeProxy: expect.stringMatching(/^[0-9a-f]{16}$/),
+    secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
+    authorities: { keys: [3, 1], rewritten: true, past: [2] },
+    settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
+    storageClasses: diskClasses([]).map(({ name }) => name),
+    machines: { [machine.name]: order, [worker.name]: order },
+  });
+  const early = [first.remembered, second.remembered, setTimeout(50)];
+  expect(await Promise.race(early)).toBeUndefined();
+});
+
+describe("an up that --target or --exclude keep from some of its steps", () => {
+  const ended = ["control-plane", "worker"];
+
+  it.each([
+    ["ran before", { "zoned-run": "before" }],
+    ["has another version", { "zoned-kubernetes": "1.35.9" }],
+    ["has another configuration", { "zoned-configuration": "before" }],
+    ["has not got the keys of Secrets", { "zoned-secrets-keys": "1" }],
+  ])("is not remembered where a step %s, and says so", async (_, others) => {
+    const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+    expect(await valueOf((await outputs({ ended, others })).cluster)).toEqual(before);
+
+    expect(warn).toHaveBeenCalledWith(
+      expect.stringContaining(`left out the steps of ${machine.name},`),
+    );
+    warn.mockRestore();
+  });
+
+  it("is not remembered where a step was not to be made", async () => {
+    expect(await valueOf((await outputs({ ended, isLeftOut: true })).cluster)).toEqual(before);
+  });
+});
+
+it("says where the API and every machine is, and until when its kubelet's certificate is valid", async () => {
+  const { apiAddress, machines, resourceGroup } = await outputs({ ended: [] });
+
+  expect(apiAddress).toBe("https://api.example:6443");
+  expect(await valueOf(pulumi.output(machines))).toEqual([
+    {
+      ...{ name: machine.name, role: "control-plane", zone: "westeurope-2" },
+      address: machine.address,
+      kubeletCertificateUntil: "in the time of control-plane",
+    },
+    {
+      ...{ name: worker.name, role: "worker", zone: "westeurope-3", address: worker.address },
+      kubeletCertificateUntil: "in the time of worker",
+    },
+  ]);
+  expect(await valueOf(resourceGroup)).toBe("zoned-test");
+});

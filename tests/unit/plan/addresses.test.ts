@@ -1,0 +1,46 @@
+import { addressProblems } from "../../../components/plan/addresses";
+import { machinesOf } from "../../../components/settings/topology";
+import { Settings } from "../../../components/settings/settings";
+import { pool, validSettings } from "../../support/sample";
+
+const two = [
+  { ...pool, name: "one", count: 2 },
+  { ...pool, name: "two", count: 2 },
+];
+const settings = { ...validSettings, workerPools: two };
+const problem = (change: Partial<Settings>) =>
+  addressProblems(machinesOf({ ...settings, ...change }), machinesOf(settings)).join();
+
+it.each<[string, Partial<Settings>]>([
+  ["other counts", { controlPlaneCount: 5, workerPools: [{ ...two[0]!, count: 3 }, two[1]!] }],
+  ["fewer", { controlPlaneCount: 1, workerPools: [{ ...two[0]!, count: 0 }, two[1]!] }],
+  ["a pool at the end", { workerPools: [...two, { ...pool, name: "three" }] }],
+  ["without the last pool", { workerPools: two.slice(0, 1) }],
+])("lets machines be where they are: %s", (_, change) => {
+  expect(problem(change)).toBe("");
+});
+
+it.each<[string, Partial<Settings>, RegExp[]]>([
+  [
+    "control planes to other zones, whose etcd would be elsewhere at once",
+    { zones: ["2", "1", "3"], workerPools: [] },
+    [/test-cp-1 would move from 172\.16\.1\.4 to 172\.16\.2\.4/, /test-cp-2 would move from/],
+  ],
+  [
+    "workers to other zones of their pool",
+    { workerPools: [{ ...two[0]!, zones: ["1", "3", "2"] }, two[1]!] },
+    [/test-one-1 would move from 172\.16\.2\.16 to 172\.16\.3\.16/],
+  ],
+  [
+    "the workers of a pool in whose place another one is removed",
+    { workerPools: two.slice(1) },
+    [/test-two-1 would move from .*workerPools\[0\]\.count' 0/],
+  ],
+  [
+    "a renamed pool's workers to addresses that are taken until the end",
+    { workerPools: [{ ...two[0]!, name: "other" }, two[1]!] },
+    [/test-other-1 would get 172\.16\.2\.16, which zoned-test-one-1 has/],
+  ],
+])("moves no machine: refuses %s", (_, change, says) => {
+  for (const text of says) expect(problem(change)).toMatch(text);
+});

@@ -1,0 +1,135 @@
+import { text } from "node:stream/consumers";
+
+import { MachineState } from "../../../components/azure/state";
+import { LeftArgs, markLeft } from "../../../components/plan/left-control-planes";
+import { machinesOf } from "../../../components/settings/topology";
+import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { validSettings } from "../../support/sample";
+
+const now = "2026-11-23T17:41:28.123Z";
+const controlPlanes = machinesOf(validSettings).filter(({ role }) => role === "control-plane");
+const [first = "", second = "", third = ""] = controlPlanes.map(({ name }) => name);
+
+interface Cluster {
+  /** Names of Nodes, the first of which the others are compared with. */
+  readonly nodes?: readonly string[];
+  readonly drained?: string;
+  readonly unready?: string;
+  /** Lines of etcd's own list. */
+  readonly members?: readonly string[];
+}
+
+const member = (name: string, address = "172.16.1.4") =>
+  `1234, ${name === "" ? "unstarted" : "started"}, ${name}, https://${address}:2380, https://${address}:2379, false`;
+
+const names = [first, second, third];
+let cluster: Cluster;
+/** Control planes whose etcd was asked. */
+let asked: string[];
+let kubeconfig: string;
+let close: () => void;
+
+beforeAll(async () => {
+  ({ kubeconfig, close } = await serveKubernetesApi(async (request, response) => {
+    const { nodes = names, members = names.map((name) => member(name)) } = cluster;
+    const { method = "", url = "" } = request;
+    const { pathname } = new URL(url, "https://localhost");
+    const body = await text(request);
+    const answer = (value: unknown) =>
+      response.end(typeof value === "string" ? value : JSON.stringify(value));
+    if (pathname === "/api/v1/nodes") {
+      return answer({
+        items: nodes.map((name) => ({
+          metadata: {
+            name,
+            annotations: name === cluster.drained ? { "zoned/drained": "unschedulable" } : {},
+          },
+          status: {
+            conditions: [{ type: "Ready", status: name === cluster.unready ? "Unknown" : "True" }],
+          },
+        })),
+      });
+    }
+    if (method === "PATCH") asked.push(JSON.parse(body).spec.nodeName);
+    if (pathname.endsWith("/log")) return answer(members.join("\n"));
+    if (pathname.includes("/pods/etcd-")) {
+      return answer({ spec: { containers: [{ image: "etcd" }] } });
+    }
+    return answer({ items: [], status: { phase: "Succeeded" } });
+  }));
+});
+afterAll(() => close());
+
+/** What Azure has of these control planes, of which one's step may not have ended well. */
+const azureWith = (failed?: string) => ({
+  machines: new Map(
+    names.map((name): [string, MachineState] => [
+      name,
+      { size: "s", bootstrap: { state: name === failed ? "Failed" : "Succeeded" } },
+    ]),
+  ),
+});
+
+/** Who has left a cluster of three. */
+async function left(of: Cluster, change: Partial<LeftArgs> = {}) {
+  cluster = of;
+  asked = [];
+  const { machines } = await markLeft({
+    settings: validSettings,
+    controlPlanes,
+    azure: azureWith(),
+    kubeconfig,
+    now,
+    ...change,
+  });
+  return [...machines].filter(([, { hasLeftEtcd }]) => hasLeftEtcd).map(([name]) => name);
+}
+
+it.each<[string, Cluster]>([
+  ["has no Node", { nodes: [first, third] }],
+  ["is a Node that an up has begun to drain", { drained: second }],
+  ["is a Node of which nothing is heard", { unready: second }],
+])(
+  "says of a control plane that it has left when etcd does not list it and it %s",
+  async (_, cluster) => {
+    expect(await left({ ...cluster, members: [member(first), member(third)] })).toEqual([second]);
+    // By the member list of one that nobody has disturbed.
+    expect(new Set(asked)).toEqual(new Set([first]));
+
+    expect(await left(cluster)).toEqual([]);
+  },
+);
+
+it("knows a member that has not started by its address", async () => {
+  const { address } = controlPlanes[1]!;
+  const members = [member(first), member("", address), member(third)];
+
+  expect(await left({ nodes: [first, third], members })).toEqual([]);
+});
+
+it("runs nothing on a cluster whose control planes are all Ready Nodes", async () => {
+  expect(await left({ members: [] })).toEqual([]);
+  expect(asked).toEqual([]);
+});
+
+it("says nothing of a cluster that it cannot ask, or is not to ask", async () => {
+  const cluster = { nodes: [first, third], members: [member(first), member(third)] };
+
+  for (const change of [
+    { kubeconfig: undefined },
+    { settings: { skipHealthCheckUntil: "20261123T180000Z" } },
+  ]) {
+    expect(await left(cluster, change)).toEqual([]);
+  }
+  expect(await left({ nodes: [] })).toEqual([]);
+  expect(asked).toEqual([]);
+});
+
+it("says nothing of one whose step has failed, which runs again by itself", async () => {
+  const cluster = { nodes: [first, third], members: [member(first), member(third)] };
+
+  expect(await left(cluster, { azure: azureWith(second) })).toEqual([]);
+  expect(
+    await left({ nodes: [first], members: [member(first)] }, { azure: azureWith(second) }),
+  ).toEqual([third]);
+});

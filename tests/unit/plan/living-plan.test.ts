@@ -1,0 +1,278 @@
+import { createServer, Server } from "node:http";
+
+import * as pulumi from "@pulumi/pulumi";
+
+import { only } from "../../../components/kubeadm/rotation";
+import { generationOf } from "../../../components/machine/generation";
+import { fixedSettings } from "../../../components/plan/fixed-settings";
+import { Memory } from "../../../components/plan/machine-changes";
+import * as leftControlPlanes from "../../../components/plan/left-control-planes";
+import { makePlan } from "../../../components/plan/plan";
+import { machinesOf } from "../../../components/settings/topology";
+import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
+import { order } from "../../support/machines";
+import { Recorder } from "../../support/record";
+import { subscriptionId, validSettings } from "../../support/sample";
+import { listen } from "../../support/listen";
+
+const names = machinesOf(validSettings).map(({ name }) => name);
+const [first = "", second = ""] = names;
+const step = { kubernetes: validSettings.kubernetesVersion, run: "then" };
+
+interface Scene {
+  readonly settings?: Partial<typeof validSettings>;
+  /** @default Azure has no resource group */
+  readonly location?: string;
+  /** Machines that Azure has. */
+  readonly machines?: readonly string[];
+  /** Those of them that are off. */
+  readonly off?: readonly string[];
+  /** Tags of the first machine and of its step. */
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly stepTags?: Readonly<Record<string, string>>;
+  /** Whether the stack's outputs remember all machines. */
+  readonly isRemembered?: boolean;
+  /** What they remember besides. */
+  readonly remembered?: Partial<Memory>;
+  /** How often the stack's outputs cannot be read. */
+  readonly unreadable?: number;
+}
+
+let asked: string[];
+let server: Server;
+afterEach(() => {
+  jest.restoreAllMocks();
+  server.closeAllConnections();
+  server.close();
+});
+
+const tagged = (values: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [`zoned-${key}`, value]));
+
+/** The plan of a stack, and what is said of it, by what Azure and the outputs have. */
+async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene) {
+  const own = { ...validSettings, cni: "flannel" as const, diskDriver: false };
+  const wanted = { ...own, skipHealthCheckUntil: "29990101T000000Z", ...scene.settings };
+  const vm = (name: string) => ({
+    name,
+    properties: { hardwareProfile: { vmSize: "Standard_D2s_v5" } },
+    tags: tagged({
+      generation: generationOf(
+        machinesOf(validSettings).find((one) => one.name === name)!,
+        validSettings,
+      ),
+      initialization: "1-then",
+      made: "then",
+      ...(name === first && tags),
+    }),
+  });
+  const answer = (path: string): object | undefined => {
+    const [, machine = ""] = /virtualMachines\/([^/]+)\/extensions/.exec(path) ?? [];
+    if (machine !== "") {
+      const more = machine === first ? stepTags : {};
+      return { properties: { provisioningState: "Succeeded" }, tags: tagged({ ...step, ...more }) };
+    }
+    const [, viewed = ""] = /virtualMachines\/([^/]+)\/instanceView/.exec(path) ?? [];
+    if (viewed !== "") {
+      const power = scene.off?.includes(viewed) ? "deallocated" : "running";
+      return { statuses: [{ code: `PowerState/${power}` }] };
+    }
+    if (path.endsWith("/vmSizes")) return { value: [{ name: "Standard_D8s_v5" }] };
+    if (path.endsWith("/virtualMachines")) return { value: machines.map(vm) };
+    if (path === "/subscriptions") return { value: [{ subscriptionId, tenantId: "tenant" }] };
+    if (/\/Microsoft\.(Network|ManagedIdentity)\/\w+$/.test(path)) return { value: [] };
+    if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
+    if (/\/(usages|publicIPAddresses)$/.test(path)) return { value: [] };
+    if (path.includes("/versions/")) return { name: "it" };
+    if (path.endsWith("/CheckDnsNameAvailability")) return { available: true };
+    if (/\/providers\/[\w.]+$/.test(path)) {
+      return { namespace: path.split("/").at(-1), registrationState: "NotRegistered" };
+    }
+    const { location } = scene;
+    return location === undefined
+      ? undefined
+      : { location, properties: { provisioningState: "Succeeded" } };
+  };
+  asked = [];
+  server = createServer(({ url = "" }, response) => {
+    const { pathname } = new URL(url, "http://localhost");
+    asked.push(pathname);
+    const body = answer(pathname) ?? { error: { code: "ResourceGroupNotFound", message: "" } };
+    response.writeHead("error" in body ? 404 : 200).end(JSON.stringify(body));
+  });
+  const memory: Memory = {
+    initialization: "1-then",
+    controlPlanes: 3,
+    settings: fixedSettings(own),
+    machines: Object.fromEntries(
+      names.map((name) => [name, { ...order, made: "then", run: "then" }]),
+    ),
+    ...scene.remembered,
+  };
+  let unreadable = scene.unreadable ?? 0;
+  await Recorder.start({
+    calls: {
+      "azure-native:authorization:getClientToken": () => ({ token: "token" }),
+      "pulumi:pulumi:readStackOutputs": () => {
+        if (unreadable-- > 0) throw new Error("unexpected end of JSON input");
+        const outputs = { cluster: memory, machines: machinesOf(validSettings) };
+        return { outputs: scene.isRemembered ? outputs : {} };
+      },
+    },
+  });
+  const says: string[] = [];
+  jest.spyOn(pulumi.log, "info").mockImplementation(async (text) => void says.push(text));
+  const made = await makePlan({
+    ...wanted,
+    resourceManagerEndpoint: `http://127.0.0.1:${await listen(server)}`,
+  });
+  return { ...made, says };
+}
+
+const living = { location: "westeurope", machines: names };
+
+it("orders nothing of machines that are as they shall be", async () => {
+  const { kept, orders, says } = await plan({ ...living, isRemembered: false });
+
+  expect([...kept]).toEqual(names);
+  for (const one of orders.values()) expect(one).toMatchObject({ made: "then", run: "then" });
+  expect(says).toEqual([]);
+});
+
+it("says what it would do to a machine, and orders its step anew where it is replaced", async () => {
+  const { kept, orders, says } = await plan({
+    ...living,
+    tags: { generation: "before" },
+  });
+
+  expect(says).toEqual([`this change would replace ${first}`]);
+  expect([...kept]).toEqual(names.slice(1));
+  expect(orders.get(first)!.run).not.toBe("then");
+  expect(orders.get(second)!.run).toBe("then");
+});
+
+it("has a machine deallocated and started for a size that its hardware has not", async () => {
+  const size = (controlPlaneSize: string) => plan({ ...living, settings: { controlPlaneSize } });
+
+  const { deallocated, started, says } = await size("Standard_D4s_v5");
+  expect([...deallocated]).toEqual(names.slice(0, 3));
+  expect([...started]).toEqual(names.slice(0, 3));
+  expect(says[0]).toBe(
+    `this change would resize ${first}: Standard_D2s_v5 -> Standard_D4s_v5, deallocated for it, and started again`,
+  );
+  server.close();
+  expect((await size("Standard_D8s_v5")).started.size).toBe(0);
+});
+
+it("says which machines are off, and leaves them so where nothing needs them", async () => {
+  const worker = names.at(-1)!;
+
+  const { stepRefusals, started, says } = await plan({ ...living, off: [worker] });
+
+  expect(says).toEqual([`${worker} is deallocated, and stays so`]);
+  expect([...stepRefusals.keys()]).toEqual([worker]);
+  expect(started.size).toBe(0);
+});
+
+it("orders a machine anew that somebody deleted, whatever the outputs remember", async () => {
+  const { orders } = await plan({ ...living, machines: names.slice(1), isRemembered: true });
+
+  expect(orders.get(first)!.made).not.toBe("then");
+  expect(orders.get(second)!.made).toBe("then");
+});
+
+it("orders a control plane anew that has left etcd, though Azure has it as it shall be", async () => {
+  jest.spyOn(leftControlPlanes, "markLeft").mockImplementation(async ({ azure }) => {
+    const machine = { ...azure.machines.get(second)!, hasLeftEtcd: true };
+    return { ...azure, machines: new Map([...azure.machines, [second, machine]]) };
+  });
+
+  const { orders, kept, says } = await plan(living);
+
+  expect(says).toEqual([expect.stringMatching(`would replace ${second}: it is no member of etcd`)]);
+  expect(kept.has(second)).toBe(false);
+  for (const order of ["made", "run"] as const) {
+    expect(orders.get(second)![order]).not.toBe("then");
+    expect(orders.get(first)![order]).toBe("then");
+  }
+});
+
+it.each<[string, Scene, RegExp]>([
+  ["an older version", { stepTags: { kubernetes: "1.99.0" } }, /cannot go back/],
+  [
+    "another region than that of its resource group, which no outputs remember yet",
+    { location: "northeurope" },
+    /location is westeurope, and this stack's cluster was made with northeurope/,
+  ],
+  [
+    "a machine of a cluster that is not checked",
+    { settings: { skipHealthCheckUntil: "" }, tags: { generation: "before" } },
+    /would replace .*no output kubeconfig/s,
+  ],
+  [
+    "machines that are off, and does not ask a cluster without an API",
+    { off: names, settings: { skipHealthCheckUntil: "" }, stepTags: { configuration: "before" } },
+    /cannot be deployed:\n {2}- zoned-test-cp-1 is deallocated \(no API answers without it\), [^\n]*; do az vm start --resource-group zoned-test --name \$name; done, then run pulumi up again$/,
+  ],
+  [
+    "zones in an order that would move machines",
+    { isRemembered: true, settings: { zones: ["2", "1", "3"] } },
+    /test-cp-1 would move from 172\.16\.1\.4 to 172\.16\.2\.4/,
+  ],
+  [
+    "an encryption of the operator's own, while Secrets are encrypted with a key of the program's",
+    {
+      isRemembered: true,
+      remembered: { secretsKeys: only(1) },
+      settings: {
+        kubeadm: {
+          ...validSettings.kubeadm,
+          apiServerExtraArgs: { "encryption-provider-config": "/etc/own/encryption.yaml" },
+        },
+      },
+    },
+    /no API server could read them/,
+  ],
+])("refuses %s", async (_, scene, says) => {
+  await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
+});
+
+it.each<[string, Partial<Memory>, boolean, RegExp[]]>([
+  [
+    "not yet in the up that gives kubelets their certificates, which says that another has to follow",
+    {},
+    false,
+    [/^this up gives every kubelet a certificate .* Run pulumi up again/],
+  ],
+  ["in the up after it, which says nothing of that", { kubeletCertificates: true }, true, []],
+])("has API servers verify kubelets %s", async (_, remembered, verifies, says) => {
+  const made = await plan({ ...living, isRemembered: true, remembered });
+
+  expect(made.verifiesKubelets).toBe(verifies);
+  expect(made.says.filter((text) => /kubelet/.test(text))).toEqual(
+    says.map((text) => expect.stringMatching(text)),
+  );
+});
+
+it("has API servers of a new cluster verify kubelets from the first up", async () => {
+  expect((await plan({ location: "westeurope" })).verifiesKubelets).toBe(true);
+});
+
+it("asks what a subscription lacks before the first up, and not after it", async () => {
+  await expect(plan({})).rejects.toThrow(/az provider register --namespace Microsoft.Compute/);
+  server.close();
+
+  await plan(living);
+  expect(asked.filter((path) => /\/providers\/[\w.]+$/.test(path))).toEqual([]);
+});
+
+it("reads the outputs again that are being written at the moment", async () => {
+  const { orders } = await plan({
+    ...living,
+    machines: names.slice(1),
+    isRemembered: true,
+    unreadable: 2,
+  });
+
+  expect(orders.get(second)!.made).toBe("then");
+});

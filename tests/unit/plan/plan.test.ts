@@ -1,0 +1,202 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+import * as pulumi from "@pulumi/pulumi";
+
+import { makePlan } from "../../../components/plan/plan";
+import { loadSettings } from "../../../components/settings/load";
+import { manifests } from "../../../components/versions";
+import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { checked } from "../../../tools/local-azure/plugins/kubernetes/operations/check";
+import { checkConfig } from "../../../tools/local-azure/plugins/kubernetes/provider-config";
+import { newCloud } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { Recorded, Recorder } from "../../support/record";
+import { access, settingsWith, stackValues, Values } from "../../support/stack";
+
+const keyPem =
+  "-----BEGIN EC PRIVATE KEY-----\nthe key that nobody may see\n-----END EC PRIVATE KEY-----\n";
+
+/** Works with the settings of a stack, on a local Azure without the engine. */
+async function withStack<T>(
+  stack: string,
+  more: Values,
+  work: (recorder: Recorder) => Promise<T>,
+): Promise<T> {
+  const { cloud } = newCloud();
+  const rest = await serveRest(cloud, 0);
+  const values = {
+    ...access,
+    ...stackValues(stack),
+    clusterName: "zoned-test",
+    cni: "flannel",
+    diskDriver: false,
+    resourceManagerEndpoint: `http://127.0.0.1:${rest.port}`,
+    ...more,
+  };
+  const recorder = await Recorder.start({
+    calls: {
+      "azure-native:authorization:getClientToken": () => ({ token: "local" }),
+    },
+    filledIn: {
+      "azure-native:compute:VirtualMachine": {
+        vmId: "9d2f0a4e-0000-4000-8000-000000000001",
+        timeCreated: "2026-11-21T09:00:00Z",
+      },
+      "azure-native:compute:VirtualMachineExtension": { provisioningState: "Succeeded" },
+      "azure-native:managedidentity:UserAssignedIdentity": { principalId: "p", clientId: "c" },
+      "tls:index/privateKey:PrivateKey": {
+        privateKeyPem: pulumi.secret(keyPem),
+        publicKeyPem: "public",
+      },
+      "tls:index/selfSignedCert:SelfSignedCert": { certPem: "certificate" },
+      "tls:index/certRequest:CertRequest": { certRequestPem: "request" },
+      "tls:index/locallySignedCert:LocallySignedCert": { certPem: "certificate" },
+    },
+  });
+  settingsWith(values);
+  try {
+    return await work(recorder);
+  } finally {
+    await rest.close();
+  }
+}
+
+/** Everything that the whole program asks for, with the settings of a stack. */
+const planOf = (stack: string): Promise<readonly Recorded[]> =>
+  withStack(stack, {}, async (recorder) => {
+    await pulumi.runtime.runInPulumiStack(async () => {
+      pulumi.runtime.registerStackTransformation(recorder.watch);
+      const program = require("../../../index") as () => Promise<unknown>;
+      return program();
+    });
+    return recorder.all();
+  });
+
+const azure = (plan: readonly Recorded[]) =>
+  plan.filter(({ type }) => type.startsWith("azure-native:"));
+
+/** Every text in an input that is not marked secret. */
+function texts(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null) return [];
+  if ("4dabf18193072939515e22adb298388d" in value) return [];
+  return Object.values(value).flatMap(texts);
+}
+
+/** What the stand-in for the kubernetes plugin refuses of a plan. */
+async function refusedOf(plan: readonly Recorded[]): Promise<readonly unknown[]> {
+  const around = {
+    definedKinds: new Map<string, boolean>(),
+    discovery: () => Promise.reject(new Error("no cluster")),
+  };
+  const request = { urn: "urn", olds: {}, seed: Buffer.of(), signal: new AbortController().signal };
+  const answers = plan.map(async ({ type, name, inputs }) =>
+    type === "pulumi:providers:kubernetes"
+      ? checkConfig(inputs)
+      : type.startsWith("kubernetes:")
+        ? checked({ ...request, type, name, news: inputs }, around)
+        : { failures: [] },
+  );
+  return (await Promise.all(answers)).flatMap(({ failures }) => failures ?? []);
+}
+
+it("names a missing manifest beside all that Azure would refuse", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-plan-"));
+  for (const { path } of manifests.canal) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), "another file");
+  }
+  const before = { ...process.env };
+  process.env = { ...before, ZONED_MANIFESTS: folder, XDG_CACHE_HOME: folder };
+  try {
+    const planning = withStack("dev", { cni: "canal", controlPlaneSize: "Standard_X9" }, () =>
+      makePlan(loadSettings()),
+    );
+
+    await expect(planning).rejects.toThrow(/canal.*has another file.*Standard_X9 is not offered/s);
+  } finally {
+    process.env = before;
+    rmSync(folder, { recursive: true });
+  }
+});
+
+describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) => {
+  let plan: readonly Recorded[];
+  beforeAll(async () => {
+    plan = await planOf(stack);
+  });
+
+  it("asks for nothing that only the official kubernetes plugin has", async () => {
+    expect(plan.filter(({ type }) => type.startsWith("kubernetes:"))).not.toEqual([]);
+    expect(await refusedOf(plan)).toEqual([]);
+  });
+
+  it("has machines, and a step on each", () => {
+    const of = (type: string) => plan.filter((one) => one.type === `azure-native:compute:${type}`);
+
+    expect(of("VirtualMachine").length).toBe(stack === "prod" ? 6 : 3);
+    expect(of("VirtualMachineExtension").length).toBe(of("VirtualMachine").length);
+  });
+
+  it("names one zone for every machine, and zones for every address", () => {
+    for (const { type, name, inputs } of azure(plan)) {
+      if (type.endsWith(":VirtualMachine")) expect([name, inputs.zones.length]).toEqual([name, 1]);
+      if (type.endsWith(":PublicIPAddress")) {
+        expect([name, inputs.zones.length > 0]).toEqual([name, true]);
+      }
+    }
+  });
+
+  it("holds nothing of Azure back until the cluster is initialized", () => {
+    const inCluster = new Map(plan.map(({ resource, opts }) => [resource, opts.provider]));
+    for (const { name, opts } of azure(plan)) {
+      const above: unknown[] = [];
+      for (
+        let one = opts;
+        one?.parent;
+        one = plan.find(({ resource }) => resource === one.parent)?.opts ?? {}
+      ) {
+        above.push(inCluster.get(one.parent));
+      }
+      expect([name, above.filter((provider) => provider !== undefined)]).toEqual([name, []]);
+    }
+  });
+
+  it("gives a public address to nothing but the balancer and the NAT gateways", () => {
+    const holders = azure(plan)
+      .filter(({ inputs }) => /publicIpAddress/i.test(JSON.stringify(inputs)))
+      .map(({ type }) => type.split(":").at(-1));
+
+    expect(new Set(holders)).toEqual(new Set(["PublicIPAddress", "LoadBalancer", "NatGateway"]));
+  });
+
+  it("admits nobody from anywhere", () => {
+    const rules = azure(plan).filter(({ type }) => type.endsWith(":SecurityRule"));
+
+    expect(rules.length).toBeGreaterThan(1);
+    for (const { inputs } of rules) {
+      expect(inputs.sourceAddressPrefix).toBeUndefined();
+      for (const from of inputs.sourceAddressPrefixes) {
+        expect(from).toMatch(/^\d+\.\d+\.\d+\.\d+(\/([1-9]|[12]\d|3[0-2]))?$/);
+      }
+    }
+  });
+
+  it("lets every child of the resource group go with it, and nothing else", () => {
+    // Roles are the subscription's, and Azure deletes none that is assigned.
+    const goesByItself = /reads-providers|attaches-disks|identity-(zones|machines)$/;
+    for (const { type, name, opts } of azure(plan)) {
+      if (type.endsWith(":ResourceGroup")) continue;
+      expect([name, opts.deletedWith !== undefined]).toEqual([name, !goesByItself.test(name)]);
+    }
+  });
+
+  it("has no key in any input that is not marked secret", () => {
+    for (const { type, name, inputs } of plan.filter(({ type }) => !type.startsWith("tls:"))) {
+      const open = texts(inputs).flatMap((text) => [text, Buffer.from(text, "base64").toString()]);
+      const keys = /that nobody may see|EncryptionConfiguration/;
+      expect([type, name, open.filter((text) => keys.test(text))]).toEqual([type, name, []]);
+    }
+  });
+});

@@ -1,0 +1,145 @@
+import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { askSnapshot } from "../../../components/plan/wanted-snapshot";
+import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { loginToken } from "../../../tools/local-azure/machines/identity-token";
+import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
+import {
+  group,
+  roleDefinition,
+  valid,
+} from "../../../tools/local-azure/tests/support/arm/valid-resources";
+import { Recorder } from "../../support/record";
+
+const now = "2026-11-23T17:41:28.123Z";
+const [container] = valid.container;
+const reader = roleDefinition("2a2b9908-6ea1-4ae2-8e65-a410df84e7d1");
+const older = "20261122T170000Z-41.db";
+const newer = "20261123T170000Z-42.db";
+
+interface Scene {
+  readonly restoreFrom: string;
+  /** Snapshots in the container; no container where there is nothing. */
+  readonly blobs?: readonly string[];
+  /** Whether the login has a role that reads blobs. */
+  readonly reads?: boolean;
+  readonly isByChoice?: true;
+  /** What the cluster says of the last snapshot, if there is an API. */
+  readonly reported?: { readonly where?: string; readonly name?: string };
+  readonly skipHealthCheckUntil?: string;
+}
+
+/** What is said of a snapshot that is to be restored, by the local Azure's own Blob service. */
+const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }: Scene) =>
+  withBlobs(async ({ cloud, endpoint, client, grant }) => {
+    await allowHttp(cloud);
+    await grant();
+    for (const name of blobs ?? []) {
+      await client().getBlockBlobClient(name).upload("snapshot", 8);
+    }
+    if (blobs === undefined) await cloud.delete(container);
+    if (reads) {
+      const id = `${group}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000009`;
+      await cloud.put(id, { principalId: account.objectId, roleDefinitionId: reader });
+    }
+    await Recorder.start({
+      calls: {
+        "azure-native:authorization:getClientToken": ({ endpoint }) => ({
+          token: loginToken(endpoint),
+        }),
+      },
+    });
+    const where = `${endpoint}/etcd`;
+    const api = await serveKubernetesApi((_, response) =>
+      response.end(JSON.stringify({ data: { where, ...reported } })),
+    );
+    const { problems, warnings } = await askSnapshot({
+      settings: {
+        clusterName: "zoned-test",
+        etcdBackups: { container, endpoint, every: "1h" },
+        resourceManagerEndpoint: "https://management.azure.com",
+        restoreFrom,
+        skipHealthCheckUntil: more.skipHealthCheckUntil ?? "",
+      },
+      initialization: { isRestoring: true, isByChoice },
+      kubeconfig: reported && api.kubeconfig,
+      now,
+    });
+    api.close();
+    return { problems, warnings };
+  });
+
+const both = [`zoned-test/${older}`, `zoned-test/${newer}`];
+const quiet = { problems: [], warnings: [] };
+
+it("restores what the container has, also a cluster that is not lost", async () => {
+  for (const restoreFrom of ["latest", older]) {
+    expect(await ask({ restoreFrom, blobs: both, isByChoice: true })).toEqual(quiet);
+  }
+});
+
+it.each<[string, Scene, string]>([
+  [
+    "a snapshot that is not there",
+    { restoreFrom: "20261123T180000Z-43.db", blobs: both },
+    `the newest are: ${older}, ${newer}. Nothing was changed; name one of them: pulumi config set restoreFrom ${newer}`,
+  ],
+  [
+    "the latest of none, whatever others have",
+    { restoreFrom: "latest", blobs: [`zoned-prod/${older}`, "zoned-test/notes.txt"] },
+    "the newest are: none",
+  ],
+  ["one of a container that is not there", { restoreFrom: older }, "the newest are: none"],
+])("refuses %s, whether or not the cluster is lost", async (_, scene, says) => {
+  for (const isByChoice of [true, undefined] as const) {
+    expect(await ask({ ...scene, isByChoice })).toEqual({
+      problems: [expect.stringContaining(says)],
+      warnings: [],
+    });
+  }
+});
+
+describe("where the login may not read the container", () => {
+  const scene = { restoreFrom: newer, blobs: both, reads: false };
+  const unsure =
+    /snapshot 20261123T170000Z-42.db of cluster zoned-test is in .* is not known: .*403 AuthorizationPermissionMismatch/;
+
+  it("restores a cluster that is lost, and says what nobody knows", async () => {
+    expect(await ask(scene)).toEqual({
+      problems: [],
+      warnings: [expect.stringMatching(unsure)],
+    });
+  });
+
+  it("refuses to give up one that is not lost, unless its operator knows", async () => {
+    const chosen = { ...scene, isByChoice: true } as const;
+
+    expect(await ask(chosen)).toEqual({
+      problems: [expect.stringMatching(unsure)],
+      warnings: [],
+    });
+    const [problem] = (await ask(chosen)).problems;
+    expect(problem).toContain(`Storage Blob Data Reader" --assignee LOGIN --scope ${container}`);
+    const [, until = ""] = /set skipHealthCheckUntil (\w+)/.exec(problem!) ?? [];
+    expect((await ask({ ...chosen, skipHealthCheckUntil: until })).problems).toEqual([]);
+  });
+
+  it("believes the control planes of the last one that they saved, and of no other", async () => {
+    const chosen = { ...scene, isByChoice: true } as const;
+
+    expect(await ask({ ...chosen, reported: { name: newer } })).toEqual(quiet);
+    expect(await ask({ ...chosen, restoreFrom: "latest", reported: { name: newer } })).toEqual(
+      quiet,
+    );
+    for (const reported of [{ name: older }, { name: newer, where: "elsewhere" }, {}]) {
+      expect((await ask({ ...chosen, reported })).problems).toHaveLength(1);
+    }
+  });
+});
+
+it("asks nobody where nothing is restored", async () => {
+  const settings = { restoreFrom: "latest" } as never;
+
+  expect(await askSnapshot({ settings, initialization: {}, kubeconfig: undefined, now })).toEqual(
+    quiet,
+  );
+});

@@ -1,0 +1,126 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { versions } from "../../../components/versions";
+import { access, complaints, declared, settingsWith, Values } from "../../support/stack";
+
+const stack: Values = { location: "westeurope", ...access };
+
+beforeEach(() => {
+  jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+});
+
+it("takes an application whose secret is encrypted, and keeps it a secret", async () => {
+  const clientId = "5f0b7d9e-8c1a-4a53-9d0e-2f6c3b1a7e88";
+  const { servicePrincipal } = settingsWith(
+    { ...stack, servicePrincipalClientId: clientId, servicePrincipalClientSecret: "hush" },
+    ["servicePrincipalClientSecret"],
+  );
+  expect(servicePrincipal?.clientId).toBe(clientId);
+  expect(await pulumi.isSecret(servicePrincipal!.clientSecret)).toBe(true);
+});
+
+it.each(["", "my-app"])("refuses %j for the id of an application", (servicePrincipalClientId) => {
+  const principal = { servicePrincipalClientId, servicePrincipalClientSecret: "hush" };
+  expect(complaints({ ...stack, ...principal }, ["servicePrincipalClientSecret"])).toEqual([
+    expect.stringMatching(/^servicePrincipalClientId is .*, expected the application's client id/),
+  ]);
+});
+
+it("fills in what depends on the stack, the release or other settings", () => {
+  expect(settingsWith({ ...stack, zones: ["2", "3"] })).toMatchObject({
+    clusterName: `zoned-${pulumi.getStack()}`,
+    kubernetesVersion: versions.kubernetes,
+    imageVersion: "",
+    workerPools: [
+      {
+        name: "workers",
+        count: 2,
+        size: "Standard_D2s_v5",
+        zones: ["2", "3"],
+        labels: {},
+        taints: [],
+        maxUnavailable: 1,
+      },
+    ],
+    servicePrincipal: undefined,
+  });
+});
+
+it("reads every setting that Pulumi.yaml declares, under its own name", () => {
+  const given: Values = {
+    ...stack,
+    clusterName: "other",
+    zones: ["1", "2"],
+    networkCidr: "10.8.0.0/16",
+    podCidr: "10.16.0.0/16",
+    serviceCidr: "10.32.0.0/16",
+    egress: "single",
+    sshAccessCidrs: ["10.0.0.0/8"],
+    apiExtraSans: ["api.example"],
+    adminUsername: "jane",
+    imageVersion: "24.04.202501010",
+    kubernetesVersion: "1.36.0",
+    controlPlaneCount: 5,
+    controlPlaneSize: "Standard_D8s_v5",
+    schedulableControlPlanes: false,
+    workerPools: [
+      {
+        name: "gpu",
+        count: 1,
+        size: "Standard_NC6s_v3",
+        zones: ["2"],
+        labels: { a: "b" },
+        maxUnavailable: 1,
+        taints: [{ key: "a", value: "b", effect: "NoExecute" }],
+      },
+    ],
+    osDiskSku: "StandardSSD_LRS",
+    osDiskSizeGb: 128,
+    drainMinutes: 30,
+    secretsKey: 2,
+    certificateAuthority: 3,
+    containerRuntime: "containerd",
+    proxyMode: "nftables",
+    proxyScheduler: "sh",
+    kubeProxy: { ipvs: { syncPeriod: "1h30m" }, oomScoreAdj: -998 },
+    cni: "flannel",
+    cloudProvider: false,
+    diskDriver: false,
+    storageClasses: false,
+    metricsServer: true,
+    reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
+    kubeadm: {
+      apiServerExtraArgs: { v: "1" },
+      controllerManagerExtraArgs: { v: "2" },
+      schedulerExtraArgs: { v: "3" },
+      etcdExtraArgs: { "snapshot-count": "4" },
+      kubeletExtraArgs: { v: "5" },
+      ignorePreflightErrors: ["NumCPU"],
+      timeouts: { discovery: "6m" },
+      patches: { "etcd.yaml": "{}" },
+    },
+    etcdBackups: {
+      container:
+        "/subscriptions/1/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+      every: "30m",
+      endpoint: "https://ours.privatelink.example",
+    },
+    mirror: "https://mirror.example",
+    resourceManagerEndpoint: "https://management.example",
+    protect: true,
+    reinitialize: "1-20261123T174128Z",
+    restoreFrom: "latest",
+    skipHealthCheckUntil: "20261123T180000Z",
+  };
+  expect(settingsWith(given)).toEqual({ ...given, servicePrincipal: undefined });
+  const principal = ["servicePrincipalClientId", "servicePrincipalClientSecret"];
+  expect([...Object.keys(given), ...principal].sort()).toEqual(Object.keys(declared).sort());
+});
+
+it("composes addresses with an endpoint that ends in a slash", () => {
+  const { resourceManagerEndpoint } = settingsWith({
+    ...stack,
+    resourceManagerEndpoint: "https://management.example/",
+  });
+  expect(resourceManagerEndpoint).toBe("https://management.example");
+});

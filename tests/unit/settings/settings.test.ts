@@ -1,0 +1,126 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { after } from "../../support/settings-cases/config-command";
+import { accessCases } from "../../support/settings-cases/access";
+import { clusterCases } from "../../support/settings-cases/cluster";
+import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
+import { rebootCases } from "../../support/settings-cases/reboots";
+import { kubeadmCases } from "../../support/settings-cases/kubeadm";
+import { kubeProxyCases } from "../../support/settings-cases/kube-proxy";
+import { poolCases } from "../../support/settings-cases/pools";
+import { rangeCases } from "../../support/settings-cases/ranges";
+import { sizeCases } from "../../support/settings-cases/sizes";
+import { access, complaints, settingsWith, Values } from "../../support/stack";
+
+const stack: Values = { location: "westeurope", ...access };
+
+const rootOf = (line: string): string => line.split(/[.[ ]/)[0]!;
+const commandIn = (line: string): string => line.slice(line.lastIndexOf("(pulumi") + 1, -1);
+
+beforeEach(() => {
+  jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+});
+
+it("accepts a stack that says no more than it must", () => {
+  expect(complaints(stack)).toEqual([]);
+});
+
+describe.each(
+  Object.entries({
+    clusterCases,
+    sizeCases,
+    rangeCases,
+    accessCases,
+    poolCases,
+    kubeadmCases,
+    kubeProxyCases,
+    etcdBackupCases,
+    rebootCases,
+  }),
+)("%s", (_, { refused, accepted }) => {
+  it.each(refused)("refuses %s, and only that", (_flaw, values, says) => {
+    expect(complaints({ ...stack, ...values })).toEqual([expect.stringContaining(says)]);
+  });
+
+  it.each(refused)("names a command that fixes %s", (_flaw, values) => {
+    const [line = ""] = complaints({ ...stack, ...values });
+    const fixed = after(commandIn(line), { ...stack, ...values });
+    expect(complaints(fixed, ["servicePrincipalClientSecret"])).toEqual([]);
+  });
+
+  it.each(accepted)("accepts %s", (_merit, values) => {
+    expect(complaints({ ...stack, ...values })).toEqual([]);
+  });
+});
+
+it(
+  "reports every problem of a stack at once, each with the setting, its value and a " + "command",
+  () => {
+    const messages = complaints({
+      location: "",
+      zones: ["1", 2, "1"],
+      controlPlaneCount: 2,
+      podCidr: "10.244.0.1/16",
+      workerPools: [{ name: "cp", count: "many", colour: "red" }],
+      sshPublicKey: "",
+      apiAccessCidrs: [],
+    });
+    expect(messages.map(rootOf).sort()).toEqual([
+      "apiAccessCidrs",
+      "controlPlaneCount",
+      "location",
+      "podCidr",
+      "sshPublicKey",
+      "workerPools",
+      "workerPools",
+      "workerPools",
+      "zones",
+      "zones",
+    ]);
+    for (const line of messages)
+      expect(line).toMatch(/^[\w.[\]]+ (is|has) .+, expected .+ \(pulumi config /);
+  },
+);
+
+it("finds room for one range while another is no range at all", () => {
+  const messages = complaints({
+    ...stack,
+    networkCidr: "x",
+    podCidr: "y",
+    serviceCidr: "172.16.0.0/8",
+  });
+  expect(messages.map(rootOf).sort()).toEqual(["networkCidr", "podCidr", "serviceCidr"]);
+});
+
+it.each([
+  ["zone", "zones"],
+  ["Egress", "egress"],
+  ["proxySchedulre", "proxyScheduler"],
+  ["apiCidrs", "podCidr"],
+  ["mirrors", "mirror"],
+])("takes %s for a misspelt %s", (misspelt, meant) => {
+  expect(complaints({ ...stack, [misspelt]: "x" })).toEqual([
+    expect.stringContaining(`did you mean ${meant}?`),
+  ]);
+});
+
+it("names the stack, and hides where in the program it was thrown", () => {
+  expect(() => settingsWith({ ...stack, cni: "x" })).toThrow(
+    expect.objectContaining({
+      message: expect.stringMatching(/^stack \S+ cannot be deployed:\n {2}- cni is "x"/),
+      __pulumiRunError: true,
+    }),
+  );
+});
+
+it.each([
+  { what: "a private key", values: { sshPublicKey: "-----BEGIN PRIVATE KEY-----\nhush\n" } },
+  { what: "a word for a key", values: { sshPublicKey: "hush" } },
+  { what: "a mirror's password", values: { mirror: "https://me:hush@mirror.example" } },
+  { what: "an application's secret", values: { servicePrincipalClientSecret: "hush" } },
+  { what: "a secret in the place of an id", values: { servicePrincipalClientId: "hush" } },
+])("never repeats $what", ({ values }) => {
+  const messages = complaints({ ...stack, ...values });
+  expect(messages).not.toEqual([]);
+  expect(messages.join()).not.toContain("hush");
+});

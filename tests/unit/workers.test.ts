@@ -1,0 +1,233 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { deriveToken } from "../../components/machine/join-token";
+import {
+  awaitedBy,
+  buildMachines,
+  existing,
+  now,
+  payloadOf,
+  Scene,
+  stepType,
+  vmType,
+  waits,
+} from "../support/machines";
+import { pool } from "../support/sample";
+
+const settings = {
+  controlPlaneCount: 1,
+  workerPools: [
+    { ...pool, name: "web", count: 2 },
+    { ...pool, name: "db", count: 2 },
+  ],
+};
+const all = ["cp-1", "web-1", "web-2", "db-1", "db-2"].map((name) => `zoned-test-${name}`);
+const build = (scene: Scene = {}) => buildMachines({ settings, ...scene });
+
+type Built = Awaited<ReturnType<typeof build>>;
+
+let firstUp: Built;
+let living: Built;
+
+beforeAll(async () => {
+  firstUp = await build();
+  living = await build({ initialization: existing, existing: all });
+});
+
+const without = (waiting: Record<string, string[]>, prefix: string) =>
+  Object.fromEntries(Object.entries(waiting).filter(([name]) => !name.startsWith(prefix)));
+
+it("makes all workers side by side on the first up, and lets them join side by side", async () => {
+  const { recorder } = firstUp;
+  const free = { "web-1": [], "web-2": [], "db-1": [], "db-2": [] };
+
+  expect(without(await waits(recorder, vmType), "cp-")).toEqual(free);
+  expect(without(await waits(recorder, stepType), "cp-")).toEqual(free);
+});
+
+it("changes one worker of a pool at a time in a living cluster, after the control plane", async () => {
+  const { recorder } = living;
+
+  expect(without(await waits(recorder, vmType), "cp-")).toEqual({
+    "web-1": ["cp-1"],
+    "web-2": ["cp-1", "web-1"],
+    "db-1": ["cp-1"],
+    "db-2": ["cp-1", "db-1"],
+  });
+});
+
+it("changes as many workers of a pool at a time as it can do without, and each after its pods", async () => {
+  const web = { ...pool, name: "web", count: 3, maxUnavailable: 2 };
+  const { recorder } = await build({
+    settings: { ...settings, workerPools: [web] },
+    initialization: existing,
+    existing: ["cp-1", "web-1", "web-2", "web-3"].map((name) => `zoned-test-${name}`),
+  });
+
+  expect(without(await waits(recorder, vmType), "cp-")).toEqual({
+    "web-1": ["cp-1"],
+    "web-2": ["cp-1"],
+    "web-3": ["cp-1", "web-1"],
+  });
+  const vms = await recorder.of(vmType);
+  expect(await awaitedBy(vms.find(({ name }) => name === "zoned-test-web-3-vm")!)).toContain(
+    "zoned-test-web-1-membership",
+  );
+});
+
+it("waits for every control plane machine, not only the last", async () => {
+  const { recorder } = await build({
+    settings: { ...settings, controlPlaneCount: 3 },
+    initialization: existing,
+    existing: ["zoned-test-web-1"],
+  });
+
+  expect((await waits(recorder, vmType))["web-1"]).toEqual(["cp-1", "cp-2", "cp-3"]);
+});
+
+it("adds workers to a living cluster side by side", async () => {
+  const { recorder } = await build({
+    initialization: existing,
+    existing: ["zoned-test-cp-1", "zoned-test-web-1"],
+  });
+
+  expect(without(await waits(recorder, vmType), "cp-")).toEqual({
+    "web-1": ["cp-1"],
+    "web-2": [],
+    "db-1": [],
+    "db-2": [],
+  });
+  // No kubelet may be newer than an API server.
+  expect((await waits(recorder, stepType))["web-2"]).toEqual(["cp-1"]);
+});
+
+it("joins when nodes can become ready and its token and its right exist", async () => {
+  const { recorder } = firstUp;
+
+  const steps = await recorder.of(stepType);
+
+  expect(await awaitedBy(steps.find(({ name }) => name === "zoned-test-web-1-bootstrap")!)).toEqual(
+    ["network", "node-add-ons", "zoned-test-web-1-join-binding", "zoned-test-web-1-join-token"],
+  );
+});
+
+it("joins with a token of its own, and holds no key of the cluster's", async () => {
+  const { recorder } = firstUp;
+
+  const payload = await payloadOf(recorder, "zoned-test-web-1");
+  const { id, secret } = deriveToken("private join secret", `zoned-test-web-1/${now}`);
+  const discovery = payload.files.find(({ path }) => path === "/etc/zoned/discovery.conf");
+
+  expect(discovery?.mode).toBe("0600");
+  expect(discovery?.content).toContain(`${id}.${secret}`);
+  expect(discovery?.content).toContain(Buffer.from("all certs of ca").toString("base64"));
+  expect(JSON.stringify(payload)).not.toContain("private ");
+  expect(payload).not.toHaveProperty("initialControlPlane");
+});
+
+it("takes other CAs as a member, once there are others than the first ones", async () => {
+  const takes = async (keys: readonly number[], past: readonly number[] = []) => {
+    const authorities = { keys, rewritten: true, past };
+    const { recorder } = await build({ authorities });
+    return (await payloadOf(recorder, "zoned-test-web-1")).takesAuthorities;
+  };
+
+  expect([await takes([1]), await takes([2, 1]), await takes([2])]).toEqual([false, true, true]);
+  // The last stage of a change that was taken back has the others forgotten.
+  expect(await takes([1], [2])).toBe(true);
+});
+
+it("keeps the token of a worker that is well, and gives a new one for a new run", async () => {
+  const nameOf = async ({ recorder }: Built) => {
+    const secrets = await recorder.of("kubernetes:core/v1:Secret");
+    return secrets.find(({ name }) => name === "zoned-test-web-1-join-token")!.inputs.metadata.name;
+  };
+  const { id } = deriveToken("private join secret", "zoned-test-web-1/2026-02-01T00:00:00.000Z");
+
+  expect(await nameOf(living)).toBe(`bootstrap-token-${id}`);
+  expect(await nameOf(firstUp)).not.toBe(`bootstrap-token-${id}`);
+});
+
+it("tells each worker where it is and how the API is called", async () => {
+  const { recorder, plan } = await build({
+    settings: { ...settings, cni: "none", drainMinutes: 7 },
+  });
+
+  expect(await payloadOf(recorder, "zoned-test-db-2")).toMatchObject({
+    machine: "zoned-test-db-2",
+    role: "worker",
+    apiName: plan.apiServer.name,
+    apiPort: 6443,
+    kubernetesVersion: plan.settings.kubernetesVersion,
+    nodeAddress: plan.workers.find(({ name }) => name === "zoned-test-db-2")?.address,
+    awaitsReady: false,
+    drainMinutes: 7,
+    files: expect.arrayContaining([
+      expect.objectContaining({ path: "/opt/zoned/first-boot.sh", mode: "0700" }),
+    ]),
+  });
+});
+
+it("puts every worker into its zone, and none behind the API's balancer or under its identity", async () => {
+  const { recorder, plan } = firstUp;
+
+  const workersOf = async (type: string) =>
+    (await recorder.of(type)).filter(({ name }) => !name.includes("-cp-"));
+  const vms = await workersOf(vmType);
+  const nics = await workersOf("azure-native:network:NetworkInterface");
+
+  for (const [index, worker] of plan.workers.entries()) {
+    expect(vms.find(({ inputs }) => inputs.vmName === worker.name)?.inputs.zones).toEqual([
+      worker.zone,
+    ]);
+    const nic = nics.find(({ name }) => name === `${worker.name}-nic`);
+    expect(nic?.inputs.ipConfigurations[0].subnet.id).toBe(
+      `subnet of zone ${["2", "3"][index % 2]}`,
+    );
+  }
+  for (const { inputs } of nics) {
+    expect(inputs.ipConfigurations[0].loadBalancerBackendAddressPools).toEqual([]);
+  }
+  for (const { inputs } of vms) expect(inputs).not.toHaveProperty("identity");
+});
+
+it("labels the node of a worker once it has joined, and again when its machine is another one", async () => {
+  const labels = { tier: "web" };
+  const { recorder } = await build({
+    settings: { ...settings, workerPools: [{ ...pool, count: 1, labels }] },
+  });
+
+  const patch = await recorder.only("kubernetes:core/v1:NodePatch");
+
+  expect(patch.inputs.metadata).toEqual({
+    name: "zoned-test-workers-1",
+    labels,
+    annotations: { "zoned/machine": "id of zoned-test-workers-1-vm" },
+  });
+  expect(await awaitedBy(patch)).toEqual(["zoned-test-workers-1-bootstrap"]);
+});
+
+it("applies no patch for a worker that goes, which would make its Node anew, and takes labels away by an update", async () => {
+  const patches = await firstUp.recorder.of("kubernetes:core/v1:NodePatch");
+
+  expect(patches.length).toBe(firstUp.plan.workers.length);
+  for (const { inputs, opts } of patches) {
+    expect(inputs.metadata.labels).toEqual({});
+    expect(opts.retainOnDelete).toBe(true);
+  }
+});
+
+it("registers no token in clear", async () => {
+  const { recorder } = firstUp;
+  const { secret } = deriveToken("private join secret", `zoned-test-web-1/${now}`);
+
+  const marked = (value: unknown): boolean =>
+    (value as Record<string, unknown>)?.[pulumi.runtime.specialSigKey] !== undefined;
+  const inClear = JSON.stringify(
+    (await recorder.all()).map(({ inputs }) => inputs),
+    (_key, value) => (marked(value) ? "hidden" : value),
+  );
+
+  expect(inClear).not.toContain(secret);
+  expect(inClear).toContain("hidden");
+});

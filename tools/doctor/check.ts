@@ -1,0 +1,41 @@
+import type { RotatingKeys } from "../../components/kubeadm/rotation";
+
+/** What a stack's outputs say that its cluster has. */
+export interface Expected {
+  readonly machines: readonly {
+    readonly name: string;
+    readonly role: string;
+    /** Such as southeastasia-1. */
+    readonly zone: string;
+    /** The kubelet's own; missing until a first `up` of a program that says it. */
+    readonly kubeletCertificateUntil?: string;
+  }[];
+  /** Missing until an `up` has ended well. */
+  readonly kubernetesVersion?: string;
+  /** How often etcd is to be saved, such as 1h; missing where it is not. */
+  readonly etcdBackups?: string;
+  /** Missing where the operator sees to the encryption of Secrets. */
+  readonly secretsKeys?: RotatingKeys;
+  /** Missing where they are the first ones. */
+  readonly authorities?: RotatingKeys;
+}
+
+export interface Problem {
+  /** The machine that it is about, where it is about one. */
+  readonly machine?: string;
+  readonly saw: string;
+  readonly fix: string;
+}
+
+export interface Check {
+  readonly name: string;
+  /** What was seen. */
+  readonly saw: string;
+  /** None when the check has passed. */
+  readonly problems: readonly Problem[];
+  /** Why it could not be asked; it has neither passed nor failed then. */
+  readonly notAsked?: string;
+}
+
+export const controlPlanesOf = ({ machines }: Expected): string[] =>
+  machines.filter(({ role }) => role === "control-plane").map(({ name }) => name);

@@ -1,0 +1,130 @@
+import {
+  managerProblems,
+  named,
+  notReady,
+  staticPodProblems,
+} from "../../components/cluster/cluster-health";
+import { type Check, controlPlanesOf, type Expected } from "./check";
+import type { ClusterState } from "./cluster-state";
+
+const quotaShare = 0.8;
+const gibibyte = 1024 ** 3;
+
+export function staticPods(expected: Expected, state: ClusterState): Check {
+  const names = controlPlanesOf(expected);
+  return {
+    name: "control planes",
+    saw: `the four static pods of ${names.length === 1 ? names[0] : `each of ${names.length}`} are ready, and a controller manager leads`,
+    problems: [
+      ...names.flatMap((machine) =>
+        staticPodProblems(machine, state).map((saw) => ({
+          machine,
+          saw,
+          fix: `kubectl -n kube-system get pods --field-selector spec.nodeName=${machine}, and the logs of that pod; or replace the machine by pulumi up`,
+        })),
+      ),
+      ...managerProblems(state, state.now).map((saw) => ({
+        saw,
+        fix: "kubectl -n kube-system logs -l component=kube-controller-manager",
+      })),
+    ],
+  };
+}
+
+const etcdPods = ({ pods }: ClusterState) =>
+  pods.filter(({ metadata }) => metadata.name.startsWith("etcd-"));
+
+const etcdctl = (name: string, command: string): string =>
+  `kubectl -n kube-system exec ${name} -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt ` +
+  `--cert /etc/kubernetes/pki/etcd/peer.crt --key /etc/kubernetes/pki/etcd/peer.key ${command}`;
+
+export const etcdWrite = (state: ClusterState): Check => ({
+  name: "etcd takes writes",
+  saw: "the Lease kube-system/zoned-health-check was renewed",
+  problems:
+    state.writeError === undefined
+      ? []
+      : [
+          {
+            saw: state.writeError,
+            fix: `if it is out of space: ${etcdctl(
+              etcdPods(state)[0]?.metadata.name ?? "etcd-NODE",
+              "alarm list",
+            )}, then compact, defrag and alarm disarm`,
+          },
+        ],
+});
+
+/**
+ * Who is a member is asked of etcd only, which listens on the machines. What the API server says is
+ * how each member is: kubeadm's probe asks etcd's /readyz, where a learner, corrupt data and a
+ * member that sees no leader fail.
+ */
+export function etcdMembers(expected: Expected, state: ClusterState): Check {
+  const names = controlPlanesOf(expected).map((name) => `etcd-${name}`);
+  const pods = etcdPods(state);
+  const ready = names.filter((name) => {
+    const pod = named(pods, name);
+    return pod !== undefined && notReady(pod).length === 0;
+  });
+  const unexpected = pods.filter(({ metadata }) => !names.includes(metadata.name));
+  const list = etcdctl(ready[0] ?? names[0] ?? "etcd-NODE", "member list");
+  const spare = ready.length - Math.floor(names.length / 2) - 1;
+  return {
+    name: "etcd members",
+    saw:
+      `${ready.length} of ${names.length} are ready: no learner, data not corrupt, a leader seen ` +
+      "(the member list itself can only be asked on a machine, see docs/doctor.md)",
+    problems: [
+      ...(ready.length < names.length
+        ? [
+            {
+              saw:
+                `${ready.length} of ${names.length} are ready, ` +
+                (spare < 0
+                  ? "which is no majority"
+                  : spare === 0
+                    ? "and one less is no majority"
+                    : `and ${spare} more may fail`),
+              fix: `see the control planes above, and ${list}`,
+            },
+          ]
+        : []),
+      ...unexpected.map(({ metadata: { name } }) => ({
+        saw: `${name} is the etcd of no control plane of this stack`,
+        fix: `${list}; if its machine is gone: etcdctl member remove, with the id from that list`,
+      })),
+    ],
+  };
+}
+
+export function etcdSize(expected: Expected, state: ClusterState): Check {
+  const commands = etcdPods(state).flatMap(({ spec }) => spec?.containers?.[0]?.command ?? []);
+  const quotas = commands.flatMap((word) => {
+    const [, bytes] = /^--quota-backend-bytes=(\d+)$/.exec(word) ?? [];
+    return bytes === undefined ? [] : [Number(bytes)];
+  });
+  // Without one, etcd has 2 GiB.
+  const quota = quotas.length === 0 ? 2 * gibibyte : Math.min(...quotas);
+  const { storageBytes = 0 } = state;
+  const share = storageBytes / quota;
+  const used = `${(storageBytes / 1024 ** 2).toFixed(1)} MiB of ${quota / gibibyte} GiB (${Math.round(share * 100)} %)`;
+  const [first = "NODE"] = controlPlanesOf(expected);
+  return {
+    name: "etcd size",
+    saw: used,
+    notAsked:
+      state.storageBytes === undefined
+        ? "the API server's metrics have no apiserver_storage_size_bytes"
+        : undefined,
+    problems:
+      share > quotaShare
+        ? [
+            {
+              saw: `${used}: at its quota etcd takes no more writes`,
+              fix: `delete what is not needed (events, old custom resources), then on each member in turn: ${etcdctl(`etcd-${first}`, "defrag")}`,
+            },
+          ]
+        : [],
+  };
+}

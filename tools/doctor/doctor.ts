@@ -1,0 +1,128 @@
+import { lookup } from "node:dns/promises";
+
+import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kubernetes-api";
+import { authorities } from "./authorities";
+import { certificates, kubeletCertificates, renewals } from "./certificates";
+import type { Check, Expected } from "./check";
+import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
+import { askClusterState, type ClusterState } from "./cluster-state";
+import { kernels } from "./kernels";
+import { cordons, nodes, pressure, versions } from "./nodes";
+import { secretsKey } from "./secrets-key";
+import { snapshots } from "./snapshots";
+import { pendingPods, rollOuts } from "./workloads";
+import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";
+
+export interface Cluster extends Expected {
+  readonly kubeconfig: string;
+  /** Where the API's name does not resolve: a rehearsal's. */
+  readonly proxy?: string;
+}
+
+export interface Report {
+  readonly server: string;
+  /** When, as ISO 8601. */
+  readonly time: string;
+  /** Whether the API has answered at all. */
+  readonly looked: boolean;
+  readonly healthy: boolean;
+  readonly checks: readonly Check[];
+  readonly machines: Expected["machines"];
+}
+
+/** Looks at a living cluster once; all it writes is a Lease of its own. */
+export async function checkCluster(cluster: Cluster): Promise<Report> {
+  const api = new KubernetesApi(cluster.kubeconfig, cluster.proxy);
+  const since = Date.now();
+  const way = await wayTo(api, cluster.proxy);
+  const { checks, looked } = await askClusterState(api)
+    .then((state) => ({
+      looked: true,
+      checks: [
+        {
+          name: "API",
+          saw: `${way} is ready (all answers within ${Date.now() - since} ms)`,
+          problems: [],
+        },
+        ...certificates(api),
+        ...checksOf(cluster, state),
+      ],
+    }))
+    .catch((error: Error) => ({
+      // A certificate that is refused is an answer too.
+      looked: !(error instanceof NoAnswer) || error.code.startsWith("CERT_"),
+      checks: [
+        {
+          name: "API",
+          saw: way,
+          problems: [{ saw: error.message, fix: fixOf(error) }],
+        },
+        ...certificates(api),
+      ],
+    }))
+    .finally(() => api.close());
+  return {
+    server: api.server,
+    time: new Date(api.now).toISOString(),
+    looked,
+    healthy: checks.every(({ problems }) => problems.length === 0),
+    checks,
+    machines: cluster.machines,
+  };
+}
+
+/** The server, and how its name leads there. */
+async function wayTo({ server }: KubernetesApi, proxy: string | undefined): Promise<string> {
+  const outer = proxy ?? process.env["https_proxy"] ?? process.env["HTTPS_PROXY"];
+  if (outer) return `${server} (by the proxy ${new URL(outer).host})`;
+  const { hostname } = new URL(server);
+  return lookup(hostname).then(
+    ({ address }) => `${server} (${address})`,
+    ({ code }: NodeJS.ErrnoException) => `${server} (its name does not resolve: ${code})`,
+  );
+}
+
+/** A cluster that is switched off looks, from here, as one that this network may not reach. */
+const startOff =
+  "what is off (az vm list --show-details --query '[].{name:name, power:powerState}' --output table) is started with az vm start --resource-group GROUP --name NAME";
+
+function fixOf(error: Error): string {
+  if (!(error instanceof NoAnswer)) {
+    return error instanceof ApiError && [401, 403].includes(error.status)
+      ? "run pulumi up until it ends well, which writes the output kubeconfig anew; a certificate that has expired is named below"
+      : "the text names what is not ready, most often an etcd without a majority: see if all control planes run; " +
+          startOff;
+  }
+  if (error.code === "CERT_HAS_EXPIRED") {
+    return "the API server's certificate has expired, which its machine could not renew (journalctl --unit zoned-certificates): on each control plane, kubeadm certs renew all, then restart its static pods";
+  }
+  if (error.code === "ENOTFOUND") {
+    return "the name belongs to the public address of the load balancer: see if the resource group still exists, and which DNS server this machine asks";
+  }
+  return `see if apiAccessCidrs has the address of this machine, and if the control planes run; ${startOff}`;
+}
+
+/** Everything that is checked by what the API says. */
+export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
+  [
+    nodes(expected, state),
+    nodeZones(expected, state),
+    diskZones(expected, state),
+    versions(expected, state),
+    kernels(state),
+    staticPods(expected, state),
+    renewals(expected, state),
+    kubeletCertificates(expected, state),
+    secretsKey(expected),
+    authorities(expected),
+    etcdWrite(state),
+    etcdMembers(expected, state),
+    etcdSize(expected, state),
+    snapshots(expected, state),
+    rollOuts(state),
+    controlPlaneSpread(expected, state),
+    dnsSpread(state),
+    cordons(state),
+    pressure(state),
+    pendingPods(state),
+  ].map((check) => (check.notAsked === undefined ? check : { ...check, problems: [] }));

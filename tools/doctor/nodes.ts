@@ -1,0 +1,150 @@
+import { upgradeCordon } from "../../components/machine/payload";
+import { drainMark, excluded } from "../../components/cluster/drain";
+import { named, nodeProblems } from "../../components/cluster/cluster-health";
+import { type Check, controlPlanesOf, type Expected } from "./check";
+import type { ClusterState } from "./cluster-state";
+
+export function nodes(expected: Expected, state: ClusterState): Check {
+  const names = expected.machines.map(({ name }) => name);
+  const unexpected = state.nodes.filter(({ metadata }) => !names.includes(metadata.name));
+  return {
+    name: "Nodes",
+    saw: `${names.length} machines, each with a Ready Node and a kubelet that renews its lease`,
+    problems: [
+      ...names.flatMap((machine) =>
+        nodeProblems(machine, state, state.now).map((saw) => ({
+          machine,
+          saw,
+          fix:
+            named(state.nodes, machine) === undefined
+              ? `see if Azure still has the machine; pulumi up creates it again`
+              : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
+        })),
+      ),
+      ...unexpected.map(({ metadata: { name } }) => ({
+        saw: `Node ${name} is no machine of this stack`,
+        fix: `kubectl delete node ${name}, if its machine is gone`,
+      })),
+    ],
+  };
+}
+
+type Version = readonly [major: number, minor: number, patch: number];
+
+function parseVersion(text: string | undefined): Version | undefined {
+  const [, ...parts] = /v(\d+)\.(\d+)\.(\d+)/.exec(text ?? "") ?? [];
+  return parts.length === 3 ? (parts.map(Number) as unknown as Version) : undefined;
+}
+
+const difference = (a: Version, b: Version): number => a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+const spoken = (version: Version): string => `v${version.join(".")}`;
+
+export function versions(expected: Expected, state: ClusterState): Check {
+  const answering = parseVersion(state.version);
+  const servers = controlPlanesOf(expected).flatMap((machine) => {
+    const pod = named(state.pods, `kube-apiserver-${machine}`);
+    const version = parseVersion(pod?.spec?.containers?.[0]?.image) ?? answering;
+    return pod === undefined || version === undefined
+      ? []
+      : [{ machine, what: "kube-apiserver", version }];
+  });
+  const kubelets = state.nodes.flatMap(({ metadata: { name: machine }, status }) => {
+    const version = parseVersion(status?.nodeInfo?.kubeletVersion);
+    return version === undefined ? [] : [{ machine, what: "kubelet", version }];
+  });
+  const all = [...servers, ...kubelets].sort((a, b) => difference(a.version, b.version));
+  const oldest = [...servers].sort((a, b) => difference(a.version, b.version))[0];
+  const newer = kubelets.filter(({ version }) => oldest && difference(version, oldest.version) > 0);
+  const byVersion = new Map<string, typeof all>();
+  for (const one of all) {
+    const version = spoken(one.version);
+    byVersion.set(version, [...(byVersion.get(version) ?? []), one]);
+  }
+  const running = [...byVersion]
+    .map(([version, ones]) =>
+      byVersion.size === 1
+        ? version
+        : `${version} (${ones.map(({ what, machine }) => `${what} of ${machine}`).join(", ")})`,
+    )
+    .join(", ");
+  const span = all.length === 0 ? 0 : all.at(-1)!.version[1] - all[0]!.version[1];
+  const planned = expected.kubernetesVersion && `v${expected.kubernetesVersion}`;
+  return {
+    name: "versions",
+    saw: `API servers and kubelets are ${running}`,
+    problems: [
+      ...newer.map(({ machine, version }) => ({
+        machine,
+        saw: `its kubelet, ${spoken(version)}, is newer than the API server ${spoken(oldest!.version)} of ${oldest!.machine}, which Kubernetes does not support`,
+        fix: "upgrade all control planes first: pulumi up",
+      })),
+      ...(span > 1
+        ? [
+            {
+              saw: `more than one minor version lies between the oldest and the newest: ${running}`,
+              fix: "replace the machines that are behind: pulumi up",
+            },
+          ]
+        : []),
+      ...(byVersion.size > 1
+        ? [
+            {
+              saw: `an upgrade has not finished: ${running}`,
+              fix: "pulumi up continues it",
+            },
+          ]
+        : []),
+      ...(byVersion.size === 1 && planned && !byVersion.has(planned)
+        ? [
+            {
+              saw: `the cluster runs ${running}, and the last pulumi up that ended well had ${planned}`,
+              fix: "pulumi up",
+            },
+          ]
+        : []),
+    ],
+  };
+}
+
+export function cordons({ nodes }: ClusterState): Check {
+  const cordoned = nodes.filter(({ spec }) => spec?.unschedulable);
+  return {
+    name: "cordons",
+    saw: "no Node is cordoned",
+    problems: cordoned.map(({ metadata: { name, annotations = {} } }) => {
+      const isOurs =
+        annotations[upgradeCordon] !== undefined ||
+        annotations[drainMark]?.split(" ").includes("unschedulable");
+      return !isOurs
+        ? {
+            machine: name,
+            saw: "its Node is cordoned, not by this program",
+            fix: `kubectl uncordon ${name}, when the maintenance is done`,
+          }
+        : {
+            machine: name,
+            saw: `its Node is cordoned by a pulumi up that has not finished draining it`,
+            fix:
+              "pulumi up, which goes on; or, if its change was taken back: " +
+              `kubectl uncordon ${name}; kubectl annotate node ${name} ${drainMark}- ${upgradeCordon}-; kubectl label node ${name} ${excluded}-`,
+          };
+    }),
+  };
+}
+
+export function pressure({ nodes }: ClusterState): Check {
+  const kinds = ["MemoryPressure", "DiskPressure", "PIDPressure"];
+  return {
+    name: "pressure",
+    saw: "no Node is short of memory, disk or process ids",
+    problems: nodes.flatMap(({ metadata: { name }, status }) =>
+      (status?.conditions ?? [])
+        .filter((condition) => kinds.includes(condition.type) && condition.status === "True")
+        .map(({ type, message }) => ({
+          machine: name,
+          saw: `its Node has ${type}${message ? `: ${message}` : ""}`,
+          fix: `kubectl describe node ${name}: its pods are evicted until there is room; a larger size, or fewer pods`,
+        })),
+    ),
+  };
+}

@@ -1,0 +1,418 @@
+import { certificateCheck, kubeletCertificates, renewals } from "../certificates";
+import type { Expected } from "../check";
+import { checksOf } from "../doctor";
+import {
+  ago,
+  healthyCluster,
+  type FakeClusterState,
+  now,
+  threeByThree,
+} from "./support/cluster-state";
+
+/** What has failed, as `check: machine: what was seen`. */
+const failures = (state: FakeClusterState, expected: Expected = threeByThree): string[] =>
+  checksOf(expected, state).flatMap(({ name, problems }) =>
+    problems.map(({ machine, saw }) => [name, ...(machine ? [machine] : []), saw].join(": ")),
+  );
+const notAsked = (state: FakeClusterState): string[] =>
+  checksOf(threeByThree, state).flatMap((check) => (check.notAsked ? [check.name] : []));
+
+const ofMachine = <T extends { metadata: { name: string } }>(objects: T[], name: string): T =>
+  objects.find(({ metadata }) => metadata.name === name)!;
+const without = <T extends { metadata: { name: string } }>(objects: T[], name: string): T[] =>
+  objects.filter(({ metadata }) => metadata.name !== name);
+const notReady = (message: string) => ({
+  conditions: [{ type: "Ready", status: "False", message }],
+});
+const kubelet = (state: FakeClusterState, name: string, version: string) =>
+  (ofMachine(state.nodes, name).status!.nodeInfo!.kubeletVersion = version);
+const kernel = (state: FakeClusterState, name: string, version: string) =>
+  (ofMachine(state.nodes, name).status!.nodeInfo!.kernelVersion = version);
+const calico = (state: FakeClusterState, version: string) =>
+  (state.daemonSets[0]!.spec = {
+    template: { spec: { containers: [{ image: `quay.io/calico/node:${version}` }] } },
+  });
+const server = (state: FakeClusterState, name: string, version: string) =>
+  (ofMachine(state.pods, `kube-apiserver-${name}`).spec!.containers![0]!.image =
+    `registry.k8s.io/kube-apiserver:${version}`);
+const nodeZone = "topology.kubernetes.io/zone";
+const diskZone = "topology.disk.csi.azure.com/zone";
+const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
+
+it("passes a healthy cluster, and asks everything of it", () => {
+  expect(failures(healthyCluster())).toEqual([]);
+  expect(notAsked(healthyCluster())).toEqual([]);
+  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(20);
+});
+
+it.each(["v3.27.4", "v3.32.1"])("has nothing against Canal %s on a new kernel", (version) => {
+  const state = healthyCluster();
+  calico(state, version);
+
+  expect(failures(state)).toEqual([]);
+});
+
+it("says nothing of kernels that no Node names", () => {
+  const state = healthyCluster();
+  for (const { status } of state.nodes) delete status!.nodeInfo!.kernelVersion;
+
+  expect(failures(state)).toEqual([]);
+  expect(notAsked(state)).toEqual(["kernels"]);
+});
+
+it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
+  [
+    "a Node that is not Ready",
+    (state) => (ofMachine(state.nodes, "workers-2").status = notReady("no network")),
+    [/^Nodes: workers-2: its Node is not Ready: no network$/],
+  ],
+  [
+    "a machine without a Node",
+    (state) => (state.nodes = without(state.nodes, "workers-3")),
+    [/^Nodes: workers-3: it has no Node$/],
+  ],
+  [
+    "a Node without a machine",
+    (state) => state.nodes.push({ ...state.nodes[3]!, metadata: { name: "workers-9" } }),
+    [/^Nodes: Node workers-9 is no machine of this stack$/],
+  ],
+  [
+    "a kubelet that is silent",
+    (state) => (ofMachine(state.leases, "cp-2").spec!.renewTime = ago(61)),
+    [/^Nodes: cp-2: its kubelet last renewed its lease 61 s ago/],
+  ],
+  [
+    "a Node with another zone than its machine",
+    (state) => (ofMachine(state.nodes, "workers-3").metadata.labels![nodeZone] = "southeastasia-1"),
+    [/^zones: workers-3: .* southeastasia-1, expected southeastasia-3$/],
+  ],
+  [
+    "a Node on which the disk driver has found no zone",
+    (state) => (ofMachine(state.nodes, "workers-3").metadata.labels![diskZone] = ""),
+    [/^zones for disks: workers-3: .* the zone \(none\), expected southeastasia-3/],
+  ],
+  [
+    "a Node whose kubelet has no disk driver",
+    (state) => delete ofMachine(state.nodes, "workers-3").metadata.labels![diskZone],
+    [/^zones for disks: workers-3: its kubelet has not registered the disk driver/],
+  ],
+  [
+    "one Node that has no zone",
+    (state) => delete ofMachine(state.nodes, "workers-3").metadata.labels![nodeZone],
+    [/^zones: workers-3: .*\(none\), expected southeastasia-3$/],
+  ],
+  [
+    "a kubelet that is newer than an API server, which is an unfinished upgrade too",
+    (state) => kubelet(state, "workers-1", "v1.37.0"),
+    [
+      /^versions: workers-1: its kubelet, v1\.37\.0, is newer than the API server v1\.36\.3/,
+      /^versions: an upgrade has not finished: v1\.36\.3 \(.*\), v1\.37\.0 \(kubelet of workers-1\)$/,
+    ],
+  ],
+  [
+    "an upgrade that stopped between two control planes",
+    (state) => server(state, "cp-1", "v1.36.4"),
+    [/^versions: an upgrade has not finished: .*v1\.36\.4 \(kube-apiserver of cp-1\)$/],
+  ],
+  [
+    "versions more than one minor apart",
+    (state) => kubelet(state, "workers-1", "v1.34.9"),
+    [/^versions: more than one minor version/, /^versions: an upgrade has not finished/],
+  ],
+  [
+    "another version than the last up had",
+    (state) => {
+      for (const name of all) kubelet(state, name, "v1.36.4");
+      for (const name of all.slice(0, 3)) server(state, name, "v1.36.4");
+    },
+    [/^versions: the cluster runs v1\.36\.4, .* had v1\.36\.3$/],
+  ],
+  ...["6.8.0-1063-azure", "6.8.0-1064-azure"].map(
+    (version): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
+      `kernel ${version}, which loses NAT rules`,
+      (state) => kernel(state, "workers-2", version),
+      [new RegExp(`^kernels: workers-2: kernel ${version}: NAT rules .* do not stay`)],
+    ],
+  ),
+  [
+    "a kernel whose ip6tables knows no marks",
+    (state) => kernel(state, "cp-1", "6.8.0-1025-azure"),
+    [/^kernels: cp-1: kernel 6\.8\.0-1025-azure: ip6tables knows no marks/],
+  ],
+  [
+    "an ipset of Canal's that cannot read the sets of a newer kernel",
+    (state) => {
+      calico(state, "v3.27.3");
+      for (const name of all.slice(1)) kernel(state, name, "5.15.0-1070-azure");
+    },
+    [/^kernels: cp-1: kernel 6\.8\.0-1062-azure: sets .* before 3\.27\.4/],
+  ],
+  ...["kube-apiserver", "kube-controller-manager", "kube-scheduler"].map(
+    (component): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
+      `a ${component} that is not ready`,
+      (state) => (ofMachine(state.pods, `${component}-cp-3`).status = notReady("it is ill")),
+      [new RegExp(`^control planes: cp-3: its ${component} is not ready: it is ill$`)],
+    ],
+  ),
+  [
+    "a control plane without a scheduler",
+    (state) => (state.pods = without(state.pods, "kube-scheduler-cp-3")),
+    [/^control planes: cp-3: it runs no kube-scheduler$/],
+  ],
+  [
+    "that no controller manager leads",
+    (state) => (state.manager = []),
+    [/^control planes: kube-controller-manager holds no lease/],
+  ],
+  [
+    "an etcd that is not ready, and how many more may fail",
+    (state) => (ofMachine(state.pods, "etcd-cp-2").status = notReady("a learner")),
+    [
+      /^control planes: cp-2: its etcd is not ready: a learner$/,
+      /^etcd members: 2 of 3 are ready, and one less is no majority$/,
+    ],
+  ],
+  [
+    "an etcd of a machine that is no control plane",
+    (state) => {
+      const pod = ofMachine(state.pods, "etcd-cp-1");
+      state.pods.push({ ...pod, metadata: { ...pod.metadata, name: "etcd-cp-9" } });
+    },
+    [/^etcd members: etcd-cp-9 is the etcd of no control plane of this stack$/],
+  ],
+  [
+    "that etcd takes no writes",
+    (state) => (state.writeError = "mvcc: database space exceeded"),
+    [/^etcd takes writes: mvcc: database space exceeded$/],
+  ],
+  [
+    "an etcd that is nearly full",
+    (state) => (state.storageBytes = 6.6 * 1024 ** 3),
+    [/^etcd size: 6758\.4 MiB of 8 GiB \(83 %\)/],
+  ],
+  [
+    "a smaller quota than the program's",
+    (state) => {
+      ofMachine(state.pods, "etcd-cp-2").spec!.containers![0]!.command = [
+        `--quota-backend-bytes=${32 * 1024 ** 2}`,
+      ];
+    },
+    [/^etcd size: 40\.0 MiB of 0\.03125 GiB/],
+  ],
+  [
+    "a DaemonSet with a pod that is not ready",
+    (state) => (state.daemonSets[0]!.status!.numberReady = 5),
+    [/^add-ons: daemonset kube-system\/kube-proxy has 5 of 6 pods ready$/],
+  ],
+  [
+    "a Deployment whose roll-out has not finished",
+    (state) => (state.deployments[0]!.status!.updatedReplicas = 1),
+    [/^add-ons: deployment kube-system\/coredns has 1 of 2 pods up to date$/],
+  ],
+  [
+    "a DaemonSet whose change no controller has seen",
+    (state) => (state.daemonSets[0]!.metadata.generation = 3),
+    [/^add-ons: daemonset kube-system\/kube-proxy has a change that no controller has seen$/],
+  ],
+  [
+    "an add-on in Calico's own namespace",
+    (state) => (state.deployments[1]!.metadata.namespace = "calico-system"),
+    [/^add-ons: deployment calico-system\/somebodys-own has 0 of 2/],
+  ],
+  [
+    "that all pods of CoreDNS are in one zone",
+    (state) => (state.dnsPods[1]!.spec!.nodeName = "cp-1"),
+    [/^CoreDNS over zones: all 2 ready pods are in southeastasia-1/],
+  ],
+  [
+    "that no pod of CoreDNS is ready",
+    (state) => (state.dnsPods = []),
+    [/^CoreDNS over zones: no pod of CoreDNS is ready/],
+  ],
+  [
+    "a Node that somebody has cordoned",
+    (state) => (ofMachine(state.nodes, "cp-2").spec!.unschedulable = true),
+    [/^cordons: cp-2: its Node is cordoned, not by this program$/],
+  ],
+  [
+    "that a Node which an up drains was cordoned before, not by it",
+    (state) => {
+      const node = ofMachine(state.nodes, "cp-2");
+      node.spec!.unschedulable = true;
+      Object.assign(node.metadata.annotations!, { "zoned/drained": "excluded" });
+    },
+    [/^cordons: cp-2: its Node is cordoned, not by this program$/],
+  ],
+  [
+    "a Node that an unfinished up has cordoned",
+    (state) => {
+      const node = ofMachine(state.nodes, "cp-2");
+      node.spec!.unschedulable = true;
+      Object.assign(node.metadata.annotations!, { "zoned/drained": "unschedulable excluded" });
+    },
+    [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
+  ],
+  [
+    "a Node that an upgrade has cordoned",
+    (state) => {
+      const node = ofMachine(state.nodes, "cp-2");
+      node.spec!.unschedulable = true;
+      Object.assign(node.metadata.annotations!, { "zoned/cordoned-for-upgrade": "1.36.4" });
+    },
+    [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
+  ],
+  ...["MemoryPressure", "DiskPressure", "PIDPressure"].map(
+    (type): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
+      `a Node with ${type}`,
+      (state) =>
+        (ofMachine(state.nodes, "workers-1").status!.conditions!.find(
+          (condition) => condition.type === type,
+        )!.status = "True"),
+      [new RegExp(`^pressure: workers-1: its Node has ${type}$`)],
+    ],
+  ),
+  [
+    "a pod that is Pending for too long",
+    (state) => {
+      state.pendingPods[0]!.metadata.creationTimestamp = ago(10 * 60);
+      state.pendingPods[0]!.status = {
+        conditions: [{ type: "PodScheduled", status: "False", message: "Insufficient cpu" }],
+      };
+    },
+    [/^pending pods: pod default\/young is Pending for 10 minutes: Insufficient cpu$/],
+  ],
+])("sees %s, and nothing else, and says what to run", (_, change, says) => {
+  const state = healthyCluster();
+  change(state);
+
+  expect(failures(state)).toEqual(says.map((text) => expect.stringMatching(text)));
+  const fixes = checksOf(threeByThree, state).flatMap(({ problems }) => problems);
+  expect(fixes.filter(({ fix }) => !/\b(pulumi up|kubectl|etcdctl|az vm) ?/.test(fix))).toEqual([]);
+});
+
+it("sees control planes that share a zone", () => {
+  const state = healthyCluster();
+  const inOne = {
+    ...threeByThree,
+    machines: threeByThree.machines.map((machine) =>
+      machine.name === "cp-3" ? { ...machine, zone: "southeastasia-1" } : machine,
+    ),
+  };
+  for (const label of [nodeZone, diskZone]) {
+    ofMachine(state.nodes, "cp-3").metadata.labels![label] = "southeastasia-1";
+  }
+
+  expect(failures(state, inOne)).toEqual([
+    expect.stringMatching(/^control planes over zones: 3 in 2 of 3 zones/),
+  ]);
+});
+
+it("says of a cluster without a cloud provider that its zones cannot be asked, and passes it", () => {
+  const state = healthyCluster();
+  for (const node of state.nodes) {
+    delete node.metadata.labels![nodeZone];
+    node.spec = {};
+  }
+
+  expect(failures(state)).toEqual([]);
+  expect(notAsked(state)).toEqual(["zones", "control planes over zones", "CoreDNS over zones"]);
+});
+
+it("asks for no zones of disks where there is no disk driver", () => {
+  const state = healthyCluster();
+  state.daemonSets = without(state.daemonSets, "csi-azuredisk-node");
+  delete ofMachine(state.nodes, "workers-3").metadata.labels![diskZone];
+
+  expect(failures(state)).toEqual([]);
+  expect(notAsked(state)).toEqual(["zones for disks"]);
+});
+
+it("says when the API server does not know how large etcd is", () => {
+  const state = healthyCluster();
+  state.storageBytes = undefined;
+
+  expect(notAsked(state)).toEqual(["etcd size"]);
+});
+
+describe("the certificates that control planes renew", () => {
+  const until = "zoned/certificates-valid-until";
+  const days = (count: number) => new Date(now + count * 86_400_000).toISOString();
+  const problemsWith = (annotations: Record<string, string>) => {
+    const state = healthyCluster();
+    state.nodes[1]!.metadata.annotations = annotations;
+    return renewals(threeByThree, state).problems;
+  };
+
+  it.each([
+    ["end in 46 days", { [until]: days(46) }, []],
+    ["end in 44 days", { [until]: days(44) }, [/^valid until .+, 44 days$/]],
+    ["are unknown", {}, [/does not say until when/]],
+    [
+      "could not be renewed",
+      { [until]: days(59), "zoned/certificates-renewal-failed": "2026-11-24T03:00:05Z: why" },
+      [/^renewal failed: 2026-11-24T03:00:05Z: why$/],
+    ],
+  ])("on one machine %s", (_, annotations, said) => {
+    expect(problemsWith(annotations as Record<string, string>)).toEqual(
+      said.map((saw) => ({
+        machine: "cp-2",
+        saw: expect.stringMatching(saw),
+        fix: expect.any(String),
+      })),
+    );
+  });
+});
+
+describe("the certificates by which API servers know kubelets", () => {
+  const checked = (days?: number) => {
+    const [first, second, ...others] = threeByThree.machines.map((machine, index) => ({
+      ...machine,
+      kubeletCertificateUntil: new Date(now + (400 + index) * 86_400_000).toISOString(),
+    }));
+    const until = days === undefined ? undefined : new Date(now + days * 86_400_000).toISOString();
+    const machines = [first!, { ...second!, kubeletCertificateUntil: until }, ...others];
+    return kubeletCertificates({ ...threeByThree, machines }, healthyCluster());
+  };
+
+  it.each([
+    [
+      "the earliest date of all",
+      390,
+      /^the API server takes those of 6 kubelets, the first to end is valid until .+, 390 days/,
+    ],
+    [
+      "the earliest of those that are known",
+      undefined,
+      /the first to end is valid until .+, 400 days/,
+    ],
+  ])("say %s", (_, days, saw) => {
+    expect(checked(days)).toMatchObject({ saw: expect.stringMatching(saw), problems: [] });
+  });
+
+  it("are a problem of their machine below 30 days, which pulumi up ends", () => {
+    expect(checked(30).problems).toEqual([]);
+    expect(checked(29).problems).toEqual([
+      {
+        machine: "cp-2",
+        saw: expect.stringMatching(/^its kubelet's own is valid until .+, 29 days$/),
+        fix: expect.stringMatching(/^pulumi up, /),
+      },
+    ]);
+  });
+});
+
+it.each([
+  [60, 0, "valid until 2027-01-22, 60 days"],
+  [59.9, 1, "valid until 2027-01-22, 59 days"],
+  [-0.5, 1, "expired on 2026-11-23"],
+])("a certificate that is good for %d days has %d problems", (days, count, saw) => {
+  const today = Date.parse("2026-11-23T17:41:28Z");
+  const validTo = new Date(today + days * 86_400_000).toUTCString();
+  const check = certificateCheck("admin certificate", validTo, today, {
+    least: 60,
+    fix: "renew it",
+  });
+
+  expect(check.problems).toHaveLength(count);
+  expect(check.saw).toBe(saw);
+});

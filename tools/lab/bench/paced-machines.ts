@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+import type { Machines, ScriptResult, VirtualMachine } from "../../local-azure/machines/machines";
+import { payloadOf } from "../../local-azure/machines/simulated/bootstrap/payload";
+
+/** Seconds for the steps on a machine. Assumed, not measured on Azure. */
+export const assumed = {
+  /** Packages, modules and images, from the moment the VM is there. */
+  firstBoot: 150,
+  kubeadmInit: 60,
+  controlPlaneJoin: 60,
+  workerJoin: 30,
+} as const;
+
+/** Which of the assumed times a bootstrap script takes. */
+function scriptSeconds(script: string, vmId: string): number {
+  const { role, initialControlPlane } = payloadOf(script);
+  if (role === "worker") return assumed.workerJoin;
+  return initialControlPlane?.toLowerCase() === vmId.toLowerCase()
+    ? assumed.kubeadmInit
+    : assumed.controlPlaneJoin;
+}
+
+/**
+ * Machines that take a share of the assumed times, or their real time where that is longer.
+ */
+export class PacedMachines implements Machines {
+  private readonly booted = new Map<string, Promise<void>>();
+
+  constructor(
+    private readonly machines: Machines,
+    private readonly factor: number,
+  ) {}
+
+  async create(vm: VirtualMachine): Promise<void> {
+    await this.machines.create(vm);
+    this.booted.set(vm.vmId, this.pause(assumed.firstBoot));
+  }
+
+  async runScript(vm: VirtualMachine, script: string): Promise<ScriptResult> {
+    await this.booted.get(vm.vmId);
+    const [result] = await Promise.all([
+      this.machines.runScript(vm, script),
+      this.pause(scriptSeconds(script, vm.vmId)),
+    ]);
+    return result;
+  }
+
+  restart = (vm: VirtualMachine): Promise<void> => this.machines.restart(vm);
+  remove = (vm: VirtualMachine): Promise<void> => this.machines.remove(vm);
+  resume = (vms: readonly VirtualMachine[]): Promise<void> => this.machines.resume(vms);
+  stop = (): Promise<void> => this.machines.stop();
+
+  private pause = (seconds: number): Promise<void> => sleep(seconds * 1000 * this.factor);
+}

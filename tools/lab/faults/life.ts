@@ -1,0 +1,203 @@
+import { execFile, spawn } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+import type { Breakpoint } from "../../local-azure/arm/faults/breakpoints";
+import type { Fault } from "../../local-azure/arm/faults/faults";
+import { type LoggedRequest, RequestLog } from "../../local-azure/arm/requests";
+import type { Resource } from "../../local-azure/arm/resources/resource";
+import { endpointOf } from "../../local-azure/daemon/attachment";
+import { endDaemon, ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
+import { type Operation, readOperations } from "../../local-azure/daemon/operation-log";
+import { apiNameIn, reachableHere } from "../../local-azure/rehearsal/cluster-view";
+import { Rehearsal, type Run } from "../../local-azure/rehearsal/rehearsal";
+import { Progress } from "../../shared/progress";
+import { messageOf } from "../../shared/user-error";
+import { type EngineProcess, processesOf } from "./processes";
+import { askAzure } from "../../local-azure/tests/support/arm/azure-rest";
+
+/** How a command ended, and all that it said. */
+export interface Said {
+  readonly isWell: boolean;
+  readonly text: string;
+  readonly run?: Run;
+}
+
+export type Victim = "engine" | "language host" | "program" | "provider";
+
+const silent = new Progress({ write: () => undefined });
+const endsWithin = 5_000;
+const run = promisify(execFile);
+
+/** One stack on a local Azure of its own, and what a person or a fault does to it. */
+export class Life {
+  constructor(
+    readonly state: string,
+    readonly stack: string,
+    private readonly binaries: string,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** What `npm start` and `npm stop` begin with. */
+  private async open(settings: Readonly<Record<string, unknown>>): Promise<Rehearsal> {
+    const { state, stack, binaries, signal } = this;
+    const azure = await ensureDaemon({ state, binaries }, silent, signal);
+    return Rehearsal.open({ state, stack, binaries, azure, settings, signal });
+  }
+
+  /**
+   * `npm start` with these settings, what `npm stop` does before it removes anything, or `pulumi
+   * refresh`.
+   */
+  async command(
+    operation: "up" | "destroy" | "refresh",
+    settings: Readonly<Record<string, unknown>>,
+    ...flags: readonly string[]
+  ): Promise<Said> {
+    try {
+      const rehearsal = await this.open(settings);
+      if (operation === "destroy") await rehearsal.unprotect();
+      const run = await rehearsal[operation](...flags);
+      const text = [run.stdout, run.stderr, ...run.diagnostics].join("\n");
+      return { isWell: run.code === 0, text, run };
+    } catch (error) {
+      if (this.signal.aborted) throw error;
+      return { isWell: false, text: messageOf(error) };
+    }
+  }
+
+  /** Begins the local Azure without a run of the engine, so that faults and breakpoints can be set. */
+  async begin(): Promise<void> {
+    const { state, binaries, signal } = this;
+    await ensureDaemon({ state, binaries }, silent, signal);
+  }
+
+  setBreakpoint = (breakpoint: Breakpoint): Promise<unknown> =>
+    this.ask("PUT", "/local/breakpoint", breakpoint);
+
+  /** Answers when the request is held. */
+  breakpointReached = (): Promise<unknown> => this.ask("GET", "/local/breakpoint");
+  clearBreakpoint = (): Promise<unknown> => this.ask("DELETE", "/local/breakpoint");
+  fault = (fault: Fault): Promise<unknown> => this.ask("POST", "/local/faults", fault);
+  clearFaults = (): Promise<unknown> => this.ask("DELETE", "/local/faults");
+  /** Which of the faults have come to pass, by the order in which they were set. */
+  async metFaults(): Promise<number[]> {
+    const faults = (await this.ask("GET", "/local/faults")) as { fault: Fault; matches: number }[];
+    return faults.flatMap(({ fault, matches }, index) =>
+      matches >= (fault.nth ?? 1) ? index : [],
+    );
+  }
+
+  /**
+   * Whether the language host hands hooks on to the engine. The one that is built from Go modules is
+   * of before there were any.
+   */
+  hasHooks = (): boolean =>
+    readFileSync(join(this.binaries, "pulumi-language-nodejs")).includes("RegisterResourceHook");
+
+  /** Anything of Azure's REST side, behind Pulumi's back. */
+  async ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    const ports = runningDaemon(this.state)?.ports;
+    if (ports === undefined) throw new Error(`no local Azure runs on ${this.state}`);
+    return askAzure(endpointOf(ports), { method, path, body, signal: this.signal });
+  }
+
+  /** SIGKILL to a process of the run that is under way; whether there was one. */
+  kill(victim: Victim): boolean {
+    const daemon = runningDaemon(this.state)?.pid;
+    const pids =
+      victim === "provider"
+        ? [daemon]
+        : processesOf(this.state).flatMap(({ pid, role }) => (role === victim ? [pid] : []));
+    return pids.map((pid) => pid !== undefined && killed(pid)).includes(true);
+  }
+
+  /** What is left of runs that have ended, after a moment to end by itself. */
+  async leftovers(): Promise<readonly EngineProcess[]> {
+    for (const until = Date.now() + endsWithin; Date.now() < until; await sleep(100)) {
+      if (processesOf(this.state).length === 0) return [];
+    }
+    return processesOf(this.state);
+  }
+
+  /** Ends every process; what is on the disk stays. */
+  async end(): Promise<void> {
+    for (const { pid } of processesOf(this.state)) killed(pid);
+    await endDaemon(this.state);
+  }
+
+  /** Ends every process and forgets everything. */
+  async remove(): Promise<void> {
+    await this.end();
+    rmSync(this.state, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  requests = (): LoggedRequest[] => new RequestLog(join(this.state, "requests.jsonl")).read();
+  operations = (): Operation[] => readOperations(this.state);
+
+  /** What Azure has, as its own file says. */
+  azure(): readonly Resource[] {
+    const file = join(this.state, "cloud.json");
+    if (!existsSync(file)) return [];
+    return (JSON.parse(readFileSync(file, "utf8")) as { resources: Resource[] }).resources;
+  }
+
+  /** The engine's state, secrets encrypted, and the stack's outputs. */
+  async stackState(settings: Readonly<Record<string, unknown>>): Promise<StackState> {
+    const rehearsal = await this.open(settings);
+    const state = (await rehearsal.stackExport()) as { deployment: StackState["deployment"] };
+    return { deployment: state.deployment, outputs: await rehearsal.outputs() };
+  }
+
+  async kubectl(kubeconfig: string, words: readonly string[], input = ""): Promise<string> {
+    const { ports } = runningDaemon(this.state)!;
+    const health = await fetch(`${endpointOf(ports)}/local/health`);
+    const { apis } = (await health.json()) as {
+      apis: Record<string, { host: string; port: number }>;
+    };
+    const address = apis[apiNameIn(kubeconfig)];
+    if (address === undefined) throw new Error(`no API answers to ${apiNameIn(kubeconfig)}`);
+    const file = join(this.state, "kubeconfig-of-the-suite");
+    writeFileSync(file, reachableHere(kubeconfig, address), { mode: 0o600 });
+    const args = ["--kubeconfig", file, "--request-timeout", "30s", ...words];
+    const work = run(join(this.binaries, "kubectl"), args, { maxBuffer: 64e6 });
+    work.child.stdin?.end(input);
+    return (await work).stdout;
+  }
+}
+
+export interface StackState {
+  readonly deployment: {
+    readonly resources?: readonly Recorded[];
+    readonly pending_operations?: readonly { readonly resource: Recorded }[];
+  };
+  readonly outputs: Readonly<Record<string, unknown>>;
+}
+
+/** A resource in the engine's state. */
+export interface Recorded {
+  readonly urn: string;
+  readonly type: string;
+  readonly id?: string;
+  readonly delete?: boolean;
+  readonly inputs?: Readonly<Record<string, unknown>>;
+}
+
+function killed(pid: number): boolean {
+  try {
+    process.kill(pid, "SIGKILL");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Puts a folder in the place of another, quicker than a file at a time. */
+export async function copyFolder(from: string, to: string): Promise<void> {
+  rmSync(to, { recursive: true, force: true });
+  const copying = spawn("cp", ["-a", from, to], { stdio: "inherit" });
+  const code = await new Promise((resolve) => copying.on("close", resolve));
+  if (code !== 0) throw new Error(`cp -a ${from} ${to} ended with ${code}`);
+}

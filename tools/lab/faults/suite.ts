@@ -1,0 +1,154 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { lockFolder } from "../../local-azure/rehearsal/state-folder";
+import { prepareBinaries } from "../../programs/engine";
+import { clusterTools } from "../../programs/tools";
+import { type Progress, spoken } from "../../shared/progress";
+import { Interrupted, UserError } from "../../shared/user-error";
+import { type Case, nameOf } from "./cases/case";
+import { casesOf } from "./cases/cases";
+import { askedOf, forgetGround, Ground, programStamp } from "./ground";
+import { inOrder } from "./cases/order";
+import { Findings, summary } from "./report";
+import { type Scenario, scenarios } from "./cases/scenarios";
+import { type Result, tryOut } from "./trial";
+
+export interface FaultsOptions {
+  /** Folder of the report, of ready clusters, and of what is under way. */
+  readonly folder: string;
+  /** Keys of the scenarios that are tried; without any, all. */
+  readonly keys: readonly string[];
+  /** Regular expression over `scenario: kind: title`. */
+  readonly only?: string;
+  /** Tries so many, of as many classes as it can. */
+  readonly sample?: number;
+  readonly jobs: number;
+  /** Forgets what an earlier run has found out about these cases. */
+  readonly fresh: boolean;
+  /** Names the cases, and tries none. */
+  readonly list: boolean;
+}
+
+const bad = ({ ending }: Result): boolean => ending === "flawed" || ending === "stuck";
+
+/**
+ * Tries what can go wrong, one case after another, writes the report, and returns the exit code.
+ */
+export async function testFaults(
+  { folder, keys, only = "", sample, jobs, fresh, list }: FaultsOptions,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<number> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const release = lockFolder(folder);
+  try {
+    const binaries = await prepareBinaries({ progress, signal }, clusterTools);
+    const record = new Findings(folder, programStamp());
+    if (record.isNew || (fresh && only === "")) forgetGround(folder);
+    const grounds = Array.from(
+      { length: jobs },
+      (_, index) => new Ground(join(folder, `place-${index + 1}`), binaries, signal),
+    );
+    const all = await everyCase(chosenOf(keys), { folder, ground: grounds[0]!, progress, signal });
+    record.setCases(all);
+    const chosen = inOrder(matching(all, only));
+    if (fresh) record.forget(new Set(chosen.map(nameOf)));
+    const open = chosen.filter((one) => !record.has(nameOf(one)));
+    const cases = open.slice(0, sample);
+    if (list) {
+      for (const one of cases) progress.line(nameOf(one));
+      progress.line(`${cases.length} cases to try, of ${all.length}`);
+      return 0;
+    }
+    progress.line(`${cases.length} cases to try, of ${all.length}, ${jobs} at a time`);
+    await tryAll(cases, grounds, { record, progress, signal });
+    const results = record.report.results;
+    progress.line(`\n${summary(results)}: ${join(folder, "report.md")}`);
+    return results.some(bad) ? 1 : 0;
+  } finally {
+    release();
+  }
+}
+
+function chosenOf(keys: readonly string[]): readonly Scenario[] {
+  const unknown = keys.find((key) => !scenarios.some((one) => one.key === key));
+  if (unknown !== undefined) {
+    const known = scenarios.map(({ key }) => key).join(", ");
+    throw new UserError(`there is no scenario ${unknown}; there are ${known}`, 2);
+  }
+  return scenarios.filter(({ key }) => keys.length === 0 || keys.includes(key));
+}
+
+/** What can go wrong in these scenarios; what their good runs ask is asked once. */
+async function everyCase(
+  chosen: readonly Scenario[],
+  {
+    folder,
+    ground,
+    progress,
+    signal,
+  }: {
+    readonly folder: string;
+    readonly ground: Ground;
+    readonly progress: Progress;
+    readonly signal: AbortSignal;
+  },
+): Promise<Case[]> {
+  const all: Case[] = [];
+  for (const scenario of chosen) {
+    const asked = await askedOf(folder, scenario, () =>
+      progress.during(`a good run of ${scenario.name}`, () => ground.goodRun(scenario)),
+    ).catch((error: unknown) => {
+      throw signal.aborted ? new Interrupted() : error;
+    });
+    all.push(...casesOf(scenario, asked));
+  }
+  return all;
+}
+
+function matching(all: readonly Case[], only: string): Case[] {
+  let pattern: RegExp;
+  try {
+    pattern = new RegExp(only, "i");
+  } catch {
+    throw new UserError(`--only is ${only}, which is no regular expression`, 2);
+  }
+  const chosen = all.filter((one) => pattern.test(nameOf(one)));
+  if (chosen.length > 0) return chosen;
+  throw new UserError(`no case matches ${only}; npm run test:faults -- --list names them all`, 2);
+}
+
+/** Each place takes the next case until none is left. */
+async function tryAll(
+  cases: readonly Case[],
+  grounds: readonly Ground[],
+  {
+    record,
+    progress,
+    signal,
+  }: { readonly record: Findings; readonly progress: Progress; readonly signal: AbortSignal },
+): Promise<void> {
+  const left = [...cases];
+  const work = async (ground: Ground): Promise<void> => {
+    for (let one = left.shift(); one !== undefined; one = left.shift()) {
+      const { life, before } = await ground.prepare(one.scenario);
+      try {
+        const result = await tryOut(one, life, before);
+        record.add(result);
+        progress.line(lineOf(result, cases.length - left.length, cases.length));
+      } finally {
+        await life.remove();
+      }
+    }
+  };
+  const ended = await Promise.allSettled(grounds.map(work));
+  if (signal.aborted) throw new Interrupted();
+  for (const one of ended) if (one.status === "rejected") throw one.reason as Error;
+}
+
+function lineOf(result: Result, number: number, all: number): string {
+  const what = `${number}/${all} ${result.ending.toUpperCase()} ${nameOf(result)}`;
+  const flaws = result.flaws.map((flaw) => `\n    ${flaw.split("\n")[0]}`).join("");
+  return `${what} (${spoken(result.seconds * 1000)})${flaws}`;
+}

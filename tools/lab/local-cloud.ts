@@ -1,0 +1,415 @@
+import { ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { get } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { SecureContextOptions } from "node:tls";
+import { promisify } from "node:util";
+
+import { parse } from "yaml";
+
+import { Fault } from "../local-azure/arm/faults/faults";
+import { account, subscriptionPath } from "../local-azure/arm/resources/ids";
+import { authorityFile } from "../local-azure/arm/rest/certificate";
+import { LoggedRequest } from "../local-azure/arm/requests";
+import {
+  attachedEnvironment,
+  Attachment,
+  blobEndpointOf,
+  endpointOf,
+} from "../local-azure/daemon/attachment";
+import { endDaemon, ensureDaemon } from "../local-azure/daemon/daemon-client";
+import { apiNameIn, reachableHere } from "../local-azure/rehearsal/cluster-view";
+import { choosePlugins, pluginsOf } from "../local-azure/rehearsal/choose-plugins";
+import { Rehearsal, RehearsalOptions, Run } from "../local-azure/rehearsal/rehearsal";
+import { takeFolder } from "../local-azure/rehearsal/state-folder";
+import { checkout } from "../shared/checkout";
+import { Progress } from "../shared/progress";
+import { changedAnything } from "../pulumi/events";
+import { environmentOf } from "../pulumi/pulumi";
+import { askAzure } from "../local-azure/tests/support/arm/azure-rest";
+import { type Clients, clientsOf } from "../local-azure/tests/support/arm/sdk-clients";
+
+const ca = "certificate-authority-data";
+
+export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);
+
+export interface WatchEvent {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly object: {
+    readonly metadata: {
+      readonly name: string;
+      readonly deletionTimestamp?: string;
+      readonly resourceVersion?: string;
+    };
+    readonly spec: { readonly nodeName?: string; readonly unschedulable?: boolean };
+  };
+}
+
+/** Settings of a cluster without the add-ons that a test does not ask about. */
+export const fewAddOns = {
+  cni: "flannel",
+  cloudProvider: false,
+  diskDriver: false,
+  storageClasses: false,
+  apiAccessCidrs: ["203.0.113.0/24"],
+  sshPublicKey:
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
+};
+
+/** A local Azure of a test's own, with one stack on it. */
+export class LocalCloud {
+  /** The same until other CAs are wanted, of however many clusters. */
+  #kubeconfig: string | undefined;
+
+  private constructor(
+    readonly state: string,
+    readonly stack: Rehearsal,
+    private readonly azure: Attachment,
+    private readonly stackName: string,
+  ) {}
+
+  private get clusterName(): string {
+    return `zoned-${this.stackName}`;
+  }
+
+  static async start(stack: string, settings: Record<string, unknown> = {}): Promise<LocalCloud> {
+    const state = takeFolder(mkdtempSync(join(tmpdir(), "zoned-e2e-")));
+    const { signal } = new AbortController();
+    const progress = new Progress({ write: () => true });
+    const asked = process.env["ZONED_PLUGINS"] || "stand-ins";
+    await choosePlugins(state, { progress, signal, asked });
+    return LocalCloud.in(state, stack, settings);
+  }
+
+  /** The local Azure of this folder, which runs from now on if it has not run before. */
+  static async in(
+    state: string,
+    stack: string,
+    settings: Record<string, unknown> = {},
+  ): Promise<LocalCloud> {
+    const { signal } = new AbortController();
+    const progress = new Progress({ write: () => true });
+    const azure = await ensureDaemon({ state, binaries: binaries() }, progress, signal);
+    const rehearsal = await Rehearsal.open({ state, stack, binaries: binaries(), azure, settings });
+    return new LocalCloud(state, rehearsal, azure, stack);
+  }
+
+  /** Another stack on this local Azure, of any program. */
+  other(options: Pick<RehearsalOptions, "stack" | "program" | "settings">): Promise<Rehearsal> {
+    const state = join(this.state, options.stack);
+    return Rehearsal.open({ ...options, state, binaries: binaries(), azure: this.azure });
+  }
+
+  /** Ends every process and removes every file. */
+  async stop(): Promise<void> {
+    await endDaemon(this.state);
+    rmSync(this.state, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** All that Azure was asked, in order. */
+  async requests(): Promise<LoggedRequest[]> {
+    return (await this.ask("GET", "/local/requests")) as LoggedRequest[];
+  }
+
+  async fault(fault: Fault): Promise<void> {
+    await this.ask("POST", "/local/faults", fault);
+  }
+
+  async clearFaults(): Promise<void> {
+    await this.ask("DELETE", "/local/faults");
+  }
+
+  /** Lets Azure's operations take this share of their time; 0 until then. */
+  async takingTime(factor: number): Promise<void> {
+    await this.ask("PUT", "/local/durations", { factor });
+  }
+
+  /**
+   * Makes a part of a control plane sick: etcd, kube-apiserver …, kubelet, or etcd-space, when it
+   * takes no writes.
+   */
+  async sick(machine: string, component: string): Promise<void> {
+    await this.ask("POST", `/local/machines/${this.clusterName}-${machine}/sick`, { component });
+  }
+
+  /** Makes all of a control plane well. */
+  async well(machine: string): Promise<void> {
+    await this.ask("DELETE", `/local/machines/${this.clusterName}-${machine}/sick`);
+  }
+
+  /**
+   * Runs the `pulumi config` command of this kind that a message names, word by word; returns it.
+   */
+  async obey(message: string, kind: RegExp): Promise<string> {
+    const command = new RegExp(`pulumi (${kind.source})`).exec(message)?.[1];
+    if (command === undefined) throw new Error(`no command ${kind} in:\n${message}`);
+    const words = [...command.split(" "), "--config-file", this.stack.place.config];
+    const { code, stderr } = await this.stack.command(...words);
+    if (code !== 0) throw new Error(`pulumi ${command} ended with ${code}: ${stderr}`);
+    return command;
+  }
+
+  /** Saves a snapshot of etcd from a control plane, as its timer would. */
+  async snapshot(machine: string): Promise<void> {
+    await this.ask("POST", `/local/machines/${this.clusterName}-${machine}/snapshot`);
+  }
+
+  /** Makes a blob container in a resource group of its own; returns the setting that names it. */
+  async container(group: string, name: string): Promise<{ container: string; endpoint: string }> {
+    const inGroup = `${subscriptionPath}/resourceGroups/${group}`;
+    const account = `${inGroup}/providers/Microsoft.Storage/storageAccounts/snapshots`;
+    const container = `${account}/blobServices/default/containers/${name}`;
+    const location = "westeurope";
+    await this.ask("PUT", inGroup, { location });
+    const sku = { name: "Standard_ZRS" };
+    const properties = { supportsHttpsTrafficOnly: false };
+    await this.ask("PUT", account, { kind: "StorageV2", location, sku, properties });
+    await this.ask("PUT", container, { properties: {} });
+    return { container, endpoint: blobEndpointOf(this.azure.ports, "snapshots") };
+  }
+
+  /** Gives the login a role by which it reads the blobs of a resource group. */
+  async readsBlobs(group: string): Promise<void> {
+    const role = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1";
+    await this.ask(
+      "PUT",
+      `${subscriptionPath}/resourceGroups/${group}/providers/Microsoft.Authorization/roleAssignments/${role}`,
+      {
+        properties: {
+          principalId: account.objectId,
+          roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`,
+        },
+      },
+    );
+  }
+
+  /** What leads an engine that a test starts by itself to this cloud. */
+  environment(): Record<string, string> {
+    const { state } = this;
+    const environment = attachedEnvironment(this.azure, pluginsOf(state));
+    const all = environmentOf({
+      binaries: binaries(),
+      state,
+      environment,
+      program: ".",
+      passphrase: "test",
+    });
+    return Object.fromEntries(
+      Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    );
+  }
+
+  /** Limits of vCPU quotas by name; those that are not named have room for anything. */
+  async quotas(limits: Readonly<Record<string, number>>): Promise<void> {
+    await this.ask("PUT", "/local/quotas", limits);
+  }
+
+  /** Reads or changes a thing in the resource group behind Pulumi's back. */
+  inGroup(method: string, path: string, body?: unknown): Promise<unknown> {
+    const group = `${subscriptionPath}/resourceGroups/${this.clusterName}`;
+    return this.ask(method, `${group}${path}`, body);
+  }
+
+  /** What Azure shows of a resource. */
+  read(id: string): Promise<unknown> {
+    return this.ask("GET", id);
+  }
+
+  /** Microsoft's clients, by which others read and change things. */
+  sdks(): Clients {
+    const authority = readFileSync(authorityFile(this.state), "utf8");
+    return clientsOf(this.azure.ports.resourceManager, authority);
+  }
+
+  /** Whether the resource manager holds nothing at all. */
+  async isEmpty(): Promise<boolean> {
+    return ((await this.ask("GET", "/local/health")) as { empty: boolean }).empty;
+  }
+
+  /** Has the next question asked by the kubeconfig of now. */
+  renewKubeconfig(): void {
+    this.#kubeconfig = undefined;
+  }
+
+  async kubectl(...args: string[]): Promise<string> {
+    const file = join(this.state, "kubeconfig");
+    this.#kubeconfig ??= ((await this.stack.outputs()) as { kubeconfig: string }).kubeconfig;
+    const address = await this.azure.apiAddress(apiNameIn(this.#kubeconfig));
+    writeFileSync(file, reachableHere(this.#kubeconfig, address!), { mode: 0o600 });
+    const { stdout } = await promisify(execFile)(
+      join(binaries(), "kubectl"),
+      ["--kubeconfig", file, "--request-timeout", "30s", ...args],
+      { maxBuffer: 64e6 },
+    );
+    return stdout;
+  }
+
+  /** The status of the API's answer to a GET by somebody who shows no credential. */
+  async anonymously(path: string, tls: SecureContextOptions = {}): Promise<number> {
+    const { clusters } = parse(await this.kubectl("config", "view", "--raw")) as {
+      clusters: { cluster: Record<"server" | "tls-server-name", string> & { [ca]: string } }[];
+    };
+    const { cluster } = clusters[0]!;
+    const options = {
+      ca: Buffer.from(cluster[ca], "base64"),
+      servername: cluster["tls-server-name"],
+      agent: false,
+      ...tls,
+    };
+    return new Promise((resolve, reject) => {
+      get(`${cluster.server}${path}`, options, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode!);
+      }).on("error", reject);
+    });
+  }
+
+  /**
+   * What the API says of the objects at a path from now on, until it is ended. An API server that goes
+   * away with its control plane ends its watches; another one goes on where that one was.
+   */
+  async watch(path: string, see: (event: WatchEvent) => void): Promise<{ end: () => void }> {
+    await this.kubectl("get", "--raw", "/readyz");
+    let ended = false;
+    let seen = "";
+    let kubectl: ChildProcess | undefined;
+    const open = (): void => {
+      const from = `${path}?watch=1&resourceVersion=${seen}`;
+      const file = join(this.state, "kubeconfig");
+      const child = spawn(join(binaries(), "kubectl"), [
+        "--kubeconfig",
+        file,
+        "get",
+        "--raw",
+        from,
+      ]);
+      kubectl = child;
+      createInterface({ input: child.stdout }).on("line", (line) => {
+        const event = JSON.parse(line) as WatchEvent;
+        seen = event.object.metadata.resourceVersion ?? "";
+        if (seen !== "") see(event);
+      });
+      child.on("close", () => !ended && setTimeout(() => !ended && open(), 200));
+    };
+    open();
+    return {
+      end: () => {
+        ended = true;
+        kubectl?.kill();
+      },
+    };
+  }
+
+  /** What etcd has stored of every object whose key begins so, as it is on its disk. */
+  async stored(prefix: string): Promise<string[]> {
+    const clusters = join(this.state, "machines/clusters");
+    const [name = ""] = readdirSync(clusters);
+    const { ports } = JSON.parse(readFileSync(join(clusters, name, "cluster.json"), "utf8")) as {
+      ports: { etcdClient: number };
+    };
+    const base64 = (text: string) => Buffer.from(text).toString("base64");
+    const range = { key: base64(prefix), range_end: base64(`${prefix}\uffff`) };
+    const pki = join(clusters, name, "root/etc/kubernetes/pki/etcd");
+    const { stdout } = await promisify(execFile)(
+      "curl",
+      [
+        ...["--silent", "--fail", "--cacert", `${pki}/ca.crt`],
+        ...["--cert", `${pki}/healthcheck-client.crt`, "--key", `${pki}/healthcheck-client.key`],
+        ...["--data", JSON.stringify(range), `https://127.0.0.1:${ports.etcdClient}/v3/kv/range`],
+      ],
+      { maxBuffer: 64e6 },
+    );
+    const { kvs = [] } = JSON.parse(stdout) as { kvs?: { value: string }[] };
+    return kvs.map(({ value }) => Buffer.from(value, "base64").toString("latin1"));
+  }
+
+  /** Runs `npm run doctor` on this stack. */
+  async doctor(...args: string[]): Promise<{ code: number; stdout: string }> {
+    const words = [
+      "tools/cli/zoned.cjs",
+      "doctor",
+      "--stack",
+      this.stackName,
+      "--state",
+      this.state,
+    ];
+    const child = promisify(execFile)(process.execPath, [...words, ...args], { cwd: checkout });
+    return child.then(
+      ({ stdout }) => ({ code: 0, stdout }),
+      ({ code, stdout, stderr }) => {
+        if (code !== 1) throw new Error(`npm run doctor ended with ${code}: ${stdout}${stderr}`);
+        return { code, stdout };
+      },
+    );
+  }
+
+  async get<T>(...args: string[]): Promise<T[]> {
+    return (JSON.parse(await this.kubectl("get", ...args, "--output", "json")) as { items: T[] })
+      .items;
+  }
+
+  private ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    return askAzure(endpointOf(this.azure.ports), { method, path, body });
+  }
+}
+
+function binaries(): string {
+  const folder = process.env["ZONED_BINARIES"];
+  if (!folder)
+    throw new Error("ZONED_BINARIES names no folder of built tools; run these tests by npm test");
+  return folder;
+}
+
+/** Fails with what the engine said when a run did not end well: why first, then its steps. */
+export function well(run: Run): Run {
+  if (run.code !== 0) {
+    const why = run.stdout.split("Diagnostics:").slice(1).at(-1) ?? "";
+    throw new Error(`pulumi ended with ${run.code}:\n${why}\n${run.stderr}\n${run.stdout}`);
+  }
+  return run;
+}
+
+/**
+ * A machine that changes may get another id, as far as a preview knows, and these follow its id. So
+ * may the cluster be another one while its kubeconfig is not known, and join tokens follow it.
+ */
+const maybe =
+  /^(update .*-(labels|bootstrap|membership|join-token|join-binding)|(replace|create-replacement|delete-replaced) .*-membership)$/;
+
+/** Fails when an `up` did not end well, or did otherwise than its preview had said. */
+export function asPlanned(run: Run): Run {
+  well(run);
+  const only = (these: readonly string[], those: readonly string[]) =>
+    these.filter((step) => !those.includes(step));
+  const { steps, planned = steps } = run;
+  // While the id is unknown, a preview takes the machine's membership for replaced.
+  const announced = planned.map((step) => step.replace(/^replace (.*-membership)$/, "update $1"));
+  const unplanned = only(steps, [...planned, ...announced]);
+  const undone = only(planned, steps).filter((step) => !maybe.test(step));
+  if (unplanned.length + undone.length > 0) {
+    throw new Error(
+      `the preview and the update differ: planned and not done ${undone.join(", ")}; done and not planned ${unplanned.join(", ")}`,
+    );
+  }
+  return run;
+}
+
+/**
+ * Fails with what changed when a run changed anything. Without its preview, which would say the same,
+ * such a run takes half the time.
+ */
+export function unchanged(run: Run): void {
+  well(run);
+  if (changedAnything(run)) {
+    throw new Error(`expected no change, got ${JSON.stringify(run.changes)}:\n${run.stdout}`);
+  }
+}
+
+/** Fails with what the engine said when a run ended well. */
+export function refused(run: Run): string {
+  if (run.code === 0)
+    throw new Error(`expected the engine to refuse, and it went on:\n${run.stdout}`);
+  return `${run.stdout}\n${run.stderr}\n${run.diagnostics.join("\n")}`;
+}

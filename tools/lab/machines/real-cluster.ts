@@ -1,0 +1,282 @@
+import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+
+import { subscriptionPath } from "../../local-azure/arm/resources/ids";
+import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";
+import { ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
+import { chooseBackend } from "../../local-azure/machines/choose-backend";
+import {
+  hostSettings,
+  type MachineReport,
+  writeHostSettings,
+} from "../../local-azure/machines/kinds";
+import { Agent } from "../../local-azure/machines/qemu/guest/agent";
+import { run } from "../../local-azure/machines/qemu/command";
+import { Namespaces } from "../../local-azure/machines/qemu/network/namespaces";
+import { prepareHost } from "../../local-azure/machines/qemu/prepare";
+import { defaultScale } from "../../local-azure/machines/qemu/sizes";
+import type { Body } from "../../local-azure/machines/simulated/api";
+import {
+  apiNameIn,
+  type MachineOutput,
+  reachableHere,
+} from "../../local-azure/rehearsal/cluster-view";
+import { followMachines } from "../../local-azure/rehearsal/machine-steps";
+import { Rehearsal, type Run } from "../../local-azure/rehearsal/rehearsal";
+import { stackSettings } from "../../local-azure/rehearsal/stack-config";
+import { takeFolder } from "../../local-azure/rehearsal/state-folder";
+import { prepareBinaries } from "../../programs/engine";
+import { kubectlTools } from "../../programs/tools";
+import { checkout } from "../../shared/checkout";
+import { writeWhole } from "../../shared/files";
+import type { Progress } from "../../shared/progress";
+import { runUpstreamTest } from "./upstream-test";
+import { askAzure } from "../../local-azure/tests/support/arm/azure-rest";
+
+const stack = "machines";
+
+interface Outputs {
+  readonly kubeconfig: string;
+  readonly machines: readonly MachineOutput[];
+}
+
+export interface RealClusterOptions {
+  readonly state: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Kubernetes versions that its machines can be upgraded to. */
+  readonly upgrades?: readonly string[];
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+/** A local Azure with real machines, and everything that a claim needs to look into it. */
+export class RealCluster {
+  private readonly namespaces: Namespaces;
+  /** The stack's outputs, asked for once after each `up`. */
+  private outputs: Promise<Outputs> | undefined;
+
+  private constructor(
+    private readonly given: RealClusterOptions,
+    private readonly binaries: string,
+    private azure: Attachment,
+    readonly stack: Rehearsal,
+  ) {
+    this.namespaces = new Namespaces(given.state);
+  }
+
+  /** Makes everything ready but the machines; takes up what an interrupted run left. */
+  static async open(given: RealClusterOptions): Promise<RealCluster> {
+    const { settings, upgrades, progress, signal } = given;
+    const options = { progress, signal };
+    const state = takeFolder(given.state);
+    await prepareHost(options);
+    const binaries = await prepareBinaries(options, kubectlTools);
+    const asked = stackSettings(checkout, stack, settings);
+    await chooseBackend(state, asked, { ...options, scale: defaultScale, upgrades });
+    if (!runningDaemon(state)) ownMirror(state);
+    const azure = await ensureDaemon({ state, binaries }, progress, signal);
+    const base = { state, stack, binaries, azure, progress, signal };
+    return new RealCluster(
+      { ...given, state },
+      binaries,
+      azure,
+      await Rehearsal.open({ ...base, settings }),
+    );
+  }
+
+  get signal(): AbortSignal {
+    return this.given.signal;
+  }
+
+  /**
+   * The folder that its machines take packages and images from, parts of which may be taken away.
+   */
+  get mirror(): string {
+    return mirrorOf(this.given.state);
+  }
+
+  get group(): string {
+    return `${subscriptionPath}/resourceGroups/zoned-${stack}`;
+  }
+
+  /** `pulumi up`, with every machine's steps. */
+  async up(...flags: string[]): Promise<Run> {
+    this.outputs = undefined;
+    const unfollow = followMachines(this.azure, this.given.progress);
+    return await this.stack.up(...flags).finally(unfollow);
+  }
+
+  /** With these settings above those that it has from its chapter. */
+  configure(settings: Readonly<Record<string, unknown>>): Promise<void> {
+    return this.stack.configure({ ...this.given.settings, ...settings });
+  }
+
+  async machines(): Promise<readonly MachineOutput[]> {
+    return (await this.stackOutputs()).machines;
+  }
+
+  async names(role?: string): Promise<string[]> {
+    const machines = await this.machines();
+    return machines
+      .filter((one) => role === undefined || one.role === role)
+      .map(({ name }) => name);
+  }
+
+  async apiName(): Promise<string> {
+    return apiNameIn((await this.stackOutputs()).kubeconfig);
+  }
+
+  /** A file for whoever wants to reach the API from this host. */
+  async kubeconfig(): Promise<string> {
+    const file = join(this.given.state, "kubeconfig");
+    if (!existsSync(file)) {
+      const { kubeconfig, address } = await this.api();
+      writeWhole(file, reachableHere(kubeconfig, address));
+    }
+    return file;
+  }
+
+  /** The stack's own kubeconfig, and where the API that it names answers on this host. */
+  private async api() {
+    const { kubeconfig } = await this.stackOutputs();
+    const address = await this.azure.apiAddress(apiNameIn(kubeconfig));
+    if (address === undefined) throw new Error("no API answers yet");
+    return { kubeconfig, address };
+  }
+
+  /** Has the next kubectl use the stack's kubeconfig of now. */
+  renewKubeconfig(): void {
+    rmSync(join(this.given.state, "kubeconfig"), { force: true });
+  }
+
+  async kubectl(args: readonly string[], input?: string): Promise<string> {
+    const access = ["--kubeconfig", await this.kubeconfig(), "--request-timeout", "60s"];
+    return await run([this.kubectlPath, ...access, ...args], { input, signal: this.signal });
+  }
+
+  private get kubectlPath(): string {
+    return join(this.binaries, "kubectl");
+  }
+
+  /** Runs one of upstream's end-to-end tests by its whole name. */
+  async upstreamTest(name: string): Promise<void> {
+    const { state: folder, progress, signal } = this.given;
+    const access = { kubectl: this.kubectlPath, ...(await this.api()) };
+    await runUpstreamTest(name, { ...access, folder, progress, signal });
+  }
+
+  async get<T>(...args: string[]): Promise<T[]> {
+    return (JSON.parse(await this.kubectl(["get", ...args, "--output", "json"])) as { items: T[] })
+      .items;
+  }
+
+  /** Without kubectl's own look at the objects, for which an emulated processor takes a minute. */
+  apply = (...items: object[]): Promise<string> =>
+    this.kubectl(
+      ["apply", "--server-side", "--validate=ignore", "--filename", "-"],
+      JSON.stringify({ apiVersion: "v1", kind: "List", items }),
+    );
+
+  /** What the local Azure reports of every machine. */
+  async reports(): Promise<readonly MachineReport[]> {
+    const { machines } = (await this.askAzure("GET", "/local/health")) as {
+      machines: MachineReport[];
+    };
+    return machines;
+  }
+
+  /** Runs a script as root in a machine, past its network. */
+  async inMachine(name: string, script: string): Promise<string> {
+    const report = (await this.reports()).find((one) => one.name === name);
+    if (report === undefined) throw new Error(`there is no machine ${name}`);
+    const path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+    const { exitCode, stdout } = await new Agent(report.agent).run(
+      ...(["/bin/bash", "-c", `export ${path}; exec 2>&1; ${script}`] as const),
+    );
+    if (exitCode !== 0) throw new Error(`on ${name}, ${script} ended with ${exitCode}:\n${stdout}`);
+    return stdout;
+  }
+
+  /** Kills the process of the local Azure, and starts it again. */
+  async crash(): Promise<void> {
+    const { pid } = await this.askAzure("GET", "/local/health");
+    process.kill(pid as number, "SIGKILL");
+    const { state, progress, signal } = this.given;
+    this.azure = await ensureDaemon({ state, binaries: this.binaries }, progress, signal);
+  }
+
+  /** What an address answers to somebody in the machines' virtual network who is no machine. */
+  async fromNetwork(url: string): Promise<string> {
+    const all = await this.namespaces.existing();
+    const network = all.find((name) => name !== this.namespaces.internet);
+    if (network === undefined) throw new Error("there is no virtual network");
+    const ask = "fetch(process.argv[1]).then((r) => r.text()).then((t) => process.stdout.write(t))";
+    return await run(this.namespaces.within(network, [process.execPath, "-e", ask, url]), {
+      signal: this.signal,
+    });
+  }
+
+  /** Reads or changes a thing in the resource group behind Pulumi's back. */
+  inGroup(method: string, path: string): Promise<Body> {
+    return this.askAzure(method, `${this.group}/providers${path}`);
+  }
+
+  /**
+   * Asks Azure something about a machine behind Pulumi's back; an action is one of its own, as
+   * restart.
+   */
+  ask(method: string, machine: string, action = ""): Promise<Body> {
+    return this.inGroup(method, `/Microsoft.Compute/virtualMachines/${join(machine, action)}`);
+  }
+
+  /** Which generation each machine is, by Azure's own id of it. */
+  async generations(): Promise<Record<string, string>> {
+    const names = await this.names();
+    const ids = names.map(async (name) => {
+      const { properties } = await this.ask("GET", name);
+      return [name, properties.vmId as string] as const;
+    });
+    return Object.fromEntries(await Promise.all(ids));
+  }
+
+  /** Makes a blob container in a resource group of its own; returns its id. */
+  async container(account: string): Promise<string> {
+    const group = `${subscriptionPath}/resourceGroups/backups`;
+    const at = `${group}/providers/Microsoft.Storage/storageAccounts/${account}`;
+    const location = "westeurope";
+    const sku = { name: "Standard_ZRS" };
+    const properties = { supportsHttpsTrafficOnly: false };
+    await this.askAzure("PUT", group, { location });
+    await this.askAzure("PUT", at, { kind: "StorageV2", location, sku, properties });
+    await this.askAzure("PUT", `${at}/blobServices/default/containers/etcd`, { properties: {} });
+    return `${at}/blobServices/default/containers/etcd`;
+  }
+
+  private stackOutputs = (): Promise<Outputs> =>
+    (this.outputs ??= this.stack.outputs() as Promise<unknown> as Promise<Outputs>);
+
+  private async askAzure(method: string, path: string, body?: object): Promise<Body> {
+    const answer = await askAzure(endpointOf(this.azure.ports), {
+      method,
+      path,
+      body,
+      signal: this.signal,
+    });
+    return (answer ?? {}) as Body;
+  }
+}
+
+const mirrorOf = (state: string): string => join(state, "mirror");
+
+/** Links to the mirror's parts: one that is taken away is gone for these machines alone. */
+function ownMirror(state: string): void {
+  const settings = hostSettings(state)!;
+  const own = mirrorOf(state);
+  if (!existsSync(own)) {
+    mkdirSync(own);
+    for (const part of ["apt", "images", "manifests"]) {
+      symlinkSync(join(settings.mirror, part), join(own, part));
+    }
+  }
+  writeHostSettings(state, { ...settings, mirror: own });
+}

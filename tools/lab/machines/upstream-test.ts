@@ -1,0 +1,111 @@
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+import { parse, stringify } from "yaml";
+
+import { versions } from "../../../components/versions";
+import type { Address } from "../../local-azure/daemon/attachment";
+import { run } from "../../local-azure/machines/qemu/command";
+import { apiNameIn } from "../../local-azure/rehearsal/cluster-view";
+import { ofOurOwn } from "../../mirror/tools";
+import { install, placesOf } from "../../programs/installs";
+import { writeWhole } from "../../shared/files";
+import type { Progress } from "../../shared/progress";
+import { Interrupted } from "../../shared/user-error";
+
+const archive = `https://dl.k8s.io/release/v${versions.kubernetes}/kubernetes-test-linux-amd64.tar.gz`;
+
+/** Upstream's end-to-end tests; built here, those of sig-network alone. */
+const e2e = {
+  ...ofOurOwn(
+    "kubernetes",
+    { packages: ["./e2e"], binary: "e2e.test" },
+    { name: "e2e", version: versions.kubernetes, binaries: ["e2e.test"], typical: "5 min" },
+  ),
+  downloads: [
+    {
+      url: archive,
+      sha256: { kind: "bare" as const, url: `${archive}.sha256` },
+      members: { "e2e.test": "kubernetes/test/bin/e2e.test" },
+    },
+  ],
+};
+
+/** What Ginkgo's JSON report has of a test. */
+interface Spec {
+  readonly LeafNodeType: string;
+  readonly State: string;
+  readonly Failure?: { readonly Message: string };
+}
+
+export interface UpstreamTestOptions {
+  readonly kubectl: string;
+  /** As the stack's outputs have it. */
+  readonly kubeconfig: string;
+  /** Where its API answers on this host. */
+  readonly address: Address;
+  /** For what is written while it runs. */
+  readonly folder: string;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs the one of upstream's tests that has exactly this name.
+ *
+ * @throws Error with what the test said when it failed, or was not run
+ */
+export async function runUpstreamTest(name: string, options: UpstreamTestOptions): Promise<void> {
+  const { kubectl, folder, signal } = options;
+  await install([e2e], options);
+  const { kubeconfig, within } = byName(options);
+  const report = join(folder, "e2e.json");
+  rmSync(report, { force: true });
+  const flags = [
+    ...["--provider=skeleton", `--kubeconfig=${kubeconfig}`, `--kubectl-path=${kubectl}`],
+    ...["--dump-logs-on-failure=false", "--ginkgo.no-color", `--ginkgo.json-report=${report}`],
+    `--ginkgo.focus=${name.replaceAll(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`)}$`,
+  ];
+  const command = [...within, placesOf(e2e)["e2e.test"]!, ...flags];
+  const ended = await run(command, { signal }).catch((error: unknown) => error);
+  if (ended instanceof Interrupted) throw ended;
+  expectPassed(specsIn(report, ended));
+}
+
+/** Fails unless one test was run, and passed, and nothing around it failed. */
+export function expectPassed(specs: readonly Spec[]): void {
+  const bad = specs.find(({ State }) => !["passed", "skipped"].includes(State));
+  if (bad) throw new Error(`it ${bad.State}: ${bad.Failure?.Message ?? ""}`);
+  const passed = specs.filter((one) => one.LeafNodeType === "It" && one.State === "passed");
+  if (passed.length !== 1) throw new Error(`got ${passed.length} tests that passed, expected one`);
+}
+
+/**
+ * The API under its own name, and where that name leads to it: upstream's tests pass over a
+ * kubeconfig's tls-server-name, and its certificate is for no address of this host.
+ */
+export function byName({
+  kubeconfig,
+  address: { host, port },
+  folder,
+}: Pick<UpstreamTestOptions, "kubeconfig" | "address" | "folder">) {
+  const name = apiNameIn(kubeconfig);
+  const config = parse(kubeconfig);
+  config.clusters[0].cluster.server = `https://${name}:${port}`;
+  const files = { kubeconfig: join(folder, "e2e.kubeconfig"), hosts: join(folder, "e2e.hosts") };
+  writeWhole(files.kubeconfig, stringify(config));
+  writeWhole(files.hosts, `${host} localhost ${name}\n`);
+  const script = 'mount --bind "$1" /etc/hosts; shift; exec "$@"';
+  const within = ["unshare", "--mount", "sh", "-ec", script, "sh", files.hosts];
+  return { kubeconfig: files.kubeconfig, within };
+}
+
+/** All that was run; `ended` is what the program said where it wrote no report. */
+function specsIn(report: string, ended: unknown): readonly Spec[] {
+  try {
+    const suites = JSON.parse(readFileSync(report, "utf8")) as readonly { SpecReports: Spec[] }[];
+    return suites.flatMap(({ SpecReports }) => SpecReports);
+  } catch {
+    throw ended instanceof Error ? ended : new Error(`it wrote no report, and said: ${ended}`);
+  }
+}

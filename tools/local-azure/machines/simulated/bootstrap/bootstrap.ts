@@ -1,0 +1,422 @@
+import { setTimeout as wait } from "node:timers/promises";
+
+import type { Payload } from "../../../../../components/machine/payload";
+import { validUntil } from "../../../../../components/machine/renewal";
+import type { VirtualMachine } from "../../machines";
+import { Api, ApiError, type Body, kubeconfigOf, mergePatch } from "../api";
+import { SimulatedCluster } from "../cluster/simulated-cluster";
+import type { Binaries } from "../control-plane/control-plane";
+import { KubeadmCommand } from "../control-plane/kubeadm-command";
+import type { Fleet } from "../fleet";
+import type { Joined, SimulatedMachine } from "../machine";
+import { cniAnnotation } from "../nodes/kwok";
+import { isOf, isReady, nodePath, readyText } from "../nodes/node";
+import { join, registerInitial } from "./join";
+import { isSignedBy, kubeletCertificate } from "./kubelet-certificate";
+import {
+  caFile,
+  checkFirstBoot,
+  discoveryFile,
+  encryptionFile,
+  fileOf,
+  filesOf,
+  initFile,
+  payloadOf,
+  trustedOf,
+} from "./payload";
+import { Snapshots } from "./snapshots";
+import { type Steps, TimedOut } from "./steps";
+import {
+  drain,
+  hasOtherVersion,
+  restartPods,
+  uncordon,
+  unpublished,
+  upgradeControlPlane,
+  upgradeKubelet,
+} from "./upgrade";
+
+/** How long a script waits, in milliseconds. */
+export interface Limits {
+  readonly api: number;
+  readonly ready: number;
+  readonly peers: number;
+}
+
+const pollMs = 250;
+
+/**
+ * What cloud-init/bootstrap.sh does, for simulated machines: the same steps under the same names,
+ * in the same order. tests/unit/cloud-init/simulated-twin.test.ts compares the two.
+ */
+export class Bootstrap {
+  /** Initializations under way, by the API's name. */
+  private readonly initializations = new Map<string, Promise<unknown>>();
+  /** What saves etcd by the clock, by the machine's id; gone with the daemon. */
+  private readonly timers = new Map<string, NodeJS.Timeout>();
+
+  constructor(
+    private readonly fleet: Fleet,
+    private readonly binaries: Pick<Binaries, "kubeadm" | "etcdutl">,
+    private readonly limits: Limits,
+  ) {}
+
+  /** Waits for initializations under way: none is left half done. */
+  async settle(): Promise<void> {
+    this.timers.forEach((timer) => clearInterval(timer));
+    await Promise.all(this.initializations.values());
+  }
+
+  async run(machine: SimulatedMachine, script: string, steps: Steps): Promise<void> {
+    const isMember = machine.joined !== undefined;
+    const payload = await steps.step("payload", () => {
+      const payload = payloadOf(script);
+      payload.files
+        .filter(({ path }) => !isMember || !path.startsWith("/etc/kubernetes/"))
+        .forEach((file) => machine.writeFile(file));
+      return payload;
+    });
+    const isControlPlane = payload.role === "control-plane";
+    const awaitsReady = payload.awaitsReady ?? true;
+    await steps.step("first boot", () => checkFirstBoot(machine.vm));
+    await steps.step("kernel modules", () => undefined);
+    if (!isMember) {
+      await steps.step("packages", () => checkPayload(payload, machine.vm));
+      const cluster = await steps.step("search for the API", () =>
+        isControlPlane
+          ? this.searchAsControlPlane(machine, payload, steps)
+          : this.searchAsWorker(machine, payload),
+      );
+      await this.becomeMember(machine, payload, cluster, steps);
+    }
+    const isOutdated = isMember && machine.configuration !== payload.configuration;
+    if (isOutdated) await this.upgrade(machine, payload, steps);
+    if (isControlPlane) {
+      await steps.step("control plane", () => this.awaitControlPlane(machine, payload));
+    }
+    if (payload.takesSnapshots || this.timers.has(machine.vm.vmId)) {
+      await steps.step("snapshots", () => this.scheduleSnapshots(machine, payload));
+    }
+    // Before there is a pod network, the initial control plane cannot be Ready.
+    if (machine.joined?.as === "joined" || (await this.isNetworkUp(machine))) {
+      await steps.step("node", () => this.awaitNode(machine, awaitsReady));
+    }
+    if (isOutdated) {
+      await steps.step("uncordon", () => uncordon(this.kubeletOf(machine), payload.machine));
+    }
+    if (isControlPlane && machine.touched) {
+      await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
+    }
+    if (isControlPlane) {
+      await steps.step("certificates", () => this.reportCertificates(machine));
+    }
+    if (payload.restartsPods) {
+      await steps.step("pods", () => this.restartPods(machine, trustedOf(payload)));
+    }
+    if (payload.rewritesSecrets) {
+      await steps.step("encryption", () => this.fleet.clusterOf(machine)!.rewriteSecrets());
+    }
+    await steps.step("secrets", () => {
+      machine.settle(payload.configuration);
+      machine.forgetSecrets();
+    });
+    steps.note(`${machine.vm.name} is a member of the cluster`);
+  }
+
+  /** Makes a member what its payload says. */
+  private async upgrade(machine: SimulatedMachine, payload: Payload, steps: Steps): Promise<void> {
+    const isControlPlane = payload.role === "control-plane";
+    const kubelet = this.kubeletOf(machine);
+    const cluster = this.fleet.clusterOf(machine)!;
+    const isWell = (await kubelet.isReady()) && cluster.amissAt(machine.vm) === undefined;
+    if (isControlPlane && isWell) {
+      const awaitsReady = payload.awaitsReady ?? true;
+      await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
+    }
+    machine.beginUpgrade();
+    await steps.step("packages", () => undefined);
+    if (hasOtherVersion(await kubelet.get(nodePath(payload.machine)), payload)) {
+      if (payload.takesSnapshots) {
+        await steps.step("snapshot", () => Snapshots.on(machine)?.save(cluster));
+      }
+      await steps.step("drain", () => drain(kubelet, payload));
+    }
+    await steps.step("kubeadm upgrade", async () => {
+      machine.touch();
+      const takesAuthorities = payload.takesAuthorities || trustsSeveral(machine.joined!);
+      if (takesAuthorities) machine.trust(trustedOf(payload));
+      if (isControlPlane) {
+        const taken = { ...payload, takesAuthorities };
+        await cluster.inTurn(() => upgradeControlPlane(cluster, taken));
+      }
+      const { caCert, kubelet } = machine.joined!;
+      if (!isSignedBy(caCert, kubelet.cert)) {
+        machine.trust(caCert, await kubeletCertificate(this.kubeletOf(machine), payload.machine));
+      }
+    });
+    await steps.step("kubelet", () => upgradeKubelet(this.kubeletOf(machine), payload));
+    if (isControlPlane) {
+      await steps.step("static pods", () =>
+        watch(machine, this.limits.api, async () => cluster.unreadyAt(machine.vm)),
+      );
+    }
+  }
+
+  /** @param cluster to join; without one, it is initialized */
+  private async becomeMember(
+    machine: SimulatedMachine,
+    payload: Payload,
+    cluster: SimulatedCluster | undefined,
+    steps: Steps,
+  ): Promise<void> {
+    const kubeadm = new KubeadmCommand(this.binaries.kubeadm, machine.root);
+    if (cluster !== undefined) {
+      const joining = { machine, payload, kubeadm, steps };
+      return await steps.step("kubeadm join", () => join(joining, cluster));
+    }
+    const { restoredFrom } = payload;
+    const snapshot =
+      restoredFrom &&
+      (await steps.step("snapshot", () =>
+        Snapshots.on(machine)?.fetch(restoredFrom, payload, this.binaries.etcdutl),
+      ));
+    const initialized = this.initialize(machine, payload, kubeadm, snapshot);
+    const settled = initialized.catch(() => undefined);
+    this.initializations.set(payload.apiName, settled);
+    void settled.finally(() => this.initializations.delete(payload.apiName));
+    await steps.step("kubeadm init", () => initialized);
+  }
+
+  private async initialize(
+    machine: SimulatedMachine,
+    payload: Payload,
+    kubeadm: KubeadmCommand,
+    snapshot: string | undefined,
+  ): Promise<void> {
+    const { apiName } = payload;
+    const configuration = fileOf(payload, initFile);
+    await kubeadm.validate(configuration);
+    // Of a cluster before this one, too few members are left to answer.
+    await this.fleet.discard(apiName);
+    const cluster = await SimulatedCluster.initialize(
+      this.fleet.clusterFolder(apiName),
+      {
+        apiName,
+        vm: machine.vm,
+        files: filesOf(payload),
+        configuration,
+        snapshot,
+      },
+      this.fleet.clusterOptions,
+    );
+    try {
+      await registerInitial(machine, payload, cluster);
+    } catch (error) {
+      await cluster.lose(machine.vm);
+      throw error;
+    }
+    this.fleet.clusters.set(apiName, cluster);
+    cluster.wakeControllers();
+  }
+
+  /** Has the machine save etcd by the clock while it leads etcd. */
+  private scheduleSnapshots(machine: SimulatedMachine, { takesSnapshots }: Payload): void {
+    const { vmId } = machine.vm;
+    clearInterval(this.timers.get(vmId));
+    this.timers.delete(vmId);
+    const snapshots = takesSnapshots ? Snapshots.on(machine) : undefined;
+    if (snapshots === undefined) return;
+    const save = (): void => {
+      const cluster = this.fleet.clusterOf(machine);
+      if (!cluster?.leads(machine.vm) || !cluster.hasQuorum()) return;
+      // How it ended is in the cluster.
+      void snapshots.save(cluster).catch(() => undefined);
+    };
+    this.timers.set(vmId, setInterval(save, snapshots.period).unref());
+  }
+
+  /** The cluster to join, or nothing on a machine that is to initialize it. */
+  private async searchAsControlPlane(
+    machine: SimulatedMachine,
+    payload: Payload,
+    steps: Steps,
+  ): Promise<SimulatedCluster | undefined> {
+    const { apiName, apiPort, initialControlPlane } = payload;
+    const { vmId } = machine.vm;
+    const server = `https://${apiName}:${apiPort}`;
+    const isInitial = initialControlPlane?.toLowerCase() === vmId.toLowerCase();
+    steps.write(`this machine is ${vmId}, the initial control plane is ${initialControlPlane}`);
+    await this.initializations.get(apiName);
+    let cluster: SimulatedCluster | undefined;
+    await watch(machine, this.limits.api, async () => {
+      cluster = await this.answering(payload);
+      const isLost = !this.fleet.clusters.get(apiName)?.hasQuorum();
+      if (cluster !== undefined || (isInitial && isLost)) return undefined;
+      return (
+        `no API answers at ${server}, and this machine (vmId ${vmId}) is not the one that may initialize ` +
+        `the cluster (vmId ${initialControlPlane}). Bring a control plane machine back and run \`pulumi up\` again; ` +
+        "if all are lost, it says how a new, empty cluster takes their place"
+      );
+    });
+    if (cluster === undefined && machine.hasBegunToJoin) {
+      throw new Error(
+        `no API answers at ${server}, and this machine has begun to join one: bring the other control plane ` +
+          "machines back and run `pulumi up` again",
+      );
+    }
+    return cluster;
+  }
+
+  /** Whatever it says, a server that proves itself by this cluster's CA is this cluster. */
+  private async answering(payload: Payload): Promise<SimulatedCluster | undefined> {
+    const cluster = this.fleet.clusters.get(payload.apiName);
+    try {
+      await cluster?.anonymously(fileOf(payload, caFile)).get("/readyz");
+    } catch (error) {
+      if (error instanceof ApiError) return cluster;
+      if (!isFinal(error)) return undefined;
+      throw new Refused(
+        `at https://${payload.apiName}:${payload.apiPort} somebody else's cluster answers, one with another CA: ` +
+          "take it away, or give this one another name (zoned:clusterName)",
+        { cause: error },
+      );
+    }
+    return cluster;
+  }
+
+  private async searchAsWorker(
+    machine: SimulatedMachine,
+    payload: Payload,
+  ): Promise<SimulatedCluster> {
+    const { server, ca, user } = kubeconfigOf(fileOf(payload, discoveryFile));
+    const isOfPayload = Number(server.port || 443) === payload.apiPort;
+    let refusals = 0;
+    await watch(machine, this.limits.api, async () => {
+      const cluster = isOfPayload && this.fleet.clusters.get(server.hostname);
+      if (!cluster) return `no API answers at ${server.origin}`;
+      try {
+        await new Api(cluster.server(ca), user).find(nodePath(payload.machine));
+        return undefined;
+      } catch (error) {
+        if (!(error instanceof ApiError && error.status === 401)) throw error;
+        if (refusals++ < mostRefusals) return error.message;
+        throw new Refused(
+          `the API does not know the join token of ${payload.machine}, which lasts one day: ` +
+            "run `pulumi up` again, without --replace and --target, and it makes another one",
+          { cause: error },
+        );
+      }
+    });
+    return this.fleet.clusters.get(server.hostname)!;
+  }
+
+  private isNetworkUp = (machine: SimulatedMachine): Promise<boolean> =>
+    this.kubeletOf(machine)
+      .get(nodePath(machine.joined?.node ?? ""))
+      .then(hasNetwork, () => false);
+
+  private async awaitControlPlane(machine: SimulatedMachine, payload: Payload): Promise<void> {
+    const cluster = this.fleet.clusterOf(machine)!;
+    await watch(machine, this.limits.api, async () =>
+      (await this.kubeletOf(machine).isReady())
+        ? cluster.amissAt(machine.vm)
+        : "the API does not answer",
+    );
+    const keys = payload.files.find(({ path }) => path === encryptionFile);
+    if (keys !== undefined) await cluster.takeKeys(keys);
+  }
+
+  private awaitNode = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
+    watch(machine, this.limits.ready, async () => {
+      const name = machine.joined?.node ?? "";
+      const node = await this.kubeletOf(machine).get(nodePath(name));
+      if (!isOf(node, machine.vm)) return `node ${name} is another machine's`;
+      if (isReady(node) || !awaitsReady) return undefined;
+      return hasNetwork(node)
+        ? `node ${name}: Ready is ${readyText(node)}`
+        : `node ${name}: no pod network yet, /etc/cni/net.d has no configuration`;
+    });
+
+  /** The next machine begins when this one's step ends. */
+  private awaitPeers = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
+    watch(machine, this.limits.peers, async () => {
+      const amiss =
+        (await this.fleet.clusterOf(machine)?.amissElsewhere(machine.vm, awaitsReady)) ?? [];
+      return amiss.length === 0
+        ? undefined
+        : "another control plane is not well, so no other machine was touched; make it well, or delete its Node if its " +
+            "machine is gone for good (kubectl delete node), and run `pulumi up` again, which goes on from here: " +
+            amiss.join("; ");
+    });
+
+  private async reportCertificates(machine: SimulatedMachine): Promise<void> {
+    const until = this.fleet.clusterOf(machine)!.certificatesValidUntil();
+    const path = nodePath(machine.joined?.node ?? "");
+    const metadata = { annotations: { [validUntil]: until } };
+    await this.kubeletOf(machine).patch(path, { metadata }, mergePatch);
+  }
+
+  private async restartPods(machine: SimulatedMachine, trusted: string): Promise<void> {
+    const api = this.fleet.clusterOf(machine)!.superAdmin();
+    await watch(machine, this.limits.api, () => unpublished(api, trusted));
+    await restartPods(api);
+  }
+
+  private kubeletOf(machine: SimulatedMachine): Api {
+    const kubelet = this.fleet.kubeletOf(machine);
+    if (kubelet === undefined) {
+      throw new Error(`there is no cluster ${machine.joined?.apiName} any more`);
+    }
+    return kubelet;
+  }
+}
+
+const hasNetwork = ({ metadata }: Body): boolean =>
+  metadata.annotations?.[cniAnnotation] !== undefined;
+
+class Refused extends Error {}
+
+/** An API server that has just begun does not know every token yet. */
+const mostRefusals = 10;
+
+/** Looks until nothing is amiss; what fails for good is not looked at again. */
+async function watch(
+  machine: SimulatedMachine,
+  limit: number,
+  amiss: () => Promise<string | undefined>,
+): Promise<void> {
+  let last: string | undefined;
+  for (const until = Date.now() + limit; Date.now() < until; await wait(pollMs)) {
+    machine.failIfEnded();
+    try {
+      last = await amiss();
+    } catch (error) {
+      if (isFinal(error)) throw error;
+      last = (error as Error).message;
+    }
+    if (last === undefined) return;
+  }
+  throw new TimedOut(limit / 1000, last ?? "");
+}
+
+/** Whether waiting cannot help: the API refuses this user, or its certificate is not to be trusted. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof Refused) return true;
+  if (error instanceof ApiError) return [401, 403].includes(error.status);
+  const { code } = error as NodeJS.ErrnoException;
+  return code !== undefined && !/^(ECONN|ETIMEDOUT|EPIPE)/.test(code);
+}
+
+/** As after a stage that gave it other CAs beside the first one. */
+const trustsSeveral = ({ caCert }: Joined): boolean => caCert.split("BEGIN CERTIFICATE").length > 2;
+
+function checkPayload({ machine, nodeAddress }: Payload, vm: VirtualMachine): void {
+  if (machine !== vm.name) {
+    throw new Error(`the payload is for ${machine}, and this machine's host name is ${vm.name}`);
+  }
+  if (nodeAddress !== vm.privateAddress) {
+    throw new Error(
+      `the payload gives ${machine} the address ${nodeAddress}, and its interface has ${vm.privateAddress}`,
+    );
+  }
+}

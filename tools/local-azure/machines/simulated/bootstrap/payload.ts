@@ -1,0 +1,86 @@
+import { parse } from "yaml";
+
+import type { Payload } from "../../../../../components/machine/payload";
+import type { VirtualMachine } from "../../machines";
+import { kubeconfigOf } from "../api";
+
+export const initFile = "/etc/zoned/kubeadm-init.yaml";
+export const joinFile = "/etc/zoned/kubeadm-join.yaml";
+export const discoveryFile = "/etc/zoned/discovery.conf";
+export const encryptionFile = "/etc/zoned/encryption/secrets.yaml";
+export const caFile = "/etc/kubernetes/pki/ca.crt";
+export const serviceAccountsFile = "/etc/kubernetes/pki/sa.pub";
+
+export const payloadMarker = "#--- payload ---";
+
+const firstBootScript = "/opt/zoned/first-boot.sh";
+
+const required = ["machine", "role", "apiName", "apiPort", "nodeAddress", "files"] as const;
+
+/** What follows the marker line of a bootstrap script. */
+export function payloadOf(script: string): Payload {
+  const marker = `\n${payloadMarker}\n`;
+  const at = script.indexOf(marker);
+  if (at < 0) {
+    throw new Error(
+      `the script has no line "${payloadMarker}"; a simulated machine runs only the program's own bootstrap script`,
+    );
+  }
+  let payload: Partial<Payload>;
+  try {
+    payload = JSON.parse(script.slice(at + marker.length)) as Partial<Payload>;
+  } catch (error) {
+    // The parser's message may quote the document, which holds private keys.
+    throw new Error("what follows the script's marker line is not JSON", { cause: error });
+  }
+  const missing = required.filter((field) => payload[field] === undefined);
+  if (missing.length > 0) {
+    throw new Error(`the script's payload lacks ${missing.join(", ")}`);
+  }
+  return payload as Payload;
+}
+
+/** The text of each file that the payload brings, by its path. */
+export const filesOf = ({ files }: Payload): ReadonlyMap<string, string> =>
+  new Map(files.map(({ path, content }) => [path, content]));
+
+/** The text of a file that the payload must bring. */
+export function fileOf(payload: Payload, path: string): string {
+  const file = payload.files.find((candidate) => candidate.path === path);
+  if (file === undefined) {
+    throw new Error(
+      `the payload of ${payload.machine} brings no ${path}; it brings ` +
+        payload.files.map((candidate) => candidate.path).join(", "),
+    );
+  }
+  return file.content;
+}
+
+/** The CAs that a machine is to trust, the first of which signs. */
+export const trustedOf = (payload: Payload): string =>
+  payload.role === "control-plane"
+    ? fileOf(payload, caFile)
+    : kubeconfigOf(fileOf(payload, discoveryFile)).ca;
+
+/** Fails as first boot would end with this customData: cloud-init never runs its script. */
+export function checkFirstBoot({ name, customData }: VirtualMachine): void {
+  const problem = problemOf(customData);
+  if (problem !== undefined) throw new Error(`first boot failed: customData of ${name} ${problem}`);
+}
+
+function problemOf(customData: string | undefined): string | undefined {
+  const text = Buffer.from(customData ?? "", "base64").toString("utf8");
+  const [firstLine = ""] = text.split("\n", 1);
+  if (firstLine.trim() !== "#cloud-config") {
+    return `begins with "${firstLine.slice(0, 40)}", and cloud-init runs it only if its first line is "#cloud-config"`;
+  }
+  const { write_files: files = [], runcmd: commands = [] } = (parse(text) ?? {}) as {
+    write_files?: readonly { path?: string; content?: string }[];
+    runcmd?: readonly (string | readonly string[])[];
+  };
+  if (!files.some((file) => file.path === firstBootScript && file.content)) {
+    return `writes no ${firstBootScript}`;
+  }
+  const isRun = commands.flat().some((word) => word.includes(firstBootScript));
+  return isRun ? undefined : `writes ${firstBootScript}, but its runcmd does not run it`;
+}

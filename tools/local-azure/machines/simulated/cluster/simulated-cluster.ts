@@ -1,0 +1,467 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import type { PayloadFile } from "../../../../../components/kubeadm/payload-file";
+import { writeWhole } from "../../../../shared/files";
+import type { VirtualMachine } from "../../machines";
+import { freePorts, type Ports } from "../control-plane/ports";
+import { Poller } from "./poller";
+import { Api, type Body, strategicPatch, unlessStatus } from "../api";
+import { reconcileCloudProvider } from "../nodes/cloud-provider";
+import { type Binaries, ControlPlane } from "../control-plane/control-plane";
+import type { EtcdSnapshots } from "../control-plane/etcd-snapshots";
+import type { KubeletCertificates } from "../control-plane/kubelet-server";
+import { components } from "../control-plane/static-pods";
+import { reconcileDisks } from "../nodes/disks";
+import { reconcileKubelets } from "../nodes/kubelets";
+import { endOf } from "../nodes/mirror-pods";
+import { PodProcesses } from "../nodes/pod-processes";
+import { type Ended, runEtcdctlPod, runsPods } from "./etcdctl";
+import { isSick, type Member, Members, type Part } from "./members";
+import { peersAmiss } from "./peers";
+import { runSnapshotPod, type Said } from "./snapshot-pod";
+import type { ProcessStatus } from "../../supervisor";
+
+interface ClusterRecord {
+  readonly apiName: string;
+  readonly ports: Ports;
+  readonly members: readonly Member[];
+}
+
+export interface ClusterStatus {
+  readonly apiName: string;
+  readonly api: { readonly host: string; readonly port: number };
+  readonly members: readonly Member[];
+  readonly hasQuorum: boolean;
+  readonly processes: readonly ProcessStatus[];
+}
+
+/** What a cluster must know of the machines around it. */
+export interface SimulatedClusterOptions {
+  readonly binaries: Binaries;
+  /** Run in place of pods, by the name of the image. */
+  readonly programs: Readonly<Record<string, string>>;
+  readonly log: (message: string) => void;
+  readonly vmOf: (name: string) => VirtualMachine | undefined;
+  readonly kubeletOf: (name: string) => Api | undefined;
+  readonly hasMachinesOff: () => boolean;
+  readonly kubeletCertificates: KubeletCertificates;
+  /** What a machine's own script does to save this etcd; nothing where it has none. */
+  readonly snapshotBy: (
+    name: string,
+    cluster: SimulatedCluster,
+  ) => (() => Promise<void>) | undefined;
+  /** File of the authority that the local Azure identifies itself by. */
+  readonly authority?: string;
+}
+
+const recordFile = "cluster.json";
+const shownWithinMs = 30_000;
+const pollMs = 200;
+const errandMs = 1000;
+
+/**
+ * One cluster: the processes that are its control plane, and the machines that count as its
+ * members.
+ *
+ * Members after the first run nothing of their own. What they change is how many losses the cluster
+ * survives: its API answers only while more than half of the listed members live.
+ */
+export class SimulatedCluster {
+  readonly apiName: string;
+  private members: Members;
+  private readonly controlPlane: ControlPlane;
+  private turn: Promise<unknown> = Promise.resolve();
+  private changes: Promise<unknown> = Promise.resolve();
+  private kubelets: Promise<unknown> = Promise.resolve();
+  private readonly controllers: Poller;
+  /** Runs until the cluster stops, since nothing wakes it when there is a pod to run. */
+  private readonly errands: Poller;
+  /** Where programs run in place of pods. */
+  private readonly podProcesses?: PodProcesses;
+  /** Pods that have been run, by their uid. */
+  private readonly ran = new Set<string>();
+
+  private constructor(
+    private readonly folder: string,
+    private readonly record: Omit<ClusterRecord, "members">,
+    members: Members,
+    private readonly options: SimulatedClusterOptions,
+  ) {
+    this.apiName = record.apiName;
+    this.members = members;
+    const { binaries, programs, log, kubeletCertificates } = options;
+    this.controlPlane = new ControlPlane(
+      folder,
+      record.apiName,
+      record.ports,
+      binaries,
+      log,
+      kubeletCertificates,
+      Object.keys(programs),
+    );
+    const { vmOf, kubeletOf, authority = "" } = options;
+    if (Object.keys(programs).length > 0) {
+      const own = { programs, authority, folder: path.join(folder, "pods") };
+      this.podProcesses = new PodProcesses({ ...own, vmOf, kubeletOf, log });
+    }
+    this.controllers = new Poller(
+      async (logOnce) => {
+        const isDue = await reconcileCloudProvider({
+          api: this.superAdmin(),
+          vmOf,
+          kubeletOf,
+          managesNodes: !("azure-cloud-controller-manager" in programs),
+          log: logOnce,
+        });
+        return (await this.reconcileKubelets()) || isDue;
+      },
+      (message) => log(`${record.apiName}: ${message}`),
+    );
+    this.errands = new Poller(
+      async () => {
+        await wait(errandMs);
+        if (this.members.list.length > 1) await this.runErrands();
+        // A KWOK that has just started takes every Node once.
+        if (this.options.hasMachinesOff()) await this.reconcileKubelets();
+        const api = this.superAdmin();
+        await this.podProcesses?.follow(api, this.controlPlane.server(""));
+        await reconcileDisks({ api, vmOf, kubeletOf });
+        return true;
+      },
+      (message) => log(`${record.apiName}: ${message}`),
+    );
+  }
+
+  /** Initializes a cluster on its first control plane machine. What fails leaves nothing behind. */
+  static async initialize(
+    folder: string,
+    {
+      apiName,
+      vm,
+      files,
+      configuration,
+      snapshot,
+    }: {
+      apiName: string;
+      vm: VirtualMachine;
+      files: ReadonlyMap<string, string>;
+      configuration: string;
+      /** File of one that etcd begins with. */
+      snapshot?: string;
+    },
+    options: SimulatedClusterOptions,
+  ): Promise<SimulatedCluster> {
+    const record = { apiName, ports: await freePorts() };
+    const cluster = new SimulatedCluster(folder, record, Members.of(vm), options);
+    try {
+      await cluster.controlPlane.initialize(files, configuration, snapshot);
+    } catch (error) {
+      await cluster.controlPlane.wipe();
+      throw error;
+    }
+    cluster.save();
+    return cluster;
+  }
+
+  /** What an earlier daemon has left in this folder; undefined when it never finished initialization. */
+  static async load(
+    folder: string,
+    options: SimulatedClusterOptions,
+  ): Promise<SimulatedCluster | undefined> {
+    const file = path.join(folder, recordFile);
+    const initialized = fs.existsSync(file);
+    const { members, ...record } = initialized
+      ? (JSON.parse(fs.readFileSync(file, "utf8")) as ClusterRecord)
+      : { apiName: "", ports: await freePorts(), members: [] };
+    const cluster = new SimulatedCluster(folder, record, new Members(members), options);
+    await cluster.controlPlane.endOrphans();
+    await cluster.podProcesses?.endOrphans();
+    if (!initialized) {
+      await cluster.controlPlane.wipe();
+      return undefined;
+    }
+    return cluster;
+  }
+
+  /** Configures the control plane anew; what runs with other arguments is started again. */
+  upgrade = (files: ReadonlyMap<string, string>, configuration: string): Promise<void> =>
+    this.afterOthers(async () => {
+      await this.controlPlane.upgrade(files, configuration);
+      await this.become(this.members);
+    });
+
+  /** Done when the API server has the keys that this file says. */
+  takeKeys = (file: PayloadFile): Promise<void> =>
+    this.afterOthers(async () => {
+      if (await this.controlPlane.takeKeys(file)) await this.become(this.members);
+    });
+
+  /** Has the API server store every Secret once more. */
+  async rewriteSecrets(): Promise<void> {
+    const api = this.superAdmin();
+    const { items } = await api.get("/api/v1/secrets");
+    for (const secret of items as Body[]) {
+      const { namespace, name } = secret.metadata;
+      await api
+        .put(`/api/v1/namespaces/${namespace}/secrets/${name}`, secret)
+        .catch(unlessStatus(409))
+        .catch(unlessStatus(404));
+    }
+  }
+
+  upgradeCoreDns = (files: ReadonlyMap<string, string>): Promise<void> =>
+    this.controlPlane.upgradeCoreDns(files);
+
+  certificatesValidUntil = (): string => this.controlPlane.certificatesValidUntil();
+
+  hasQuorum = (): boolean => this.members.haveQuorum;
+
+  get etcdSnapshots(): EtcdSnapshots {
+    return this.controlPlane.snapshots;
+  }
+
+  /** The API for a client that trusts this CA. */
+  server = (ca: string) => this.controlPlane.server(ca);
+
+  /** The API for a client that trusts this CA and has no credential. */
+  anonymously = (ca: string): Api => new Api(this.server(ca), {});
+
+  superAdmin = (): Api => this.controlPlane.superAdmin();
+  initialKubeconfig = (): string => this.controlPlane.initialKubeconfig();
+
+  isMember = (vm: VirtualMachine): boolean => this.members.has(vm);
+
+  /** One etcd stands for all members here; the first that lives is said to lead. */
+  leads = ({ vmId }: VirtualMachine): boolean => this.members.living[0]?.vmId === vmId;
+
+  /** etcd admits one learner at a time: control planes that join together wait for each other. */
+  inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const result = this.turn.then(action);
+    this.turn = result.catch(() => undefined);
+    return result;
+  }
+
+  addMember(vm: VirtualMachine): void {
+    this.members = this.members.with(vm);
+    this.save();
+  }
+
+  /**
+   * Removes what a machine of this name has left in the list of members; whether there was
+   * something.
+   */
+  forgetMember(vm: VirtualMachine): boolean {
+    const before = this.members.list.length;
+    this.members = this.members.without(vm);
+    this.save();
+    return this.members.list.length < before;
+  }
+
+  /** A machine of Azure's is gone. With the last living member, so is the cluster. */
+  lose(vm: VirtualMachine): Promise<"gone" | "lives"> {
+    this.members = this.members.losing(vm);
+    return this.afterOthers(() => this.outlive());
+  }
+
+  /** A machine was switched on or off; done when the API shows it, if there is one then. */
+  switched = (vm: VirtualMachine): Promise<void> =>
+    this.afterOthers(() => this.become(this.members.switching(vm)));
+
+  /** Makes a part of a member sick; done when the API shows it, if there is one then. */
+  sicken = (machine: string, part: Part): Promise<void> =>
+    this.afterOthers(() => this.become(this.members.sickening(machine, part)));
+
+  /** Makes all of a member well. */
+  cure = (machine: string): Promise<void> =>
+    this.afterOthers(() => this.become(this.members.curing(machine)));
+
+  private async become(members: Members): Promise<void> {
+    this.members = members;
+    this.save();
+    await this.obeyQuorum();
+    if (!this.hasQuorum()) return;
+    for (const until = Date.now() + shownWithinMs; Date.now() < until; await wait(pollMs)) {
+      const isDue = await this.reconcileKubelets().catch(() => !this.isFull);
+      if (!isDue) return;
+    }
+  }
+
+  /** Of changes that come together, the end of one must not stop the API that another waits for. */
+  private afterOthers<T>(change: () => Promise<T>): Promise<T> {
+    const result = this.changes.then(change);
+    this.changes = result.catch(() => undefined);
+    return result;
+  }
+
+  /** What the bootstrap script sees amiss with a machine's own etcd and API server. */
+  amissAt(vm: VirtualMachine): string | undefined {
+    const member = this.members.list.find(({ vmId }) => vmId === vm.vmId);
+    if (member && isSick(member, "etcd")) return "etcd does not answer at 127.0.0.1:2381";
+    if (member && isSick(member, "kube-apiserver")) {
+      return "the API server does not answer at 127.0.0.1:6443";
+    }
+    return this.isFull ? "etcd is not healthy: alarm NOSPACE" : undefined;
+  }
+
+  /** What a machine's own kubelet tells it of static pods that are not Ready. */
+  unreadyAt({ name, vmId }: VirtualMachine): string | undefined {
+    const member = this.members.list.find((one) => one.vmId === vmId);
+    const unready = components.filter((component) => member && isSick(member, component));
+    if (unready.length === 0) return undefined;
+    const pods = unready.map((component) => `${component}-${name}`);
+    return `not Ready for the kubelet: ${pods.join(", ")}`;
+  }
+
+  /** What it sees amiss with the other control planes. */
+  async amissElsewhere({ name }: VirtualMachine, awaitsReady: boolean): Promise<string[]> {
+    const api = this.superAdmin();
+    const [nodes, pods] = await Promise.all([
+      api.get("/api/v1/nodes"),
+      api.get("/api/v1/namespaces/kube-system/pods"),
+    ]);
+    const seen = { own: name, nodes: nodes.items, pods: pods.items, awaitsReady };
+    return peersAmiss({ ...seen, members: this.members.list });
+  }
+
+  /**
+   * Whether a member has raised the alarm that it has no space, at which etcd takes no writes
+   * anywhere.
+   */
+  private get isFull(): boolean {
+    return this.members.living.some((member) => isSick(member, "etcd-space"));
+  }
+
+  /**
+   * One at a time: another would undo what a member's change has just done, or take what is
+   * half done for the end.
+   */
+  private reconcileKubelets(): Promise<boolean> {
+    const { vmOf, kubeletOf } = this.options;
+    const result = this.kubelets.then(() =>
+      reconcileKubelets({
+        api: this.superAdmin(),
+        members: this.members.list,
+        vmOf,
+        kubeletOf,
+        manifestOf: (component, vm) => this.controlPlane.manifestOf(component, vm),
+      }),
+    );
+    this.kubelets = result.catch(() => undefined);
+    return result;
+  }
+
+  private async outlive(): Promise<"gone" | "lives"> {
+    if (this.members.allGone) {
+      await this.wipe();
+      return "gone";
+    }
+    this.save();
+    await this.obeyQuorum();
+    return "lives";
+  }
+
+  /** Starts or stops the API, as etcd's majority has it. */
+  async obeyQuorum(): Promise<void> {
+    if (this.hasQuorum()) {
+      await this.controlPlane.start();
+      await this.controlPlane.limitSpace(this.isFull);
+      this.wakeControllers();
+    } else if (this.controlPlane.isUp()) {
+      this.options.log(`${this.apiName}: etcd has lost its majority, and the API is gone`);
+      await this.pauseControllers();
+      await this.controlPlane.stopApi();
+    }
+  }
+
+  /** A machine is down for a moment; if etcd has no majority without it, so is the API. */
+  async bounce(vm: VirtualMachine): Promise<void> {
+    if (this.isMember(vm) && !this.members.losing(vm).haveQuorum) {
+      await this.stop();
+      await this.obeyQuorum();
+    }
+  }
+
+  /** Ends everything and leaves nothing. */
+  async wipe(): Promise<void> {
+    await this.pauseControllers();
+    await this.controlPlane.wipe();
+  }
+
+  async stop(): Promise<void> {
+    await this.pauseControllers();
+    await this.controlPlane.stop();
+  }
+
+  close(): void {
+    this.controlPlane.close();
+    this.podProcesses?.close();
+  }
+
+  status(): ClusterStatus {
+    const { host, port } = this.server("");
+    return {
+      apiName: this.apiName,
+      api: { host, port },
+      members: this.members.list,
+      hasQuorum: this.hasQuorum(),
+      processes: this.controlPlane.processes(),
+    };
+  }
+
+  /** Has simulated kubelets and cloud provider work until nothing is due. */
+  wakeControllers(): void {
+    this.podProcesses?.resume();
+    this.controllers.wake();
+    this.errands.wake();
+  }
+
+  private async pauseControllers(): Promise<void> {
+    this.controllers.stop();
+    this.errands.stop();
+    await this.podProcesses?.pause();
+  }
+
+  /** Ends pods that run etcdctl on a control plane, or save etcd there, as their kubelets would. */
+  private async runErrands(): Promise<void> {
+    const api = this.superAdmin();
+    const pods = "/api/v1/namespaces/kube-system/pods";
+    const { items } = await api.get(
+      `${pods}?fieldSelector=spec.restartPolicy%3DNever,status.phase%3DRunning`,
+    );
+    for (const pod of items as Body[]) {
+      const host = this.members.list.find(({ machine }) => machine === pod.spec.nodeName);
+      if (host === undefined || !runsPods(host) || this.ran.has(pod.metadata.uid)) continue;
+      const ended = this.runEtcdctl(pod) ?? (await this.runSnapshot(pod));
+      if (ended === undefined) continue;
+      this.ran.add(pod.metadata.uid);
+      await api
+        .patch(`${pods}/${pod.metadata.name}/status`, endOf(pod, ended), strategicPatch)
+        .catch(unlessStatus(404));
+    }
+  }
+
+  private runEtcdctl(pod: Body): Ended | undefined {
+    const ended = runEtcdctlPod(pod, this.members, this.options.vmOf);
+    if (ended === undefined) return undefined;
+    this.members = ended.members;
+    this.save();
+    for (const [container, text] of ended.outputs) {
+      this.controlPlane.kubelets.keepLog(pod, container, text);
+    }
+    return ended;
+  }
+
+  private async runSnapshot(pod: Body): Promise<Said | undefined> {
+    const said = await runSnapshotPod(pod, this.options.snapshotBy(pod.spec.nodeName, this));
+    if (said === undefined) return undefined;
+    this.controlPlane.kubelets.keepLog(pod, pod.spec.containers[0].name, said.output);
+    return said;
+  }
+
+  private save(): void {
+    const record: ClusterRecord = { ...this.record, members: this.members.list };
+    writeWhole(path.join(this.folder, recordFile), JSON.stringify(record, null, 1));
+  }
+}

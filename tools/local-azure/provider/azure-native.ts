@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs";
+
+import { Cloud } from "../arm/cloud";
+import { account } from "../arm/resources/ids";
+import { ResourceType } from "../arm/types/resource-type";
+import { typeOfToken } from "../arm/types/types";
+import { loginToken } from "../machines/identity-token";
+import type { EngineLog, Plugin, ResourceProvider, Served } from "../plugins/protocol/protocol";
+import { serve } from "../plugins/protocol/serve";
+import { check, diff } from "./check";
+import { AzureNative } from "./operations";
+
+const { version } = JSON.parse(
+  readFileSync(require.resolve("@pulumi/azure-native/package.json"), "utf8"),
+) as { version: string };
+
+/** Serves the azure-native provider for `PULUMI_DEBUG_PROVIDERS`. Port 0 takes any free one. */
+export const serveAzureNative = (cloud: Cloud, port: number): Promise<Served> =>
+  serve(plugin(cloud), port);
+
+const plugin = (cloud: Cloud): Plugin => ({
+  version,
+  connect: (engine) => provider(cloud, engine),
+});
+
+function provider(cloud: Cloud, engine: EngineLog): ResourceProvider {
+  const operations = new AzureNative(cloud, (urn, message) => engine.warn(urn, message));
+  let location: string | undefined;
+  return {
+    configure: async (config) => {
+      location = typeof config["location"] === "string" ? config["location"] : undefined;
+    },
+    check: (request) => check(typeFor(request.type), request, { cloud, location }),
+    diff: (request) => diff(typeFor(request.type), request),
+    create: (request) => operations.create(typeFor(request.type), request),
+    read: (request) => operations.read(typeFor(request.type), request),
+    update: (request) => operations.update(typeFor(request.type), request),
+    delete: (request) => operations.delete(request),
+    invoke: async (token, { endpoint }) => {
+      switch (token) {
+        case "azure-native:authorization:getClientConfig":
+          return { ...account };
+        case "azure-native:authorization:getClientToken":
+          return { token: typeof endpoint === "string" ? loginToken(endpoint) : "local-azure" };
+        default:
+          throw new Error(
+            `the local Azure does not support the function ${token}; it supports getClientConfig and getClientToken of authorization`,
+          );
+      }
+    },
+  };
+}
+
+function typeFor(token: string): ResourceType {
+  const type = typeOfToken(token);
+  if (type !== undefined) return type;
+  throw new Error(
+    `the local Azure does not support ${token}; add its type under tools/local-azure/arm/types`,
+  );
+}

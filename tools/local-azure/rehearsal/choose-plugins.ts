@@ -1,0 +1,94 @@
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+
+import { type InstallOptions, placesOf, tryToInstall } from "../../programs/installs";
+import { pluginTools } from "../../programs/plugins";
+import type { Tool } from "../../programs/tools";
+import { readJson, writeWhole } from "../../shared/files";
+import { UserError } from "../../shared/user-error";
+import { pulumiHome } from "../../pulumi/pulumi";
+import type { Plugins } from "../daemon/attachment";
+
+export const pluginsFile = (state: string): string => join(state, "plugins.json");
+
+/** Where the engine of a state folder looks for plugins. */
+const pluginHome = (state: string): string => join(pulumiHome(state), "plugins");
+
+/** The plugins that a state folder's stacks are of; the stand-ins by default. */
+export const pluginsOf = (state: string): Plugins =>
+  existsSync(pluginsFile(state))
+    ? (readJson(pluginsFile(state)) as { plugins: Plugins }).plugins
+    : "stand-ins";
+
+export interface PluginOptions extends InstallOptions {
+  /** As `ZONED_PLUGINS` has it. */
+  readonly asked?: string;
+  readonly tools?: readonly Tool[];
+}
+
+/**
+ * Chooses a state folder's plugins, once: the official ones where all of them can be downloaded. What they keep in the state differs, so a stack stays with those that made it.
+ *
+ * @throws UserError when others are asked for than the stacks are of, or cannot be had
+ */
+export async function choosePlugins(state: string, options: PluginOptions): Promise<Plugins> {
+  const { asked = "", tools = pluginTools, progress, cache } = options;
+  if (!["", "official", "stand-ins"].includes(asked)) {
+    throw new UserError(`ZONED_PLUGINS is ${asked}, expected official or stand-ins`, 2);
+  }
+  // Stacks that are older than the choice are of the stand-ins.
+  const isChosen = existsSync(pluginsFile(state)) || existsSync(join(state, "backend"));
+  const kept = isChosen ? pluginsOf(state) : undefined;
+  if (kept !== undefined && asked !== "" && asked !== kept) {
+    throw new UserError(
+      `ZONED_PLUGINS is ${asked}, but ${state} was started with ${described(kept, tools)}, and what they keep in a stack's state differs: ` +
+        "unset ZONED_PLUGINS to go on, or npm stop first",
+    );
+  }
+  const wanted = kept ?? asked;
+  const problems = wanted === "stand-ins" ? [] : await tryToInstall(tools, options);
+  if (wanted === "official" && problems.length > 0) throw missing(problems, kept !== undefined);
+  const plugins = wanted === "stand-ins" || problems.length > 0 ? "stand-ins" : "official";
+  writeWhole(pluginsFile(state), JSON.stringify({ plugins }));
+  if (plugins === "official") place(tools, state, cache);
+  const why = problems.length > 0 ? `, since ${problems.join("; ")}` : "";
+  progress.line(`runs ${described(plugins, tools)}${why}`);
+  return plugins;
+}
+
+/** Whether the plugins that were put into a state folder's home are still in the cache. */
+export function arePluginsThere(state: string): boolean {
+  const home = pluginHome(state);
+  const files = existsSync(home) ? readdirSync(home, { recursive: true, encoding: "utf8" }) : [];
+  return files.every((file) => existsSync(join(home, file)));
+}
+
+const described = (plugins: Plugins, tools: readonly Tool[]): string =>
+  plugins === "official"
+    ? `the official plugins ${listed(tools.map(({ name, version }) => `${name} ${version}`))}`
+    : `stand-ins for the plugins ${listed(tools.map(({ name }) => name.replace("pulumi-resource-", "")))}`;
+
+const listed = (names: readonly string[]): string => new Intl.ListFormat("en-GB").format(names);
+
+const missing = (problems: readonly string[], isStarted: boolean): UserError =>
+  new UserError(
+    [
+      "the official plugins cannot be had:",
+      ...problems.map((one) => `  - ${one}`),
+      isStarted
+        ? "the stacks here need them: a network that reaches github.com and api.github.com, or give the rehearsal up by npm stop -- --discard"
+        : "expected a network that reaches github.com and api.github.com; or unset ZONED_PLUGINS, to run stand-ins",
+    ].join("\n"),
+  );
+
+function place(tools: readonly Tool[], state: string, cache?: string): void {
+  for (const tool of tools) {
+    const kind = tool.name.replace(/^pulumi-/, "");
+    const folder = join(pluginHome(state), `${kind}-v${tool.version}`);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const [name, path] of Object.entries(placesOf(tool, cache))) {
+      rmSync(join(folder, name), { force: true });
+      symlinkSync(path, join(folder, name));
+    }
+  }
+}

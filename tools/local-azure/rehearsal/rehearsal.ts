@@ -1,0 +1,207 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { checkout } from "../../shared/checkout";
+import { writeWhole } from "../../shared/files";
+import type { Progress } from "../../shared/progress";
+import { UserError } from "../../shared/user-error";
+import { damageOf } from "../../pulumi/checkpoint";
+import type { Outcome } from "../../pulumi/events";
+import { plannedSteps } from "../../pulumi/planned-steps";
+import { type Ended, operate, pulumi, type PulumiOptions } from "../../pulumi/pulumi";
+import { recover, summaryOf } from "../../recover/recover";
+import { account } from "../arm/resources/ids";
+import {
+  type Address,
+  type Attachment,
+  attachedEnvironment,
+  endpointOf,
+} from "../daemon/attachment";
+import { assumedSettings } from "./assumed-settings";
+import { pluginsOf } from "./choose-plugins";
+import { endEarlierRun } from "./earlier-run";
+import { passphraseOf } from "./passphrase";
+import { projectOf, writeConfig } from "./stack-config";
+
+export interface RehearsalOptions {
+  /** Folder of everything that the rehearsal keeps. */
+  readonly state: string;
+  readonly stack: string;
+  /** Folder of the engine, kubectl and the rest, from `prepareBinaries`. */
+  readonly binaries: string;
+  readonly azure: Attachment;
+  /**
+   * Folder of the Pulumi project.
+   *
+   * @default the checkout
+   */
+  readonly program?: string;
+  /** Above the stack's own settings, by bare key; `undefined` takes a setting away. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** Shows the engine's output; without it, nothing is shown. */
+  readonly progress?: Progress;
+  /** Aborted by Ctrl-C: the engine then ends orderly. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a run of the engine came to. */
+export type Run = Ended &
+  Outcome & {
+    /** The steps that the preview before it announced, where there was one. */
+    readonly planned?: readonly string[];
+  };
+
+/** One stack of the program on the local Azure, with a backend, secrets and settings of its own. */
+export class Rehearsal {
+  readonly #engine: PulumiOptions;
+  #settings: Readonly<Record<string, unknown>>;
+
+  private constructor(
+    private readonly options: RehearsalOptions,
+    private readonly assumed: Readonly<Record<string, unknown>>,
+  ) {
+    const { state, binaries, azure, program = checkout, signal } = options;
+    const environment = attachedEnvironment(azure, pluginsOf(state));
+    const passphrase = passphraseOf(state);
+    this.#engine = { state, binaries, environment, program, signal, passphrase };
+    this.#settings = options.settings ?? {};
+  }
+
+  /** Prepares a stack, or takes up one where an earlier run left it. */
+  static async open(options: RehearsalOptions): Promise<Rehearsal> {
+    const { state, stack, program = checkout, settings = {}, progress } = options;
+    mkdirSync(state, { recursive: true, mode: 0o700 });
+    const assumed = await assumedSettings({ state, stack, program, settings, progress });
+    const rehearsal = new Rehearsal(options, assumed);
+    await endEarlierRun(rehearsal.#engine, { ...rehearsal.place, stack, progress });
+    await rehearsal.#init();
+    await rehearsal.configure(settings);
+    await rehearsal.#recover();
+    return rehearsal;
+  }
+
+  /**
+   * Takes up what an earlier run created and could not record, by the code of `npm run recover`.
+   */
+  async #recover(): Promise<void> {
+    const { state, stack, progress, signal } = this.options;
+    const recovery = await recover({
+      stack,
+      pulumi: (args) => pulumi(args, this.#engine),
+      configFile: this.place.config,
+      copies: join(state, "recovered"),
+      subscription: async () => account.subscriptionId,
+      onlyAfterFailure: true,
+      progress,
+      signal,
+    });
+    for (const line of summaryOf(recovery)) progress?.line(line);
+  }
+
+  /** Changes the settings that are above those of the stack's file. */
+  async configure(settings: Readonly<Record<string, unknown>>): Promise<void> {
+    this.#settings = settings;
+    const { program } = this.#engine;
+    const endpoint = { resourceManagerEndpoint: endpointOf(this.options.azure.ports) };
+    const { unreadable } = writeConfig({
+      program,
+      stack: this.options.stack,
+      file: this.place.config,
+      settings: { ...this.assumed, ...endpoint, ...this.#settings },
+    });
+    for (const key of unreadable) {
+      // A stand-in for what only its owner can decrypt; nothing here would accept the real one
+      // anyway.
+      await this.#must(["config", "set", "--secret", ...this.#of(), key, "rehearsal"]);
+    }
+  }
+
+  /** `pulumi up` as a person runs it: its preview first. */
+  up(...flags: string[]): Promise<Run> {
+    return this.#operate("up", "--yes", ...flags);
+  }
+
+  preview(...flags: string[]): Promise<Run> {
+    return this.#operate("preview", ...flags);
+  }
+
+  refresh(...flags: string[]): Promise<Run> {
+    return this.#operate("refresh", "--yes", ...flags);
+  }
+
+  destroy(...flags: string[]): Promise<Run> {
+    return this.#operate("destroy", "--yes", ...flags);
+  }
+
+  /** Takes the stack's protection away, so that a rehearsal of production can be destroyed. */
+  async unprotect(): Promise<void> {
+    await this.#must(["state", "unprotect", "--all", "--yes", ...this.#named()]);
+  }
+
+  /** Any other command of the engine on this stack, captured. */
+  command(...args: string[]): Promise<Ended> {
+    return pulumi([...args, ...this.#named()], this.#engine);
+  }
+
+  /** The stack's outputs, secrets in clear. */
+  async outputs(): Promise<Record<string, unknown>> {
+    const args = ["stack", "output", "--json", "--show-secrets", ...this.#named()];
+    return JSON.parse(await this.#must(args)) as Record<string, unknown>;
+  }
+
+  /** The stack's state as it is exported, secrets encrypted. */
+  async stackExport(): Promise<unknown> {
+    return JSON.parse(await this.#must(["stack", "export", ...this.#named()]));
+  }
+
+  /** Where the API of this name listens. */
+  apiAddress(apiName: string): Promise<Address | undefined> {
+    return this.options.azure.apiAddress(apiName);
+  }
+
+  /** Where things of this stack are. */
+  get place(): { readonly config: string; readonly checkpoint: string; readonly project: string } {
+    const { state, stack, program = checkout } = this.options;
+    const project = projectOf(program);
+    return {
+      project,
+      config: join(state, `Pulumi.${stack}.yaml`),
+      checkpoint: join(state, "backend", ".pulumi", "stacks", project, `${stack}.json`),
+    };
+  }
+
+  async #init(): Promise<void> {
+    const { checkpoint, project } = this.place;
+    if (existsSync(checkpoint)) {
+      const damage = damageOf(checkpoint);
+      if (damage === undefined) return;
+      throw new UserError(
+        `the state of stack ${this.options.stack}, ${checkpoint}, is damaged: ${damage}.\n` +
+          "  It was left as it is. Put back a good copy, or give the rehearsal up: npm stop removes it, and npm start begins anew.",
+      );
+    }
+    // From a folder of its own: `stack init` writes into the stack's file beside Pulumi.yaml.
+    const program = join(this.options.state, "project");
+    mkdirSync(program, { recursive: true });
+    writeWhole(join(program, "Pulumi.yaml"), `name: ${project}\nruntime: nodejs\n`);
+    await this.#must(["stack", "init", ...this.#named(), "--no-select"], program);
+  }
+
+  #named = (): string[] => ["--stack", this.options.stack];
+
+  #of = (): string[] => [...this.#named(), "--config-file", this.place.config];
+
+  #operate(command: string, ...flags: string[]): Promise<Run> {
+    return operate([command, ...this.#of(), ...flags], this.#engine, this.options.progress).then(
+      (ended) => ({ ...ended, planned: plannedSteps(ended.stdout) }),
+    );
+  }
+
+  async #must(args: readonly string[], program = this.#engine.program): Promise<string> {
+    const { code, stdout, stderr } = await pulumi(args, { ...this.#engine, program });
+    if (code === 0) return stdout;
+    throw new UserError(
+      `pulumi ${args.slice(0, 2).join(" ")} ended with ${code}:\n${stderr || stdout}`,
+    );
+  }
+}

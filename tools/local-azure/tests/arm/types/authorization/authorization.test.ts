@@ -1,0 +1,176 @@
+import { Durations } from "../../../../arm/durations";
+import { account, subscriptionPath } from "../../../../arm/resources/ids";
+import { Body } from "../../../../arm/resources/resource";
+import { createResources, ManualClock, newCloud, refusedBy } from "../../../support/arm/fixture";
+import { group, reader, roleDefinition } from "../../../support/arm/valid-resources";
+
+const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
+const guid = (digit: number) => `00000000-0000-4000-8000-00000000000${digit}`;
+const assignment = (scope: string, digit: number) =>
+  `${scope}/providers/Microsoft.Authorization/roleAssignments/${guid(digit)}`;
+const networkContributor = roleDefinition("4d97b98b-1d4f-4787-a291-c67834d212e7");
+
+async function withIdentity() {
+  const { cloud } = newCloud();
+  await createResources(cloud, "group");
+  const { body } = await cloud.put(identity, { location: "westeurope" });
+  const principalId = String(body["principalId"]);
+  const grant = {
+    principalId,
+    principalType: "ServicePrincipal",
+    roleDefinitionId: networkContributor,
+  };
+  return { cloud, grant };
+}
+
+it("keeps the ids of an identity in an update", async () => {
+  const { cloud } = await withIdentity();
+  const before = cloud.peek(identity)!;
+
+  await cloud.put(identity, { location: "westeurope", tags: { a: "b" } });
+
+  const { principalId, clientId, tenantId } = before;
+  expect(cloud.peek(identity)).toMatchObject({ principalId, clientId, tenantId, tags: { a: "b" } });
+});
+
+it.each<[flaw: string, change: Body, code: string]>([
+  [
+    "to a User that is an identity",
+    { principalType: "User" },
+    "UnmatchedPrincipalType: .*PrinciaplType 'User'",
+  ],
+  ["to a principal that does not exist", { principalId: guid(9) }, "PrincipalNotFound"],
+  [
+    "of a role that there is not",
+    { roleDefinitionId: roleDefinition(guid(9)) },
+    "RoleDefinitionDoesNotExist",
+  ],
+])("refuses an assignment %s", async (_, change, code) => {
+  const { cloud, grant } = await withIdentity();
+
+  const refusal = await refusedBy(cloud.put(assignment(group, 1), { ...grant, ...change }));
+
+  expect(refusal).toMatch(new RegExp(`^${code}`));
+});
+
+it("does not know a new identity and a new role for a while, as long as things take time at all", async () => {
+  const clock = new ManualClock();
+  const seconds = Object.fromEntries(
+    ["ManagedIdentity/userAssignedIdentities", "Authorization/roleDefinitions"].map((type) => [
+      `Microsoft.${type}`,
+      { create: 0 },
+    ]),
+  );
+  const { cloud } = newCloud({ clock, durations: new Durations({ factor: 1, seconds }) });
+  const role = roleDefinition(guid(7));
+  await clock.until(createResources(cloud, "group"));
+  await cloud.put(role, {
+    roleName: "own",
+    permissions: [{ actions: ["*/read"] }],
+    assignableScopes: [subscriptionPath],
+  });
+  const { body } = await cloud.put(identity, { location: "westeurope" });
+  const wanted = { principalId: String(body["principalId"]), roleDefinitionId: role };
+  const assigned = (change: Body = {}) =>
+    refusedBy(clock.until(cloud.put(assignment(group, 1), { ...wanted, ...change })));
+
+  const atOnce = await assigned();
+  clock.advance(29);
+  const ofRole = await assigned({ principalId: account.objectId });
+  clock.advance(1);
+
+  expect(atOnce).toMatch(/^PrincipalNotFound/);
+  expect(ofRole).toMatch(/^RoleDefinitionDoesNotExist/);
+  expect(await assigned()).toBe("not refused");
+});
+
+it("refuses the same assignment under another name, and another one under the same", async () => {
+  const { cloud, grant } = await withIdentity();
+  await cloud.put(assignment(group, 1), grant);
+
+  const duplicate = cloud.put(assignment(group, 2), grant);
+  const other = cloud.put(assignment(group, 1), {
+    ...grant,
+    roleDefinitionId: roleDefinition(reader),
+  });
+  const elsewhere = cloud.put(assignment(subscriptionPath, 3), grant);
+
+  expect(await refusedBy(duplicate)).toMatch(/^RoleAssignmentExists/);
+  expect(await refusedBy(other)).toMatch(/^RoleAssignmentUpdateNotPermitted/);
+  expect(await refusedBy(elsewhere)).toBe("not refused");
+});
+
+it("refuses a custom role that says too little, and a second one of its name", async () => {
+  const { cloud } = newCloud();
+  const whole = {
+    roleName: "reads",
+    permissions: [{ actions: ["*/read"] }],
+    assignableScopes: [subscriptionPath],
+  };
+  const put = (digit: number, change: Body = {}) =>
+    refusedBy(cloud.put(roleDefinition(guid(digit)), { ...whole, ...change }));
+
+  for (const part of ["roleName", "permissions", "assignableScopes"]) {
+    expect(await put(7, { [part]: undefined })).toMatch(/^InvalidRoleDefinition/);
+  }
+  expect([await put(7), await put(7)]).toEqual(["not refused", "not refused"]);
+  expect(await put(8)).toMatch(/^RoleDefinitionWithSameNameExists/);
+});
+
+it("keeps the assignments of a deleted identity, and deletes those of a deleted scope", async () => {
+  const { cloud, grant } = await withIdentity();
+  const [inGroup, onIdentity, above] = [
+    assignment(group, 1),
+    assignment(identity, 2),
+    assignment(subscriptionPath, 3),
+  ];
+  for (const id of [inGroup, onIdentity, above]) await cloud.put(id, grant);
+
+  await cloud.delete(identity);
+  expect([inGroup, onIdentity, above].map((id) => cloud.peek(id) !== undefined)).toEqual([
+    true,
+    false,
+    true,
+  ]);
+
+  await cloud.delete(group);
+  expect([inGroup, above].map((id) => cloud.peek(id) !== undefined)).toEqual([false, true]);
+});
+
+it("does not delete a custom role that is assigned", async () => {
+  const { cloud, grant } = await withIdentity();
+  const role = roleDefinition(guid(7));
+  await cloud.put(role, {
+    roleName: "reads",
+    permissions: [{ actions: ["*/read"] }],
+    assignableScopes: [subscriptionPath],
+  });
+  await cloud.put(assignment(subscriptionPath, 1), { ...grant, roleDefinitionId: role });
+
+  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  await cloud.delete(assignment(subscriptionPath, 1));
+  expect(await refusedBy(cloud.delete(role))).toBe("not refused");
+});
+
+it("deletes no custom role whose assignment was deleted a moment ago, as long as things take time at all", async () => {
+  const clock = new ManualClock();
+  const seconds = { "Microsoft.Authorization/roleDefinitions": { create: 0, delete: 0 } };
+  const { cloud } = newCloud({ clock, durations: new Durations({ factor: 1, seconds }) });
+  const role = roleDefinition(guid(7));
+  await cloud.put(role, {
+    roleName: "own",
+    permissions: [{ actions: ["*/read"] }],
+    assignableScopes: [subscriptionPath],
+  });
+  clock.advance(30);
+  const one = assignment(subscriptionPath, 1);
+  const wanted = { principalId: account.objectId, roleDefinitionId: role };
+  await clock.until(cloud.put(one, wanted));
+  await clock.until(cloud.delete(one));
+
+  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  clock.advance(29);
+  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  clock.advance(1);
+  expect(await refusedBy(cloud.delete(role))).toBe("not refused");
+});

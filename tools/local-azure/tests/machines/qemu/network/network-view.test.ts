@@ -1,0 +1,136 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Cloud } from "../../../../arm/cloud";
+import type { View } from "../../../../arm/resources/resource";
+import type { Machines } from "../../../../machines/machines";
+import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
+import { networksOf, plugOf, publicNamesOf } from "../../../../machines/qemu/network/network-view";
+import { withChange, compute, group, type Kind, valid } from "../../../support/arm/valid-resources";
+
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-view-"))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const kinds: readonly Kind[] = [
+  ...(["group", "securityGroup", "rule", "routeTable", "natIp", "nat", "vnet", "subnet"] as const),
+  ...(["apiIp", "balancer", "nic", "machine"] as const),
+];
+
+/** The last view that the machines get when all of this was made. */
+async function viewAfter(
+  changes: Partial<Record<Kind, object>> = {},
+  others: readonly Parameters<Cloud["put"]>[] = [],
+): Promise<View> {
+  let view: View | undefined;
+  const machines: Machines = {
+    create: async () => undefined,
+    runScript: async () => ({ exitCode: 0, stdout: "", stderr: "" }),
+    restart: async () => undefined,
+    remove: async () => undefined,
+    resume: async () => undefined,
+    stop: async () => undefined,
+    networkChanged: async (now) => void (view = now),
+  };
+  const state = mkdtempSync(join(folder, "cloud-"));
+  const cloud = new Cloud({
+    stateFile: join(state, "cloud.json"),
+    requestLog: join(state, "requests.jsonl"),
+    machines,
+  });
+  for (const kind of kinds) {
+    await cloud.put(valid[kind][0], withChange(kind, { ...changes[kind] }));
+  }
+  for (const [id, body] of others) await cloud.put(id, body);
+  return view!;
+}
+
+test("a network has its subnets with gateway, egress and rules, and Azure's own rules come last", async () => {
+  const [network] = networksOf(await viewAfter());
+  expect(network?.subnets).toMatchObject([
+    { prefix: "172.16.1.0/24", gateway: "172.16.1.1", natAddress: "203.0.113.1" },
+  ]);
+  const inbound = network?.subnets[0]?.rules?.filter(({ direction }) => direction === "Inbound");
+  expect(inbound?.map(({ priority }) => priority)).toEqual([100, 65000, 65001, 65500]);
+});
+
+test("a subnet without a NAT gateway has no egress", async () => {
+  const [network] = networksOf(await viewAfter({ subnet: { natGateway: undefined } }));
+  expect(network?.subnets[0]?.natAddress).toBeUndefined();
+});
+
+test("a balancer's rule leads to the interfaces in its pool, and its name to its address", async () => {
+  const view = await viewAfter();
+  expect(networksOf(view)[0]?.balanced).toMatchObject([
+    {
+      address: "203.0.113.2",
+      port: 6443,
+      backends: ["172.16.1.4"],
+      probe: { requestPath: "/readyz" },
+    },
+  ]);
+  expect(publicNamesOf(view)).toEqual({ "zoned-abc.westeurope.cloudapp.azure.com": "203.0.113.2" });
+});
+
+test("a machine is plugged in where its interface lies, with the hardware address that Azure shows", async () => {
+  const plug = plugOf(compute("virtualMachines/cp-1"), await viewAfter());
+  expect(plug).toMatchObject({ address: "172.16.1.4", subnet: { prefix: "172.16.1.0/24" } });
+  expect(plug?.mac).toMatch(/^00:0d:3a(:[0-9a-f]{2}){3}$/);
+  expect(plug?.tap.length).toBeLessThanOrEqual(15);
+});
+
+test("a machine is known to stand behind a balancer by the pool that its interface is in", async () => {
+  const isBalanced = async (changes: Partial<Record<Kind, object>> = {}) =>
+    plugOf(compute("virtualMachines/cp-1"), await viewAfter(changes))?.isBalanced;
+  const [configuration] = valid.nic[1].ipConfigurations;
+  const alone = { ...configuration, loadBalancerBackendAddressPools: [] };
+
+  expect(await isBalanced()).toBe(true);
+  expect(await isBalanced({ nic: { ipConfigurations: [alone] } })).toBe(false);
+});
+
+test("the first behind a balancer is the machine with the lowest address, and none that stands alone", async () => {
+  const [configuration] = valid.nic[1].ipConfigurations;
+  const at = (privateIPAddress: string) => ({
+    ipConfigurations: [{ ...configuration, privateIPAddress }],
+  });
+  const alone = { ...configuration, loadBalancerBackendAddressPools: [] };
+  const isFirst = async (nic: object, ...others: string[]) => {
+    const more = others.map((address, index) => {
+      return [`${valid.nic[0]}-${index}`, withChange("nic", at(address))] as Parameters<
+        Cloud["put"]
+      >;
+    });
+    return plugOf(compute("virtualMachines/cp-1"), await viewAfter({ nic }, more))?.isFirst;
+  };
+
+  expect(await isFirst(at("172.16.1.9"))).toBe(true);
+  expect(await isFirst(at("172.16.1.9"), "172.16.1.10")).toBe(true);
+  expect(await isFirst(at("172.16.1.9"), "172.16.1.10", "172.16.1.8")).toBe(false);
+  expect(await isFirst({ ipConfigurations: [alone] }, "172.16.1.10")).toBe(false);
+});
+
+test("a machine's metadata has its identities, and the rules that lead to it", async () => {
+  const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/cluster`;
+  const view = await viewAfter({}, [
+    [identity, { location: "westeurope" }],
+    [
+      valid.machine[0],
+      withChange("machine", {
+        identity: { type: "UserAssigned", userAssignedIdentities: [identity] },
+      }),
+    ],
+  ]);
+
+  const { principalId, clientId } = view.find(identity)!.body;
+  expect(networksOf(view).flatMap((network) => metadataOf(network, view))).toMatchObject([
+    {
+      address: "172.16.1.4",
+      identities: [{ resourceId: identity, principalId, clientId }],
+      inboundRules: [
+        { protocol: "tcp", frontendPort: 6443, backendPort: 6443, privateIpAddress: "172.16.1.4" },
+      ],
+    },
+  ]);
+});

@@ -1,0 +1,96 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import type { Payload } from "../../../../../../components/machine/payload";
+import { kubeletKeyPath } from "../../../../../../components/kubeadm/kubelet-certificate-paths";
+import { kubeletCertificatePath } from "../../../../../../components/kubeadm/kubelet-certificate-paths";
+import { Api, kubeconfigOf } from "../../../../machines/simulated/api";
+import type { Binaries } from "../../../../machines/simulated/control-plane/control-plane";
+import { SimulatedMachines } from "../../../../machines/simulated/simulated";
+import { certificateRequest, newPrivateKey, signed, signingKey } from "../../../../x509";
+import { type Fixture, newFixture, scriptOf, vmOf } from "../../../support/simulated/fixture";
+import { built } from "../../../../../../tests/support/tools";
+
+jest.setTimeout(180_000);
+
+const apiName = "kubelets.westeurope.cloudapp.azure.com";
+const vm = vmOf("demo-cp-1", "1", "172.16.1.4");
+
+/** A certificate for this address, signed by this cluster's CA. */
+async function servingFiles({ pki }: Fixture, address: string): Promise<Payload["files"]> {
+  const { privateKeyPem } = await newPrivateKey();
+  const [authority, key] = await Promise.all(
+    [pki["ca.key"]!, privateKeyPem].map((pem) => signingKey(pem, "key")),
+  );
+  const names = { dnsNames: [vm.name], ipAddresses: [address] };
+  const { certPem } = await signed(
+    authority!,
+    pki["ca.crt"]!,
+    await certificateRequest(key!, { commonName: vm.name }, names),
+    {
+      ...{ allowedUses: ["digital_signature", "server_auth"], validityPeriodHours: 1 },
+      ...{ isCaCertificate: false, setSubjectKeyId: false },
+    },
+  );
+  return [
+    { path: kubeletCertificatePath, mode: "0644", content: certPem },
+    { path: kubeletKeyPath, mode: "0600", content: privateKeyPem },
+  ];
+}
+
+const bringing = (script: string, files: Payload["files"]): string => {
+  const [program, text = ""] = script.split("\n#--- payload ---\n");
+  const payload = JSON.parse(text) as Payload;
+  return `${program}\n#--- payload ---\n${JSON.stringify({ ...payload, files: [...payload.files, ...files] })}\n`;
+};
+
+it("proves itself by what its machine was given, which a real API server verifies, and by nothing else", async () => {
+  const stateDir = mkdtempSync(join(tmpdir(), "zoned-kubelets-"));
+  const names = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+  const binaries = Object.fromEntries(
+    [...names, "kubeadm", "kwok"].map((name) => [name, built(name)]),
+  ) as Binaries;
+  const limits = { api: 60_000, ready: 60_000, peers: 60_000 };
+  const machines = new SimulatedMachines({ stateDir, binaries, limits, log: () => undefined });
+  try {
+    const fixture = await newFixture(apiName);
+    const apiServer = { "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt" };
+    const script = scriptOf(fixture, vm, { initialControlPlane: vm.vmId, apiServer });
+    await machines.create(vm);
+    expect(await machines.runScript(vm, script)).toMatchObject({ exitCode: 0 });
+    const admin = join(stateDir, "clusters", apiName, "root/etc/kubernetes/admin.conf");
+    const { ca, user } = kubeconfigOf(readFileSync(admin, "utf8"));
+    const api = new Api({ ...machines.apiAddress(apiName)!, serverName: apiName, ca }, user);
+    const pods = "/api/v1/namespaces/kube-system/pods";
+    const pod = {
+      metadata: { name: "it" },
+      spec: { nodeName: vm.name, containers: [{ name: "it", image: "it" }] },
+    };
+    // Its namespace gets its service account from a controller.
+    while (
+      await api.post(pods, pod).then(
+        () => false,
+        () => true,
+      )
+    )
+      await wait(100);
+    const logs = (): Promise<string> =>
+      api.get(`${pods}/it/log`).then(JSON.stringify, ({ message }: Error) => message);
+    const give = async (files: Payload["files"]) =>
+      expect(await machines.runScript(vm, bringing(script, files))).toMatchObject({ exitCode: 0 });
+
+    expect(await logs()).toMatch(
+      /x509: certificate signed by unknown authority|x509: cannot validate/,
+    );
+    await give(await servingFiles(fixture, "172.16.1.5"));
+    expect(await logs()).toContain("x509: certificate is valid for 172.16.1.5, not 172.16.1.4");
+    await give(await servingFiles(fixture, vm.privateAddress));
+    // The kubelet's own answer: there is no log of this container.
+    expect(await logs()).toContain("could not find the requested resource ( pods/log it)");
+  } finally {
+    await machines.stop();
+    rmSync(stateDir, { recursive: true, force: true });
+  }
+});

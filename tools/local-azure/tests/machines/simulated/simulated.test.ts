@@ -1,0 +1,533 @@
+import { spawn } from "node:child_process";
+import * as fs from "node:fs";
+import * as os from "node:os";
+import * as path from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+
+import type { VirtualMachine } from "../../../machines/machines";
+import { Api, type Body, kubeconfigOf, strategicPatch } from "../../../machines/simulated/api";
+import type { Binaries } from "../../../machines/simulated/control-plane/control-plane";
+import { SimulatedMachines } from "../../../machines/simulated/simulated";
+import {
+  cloudControllerManager,
+  cniDaemonSet,
+  nodeManager,
+  spreadDeployment,
+  tokenOf,
+} from "../../support/simulated/workloads";
+import { checkout, loadTypeScript } from "../../../../shared/checkout";
+import { identityOf, isAlive } from "../../../../shared/pids";
+import {
+  type Fixture,
+  type Knobs,
+  newFixture,
+  scriptOf,
+  vmOf,
+} from "../../support/simulated/fixture";
+import { describeUnless } from "../../../../../tests/support/unless";
+
+/** A folder with etcd, kubeadm, kwok and the control plane's components. */
+const folder = process.env.ZONED_BINARIES;
+const names = [
+  "etcd",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+  "kubeadm",
+  "kwok",
+] as const;
+const binaries = Object.fromEntries(
+  names.map((name) => [name, path.join(folder ?? "", name)]),
+) as Binaries;
+
+const apiName = "demo.westeurope.cloudapp.azure.com";
+const minutes = 60_000;
+const limits = { api: 20_000, ready: 20_000, peers: 20_000 };
+
+const missing = folder ? undefined : "ZONED_BINARIES names no folder";
+
+describeUnless(missing)("simulated machines on real components", () => {
+  jest.setTimeout(3 * minutes);
+  const stateDir = path.join(os.tmpdir(), `zoned-machines-${process.pid}`);
+  const logged: string[] = [];
+  const log = (message: string) => void logged.push(message);
+  const machines = new SimulatedMachines({ stateDir, binaries, log, limits });
+  let fixture: Fixture;
+  let initialControlPlane: string;
+
+  const controlPlane = (index: number) => vmOf(`demo-cp-${index}`, `${index}`, `172.16.${index}.4`);
+  const worker = (index: number) =>
+    vmOf(`demo-workers-${index}`, `${index + 1}`, `172.16.${index + 1}.16`);
+
+  const cp = [controlPlane(1), controlPlane(2), controlPlane(3)] as const;
+  const workers = [worker(1), worker(2)] as const;
+
+  const admin = () => {
+    const file = path.join(stateDir, "clusters", apiName, "root/etc/kubernetes/admin.conf");
+    const { ca, user } = kubeconfigOf(fs.readFileSync(file, "utf8"));
+    const address = machines.apiAddress(apiName)!;
+    return new Api({ ...address, serverName: apiName, ca }, user);
+  };
+  const apply = async (objects: readonly (readonly [string, object])[]) => {
+    for (const [at, object] of objects) {
+      await admin().post(at, object);
+    }
+  };
+  const run = (vm: VirtualMachine, knobs: Knobs = { initialControlPlane }) =>
+    machines.runScript(vm, scriptOf(fixture, vm, knobs));
+  const node = (name: string) => admin().find(`/api/v1/nodes/${name}`);
+  const readyCondition = async (name: string) =>
+    (await node(name))!.status.conditions.find(({ type }: Body) => type === "Ready").status;
+  const eventually = async <T>(what: string, look: () => Promise<T | undefined | false>) => {
+    for (const until = Date.now() + 120_000; Date.now() < until; await wait(200)) {
+      const seen = await look();
+      if (seen) {
+        return seen;
+      }
+    }
+    throw new Error(`${what}: not within two minutes`);
+  };
+  const pids = () =>
+    machines.status().flatMap(({ processes }) => processes.flatMap(({ pid }) => pid ?? []));
+
+  beforeAll(async () => {
+    fs.mkdirSync(stateDir, { mode: 0o700 });
+    fixture = await newFixture(apiName);
+    initialControlPlane = cp[0].vmId;
+  });
+
+  afterAll(async () => {
+    await machines.stop();
+    fs.rmSync(stateDir, { recursive: true, force: true });
+  });
+
+  it("brings back what a killed daemon had initialized, without a second copy of anything", async () => {
+    const task = path.join(stateDir, "task.json");
+    const script = scriptOf(fixture, cp[0], { initialControlPlane });
+    fs.writeFileSync(task, JSON.stringify({ stateDir, binaries, limits, vm: cp[0], script }));
+    const daemon = spawn(
+      process.execPath,
+      [
+        ...loadTypeScript,
+        path.join(checkout, "tools/local-azure/tests/support/simulated/killed-daemon.ts"),
+        task,
+      ],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    const result = await new Promise<string>((resolve) =>
+      daemon.stdout.once("data", (chunk: Buffer) => resolve(`${chunk}`)),
+    );
+    daemon.kill("SIGKILL");
+    const processes = path.join(stateDir, "clusters", apiName, "processes");
+    const orphans = fs
+      .readdirSync(processes)
+      .filter((file) => file.endsWith(".pid"))
+      .map((file) => JSON.parse(fs.readFileSync(path.join(processes, file), "utf8")));
+
+    await machines.resume([cp[0]]);
+
+    expect(JSON.parse(result)).toMatchObject({ exitCode: 0 });
+    expect(orphans).toHaveLength(5);
+    expect(orphans.filter(isAlive)).toEqual([]);
+    expect(pids()).toHaveLength(5);
+    expect(await node("demo-cp-1")).toBeDefined();
+  });
+
+  it("names the API in what nodes read, and nothing of this host", async () => {
+    const configMaps = "/api/v1/namespaces";
+    const texts = await Promise.all(
+      ["kube-public/configmaps/cluster-info", "kube-system/configmaps/kubeadm-config"].map((at) =>
+        admin().get(`${configMaps}/${at}`),
+      ),
+    );
+
+    expect(texts[0]!.data.kubeconfig).toContain(`https://${apiName}:6443`);
+    expect(JSON.stringify(texts)).not.toMatch(/127\.0\.0\.1|zoned-machines-/);
+    expect(texts[1]!.data.ClusterConfiguration).toContain("certificatesDir: /etc/kubernetes/pki");
+  });
+
+  it("leaves an initial control plane alone that runs its script again, though there is no network yet", async () => {
+    const before = pids();
+
+    const { exitCode, stdout } = await run(cp[0]);
+
+    expect({ exitCode, pids: pids() }).toEqual({ exitCode: 0, pids: before });
+    expect(stdout).not.toContain("kubeadm init");
+  });
+
+  it("ends the initial control plane's step with the end of the log when a component refuses its arguments", async () => {
+    const other = { ...fixture, apiName: "other.westeurope.cloudapp.azure.com" };
+    const vm = vmOf("other-cp-1", "1", "172.16.1.4");
+    await machines.create(vm);
+
+    const { exitCode, stderr } = await machines.runScript(
+      vm,
+      scriptOf(other, vm, { initialControlPlane: vm.vmId, apiServer: { "no-such-flag": "1" } }),
+    );
+
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/unknown flag: --no-such-flag[^]*step "kubeadm init" failed/);
+    expect(machines.apiAddress(other.apiName)).toBeUndefined();
+    await machines.remove(vm);
+    expect(fs.readdirSync(path.join(stateDir, "clusters"))).toEqual([apiName]);
+  });
+
+  it("does not let a machine join with a token that the cluster does not know", async () => {
+    await machines.create(workers[0]);
+
+    const { exitCode, stderr } = await run(workers[0], { token: "aaaaaa.0123456789abcdef" });
+
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(
+      /the API does not know the join token of demo-workers-1[^]*step "search for the API" failed/,
+    );
+  });
+
+  it("does not let a machine give itself a label of Kubernetes' own", async () => {
+    await apply(tokenOf(workers[0].name).objects);
+
+    const { stderr } = await run(workers[0], {
+      token: tokenOf(workers[0].name).token,
+      kubelet: { "node-labels": "node-role.kubernetes.io/worker=" },
+    });
+
+    expect(stderr).toMatch(
+      /is not allowed to set the following labels[^]*step "kubeadm join" failed/,
+    );
+    expect(await node(workers[0].name)).toBeUndefined();
+  });
+
+  it("fails the step of a node that gets no network, and says what it lacks", async () => {
+    const { ready } = limits;
+    limits.ready = 3_000;
+
+    const { exitCode, stderr } = await run(workers[0], { token: tokenOf(workers[0].name).token });
+
+    limits.ready = ready;
+    expect(exitCode).toBe(124);
+    expect(stderr).toMatch(/no pod network yet[^]*step "node" failed with exit code 124/);
+  });
+
+  it("comes back from a reboot of its only control plane with all that it knew", async () => {
+    const before = pids().map(identityOf);
+
+    await machines.restart(cp[0]);
+
+    expect(before.filter(isAlive)).toEqual([]);
+    expect(await node(workers[0].name)).toBeDefined();
+    expect(await run(cp[0])).toMatchObject({ exitCode: 0 });
+  });
+
+  it("makes nodes Ready once their network runs, and names zones once the cloud provider does", async () => {
+    await apply([...cniDaemonSet, ...nodeManager, ...cloudControllerManager]);
+    for (const vm of [workers[1], cp[1], cp[2]]) {
+      await machines.create(vm);
+    }
+    await apply(tokenOf(workers[1].name).objects);
+
+    const results = await Promise.all([
+      ...workers.map((vm) => run(vm, { token: tokenOf(vm.name).token })),
+      run(cp[1]),
+      run(cp[2]),
+    ]);
+    const zones = await eventually("zones of all nodes", async () => {
+      const { items } = await admin().get("/api/v1/nodes");
+      const labels = items.map(({ metadata }: Body) => [
+        metadata.name,
+        metadata.labels["topology.kubernetes.io/zone"],
+      ]);
+      return labels.every(([, zone]: string[]) => zone) && Object.fromEntries(labels);
+    });
+
+    expect(results.map(({ exitCode, stderr }) => ({ exitCode, stderr }))).toEqual(
+      Array(4).fill({ exitCode: 0, stderr: "" }),
+    );
+    expect(zones).toEqual({
+      "demo-cp-1": "westeurope-1",
+      "demo-cp-2": "westeurope-2",
+      "demo-cp-3": "westeurope-3",
+      "demo-workers-1": "westeurope-2",
+      "demo-workers-2": "westeurope-3",
+    });
+    expect((await node("demo-workers-1"))!.spec.providerID).toBe(
+      "azure:///subscriptions/sub-1/resourceGroups/demo/providers/Microsoft.Compute/virtualMachines/demo-workers-1",
+    );
+    expect((await node("demo-cp-2"))!.metadata.labels).toHaveProperty([
+      "node-role.kubernetes.io/control-plane",
+    ]);
+  });
+
+  it("runs a Deployment in three zones", async () => {
+    await apply(spreadDeployment);
+
+    await eventually("three ready replicas", async () => {
+      const at = "/apis/apps/v1/namespaces/default/deployments/web";
+      return (await admin().get(at)).status?.readyReplicas === 3;
+    });
+    const { items } = await admin().get("/api/v1/namespaces/default/pods?labelSelector=app=web");
+    const zones = await Promise.all(
+      items.map(
+        async ({ spec }: Body) =>
+          (await node(spec.nodeName))!.metadata.labels["topology.kubernetes.io/zone"],
+      ),
+    );
+
+    expect(zones.sort()).toEqual(["westeurope-1", "westeurope-2", "westeurope-3"]);
+  });
+
+  it("has pods ready again that the node controller took for not ready while their node was silent", async () => {
+    const at = "/api/v1/namespaces/default/pods";
+    const notReady = { status: { conditions: [{ type: "Ready", status: "False" }] } };
+    const pods = (await admin().get(`${at}?labelSelector=app=web`)).items;
+    for (const { metadata } of pods) {
+      await admin().patch(`${at}/${metadata.name}/status`, notReady, strategicPatch);
+    }
+    await machines.cure("demo-cp-1");
+
+    await eventually("three ready replicas", async () => {
+      const deployment = await admin().get("/apis/apps/v1/namespaces/default/deployments/web");
+      return deployment.status?.readyReplicas === 3;
+    });
+  });
+
+  it("changes nothing on a member that runs its script again", async () => {
+    const before = await node("demo-workers-2");
+
+    const { exitCode } = await run(workers[1], { token: "aaaaaa.0123456789abcdef" });
+
+    expect(exitCode).toBe(0);
+    expect((await node("demo-workers-2"))!.metadata.uid).toBe(before!.metadata.uid);
+  });
+
+  it("loses the Node with its machine, and takes a machine of the same name anew", async () => {
+    const before = await node("demo-workers-2");
+
+    await machines.remove(workers[1]);
+    await eventually("the node to go", async () => !(await node("demo-workers-2")));
+    const successor = worker(2);
+    await machines.create(successor);
+    const { exitCode, stderr } = await run(successor, { token: tokenOf(successor.name).token });
+
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    expect((await node("demo-workers-2"))!.metadata.uid).not.toBe(before!.metadata.uid);
+  });
+
+  it("removes the stale node of a predecessor with the token's own right, and fails without it", async () => {
+    const [at, manager] = cloudControllerManager.at(-1)!;
+    await admin().delete(`${at}/${(manager as Body).metadata.name}`);
+    await eventually("the cloud provider to go", async () => {
+      const { items } = await admin().get(
+        "/api/v1/namespaces/kube-system/pods?labelSelector=app=ccm",
+      );
+      return items.length === 0;
+    });
+    await machines.remove(workers[0]);
+    const successor = worker(1);
+    await machines.create(successor);
+
+    const anothers = await run(successor, { token: tokenOf("demo-workers-2").token });
+    const own = await run(successor, { token: tokenOf("demo-workers-1").token });
+
+    expect(anothers.stderr).toMatch(/cannot delete resource "nodes"[^]*step "kubeadm join" failed/);
+    expect(own.exitCode).toBe(0);
+  });
+
+  it("replaces a control plane while two of three live, and the cluster has the flags that it brings", async () => {
+    await machines.remove(cp[1]);
+    const successor = controlPlane(2);
+    await machines.create(successor);
+    const apiServer = { "event-ttl": "2h" };
+
+    const { exitCode, stderr } = await run(successor, { initialControlPlane, apiServer });
+
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    const { data } = await admin().get("/api/v1/namespaces/kube-system/configmaps/kubeadm-config");
+    expect(data.ClusterConfiguration).toContain("event-ttl");
+    expect(machines.status()[0]!.members.map(({ machine, lives }) => [machine, lives])).toEqual(
+      expect.arrayContaining([
+        ["demo-cp-1", true],
+        ["demo-cp-2", true],
+        ["demo-cp-3", true],
+      ]),
+    );
+    Object.assign(cp, { 1: successor });
+  });
+
+  it("is silent of machines that are off, has no API without a majority, and is as before when they are started", async () => {
+    await machines.power(cp[2], "deallocate");
+    const seen = await readyCondition("demo-cp-3");
+    await machines.power(cp[1], "powerOff");
+    const isUp = await admin().isReady();
+    await machines.power(cp[1], "start");
+    await eventually("silence", async () => (await readyCondition("demo-cp-3")) === "Unknown");
+    await machines.power(cp[2], "start");
+
+    expect({ seen, isUp }).toEqual({ seen: "Unknown", isUp: false });
+    await eventually("its kubelet", async () => (await readyCondition("demo-cp-3")) === "True");
+    expect(await run(cp[2])).toMatchObject({ exitCode: 0 });
+  });
+
+  describe("control planes that turn sick", () => {
+    const podsPath = "/api/v1/namespaces/kube-system/pods";
+    const staticPods = async () => {
+      const { items } = await admin().get(`${podsPath}?labelSelector=tier%3Dcontrol-plane`);
+      return Object.fromEntries(
+        items.map(({ metadata, status }: Body) => [
+          metadata.name,
+          status.conditions?.find(({ type }: Body) => type === "Ready")?.status,
+        ]),
+      );
+    };
+    const renewed = async (name: string) =>
+      (await admin().get(`/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${name}`))
+        .spec.renewTime;
+    const allReady = () =>
+      Object.fromEntries(
+        [1, 2, 3].flatMap((index) =>
+          ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"].map((one) => [
+            `${one}-demo-cp-${index}`,
+            "True",
+          ]),
+        ),
+      );
+
+    it("have four static pods each, which their kubelets show as kubeadm wrote them", async () => {
+      await eventually("static pods", async () =>
+        isDeepStrictEqual(await staticPods(), allReady()),
+      );
+
+      const { metadata, spec } = await admin().get(`${podsPath}/etcd-demo-cp-2`);
+
+      expect(metadata).toMatchObject({
+        labels: { component: "etcd", tier: "control-plane" },
+        annotations: {
+          "kubernetes.io/config.source": "file",
+          "kubernetes.io/config.mirror": expect.any(String),
+          "kubeadm.kubernetes.io/etcd.advertise-client-urls": "https://172.16.2.4:2379",
+        },
+        ownerReferences: [{ kind: "Node", name: "demo-cp-2" }],
+      });
+      expect(spec).toMatchObject({ nodeName: "demo-cp-2", hostNetwork: true });
+      expect(JSON.stringify(spec)).not.toContain(stateDir);
+    });
+
+    it.each(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])(
+      "show a sick %s by its pod, which is not ready, until they are well",
+      async (component) => {
+        await machines.sicken("demo-cp-2", component);
+        const sick = await staticPods();
+        await machines.cure("demo-cp-2");
+
+        expect(sick).toEqual({ ...allReady(), [`${component}-demo-cp-2`]: "False" });
+        expect(await staticPods()).toEqual(allReady());
+      },
+    );
+
+    it("are not Ready while their kubelet is sick, and it renews no lease", async () => {
+      await machines.sicken("demo-cp-2", "kubelet");
+      const sick = await readyCondition("demo-cp-2");
+      const before = { sick: await renewed("demo-cp-2"), well: await renewed("demo-cp-3") };
+      await eventually("a lease", async () => (await renewed("demo-cp-3")) !== before.well);
+      const after = await renewed("demo-cp-2");
+      await machines.cure("demo-cp-2");
+
+      expect({ sick, after }).toEqual({ sick: "Unknown", after: before.sick });
+      expect(await readyCondition("demo-cp-2")).toBe("True");
+      await eventually("its lease", async () => (await renewed("demo-cp-2")) !== before.sick);
+    });
+
+    it("take no writes while etcd of one has no space, and answer reads", async () => {
+      const namespace = "/api/v1/namespaces/default";
+      const write = () =>
+        admin().patch(namespace, { metadata: { labels: { a: `${Date.now()}` } } });
+
+      await machines.sicken("demo-cp-3", "etcd-space");
+
+      await expect(write()).rejects.toThrow(/database space exceeded/);
+      expect(await admin().isReady()).toBe(true);
+      expect(await staticPods()).toEqual(allReady());
+      await machines.cure("demo-cp-3");
+      await write();
+    });
+
+    it("hold up the end of a reboot of another until they are well, and no run that touches nothing", async () => {
+      const { peers } = limits;
+      limits.peers = 1_000;
+      await machines.sicken("demo-cp-3", "kube-scheduler");
+
+      const untouched = await run(cp[0]);
+      await machines.restart(cp[0]);
+      const rebooted = await run(cp[0]);
+      const again = await run(cp[0]);
+
+      limits.peers = peers;
+      await machines.cure("demo-cp-3");
+      expect(untouched).toMatchObject({ exitCode: 0 });
+      for (const { stderr } of [rebooted, again]) {
+        expect(stderr).toMatch(
+          /no other machine was touched.*kube-scheduler-demo-cp-3 is not Ready[^]*step "other control planes" failed/,
+        );
+      }
+      expect(await run(cp[0])).toMatchObject({ exitCode: 0 });
+    });
+
+    it("know of no other sickness, and of no other machine", async () => {
+      await expect(machines.sicken("demo-cp-2", "dns")).rejects.toThrow(
+        /component is dns, expected/,
+      );
+      await expect(machines.sicken("demo-workers-1", "etcd")).rejects.toThrow(/no control plane/);
+    });
+
+    it("are no majority with one sick of two that are left, after a restart too, until it is well", async () => {
+      await machines.sicken("demo-cp-1", "etcd");
+      await machines.remove(cp[1]);
+      const isUp = await admin().isReady();
+      await machines.stop();
+      await machines.resume([cp[0], cp[2], ...workers]);
+      const isUpAfterRestart = await admin().isReady();
+
+      await machines.cure("demo-cp-1");
+
+      expect({ isUp, isUpAfterRestart }).toEqual({ isUp: false, isUpAfterRestart: false });
+      expect(await admin().isReady()).toBe(true);
+    });
+
+    it("take their static pods with them, and a successor shows its own", async () => {
+      await admin().delete("/api/v1/nodes/demo-cp-2");
+      await eventually("its pods to go", async () =>
+        Object.keys(await staticPods()).every((name) => !name.endsWith("demo-cp-2")),
+      );
+      const successor = controlPlane(2);
+      await machines.create(successor);
+
+      const { exitCode, stderr } = await run(successor);
+
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+      await eventually("its pods", async () => (await staticPods())["etcd-demo-cp-2"] === "True");
+      const { metadata } = await admin().get(`${podsPath}/etcd-demo-cp-2`);
+      expect(metadata.ownerReferences[0].uid).toBe((await node("demo-cp-2"))!.metadata.uid);
+      Object.assign(cp, { 1: successor });
+    });
+  });
+
+  it("has no API when fewer than half of its members live, and nothing at all after the last", async () => {
+    await machines.remove(cp[1]);
+    const isUpWithTwo = await admin().isReady();
+    const last = admin();
+    await machines.remove(cp[0]);
+    const isUpWithOne = await last.isReady();
+    const running = machines.status()[0]!.processes.map(({ name }) => name);
+    const left = pids().map(identityOf);
+    await machines.remove(cp[2]);
+
+    expect({ isUpWithTwo, isUpWithOne, running }).toEqual({
+      isUpWithTwo: true,
+      isUpWithOne: false,
+      running: ["etcd"],
+    });
+    expect(left.map(isAlive)).toEqual([false]);
+    expect(machines.apiAddress(apiName)).toBeUndefined();
+    expect(fs.readdirSync(path.join(stateDir, "clusters"))).toEqual([]);
+  });
+});

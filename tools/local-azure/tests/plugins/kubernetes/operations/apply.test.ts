@@ -1,0 +1,295 @@
+import {
+  Context,
+  created,
+  previewed,
+  relinquished,
+  updated,
+} from "../../../../plugins/kubernetes/operations/apply";
+import { DynamicClient } from "../../../../plugins/kubernetes/api/dynamic-client";
+import { Properties } from "../../../../plugins/protocol/values";
+import { FakeApi } from "../../../support/plugins/fake-api";
+
+let api: FakeApi;
+let context: Context;
+const signal = new AbortController().signal;
+const path = "/api/v1/namespaces/here/configmaps/it";
+
+beforeEach(async () => {
+  api = await FakeApi.start();
+  context = {
+    cluster: await DynamicClient.reached(api.access, api.redirect),
+    engine: { progress: () => undefined, warn: () => undefined },
+  };
+});
+
+afterEach(async () => {
+  context.cluster.client.close();
+  await api.stop();
+});
+
+const subject = (type: string) => ({ urn: `urn:${type}`, type, name: "it", signal });
+
+const creating = (type: string, inputs: Properties) => ({
+  ...subject(type),
+  inputs,
+  preview: false,
+  timeoutSeconds: 1,
+});
+
+const configMap = (more: Properties = {}): Properties => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "it", namespace: "here" },
+  ...more,
+});
+
+const updating = (state: Properties, news: Properties, preview = false) => ({
+  ...subject("kubernetes:core/v1:ConfigMap"),
+  id: "here/it",
+  state,
+  olds: {},
+  news,
+  preview,
+  timeoutSeconds: 1,
+});
+
+const applied = () => api.seen.filter(({ method }) => method === "PATCH");
+
+it("takes over by force an object that is there, each time as another field manager", async () => {
+  api.objects.set(path, configMap());
+  const again = () =>
+    created(context, creating("kubernetes:core/v1:ConfigMap", configMap({ data: { a: "1" } })));
+
+  const made = [await again(), await again()];
+
+  const managers = made.map(({ state }) => state.__fieldManager);
+  expect(new Set(managers).size).toBe(2);
+  expect(managers[0]).toMatch(/^pulumi-kubernetes-[0-9a-f]{8}$/);
+  expect(applied().map(({ query }) => query)).toEqual(
+    managers.map((fieldManager) => ({ fieldManager, force: "true" })),
+  );
+});
+
+it.each(["pulumi-kubernetes", "kubectl", "kubectl-edit", "kubectl-client-side-apply"])(
+  "owns on an update what %s has set",
+  async (manager) => {
+    const others = [
+      { manager: "kubelet", operation: "Update" },
+      { manager, operation: "Update", subresource: "scale" },
+    ];
+    const set = { manager, operation: "Update", fieldsV1: { "f:data": { "f:a": {} } } };
+    const appliedBefore = {
+      manager: "pulumi-kubernetes-mine",
+      operation: "Apply",
+      fieldsV1: { "f:data": { "f:b": {} } },
+    };
+    const managedFields = [set, ...others, appliedBefore];
+    const metadata = { name: "it", namespace: "here", managedFields };
+    api.objects.set(path, configMap({ metadata: { ...metadata, resourceVersion: "7" } }));
+    const state = configMap({ __fieldManager: "pulumi-kubernetes-mine" });
+
+    await updated(context, updating(state, configMap({ data: { a: "2" } })));
+
+    const own = { ...appliedBefore, fieldsV1: { "f:data": { "f:b": {}, "f:a": {} } } };
+    expect(applied()[0]?.body).toEqual([
+      { op: "replace", path: "/metadata/managedFields", value: [...others, own] },
+      { op: "replace", path: "/metadata/resourceVersion", value: "7" },
+    ]);
+  },
+);
+
+const node = (annotations: Record<string, string> = {}): Properties => ({
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: { name: "it", labels: { a: "1" }, annotations },
+});
+
+it("patches what is there, and sends the annotations of the plugin along", async () => {
+  api.objects.set("/api/v1/nodes/it", node());
+  const inputs = node({ "pulumi.com/patchForce": "true" });
+
+  const { id } = await created(context, creating("kubernetes:core/v1:NodePatch", inputs));
+
+  expect(id).toBe("it");
+  const [patch] = applied();
+  expect(patch?.query.force).toBe("true");
+  expect(patch?.body).toEqual(inputs);
+});
+
+it("creates with a Patch what does not exist", async () => {
+  await created(context, creating("kubernetes:core/v1:NodePatch", node()));
+
+  expect(api.objects.has("/api/v1/nodes/it")).toBe(true);
+});
+
+it("relinquishes a Patch by applying nothing under its field manager, without a look at the object", async () => {
+  await relinquished(context.cluster, node(), "manager");
+
+  expect(api.seen.filter(({ path: asked }) => asked === "/api/v1/nodes/it")).toEqual([
+    expect.objectContaining({
+      method: "PATCH",
+      query: { fieldManager: "manager", force: "false" },
+      body: { apiVersion: "v1", kind: "Node", metadata: { name: "it" } },
+    }),
+  ]);
+});
+
+it("updates by force, also in a preview", async () => {
+  api.objects.set(path, configMap());
+  const update = (preview: boolean) =>
+    updated(context, updating(configMap(), configMap({ data: { a: "2" } }), preview));
+
+  await update(false);
+  await update(true);
+
+  expect(applied().map(({ query }) => query)).toMatchObject([
+    { force: "true" },
+    { force: "true", dryRun: "All" },
+  ]);
+});
+
+it("replaces a CustomResourceDefinition as a whole", async () => {
+  const definition = {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: "it", resourceVersion: "7" },
+  };
+  const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/it";
+  const resources = [{ name: "customresourcedefinitions", kind: definition.kind }];
+  api.objects.set(definitions, definition);
+  api.answer = ({ path: asked, method }) => {
+    if (asked === "/apis/apiextensions.k8s.io/v1") return [200, { resources }];
+    return method === "PUT" ? [200, definition] : undefined;
+  };
+  const news = { ...definition, metadata: { name: "it" }, spec: { group: "b" } };
+
+  await updated(context, updating({ ...definition, __fieldManager: "mine" }, news));
+
+  expect(api.seen.filter(({ method }) => method !== "GET")).toEqual([
+    expect.objectContaining({
+      method: "PUT",
+      path: definitions,
+      query: { fieldManager: "mine" },
+      body: { ...news, metadata: definition.metadata },
+    }),
+  ]);
+});
+
+it("keeps the new inputs of an update that the server refuses, and the object as it is", async () => {
+  api.objects.set(path, configMap({ data: { a: "1" } }));
+  api.answer = ({ method }) =>
+    method === "PATCH" ? [422, { reason: "Invalid", message: "no" }] : undefined;
+  const news = configMap({ data: { a: "2" } });
+
+  await expect(updated(context, updating(configMap(), news))).rejects.toMatchObject({
+    id: "here/it",
+    state: { data: { a: "1" } },
+    inputs: news,
+    reasons: ["ConfigMap here/it could not be updated: no (Invalid)"],
+  });
+});
+
+const secretHere = (name = "it"): Properties => ({
+  apiVersion: "v1",
+  kind: "Secret",
+  metadata: { name, namespace: "here" },
+});
+
+it.each([
+  { what: "forbids the dry run", code: 403, reason: "Forbidden" },
+  { what: "lacks the namespace", code: 404, reason: "NotFound" },
+])("previews the inputs where the server $what", async ({ code, reason }) => {
+  api.answer = ({ method }) => (method === "PATCH" ? [code, { reason }] : undefined);
+
+  const state = await previewed(context, creating("kubernetes:core/v1:Secret", secretHere()));
+
+  expect(state).toEqual(secretHere());
+});
+
+it("fails a preview with what the server refuses", async () => {
+  api.answer = ({ method }) =>
+    method === "PATCH" ? [422, { reason: "Invalid", message: "no" }] : undefined;
+
+  const preview = previewed(context, creating("kubernetes:core/v1:Secret", secretHere()));
+
+  await expect(preview).rejects.toThrow("Secret here/it could not be created: no (Invalid)");
+});
+
+it("previews the replacement of an object with fixed fields under another name", async () => {
+  api.answer = ({ method, path: asked }) =>
+    method === "PATCH" && asked.endsWith("/it")
+      ? [422, { reason: "Invalid", message: "roleRef: field is immutable" }]
+      : undefined;
+
+  await previewed(context, creating("kubernetes:core/v1:Secret", secretHere()));
+
+  const [refused, accepted] = applied();
+  expect(refused?.query).toMatchObject({ dryRun: "All", force: "true" });
+  expect(accepted?.path).toMatch(/\/secrets\/it-[0-9a-f]{6}$/);
+});
+
+it("updates under the field manager of the state", async () => {
+  api.objects.set(path, configMap());
+  const state = configMap({ __fieldManager: "pulumi-kubernetes-older" });
+
+  await updated(context, updating(state, configMap({ data: { a: "2" } })));
+
+  expect(applied()[0]?.query.fieldManager).toBe("pulumi-kubernetes-older");
+});
+
+it("says how to go on when an object to be updated is gone", async () => {
+  await expect(updated(context, updating(configMap(), configMap()))).rejects.toThrow(
+    'ConfigMap here/it does not exist in the cluster any more; run "pulumi up --refresh" to create it again',
+  );
+});
+
+it("changes nothing in a preview", async () => {
+  api.objects.set(path, configMap());
+
+  await updated(context, updating(configMap(), configMap({ data: { a: "2" } }), true));
+  await previewed(
+    context,
+    creating("kubernetes:core/v1:Secret", { ...configMap(), kind: "Secret" }),
+  );
+
+  const writes = api.seen.filter(({ method }) => method !== "GET");
+  expect(writes.map(({ query }) => query.dryRun)).toEqual(["All", "All"]);
+});
+
+it("keeps an object that does not get ready, with the reasons", async () => {
+  const inputs = { ...configMap(), apiVersion: "apps/v1", kind: "DaemonSet" };
+  const resources = [{ name: "daemonsets", kind: "DaemonSet", namespaced: true }];
+  api.answer = ({ path: asked }) => (asked === "/apis/apps/v1" ? [200, { resources }] : undefined);
+
+  const creation = created(context, {
+    ...creating("kubernetes:apps/v1:DaemonSet", inputs),
+    timeoutSeconds: 0.05,
+  });
+
+  await expect(creation).rejects.toMatchObject({
+    id: "here/it",
+    state: inputs,
+    reasons: [
+      "DaemonSet here/it exists, but is not ready: its controller has not counted its nodes yet after 0.05 seconds",
+    ],
+  });
+});
+
+it("learns a kind that was defined after it had asked", async () => {
+  const thing = { apiVersion: "example.com/v1", kind: "Thing", metadata: { name: "it" } };
+  let defined = false;
+  const resources = [{ name: "things", kind: "Thing", namespaced: false }];
+  api.answer = ({ path: asked }) => {
+    if (asked !== "/apis/example.com/v1") {
+      return undefined;
+    }
+    const known = defined;
+    defined = true;
+    return known ? [200, { resources }] : [404, { message: "no such group" }];
+  };
+
+  const { id } = await created(context, creating("kubernetes:example.com/v1:Thing", thing));
+
+  expect(id).toBe("it");
+  expect(api.objects.has("/apis/example.com/v1/things/it")).toBe(true);
+});

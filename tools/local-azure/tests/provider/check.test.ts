@@ -1,0 +1,259 @@
+import { typeOfToken } from "../../arm/types/types";
+import { unknown } from "../../plugins/protocol/values";
+import { check, diff } from "../../provider/check";
+import { createResources, newCloud } from "../support/arm/fixture";
+
+const type = (name: string) => typeOfToken(`azure-native:${name}`)!;
+const request = (name: string, news: object, olds: object = {}) => ({
+  urn: `urn:pulumi:dev::p::t::${name}`,
+  type: "t",
+  name,
+  signal: new AbortController().signal,
+  olds: { ...olds },
+  news: { ...news },
+  seed: new Uint8Array([1, 2, 3]),
+});
+
+/** Old inputs, new ones, and the outputs in between. */
+const changing = (olds: object, news: object, state: object = {}) => ({
+  olds: { ...olds },
+  news: { ...news },
+  state: { ...state },
+});
+
+it.each([
+  ["network:VirtualNetwork", "virtualNetworkName", /^net[0-9a-f]{8}$/, true],
+  ["network:Subnet", "subnetName", /^net$/, undefined],
+  [
+    "authorization:RoleAssignment",
+    "roleAssignmentName",
+    /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
+    true,
+  ],
+])("generates a name for a %s without one, and keeps it", (token, parameter, pattern, flag) => {
+  const { cloud } = newCloud();
+
+  const { inputs } = check(type(token), request("net", {}), { cloud });
+  const again = check(
+    type(token),
+    { ...request("net", {}, inputs), seed: new Uint8Array([9]) },
+    { cloud },
+  );
+
+  expect(inputs[parameter]).toMatch(pattern);
+  expect(inputs["__createBeforeDelete"]).toBe(flag);
+  expect(again.inputs[parameter]).toBe(inputs[parameter]);
+  expect(again.inputs["__createBeforeDelete"]).toBe(flag);
+});
+
+it("defaults the location to that of the old inputs, the configuration, the group", async () => {
+  const { cloud } = newCloud();
+  await createResources(cloud, "group");
+  const nsg = type("network:NetworkSecurityGroup");
+  const news = { resourceGroupName: "zoned" };
+  const located = (olds: object, location?: string, more: object = news) =>
+    check(nsg, request("nsg", more, olds), { cloud, location }).inputs["location"];
+
+  expect(located({})).toBe("westeurope");
+  expect(located({}, "northeurope")).toBe("northeurope");
+  expect(located({ location: "uksouth" }, "northeurope")).toBe("uksouth");
+  expect(located({}, undefined, { resourceGroupName: unknown })).toBe(unknown);
+  expect(located({}, undefined, { ...news, location: "eastus" })).toBe("eastus");
+});
+
+it("reports all missing properties, nested ones too, but no unknown ones", () => {
+  const { cloud } = newCloud();
+  const reasons = (token: string, news: object) =>
+    check(type(token), request("x", news), { cloud }).failures?.map(({ reason }) => reason);
+
+  expect(reasons("network:VirtualNetwork", { resourceGroupName: "none" })).toEqual([
+    "missing required property 'addressSpace.addressPrefixes'",
+    expect.stringMatching(/^missing required property 'location'. Either set it explicitly/),
+  ]);
+  expect(reasons("network:SecurityRule", { access: "Allow" })).toEqual(
+    ["resourceGroupName", "networkSecurityGroupName", "direction", "priority", "protocol"].map(
+      (name) => `missing required property '${name}'`,
+    ),
+  );
+  expect(
+    reasons("network:VirtualNetwork", { resourceGroupName: unknown, addressSpace: unknown }),
+  ).toEqual([]);
+});
+
+it.each<[string, string, object, object, boolean, boolean]>([
+  ["a name", "network:Subnet", { subnetName: "a" }, { subnetName: "b" }, true, true],
+  [
+    "a random name",
+    "network:VirtualNetwork",
+    { virtualNetworkName: "a", __createBeforeDelete: true },
+    { virtualNetworkName: "b" },
+    true,
+    false,
+  ],
+  [
+    "an address's sku",
+    "network:PublicIPAddress",
+    { sku: { name: "Basic" } },
+    { sku: { name: "Standard" } },
+    true,
+    true,
+  ],
+  [
+    "what comes into an address's sku",
+    "network:PublicIPAddress",
+    { sku: { name: "Standard" } },
+    { sku: { name: "Standard", tier: "Regional" } },
+    false,
+    false,
+  ],
+  [
+    "what goes from an address's sku",
+    "network:PublicIPAddress",
+    { sku: { name: "Standard", tier: "Regional" } },
+    { sku: { name: "Standard" } },
+    false,
+    false,
+  ],
+  ["a scope", "authorization:RoleAssignment", { scope: "/a" }, { scope: "/b" }, true, true],
+  [
+    "a role",
+    "authorization:RoleAssignment",
+    { roleDefinitionId: "/a" },
+    { roleDefinitionId: "/b" },
+    false,
+    false,
+  ],
+  ["a machine's zone", "compute:VirtualMachine", { zones: ["1"] }, { zones: ["2"] }, false, false],
+])("plans for %s as azure-native does", (_, token, olds, news, replaces, deletesFirst) => {
+  const { changes, deleteBeforeReplace } = diff(type(token), changing(olds, news));
+
+  expect(changes.some((change) => change.replaces)).toBe(replaces);
+  expect(deleteBeforeReplace).toBe(deletesFirst);
+});
+
+it.each([
+  ["network:VirtualNetwork", "location"],
+  ["network:PublicIPAddress", "location"],
+  ["network:PublicIPAddress", "publicIPAddressVersion"],
+  ["network:PublicIPAddress", "publicIPPrefix"],
+  ["network:PublicIPAddress", "sku"],
+  ["resources:ResourceGroup", "location"],
+  ["authorization:RoleAssignment", "principalId"],
+  ["managedidentity:UserAssignedIdentity", "location"],
+])("replaces a %s when its %s changes", (token, property) => {
+  const { changes } = diff(
+    type(token),
+    changing({ [property]: "a" }, { [property]: "b" }, { [property]: "a" }),
+  );
+
+  expect(changes).toMatchObject([{ path: property, replaces: true }]);
+});
+
+it("reports changes by their full path, and none for another spelling of a region", () => {
+  const machine = (location: string, version: string) => ({
+    location,
+    storageProfile: { imageReference: { version } },
+  });
+
+  const { changes } = diff(
+    type("compute:VirtualMachine"),
+    changing(machine("West Europe", "1"), machine("westeurope", "2")),
+  );
+
+  expect(changes.map(({ path }) => path)).toEqual(["storageProfile.imageReference.version"]);
+});
+
+it.each<
+  [what: string, token: string, olds: object, news: object, state: object, changes: string[]]
+>([
+  [
+    "another spelling of a resource group",
+    "network:RouteTable",
+    { resourceGroupName: "Zoned" },
+    { resourceGroupName: "zoned" },
+    {},
+    [],
+  ],
+  [
+    "another resource group",
+    "network:RouteTable",
+    { resourceGroupName: "zoned" },
+    { resourceGroupName: "other" },
+    {},
+    ["update resourceGroupName, replaces"],
+  ],
+  [
+    "what is added as Azure has it",
+    "network:PublicIPAddress",
+    {},
+    { publicIPAddressVersion: "IPv4", sku: { name: "Standard" } },
+    { publicIPAddressVersion: "IPv4", sku: { name: "Standard" } },
+    ["add publicIPAddressVersion", "add sku"],
+  ],
+  [
+    "what is added otherwise than Azure has it",
+    "network:PublicIPAddress",
+    {},
+    { publicIPAddressVersion: "IPv6", sku: { name: "Standard" } },
+    { publicIPAddressVersion: "IPv4", sku: { name: "Standard", tier: "Regional" } },
+    ["add publicIPAddressVersion, replaces", "add sku, replaces"],
+  ],
+  [
+    "what is added with its default",
+    "network:Subnet",
+    {},
+    { privateEndpointNetworkPolicies: "Disabled", privateLinkServiceNetworkPolicies: "Disabled" },
+    {},
+    ["add privateLinkServiceNetworkPolicies"],
+  ],
+  [
+    "a change to its default",
+    "network:Subnet",
+    { privateEndpointNetworkPolicies: "Enabled" },
+    { privateEndpointNetworkPolicies: "Disabled" },
+    {},
+    ["update privateEndpointNetworkPolicies"],
+  ],
+  [
+    "another order of disks",
+    "compute:VirtualMachine",
+    { storageProfile: { dataDisks: [{ lun: 0 }, { lun: 1, caching: "None" }] } },
+    { storageProfile: { dataDisks: [{ lun: 1, caching: "None" }, { lun: 0 }] } },
+    {},
+    [],
+  ],
+  [
+    "a disk that is put before others, and one that goes",
+    "compute:VirtualMachine",
+    { storageProfile: { dataDisks: [{ lun: 0 }, { lun: 1 }, { lun: 2 }] } },
+    { storageProfile: { dataDisks: [{ lun: 3 }, { lun: 1, caching: "None" }, { lun: 2 }] } },
+    {},
+    [
+      "add storageProfile.dataDisks[0]",
+      "add storageProfile.dataDisks[1].caching",
+      "delete storageProfile.dataDisks[0]",
+    ],
+  ],
+  [
+    "another order of pools, which have no identifier",
+    "network:LoadBalancer",
+    { backendAddressPools: [{ name: "a" }, { name: "b" }] },
+    { backendAddressPools: [{ name: "b" }, { name: "a" }] },
+    {},
+    ["update backendAddressPools[0].name", "update backendAddressPools[1].name"],
+  ],
+  [
+    "azure-native's own mark",
+    "network:VirtualNetwork",
+    { __createBeforeDelete: true, virtualNetworkName: "net" },
+    { virtualNetworkName: "net" },
+    {},
+    [],
+  ],
+])("sees of %s as azure-native does", (_, token, olds, news, state, expected) => {
+  const { changes } = diff(type(token), changing(olds, news, state));
+
+  expect(
+    changes.map(({ kind, path, replaces }) => `${kind} ${path}${replaces ? ", replaces" : ""}`),
+  ).toEqual(expected);
+});

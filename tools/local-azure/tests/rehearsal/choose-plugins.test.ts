@@ -1,0 +1,113 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { arePluginsThere, choosePlugins, pluginsOf } from "../../rehearsal/choose-plugins";
+import { pluginTools } from "../../../programs/plugins";
+import type { Tool } from "../../../programs/tools";
+import { Progress } from "../../../shared/progress";
+
+let state: string;
+let cache: string;
+let said: string;
+beforeEach(() => {
+  state = mkdtempSync(join(tmpdir(), "zoned-plugins-"));
+  cache = mkdtempSync(join(tmpdir(), "zoned-plugins-cache-"));
+  said = "";
+});
+afterEach(() => {
+  for (const folder of [state, cache]) rmSync(folder, { recursive: true });
+});
+
+/** The official plugins, on a machine that reaches no download. */
+const tools: readonly Tool[] = pluginTools.map((tool) => ({ ...tool, downloads: [] }));
+
+const isThere = (): void => {
+  for (const { name, version } of tools) {
+    mkdirSync(join(cache, `${name}-${version}`), { recursive: true });
+    writeFileSync(join(cache, `${name}-${version}`, name), name);
+  }
+};
+
+const choose = (asked = "") =>
+  choosePlugins(state, {
+    ...{ cache, asked, tools, signal: new AbortController().signal },
+    progress: new Progress({ write: (text) => (said += text) }),
+  });
+
+const version = /\d+\.\d+\.\d+/.source;
+const versions = new RegExp(
+  `azure-native ${version}, pulumi-resource-tls ${version} and pulumi-resource-kubernetes ${version}`,
+);
+
+it("takes the official plugins where they are to be had, puts them where the engine looks, and says so", async () => {
+  isThere();
+
+  expect(await choose()).toBe("official");
+
+  expect(said).toMatch(new RegExp(`runs the official plugins pulumi-resource-${versions.source}`));
+  for (const { name, version } of tools) {
+    const folder = `${name.replace("pulumi-", "")}-v${version}`;
+    expect(readFileSync(join(state, "pulumi-home", "plugins", folder, name), "utf8")).toBe(name);
+  }
+});
+
+it("takes stand-ins elsewhere, and says so and why", async () => {
+  expect(await choose()).toBe("stand-ins");
+
+  expect(said).toMatch(
+    /runs stand-ins for the plugins azure-native, tls and kubernetes, since pulumi-resource-azure-native .*: no official/,
+  );
+});
+
+it("takes stand-ins where they are asked for, whatever there is", async () => {
+  isThere();
+
+  expect(await choose("stand-ins")).toBe("stand-ins");
+});
+
+it("stays with the plugins that a folder was started with", async () => {
+  await choose();
+  isThere();
+
+  expect(await choose()).toBe("stand-ins");
+  expect(pluginsOf(state)).toBe("stand-ins");
+});
+
+it("takes a folder that has stacks and no choice for one of the stand-ins", async () => {
+  isThere();
+  mkdirSync(join(state, "backend"));
+
+  expect(await choose()).toBe("stand-ins");
+});
+
+it("refuses to change the plugins of a folder, and says how to", async () => {
+  await choose();
+  isThere();
+
+  await expect(choose("official")).rejects.toThrow(
+    /ZONED_PLUGINS is official, but .* was started with stand-ins .*: unset ZONED_PLUGINS to go on, or npm stop first/,
+  );
+});
+
+it("says of official plugins that are asked for and not to be had why, and what else there is", async () => {
+  await expect(choose("official")).rejects.toThrow(
+    /cannot be had:\n {2}- pulumi-resource-azure-native .*\n {2}- pulumi-resource-tls .*\n {2}- pulumi-resource-kubernetes .*\nexpected a network .*or unset ZONED_PLUGINS/,
+  );
+});
+
+it("misses official plugins that have gone from the cache", async () => {
+  isThere();
+  await choose();
+  expect(arePluginsThere(state)).toBe(true);
+  rmSync(join(cache, `${tools[0]!.name}-${tools[0]!.version}`), { recursive: true });
+
+  expect(arePluginsThere(state)).toBe(false);
+  await expect(choose()).rejects.toThrow(/the stacks here need them: .* npm stop -- --discard/);
+});
+
+it("names what ZONED_PLUGINS may be", async () => {
+  await expect(choose("none")).rejects.toThrow(
+    "ZONED_PLUGINS is none, expected official or stand-ins",
+  );
+});

@@ -1,0 +1,127 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { stop } from "../../rehearsal/stop";
+import { lockFolder, takeFolder } from "../../rehearsal/state-folder";
+import { identityOf } from "../../../shared/pids";
+import { Progress } from "../../../shared/progress";
+import { environmentOfRun } from "../../../pulumi/run-processes";
+
+let folder: string;
+let state: string;
+let said: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "zoned-stop-"));
+  state = join(folder, "state");
+  takeFolder(state);
+  said = "";
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const stopping = (discard = false) =>
+  stop(
+    { state, discard },
+    new Progress({ write: (text) => (said += text) }),
+    new AbortController().signal,
+  );
+
+/** The engine's state of a stack that has nothing. */
+const empty = JSON.stringify({ version: 3, checkpoint: { stack: "organization/zoned/dev" } });
+
+/** A rehearsal whose daemon is dead, with a process that it has left. */
+function left(files: Record<string, string>) {
+  const processes = join(state, "machines", "clusters", "api", "processes");
+  const checkpoints = join(state, "backend", ".pulumi", "stacks", "zoned");
+  for (const at of [processes, checkpoints]) mkdirSync(at, { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(state, name), text);
+  const child = spawn("sleep", ["60"], { stdio: "ignore" });
+  const ended = new Promise<NodeJS.Signals | null>((resolve) =>
+    child.on("exit", (_, signal) => resolve(signal)),
+  );
+  writeFileSync(join(processes, "etcd.pid"), JSON.stringify(identityOf(child.pid!)));
+  return ended;
+}
+
+it("says that there is nothing to stop", async () => {
+  rmSync(state, { recursive: true });
+
+  await stopping();
+
+  expect(said).toBe("nothing to stop: there is no rehearsal\n");
+});
+
+it.each([
+  ["the resource manager's", "cloud.json"],
+  ["the machines'", "qemu.json"],
+  ["the engine's", "backend/.pulumi/stacks/zoned/dev.json"],
+  ["the settings'", "dev.assumed.json"],
+])("removes what %s damaged state keeps from being destroyed, and says so", async (_, damaged) => {
+  const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": empty, [damaged]: '{"half' });
+
+  await stopping();
+
+  expect(said).toContain(`removed without pulumi destroy (${join(state, damaged)} is damaged)`);
+  expect(existsSync(state)).toBe(false);
+  expect(await ended).toMatch(/^SIG(TERM|KILL)$/);
+});
+
+it("takes JSON that is no state of a stack for damaged, and not for an empty stack", async () => {
+  const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": "{}" });
+
+  await stopping();
+
+  expect(said).toMatch(/removed without pulumi destroy \(.*dev\.json is damaged\)/);
+  expect(await ended).toMatch(/^SIG(TERM|KILL)$/);
+});
+
+it("ends what a killed engine has left, lock or no lock", async () => {
+  const env = { ...process.env, ...environmentOfRun(join(state, "up-1-1")) };
+  const host = spawn("sleep", ["60"], { stdio: "ignore", env });
+  const ended = new Promise((resolve) => host.on("exit", (_, signal) => resolve(signal)));
+
+  await stopping();
+
+  expect(await ended).toBe("SIGTERM");
+});
+
+it("leaves somebody's files in a rehearsal's folder, names them, and rehearses there again", async () => {
+  const ended = left({ "notes.txt": "mine" });
+
+  await stopping();
+
+  expect(said).toContain(`left in ${state}, since they are no rehearsal's: notes.txt\n`);
+  expect(readdirSync(state).sort()).toEqual(["notes.txt", "rehearsal.json"]);
+  expect(takeFolder(state)).toBe(state);
+  await ended;
+});
+
+it("leaves a folder alone that is no rehearsal's", async () => {
+  rmSync(state, { recursive: true });
+  mkdirSync(state);
+  writeFileSync(join(state, "thesis.txt"), "mine");
+
+  await expect(stopping(true)).rejects.toThrow(`${state} has files in it that are no rehearsal's`);
+  expect(readdirSync(state)).toEqual(["thesis.txt"]);
+});
+
+it("removes everything without asking the engine with --discard", async () => {
+  const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": "{}" });
+
+  await stopping(true);
+
+  expect(said).toContain("removed without pulumi destroy (--discard was given)");
+  expect(existsSync(state)).toBe(false);
+  expect(await ended).toMatch(/^SIG(TERM|KILL)$/);
+});
+
+it("keeps its hands off while another command works, and names it", async () => {
+  const release = lockFolder(state);
+
+  await expect(stopping(true)).rejects.toThrow(
+    `another command works on ${state} (process ${process.pid})`,
+  );
+  expect(existsSync(state)).toBe(true);
+  release();
+});

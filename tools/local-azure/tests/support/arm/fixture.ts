@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Cloud, CloudArgs } from "../../../arm/cloud";
+import { Clock } from "../../../arm/durations";
+import { Body } from "../../../arm/resources/resource";
+import { Machines, ScriptResult, VirtualMachine } from "../../../machines/machines";
+import { withChange, Kind, valid } from "./valid-resources";
+
+/** Machines that record their calls; `scriptResult` decides how scripts end. */
+export class RecordingMachines implements Machines {
+  readonly calls: string[] = [];
+  scriptResult: (vm: VirtualMachine, script: string) => Promise<ScriptResult> | ScriptResult =
+    () => ({
+      exitCode: 0,
+      stdout: "",
+      stderr: "",
+    });
+  createError?: Error;
+
+  async create(vm: VirtualMachine): Promise<void> {
+    this.calls.push(`create ${vm.name} ${vm.privateAddress}`);
+    if (this.createError) throw this.createError;
+  }
+
+  async runScript(vm: VirtualMachine, script: string): Promise<ScriptResult> {
+    this.calls.push(`run ${script} on ${vm.name}`);
+    return this.scriptResult(vm, script);
+  }
+
+  async restart(vm: VirtualMachine): Promise<void> {
+    this.calls.push(`restart ${vm.name} ${vm.size}`);
+  }
+
+  async remove(vm: VirtualMachine): Promise<void> {
+    this.calls.push(`remove ${vm.name}`);
+  }
+
+  async resume(vms: readonly VirtualMachine[]): Promise<void> {
+    this.calls.push(`resume ${vms.map(({ name }) => name).join(" ")}`);
+  }
+
+  async stop(): Promise<void> {
+    this.calls.push("stop");
+  }
+}
+
+/** A clock that tests advance. Sleepers wake in the order of their time. */
+export class ManualClock implements Clock {
+  private time = Date.parse("2026-11-21T09:00:00Z");
+  private sleepers: { readonly at: number; readonly wake: () => void }[] = [];
+
+  now(): Date {
+    return new Date(this.time);
+  }
+
+  sleep(milliseconds: number): Promise<void> {
+    return new Promise((wake) => this.sleepers.push({ at: this.time + milliseconds, wake }));
+  }
+
+  advance(seconds: number): void {
+    this.time += seconds * 1000;
+    const due = this.sleepers.filter(({ at }) => at <= this.time).sort((a, b) => a.at - b.at);
+    this.sleepers = this.sleepers.filter(({ at }) => at > this.time);
+    due.forEach(({ wake }) => wake());
+  }
+
+  /** Advances the time until the work is done. */
+  async until<T>(work: Promise<T>): Promise<T> {
+    let isDone = false;
+    const end = () => void (isDone = true);
+    work.then(end, end);
+    while (!isDone) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const next = Math.min(...this.sleepers.map(({ at }) => at));
+      if (Number.isFinite(next)) this.advance((next - this.time) / 1000);
+    }
+    return work;
+  }
+}
+
+const folders: string[] = [];
+afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+
+export function newCloud(more: Partial<CloudArgs> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-cloud-"));
+  folders.push(folder);
+  const machines = new RecordingMachines();
+  const args = {
+    stateFile: join(folder, "cloud.json"),
+    requestLog: join(folder, "requests.jsonl"),
+    machines,
+    ...more,
+  };
+  return { cloud: new Cloud(args), machines, args };
+}
+
+/** Creates the valid resources in order, up to and including `last`. */
+export async function createResources(cloud: Cloud, last: Kind = "extension"): Promise<void> {
+  for (const [kind, [id, body]] of Object.entries(valid)) {
+    await cloud.put(id, body);
+    if (kind === last) return;
+  }
+}
+
+/** Code and message of the error, or "not refused". */
+export const refusedBy = (request: Promise<unknown>): Promise<string> =>
+  request.then(
+    () => "not refused",
+    (error: { code?: string; message: string }) => `${error.code}: ${error.message}`,
+  );
+
+/**
+ * The error for a valid body with one change, when all resources before it exist.
+ */
+export async function refusalOf(kind: Kind, change: Body): Promise<string> {
+  const { cloud } = newCloud();
+  const kinds = Object.keys(valid) as Kind[];
+  const before = kinds[kinds.indexOf(kind) - 1];
+  if (before !== undefined) await createResources(cloud, before);
+  const [id] = valid[kind];
+  const refusal = await refusedBy(cloud.put(id, withChange(kind, change)));
+  if (cloud.peek(id) !== undefined) throw new Error(`${kind} was refused but exists`);
+  return refusal;
+}

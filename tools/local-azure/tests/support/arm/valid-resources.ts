@@ -1,0 +1,195 @@
+import { account, subscriptionPath } from "../../../arm/resources/ids";
+import { Body } from "../../../arm/resources/resource";
+
+export const subscription = subscriptionPath;
+export const group = `${subscriptionPath}/resourceGroups/zoned`;
+export const network = (path: string): string => `${group}/providers/Microsoft.Network/${path}`;
+export const compute = (path: string): string => `${group}/providers/Microsoft.Compute/${path}`;
+/** The id of something below the storage account; without a path that of the account. */
+export const storage = (path: string): string =>
+  `${group}/providers/Microsoft.Storage/storageAccounts/zonedbackups${path}`;
+
+/** The id of a role definition, by its GUID. */
+export const roleDefinition = (guid: string): string =>
+  `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${guid}`;
+export const reader = "acdd72a7-3385-48ef-bd42-f606fba81ae7";
+
+const location = "westeurope";
+
+/** A valid id and body of each kind. Later ones refer to earlier ones. */
+export const valid = {
+  group: [group, { location }],
+  assignment: [
+    `${group}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000000`,
+    { principalId: account.objectId, roleDefinitionId: roleDefinition(reader) },
+  ],
+  disk: [
+    compute("disks/data"),
+    { location, zones: ["1"], creationData: { createOption: "Empty" }, diskSizeGB: 8 },
+  ],
+  storageAccount: [
+    storage(""),
+    { location, kind: "StorageV2", sku: { name: "Standard_ZRS" }, minimumTlsVersion: "TLS1_2" },
+  ],
+  container: [storage("/blobServices/default/containers/etcd"), {}],
+  securityGroup: [network("networkSecurityGroups/nsg"), { location }],
+  rule: [
+    network("networkSecurityGroups/nsg/securityRules/api"),
+    {
+      access: "Allow",
+      direction: "Inbound",
+      priority: 100,
+      protocol: "Tcp",
+      sourceAddressPrefix: "10.0.0.0/8",
+      sourcePortRange: "*",
+      destinationAddressPrefix: "*",
+      destinationPortRange: "6443",
+    },
+  ],
+  routeTable: [network("routeTables/rt"), { location }],
+  natIp: [
+    network("publicIPAddresses/nat-1"),
+    { location, sku: { name: "Standard" }, publicIPAllocationMethod: "Static", zones: ["1"] },
+  ],
+  nat: [
+    network("natGateways/nat-1"),
+    {
+      location,
+      sku: { name: "Standard" },
+      zones: ["1"],
+      publicIpAddresses: [{ id: network("publicIPAddresses/nat-1") }],
+    },
+  ],
+  vnet: [
+    network("virtualNetworks/vnet"),
+    { location, addressSpace: { addressPrefixes: ["172.16.0.0/16"] } },
+  ],
+  subnet: [
+    network("virtualNetworks/vnet/subnets/nodes-1"),
+    {
+      addressPrefix: "172.16.1.0/24",
+      networkSecurityGroup: { id: network("networkSecurityGroups/nsg") },
+      routeTable: { id: network("routeTables/rt") },
+      natGateway: { id: network("natGateways/nat-1") },
+    },
+  ],
+  apiIp: [
+    network("publicIPAddresses/api"),
+    {
+      location,
+      sku: { name: "Standard" },
+      publicIPAllocationMethod: "Static",
+      zones: ["1", "2", "3"],
+      dnsSettings: { domainNameLabel: "zoned-abc" },
+    },
+  ],
+  balancer: [
+    network("loadBalancers/api"),
+    {
+      location,
+      sku: { name: "Standard" },
+      frontendIPConfigurations: [
+        { name: "api", publicIPAddress: { id: network("publicIPAddresses/api") } },
+      ],
+      backendAddressPools: [{ name: "cp" }],
+      probes: [{ name: "readyz", protocol: "Https", port: 6443, requestPath: "/readyz" }],
+      loadBalancingRules: [
+        {
+          name: "api",
+          protocol: "Tcp",
+          frontendPort: 6443,
+          backendPort: 6443,
+          frontendIPConfiguration: {
+            id: network("loadBalancers/api/frontendIPConfigurations/api"),
+          },
+          backendAddressPools: [{ id: network("loadBalancers/api/backendAddressPools/cp") }],
+          probe: { id: network("loadBalancers/api/probes/readyz") },
+        },
+      ],
+    },
+  ],
+  nic: [
+    network("networkInterfaces/cp-1-nic"),
+    {
+      location,
+      ipConfigurations: [
+        {
+          name: "ip",
+          subnet: { id: network("virtualNetworks/vnet/subnets/nodes-1") },
+          privateIPAllocationMethod: "Static",
+          privateIPAddress: "172.16.1.4",
+          loadBalancerBackendAddressPools: [
+            { id: network("loadBalancers/api/backendAddressPools/cp") },
+          ],
+        },
+      ],
+    },
+  ],
+  machine: [
+    compute("virtualMachines/cp-1"),
+    {
+      location,
+      zones: ["1"],
+      hardwareProfile: { vmSize: "Standard_D2s_v5" },
+      networkProfile: { networkInterfaces: [{ id: network("networkInterfaces/cp-1-nic") }] },
+      osProfile: {
+        computerName: "cp-1",
+        adminUsername: "azureuser",
+        customData: "I2Nsb3VkLWNvbmZpZw==",
+        linuxConfiguration: {
+          disablePasswordAuthentication: true,
+          ssh: {
+            publicKeys: [
+              { path: "/home/azureuser/.ssh/authorized_keys", keyData: "ssh-ed25519 AAAAC3NzaC1l" },
+            ],
+          },
+        },
+      },
+      securityProfile: { securityType: "TrustedLaunch" },
+      storageProfile: {
+        imageReference: {
+          publisher: "Canonical",
+          offer: "ubuntu-24_04-lts",
+          sku: "server",
+          version: "latest",
+        },
+        osDisk: {
+          name: "cp-1-os",
+          createOption: "FromImage",
+          deleteOption: "Delete",
+          managedDisk: { storageAccountType: "Premium_LRS" },
+        },
+      },
+    },
+  ],
+  extension: [
+    compute("virtualMachines/cp-1/extensions/bootstrap"),
+    {
+      location,
+      publisher: "Microsoft.Azure.Extensions",
+      type: "CustomScript",
+      typeHandlerVersion: "2.1",
+      settings: {},
+      protectedSettings: { script: Buffer.from("join the cluster").toString("base64") },
+    },
+  ],
+} as const satisfies Record<string, readonly [string, Body]>;
+
+export type Kind = keyof typeof valid;
+
+/** A valid body with a deep change; undefined removes a property. */
+export function withChange(kind: Kind, change: Body): Body {
+  return merged(valid[kind][1], change) as Body;
+}
+
+function merged(base: unknown, change: unknown): unknown {
+  const isPlain = (value: unknown): value is Body =>
+    typeof value === "object" && value !== null && !Array.isArray(value);
+  if (!isPlain(base) || !isPlain(change)) return change;
+  const keys = new Set([...Object.keys(base), ...Object.keys(change)]);
+  return Object.fromEntries(
+    [...keys]
+      .map((key) => [key, key in change ? merged(base[key], change[key]) : base[key]] as const)
+      .filter(([, value]) => value !== undefined),
+  );
+}

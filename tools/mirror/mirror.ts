@@ -1,0 +1,173 @@
+import { join, resolve } from "node:path";
+
+import { versions } from "../../components/versions";
+import { install, isInstalled, placesOf } from "../programs/installs";
+import { releaseOf } from "../programs/releases";
+import { cacheFolder } from "../programs/tools";
+import type { Progress } from "../shared/progress";
+import { writeRepository } from "./packages/apt-repository";
+import { archivePackages } from "./packages/archive-packages";
+import { fetchCriDockerd } from "./packages/cri-dockerd";
+import { chooseDistribution, debian, type Distribution } from "./distributions";
+import { openFolder } from "./folder";
+import { ImageStore } from "./images/image-store";
+import { provideImages } from "./images/images";
+import { fetchManifests, type Manifests } from "./manifest-files";
+import { neededTools } from "./needed-tools";
+import { providePackages } from "./packages/packages";
+import { checkPrograms, run } from "./programs";
+import type { Absence, Item, Report } from "./report";
+import { Sources } from "./sources";
+import { Stamps } from "./stamps";
+import { together } from "./together";
+import { placeIn, programOf } from "./tools";
+import { wantedImages } from "./images/wanted-images";
+
+export interface MirrorOptions {
+  /** Where the mirror is; one in the cache without it. */
+  readonly folder?: string;
+  /** What the machines run; without it, what the program's machines run where that can be had. */
+  readonly system?: string;
+  /** The Kubernetes versions that it has; the program's own without it. */
+  readonly kubernetes?: readonly string[];
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+  readonly cache?: string;
+}
+
+export interface Mirror {
+  readonly folder: string;
+  /** Each version's images, as its kubeadm names them. */
+  readonly images: Readonly<Record<string, readonly string[]>>;
+  readonly report: Report;
+}
+
+/**
+ * Fills a folder with all that machines without internet fetch: packages, images, manifests, at the
+ * program's versions. What is there already stays; whatever an official source does not give is
+ * built.
+ */
+export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
+  checkPrograms();
+  const { cache = cacheFolder(), progress, signal, system } = options;
+  const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
+  const sources = new Sources(signal);
+  const distribution = await chooseDistribution(system, sources, (text) => progress.line(text));
+  // One for each choice of versions: a mirror with other versions does not remove these.
+  const others = kubernetes.filter((version) => version !== versions.kubernetes);
+  const name = [distribution.name, ...others].join("-");
+  const folder = resolve(options.folder ?? join(cache, "mirror", name));
+  const opened = openFolder(folder);
+  try {
+    const { notes, drafts } = opened;
+    const stamps = new Stamps(notes);
+    const at = { cache, folder, notes, stamps, drafts };
+    return { folder, ...(await fill({ ...options, ...at, kubernetes, sources, distribution })) };
+  } finally {
+    opened.release();
+  }
+}
+
+interface Filling {
+  readonly folder: string;
+  readonly kubernetes: readonly string[];
+  readonly notes: string;
+  readonly drafts: string;
+  readonly stamps: Stamps;
+  readonly sources: Sources;
+  readonly distribution: Distribution;
+  readonly cache: string;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
+  const { folder, kubernetes, sources, progress, signal } = filling;
+  const needed = await neededTools(sources, kubernetes);
+  let installed: Promise<void> | undefined;
+  const items: Item[] = [];
+  const absences: Absence[] = [];
+  let manifests: Manifests | undefined;
+  const programs = (either: AbortSignal) => {
+    const installing = { ...filling, signal: either };
+    const all = (installed ??= install(needed, installing));
+    return async (program: string): Promise<string> => {
+      await all;
+      const { tool, binary } = placeIn(program);
+      if (!isInstalled(tool, filling.cache)) await install([tool], installing);
+      return placesOf(tool, filling.cache)[binary]!;
+    };
+  };
+  await together(signal, [
+    async (either) => {
+      programs(either);
+      await installed;
+    },
+    (either) =>
+      progress.during("packages for machines", async () => {
+        items.push(...(await fillRepository({ ...filling, signal: either }, programs(either))));
+      }),
+    async (either) => {
+      manifests = await fetchManifests(join(folder, "manifests"), either);
+      const archive = await fetchCriDockerd(join(folder, "cri-dockerd"), either);
+      if ("from" in archive) items.push(archive);
+      else absences.push(archive);
+    },
+  ]);
+  const placeOf = programs(signal);
+  const images: Record<string, string[]> = {};
+  for (const version of kubernetes) {
+    const kubeadm = await placeOf(programOf("kubeadm", releaseOf(version)));
+    images[version] = await kubeadmImages(kubeadm, version, signal);
+  }
+  const wanted = wantedImages(kubernetes, Object.values(images).flat(), manifests!.texts);
+  const provided = await progress.during("images for machines", (step) =>
+    provideImages(wanted, {
+      ...filling,
+      store: new ImageStore(join(folder, "images")),
+      placeOf,
+      debianPackages: (names) =>
+        archivePackages(names, {
+          distribution: debian,
+          folder: aptFolder(filling, debian),
+          signal,
+        }),
+      onImage: (name) => step.update(name),
+    }),
+  );
+  const report = {
+    items: [...items, ...provided.items, ...manifests!.items],
+    absences: [...provided.absences, ...manifests!.absences, ...absences],
+  };
+  return { images, report };
+}
+
+const aptFolder = ({ cache }: Filling, { name }: Distribution): string =>
+  join(cache, "mirror", `apt-${name}`);
+
+async function fillRepository(
+  filling: Filling,
+  placeOf: (binary: string) => Promise<string>,
+): Promise<readonly Item[]> {
+  const { folder, notes, cache, distribution, signal } = filling;
+  const { packages, items } = await providePackages({
+    ...filling,
+    folder: join(notes, "packages"),
+    aptFolder: aptFolder(filling, distribution),
+    placeOf,
+  });
+  const keys = join(cache, "mirror", "keys");
+  await writeRepository(packages, { folder: join(folder, "apt"), keys, signal });
+  return items;
+}
+
+const kubeadmImages = async (
+  kubeadm: string,
+  version: string,
+  signal: AbortSignal,
+): Promise<string[]> => {
+  const flags = ["--kubernetes-version", `v${version}`];
+  return (await run(kubeadm, ["config", "images", "list", ...flags], { signal }))
+    .trim()
+    .split("\n");
+};

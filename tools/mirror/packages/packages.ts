@@ -1,0 +1,168 @@
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { minorOf } from "../../../components/versions";
+import { packageIn } from "./apt-repository";
+import {
+  type ArchiveOptions,
+  archivePackages,
+  type ExtraSource,
+  type Package,
+} from "./archive-packages";
+import { debName, packDeb } from "./deb";
+import type { Distribution } from "../distributions";
+import { fromKubernetes, kubeletDepends, kubernetesPackages } from "./kubernetes-packages";
+import type { Item } from "../report";
+import type { Sources } from "../sources";
+import type { Stamps } from "../stamps";
+import { placeIn } from "../tools";
+
+/** What the first boot installs from the distribution's own archive. */
+export const distributionPackages = [
+  ...["ca-certificates", "conntrack", "curl", "ethtool", "ipset", "iptables", "ipvsadm", "jq"],
+  ...["nftables", "socat", "containerd", "docker.io"],
+];
+
+/** What it installs besides where there is such a package. */
+const distributionsOwn: Readonly<Record<string, readonly string[]>> = {
+  "debian-13": ["docker-cli"],
+};
+
+/** A repository for each minor. */
+const archiveOf = (version: string): string =>
+  `https://pkgs.k8s.io/core:/stable:/v${minorOf(version)}/deb/`;
+
+export interface PackageOptions {
+  /** The Kubernetes versions that machines may install. */
+  readonly kubernetes: readonly string[];
+  readonly distribution: Distribution;
+  /** Where packages of our own are kept. */
+  readonly folder: string;
+  /** Where apt keeps what it fetches. */
+  readonly aptFolder: string;
+  readonly sources: Sources;
+  readonly stamps: Stamps;
+  readonly signal: AbortSignal;
+  placeOf(binary: string): Promise<string>;
+}
+
+export interface Provided {
+  readonly packages: readonly Package[];
+  readonly items: readonly Item[];
+}
+
+/** Whether Kubernetes' own packages of these versions can be had, so that none have to be made. */
+export async function hasKubernetesPackages(
+  sources: Sources,
+  versions: readonly string[],
+): Promise<boolean> {
+  const asked = versions.map((version) => sources.answers(`${archiveOf(version)}Release.key`));
+  return (await Promise.all(asked)).every(Boolean);
+}
+
+/** Everything that the first boot installs, with what that depends on. */
+export async function providePackages(options: PackageOptions): Promise<Provided> {
+  const { distribution, sources, kubernetes } = options;
+  const official = await hasKubernetesPackages(sources, kubernetes);
+  const names = [...distributionPackages, ...(distributionsOwn[distribution.name] ?? [])];
+  const [fromArchive, own] = await Promise.all([
+    official
+      ? fetchAll(names, options)
+      : archivePackages([...new Set([...names, ...kubeletDepends])], fetching(options)),
+    official ? [] : buildAll(options),
+  ]);
+  const made = own.map((one) => ({
+    what: `${one.name} ${one.version}`,
+    from: `built from ${modulesOf(one.name)}`,
+  }));
+  const isKubernetes = ({ name }: Package): boolean => /^(kube|cri-tools)/.test(name);
+  const fetched = fromArchive.filter(isKubernetes).map((one) => ({
+    what: `${one.name} ${one.version}`,
+    from: "fetched from pkgs.k8s.io, by its signature",
+  }));
+  const rest = fromArchive.filter((one) => !isKubernetes(one)).length;
+  return {
+    packages: [...fromArchive, ...own],
+    items: [
+      ...made,
+      ...fetched,
+      {
+        what: `${rest} packages of ${distribution.name}`,
+        from: `fetched from ${new URL(distribution.archive).host}, by its signature`,
+      },
+    ],
+  };
+}
+
+const fetching = ({ distribution, aptFolder, signal }: PackageOptions): ArchiveOptions => ({
+  distribution,
+  folder: aptFolder,
+  signal,
+});
+
+/** With Kubernetes' own, version by version, since apt chooses one version of a package at a time. */
+async function fetchAll(
+  names: readonly string[],
+  options: PackageOptions,
+): Promise<readonly Package[]> {
+  const all = new Map<string, Package>();
+  for (const version of options.kubernetes) {
+    const extra = await kubernetesSource(version, options);
+    const wanted = [...names, ...fromKubernetes(version)];
+    for (const one of await archivePackages(wanted, { ...fetching(options), extra })) {
+      all.set(`${one.name} ${one.version}`, one);
+    }
+  }
+  return [...all.values()];
+}
+
+async function kubernetesSource(
+  version: string,
+  { aptFolder: folder, signal }: PackageOptions,
+): Promise<ExtraSource> {
+  const archive = archiveOf(version);
+  const response = await fetch(`${archive}Release.key`, { signal });
+  const keyFile = join(folder, "kubernetes.asc");
+  mkdirSync(folder, { recursive: true });
+  await writeFile(keyFile, await response.text());
+  return { uri: archive, keyFile };
+}
+
+const ownModules: Readonly<Record<string, string>> = {
+  "kubernetes-cni": "github.com/containernetworking/plugins",
+  "cri-tools": "sigs.k8s.io/cri-tools",
+};
+
+const modulesOf = (name: string): string => `Go module ${ownModules[name] ?? "k8s.io/kubernetes"}`;
+
+async function buildAll(options: PackageOptions): Promise<Package[]> {
+  const { folder, stamps, placeOf, signal, kubernetes } = options;
+  mkdirSync(folder, { recursive: true });
+  const recipes = kubernetesPackages(kubernetes);
+  const made: Package[] = [];
+  for (const recipe of recipes) {
+    const file = join(folder, debName(recipe));
+    const tools = Object.values(recipe.binaries).map((one) => placeIn(one).tool.version);
+    const key = { recipe, tools };
+    if (!existsSync(file) || !stamps.find(debName(recipe), key)) {
+      const draft = `${file}.new`;
+      rmSync(draft, { recursive: true, force: true });
+      await packDeb(recipe, `${draft}.deb`, draft, placeOf, signal);
+      renameSync(`${draft}.deb`, file);
+      rmSync(draft, { recursive: true });
+      stamps.write(debName(recipe), key, {
+        isOfficial: false,
+        from: modulesOf(recipe.name),
+        result: file,
+      });
+    }
+    made.push(await packageIn(file, signal));
+  }
+  for (const name of readdirSync(folder)) {
+    if (!recipes.some((recipe) => debName(recipe) === name)) {
+      rmSync(join(folder, name), { recursive: true });
+    }
+  }
+  return made;
+}

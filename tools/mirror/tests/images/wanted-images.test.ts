@@ -1,0 +1,129 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import {
+  cloudProviderImages,
+  kuredImage,
+  metricsServerImage,
+  versions,
+} from "../../../../components/versions";
+import { partsOf } from "../../images/image-store";
+import { ownImage } from "../../images/own-images";
+import { wantedImages } from "../../images/wanted-images";
+import { current, nextPatch, previousMinor } from "../../../programs/releases";
+import { checkout } from "../../../shared/checkout";
+import { built, output } from "../../../../tests/support/tools";
+
+it("can make every image that the real kubeadm asks for, in the version that it asks for", () => {
+  for (const { version } of [current, nextPatch]) {
+    const flags = ["--kubernetes-version", `v${version}`];
+    const list = output(built("kubeadm"), ["config", "images", "list", ...flags]);
+
+    const images = list.trim().split("\n");
+    expect(images.length).toBeGreaterThanOrEqual(7);
+    for (const image of images) expect(ownImage(image)).toBeDefined();
+  }
+});
+
+it("makes each version's image of that version's programs", () => {
+  for (const { version } of [nextPatch, previousMinor]) {
+    const image = ownImage(`registry.k8s.io/kube-scheduler:v${version}`)!;
+
+    expect(image.recipe.layers).toContainEqual({
+      kind: "binaries",
+      binaries: { "/usr/local/bin/kube-scheduler": `kube-scheduler@${version}` },
+    });
+  }
+});
+
+it("says that the next patch is made of the sources of this one", () => {
+  expect(ownImage(`registry.k8s.io/kube-proxy:v${nextPatch.version}`)!.from).toBe(
+    `Go module k8s.io/kubernetes v${versions.kubernetes}`,
+  );
+});
+
+it("can make every image for tests", () => {
+  const wanted = wantedImages([versions.kubernetes], [], []).filter(({ part }) => part === "tests");
+
+  expect(wanted.map(({ image }) => partsOf(image).name)).toEqual(
+    expect.arrayContaining(["library/busybox", "e2e-test-images/agnhost"]),
+  );
+  for (const { image } of wanted) expect(ownImage(image)).toBeDefined();
+});
+
+it("gives the images of upstream's tests another shell than busybox's, whose nc they would get", () => {
+  for (const image of ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"]) {
+    const layers = ownImage(`registry.k8s.io/e2e-test-images/${image}`)!.recipe.layers;
+    const above = layers.slice(layers.findIndex(({ kind }) => kind === "busybox") + 1);
+
+    expect(above).toContainEqual(
+      expect.objectContaining({
+        packages: expect.arrayContaining(["dash", "netcat-openbsd"]),
+        links: { "/usr/bin/nc": "nc.openbsd" },
+      }),
+    );
+  }
+});
+
+it("gives kube-proxy's image the shell that upstream's has, which takes old rules away", () => {
+  const image = `registry.k8s.io/kube-proxy:v${versions.kubernetes}`;
+
+  expect(ownImage(image)?.recipe.layers).toContainEqual(
+    expect.objectContaining({ kind: "busybox" }),
+  );
+});
+
+it("does not call an image by a version that it would not be made of", () => {
+  expect(() => ownImage("registry.k8s.io/kube-proxy:v1.2.3")).toThrow(
+    /kube-proxy:v1\.2\.3 is wanted.*go\.mod/,
+  );
+});
+
+it("wants what the add-on flannel names, and the cloud provider's images", () => {
+  const source = readFileSync(join(checkout, "components/add-ons/cni/flannel.ts"), "utf8");
+  const [, flannel] = /= `(\S+):\$\{versions\.flannel\}`/.exec(source) ?? [];
+
+  expect(wantedImages([versions.kubernetes], [], []).map(({ image }) => image)).toEqual(
+    expect.arrayContaining([
+      `${flannel}:${versions.flannel}`,
+      ...Object.values(cloudProviderImages(versions.kubernetes)),
+    ]),
+  );
+});
+
+it("wants metrics-server's image, and can make it", () => {
+  expect(wantedImages([versions.kubernetes], [], [])).toContainEqual({
+    image: metricsServerImage,
+    part: "metrics-server",
+  });
+  expect(ownImage(metricsServerImage)?.from).toBe(
+    `Go module sigs.k8s.io/metrics-server ${versions.metricsServer}`,
+  );
+});
+
+it("wants kured's image, which it cannot make", () => {
+  expect(wantedImages([versions.kubernetes], [], [])).toContainEqual({
+    image: kuredImage,
+    part: "reboots",
+  });
+  expect(ownImage(kuredImage)).toBeUndefined();
+});
+
+it("wants what upstream's manifests name, each once", () => {
+  const text =
+    'spec:\n  image: quay.io/a/b:v1\n  - image: "quay.io/a/c:v2"\n  image: quay.io/a/b:v1\n';
+
+  const wanted = wantedImages([], [], [{ part: "Canal", text }]).filter(
+    ({ part }) => part === "Canal",
+  );
+  expect(wanted.map(({ image }) => image)).toEqual(["quay.io/a/b:v1", "quay.io/a/c:v2"]);
+});
+
+it("takes a name with a port and folders apart", () => {
+  expect(partsOf("registry.example:5000/a/b/c:v1")).toEqual({
+    registry: "registry.example:5000",
+    name: "a/b/c",
+    tag: "v1",
+  });
+  expect(() => partsOf("busybox")).toThrow("busybox is no full name of an image");
+});

@@ -1,0 +1,44 @@
+import { versions } from "../../../components/versions";
+import { neededTools } from "../needed-tools";
+import { Sources } from "../sources";
+import { nextPatch, previousMinor } from "../../programs/releases";
+
+class Only extends Sources {
+  constructor(private readonly there: RegExp) {
+    super(new AbortController().signal);
+  }
+
+  override answers(url: string): Promise<boolean> {
+    return Promise.resolve(this.there.test(url));
+  }
+}
+
+const tools = (there: RegExp, ...kubernetes: string[]) =>
+  neededTools(new Only(there), [versions.kubernetes, ...kubernetes]);
+
+const names = async (there: RegExp) => (await tools(there)).map(({ name }) => name);
+
+it("builds nothing that an official source gives", async () => {
+  expect(await names(/./)).toEqual(["kubernetes"]);
+  expect(await names(/pkgs\.k8s\.io|registry\.k8s\.io/)).toEqual(["kubernetes", "flannel"]);
+});
+
+it("builds each thing once, and the kubelet when most of it is in Go's cache", async () => {
+  const needed = await names(/^nowhere$/);
+
+  expect(new Set(needed).size).toBe(needed.length);
+  expect(needed[0]).toBe("kubernetes");
+  expect(needed.at(-1)).toBe("kubernetes-node");
+  expect(needed).toEqual(expect.arrayContaining(["coredns", "etcd", "flannel", "cni-plugins"]));
+});
+
+it("builds another version only for those who ask for it", async () => {
+  const others = [nextPatch.version, previousMinor.version];
+  const versionsOf = async (asked: string[]) =>
+    (await tools(/^nowhere$/, ...asked)).map(({ name, version }) => `${name} ${version}`);
+
+  const [usual, more] = await Promise.all([versionsOf([]), versionsOf(others)]);
+  expect(usual.join()).not.toMatch(new RegExp(others.join("|")));
+  expect(more).toEqual(expect.arrayContaining(others.map((one) => `kubernetes-node ${one}`)));
+  expect(new Set(more).size).toBe(more.length);
+});

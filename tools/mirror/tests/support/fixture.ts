@@ -1,0 +1,29 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { ImageBuilder } from "../../images/build-image";
+import { ImageStore } from "../../images/image-store";
+
+/** A folder for one test file, gone at its end. */
+export function testFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-mirror-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Makes an image of one executable with this content in a mirror's folder. */
+export async function smallImage(mirror: string, name: string, content: string): Promise<void> {
+  const program = join(mirror, "program");
+  mkdirSync(mirror, { recursive: true });
+  writeFileSync(program, content, { mode: 0o755 });
+  const store = new ImageStore(join(mirror, "images"));
+  const sources = {
+    placeOf: async () => program,
+    debianPackages: async () => [],
+    signal: new AbortController().signal,
+  };
+  const builder = new ImageBuilder(store, sources, join(mirror, "drafts"));
+  const layers = [{ kind: "binaries" as const, binaries: { "/bin/program": "program" } }];
+  store.name(name, await builder.build({ layers, entrypoint: ["/bin/program"] }));
+}

@@ -1,0 +1,209 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { pinned } from "../programs/pinned";
+import { current, type Release, releaseOf } from "../programs/releases";
+import {
+  etcdctlToolOf,
+  etcdToolOf,
+  github,
+  type GoBuild,
+  kubernetesTool,
+  kubernetesToolOf,
+  nodeTool,
+  nodeToolOf,
+  type Tool,
+} from "../programs/tools";
+import { checkout } from "../shared/checkout";
+import { sha256 } from "./hash";
+
+const modules = join(checkout, "tools/programs/modules");
+
+/** Plugins of containernetworking, as kubernetes-cni has them. */
+export const cniPlugins = [
+  ...["bandwidth", "bridge", "dhcp", "dummy", "firewall", "host-device", "host-local", "ipvlan"],
+  ...["loopback", "macvlan", "portmap", "ptp", "sbr", "static", "tap", "tuning", "vlan", "vrf"],
+];
+
+function cni(): Tool {
+  const version = pinned("cni-plugins", "github.com/containernetworking/plugins");
+  const url = `${github}/containernetworking/plugins/releases/download/v${version}/cni-plugins-linux-amd64-v${version}.tgz`;
+  return {
+    name: "cni-plugins",
+    version,
+    binaries: cniPlugins,
+    builds: [{ module: "cni-plugins", ldflags: "-s -w" }],
+    typical: "1 min",
+    downloads: [
+      {
+        url,
+        sha256: { kind: "list", url: `${url}.sha256` },
+        members: Object.fromEntries(cniPlugins.map((name) => [name, `./${name}`])),
+      },
+    ],
+  };
+}
+
+/** crictl, which speaks to a runtime as the kubelet does. */
+function criTools(): Tool {
+  const version = pinned("cri-tools", "sigs.k8s.io/cri-tools");
+  const url = `${github}/kubernetes-sigs/cri-tools/releases/download/v${version}/crictl-v${version}-linux-amd64.tar.gz`;
+  return {
+    name: "cri-tools",
+    version,
+    binaries: ["crictl"],
+    builds: [
+      {
+        module: "cri-tools",
+        ldflags: `-s -w -X sigs.k8s.io/cri-tools/pkg/version.Version=v${version}`,
+      },
+    ],
+    typical: "2 min",
+    downloads: [
+      { url, sha256: { kind: "list", url: `${url}.sha256` }, members: { crictl: "crictl" } },
+    ],
+  };
+}
+
+function corednsOf({ sources }: Release): Tool {
+  const version = pinned(`${sources}coredns`, "github.com/coredns/coredns");
+  const url = `${github}/coredns/coredns/releases/download/v${version}/coredns_${version}_linux_amd64.tgz`;
+  return {
+    name: "coredns",
+    version,
+    binaries: ["coredns"],
+    builds: [{ module: `${sources}coredns`, ldflags: "-s -w" }],
+    typical: "3 min",
+    downloads: [
+      { url, sha256: { kind: "list", url: `${url}.sha256` }, members: { coredns: "coredns" } },
+    ],
+  };
+}
+
+/** Programs whose source is in a module's folder: another source is another version. */
+export function ofOurOwn(
+  module: string,
+  builds: Pick<GoBuild, "packages" | "binary">,
+  rest: {
+    readonly name: string;
+    readonly version: string;
+    readonly binaries: readonly string[];
+    readonly typical: string;
+  },
+): Tool {
+  const folder = join(modules, module);
+  const sources = readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => /\.go$|go\.mod$/.test(path))
+    .sort()
+    .map((path) => readFileSync(join(folder, path), "utf8"));
+  return {
+    ...rest,
+    version: `${rest.version}-${sha256(sources.join()).slice(0, 12)}`,
+    builds: [{ module, ldflags: "-s -w", ...builds }],
+    downloads: [],
+  };
+}
+
+/** Copies images from registry to registry. */
+export const craneTool: Tool = crane();
+
+function crane(): Tool {
+  const version = pinned("crane", "github.com/google/go-containerregistry");
+  const release = `${github}/google/go-containerregistry/releases/download/v${version}`;
+  return {
+    name: "crane",
+    version,
+    binaries: ["crane"],
+    builds: [{ module: "crane", ldflags: "-s -w" }],
+    typical: "1 min",
+    downloads: [
+      {
+        url: `${release}/go-containerregistry_Linux_x86_64.tar.gz`,
+        sha256: { kind: "list", url: `${release}/checksums.txt` },
+        members: { crane: "crane" },
+      },
+    ],
+  };
+}
+
+const flannel = ofOurOwn(
+  "flannel",
+  { packages: ["./flanneld"] },
+  {
+    name: "flannel",
+    version: pinned("flannel", "github.com/flannel-io/flannel"),
+    binaries: ["flanneld"],
+    typical: "2 min",
+  },
+);
+
+const metricsServer: Tool = {
+  name: "metrics-server",
+  version: pinned("metrics-server", "sigs.k8s.io/metrics-server"),
+  binaries: ["metrics-server"],
+  builds: [{ module: "metrics-server", ldflags: "-s -w" }],
+  typical: "1 min",
+  downloads: [],
+};
+
+/** What upstream's end-to-end tests run in pods. */
+const agnhost: Tool = {
+  name: "agnhost",
+  version: pinned("kubernetes", "k8s.io/kubernetes"),
+  binaries: ["agnhost"],
+  builds: [
+    {
+      module: "kubernetes",
+      packages: ["k8s.io/kubernetes/test/images/agnhost"],
+      ldflags: "-s -w",
+    },
+  ],
+  typical: "1 min",
+  downloads: [],
+};
+
+const pause = ofOurOwn(
+  "pause",
+  { packages: ["."], binary: "pause" },
+  { name: "pause", version: "1", binaries: ["pause"], typical: "5 s" },
+);
+
+/** What the packages of pkgs.k8s.io are made of, where those cannot be had. */
+export const packageTools: readonly Tool[] = [kubernetesTool, cni(), criTools(), nodeTool];
+
+/** What kubeadm's images of a version are made of; the longest build first. */
+const controlPlaneTools = (release: Release): readonly Tool[] => [
+  kubernetesToolOf(release),
+  corednsOf(release),
+  etcdToolOf(release),
+  etcdctlToolOf(release),
+  nodeToolOf(release),
+];
+
+/**
+ * What images are made of, by the registry that they cannot be had from; the longest build first.
+ */
+export const imageTools: Readonly<Record<string, readonly Tool[]>> = {
+  "registry.k8s.io": [...controlPlaneTools(current), metricsServer, agnhost, pause],
+  "ghcr.io": [flannel],
+};
+
+/** Packages and images of one more version take these. */
+export const toolsOfRelease = (version: string): readonly Tool[] =>
+  controlPlaneTools(releaseOf(version));
+
+/** A program as recipes name it: of another version than the current one, with that behind it. */
+export const programOf = (binary: string, { version }: Release): string =>
+  version === current.version ? binary : `${binary}@${version}`;
+
+/** Where to find a program: the tool that has it, and its name there. */
+export function placeIn(program: string): { readonly tool: Tool; readonly binary: string } {
+  const [binary = "", version] = program.split("@");
+  const all =
+    version === undefined
+      ? [...packageTools, ...Object.values(imageTools).flat(), craneTool]
+      : toolsOfRelease(version);
+  const tool = all.find(({ binaries }) => binaries.includes(binary));
+  if (!tool) throw new Error(`no tool has ${program}`);
+  return { tool, binary };
+}

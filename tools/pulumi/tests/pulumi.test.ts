@@ -1,0 +1,142 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+
+import { account } from "../../local-azure/arm/resources/ids";
+import { attachedEnvironment, type Plugins } from "../../local-azure/daemon/attachment";
+import { environmentOf, pulumi } from "../pulumi";
+
+const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6 };
+const options = { binaries: "/bin", state: "/state", program: "/program", passphrase: "secret" };
+const azure = { ports, authority: "/state/azure-ca.crt", apiAddress: async () => undefined };
+
+const environment = { ...process.env };
+afterEach(() => void (process.env = { ...environment }));
+
+const given = (
+  variables: Record<string, string>,
+  plugins: Plugins = "stand-ins",
+): NodeJS.ProcessEnv => {
+  process.env = { PATH: "", ...variables };
+  return environmentOf({ ...options, environment: attachedEnvironment(azure, plugins) });
+};
+
+it("leads the program to the clusters' APIs, and to this host without a proxy", () => {
+  const env = given({});
+
+  expect(env).toMatchObject({
+    HTTPS_PROXY: "http://127.0.0.1:5",
+    https_proxy: "http://127.0.0.1:5",
+    NO_PROXY: "127.0.0.1,localhost,::1",
+    no_proxy: "127.0.0.1,localhost,::1",
+  });
+});
+
+it("keeps what the user reaches without a proxy, but for the names that are Azure's", () => {
+  const { NO_PROXY, no_proxy } = given({
+    NO_PROXY: "*, registry.example,.azure.com",
+    no_proxy: "10.0.0.0/8,localhost,westeurope.cloudapp.azure.com",
+  });
+
+  const expected = "10.0.0.0/8,localhost,registry.example,127.0.0.1,::1";
+  expect([NO_PROXY, no_proxy]).toEqual([expected, expected]);
+});
+
+it("takes its own proxy where the user has one, and gRPC's own settings away", () => {
+  const env = given({
+    https_proxy: "http://proxy.example:3128",
+    HTTPS_PROXY: "http://proxy.example:3128",
+    HTTP_PROXY: "http://proxy.example:3128",
+    grpc_proxy: "http://proxy.example:3128",
+    no_grpc_proxy: "example.org",
+  });
+
+  expect(JSON.stringify(env).match(/"[A-Za-z_]*proxy":"[^"]*example[^"]*"/gi)).toEqual([
+    '"HTTP_PROXY":"http://proxy.example:3128"',
+  ]);
+});
+
+it("knows nothing of the user's accounts, backend and clusters", () => {
+  const theirs = {
+    PULUMI_ACCESS_TOKEN: "pul-theirs",
+    PULUMI_BACKEND_URL: "https://theirs.example",
+    PULUMI_CONFIG_PASSPHRASE: "theirs",
+    PULUMI_HOME: "/theirs",
+    ARM_SUBSCRIPTION_ID: "theirs",
+    ARM_CLIENT_SECRET: "theirs",
+    AZURE_CLIENT_SECRET: "theirs",
+    AZURE_CONFIG_DIR: "/theirs",
+    KUBECONFIG: "/theirs",
+  };
+  const env = given({ ...theirs, LANG: "C.UTF-8" });
+
+  expect(JSON.stringify(env)).not.toContain("theirs");
+  expect(env).toMatchObject({
+    LANG: "C.UTF-8",
+    PULUMI_HOME: "/state/pulumi-home",
+    PULUMI_CONFIG_PASSPHRASE: "secret",
+    // Nothing is downloaded, nor looked for, that nobody has asked for.
+    PULUMI_SKIP_UPDATE_CHECK: "true",
+    PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
+  });
+});
+
+it("leads the engine to the stand-ins, and official plugins to the local Azure by what azure-native reads", () => {
+  const theirs = { PATH: "/theirs", ARM_USE_MSI: "true", ARM_SUBSCRIPTION_ID: "theirs" };
+  const [standIns, official] = (["stand-ins", "official"] as const).map((plugins) =>
+    given(theirs, plugins),
+  );
+
+  expect(standIns).toMatchObject({
+    PULUMI_DEBUG_PROVIDERS: "azure-native:2,tls:3,kubernetes:4",
+    PATH: ["/bin", dirname(process.execPath), "/theirs"].join(delimiter),
+  });
+  expect(standIns).not.toHaveProperty("ARM_METADATA_HOSTNAME");
+  expect(official).not.toHaveProperty("PULUMI_DEBUG_PROVIDERS");
+  expect(Object.entries(official!).filter(([name]) => /^(ARM|AZURE|SSL)_/.test(name))).toEqual([
+    ["ARM_METADATA_HOSTNAME", "127.0.0.1:1"],
+    ["ARM_SUBSCRIPTION_ID", account.subscriptionId],
+    ["SSL_CERT_FILE", "/state/azure-ca.crt"],
+  ]);
+  const login = expect.stringMatching(/\/local-azure\/login$/);
+  expect(official!["PATH"]!.split(delimiter)).toEqual([
+    ...["/bin", dirname(process.execPath), login, "/theirs"],
+  ]);
+});
+
+it("sets no proxy where no local Azure runs", () => {
+  process.env = { PATH: "" };
+
+  expect(environmentOf(options)).not.toHaveProperty("HTTPS_PROXY");
+});
+
+it.each(["/tmp/zoned ü x", "/tmp/100%20 #1?", "/tmp/it's"])(
+  "names the engine's state in %s by a URL that leads there",
+  (state) => {
+    const { PULUMI_BACKEND_URL = "" } = environmentOf({
+      ...{ binaries: "", program: "", passphrase: "" },
+      state,
+    });
+
+    expect(decodeURIComponent(new URL(PULUMI_BACKEND_URL).pathname)).toBe(join(state, "backend"));
+    expect(PULUMI_BACKEND_URL).toMatch(/^[^?#]*\?metadata=skip$/);
+  },
+);
+
+it("gives an engine a folder for what plugins leave in clear, and removes it with the run", async () => {
+  const state = mkdtempSync(join(tmpdir(), "zoned-pulumi-"));
+  const engine = '#!/bin/sh\necho secret > "$TMPDIR/kubeconfig1"; echo "$TMPDIR/kubeconfig1"';
+  writeFileSync(join(state, "pulumi"), engine, { mode: 0o755 });
+
+  const { stdout } = await pulumi(["version"], {
+    ...options,
+    state,
+    binaries: state,
+    program: state,
+  });
+
+  const left = stdout.trim();
+  expect(dirname(dirname(left))).toBe(state);
+  expect(existsSync(dirname(left))).toBe(false);
+  rmSync(state, { recursive: true });
+});

@@ -1,0 +1,44 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+import { onPath } from "../programs/engine";
+import { UserError } from "../shared/user-error";
+import { type Ended, runEngine } from "../pulumi/pulumi";
+
+/**
+ * The user's own pulumi on this program, with the user's own backend, passphrase and Azure
+ * credentials.
+ */
+export function ownPulumi(
+  program: string,
+  signal: AbortSignal,
+): (args: readonly string[]) => Promise<Ended> {
+  const command = onPath("pulumi");
+  if (command === undefined) {
+    throw new UserError(
+      "pulumi is not on the PATH, and nothing else reads or changes a stack's state: " +
+        "https://www.pulumi.com/docs/install/ (the stacks of npm start need none: npm run doctor -- --state .local-azure)",
+    );
+  }
+  // The preview is wanted as one document.
+  const env = { ...process.env, PULUMI_ENABLE_STREAMING_JSON_PREVIEW: "false" };
+  return async (args) => {
+    const output = { stdout: "", stderr: "" };
+    const words = [...args, "--non-interactive", "--color", "never"];
+    const code = await runEngine(command, words, { cwd: program, env, output, signal });
+    return { code, ...output };
+  };
+}
+
+/** The subscription that a program of this shell would work in. */
+export async function ownSubscription(): Promise<string | undefined> {
+  const named = process.env["ARM_SUBSCRIPTION_ID"] ?? process.env["AZURE_SUBSCRIPTION_ID"];
+  if (named) return named;
+  try {
+    const words = ["account", "show", "--query", "id", "--output", "tsv"];
+    const { stdout } = await promisify(execFile)("az", words);
+    return stdout.trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}

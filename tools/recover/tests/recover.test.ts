@@ -1,0 +1,280 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import type { Ended } from "../../pulumi/pulumi";
+import { unknown } from "../azure";
+import type { Exported, Inputs, PendingOperation, Recorded } from "../deployment";
+import { recover } from "../recover";
+
+const subscription = "5ca1ab1e-0000-4000-8000-000000000001";
+const groupId = `/subscriptions/${subscription}/resourceGroups/zoned-prod`;
+
+const urn = (type: string, name: string): string => `urn:pulumi:prod::zoned::${type}::${name}`;
+
+const resource = (type: string, name: string, inputs: Inputs, more: object = {}): Recorded => ({
+  urn: urn(type, name),
+  type,
+  custom: true,
+  inputs,
+  ...more,
+});
+
+const groupName = { resourceGroupName: "zoned-prod" };
+const group = resource("azure-native:resources:ResourceGroup", "cluster", groupName, {
+  id: groupId,
+  outputs: { name: "zoned-prod" },
+});
+const vmId = `${groupId}/providers/Microsoft.Compute/virtualMachines/m`;
+const sentVm = { ...groupName, vmName: "m", size: "B2s", osProfile: { customData: "x" } };
+const vm = resource("azure-native:compute:VirtualMachine", "m-vm", sentVm, {
+  dependencies: [group.urn],
+});
+const ipId = `${groupId}/providers/Microsoft.Network/publicIPAddresses/ip`;
+const ip = resource(
+  "azure-native:network:PublicIPAddress",
+  "ip",
+  { ...groupName, publicIpAddressName: "ip" },
+  { dependencies: [group.urn] },
+);
+const secret = resource("kubernetes:core/v1:Secret", "token", { metadata: { name: "token" } });
+
+/** An engine with one stack, and an Azure that shows these outputs by id. */
+class Pulumi {
+  readonly calls: string[] = [];
+  plan: { code: number; steps?: object[]; diagnostics?: object[] } = { code: 0, steps: [] };
+  lastResult = "succeeded";
+  interruptedRefreshes = 0;
+  /** Whether Azure refuses to say what it has. */
+  isThrottled = false;
+  state: Exported;
+
+  constructor(
+    resources: readonly Recorded[],
+    pending: readonly PendingOperation[],
+    readonly azure: Record<string, Inputs>,
+  ) {
+    this.state = { version: 3, deployment: { resources, pending_operations: pending } };
+  }
+
+  get resources(): readonly Recorded[] {
+    return this.state.deployment.resources ?? [];
+  }
+
+  run = async (args: readonly string[]): Promise<Ended> => {
+    const command = args.slice(0, args[0] === "stack" ? 2 : 1).join(" ");
+    this.calls.push(command);
+    const ended = (stdout: unknown, code = 0): Ended => ({
+      code,
+      stdout: JSON.stringify(stdout),
+      stderr: "",
+    });
+    switch (command) {
+      case "stack export":
+        return ended(this.state);
+      case "stack import":
+        this.state = JSON.parse(readFileSync(args.at(-1)!, "utf8")) as Exported;
+        return ended("");
+      case "stack history":
+        return ended([{ kind: "refresh" }, { kind: "update", result: this.lastResult }]);
+      case "preview":
+        return ended(this.plan, this.plan.code);
+      case "refresh":
+        if (this.interruptedRefreshes-- > 0) return ended("cut off", 1);
+        this.refresh(args.filter((_, index) => args[index - 1] === "--target"));
+        return ended("");
+      default:
+        throw new Error(`pulumi ${command} is not known here`);
+    }
+  };
+
+  /** As azure-native: what Azure shows becomes the inputs, where nothing was read before. */
+  private refresh(targets: readonly string[]): void {
+    const resources = this.resources.flatMap((one): Recorded[] => {
+      if (this.isThrottled) return [one];
+      if (!targets.includes(one.urn) || one.pendingReplacement) return [one];
+      const outputs = this.azure[one.id!];
+      return outputs ? [{ ...one, outputs, inputs: { ...one.inputs, ...outputs } }] : [];
+    });
+    this.state = { ...this.state, deployment: { ...this.state.deployment, resources } };
+  }
+}
+
+let copies: string;
+beforeEach(() => (copies = mkdtempSync(join(tmpdir(), "zoned-copies-"))));
+afterEach(() => rmSync(copies, { recursive: true }));
+
+const recovered = (pulumi: Pulumi, more: object = {}) =>
+  recover({ stack: "prod", pulumi: pulumi.run, copies, ...more });
+
+const creating = (one: Recorded): PendingOperation => ({ type: "creating", resource: one });
+
+const shownVm = { ...sentVm, osProfile: { computerName: "m" }, provisioningState: "Succeeded" };
+
+it("asks for no plan while nothing is pending and the last up ended well", async () => {
+  const pulumi = new Pulumi([group], [], {});
+
+  expect(await recovered(pulumi, { onlyAfterFailure: true })).toMatchObject({ adopted: [] });
+  expect(pulumi.calls).toEqual(["stack export", "stack history"]);
+});
+
+it("records what was begun and is there with what was sent, and forgets what is not there", async () => {
+  const pulumi = new Pulumi([group], [creating(vm), creating(ip), creating(secret)], {
+    [vmId]: shownVm,
+  });
+
+  expect(await recovered(pulumi)).toMatchObject({
+    adopted: ["m-vm"],
+    forgotten: ["ip"],
+    left: ["token"],
+    failed: [],
+  });
+  expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
+  expect(pulumi.state.deployment.pending_operations).toEqual([]);
+});
+
+it("keeps a copy of the state as it was that nobody else can read, and no other file", async () => {
+  const pulumi = new Pulumi([group], [creating(vm)], {});
+  const before = pulumi.state;
+
+  const { copy } = await recovered(pulumi);
+
+  expect(readdirSync(copies).map((name) => join(copies, name))).toEqual([copy]);
+  expect(JSON.parse(readFileSync(copy!, "utf8"))).toEqual(before);
+  expect(statSync(copy!).mode & 0o777).toBe(0o600);
+});
+
+it("goes on where it was cut off", async () => {
+  const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: shownVm });
+  pulumi.interruptedRefreshes = 1;
+
+  await expect(recovered(pulumi)).rejects.toThrow(/pulumi refresh ended with 1:\n"cut off"/);
+  expect(pulumi.state.deployment.pending_operations).toHaveLength(1);
+  expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"] });
+  expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
+});
+
+it("reads again what Azure did not say when it was put into the state", async () => {
+  const pulumi = new Pulumi([group], [creating(vm), creating(ip)], { [vmId]: shownVm });
+  pulumi.isThrottled = true;
+
+  await expect(recovered(pulumi)).rejects.toThrow(
+    "Azure does not say whether it has m-vm, ip, which the state has for now: run this again",
+  );
+  pulumi.isThrottled = false;
+  // The engine forgets them.
+  pulumi.state = {
+    ...pulumi.state,
+    deployment: { ...pulumi.state.deployment, pending_operations: [] },
+  };
+
+  expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"], forgotten: ["ip"] });
+  expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
+});
+
+it("has the next up update what Azure could not finish", async () => {
+  const failed = { ...shownVm, provisioningState: "Failed" };
+  const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: failed });
+
+  expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"], failed: ["m-vm"] });
+  expect(pulumi.resources.at(-1)?.initErrors).toHaveLength(1);
+});
+
+it("finds what the program would create, the state has not and Azure has", async () => {
+  const pulumi = new Pulumi([group], [], { [vmId]: shownVm });
+  const planned = { ...vm, inputs: { ...sentVm, secrets: "[secret]", zone: unknown } };
+  const nested = resource(
+    "azure-native:compute:VirtualMachineExtension",
+    "step",
+    { ...groupName, vmName: "m", vmExtensionName: "bootstrap" },
+    { dependencies: [vm.urn] },
+  );
+  const steps = [planned, ip, nested, secret].map((newState) => ({ op: "create", newState }));
+  pulumi.plan = { code: 0, steps: [...steps, { op: "same", newState: group }] };
+  pulumi.lastResult = "failed";
+
+  expect(await recovered(pulumi, { onlyAfterFailure: true })).toMatchObject({
+    adopted: ["m-vm"],
+    // Never known, so there is nothing to forget.
+    forgotten: [],
+  });
+  expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
+});
+
+it("forgets what was deleted to be replaced, and knows it again where its replacement was made", async () => {
+  const old = { ...vm, id: vmId, outputs: {}, pendingReplacement: true };
+  const oldIp = { ...ip, id: ipId, outputs: {}, pendingReplacement: true };
+  const pulumi = new Pulumi([group, old, oldIp], [creating(vm)], { [vmId]: shownVm });
+
+  expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"], forgotten: ["ip"] });
+  expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
+});
+
+it("reads again what was being changed or deleted, and what went with it", async () => {
+  const known = { ...vm, id: vmId, outputs: shownVm };
+  const stepId = `${vmId}/extensions/bootstrap`;
+  const step = resource(
+    "azure-native:compute:VirtualMachineExtension",
+    "step",
+    {},
+    {
+      id: stepId,
+      outputs: { name: "bootstrap" },
+      deletedWith: vm.urn,
+    },
+  );
+  const deleting: PendingOperation = { type: "deleting", resource: known };
+  const pulumi = new Pulumi([group, known, step], [deleting], {});
+
+  expect(await recovered(pulumi)).toMatchObject({ adopted: [], forgotten: ["m-vm", "step"] });
+  expect(pulumi.state.deployment).toEqual({ resources: [group], pending_operations: [] });
+});
+
+it("changes nothing when another process has changed the state meanwhile", async () => {
+  const pulumi = new Pulumi([group], [creating(vm)], {});
+  const run = async (args: readonly string[]): Promise<Ended> => {
+    const ended = await pulumi.run(args);
+    if (args[0] === "preview") {
+      const deployment = { resources: [group, { ...vm, id: vmId }], pending_operations: [] };
+      pulumi.state = { ...pulumi.state, deployment };
+    }
+    return ended;
+  };
+
+  await expect(recover({ stack: "prod", pulumi: run, copies })).rejects.toThrow(
+    /changed by another process meanwhile.*run this again/,
+  );
+  expect(pulumi.calls).not.toContain("stack import");
+});
+
+it("changes nothing in a dry run", async () => {
+  const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: shownVm });
+
+  await recovered(pulumi, { dryRun: true });
+
+  expect(pulumi.calls).toEqual(["stack export", "preview"]);
+  expect(readdirSync(copies)).toEqual([]);
+});
+
+it("does what it can when the program refuses a plan, and says why the rest is left", async () => {
+  const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: shownVm });
+  const diagnostics = [
+    { severity: "warning", message: "beware" },
+    { severity: "error", message: "size X9 is not offered" },
+  ];
+  pulumi.plan = { code: 1, diagnostics };
+
+  expect(await recovered(pulumi)).toMatchObject({
+    adopted: ["m-vm"],
+    refusal: "size X9 is not offered",
+  });
+});
+
+it("says how to name the subscription where nothing does", async () => {
+  const first = resource("azure-native:resources:ResourceGroup", "cluster", groupName);
+  const pulumi = new Pulumi([secret], [creating(first)], {});
+
+  await expect(recovered(pulumi)).rejects.toThrow(/az login, or set ARM_SUBSCRIPTION_ID/);
+  const named = { subscription: async () => subscription };
+  expect(await recovered(pulumi, named)).toMatchObject({ forgotten: ["cluster"] });
+});

@@ -1,0 +1,133 @@
+import { parse } from "../../../read/addresses";
+import { canonical, isWithin, rangeOf } from "../../../model/range";
+import { ask, brief, nodeOf } from "../../support/example";
+
+const plain = `1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
+    link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
+    inet 127.0.0.1/8 scope host lo
+       valid_lft forever preferred_lft forever
+2: eth0@if7: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP group default
+    link/ether 02:42:ac:12:00:02 brd ff:ff:ff:ff:ff:ff link-netnsid 0
+    inet 192.0.2.1/24 brd 192.0.2.255 scope global eth0
+       valid_lft forever preferred_lft forever
+    inet6 2001:DB8::1/64 scope global nodad
+       valid_lft forever preferred_lft forever
+`;
+const expected = [
+  { name: "lo", addresses: [{ address: "127.0.0.1", prefix: 8 }] },
+  {
+    name: "eth0",
+    addresses: [
+      { address: "192.0.2.1", prefix: 24 },
+      { address: "2001:db8::1", prefix: 64 },
+    ],
+  },
+];
+
+it.each([
+  ["ip addr", plain],
+  [
+    "ip -br addr",
+    "lo               UNKNOWN        127.0.0.1/8\neth0@if7         UP             192.0.2.1/24 2001:db8::1/64\n",
+  ],
+  [
+    "ip -o addr",
+    "1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n2: eth0    inet 192.0.2.1/24 brd 192.0.2.255 scope global eth0\n2: eth0    inet6 2001:db8::1/64 scope global\n",
+  ],
+  [
+    "ip -j addr",
+    '[{"ifindex":1,"ifname":"lo","addr_info":[{"family":"inet","local":"127.0.0.1","prefixlen":8}]},{"ifindex":2,"ifname":"eth0","addr_info":[{"local":"192.0.2.1","prefixlen":24},{"local":"2001:db8::1","prefixlen":64}]}]',
+  ],
+])("%s is read as interfaces and addresses", (_, text) => {
+  expect(parse(text, "ip-addr", 1).interfaces).toEqual(expected);
+});
+
+it("names file and line of what cannot be", () => {
+  expect(() => parse(plain.replace("192.0.2.1/24", "192.0.2.256/24"), "ip-addr", 1)).toThrow(
+    /^ip-addr:7: expected an address such as 10\.0\.0\.1\/24, got 192\.0\.2\.256/,
+  );
+  expect(() => parse("    inet 10.0.0.1/24 scope global eth0", "ip-addr", 4)).toThrow(
+    /^ip-addr:4: expected a line that names an interface/,
+  );
+  expect(() => parse('[{"ifname":"lo",', "ip-addr", 1)).toThrow(
+    /^ip-addr:1: expected the whole JSON/,
+  );
+});
+
+it.each([
+  ["10.0.0.0/255.255.0.0", "10.0.255.255", true],
+  ["10.0.0.1-10.0.0.9", "10.0.0.9", true],
+  ["10.0.0.1-10.0.0.9", "10.0.0.10", false],
+  ["fd00::/56", "fd00:0:0:ff::1", true],
+  ["::/0", "10.0.0.1", false],
+])("%s holds %s: %s", (range, address, held) => {
+  expect(isWithin(rangeOf(address)!, rangeOf(range)!)).toBe(held);
+});
+
+it("writes an address one way only", () => {
+  expect(["FD00:0:0::0:1", "10.0.0.1", "10.0.0.0/8", "name"].map(canonical)).toEqual([
+    "fd00::1",
+    "10.0.0.1",
+    null,
+    null,
+  ]);
+});
+
+describe("a source that is not given", () => {
+  const asked = (
+    rule: string,
+    from: string,
+    detector = "! -s 10.244.0.0/16",
+    addresses = plain,
+  ) => {
+    const nat = `*nat\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A PREROUTING -j KUBE-SERVICES\n-A OUTPUT -j KUBE-SERVICES\n-A KUBE-SERVICES -d 10.96.0.10/32 -j KUBE-SVC-A\n-A KUBE-SVC-A ${detector} -d 10.96.0.10/32 -j KUBE-MARK-MASQ\n-A KUBE-SVC-A -j KUBE-SEP-A\n-A KUBE-SEP-A -s 10.244.2.5/32 -j KUBE-MARK-MASQ\n-A KUBE-SEP-A -p tcp -j DNAT --to-destination 10.244.2.5:80\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\nCOMMIT\n`;
+    const filter = `*filter\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A FORWARD ${rule} -j DROP\n-A OUTPUT ${rule} -j DROP\nCOMMIT\n`;
+    return brief(ask(nodeOf(nat + filter, addresses), `${from} - > 10.96.0.10:80`));
+  };
+  const through = (masquerade: boolean) => `dnat 10.244.2.5:80=1 masquerade=${masquerade}`;
+
+  it.each([
+    ["pod", "-s 10.244.0.0/16", "drop"],
+    ["pod", "-s 10.0.0.0/8", "drop"],
+    ["pod", "-s 192.0.2.0/24", through(false)],
+    ["outside", "-s 10.244.0.0/16", through(true)],
+    ["node", "-s 192.0.2.0/24", "drop"],
+    ["node", "-s 10.244.0.0/16", through(true)],
+  ])("is as far known as %s implies: %s", (from, rule, answer) => {
+    expect(asked(rule, from)).toBe(answer);
+  });
+
+  it.each([
+    ["pod", "-s 10.244.1.0/24"],
+    ["outside", "-s 198.51.100.0/24"],
+  ])("is not known closer than %s implies: %s", (from, rule) => {
+    expect(asked(rule, from)).toMatch(/^unknown/);
+  });
+
+  it("is the node's own address where that lies in the pods' range, as with Azure CNI", () => {
+    const azure = plain.replace("192.0.2.1/24", "10.244.0.4/16");
+
+    expect(asked("-p udp", "node", undefined, azure)).toBe(through(false));
+    expect(
+      asked(
+        "-p udp",
+        "node",
+        undefined,
+        azure + "3: cni0: <UP>\n    inet 10.244.1.1/24 scope global cni0\n",
+      ),
+    ).toBe(through(false));
+    expect(
+      asked(
+        "-p udp",
+        "node",
+        undefined,
+        plain + "3: cni0: <UP>\n    inet 10.244.1.1/24 scope global cni0\n",
+      ),
+    ).toBe(through(true));
+  });
+
+  it("is recognised by the interface where kube-proxy recognises pods by theirs", () => {
+    expect(asked("-p udp", "pod", "! -i azv+")).toBe(through(false));
+    expect(asked("-p udp", "outside", "! -i azv+")).toBe(through(true));
+  });
+});

@@ -1,0 +1,148 @@
+import { parse } from "../../read/ipvs";
+import { remarkOn, sharesOf } from "../../evaluate/ipvs";
+
+const listed = `IP Virtual Server version 1.2.1 (size=4096)
+Prot LocalAddress:Port Scheduler Flags
+  -> RemoteAddress:Port           Forward Weight ActiveConn InActConn
+TCP  10.96.0.10:53 wrr persistent 600 mask 255.255.255.0
+  -> 10.244.0.3:53                Masq    3      0          0
+  -> 10.244.0.4:53                Route   1      4          9
+UDP  [fd00:96::10]:53 mh (mh-fallback,mh-port)
+  -> [fd00::3]:53                 Tunnel  1      0          0
+FWM  5 IPv6 rr
+  -> [fd00::4]:0                  Masq    1      0          0
+`;
+const saved = `-A -t 10.96.0.10:53 -s wrr -p 600 -M 255.255.255.0
+-a -t 10.96.0.10:53 -r 10.244.0.3:53 -m -w 3
+-a -t 10.96.0.10:53 -r 10.244.0.4:53 -g -w 1
+-A -u [fd00:96::10]:53 -s mh -b mh-fallback,mh-port
+-a -u [fd00:96::10]:53 -r [fd00::3]:53 -i -w 1
+-A -f 5 -6 -s rr
+-a -f 5 -6 -r [fd00::4]:0 -m -w 1
+`;
+const withoutLines = (text: string) =>
+  [...parse(text, "ipvsadm", 1).servers].map(([key, { line: _line, ...server }]) => [key, server]);
+
+it("reads ipvsadm -Sn and ipvsadm -ln alike", () => {
+  expect(withoutLines(saved)).toEqual(withoutLines(listed));
+  expect(withoutLines(listed)[0]).toEqual([
+    "tcp 10.96.0.10 53",
+    {
+      protocol: "tcp",
+      address: "10.96.0.10",
+      port: 53,
+      family: 4,
+      scheduler: "wrr",
+      flags: [],
+      persistentSeconds: 600,
+      persistencePrefix: 24,
+      realServers: [
+        { address: "10.244.0.3", port: 53, forward: "masq", weight: 3 },
+        { address: "10.244.0.4", port: 53, forward: "route", weight: 1 },
+      ],
+    },
+  ]);
+});
+
+it("reads the kernel's own list as ipvsadm's, but for flags, and takes its ticks for seconds", () => {
+  const kernel = `IP Virtual Server version 1.2.1 (size=4096)
+Prot LocalAddress:Port Scheduler Flags
+  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
+TCP  0A60000A:0035 wrr persistent 150000 FFFFFF00
+  -> 0AF40003:0035      Masq    3      0          0
+  -> 0AF40004:0035      Route   1      4          9
+UDP  [fd00:0096:0000:0000:0000:0000:0000:0010]:0035 mh persistent 10800000 80000000
+  -> [fd00:0000:0000:0000:0000:0000:0000:0003]:0035      Tunnel  1      0          0
+FWM  00004000 rr
+  -> 0AF40004:0000      Masq    1      0          0
+`;
+  const asKernelHas = listed
+    .replace("(mh-fallback,mh-port)", "persistent 10800 mask 128")
+    .replace("FWM  5 IPv6 rr\n  -> [fd00::4]:0 ", "FWM  16384 rr\n  -> 10.244.0.4:0 ");
+  const ticks = [150_000, 10_800_000, undefined];
+
+  expect(withoutLines(kernel)).toEqual(
+    withoutLines(asKernelHas).map(([key, server], at) => [
+      key,
+      { ...Object(server), persistentTicks: ticks[at] },
+    ]),
+  );
+});
+
+it("reads ipvsadm's ports as decimal also behind an address that fills all of IPv6", () => {
+  const long = "2001:1db8:1000:2000:3000:4000:5000:6000";
+  const servers = parse(listed.replace("fd00:96::10]:53", `${long}]:8080`), "ipvsadm", 1).servers;
+
+  expect([...servers.keys()]).toContain(`udp ${long} 8080`);
+});
+
+it("names file and line of what cannot be", () => {
+  expect(() => parse(listed.replace("10.96.0.10:53", "kube-dns:domain"), "ipvsadm", 3)).toThrow(
+    /^ipvsadm:6: expected an address and a port .*got kube-dns:domain; take the dump with `ipvsadm -ln`/,
+  );
+  expect(() => parse(listed.replace("Route   1 ", "Rou"), "ipvsadm", 1)).toThrow(/^ipvsadm:6: /);
+  expect(() => parse("-a -t 10.96.0.10:53 -r 10.244.0.3:53 -m -w 1", "ipvsadm", 1)).toThrow(
+    /before its real servers/,
+  );
+});
+
+describe("the share of each real server", () => {
+  const server = (scheduler: string, ...weights: number[]) => ({
+    ...parse(saved, "ipvsadm", 1).servers.get("tcp 10.96.0.10 53")!,
+    scheduler,
+    realServers: weights.map((weight, at) => ({
+      address: `10.244.0.${at}`,
+      port: 80,
+      forward: "masq" as const,
+      weight,
+    })),
+  });
+  const shares = (scheduler: string, ...weights: number[]) =>
+    sharesOf(server(scheduler, ...weights)).map(({ server: real, probability }) => [
+      real.address.slice(-1),
+      Number(probability.toFixed(4)),
+    ]);
+
+  it.each(["rr", "lc", "dh"])(
+    "is the same under %s, whichever weight above zero it has",
+    (scheduler) => {
+      expect(shares(scheduler, 3, 1)).toEqual([
+        ["0", 0.5],
+        ["1", 0.5],
+      ]);
+    },
+  );
+
+  it.each(["wrr", "wlc", "sh", "mh", "sed", "nq", "lblc", "lblcr", "twos"])(
+    "is by weight under %s",
+    (scheduler) => {
+      expect(shares(scheduler, 3, 1)).toEqual([
+        ["0", 0.75],
+        ["1", 0.25],
+      ]);
+    },
+  );
+
+  it.each(["fo", "ovf"])("is all of it for the highest weight under %s", (scheduler) => {
+    expect(shares(scheduler, 1, 3, 2)).toEqual([["1", 1]]);
+  });
+
+  it.each(["rr", "wrr", "lc", "sh"])("is nothing for a drained one under %s", (scheduler) => {
+    expect(shares(scheduler, 0, 1, 1)).toEqual([
+      ["1", 0.5],
+      ["2", 0.5],
+    ]);
+    expect(shares(scheduler, 0, 0)).toEqual([]);
+  });
+
+  it("is remarked upon where more than weights decides", () => {
+    expect(["rr", "wrr", "fo"].map((scheduler) => remarkOn(server(scheduler, 1)))).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    expect(remarkOn(server("sh", 1))).toContain("hash of the source");
+    expect(remarkOn(server("wlc", 1))).toContain("number of connections");
+    expect(remarkOn(server("quic", 1))).toContain("not a known one");
+  });
+});

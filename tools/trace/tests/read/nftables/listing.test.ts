@@ -1,0 +1,117 @@
+import { spawnSync } from "node:child_process";
+
+import type { Answer } from "../../../model/answer";
+import { parse } from "../../../read/nftables/parse";
+import { readStatements } from "../../../read/nftables/rule";
+import type { Packet } from "../../../model/packet";
+import { trace } from "../../../evaluate/trace";
+import { nothing } from "../../support/example";
+import { kubeProxyTable } from "../../support/nftables-example";
+import type { Version } from "../../support/nftables-example-services";
+import { describeUnless } from "../../../../../tests/support/unless";
+
+/** A ruleset loaded into a network namespace of its own, and how nft lists it there. */
+function listed(ruleset: string, ...options: string[]): string {
+  const command = `nft -f - && nft ${options.join(" ")} list ruleset`;
+  const { stdout, stderr, status } = spawnSync("unshare", ["-rn", "sh", "-c", command], {
+    input: ruleset,
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+const available = spawnSync("unshare", ["-rn", "nft", "list", "ruleset"]).status === 0;
+const whereNftIs = describeUnless(
+  available ? undefined : "it takes nft and the right to make a network namespace",
+);
+
+const ways = [["-a"], ["-n"], ["-s"], ["-y"], ["-S"], ["-n", "-a"], ["-j"]] as const;
+
+const packets = ["10.9.9.9", "10.180.0.1", "203.0.113.9", "203.0.113.200", null].flatMap((source) =>
+  [
+    "172.30.0.41:80",
+    "172.30.0.41:81",
+    "172.30.0.45:80",
+    "172.30.0.46:80",
+    "1.2.3.4:80",
+    "5.6.7.8:80",
+    "192.168.0.2:30003",
+    "198.51.100.1:443",
+  ].map((to): Packet => ({
+    from: source?.startsWith("203") === true ? "outside" : source === null ? "node" : "pod",
+    source,
+    destination: to.split(":")[0]!,
+    port: Number(to.split(":")[1]),
+    protocol: "tcp",
+  })),
+);
+
+function answers(text: string): unknown[] {
+  const nftables = parse(text, "nft.txt", 1);
+  const shown = ({ verdict, endpoints, masquerade, affinitySeconds, steps }: Answer): unknown => ({
+    verdict,
+    endpoints,
+    masquerade,
+    affinitySeconds,
+    steps: steps.map(({ chain }) => chain),
+  });
+  return packets.map((packet) => shown(trace({ ...nothing, nftables }, packet)));
+}
+
+whereNftIs("what nft lists of kube-proxy's table", () => {
+  it.each(
+    (["1.29", "1.33", "1.34"] as Version[]).flatMap((version) =>
+      ways.map((way) => [version, way] as const),
+    ),
+  )("of %s answers alike with %j and without", (version, way) => {
+    const ruleset = kubeProxyTable(version);
+    expect(answers(listed(ruleset, ...way))).toEqual(answers(listed(ruleset)));
+  });
+
+  it("answers as what was loaded", () => {
+    const ruleset = kubeProxyTable("1.34");
+    expect(answers(listed(ruleset))).toEqual(answers(ruleset));
+  });
+});
+
+/** Rules of all kinds, as people and other programs write them. */
+const rules = [
+  'ct state { invalid, new } counter accept comment "a; {b}"',
+  "ct state established,related accept",
+  'iifname "eth0" oifname != "cali*" accept',
+  'iifname . tcp dport vmap { "eth0" . 80 : accept }',
+  "meta mark and 0xff != 0x1 accept",
+  "tcp flags & (fin | syn | rst | ack) == syn accept",
+  "ip saddr . tcp dport { 10.0.0.1 . 80, 10.1.0.0/16 . 90-100 } accept",
+  "meta mark set tcp dport map { 80 : 0x1, 443 : 0x2 }",
+  "ct mark set meta mark",
+  "meta mark set mark and 0xfffffff0 xor 0x18",
+  "numgen random mod 10 < 3 drop",
+  "jhash ip saddr . tcp dport mod 4 seed 0x5 vmap { 0-1 : accept, 2-3 : drop }",
+  "fib daddr . iif type local accept",
+  "fib saddr . iif oif missing drop",
+  "ct original ip daddr 10.0.0.1 accept",
+  "reject with icmp type host-prohibited",
+  "limit rate over 10/second burst 5 packets drop",
+  "ip protocol != { 6, 17 } accept",
+  'log prefix "x y: " level info tcp dport 22 accept',
+];
+
+whereNftIs("what nft lists of a rule", () => {
+  it.each(rules)("is read whole, as text and as JSON alike: %s", (rule) => {
+    const ruleset = `table ip t {\n\tchain c {\n\t\ttype filter hook forward priority 0;\n\t\t${rule}\n\t}\n}\n`;
+    const [text, json] = [listed(ruleset), listed(ruleset, "-j")].map((listing) =>
+      readStatements(parse(listing, "nft", 1).tables.get("ip t")!.chains.get("c")!.rules[0]!.text),
+    );
+    expect(text!.filter(({ kind }) => kind === "open")).toHaveLength(
+      rule.startsWith("limit") ? 1 : 0,
+    );
+    // JSON has no quotes around names, and writes how far a limit may be overdrawn.
+    const same = (said: unknown): string =>
+      JSON.stringify(said)
+        .replace(/\\"/g, "")
+        .replace(/ burst \d+ packets/, "");
+    expect(same(json)).toBe(same(text));
+  });
+});

@@ -1,0 +1,180 @@
+import { DumpProblem } from "../../../model/dump";
+import { parse } from "../../../read/nftables/parse";
+import type { Ruleset } from "../../../model/nftables";
+
+const read = (text: string): Ruleset => parse(text, "nft.txt", 11);
+
+function problem(text: string): DumpProblem {
+  try {
+    read(text);
+  } catch (error) {
+    if (error instanceof DumpProblem) return error;
+    throw error;
+  }
+  throw new Error("was taken for a whole listing");
+}
+
+const table = (...lines: string[]): string =>
+  ["table ip t {", ...lines.map((line) => `\t${line}`), "}", ""].join("\n");
+
+describe("a listing as text", () => {
+  it("keeps rules as they are written, without their handles", () => {
+    const { tables } = read(
+      "table ip t { # handle 7\n\tchain c { # handle 3\n\t\ttcp dport 80 accept # handle 12\n\t}\n}\n",
+    );
+    expect(tables.get("ip t")?.chains.get("c")?.rules).toEqual([
+      { text: "tcp dport 80 accept", line: 13 },
+    ]);
+  });
+
+  it.each([
+    ["-110", -110],
+    ["dstnat - 10", -110],
+    ["srcnat + 5", 105],
+    ["raw", -300],
+    ["filter", 0],
+  ])("reads priority %s", (written, priority) => {
+    const text = table(
+      "chain c {",
+      `\ttype filter hook forward priority ${written}; policy drop;`,
+      "}",
+    );
+    expect(read(text).tables.get("ip t")?.chains.get("c")?.base).toEqual({
+      type: "filter",
+      hook: "forward",
+      priority,
+      policy: "drop",
+    });
+  });
+
+  it.each([
+    ["3h", 10800],
+    ["10800s", 10800],
+    ["1m30s", 90],
+    ["1d1s", 86401],
+  ])("reads timeout %s", (written, seconds) => {
+    const text = table(
+      "set s {",
+      "\ttype ipv4_addr",
+      "\tflags dynamic,timeout",
+      `\ttimeout ${written}`,
+      "}",
+    );
+    expect(read(text).tables.get("ip t")?.sets.get("s")?.timeoutSeconds).toBe(seconds);
+  });
+
+  it("reads elements over several lines, with comments and counters", () => {
+    const text = table(
+      "map m {",
+      "\ttype ipv4_addr . inet_proto . inet_service : verdict",
+      '\telements = { 10.0.0.1 . tcp . 80 comment "a, b : {c}" : goto x/y,',
+      "\t\t     10.0.0.2 . udp . 53 counter packets 3 bytes 4 timeout 1m expires 30s : drop }",
+      "}",
+    );
+    expect(read(text).tables.get("ip t")?.sets.get("m")?.elements()).toEqual([
+      { key: ["10.0.0.1", "tcp", "80"], value: "goto x/y", comment: "a, b : {c}" },
+      { key: ["10.0.0.2", "udp", "53"], value: "drop", comment: null },
+    ]);
+  });
+
+  it("passes over objects that decide nothing", () => {
+    const text = table(
+      "counter n {",
+      "\tpackets 0 bytes 0",
+      "}",
+      "flowtable f {",
+      "\thook ingress priority filter",
+      "\tdevices = { eth0 }",
+      "}",
+      "chain c {",
+      "\taccept",
+      "}",
+    );
+    expect([...read(text).tables.get("ip t")!.chains.keys()]).toEqual(["c"]);
+  });
+
+  it("keeps a brace, a semicolon and a hash in a comment as words", () => {
+    const text = table("chain c {", '\taccept comment "a; {b} # c"', "}");
+    expect(read(text).tables.get("ip t")?.chains.get("c")?.rules[0]?.text).toBe(
+      'accept comment "a; {b} # c"',
+    );
+  });
+
+  it("recognises tables of iptables-nft by nft's warning and by their built-in chains", () => {
+    const chain =
+      "chain FORWARD {\n\ttype filter hook forward priority filter; policy accept;\n}\n";
+    expect(read(`table ip filter {\n${chain}}\n`).tables.get("ip filter")?.ofIptables).toBe(true);
+    expect(read(`table inet filter {\n${chain}}\n`).tables.get("inet filter")?.ofIptables).toBe(
+      false,
+    );
+    const warned =
+      "# Warning: table ip6 other is managed by iptables-nft, do not touch!\ntable ip6 other {\n}\n";
+    expect(read(warned).tables.get("ip6 other")?.ofIptables).toBe(true);
+  });
+});
+
+describe("a listing that cannot be", () => {
+  const whole = table(
+    "chain c {",
+    "\ttcp dport { 80, 443 } accept",
+    "}",
+    "set s {",
+    "\ttype ipv4_addr",
+    "\telements = { 10.0.0.1 }",
+    "}",
+  );
+
+  it("is refused wherever it is cut off", () => {
+    const lines = whole.trimEnd().split("\n");
+    for (let count = 1; count < lines.length; count++) {
+      const { line, expected, got, fix } = problem(`${lines.slice(0, count).join("\n")}\n`);
+      expect({ line, got }).toEqual({ line: 10 + count, got: "the end of the text" });
+      expect(expected).toContain("}");
+      expect(fix).toContain("cut off");
+    }
+  });
+
+  it("is refused where it is cut off within a line", () => {
+    expect(problem("table ip t {\n\tchain c {\n\t\ttcp dport { 80, 4").line).toBe(13);
+    expect(problem('table ip t {\n\tchain c {\n\t\taccept comment "ab').line).toBe(13);
+  });
+
+  it.each([
+    ["tables", `${whole}${whole}`, "one table ip t", 20],
+    ["chains", table("chain c {", "}", "chain c {", "}"), "one chain c", 14],
+    ["sets", table("set s {", "\ttype mark", "}", "set s {", "\ttype mark", "}"), "one set s", 15],
+  ])("is refused when it has two %s of one name", (_, text, expected, line) => {
+    expect(problem(text)).toMatchObject({ expected, line, file: "nft.txt" });
+  });
+
+  it("is refused when it begins with something else", () => {
+    expect(problem("tabel ip t {\n}\n")).toMatchObject({ line: 11, got: "tabel ip t" });
+  });
+
+  it("is refused when a priority is none", () => {
+    expect(
+      problem(table("chain c {", "\ttype filter hook input priority soon; policy accept;", "}"))
+        .line,
+    ).toBe(13);
+  });
+});
+
+describe("a listing as JSON", () => {
+  const json = (...objects: object[]): string => JSON.stringify({ nftables: objects });
+  const base = { family: "ip", table: "t" };
+
+  it("is cut off, or has a name twice, and is refused", () => {
+    const whole = json({ table: { family: "ip", name: "t" } });
+    expect(problem(whole.slice(0, -9)).expected).toContain("JSON");
+    expect(
+      problem(json({ table: { family: "ip", name: "t" } }, { table: { family: "ip", name: "t" } }))
+        .expected,
+    ).toBe("one table ip t");
+    expect(
+      problem(json({ chain: { ...base, name: "c" } }, { chain: { ...base, name: "c" } })).expected,
+    ).toBe("one chain c in table ip t");
+    expect(problem(json({ rule: { ...base, chain: "c", handle: 4, expr: [] } })).got).toContain(
+      "handle 4",
+    );
+  });
+});

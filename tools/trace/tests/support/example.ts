@@ -1,0 +1,52 @@
+import { canonical } from "../../model/range";
+import type { Answer } from "../../model/answer";
+import type { NodeDump } from "../../model/dump";
+import type { Packet } from "../../model/packet";
+import { nodeDump } from "../../read/read-dumps";
+import { trace } from "../../evaluate/trace";
+
+/** A node of which no dump says anything; for tests. */
+export const nothing: NodeDump = {
+  iptables4: null,
+  iptables6: null,
+  ipsets: null,
+  ipvs: null,
+  nftables: null,
+  addresses: null,
+  routes: null,
+  notes: [],
+};
+
+/** A node from texts as a person would paste them; for tests. */
+export const nodeOf = (...texts: string[]): NodeDump =>
+  nodeDump(texts.map((text, at) => ({ file: `dump-${at + 1}`, text })));
+
+/** `pod 10.244.1.9 > 10.96.0.10:53/udp`; `-` is a source that is not given. */
+export function ask(node: NodeDump, question: string): Answer {
+  const [, from, source, destination, port, protocol] =
+    /^(\w+) (\S+) > \[?([^\]]*?)\]?:(\d+)(?:\/(\w+))?$/.exec(question) ?? [];
+  return trace(node, {
+    from: from as Packet["from"],
+    source: source === "-" ? null : source!,
+    destination: canonical(destination!)!,
+    port: Number(port),
+    protocol: (protocol ?? "tcp") as Packet["protocol"],
+  });
+}
+
+/** An answer in one line: `dnat 10.244.1.5:80=0.5 10.244.2.5:80=0.5 masquerade=true`. */
+export function brief({ verdict, endpoints, masquerade }: Answer): string {
+  const shares = endpoints.map(({ address, probability, masquerade: own }) => {
+    const differs = own === undefined ? "" : `(${own})`;
+    return ` ${address}=${Number(probability.toFixed(4))}${differs}`;
+  });
+  return `${verdict}${shares.join("")}${verdict === "dnat" ? ` masquerade=${masquerade}` : ""}`;
+}
+
+export const oneNode = `1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default
+    inet 127.0.0.1/8 scope host lo
+    inet6 ::1/128 scope host
+2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP group default
+    inet 192.0.2.1/24 scope global eth0
+    inet6 2001:db8::1/64 scope global
+`;

@@ -1,0 +1,128 @@
+import { startApiServer } from "../../../../lab/packets/cluster/api-server";
+import { create, createNode, setZone } from "../../../../lab/packets/cluster/objects";
+import { type Mode, startProxy, written } from "../../../../lab/packets/cluster/proxy";
+import { runLabTask, output, reportProgress } from "../../../../lab/packets/task";
+import type { LabBinaries } from "../../../../lab/packets/machine";
+import { buildNetwork, inNetwork, node, ranges } from "../../../../lab/packets/network";
+import type { Probe, ProbeResult } from "../../../../lab/packets/peer";
+import { Peers, type PeerName } from "../../../../lab/packets/peers";
+import { services } from "../../../../lab/packets/services";
+
+export interface SessionTask {
+  readonly binaries: LabBinaries;
+  readonly modes: readonly Mode[];
+  /** What to send, and from where, once the rules of a mode are there. */
+  readonly probes: Readonly<Partial<Record<Mode, Probes>>>;
+}
+
+export interface Session {
+  /** By file name. */
+  readonly dumps: Readonly<Record<string, string>>;
+  /** How the connections of each probe ended. */
+  readonly results: readonly ProbeResult[];
+}
+
+/** Services of every kind under a real kube-proxy: what it wrote, and where packets went. */
+runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes, probes }) => {
+  reportProgress("network, API server");
+  await buildNetwork();
+  await startApiServer(binaries, { services: ranges.services, node: node.v4 });
+  await createNode(node);
+  await create(services);
+  const peers = Object.keys(probes).length > 0 ? await Peers.start() : undefined;
+  const sessions: Partial<Record<Mode, Session>> = {};
+  for (const [round, mode] of modes.entries()) {
+    reportProgress(`kube-proxy with ${mode}`);
+    await chooseSourcePorts(placesOf(probes[mode] ?? []), round);
+    const proxy = await startProxy(binaries["kube-proxy"], mode, {
+      node: node.name,
+      pods: ranges.pods,
+    });
+    // One that finds the zone there when it starts can lose it: its handler is registered after
+    // the Node's event may have come (NodeTopologyConfig).
+    const labelled = Date.now();
+    await setZone(node.name, "1");
+    await written(proxy, labelled);
+    const dumps = await dump(mode);
+    const results = peers ? await resultsOf(peers, probes[mode] ?? []) : [];
+    sessions[mode] = { dumps, results };
+    await proxy.stop();
+    await setZone(node.name, null);
+    await output("nft", "flush", "ruleset");
+  }
+  return sessions;
+});
+
+type Probes = readonly (readonly [PeerName, Probe])[];
+
+const placesOf = (probes: Probes): PeerName[] => [...new Set(probes.map(([place]) => place))];
+
+const portsOfRound = 10_000;
+
+/**
+ * Other ports than any round before had: conntrack still has entries of those, and packets of a
+ * known connection skip the rules for new ones.
+ */
+async function chooseSourcePorts(places: readonly PeerName[], round: number): Promise<void> {
+  // Beyond the range of NodePorts.
+  const first = 33_000 + round * portsOfRound;
+  const range = `${first} ${first + portsOfRound - 1}`;
+  const write = `echo ${range} >/proc/sys/net/ipv4/ip_local_port_range`;
+  for (const place of places) {
+    const enter = place === "node" ? [] : ["nsenter", inNetwork(place)];
+    const [command = "", ...args] = [...enter, "sh", "-c", write];
+    await output(command, ...args);
+  }
+}
+
+/** Sends all probes, side by side where they come from different places. */
+async function resultsOf(peers: Peers, probes: Probes): Promise<ProbeResult[]> {
+  const results: ProbeResult[] = [];
+  await Promise.all(
+    placesOf(probes).map(async (place) => {
+      for (const [index, [from, probe]] of probes.entries()) {
+        if (from === place) results[index] = await peers.probe(place, probe);
+      }
+    }),
+  );
+  return results;
+}
+
+const iptables: Readonly<Record<string, string>> = {
+  "iptables-save.txt": "iptables-save",
+  "ip6tables-save.txt": "ip6tables-save",
+  "iptables-nat-nvL.txt": "iptables -t nat -nvL",
+  "iptables-filter-nvL.txt": "iptables -nvL",
+  "iptables-nat-L.txt": "iptables -t nat -L",
+  "ip6tables-nat-nvL.txt": "ip6tables -t nat -nvL",
+  "ip6tables-filter-nvL.txt": "ip6tables -nvL",
+  "nft.txt": "nft list ruleset",
+};
+
+const nftables: Readonly<Record<string, string>> = {
+  "nft.txt": "nft list ruleset",
+  "nft.json": "nft -j list ruleset",
+};
+
+const ipvs: Readonly<Record<string, string>> = {
+  "iptables-save.txt": "iptables-save",
+  "ip6tables-save.txt": "ip6tables-save",
+  "ipset-save.txt": "ipset save",
+  "ipset-list.txt": "ipset list",
+  "ipvsadm-Sn.txt": "ipvsadm -Sn",
+  "ipvsadm-ln.txt": "ipvsadm -ln",
+};
+
+const addresses: Readonly<Record<string, string>> = {
+  "ip-address.txt": "ip address",
+};
+
+/** What a node's kernel has, in all the formats in which people dump it; by file name. */
+async function dump(mode: Mode): Promise<Record<string, string>> {
+  const commands = { ...{ iptables, nftables, ipvs }[mode], ...addresses };
+  const texts = Object.entries(commands).map(async ([file, line]) => {
+    const [command = "", ...args] = line.split(" ");
+    return [file, await output(command, ...args)] as const;
+  });
+  return Object.fromEntries(await Promise.all(texts));
+}
