@@ -32,7 +32,7 @@ export = async () => {
   const shared = { resourceGroup, roles, ...plan };
   const network = new Network("network", shared);
   const api = new ApiBalancer("api", shared);
-  const certificates = new Certificates("pki", plan.authorities);
+  const certificates = new Certificates("pki", plan.spec.cas);
   const identity = new Identity("identity", shared);
 
   const parts = { resourceGroup, plan, network, certificates };

@@ -1,9 +1,8 @@
-import { createHash } from "node:crypto";
-
 import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { digest } from "./digest";
 import { apiPort } from "./api-server";
 import { addressOf } from "./network";
 import { Shown } from "./azure/shown";
@@ -16,7 +15,7 @@ export interface ApiBalancerArgs {
   readonly settings: Settings;
   readonly subscriptionId: string;
   /** What the last `up` left; undefined before the first one. */
-  readonly memory?: { readonly balancer?: string };
+  readonly previous?: { readonly balancer?: string };
   readonly shown: Shown;
 }
 
@@ -47,15 +46,14 @@ const definition = {
 };
 
 /** A hash of what the balancer is, for the next `up` to see whether it changes. */
-export const balancerDigest = (): string =>
-  createHash("sha256").update(JSON.stringify(definition)).digest("hex").slice(0, 16);
+export const balancerDigest = (): string => digest(definition);
 
 /**
  * After a refresh Azure's list of the machines in the pool is among the inputs. It is left out of a
  * balancer that stays as it is, and not sent with one that changes: Azure refuses a list that has become
  * another one since.
  */
-const ignored = (memory: ApiBalancerArgs["memory"]): string[] =>
+const ignored = (memory: ApiBalancerArgs["previous"]): string[] =>
   memory?.balancer === balancerDigest()
     ? ["backendAddressPools[0].loadBalancerBackendAddresses"]
     : [];
@@ -73,7 +71,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
 
   constructor(name: string, args: ApiBalancerArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ApiBalancer", name, {}, opts);
-    const { resourceGroup, settings, subscriptionId, memory, shown } = args;
+    const { resourceGroup, settings, subscriptionId, previous, shown } = args;
     const { sku, frontend, pool, probe, rule } = definition;
     const resourceGroupName = resourceGroup.name;
     const child = { parent: this, deletedWith: resourceGroup };
@@ -114,7 +112,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
           },
         ],
       },
-      { ...child, ignoreChanges: ignored(memory) },
+      { ...child, ignoreChanges: ignored(previous) },
     );
 
     this.poolId = pulumi

@@ -1,14 +1,14 @@
 import * as pulumi from "@pulumi/pulumi";
 import * as tls from "@pulumi/tls";
 
-import type { RotatingKeys } from "./kubeadm/rotation";
+import type { RotationState } from "./kubeadm/rotation";
 
 export interface KeyPair {
   readonly cert: pulumi.Output<string>;
   readonly key: pulumi.Output<string>;
 }
 
-export interface Authority extends KeyPair {
+export interface CertificateAuthority extends KeyPair {
   /** This certificate, which signs, and then those of the other CAs that are trusted, as one file. */
   readonly trusted: pulumi.Output<string>;
 }
@@ -30,9 +30,9 @@ const adminHours = { validityPeriodHours: 8_760, earlyRenewalHours: 720 };
  * The CAs have numbers; see authorities.ts.
  */
 export class Certificates extends pulumi.ComponentResource {
-  readonly cluster: Authority;
-  readonly frontProxy: Authority;
-  readonly etcd: Authority;
+  readonly cluster: CertificateAuthority;
+  readonly frontProxy: CertificateAuthority;
+  readonly etcd: CertificateAuthority;
   /** Signs the tokens of service accounts; `cert` is the public key. */
   readonly serviceAccount: KeyPair;
   /** In group `kubeadm:cluster-admins`, which `kubeadm init` binds to the role cluster-admin. */
@@ -40,11 +40,11 @@ export class Certificates extends pulumi.ComponentResource {
   /** From this one the tokens are derived by which workers join. */
   readonly joinSecret: pulumi.Output<string>;
   /** From this one the keys are derived by which Secrets are encrypted in etcd. */
-  readonly secretsSecret: pulumi.Output<string>;
+  readonly encryptionSecret: pulumi.Output<string>;
 
   constructor(
     name: string,
-    { keys }: Pick<RotatingKeys, "keys">,
+    { keys }: Pick<RotationState, "keys">,
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("zoned:index:Certificates", name, {}, opts);
@@ -69,7 +69,7 @@ export class Certificates extends pulumi.ComponentResource {
       );
       return { cert: certPem, key };
     };
-    const authority = (what: string, commonName: string): Authority => {
+    const authority = (what: string, commonName: string): CertificateAuthority => {
       const [signing, ...others] = keys.map((number) =>
         number === 1
           ? pair(what, commonName)
@@ -112,7 +112,7 @@ export class Certificates extends pulumi.ComponentResource {
     this.admin = { cert: admin.certPem, key: adminKey };
 
     this.joinSecret = privateKey("join").privateKeyPem;
-    this.secretsSecret = privateKey("secrets").privateKeyPem;
+    this.encryptionSecret = privateKey("secrets").privateKeyPem;
     this.registerOutputs();
   }
 }

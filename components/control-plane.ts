@@ -3,9 +3,9 @@ import * as compute from "@pulumi/azure-native/compute";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "./api-balancer";
-import { Authority, Certificates } from "./certificates";
+import { CertificateAuthority, Certificates } from "./certificates";
 import { Identity } from "./identity";
-import { areTaken, signingFile } from "./kubeadm/authorities";
+import { areTaken, signingFile } from "./kubeadm/certificate-authorities";
 import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import { clusterConfigurationOf, kubeadmFiles } from "./kubeadm/kubeadm";
@@ -54,10 +54,10 @@ export class ControlPlane extends pulumi.ComponentResource {
   constructor(name: string, args: ControlPlaneArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ControlPlane", name, {}, opts);
     this.args = args;
-    const { initialization, firstControlPlane, controlPlanes, azure } = args.plan;
+    const { initialization, repairFirst, controlPlanes, azure } = args.plan;
 
     const urgency = ({ name }: MachinePlan): number =>
-      name === firstControlPlane ? 2 : azure.machines.get(name)?.hasLeftEtcd ? 1 : 0;
+      name === repairFirst ? 2 : azure.machines.get(name)?.removedFromEtcd ? 1 : 0;
     const [first, ...others] = [...controlPlanes].sort((a, b) => urgency(b) - urgency(a));
     this.others = others;
     const machine = this.machine(first!);
@@ -100,7 +100,7 @@ export class ControlPlane extends pulumi.ComponentResource {
     const isLiving =
       initialization.exists &&
       !initialization.isRestoring &&
-      (plan.azure.machines.has(name) || plan.memory?.machines[name] !== undefined);
+      (plan.azure.machines.has(name) || plan.previous?.machines[name] !== undefined);
     const machine = new Machine(
       {
         resourceGroup,
@@ -110,14 +110,14 @@ export class ControlPlane extends pulumi.ComponentResource {
         poolId: api.poolId,
         identityId: identity.resourceId,
         customData: plan.customData,
-        stays: plan.kept.has(name),
-        now: plan.azure.machines.get(name),
+        retained: plan.retained.has(name),
+        current: plan.azure.machines.get(name),
         deallocates: plan.deallocated.has(name),
         starts: plan.started.has(name),
         stepRefusal: plan.stepRefusals.get(name),
         accelerated: plan.accelerated.has(name),
         initialization: initialization.id,
-        order: plan.orders.get(name)!,
+        record: plan.machineRecords.get(name)!,
         certificates,
         kubeconfig: adminKubeconfig(plan, certificates),
         after: isLiving ? [...this.steps.slice(-1), ...this.memberships.slice(-1)] : [],
@@ -130,7 +130,8 @@ export class ControlPlane extends pulumi.ComponentResource {
 
   private step(machine: Machine, after: readonly pulumi.Resource[]): void {
     const { plan, api, certificates, identity } = this.args;
-    const { settings, apiServer, secretsKeys, authorities, verifiesKubelets } = plan;
+    const { settings, apiServer, spec } = plan;
+    const { encryptionKeys, cas } = spec;
     const { restoredFrom } = plan.initialization;
     // What asks for no token waits for no identity.
     const client = settings.etcdBackups?.container && identity.credential.clientId;
@@ -142,9 +143,9 @@ export class ControlPlane extends pulumi.ComponentResource {
         pkiFiles(certificates),
         machine.kubeletCertificate.files,
         client ?? "",
-        certificates.secretsSecret,
+        certificates.encryptionSecret,
       ])
-      .apply(([initialControlPlane, apiAddress, pki, kubeletFiles, clientId, secretsSecret]) =>
+      .apply(([initialControlPlane, apiAddress, pki, kubeletFiles, clientId, encryptionSecret]) =>
         bootstrapScript({
           machine: machine.plan.name,
           role: "control-plane",
@@ -153,16 +154,11 @@ export class ControlPlane extends pulumi.ComponentResource {
           apiPort: apiServer.port,
           apiAddress,
           kubernetesVersion: settings.kubernetesVersion,
-          configuration: plan.orders.get(machine.plan.name)!.configuration,
-          clusterConfiguration: clusterConfigurationOf(
-            settings,
-            apiServer.name,
-            verifiesKubelets,
-            authorities,
-          ),
-          rewritesSecrets: isLast && secretsKeys !== undefined && isRewriting(secretsKeys),
-          takesAuthorities: areTaken(authorities),
-          restartsPods: isLast && isAdding(authorities),
+          configuration: plan.machineRecords.get(machine.plan.name)!.configuration,
+          clusterConfiguration: clusterConfigurationOf(spec),
+          rewritesSecrets: isLast && encryptionKeys !== undefined && isRewriting(encryptionKeys),
+          takesAuthorities: areTaken(cas),
+          restartsPods: isLast && isAdding(cas),
           drainMinutes: settings.drainMinutes,
           nodeAddress: machine.plan.address,
           modules: proxyModules(settings),
@@ -173,18 +169,20 @@ export class ControlPlane extends pulumi.ComponentResource {
             ...pki,
             ...kubeletFiles,
             ...snapshotFiles(settings, clientId),
-            ...(secretsKeys === undefined ? [] : [encryptionFile(secretsSecret, secretsKeys)]),
+            ...(encryptionKeys === undefined
+              ? []
+              : [encryptionFile(encryptionSecret, encryptionKeys)]),
             ...firstBootFiles(settings),
             ...renewalFiles(plan.controlPlanes.indexOf(machine.plan)),
-            ...kubeadmFiles(settings, machine.plan, apiServer.name, verifiesKubelets, authorities),
+            ...kubeadmFiles(spec, machine.plan),
           ],
         }),
       );
     const { step, membership } = machine.bootstrap({
       initialControlPlane: this.initialControlPlane,
       restoredFrom,
-      secretsKeys: secretsKeys && tagOf(secretsKeys),
-      authorities: tagOf(authorities),
+      encryptionKeys: encryptionKeys && tagOf(encryptionKeys),
+      cas: tagOf(cas),
       script,
       after,
       outlives: this.memberships.slice(-1),
@@ -199,7 +197,7 @@ const pki = "/etc/kubernetes/pki";
 /** kubeadm signs with the first certificate of the file; what reads the file trusts them all. */
 const authorityFiles = (
   stem: string,
-  { trusted, key }: pulumi.Unwrap<Authority>,
+  { trusted, key }: pulumi.Unwrap<CertificateAuthority>,
 ): PayloadFile[] => [
   { path: `${pki}/${stem}.crt`, mode: "0644", content: trusted },
   { path: `${pki}/${stem}.key`, mode: "0600", content: key },

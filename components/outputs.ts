@@ -7,7 +7,7 @@ import { tagOf } from "./kubeadm/rotation";
 import { serverOf } from "./api-server";
 import { tag } from "./azure/state";
 import { fixedSettings } from "./plan/fixed-settings";
-import { Memory } from "./plan/machine-changes";
+import { PreviousOutputs } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { proxyDigest } from "./plan/proxy-roll-out";
 import { Workers } from "./workers";
@@ -22,34 +22,33 @@ export function outputsOf(
 ) {
   const machines = [...controlPlane.machines, ...workers.machines];
   const steps = [...controlPlane.steps, ...workers.steps];
-  const memory: Memory = {
+  const outputs: PreviousOutputs = {
     initialization: plan.initialization.id,
     controlPlanes: plan.controlPlanes.length,
     etcdBackups: plan.settings.etcdBackups?.every,
     restoreFrom: plan.settings.restoreFrom || undefined,
     settings: fixedSettings(plan.settings),
-    kubeletCertificates: true,
-    secretsKeys: plan.secretsKeys,
-    authorities: plan.authorities,
-    ownEncryption: plan.secretsKeys === undefined ? true : undefined,
+    encryptionKeys: plan.spec.encryptionKeys,
+    cas: plan.spec.cas,
+    ownEncryption: plan.spec.encryptionKeys === undefined ? true : undefined,
     balancer: balancerDigest(),
     kubeProxy: proxyDigest(plan.settings),
     storageClasses: plan.diskClasses.map(({ name }) => name),
-    machines: Object.fromEntries(plan.orders),
+    machines: Object.fromEntries(plan.machineRecords),
   };
   const whole = pulumi
     .all([
       controlPlane.initialControlPlane,
       pulumi.all(steps.map(({ id, tags }) => pulumi.all([id, tags]))),
     ])
-    .apply(([id, done]): Memory | undefined => {
+    .apply(([id, done]): PreviousOutputs | undefined => {
       const left = leftOut(plan, done);
-      if (left.length === 0) return { ...memory, initialControlPlane: id };
+      if (left.length === 0) return { ...outputs, initialControlPlane: id };
       void pulumi.log.warn(
         `this up has left out the steps of ${left.join(", ")}, by --target or --exclude, so that its outputs remember ` +
           "the last up that did not. Run pulumi up without them",
       );
-      return plan.memory;
+      return plan.previous;
     });
   return {
     // for users of the cluster
@@ -67,14 +66,14 @@ export function outputsOf(
     resourceGroup: resourceGroup.name,
     // for the next `pulumi up` of this stack, and only when all machines have joined; see plan.ts
     cluster: isKnown(whole).apply((known) =>
-      known || isFirstPreview(plan) ? whole : pulumi.output(plan.memory),
+      known || isFirstPreview(plan) ? whole : pulumi.output(plan.previous),
     ),
   };
 }
 
 /** Nothing is remembered yet, and an output that is undefined would be warned of. */
-const isFirstPreview = ({ memory }: Plan): boolean =>
-  memory === undefined && pulumi.runtime.isDryRun();
+const isFirstPreview = ({ previous }: Plan): boolean =>
+  previous === undefined && pulumi.runtime.isDryRun();
 
 type Done = readonly [id: string, tags: Readonly<Record<string, string>> | undefined];
 
@@ -87,13 +86,14 @@ function leftOut(plan: Plan, done: readonly Done[]): string[] {
     .filter(({ name, role }) => {
       const path = `/virtualmachines/${name}/`;
       const tags = done.find(([id]) => id.toLowerCase().includes(path))?.[1] ?? {};
-      const { run, kubernetesVersion, configuration } = plan.orders.get(name)!;
-      const keys = role === "control-plane" ? plan.secretsKeys : undefined;
+      const { bootstrapRequestedAt, kubernetesVersion, configuration } =
+        plan.machineRecords.get(name)!;
+      const keys = role === "control-plane" ? plan.spec.encryptionKeys : undefined;
       return (
-        tags[tag.run] !== run ||
+        tags[tag.bootstrapRequestedAt] !== bootstrapRequestedAt ||
         tags[tag.kubernetes] !== kubernetesVersion ||
         tags[tag.configuration] !== configuration ||
-        (keys !== undefined && tags[tag.secretsKeys] !== tagOf(keys))
+        (keys !== undefined && tags[tag.encryptionKeys] !== tagOf(keys))
       );
     })
     .map(({ name }) => name);

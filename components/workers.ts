@@ -6,7 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { Certificates } from "./certificates";
 import { ControlPlane } from "./control-plane";
-import { areTaken } from "./kubeadm/authorities";
+import { areTaken } from "./kubeadm/certificate-authorities";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
 import { adminKubeconfig } from "./kubeconfig";
@@ -52,7 +52,7 @@ export class Workers extends pulumi.ComponentResource {
     const stepsOfPool = new Map<string, (readonly pulumi.Resource[])[]>();
     for (const worker of plan.workers) {
       const isLiving = plan.initialization.exists && azure.machines.has(worker.name);
-      const order = plan.orders.get(worker.name)!;
+      const record = plan.machineRecords.get(worker.name)!;
       const pool = stepsOfPool.get(worker.pool!) ?? [];
       const { maxUnavailable } = settings.workerPools.find(({ name }) => name === worker.pool)!;
       // No kubelet may be newer than an API server, and no more of a pool's machines may change at
@@ -67,14 +67,14 @@ export class Workers extends pulumi.ComponentResource {
           plan: worker,
           subnetId: network.subnetIds.get(worker.zone)!,
           customData: plan.customData,
-          stays: plan.kept.has(worker.name),
-          now: azure.machines.get(worker.name),
+          retained: plan.retained.has(worker.name),
+          current: azure.machines.get(worker.name),
           deallocates: plan.deallocated.has(worker.name),
           starts: plan.started.has(worker.name),
           stepRefusal: plan.stepRefusals.get(worker.name),
           accelerated: plan.accelerated.has(worker.name),
           initialization: clusterIdOf(plan.initialization.id),
-          order,
+          record,
           certificates,
           kubeconfig: adminKubeconfig(plan, certificates),
           after: isLiving ? inTurn : [],
@@ -86,7 +86,7 @@ export class Workers extends pulumi.ComponentResource {
       const { token, resources } = new JoinToken(
         {
           machine: worker.name,
-          run: order.run,
+          run: record.bootstrapRequestedAt,
           joinSecret: certificates.joinSecret,
         },
         inCluster,
@@ -100,8 +100,8 @@ export class Workers extends pulumi.ComponentResource {
             apiName: plan.apiServer.name,
             apiPort: plan.apiServer.port,
             kubernetesVersion: settings.kubernetesVersion,
-            configuration: order.configuration,
-            takesAuthorities: areTaken(plan.authorities),
+            configuration: record.configuration,
+            takesAuthorities: areTaken(plan.spec.cas),
             drainMinutes: settings.drainMinutes,
             nodeAddress: worker.address,
             modules: proxyModules(settings),
@@ -114,7 +114,7 @@ export class Workers extends pulumi.ComponentResource {
               },
               ...kubeletFiles,
               ...firstBootFiles(settings),
-              ...kubeadmFiles(settings, worker, plan.apiServer.name),
+              ...kubeadmFiles(plan.spec, worker),
             ],
           }),
         );

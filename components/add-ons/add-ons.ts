@@ -25,7 +25,7 @@ export interface AddOnsArgs {
   readonly certificates: Pick<Certificates, "cluster">;
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
-  readonly texts: ReadonlyMap<string, string>;
+  readonly manifests: ReadonlyMap<string, string>;
   /** In a living cluster a change waits until all machines are what they shall be. */
   readonly initialization: { readonly exists: boolean };
   readonly diskClasses: readonly DiskClass[];
@@ -36,15 +36,15 @@ export interface AddOnsArgs {
   readonly controlPlaneJoins: readonly pulumi.Resource[];
   /** Ends of all joins. What runs on every machine is awaited after them. */
   readonly joins: readonly pulumi.Resource[];
-  /** What this `up` orders of each machine, by its name. */
-  readonly orders: ReadonlyMap<string, { readonly run: string }>;
+  /** What this update records of each machine, by its name. */
+  readonly machineRecords: ReadonlyMap<string, { readonly bootstrapRequestedAt: string }>;
 }
 
 /** What makes a cluster of ready nodes a useful one. Each part can be left out by a setting. */
 export class AddOns extends pulumi.ComponentResource {
   constructor(name: string, args: AddOnsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:AddOns", name, {}, opts);
-    const { settings, nodeAddOns, controlPlaneJoins, joins, orders } = args;
+    const { settings, nodeAddOns, controlPlaneJoins, joins, machineRecords } = args;
     const { exists } = args.initialization;
     const atOnce = { parent: this, dependsOn: opts?.dependsOn };
     const [initial, ...others] = controlPlaneJoins;
@@ -94,7 +94,9 @@ export class AddOns extends pulumi.ComponentResource {
       "roll-out",
       {
         targets: awaited.flatMap(({ targets }) => targets),
-        machines: [...orders].map(([machine, { run }]) => `${machine}/${run}`),
+        machines: [...machineRecords].map(
+          ([machine, { bootstrapRequestedAt }]) => `${machine}/${bootstrapRequestedAt}`,
+        ),
       },
       { parent: this, dependsOn: [...awaited, ...joins] },
     );

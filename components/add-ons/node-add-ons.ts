@@ -13,7 +13,7 @@ export interface NodeAddOnsArgs {
   >;
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
-  readonly texts: ReadonlyMap<string, string>;
+  readonly manifests: ReadonlyMap<string, string>;
 }
 
 /**

@@ -389,7 +389,7 @@ export const additionsTo = (clusterName: string): Additions => ({
  * What this program sets of no machine and others do: Update Manager, Defender, backup, a hybrid
  * benefit. A PUT that leaves it out does not change it, but after a refresh it would be a change.
  */
-export const leftAlone: readonly string[] = [
+export const ignoredAlways: readonly string[] = [
   "additionalCapabilities",
   "applicationProfile",
   "capacityReservation",

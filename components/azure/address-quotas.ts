@@ -2,7 +2,7 @@ import { apiBalancerName } from "./resource-names";
 import { egressNames } from "./resource-names";
 import type { Settings } from "../settings/settings";
 import { Quota } from "./quotas";
-import { ResourceManager } from "./resource-manager";
+import { ArmClient } from "./resource-manager";
 
 type AddressSettings = Pick<Settings, "clusterName" | "egress" | "location" | "zones">;
 
@@ -19,8 +19,8 @@ const networkVersion = { "api-version": "2024-05-01" };
 const counting = /^(PublicIPAddresses|(IPv4)?StandardSkuPublicIpAddresses)$/i;
 
 /** How many public addresses this subscription has in a region, and may have. */
-export async function askAddresses(
-  arm: ResourceManager,
+export async function getAddressQuotas(
+  arm: ArmClient,
   subscriptionId: string,
   { clusterName, location }: AddressSettings,
 ): Promise<AddressOffers> {

@@ -2,11 +2,11 @@ import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { Settings } from "../settings/settings";
-import { ResourceManager } from "./resource-manager";
+import { ArmClient } from "./resource-manager";
 
 /** Azure as the operator's login reaches it. */
 export interface AzureConnection extends Subscription {
-  readonly arm: ResourceManager;
+  readonly arm: ArmClient;
 }
 
 interface Subscription {
@@ -21,7 +21,7 @@ interface Subscription {
  */
 export async function connect({ resourceManagerEndpoint }: Settings): Promise<AzureConnection> {
   const { token } = await ofLogin(authorization.getClientToken());
-  const arm = new ResourceManager(resourceManagerEndpoint, token);
+  const arm = new ArmClient(resourceManagerEndpoint, token);
   const { subscriptionId, tenantId } =
     (await plainSubscription(arm)) ?? (await ofLogin(authorization.getClientConfig()));
   if (!subscriptionId) {
@@ -33,7 +33,7 @@ export async function connect({ resourceManagerEndpoint }: Settings): Promise<Az
 }
 
 /** The subscription that the plugin is told, or the only one that there is; of several only it knows which. */
-async function plainSubscription(arm: ResourceManager): Promise<Subscription | undefined> {
+async function plainSubscription(arm: ArmClient): Promise<Subscription | undefined> {
   const version = { "api-version": "2022-12-01" };
   const example = { subscriptionId: "", tenantId: "" };
   const named =

@@ -2,7 +2,7 @@ import { versions } from "../versions";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
-import { ResourceManager } from "./resource-manager";
+import { ArmClient } from "./resource-manager";
 
 /** The machine image, but for its version. */
 export const image = { publisher: "Canonical", offer: "ubuntu-24_04-lts", sku: "server" } as const;
@@ -29,8 +29,8 @@ const tried = 5;
 const apiVersion = { "api-version": "2024-07-01" };
 
 /** Asks for the wanted version, and only where it cannot be had for others. */
-export async function askImage(
-  arm: ResourceManager,
+export async function getImage(
+  arm: ArmClient,
   subscriptionId: string,
   settings: Settings,
 ): Promise<ImageOffer> {

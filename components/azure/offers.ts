@@ -1,9 +1,9 @@
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
-import { AddressOffers, addressQuotaProblems, askAddresses } from "./address-quotas";
+import { AddressOffers, addressQuotaProblems, getAddressQuotas } from "./address-quotas";
 import { AzureConnection } from "./connection";
-import { askImage, ImageOffer, imageProblems } from "./image-offers";
-import { askQuotas, Quota, quotaProblems } from "./quotas";
+import { getImage, ImageOffer, imageProblems } from "./image-offers";
+import { getQuotas, Quota, quotaProblems } from "./quotas";
 import { regionProblems } from "./region-offers";
 import { resizeProblems } from "./resize-offers";
 import { hasAcceleratedNetworking, Sku, sizeCommand, sizesIn, skuProblems } from "./size-offers";
@@ -18,7 +18,7 @@ export interface Offers {
 }
 
 /** Asks Azure for sizes, and in a region that is one for quotas and the image. */
-export async function askOffers(
+export async function getOffers(
   settings: Settings,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<Offers> {
@@ -34,9 +34,9 @@ export async function askOffers(
     return { skus, quotas: [], addresses, image: { isDeployable: true } };
   }
   const [quotas, addresses, image] = await Promise.all([
-    askQuotas(arm, subscriptionId, location),
-    askAddresses(arm, subscriptionId, settings),
-    askImage(arm, subscriptionId, settings),
+    getQuotas(arm, subscriptionId, location),
+    getAddressQuotas(arm, subscriptionId, settings),
+    getImage(arm, subscriptionId, settings),
   ]);
   return { skus, quotas, addresses, image };
 }

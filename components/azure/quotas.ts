@@ -1,5 +1,5 @@
 import { MachinePlan } from "../settings/topology";
-import { ResourceManager } from "./resource-manager";
+import { ArmClient } from "./resource-manager";
 import { processors, Sku, sizesIn } from "./size-offers";
 
 /** One quota of Azure's Microsoft.Compute/locations/usages, as far as it is read here. */
@@ -10,8 +10,8 @@ export interface Quota {
 }
 
 /** How many processors this subscription has in a region, and may have. */
-export const askQuotas = (
-  arm: ResourceManager,
+export const getQuotas = (
+  arm: ArmClient,
   subscriptionId: string,
   location: string,
 ): Promise<Quota[]> =>

@@ -58,7 +58,7 @@ export function resizeProblems(
  *
  * @param resized machines that exist and get another size
  */
-export async function askDeallocations(
+export async function getDeallocations(
   resized: readonly MachinePlan[],
   machines: AzureState["machines"],
   { clusterName }: Pick<Settings, "clusterName">,

@@ -43,7 +43,7 @@ interface Refusal {
 }
 
 /** Asks by REST what azure-native has no function for. */
-export class ResourceManager {
+export class ArmClient {
   constructor(
     private readonly endpoint: string,
     private readonly token: string,

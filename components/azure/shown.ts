@@ -1,5 +1,5 @@
 import { Settings } from "../settings/settings";
-import { ResourceManager } from "./resource-manager";
+import { ArmClient } from "./resource-manager";
 
 /** A resource as Resource Manager's REST API shows it. */
 export interface ShownResource {
@@ -42,8 +42,8 @@ const networkTypes = {
 } as const;
 
 /** Asks for what is in the resource group besides machines; see state.ts. */
-export async function askShown(
-  arm: ResourceManager,
+export async function getShown(
+  arm: ArmClient,
   group: string,
   { servicePrincipal }: Settings,
 ): Promise<[string, ShownResource][]> {

@@ -1,14 +1,14 @@
 import { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
-import { ResourceManager } from "./resource-manager";
-import { askShown, Shown, shownAs, ShownResource } from "./shown";
+import { ArmClient } from "./resource-manager";
+import { getShown, Shown, shownAs, ShownResource } from "./shown";
 
 /** How the bootstrap step of a machine stands, as Azure reports it. */
 export interface BootstrapState {
   /** Azure's provisioning state: Succeeded, Failed, Creating … */
   readonly state: string;
   /** When this run of the step was ordered; see `runOf` in machine.ts. */
-  readonly run?: string;
+  readonly requestedAt?: string;
   /** vmId of the machine that ran, or may run, `kubeadm init`. */
   readonly initialControlPlane?: string;
   /** The snapshot of which its cluster is restored. */
@@ -17,9 +17,9 @@ export interface BootstrapState {
   /** Hash over what the step configures. */
   readonly configuration?: string;
   /** Which keys of Secrets the step was given; see encryption.ts. */
-  readonly secretsKeys?: string;
+  readonly encryptionKeys?: string;
   /** Which CAs it was given; see authorities.ts. */
-  readonly authorities?: string;
+  readonly cas?: string;
   /** The drain of its machine after which it ran; see membership.ts. */
   readonly drained?: string;
   /** Hash over what it ran. */
@@ -40,12 +40,12 @@ export interface MachineState {
   /** The initialization of the cluster that it was made for; see initialization.ts. */
   readonly initialization?: string;
   /** When an `up` ordered it. */
-  readonly made?: string;
+  readonly createdAt?: string;
   /** When it was last drained for a restart. */
   readonly drained?: string;
   readonly bootstrap?: BootstrapState;
   /** Of a control plane: what its cluster says of it; see left-control-planes.ts. */
-  readonly hasLeftEtcd?: boolean;
+  readonly removedFromEtcd?: boolean;
 }
 
 /** Whether a machine does not run, as far as Azure says. */
@@ -71,14 +71,14 @@ export interface AzureAnswer extends AzureState {
 export const tag = {
   generation: "zoned-generation",
   initialization: "zoned-initialization",
-  made: "zoned-made",
+  createdAt: "zoned-created-at",
   drained: "zoned-drained",
-  run: "zoned-run",
+  bootstrapRequestedAt: "zoned-bootstrap-requested-at",
   script: "zoned-script",
   kubernetes: "zoned-kubernetes",
   configuration: "zoned-configuration",
-  secretsKeys: "zoned-secrets-keys",
-  authorities: "zoned-certificate-authorities",
+  encryptionKeys: "zoned-encryption-keys",
+  cas: "zoned-cas",
   initialControlPlane: "zoned-initial-control-plane",
   restoredFrom: "zoned-restored-from",
 } as const;
@@ -116,7 +116,7 @@ interface Extension extends ShownResource {
  * Compute itself is asked for machines and steps: Resource Manager's own index of a group's
  * resources follows with a delay, and an old failure in it would run a step again for nothing.
  */
-export async function askAzure(
+export async function getAzureState(
   settings: Settings,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<AzureAnswer> {
@@ -131,7 +131,7 @@ export async function askAzure(
     asked,
     machinesIn(arm, group),
     // Without a group there is nothing to ask for, and perhaps no provider that is registered.
-    asked.then((one) => (one === undefined ? [] : askShown(arm, group, settings))),
+    asked.then((one) => (one === undefined ? [] : getShown(arm, group, settings))),
   ]);
   return {
     groupState: found?.properties.provisioningState,
@@ -158,7 +158,7 @@ interface MachineAnswer {
   readonly state: MachineState;
 }
 
-async function machinesIn(arm: ResourceManager, group: string): Promise<MachineAnswer[]> {
+async function machinesIn(arm: ArmClient, group: string): Promise<MachineAnswer[]> {
   const path = `${group}/providers/Microsoft.Compute/virtualMachines`;
   const vms = await arm.list<VirtualMachine>(path, computeVersion, {
     name: "",
@@ -191,17 +191,17 @@ function stateOf(
     image: properties.storageProfile?.imageReference?.version,
     generation: tags?.[tag.generation],
     initialization: tags?.[tag.initialization],
-    made: tags?.[tag.made],
+    createdAt: tags?.[tag.createdAt],
     drained: tags?.[tag.drained],
     bootstrap: step && {
       state: step.properties.provisioningState,
-      run: step.tags?.[tag.run],
+      requestedAt: step.tags?.[tag.bootstrapRequestedAt],
       initialControlPlane: step.tags?.[tag.initialControlPlane],
       restoredFrom: step.tags?.[tag.restoredFrom],
       kubernetesVersion: step.tags?.[tag.kubernetes],
       configuration: step.tags?.[tag.configuration],
-      secretsKeys: step.tags?.[tag.secretsKeys],
-      authorities: step.tags?.[tag.authorities],
+      encryptionKeys: step.tags?.[tag.encryptionKeys],
+      cas: step.tags?.[tag.cas],
       drained: step.tags?.[tag.drained],
       script: step.tags?.[tag.script],
     },

@@ -7,7 +7,7 @@ import {
   NoAnswer,
   readyCondition,
 } from "./kubernetes-api";
-import { askMembers, EtcdMember, etcdctl, ownEndpoint } from "./etcd-member";
+import { getEtcdMembers, EtcdMember, etcdctl, ownEndpoint } from "./etcd-member";
 import { PodFailed } from "./one-shot-pod";
 import { controlPlaneMark } from "../settings/topology";
 
@@ -24,7 +24,7 @@ export interface ClusterHealth {
   /** Whether they are etcd's own, and would also stop each step of a change that is begun all the same. */
   readonly areEtcds?: boolean;
   /** By control plane, what is wrong with it; one that is well is not listed. */
-  readonly sick: ReadonlyMap<string, readonly string[]>;
+  readonly unhealthy: ReadonlyMap<string, readonly string[]>;
   /** Names of etcd members that do not answer, of what is no Node any more. */
   readonly dead?: readonly string[];
 }
@@ -40,7 +40,7 @@ export interface Machines {
   readonly manager: readonly KubernetesObject[];
 }
 
-export async function askMachines(api: KubernetesApi): Promise<Machines> {
+export async function getMachines(api: KubernetesApi): Promise<Machines> {
   const [nodes, pods, leases, manager] = await Promise.all([
     api.list("/api/v1/nodes"),
     api.list("/api/v1/namespaces/kube-system/pods?labelSelector=tier%3Dcontrol-plane"),
@@ -109,25 +109,25 @@ export interface ExpectedControlPlane {
  *
  * @param kubeconfig as kubeconfig.ts renders it
  */
-export async function askCluster(
+export async function getClusterHealth(
   kubeconfig: string,
   expected: readonly ExpectedControlPlane[],
 ): Promise<ClusterHealth> {
   const since = Date.now();
   try {
-    return await askOnce(kubeconfig, expected);
+    return await getHealthOnce(kubeconfig, expected);
   } catch (error) {
     if (expected.length === 1 || !isOfOneApiServer(error)) return unknownHealth(error);
     await pause(since + leftOutMilliseconds - Date.now());
-    return askClusterOnce(kubeconfig, expected);
+    return getClusterHealthOnce(kubeconfig, expected);
   }
 }
 
 /** The same, for what asks again by itself. */
-export const askClusterOnce = (
+export const getClusterHealthOnce = (
   kubeconfig: string,
   expected: readonly ExpectedControlPlane[],
-): Promise<ClusterHealth> => askOnce(kubeconfig, expected).catch(unknownHealth);
+): Promise<ClusterHealth> => getHealthOnce(kubeconfig, expected).catch(unknownHealth);
 
 /** The balancer's probe fails twice, 5 s apart, before new connections go to other control planes. */
 const leftOutMilliseconds = 12_000;
@@ -146,11 +146,11 @@ function unknownHealth(error: unknown): ClusterHealth {
   return {
     problems: [message],
     areEtcds: message.includes("database space exceeded"),
-    sick: new Map(),
+    unhealthy: new Map(),
   };
 }
 
-async function askOnce(
+async function getHealthOnce(
   kubeconfig: string,
   expected: readonly ExpectedControlPlane[],
 ): Promise<ClusterHealth> {
@@ -158,7 +158,7 @@ async function askOnce(
   try {
     await api.get("/readyz");
     await tryWrite(api);
-    const machines = await askMachines(api);
+    const machines = await getMachines(api);
     const others = machines.nodes
       .filter(({ metadata }) => metadata.labels?.[controlPlaneMark] !== undefined)
       .map(({ metadata }): ExpectedControlPlane => ({ name: metadata.name }))
@@ -177,7 +177,7 @@ async function askOnce(
     const dead = [];
     for (const { name: by } of all.length > 1 ? well : []) {
       try {
-        const { members, unhealthy } = await askMembers(api, by);
+        const { members, unhealthy } = await getEtcdMembers(api, by);
         for (const member of members) {
           const owner = all.find((one) => isMember(one, member));
           if (owner === undefined) {
@@ -196,7 +196,7 @@ async function askOnce(
     return {
       problems: [...managerProblems(machines, api.now), ...strangers],
       areEtcds: strangers.length > 0,
-      sick: new Map([...reasons].filter(([, some]) => some.length > 0)),
+      unhealthy: new Map([...reasons].filter(([, some]) => some.length > 0)),
       dead,
     };
   } finally {

@@ -28,7 +28,7 @@ const isPassing = (error: unknown): boolean =>
   (error instanceof ApiError && (error.status >= 500 || error.status === 429));
 
 /** Asks again for two minutes where waiting may help. */
-export async function insist<T>(action: () => Promise<T>): Promise<T> {
+export async function retryTransient<T>(action: () => Promise<T>): Promise<T> {
   for (const until = Date.now() + 120_000; ; await pause(pollMilliseconds)) {
     try {
       return await action();
@@ -47,13 +47,13 @@ export async function insist<T>(action: () => Promise<T>): Promise<T> {
  * @throws Error that names pods and budgets after `minutes`; the Node takes pods again then
  */
 export async function drain({ api, node, minutes }: Drain): Promise<void> {
-  if (!(await insist(() => isAlive(api, node)))) return;
-  await insist(() => cordon(api, node));
+  if (!(await retryTransient(() => isAlive(api, node)))) return;
+  await retryTransient(() => cordon(api, node));
   const until = Date.now() + minutes * 60_000;
-  for (let left = await insist(() => evictAll(api, node)); left.length > 0;) {
-    if (!(await insist(() => isAlive(api, node)))) return;
+  for (let left = await retryTransient(() => evictAll(api, node)); left.length > 0;) {
+    if (!(await retryTransient(() => isAlive(api, node)))) return;
     if (Date.now() > until) {
-      await insist(() => uncordon(api, node));
+      await retryTransient(() => uncordon(api, node));
       throw new Error(
         `${node} could not be drained within ${minutes} minutes (drainMinutes); these pods are still on it:` +
           `${left.map(({ name, reason }) => `\n  - ${name}: ${reason}`).join("")}\n` +
@@ -63,7 +63,7 @@ export async function drain({ api, node, minutes }: Drain): Promise<void> {
       );
     }
     await pause(pollMilliseconds);
-    left = await insist(() => evictAll(api, node));
+    left = await retryTransient(() => evictAll(api, node));
   }
   await untilDetached(api, node);
 }
@@ -161,7 +161,9 @@ function reasonOf({ message, text }: ApiError): string {
 /** A volume that is attached to a machine that is gone keeps its next pod waiting for minutes. */
 async function untilDetached(api: KubernetesApi, node: string): Promise<void> {
   for (const until = Date.now() + volumesMilliseconds; Date.now() < until;) {
-    const attachments = await insist(() => api.list("/apis/storage.k8s.io/v1/volumeattachments"));
+    const attachments = await retryTransient(() =>
+      api.list("/apis/storage.k8s.io/v1/volumeattachments"),
+    );
     if (!attachments.some(({ spec }) => spec?.nodeName === node)) return;
     await pause(pollMilliseconds);
   }

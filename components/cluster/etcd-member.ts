@@ -57,7 +57,7 @@ const listMembers = async (api: KubernetesApi, node: string): Promise<EtcdMember
  *
  * @throws PodFailed when etcd of this control plane lists no members
  */
-export async function askMembers(
+export async function getEtcdMembers(
   api: KubernetesApi,
   node: string,
 ): Promise<{

@@ -1,5 +1,5 @@
 import { KubernetesApi } from "./kubernetes-api";
-import { askCluster } from "./cluster-health";
+import { getClusterHealth } from "./cluster-health";
 import { PodFailed, runPod } from "./one-shot-pod";
 
 const mountPath = "/host";
@@ -46,8 +46,8 @@ export async function saveBeforeLeaving(
     if (error instanceof PodFailed && error.exitCode === notFound) return;
     const { message } = error as Error;
     const why = `etcd was not saved before ${machine} leaves: ${message.trim().split("\n").at(-1)}`;
-    const { sick } = await askCluster(kubeconfig, [{ name: machine }]);
-    if (!sick.has(machine)) {
+    const { unhealthy } = await getClusterHealth(kubeconfig, [{ name: machine }]);
+    if (!unhealthy.has(machine)) {
       throw new Error(
         `${why}\nNothing was deleted, and ${machine} is well. Fix what the message says, then run pulumi up again; ` +
           "to go on without snapshots: pulumi config rm etcdBackups",

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { isReady, KubernetesApi, KubernetesObject } from "./kubernetes-api";
-import { askClusterOnce } from "./cluster-health";
+import { getClusterHealthOnce } from "./cluster-health";
 import { controlPlaneMark } from "../settings/topology";
-import { drain, insist, nodePath, uncordon } from "./drain";
+import { drain, retryTransient, nodePath, uncordon } from "./drain";
 import { removeMember } from "./etcd-member";
 import { saveBeforeLeaving } from "./last-snapshot";
 
@@ -18,12 +18,12 @@ export interface Member {
 export interface Limits {
   readonly drainMinutes: number;
   /** The cluster may be lost, by the setting `reinitialize`. */
-  readonly isGivenUp: boolean;
+  readonly dataLossAccepted: boolean;
   /**
    * Machines go though nobody can ask the cluster, by the setting `skipHealthCheckUntil`; control planes
    * also while the cluster is restored, by `restoreFrom`.
    */
-  readonly goesUnasked: boolean;
+  readonly skipIfUnreachable: boolean;
   /** etcd is saved before a control plane leaves, by the setting `etcdBackups`. */
   readonly savesEtcd: boolean;
 }
@@ -40,7 +40,7 @@ export async function leave(
 ): Promise<void> {
   const { machine, role, vmId } = member;
   await withApi(member, limits, async (api) => {
-    const node = await insist(() => api.find(nodePath(machine)));
+    const node = await retryTransient(() => api.find(nodePath(machine)));
     // A machine that was made anew, unknown to Pulumi's state, has joined in its predecessor's place.
     if (node !== undefined && !isOf(node, vmId)) return;
     const others = await otherControlPlanes(api, machine);
@@ -51,7 +51,7 @@ export async function leave(
     }
     await drain({ api, node: machine, minutes: limits.drainMinutes });
     if (role === "control-plane") await removeMember(api, machine, helper(others));
-    await insist(() => api.delete(nodePath(machine)));
+    await retryTransient(() => api.delete(nodePath(machine)));
   });
 }
 
@@ -72,7 +72,7 @@ function isOf({ status }: KubernetesObject, vmId: string): boolean {
 }
 
 /** Empties a machine that is about to be restarted. */
-export const drainForRestart = (member: Member, limits: Limits): Promise<void> =>
+export const drainForResize = (member: Member, limits: Limits): Promise<void> =>
   withApi(member, limits, async (api) => {
     const { machine, role } = member;
     const others = role === "worker" ? [] : await otherControlPlanes(api, machine);
@@ -83,25 +83,25 @@ export const drainForRestart = (member: Member, limits: Limits): Promise<void> =
 
 /** Lets pods on a machine again that was restarted. */
 export const admitPods = (member: Member, limits: Limits): Promise<void> =>
-  withApi(member, limits, (api) => insist(() => uncordon(api, member.machine)));
+  withApi(member, limits, (api) => retryTransient(() => uncordon(api, member.machine)));
 
 /** Does something over the API, unless the cluster is given up or nobody is to wait for it. */
 async function withApi(
   { machine, kubeconfig }: Member,
-  { isGivenUp, goesUnasked }: Limits,
+  { dataLossAccepted, skipIfUnreachable }: Limits,
   action: (api: KubernetesApi) => Promise<void>,
 ): Promise<void> {
-  if (isGivenUp) return;
+  if (dataLossAccepted) return;
   const api = new KubernetesApi(kubeconfig);
   const readiness = () =>
     api.get("/readyz").then(
       () => [],
       (error: Error) => [error.message],
     );
-  const [unready] = goesUnasked ? await readiness() : await amiss(readiness);
+  const [unready] = skipIfUnreachable ? await readiness() : await problemsOf(readiness);
   if (unready !== undefined) {
     await api.close();
-    if (goesUnasked) return;
+    if (skipIfUnreachable) return;
     throw new Error(
       `${machine} was not drained, and nothing was changed: ${unready}.\n` +
         "Run pulumi up where the API can be reached. If nobody can reach it, and what runs on the machine may end without notice: " +
@@ -122,7 +122,9 @@ async function otherControlPlanes(
   api: KubernetesApi,
   machine: string,
 ): Promise<KubernetesObject[]> {
-  const all = await insist(() => api.list(`/api/v1/nodes?labelSelector=${controlPlaneMark}`));
+  const all = await retryTransient(() =>
+    api.list(`/api/v1/nodes?labelSelector=${controlPlaneMark}`),
+  );
   return all.filter(({ metadata }) => metadata.name !== machine);
 }
 
@@ -130,7 +132,7 @@ async function otherControlPlanes(
  * What is amiss, asked for a minute: a control plane that has left just before takes connections to the API
  * with it, and may have led etcd.
  */
-async function amiss(look: () => Promise<readonly string[]>): Promise<readonly string[]> {
+async function problemsOf(look: () => Promise<readonly string[]>): Promise<readonly string[]> {
   for (let tries = 6; ; tries -= 1) {
     const wrong = await look();
     if (wrong.length === 0 || tries === 1) return wrong;
@@ -149,14 +151,17 @@ async function checkOthers(
   api: KubernetesApi,
   does: string,
 ): Promise<void> {
-  const wrong = await amiss(async () => {
+  const wrong = await problemsOf(async () => {
     const others = await otherControlPlanes(api, machine);
     const expected = [...others.map(({ metadata }) => metadata), { name: machine, isGone: true }];
-    const { problems, sick, dead = [] } = await askClusterOnce(kubeconfig, expected);
+    const { problems, unhealthy, dead = [] } = await getClusterHealthOnce(kubeconfig, expected);
     for (const name of dead.filter((one) => stemOf(one) === stemOf(machine))) {
       await removeMember(api, name, helper(others));
     }
-    return [...problems, ...[...sick].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`)];
+    return [
+      ...problems,
+      ...[...unhealthy].map(([name, reasons]) => `${name}: ${reasons.join("; ")}`),
+    ];
   });
   if (wrong.length === 0) return;
   throw new Error(

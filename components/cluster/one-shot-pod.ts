@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { KubernetesApi, KubernetesObject } from "./kubernetes-api";
-import { insist } from "./drain";
+import { retryTransient } from "./drain";
 
 /** What runs once in a pod on a control plane, with the image of its etcd, which is there. */
 interface OneShotPod {
@@ -50,7 +50,7 @@ export async function runPod(
   node: string,
   { name: what, commands, folder, isPrivileged, seconds }: OneShotPod,
 ): Promise<string> {
-  const etcd = await insist(() => api.find(`${pods}/etcd-${node}`));
+  const etcd = await retryTransient(() => api.find(`${pods}/etcd-${node}`));
   const image = etcd?.spec?.containers?.[0]?.image;
   if (image === undefined) throw new Error(`${node} runs no etcd: there is no pod etcd-${node}`);
   await removeForgotten(api, what);
@@ -65,7 +65,7 @@ export async function runPod(
     volumeMounts: [{ name: "folder", mountPath, readOnly }],
     ...(isPrivileged && { securityContext: { privileged: true } }),
   }));
-  await insist(() =>
+  await retryTransient(() =>
     api.apply(`${pods}/${name}`, {
       apiVersion: "v1",
       kind: "Pod",
@@ -93,23 +93,24 @@ export async function runPod(
     const pod = await untilEnded(api, name, seconds);
     const last = containers.at(-1)!.name;
     if (pod.status?.phase === "Succeeded") {
-      return await insist(() => api.get(`${pods}/${name}/log?container=${last}`));
+      return await retryTransient(() => api.get(`${pods}/${name}/log?container=${last}`));
     }
     const { exitCode, message = JSON.stringify(pod.status) } = failureOf(pod);
     throw new PodFailed(`${what} on ${node} failed: ${message}`, exitCode);
   } finally {
-    await insist(() => api.delete(`${pods}/${name}`));
+    await retryTransient(() => api.delete(`${pods}/${name}`));
   }
 }
 
 /** A program that was killed has not deleted its pod, and nothing else would. */
 async function removeForgotten(api: KubernetesApi, what: string): Promise<void> {
-  const own = await insist(() =>
+  const own = await retryTransient(() =>
     api.list(`${pods}?labelSelector=app.kubernetes.io%2Fname%3D${what}`),
   );
   for (const { metadata } of own) {
     const age = api.now - Date.parse(metadata.creationTimestamp ?? "");
-    if (age > forgottenMilliseconds) await insist(() => api.delete(`${pods}/${metadata.name}`));
+    if (age > forgottenMilliseconds)
+      await retryTransient(() => api.delete(`${pods}/${metadata.name}`));
   }
 }
 
@@ -119,7 +120,7 @@ async function untilEnded(
   seconds: number,
 ): Promise<KubernetesObject> {
   for (const until = Date.now() + seconds * 1000; ; await pause(pollMilliseconds)) {
-    const pod = await insist(() => api.find(`${pods}/${name}`));
+    const pod = await retryTransient(() => api.find(`${pods}/${name}`));
     if (pod === undefined) throw new Error(`somebody deleted the pod kube-system/${name}`);
     if (["Succeeded", "Failed"].includes(pod.status?.phase ?? "")) return pod;
     if (Date.now() > until) {

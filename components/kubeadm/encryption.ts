@@ -3,13 +3,13 @@ import { createHmac } from "node:crypto";
 import { stringify } from "yaml";
 
 import type { PayloadFile } from "./payload-file";
-import { rotationTexts, type RotatingKeys } from "./rotation";
+import { rotationTexts, type RotationState } from "./rotation";
 
 /**
  * What reads every snapshot of a cluster that had these keys of Secrets, and encrypts all Secrets as
  * they do. Key 0 is none: Secrets in clear.
  */
-export const restoredKeys = ({ keys, past }: RotatingKeys): RotatingKeys => ({
+export const restoredKeys = ({ keys, past }: RotationState): RotationState => ({
   keys: [...new Set([...keys, ...past])],
   rewritten: true,
   past,
@@ -18,7 +18,7 @@ export const restoredKeys = ({ keys, past }: RotatingKeys): RotatingKeys => ({
 export const nameOf = (key: number): string => (key === 0 ? "Secrets in clear" : `key ${key}`);
 
 export const { stageText, heldText } = rotationTexts({
-  setting: "secretsKey",
+  setting: "encryptionKeyGeneration",
   nameOf,
   adds: (key) => `makes every API server read ${nameOf(key)}`,
   uses: (key) =>
@@ -60,7 +60,7 @@ const providerOf = (secret: string, key: number): object =>
  *
  * @param secret from which they are derived
  */
-export const encryptionFile = (secret: string, { keys }: RotatingKeys): PayloadFile => ({
+export const encryptionFile = (secret: string, { keys }: RotationState): PayloadFile => ({
   path,
   mode: "0600",
   content: stringify({

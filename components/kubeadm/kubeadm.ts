@@ -1,9 +1,7 @@
-import { createHash } from "node:crypto";
-
 import { stringify } from "yaml";
 
 import { cipherSuites, securityFiles, securityFlags, securityVolumes } from "./api-server-security";
-import { areFirst, authoritiesVariable, signingFile } from "./authorities";
+import { areFirst, authoritiesVariable, signingFile } from "./certificate-authorities";
 import { coreDnsPatch } from "./core-dns";
 import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
@@ -13,7 +11,8 @@ import { kubeletKeyPath } from "./kubelet-certificate-paths";
 import { kubeletCertificatePath } from "./kubelet-certificate-paths";
 import type { Component, Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
-import { only, type RotatingKeys } from "./rotation";
+import type { RotationState } from "./rotation";
+import { digest } from "../digest";
 import { apiPort } from "../api-server";
 
 /** The API server that a machine joins, and the credential for it. */
@@ -166,64 +165,48 @@ function upgradeConfiguration(settings: KubeadmSettings, machine: KubeadmMachine
   };
 }
 
+/** What all members of a cluster agree on. */
+export interface ClusterSpec {
+  readonly settings: KubeadmSettings;
+  readonly apiName: string;
+  readonly cas: RotationState;
+  /** Nothing where the operator sees to the encryption of Secrets. */
+  readonly encryptionKeys?: RotationState;
+}
+
 /**
  * A hash over everything that kubeadm configures a member with and that may change on a living one:
  * the version, flags, names in certificates, the kubelet's configuration, patches, which keys Secrets
  * are encrypted with, and which CAs there are.
  */
-export const configurationOf = (
-  settings: KubeadmSettings,
-  machine: KubeadmMachine,
-  apiName: string,
-  verifiesKubelets = true,
-  secretsKeys?: RotatingKeys,
-  authorities = only(1),
-): string =>
+export const configurationOf = (spec: ClusterSpec, machine: KubeadmMachine): string =>
   digest([
-    ...(areFirst(authorities) ? [] : [authorities.keys]),
+    ...(areFirst(spec.cas) ? [] : [spec.cas.keys]),
     // A kubelet takes its taints once, when its node registers.
-    nodeRegistration(settings, { ...machine, taints: [] }),
-    machine.role === "control-plane"
-      ? [clusterConfiguration(settings, apiName, verifiesKubelets, authorities), secretsKeys?.keys]
-      : [],
-    settings.kubernetesVersion,
+    nodeRegistration(spec.settings, { ...machine, taints: [] }),
+    machine.role === "control-plane" ? [clusterConfiguration(spec), spec.encryptionKeys?.keys] : [],
+    spec.settings.kubernetesVersion,
     kubeletConfiguration(),
-    patchesOf(settings, machine),
+    patchesOf(spec.settings, machine),
   ]);
 
 /** The part of it that the whole cluster shares, as `kubeadm init phase upload-config` uploads it. */
-export const clusterConfigurationOf = (
-  settings: KubeadmSettings,
-  apiName: string,
-  verifiesKubelets = true,
-  authorities = only(1),
-): string =>
-  digest([
-    clusterConfiguration(settings, apiName, verifiesKubelets, authorities),
-    kubeletConfiguration(),
-  ]);
-
-const digest = (parts: readonly unknown[]): string =>
-  createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
+export const clusterConfigurationOf = (spec: ClusterSpec): string =>
+  digest([clusterConfiguration(spec), kubeletConfiguration()]);
 
 const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
   podSubnet: podCidr,
   serviceSubnet: serviceCidr,
 });
 
-function clusterConfiguration(
-  settings: KubeadmSettings,
-  apiName: string,
-  verifiesKubelets: boolean,
-  authorities: RotatingKeys,
-) {
+function clusterConfiguration({ settings, apiName, cas }: ClusterSpec) {
   const { kubeadm } = settings;
-  const extraEnvs = areFirst(authorities) ? {} : { extraEnvs: [authoritiesVariable(authorities)] };
+  const extraEnvs = areFirst(cas) ? {} : { extraEnvs: [authoritiesVariable(cas)] };
   const isEncrypted = isOurs(kubeadm.apiServerExtraArgs);
   const apiServer = {
     ...quiet,
     ...securityFlags(kubeadm.apiServerExtraArgs),
-    ...(verifiesKubelets && { "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt" }),
+    "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt",
     ...(isEncrypted && encryptionFlags),
     ...(settings.controlPlaneCount > 1 && {
       // Clients keep a connection for hours; now and then one goes, and a new server has its share.
@@ -236,7 +219,7 @@ function clusterConfiguration(
   const controllerManager = {
     "cloud-provider": "external",
     ...quiet,
-    ...(authorities.keys.length > 1 && { "cluster-signing-cert-file": signingFile }),
+    ...(cas.keys.length > 1 && { "cluster-signing-cert-file": signingFile }),
   };
   const etcd = { "quota-backend-bytes": `${etcdQuotaBytes}` };
   return {
@@ -328,20 +311,13 @@ const kubeletFile = (settings: KubeadmSettings, machine: KubeadmMachine): string
  * The files that tell kubeadm and kube-proxy about one machine, for its bootstrap step.
  *
  * They are read when the machine initializes or joins, and when what is in them has changed.
- *
- * @param verifiesKubelets whether API servers know kubelets by the cluster's CA
  */
-export function kubeadmFiles(
-  settings: KubeadmSettings,
-  machine: KubeadmMachine,
-  apiName: string,
-  verifiesKubelets = true,
-  authorities = only(1),
-): PayloadFile[] {
+export function kubeadmFiles(spec: ClusterSpec, machine: KubeadmMachine): PayloadFile[] {
+  const { settings } = spec;
   const file = (path: string, content: string) => ({ path, mode: "0600", content });
   const init = documents(
     initConfiguration(settings, machine),
-    clusterConfiguration(settings, apiName, verifiesKubelets, authorities),
+    clusterConfiguration(spec),
     kubeProxyConfiguration(settings),
     kubeletConfiguration(),
   );

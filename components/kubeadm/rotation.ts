@@ -2,7 +2,7 @@
  * Keys that change on a living cluster, by the numbers of a setting: those by which Secrets are
  * encrypted, and those of its certificate authorities. Every machine that needs them has them all.
  */
-export interface RotatingKeys {
+export interface RotationState {
   /** The first one encrypts or signs; the others are only known, for what they did before. */
   readonly keys: readonly number[];
   /** Whether the first one has done everything anew. */
@@ -12,7 +12,7 @@ export interface RotatingKeys {
 }
 
 /** Where one key is left, as when a cluster is made. */
-export const only = (key: number, past: readonly number[] = []): RotatingKeys => ({
+export const only = (key: number, past: readonly number[] = []): RotationState => ({
   keys: [key],
   rewritten: true,
   past,
@@ -28,7 +28,7 @@ export const only = (key: number, past: readonly number[] = []): RotatingKeys =>
  *
  * @param now what the last `up` that ended well has left on every machine
  */
-export function nextKeys({ keys, rewritten, past }: RotatingKeys, wanted: number): RotatingKeys {
+export function nextKeys({ keys, rewritten, past }: RotationState, wanted: number): RotationState {
   const [first, ...others] = keys as [number, ...number[]];
   if (rewritten && others.length > 0) return only(first, [...new Set([...past, ...others])]);
   if (first === wanted) return { keys, rewritten: true, past };
@@ -38,11 +38,11 @@ export function nextKeys({ keys, rewritten, past }: RotatingKeys, wanted: number
 }
 
 /** Whether an `up` that leaves these does everything anew by the first one. */
-export const isRewriting = ({ keys, rewritten }: RotatingKeys): boolean =>
+export const isRewriting = ({ keys, rewritten }: RotationState): boolean =>
   rewritten && keys.length > 1;
 
 /** Whether it makes another one known, before it is used. */
-export const isAdding = ({ keys, rewritten }: RotatingKeys): boolean =>
+export const isAdding = ({ keys, rewritten }: RotationState): boolean =>
   !rewritten && keys.length > 1;
 
 /** What the stages of a setting are called, as it does them: each after "this up" and after "it". */
@@ -60,7 +60,7 @@ export function rotationTexts({ setting, nameOf, adds, uses, drops }: RotationWo
   const namesOf = (keys: readonly number[]): string => keys.map(nameOf).join(", ");
   return {
     /** What a stage does, and what the next `up` is for; nothing where there is none. */
-    stageText(now: RotatingKeys, next: RotatingKeys, wanted: number): string | undefined {
+    stageText(now: RotationState, next: RotationState, wanted: number): string | undefined {
       const [first, ...others] = next.keys as [number, ...number[]];
       if (isRewriting(next)) return `this up ${uses(first)}. ${again(drops(namesOf(others)))}`;
       if (others.length > 0) return `this up ${adds(wanted)}. ${again(uses(wanted))}`;
@@ -69,7 +69,7 @@ export function rotationTexts({ setting, nameOf, adds, uses, drops }: RotationWo
       return `this up ${drops(gone)}${first === wanted ? "" : `. ${again(adds(wanted))}`}`;
     },
     /** What is said of an `up` in which there can be no stage. */
-    heldText: ({ keys }: RotatingKeys, wanted: number, why: string): string | undefined =>
+    heldText: ({ keys }: RotationState, wanted: number, why: string): string | undefined =>
       keys.length === 1 && keys[0] === wanted
         ? undefined
         : `${setting} is ${wanted}, and ${why}, so that this up keeps ${namesOf(keys)}. ${again(`goes on to ${nameOf(wanted)}`)}`,
@@ -77,10 +77,10 @@ export function rotationTexts({ setting, nameOf, adds, uses, drops }: RotationWo
 }
 
 /** The keys as a tag. */
-export const tagOf = ({ keys }: RotatingKeys): string => keys.join(" ");
+export const tagOf = ({ keys }: RotationState): string => keys.join(" ");
 
 /** The keys of a tag. Tags are asked only for what a cluster began with. */
-export const keysOfTag = (tag: string): RotatingKeys => ({
+export const keysOfTag = (tag: string): RotationState => ({
   keys: tag.split(" ").map(Number),
   rewritten: true,
   past: [],

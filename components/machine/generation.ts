@@ -1,13 +1,15 @@
-import { createHash } from "node:crypto";
-
+import { digest } from "../digest";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 
-/** What a machine that stays keeps, whatever this release would make a new one with. */
-export const kept: readonly string[] = ["osProfile.customData", "storageProfile.imageReference"];
+/** What an existing machine keeps, whatever this release would make a new one with. */
+export const ignoredOnExisting: readonly string[] = [
+  "osProfile.customData",
+  "storageProfile.imageReference",
+];
 
 /** Azure refuses a change of these on a living VM, and azure-native would try it as an update. */
-export const replacing: readonly string[] = [
+export const replacedOnChange: readonly string[] = [
   "zones",
   "osProfile.adminUsername",
   "osProfile.computerName",
@@ -31,7 +33,7 @@ export const taintsText = ({ taints }: MachinePlan): string =>
  * them. One that is made later gets what is current. The image is compared by itself, with the one
  * that Azure says the machine was made of.
  */
-export const madeWith = (
+export const replacementInputsOf = (
   plan: MachinePlan,
   settings: Settings,
 ): Readonly<Record<string, string>> => ({
@@ -46,7 +48,4 @@ export const madeWith = (
 
 /** A hash over it; the same in every release of this program. */
 export const generationOf = (plan: MachinePlan, settings: Settings): string =>
-  digest(JSON.stringify([plan.name, Object.values(madeWith(plan, settings))]));
-
-const digest = (text: string): string =>
-  createHash("sha256").update(text).digest("hex").slice(0, 16);
+  digest([plan.name, Object.values(replacementInputsOf(plan, settings))]);

@@ -1,14 +1,14 @@
 import { BootstrapState } from "../azure/state";
 
-export interface MachineMemory {
+export interface MachineRecord {
   /** Hash of what a change of would replace the machine. */
   readonly generation: string;
   /** What that hash is over, by the names of the settings. */
-  readonly madeWith?: Readonly<Record<string, string>>;
+  readonly replacementInputs?: Readonly<Record<string, string>>;
   /** When an `up` ordered the machine. */
-  readonly made: string;
+  readonly createdAt: string;
   /** When an `up` ordered the run of its bootstrap step. */
-  readonly run: string;
+  readonly bootstrapRequestedAt: string;
   readonly kubernetesVersion: string;
   /** Hash over what that step configures kubeadm, kubelet and static pods with. */
   readonly configuration: string;
@@ -20,8 +20,9 @@ export interface MachineMemory {
  *
  * @param remembered the run by the stack's outputs, for a step whose tag was removed
  */
-export const runOf = (
+export const bootstrapRequestTime = (
   bootstrap: BootstrapState | undefined,
   remembered: string | undefined,
   now: string,
-): string => (bootstrap?.state === "Succeeded" ? (bootstrap.run ?? remembered) : undefined) ?? now;
+): string =>
+  (bootstrap?.state === "Succeeded" ? (bootstrap.requestedAt ?? remembered) : undefined) ?? now;

@@ -1,21 +1,20 @@
-import { createHash } from "node:crypto";
-
 import * as compute from "@pulumi/azure-native/compute";
 import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { leftAlone } from "../azure/additions";
+import { digest } from "../digest";
+import { ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
 import { knownOutput } from "../azure/known-output";
 import { image, imageVersionOf } from "../azure/image-offers";
 import { MachineState, tag } from "../azure/state";
-import { MachineMemory } from "./machine-record";
+import { MachineRecord } from "./machine-record";
 import { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
-import { kept, replacing, taintsText } from "./generation";
-import { Membership, Restart } from "./membership";
+import { ignoredOnExisting, replacedOnChange, taintsText } from "./generation";
+import { Membership, DrainBeforeResize } from "./membership";
 import { switchPower } from "./power";
 
 export interface MachineArgs {
@@ -30,9 +29,9 @@ export interface MachineArgs {
   /** base64; read by a first boot, so that a machine that stays keeps its own. */
   readonly customData: string;
   /** Whether the machine exists and stays. */
-  readonly stays: boolean;
+  readonly retained: boolean;
   /** The machine as Azure has it. */
-  readonly now: MachineState | undefined;
+  readonly current: MachineState | undefined;
   /** Whether Azure gives it its size only while it is deallocated. */
   readonly deallocates: boolean;
   /** Whether it is off, or will be, and is to run again. */
@@ -43,7 +42,7 @@ export interface MachineArgs {
   readonly accelerated: boolean;
   /** The initialization of the cluster that it is made for. */
   readonly initialization: string;
-  readonly order: MachineMemory;
+  readonly record: MachineRecord;
   readonly certificates: Pick<Certificates, "cluster">;
   /** Secret, and known before there is an API: not the stack's output. */
   readonly kubeconfig: pulumi.Input<string>;
@@ -57,9 +56,9 @@ export interface BootstrapArgs {
   /** The snapshot of which the cluster is restored; control planes only. */
   readonly restoredFrom?: string;
   /** The keys of Secrets that the script brings, as a tag; control planes only. */
-  readonly secretsKeys?: string;
+  readonly encryptionKeys?: string;
   /** The CAs that it brings, as a tag; control planes only. */
-  readonly authorities?: string;
+  readonly cas?: string;
   /** What runs as root; it may hold keys. */
   readonly script: pulumi.Output<string>;
   readonly after: readonly pulumi.Resource[];
@@ -85,7 +84,7 @@ export class Machine extends pulumi.ComponentResource {
   readonly vm: compute.VirtualMachine;
   readonly kubeletCertificate: KubeletCertificate;
   private readonly args: MachineArgs;
-  private readonly restart: Restart;
+  private readonly drainBeforeResize: DrainBeforeResize;
 
   constructor(args: MachineArgs, opts?: pulumi.ComponentResourceOptions) {
     const { plan, resourceGroup, settings } = args;
@@ -118,7 +117,10 @@ export class Machine extends pulumi.ComponentResource {
       { ...child, ignoreChanges: ["enableAcceleratedNetworking"] },
     );
 
-    this.restart = new Restart(this.member, args.now, { ...child, dependsOn: [...args.after] });
+    this.drainBeforeResize = new DrainBeforeResize(this.member, args.current, {
+      ...child,
+      dependsOn: [...args.after],
+    });
 
     // No list of data disks: the disk driver attaches them, and a list sent after a refresh would
     // be stale.
@@ -169,30 +171,30 @@ export class Machine extends pulumi.ComponentResource {
           uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
         },
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
-        tags: this.restart.lastDrained.apply((drained) => ({
-          [tag.generation]: args.order.generation,
+        tags: this.drainBeforeResize.lastDrained.apply((drained) => ({
+          [tag.generation]: args.record.generation,
           [tag.initialization]: args.initialization,
-          [tag.made]: args.order.made,
+          [tag.createdAt]: args.record.createdAt,
           // Also where Azure has another size than Pulumi's state, which alone would be no change.
           ...(drained ? { [tag.drained]: drained } : {}),
         })),
       },
       {
         ...child,
-        dependsOn: [...args.after, this.restart],
-        ignoreChanges: [...leftAlone, ...(args.stays ? kept : [])],
-        replaceOnChanges: [...replacing],
+        dependsOn: [...args.after, this.drainBeforeResize],
+        ignoreChanges: [...ignoredAlways, ...(args.retained ? ignoredOnExisting : [])],
+        replaceOnChanges: [...replacedOnChange],
         // Kept in Pulumi's state and not in a tag, which anyone with access may remove. No kubelet may
         // change the taints that its node has registered with.
-        replacementTrigger: [args.initialization, args.order.made, taintsText(plan)],
+        replacementTrigger: [args.initialization, args.record.createdAt, taintsText(plan)],
         // Its interface and its name can belong to one VM only.
         deleteBeforeReplace: true,
       },
     );
-    const { certificates, order } = args;
+    const { certificates, record } = args;
     this.kubeletCertificate = kubeletCertificate(
       plan,
-      { made: order.made, certificates },
+      { made: record.createdAt, certificates },
       { parent: this },
     );
     this.registerOutputs();
@@ -206,15 +208,16 @@ export class Machine extends pulumi.ComponentResource {
   bootstrap({
     initialControlPlane,
     restoredFrom,
-    secretsKeys,
-    authorities,
+    encryptionKeys,
+    cas,
     script,
     after,
     outlives = [],
   }: BootstrapArgs): Bootstrapped {
-    const { resourceGroup, settings, order } = this.args;
-    const { run } = order;
-    const digest = pulumi.unsecret(script).apply(digestOf);
+    const { resourceGroup, settings, record } = this.args;
+    const { bootstrapRequestedAt } = record;
+    // It tells nothing of the keys that are in the script.
+    const scriptDigest = pulumi.unsecret(script).apply(digest);
     const step = new compute.VirtualMachineExtension(
       `${this.plan.name}-bootstrap`,
       {
@@ -227,26 +230,26 @@ export class Machine extends pulumi.ComponentResource {
         autoUpgradeMinorVersion: true,
         // An equal PUT returns the old result, also an old failure. A resize reboots the machine:
         // then the next machine has to wait until this one was seen healthy again.
-        forceUpdateTag: pulumi.interpolate`${run}/${this.restart.lastDrained}`,
+        forceUpdateTag: pulumi.interpolate`${bootstrapRequestedAt}/${this.drainBeforeResize.lastDrained}`,
         protectedSettings: pulumi.secret({
           script: script.apply((text) => {
             this.refuseWhileOff(text);
             return Buffer.from(text).toString("base64");
           }),
         }),
-        tags: this.restart.lastDrained.apply((drained) => ({
-          [tag.run]: run,
-          [tag.script]: digest,
+        tags: this.drainBeforeResize.lastDrained.apply((drained) => ({
+          [tag.bootstrapRequestedAt]: bootstrapRequestedAt,
+          [tag.script]: scriptDigest,
           [tag.kubernetes]: settings.kubernetesVersion,
-          [tag.configuration]: order.configuration,
+          [tag.configuration]: record.configuration,
           // Without the machine's own, the restart has not ended; see stopped-machines.ts.
           ...(drained ? { [tag.drained]: drained } : {}),
           ...(initialControlPlane === undefined
             ? {}
             : { [tag.initialControlPlane]: initialControlPlane }),
           ...(restoredFrom === undefined ? {} : { [tag.restoredFrom]: restoredFrom }),
-          ...(secretsKeys === undefined ? {} : { [tag.secretsKeys]: secretsKeys }),
-          ...(authorities === undefined ? {} : { [tag.authorities]: authorities }),
+          ...(encryptionKeys === undefined ? {} : { [tag.encryptionKeys]: encryptionKeys }),
+          ...(cas === undefined ? {} : { [tag.cas]: cas }),
         })),
       },
       {
@@ -257,10 +260,10 @@ export class Machine extends pulumi.ComponentResource {
         customTimeouts: { create: "95m", update: "95m" },
       },
     );
-    const { stays, now } = this.args;
-    const vmId = knownOutput(this.vm.vmId, this.vm, stays ? now?.vmId : undefined);
+    const { retained, current } = this.args;
+    const vmId = knownOutput(this.vm.vmId, this.vm, retained ? current?.vmId : undefined);
     const membership = new Membership(
-      { ...this.member, vmId, drained: this.restart.drained },
+      { ...this.member, vmId, drained: this.drainBeforeResize.drained },
       { parent: this, deletedWith: resourceGroup, dependsOn: [step, ...outlives] },
     );
     return { step, membership };
@@ -269,7 +272,7 @@ export class Machine extends pulumi.ComponentResource {
   /** Known when Azure would take it. Where `--target` leaves the drain out, it is the size before. */
   private get sizeOnceFree(): pulumi.Output<string> {
     const { plan, settings, deallocates } = this.args;
-    const { size } = this.restart;
+    const { size } = this.drainBeforeResize;
     if (!deallocates) return size;
     return size.apply(async (drainedFor) => {
       if (drainedFor === plan.size) await switchPower("deallocate", plan, settings);
@@ -289,8 +292,8 @@ export class Machine extends pulumi.ComponentResource {
 
   /** Azure refuses any change of a step then, and Pulumi would try each that is not as before. */
   private refuseWhileOff(script: string): void {
-    const { stepRefusal, now } = this.args;
-    if (stepRefusal === undefined || digestOf(script) === now?.bootstrap?.script) return;
+    const { stepRefusal, current } = this.args;
+    if (stepRefusal === undefined || digest(script) === current?.bootstrap?.script) return;
     throw new pulumi.RunError(stepRefusal);
   }
 
@@ -299,10 +302,6 @@ export class Machine extends pulumi.ComponentResource {
     return { machine: plan.name, role: plan.role, size: plan.size, initialization, kubeconfig };
   }
 }
-
-/** It tells nothing of the keys that are in it. */
-const digestOf = (script: string): string =>
-  createHash("sha256").update(script).digest("hex").slice(0, 16);
 
 /**
  * A PUT that names no identity leaves the one that a machine has, so that a control plane must be said

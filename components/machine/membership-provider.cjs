@@ -14,9 +14,9 @@ function limits({ initialization, role }) {
   return {
     drainMinutes: Number(settings("drainMinutes") ?? 15),
     // Workers are made for a cluster, and stay when it is restored.
-    isGivenUp: initialization === (role === "worker" ? clusterIdOf(givenUp) : givenUp),
+    dataLossAccepted: initialization === (role === "worker" ? clusterIdOf(givenUp) : givenUp),
     savesEtcd: Object.keys(JSON.parse(settings("etcdBackups") || "{}")).length > 0,
-    goesUnasked:
+    skipIfUnreachable:
       isRestored || parseCompactTime(settings("skipHealthCheckUntil") ?? "") > Date.now(),
   };
 }
@@ -67,20 +67,20 @@ const membership = {
     forOperators(() => program("../cluster/leave").leave(props, limits(props))),
 };
 
-const restart = {
+const drainBeforeResize = {
   ...common,
   async create(inputs) {
     return { id: inputs.machine, outs: { ...inputs, drained: "" } };
   },
-  async diff(_id, olds, { restarts, isEmpty: _, ...news }) {
-    return { changes: differs(olds, news) || restarts === true };
+  async diff(_id, olds, { resizes, isEmpty: _, ...news }) {
+    return { changes: differs(olds, news) || resizes === true };
   },
   update: (_id, olds, news) =>
     forOperators(async () => {
-      if (!news.restarts) return { outs: { ...news, drained: olds.drained } };
-      if (!news.isEmpty) await program("../cluster/leave").drainForRestart(news, limits(news));
+      if (!news.resizes) return { outs: { ...news, drained: olds.drained } };
+      if (!news.isEmpty) await program("../cluster/leave").drainForResize(news, limits(news));
       return { outs: { ...news, drained: new Date().toISOString() } };
     }),
 };
 
-module.exports = { membership, restart };
+module.exports = { membership, drainBeforeResize };

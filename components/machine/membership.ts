@@ -4,7 +4,7 @@ import { isSameSize } from "../azure/size-offers";
 import { isOff, type MachineState } from "../azure/state";
 
 /** A dynamic resource whose provider is code of this checkout, wherever that lies. */
-const providedBy = (name: "membership" | "restart"): string =>
+const providedBy = (name: "membership" | "drainBeforeResize"): string =>
   `exports.handler = () => require(process.cwd() + "/components/machine/membership-provider.cjs").${name};`;
 
 interface MemberArgs {
@@ -22,7 +22,7 @@ interface MemberArgs {
  * Drains a machine before it is restarted for another size: the VM is changed after it, and the
  * machine's membership lets pods on it again.
  */
-export class Restart extends pulumi.CustomResource {
+export class DrainBeforeResize extends pulumi.CustomResource {
   declare readonly drained: pulumi.Output<string>;
   /**
    * When the machine was last drained; empty where it never was. It comes from Azure where this `up`
@@ -44,17 +44,22 @@ export class Restart extends pulumi.CustomResource {
     now: Pick<MachineState, "size" | "drained" | "power"> | undefined,
     opts: pulumi.CustomResourceOptions,
   ) {
-    const restarts = now !== undefined && !isSameSize(now.size, args.size) ? true : undefined;
+    const resizes = now !== undefined && !isSameSize(now.size, args.size) ? true : undefined;
     const props = {
       ...args,
-      restarts,
+      resizes,
       // Nothing is left on it to be evicted, and an only control plane takes the API with it.
-      isEmpty: restarts && isOff(now!) ? true : undefined,
+      isEmpty: resizes && isOff(now!) ? true : undefined,
       drained: undefined,
-      __provider: providedBy("restart"),
+      __provider: providedBy("drainBeforeResize"),
     };
-    super("pulumi-nodejs:dynamic/zoned:Restart", `${args.machine}-restart`, props, opts);
-    this.lastDrained = restarts ? this.drained : pulumi.output(now?.drained ?? "");
+    super(
+      "pulumi-nodejs:dynamic/zoned:DrainBeforeResize",
+      `${args.machine}-drain-before-resize`,
+      props,
+      opts,
+    );
+    this.lastDrained = resizes ? this.drained : pulumi.output(now?.drained ?? "");
   }
 }
 

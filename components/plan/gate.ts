@@ -1,9 +1,9 @@
 import { AzureState, isOff } from "../azure/state";
-import { askCluster, ClusterHealth } from "../cluster/cluster-health";
+import { getClusterHealth, ClusterHealth } from "../cluster/cluster-health";
 import { startCommand } from "./stopped-machines";
 import { compactTime, parseCompactTime } from "../settings/times";
 import { Initialization } from "./initialization";
-import { isMemberOf, MachineChange, Memory } from "./machine-changes";
+import { isMemberOf, MachineChange, PreviousOutputs } from "./machine-changes";
 import { Settings } from "../settings/settings";
 import { isControlPlaneName, MachinePlan } from "../settings/topology";
 
@@ -14,7 +14,7 @@ interface Gate {
    * The control plane that comes before all others, since it is not well and this `up` makes it so:
    * the steps of others end only when it is.
    */
-  readonly first?: string;
+  readonly repairFirst?: string;
 }
 
 export interface GateArgs {
@@ -30,7 +30,7 @@ export interface GateArgs {
   /** Names of the machines that are off and that this `up` starts. */
   readonly started: ReadonlySet<string>;
   /** Of this initialization. */
-  readonly memory: Memory | undefined;
+  readonly previous: PreviousOutputs | undefined;
   /** From the stack's outputs; undefined before an `up` ended well. */
   readonly kubeconfig: string | undefined;
   /** When this program started, as ISO 8601. */
@@ -51,32 +51,32 @@ const sentences = (reasons: readonly string[]) => reasons.join("; ");
  * bootstrap step ends only when all others are well. An `up` that touches no machine is not held
  * up, and needs no check.
  */
-export async function askGate(args: GateArgs): Promise<Gate> {
-  if (args.changes.length === 0) return { problems: [], first: lostMember(args) };
+export async function checkGate(args: GateArgs): Promise<Gate> {
+  if (args.changes.length === 0) return { problems: [], repairFirst: lostMember(args) };
   const { settings, initialization, kubeconfig, now } = args;
   if (initialization.isRestoring) return { problems: notNowProblems(args) };
   const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
   const bySettings = [
-    ...(settings.reinitialize === initialization.id ? [givenUpProblem(settings)] : []),
+    ...(settings.reinitialize === initialization.id ? [dataLossProblem(settings)] : []),
     ...(settings.restoreFrom === "" ? [] : [unrestoredProblem(settings)]),
-    ...(isSkipped ? unaskedProblems(args) : []),
+    ...(isSkipped ? uncheckedProblems(args) : []),
   ];
   if (bySettings.length > 0) return { problems: bySettings };
   const [only, ...others] = controlPlanesOf(args);
   // Nobody can be asked, and there is no majority to lose.
   if (only !== undefined && others.length === 0 && args.started.has(only.name)) {
-    return { problems: [], first: only.name };
+    return { problems: [], repairFirst: only.name };
   }
   const health: ClusterHealth = isSkipped
-    ? { problems: [], sick: new Map() }
+    ? { problems: [], unhealthy: new Map() }
     : kubeconfig === undefined
       ? {
           problems: [
             "this stack has no output kubeconfig yet, so its cluster cannot be checked: take the change back, run pulumi up until it ends well, then make the change",
           ],
-          sick: new Map(),
+          unhealthy: new Map(),
         }
-      : await askCluster(
+      : await getClusterHealth(
           kubeconfig,
           controlPlanesOf(args).map(({ name, address }) => ({
             ...{ name, address },
@@ -87,15 +87,15 @@ export async function askGate(args: GateArgs): Promise<Gate> {
 }
 
 /** The first control plane that was a member, and whose machine has to join in its place. */
-const lostMember = ({ controlPlanes, azure, memory }: GateArgs): string | undefined =>
+const lostMember = ({ controlPlanes, azure, previous }: GateArgs): string | undefined =>
   controlPlanes.find(({ name }) => {
     const machine = azure.machines.get(name);
-    const isLost = memory?.machines[name] !== undefined && machine?.bootstrap === undefined;
-    return isLost || machine?.hasLeftEtcd;
+    const isLost = previous?.machines[name] !== undefined && machine?.bootstrap === undefined;
+    return isLost || machine?.removedFromEtcd;
   })?.name;
 
 /** A machine that may be lost is not drained, and this change does not ask for that. */
-const givenUpProblem = ({ reinitialize }: GateArgs["settings"]): string =>
+const dataLossProblem = ({ reinitialize }: GateArgs["settings"]): string =>
   `reinitialize is ${reinitialize}, which is this stack's cluster, and its control plane is not lost: this change would let machines ` +
   "go without draining them. Take the setting back, then run pulumi up: pulumi config rm reinitialize";
 
@@ -109,20 +109,20 @@ const unrestoredProblem = ({ restoreFrom }: GateArgs["settings"]): string =>
  * `up` that ended half-way has left some that no setting can keep as they are.
  */
 function notNowProblems({ changes, settings: { clusterName } }: GateArgs): string[] {
-  const drained = changes.filter(({ does }) => does !== "upgrade" && does !== "reconfigure");
+  const drained = changes.filter(({ action }) => action !== "upgrade" && action !== "reconfigure");
   if (drained.length === 0) return [];
   return [
     "this up restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +
-      `${drained.map(({ does, machine }) => `${does} ${machine}`).join(", ")}: take that change back, and make it by the next up. ` +
+      `${drained.map(({ action, machine }) => `${action} ${machine}`).join(", ")}: take that change back, and make it by the next up. ` +
       "Where an up that ended half-way leaves nothing to take back, let such a machine be made anew after the control planes, without a drain: " +
       `az vm delete --resource-group ${clusterName} --name ${drained[0]!.machine} --yes`,
   ];
 }
 
 /** A member that cannot be removed would count in etcd for ever. */
-function unaskedProblems({ settings, changes }: GateArgs): string[] {
+function uncheckedProblems({ settings, changes }: GateArgs): string[] {
   const leaving = changes
-    .filter(({ machine, does }) => does === "remove" && isControlPlaneName(settings, machine))
+    .filter(({ machine, action }) => action === "remove" && isControlPlaneName(settings, machine))
     .map(({ machine }) => machine);
   if (leaving.length === 0) return [];
   return [
@@ -141,14 +141,16 @@ function controlPlanesOf({
   initialization,
   controlPlanes,
   azure,
-  memory,
+  previous,
 }: GateArgs): MachinePlan[] {
   const isOfThis = (name: string): boolean => {
     const machine = azure.machines.get(name);
     if (machine === undefined || !isMemberOf(initialization.id, machine)) return false;
-    return memory === undefined || machine.bootstrap !== undefined;
+    return previous === undefined || machine.bootstrap !== undefined;
   };
-  return controlPlanes.filter(({ name }) => isOfThis(name) || memory?.machines[name] !== undefined);
+  return controlPlanes.filter(
+    ({ name }) => isOfThis(name) || previous?.machines[name] !== undefined,
+  );
 }
 
 /** The decision, from what is known of Azure and of the cluster. */
@@ -156,28 +158,28 @@ export function decideGate(args: GateArgs, health: ClusterHealth): Gate {
   const { azure } = args;
   const wanted = controlPlanesOf(args).map(({ name }) => name);
   // Those that this `up` removes, or whose VM somebody did, are members until they have left.
-  const leaving = [...health.sick.keys()].filter((name) => !wanted.includes(name));
+  const leaving = [...health.unhealthy.keys()].filter((name) => !wanted.includes(name));
   const sick = [...wanted, ...leaving].flatMap((name) => {
-    const reasons = [...azureReasons(name, azure), ...(health.sick.get(name) ?? [])];
+    const reasons = [...azureReasons(name, azure), ...(health.unhealthy.get(name) ?? [])];
     return reasons.length > 0 ? [{ name, reasons }] : [];
   });
-  const hasLeft = (name: string) => azure.machines.get(name)?.hasLeftEtcd === true;
+  const hasLeft = (name: string) => azure.machines.get(name)?.removedFromEtcd === true;
   // Those that have left etcd count for no majority, and join again one after another.
   const [first, ...others] = sick.every(({ name }) => hasLeft(name)) ? sick.slice(0, 1) : sick;
   const isWanted = first !== undefined && wanted.includes(first.name);
   const goesOn =
     first === undefined ||
-    (isWanted ? isMadeWell(args, first.name) : leavesAtOnce(args, first.name));
+    (isWanted ? becomesHealthy(args, first.name) : leavesAtOnce(args, first.name));
   return health.problems.length === 0 && others.length === 0 && goesOn
-    ? { problems: [], first: isWanted ? first.name : undefined }
+    ? { problems: [], repairFirst: isWanted ? first.name : undefined }
     : { problems: [refusal(args, health, sick)] };
 }
 
-const isMadeWell = ({ azure, changes, started }: GateArgs, name: string): boolean =>
+const becomesHealthy = ({ azure, changes, started }: GateArgs, name: string): boolean =>
   started.has(name) ||
   azure.machines.get(name)?.bootstrap?.state !== "Succeeded" ||
-  azure.machines.get(name)?.hasLeftEtcd === true ||
-  changes.some(({ machine, does }) => machine === name && does === "replace");
+  azure.machines.get(name)?.removedFromEtcd === true ||
+  changes.some(({ machine, action }) => machine === name && action === "replace");
 
 /** Whether nothing happens before this control plane has left: the highest number goes first. */
 function leavesAtOnce({ settings, changes }: GateArgs, name: string): boolean {
@@ -185,8 +187,8 @@ function leavesAtOnce({ settings, changes }: GateArgs, name: string): boolean {
   return (
     changes.some(({ machine }) => machine === name) &&
     changes.every(
-      ({ machine, does }) =>
-        does === "remove" &&
+      ({ machine, action }) =>
+        action === "remove" &&
         isControlPlaneName(settings, machine) &&
         numberOf(machine) <= numberOf(name),
     )
@@ -196,7 +198,7 @@ function leavesAtOnce({ settings, changes }: GateArgs, name: string): boolean {
 function azureReasons(name: string, { machines }: Pick<AzureState, "machines">): string[] {
   const machine = machines.get(name);
   if (machine === undefined) return ["Azure has no such VM"];
-  if (machine.hasLeftEtcd) return ["it is no member of etcd any more"];
+  if (machine.removedFromEtcd) return ["it is no member of etcd any more"];
   if (isOff(machine)) return [`its VM is ${machine.power}`];
   const state = machine.bootstrap?.state;
   if (state === "Succeeded") return [];
@@ -217,7 +219,7 @@ function refusal(
   const stray = sick.find(({ name }) => !isMadeAnew(name) && !azure.machines.has(name));
   const would = (["replace", "resize", "upgrade", "reconfigure", "remove"] as const).flatMap(
     (does) => {
-      const machines = changes.filter((change) => change.does === does).map((one) => one.machine);
+      const machines = changes.filter((change) => change.action === does).map((one) => one.machine);
       return machines.length > 0 ? [`${does} ${machines.join(", ")}`] : [];
     },
   );

@@ -1,5 +1,11 @@
 import { AzureState } from "../azure/state";
-import { clusterIdOf, isMemberOf, isReplaced, Memory, WantedMachine } from "./machine-changes";
+import {
+  clusterIdOf,
+  isMemberOf,
+  isReplaced,
+  PreviousOutputs,
+  WantedMachine,
+} from "./machine-changes";
 import { Settings } from "../settings/settings";
 import { compactTime } from "../settings/times";
 import { isControlPlaneName } from "../settings/topology";
@@ -50,7 +56,7 @@ export function decideInitialization(
   settings: Wanted,
   controlPlanes: readonly Omit<WantedMachine, "configuration">[],
   azure: Pick<AzureState, "machines" | "groupState">,
-  memory: Memory | undefined,
+  memory: PreviousOutputs | undefined,
   now: string,
 ): Initialization {
   const { clusterName } = settings;
@@ -81,7 +87,8 @@ export function decideInitialization(
     const remembered = current?.machines[name];
     const isOfThis = machine !== undefined && isMemberOf(id, machine);
     const hasJoined =
-      remembered !== undefined && (machine?.made ?? remembered.made) === remembered.made;
+      remembered !== undefined &&
+      (machine?.createdAt ?? remembered.createdAt) === remembered.createdAt;
     return {
       name,
       bootstrap: isOfThis ? machine.bootstrap : undefined,
@@ -102,7 +109,7 @@ export function decideInitialization(
       ([name, machine]) =>
         machine.bootstrap !== undefined && isMemberOf(id, machine) && name !== first?.name,
     );
-  const isGivenUp = settings.reinitialize === id;
+  const dataLossAccepted = settings.reinitialize === id;
   const restoring = {
     ...quiet,
     exists: true,
@@ -113,7 +120,7 @@ export function decideInitialization(
   const emptied = { ...quiet, id: idOf(numberOf(id) + 1, now), exists: false };
   if (!exists && id !== clusterIdOf(id)) {
     if (settings.restoreFrom !== "") return restoring;
-    return isGivenUp
+    return dataLossAccepted
       ? emptied
       : { ...restoring, problems: [unfinishedProblem(clusterName, id, controlPlanes, azure)] };
   }
@@ -125,11 +132,11 @@ export function decideInitialization(
   const isLost = members.length < needed;
   // A value that the last `up` had as well was set before this loss.
   const isSetSince = settings.restoreFrom !== current?.restoreFrom;
-  if (settings.restoreFrom !== "" && (isGivenUp || (isLost && isSetSince))) {
+  if (settings.restoreFrom !== "" && (dataLossAccepted || (isLost && isSetSince))) {
     const begun = { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
     return isLost ? begun : { ...begun, isByChoice: true };
   }
-  if ((losesOnly || isLost) && isGivenUp) return emptied;
+  if ((losesOnly || isLost) && dataLossAccepted) return emptied;
   const initialControlPlane =
     members.find(({ bootstrap }) => bootstrap?.initialControlPlane)?.bootstrap
       ?.initialControlPlane ?? current?.initialControlPlane;
@@ -153,7 +160,7 @@ export const numberOf = (id: string): number => Number(id.split("-")[0]);
 
 /** An initialization that was interrupted has machines of the one before beside its own. */
 function latest(
-  memory: Memory | undefined,
+  memory: PreviousOutputs | undefined,
   { machines }: Pick<AzureState, "machines">,
 ): string | undefined {
   const ids = [memory, ...machines.values()].flatMap((one) => one?.initialization ?? []);
@@ -194,7 +201,7 @@ const leftoverProblem = (leaving: readonly string[]): string =>
 function waysBack(
   { etcdBackups, restoreFrom }: Wanted,
   id: string,
-  memory: Memory | undefined,
+  memory: PreviousOutputs | undefined,
 ): string {
   if (restoreFrom !== "") {
     return (
@@ -217,7 +224,7 @@ function lostProblem(
   settings: Wanted,
   id: string,
   alive: number,
-  memory: Memory | undefined,
+  memory: PreviousOutputs | undefined,
 ): string {
   const had = memory?.controlPlanes ?? 1;
   const needed = Math.floor(had / 2) + 1;

@@ -1,6 +1,6 @@
 import { isReady, KubernetesApi, KubernetesObject } from "../cluster/kubernetes-api";
 import { drainMark } from "../cluster/drain";
-import { askMembers } from "../cluster/etcd-member";
+import { getEtcdMembers } from "../cluster/etcd-member";
 import type { AzureState, MachineState } from "../azure/state";
 import { isMember, named } from "../cluster/cluster-health";
 import { parseCompactTime } from "../settings/times";
@@ -25,17 +25,19 @@ export interface LeftArgs {
  * etcd is asked only where the API shows that one may have left, and an API that does not answer says
  * nothing of any.
  */
-export async function markLeft(args: LeftArgs): Promise<AzureState> {
+export async function markRemovedFromEtcd<T extends AzureState>(
+  args: LeftArgs & { readonly azure: T },
+): Promise<T> {
   const { azure } = args;
-  const left = await askLeft(args);
+  const left = await getRemovedFromEtcd(args);
   const marked = [...azure.machines].map(([name, machine]): [string, MachineState] => [
     name,
-    left.includes(name) ? { ...machine, hasLeftEtcd: true } : machine,
+    left.includes(name) ? { ...machine, removedFromEtcd: true } : machine,
   ]);
   return { ...azure, machines: new Map(marked) };
 }
 
-async function askLeft(args: LeftArgs): Promise<string[]> {
+async function getRemovedFromEtcd(args: LeftArgs): Promise<string[]> {
   const { settings, controlPlanes, azure, kubeconfig, now } = args;
   const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
   // Not by the outputs, which know already of fewer when one that is to be removed cannot go.
@@ -48,7 +50,7 @@ async function askLeft(args: LeftArgs): Promise<string[]> {
     const nodes = await api.list("/api/v1/nodes");
     const [by, ...others] = before.filter(({ name }) => isUndisturbed(named(nodes, name)));
     if (by === undefined || others.length === before.length - 1) return [];
-    const { members } = await askMembers(api, by.name);
+    const { members } = await getEtcdMembers(api, by.name);
     return before
       .filter((one) => !members.some((member) => isMember(one, member)))
       .map(({ name }) => name);

@@ -1,13 +1,13 @@
-import type { RotatingKeys } from "../kubeadm/rotation";
+import type { RotationState } from "../kubeadm/rotation";
 import { AzureState, MachineState } from "../azure/state";
 import { FixedSettings } from "./fixed-settings";
 import { MachinePlan } from "../settings/topology";
-import { MachineMemory } from "../machine/machine-record";
+import { MachineRecord } from "../machine/machine-record";
 
 /**
  * What an earlier `up` that ended well wrote into the stack's outputs, where no cleanup of tags removes it.
  */
-export interface Memory {
+export interface PreviousOutputs {
   /** The initialization, and the restoration if the cluster was restored; see initialization.ts. */
   readonly initialization: string;
   /** vmId of the machine that ran `kubeadm init`. */
@@ -19,12 +19,10 @@ export interface Memory {
   readonly restoreFrom?: string;
   /** What this cluster keeps for its life. */
   readonly settings: FixedSettings;
-  /** Whether every kubelet has a certificate of the cluster's CA. */
-  readonly kubeletCertificates?: true;
   /** What every control plane has; nothing where the operator has a configuration of their own. */
-  readonly secretsKeys?: RotatingKeys;
+  readonly encryptionKeys?: RotationState;
   /** The CAs that every machine has; the first ones alone where there is nothing. */
-  readonly authorities?: RotatingKeys;
+  readonly cas?: RotationState;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
   /** Hash of what the API's balancer is. */
@@ -34,7 +32,7 @@ export interface Memory {
   /** Names of those that were made, also where Azure offers their disks no longer. */
   readonly storageClasses?: readonly string[];
   /** By name of the VM. */
-  readonly machines: Readonly<Record<string, MachineMemory>>;
+  readonly machines: Readonly<Record<string, MachineRecord>>;
 }
 
 /**
@@ -45,9 +43,12 @@ export const clusterIdOf = (id: string): string => id.split("-").slice(0, 2).joi
 
 const isOfCluster = (id: string, other: string): boolean => clusterIdOf(id) === clusterIdOf(other);
 
-/** The memory, unless it is that of an earlier initialization. */
-export const memoryOf = (id: string, memory: Memory | undefined): Memory | undefined =>
-  memory !== undefined && isOfCluster(id, memory.initialization) ? memory : undefined;
+/** The previous, unless it is that of an earlier initialization. */
+export const previousOf = (
+  id: string,
+  previous: PreviousOutputs | undefined,
+): PreviousOutputs | undefined =>
+  previous !== undefined && isOfCluster(id, previous.initialization) ? previous : undefined;
 
 /** What a machine's member of the cluster is configured with, by the step that ended well last. */
 interface MemberState {
@@ -59,13 +60,13 @@ interface MemberState {
 /** What Azure shows of a step that succeeded, else what the outputs remember. */
 export function memberState(
   machine: MachineState | undefined,
-  memory: MachineMemory | undefined,
+  previous: MachineRecord | undefined,
 ): MemberState {
   const step = machine?.bootstrap;
   const shown = step?.state === "Succeeded" ? step : undefined;
   return {
-    kubernetesVersion: shown?.kubernetesVersion ?? memory?.kubernetesVersion,
-    configuration: shown?.configuration ?? memory?.configuration,
+    kubernetesVersion: shown?.kubernetesVersion ?? previous?.kubernetesVersion,
+    configuration: shown?.configuration ?? previous?.configuration,
   };
 }
 
@@ -73,7 +74,7 @@ export function memberState(
 export interface WantedMachine {
   readonly plan: MachinePlan;
   readonly generation: string;
-  readonly madeWith: Readonly<Record<string, string>>;
+  readonly replacementInputs: Readonly<Record<string, string>>;
   /** Empty where the settings name none. */
   readonly imageVersion: string;
   readonly kubernetesVersion: string;
@@ -83,13 +84,13 @@ export interface WantedMachine {
 /** What an `up` would do to a machine that exists: no pod on it goes on undisturbed. */
 export interface MachineChange {
   readonly machine: string;
-  readonly does: "replace" | "resize" | "upgrade" | "reconfigure" | "remove";
+  readonly action: "replace" | "resize" | "upgrade" | "reconfigure" | "remove";
   /** What it is made with, and what it would be made with. */
-  readonly why: readonly string[];
+  readonly reasons: readonly string[];
 }
 
 /** Whether a machine was made for this initialization; a missing tag proves nothing. */
-export const isMadeFor = (id: string, { initialization = id }: MachineState): boolean =>
+export const isOfThisCluster = (id: string, { initialization = id }: MachineState): boolean =>
   isOfCluster(id, initialization);
 
 /** Whether a control plane belongs to the etcd of now, and not to one that a snapshot replaced. */
@@ -99,13 +100,13 @@ export const isMemberOf = (id: string, { initialization = id }: MachineState): b
 /** Whether a machine would be replaced; what neither Azure nor the outputs know has not changed. */
 export const isReplaced = (
   machine: MachineState,
-  memory: MachineMemory | undefined,
+  previous: MachineRecord | undefined,
   id: string,
   wanted: Pick<WantedMachine, "plan" | "generation" | "imageVersion">,
 ): boolean =>
-  machine.hasLeftEtcd === true ||
-  !(wanted.plan.role === "control-plane" ? isMemberOf : isMadeFor)(id, machine) ||
-  (machine.generation ?? memory?.generation ?? wanted.generation) !== wanted.generation ||
+  machine.removedFromEtcd === true ||
+  !(wanted.plan.role === "control-plane" ? isMemberOf : isOfThisCluster)(id, machine) ||
+  (machine.generation ?? previous?.generation ?? wanted.generation) !== wanted.generation ||
   isOfOtherImage(machine, wanted);
 
 const isOfOtherImage = (
@@ -118,26 +119,26 @@ function memberChanges(before: MemberState, wanted: WantedMachine): MachineChang
   const machine = wanted.plan.name;
   const { kubernetesVersion } = wanted;
   if ((before.kubernetesVersion ?? kubernetesVersion) !== kubernetesVersion) {
-    const why = [`${before.kubernetesVersion} -> ${kubernetesVersion}`];
-    return [{ machine, does: "upgrade", why }];
+    const reasons = [`${before.kubernetesVersion} -> ${kubernetesVersion}`];
+    return [{ machine, action: "upgrade", reasons }];
   }
   return (before.configuration ?? wanted.configuration) === wanted.configuration
     ? []
-    : [{ machine, does: "reconfigure", why: [] }];
+    : [{ machine, action: "reconfigure", reasons: [] }];
 }
 
 /** Why it is replaced, as far as the outputs remember what it was made with. */
-function reasons(
+function replacementReasons(
   machine: MachineState,
-  memory: MachineMemory | undefined,
+  previous: MachineRecord | undefined,
   wanted: WantedMachine,
 ): string[] {
-  const before = memory?.madeWith ?? {};
-  const parts = Object.entries(wanted.madeWith).filter(
+  const before = previous?.replacementInputs ?? {};
+  const parts = Object.entries(wanted.replacementInputs).filter(
     ([name, value]) => before[name] !== undefined && before[name] !== value,
   );
   return [
-    ...(machine.hasLeftEtcd
+    ...(machine.removedFromEtcd
       ? [
           "it is no member of etcd any more, since an up that was to replace or remove it has ended half-way",
         ]
@@ -154,12 +155,12 @@ export const createdMachines = (
   id: string,
   wanted: readonly Pick<WantedMachine, "plan" | "generation" | "imageVersion">[],
   azure: Pick<AzureState, "machines">,
-  memory: Memory | undefined,
+  previous: PreviousOutputs | undefined,
 ): MachinePlan[] =>
   wanted
     .filter((one) => {
       const machine = azure.machines.get(one.plan.name);
-      const remembered = memory?.machines[one.plan.name];
+      const remembered = previous?.machines[one.plan.name];
       return machine === undefined || isReplaced(machine, remembered, id, one);
     })
     .map(({ plan }) => plan);
@@ -173,29 +174,33 @@ export function machineChanges(
   id: string,
   wanted: readonly WantedMachine[],
   azure: Pick<AzureState, "machines">,
-  memory: Memory | undefined,
+  previous: PreviousOutputs | undefined,
 ): MachineChange[] {
-  const machines = new Map([...azure.machines].filter(([, machine]) => isMadeFor(id, machine)));
+  const machines = new Map(
+    [...azure.machines].filter(([, machine]) => isOfThisCluster(id, machine)),
+  );
   const stays = new Set(wanted.map(({ plan }) => plan.name));
   return [
     ...wanted.flatMap((one): MachineChange[] => {
       const { plan } = one;
       const machine = machines.get(plan.name);
       if (machine === undefined) return [];
-      if (isReplaced(machine, memory?.machines[plan.name], id, one)) {
-        const why = reasons(machine, memory?.machines[plan.name], one);
-        return [{ machine: plan.name, does: "replace", why }];
+      if (isReplaced(machine, previous?.machines[plan.name], id, one)) {
+        const reasons = replacementReasons(machine, previous?.machines[plan.name], one);
+        return [{ machine: plan.name, action: "replace", reasons }];
       }
       if (machine.size.toLowerCase() !== plan.size.toLowerCase()) {
-        return [{ machine: plan.name, does: "resize", why: [`${machine.size} -> ${plan.size}`] }];
+        return [
+          { machine: plan.name, action: "resize", reasons: [`${machine.size} -> ${plan.size}`] },
+        ];
       }
-      return memberChanges(memberState(machine, memory?.machines[plan.name]), one);
+      return memberChanges(memberState(machine, previous?.machines[plan.name]), one);
     }),
     ...[...machines]
       .filter(([name, { initialization }]) => {
-        const isOurs = initialization !== undefined || memory?.machines[name] !== undefined;
+        const isOurs = initialization !== undefined || previous?.machines[name] !== undefined;
         return isOurs && !stays.has(name);
       })
-      .map(([machine]): MachineChange => ({ machine, does: "remove", why: [] })),
+      .map(([machine]): MachineChange => ({ machine, action: "remove", reasons: [] })),
   ];
 }

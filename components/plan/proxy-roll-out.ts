@@ -1,9 +1,8 @@
-import { createHash } from "node:crypto";
-
+import { digest } from "../digest";
 import { kubeProxyConfiguration } from "../kubeadm/kube-proxy";
 import { KubernetesApi } from "../cluster/kubernetes-api";
 import { nodeProblems } from "../cluster/cluster-health";
-import { MachineChange, Memory } from "./machine-changes";
+import { MachineChange, PreviousOutputs } from "./machine-changes";
 import { parseCompactTime } from "../settings/times";
 import { Settings } from "../settings/settings";
 
@@ -12,18 +11,15 @@ type ProxySettings = Parameters<typeof kubeProxyConfiguration>[0] &
 
 /** What every machine's kube-proxy runs with: a change rolls it out. */
 export const proxyDigest = (settings: ProxySettings): string =>
-  createHash("sha256")
-    .update(JSON.stringify([settings.kubernetesVersion, kubeProxyConfiguration(settings)]))
-    .digest("hex")
-    .slice(0, 16);
+  digest([settings.kubernetesVersion, kubeProxyConfiguration(settings)]);
 
 interface ProxyRollOutArgs {
   readonly settings: ProxySettings & Pick<Settings, "clusterName" | "skipHealthCheckUntil">;
   /** Of this cluster. */
-  readonly memory: Memory | undefined;
+  readonly previous: PreviousOutputs | undefined;
   readonly changes: readonly MachineChange[];
-  /** Names of the machines that exist and stay. */
-  readonly kept: ReadonlySet<string>;
+  /** Names of the machines that exist and are not replaced. */
+  readonly retained: ReadonlySet<string>;
   /** From the stack's outputs. */
   readonly kubeconfig: string | undefined;
   /** When this program started, as ISO 8601. */
@@ -36,20 +32,22 @@ interface ProxyRollOutArgs {
  * be until the roll-out's time is up. An API that does not answer says nothing of them.
  */
 export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<string[]> {
-  const { settings, memory, changes, kept, kubeconfig, now } = args;
+  const { settings, previous, changes, retained, kubeconfig, now } = args;
   const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
-  const before = memory?.kubeProxy;
+  const before = previous?.kubeProxy;
   const isChanged = before !== undefined && before !== proxyDigest(settings);
   if (!isChanged || isSkipped || kubeconfig === undefined) return [];
-  const replaced = changes.filter(({ does }) => does === "replace").map(({ machine }) => machine);
+  const replaced = changes
+    .filter(({ action }) => action === "replace")
+    .map(({ machine }) => machine);
   const api = new KubernetesApi(kubeconfig);
   try {
     const [nodes, leases] = await Promise.all([
       api.list("/api/v1/nodes"),
       api.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
     ]);
-    return Object.keys(memory?.machines ?? {})
-      .filter((name) => kept.has(name) && !replaced.includes(name))
+    return Object.keys(previous?.machines ?? {})
+      .filter((name) => retained.has(name) && !replaced.includes(name))
       .flatMap((name) => {
         const reasons = nodeProblems(name, { nodes, leases }, api.now);
         return reasons.length === 0 ? [] : [sentence(name, reasons, settings.clusterName)];

@@ -9,13 +9,13 @@ import { isControlPlaneName, type MachinePlan } from "../settings/topology";
  * Names of the machines that are off and that this `up` starts: those that get another size, and those
  * that an earlier `up` has deallocated for it and did not come to start.
  *
- * @param kept machines that exist and stay
+ * @param retained machines that exist and stay
  */
 export const startedMachines = (
-  kept: readonly MachinePlan[],
+  retained: readonly MachinePlan[],
   { machines }: Pick<AzureState, "machines">,
 ): string[] =>
-  kept
+  retained
     .filter(({ name, size }) => {
       const now = machines.get(name)!;
       const { drained, bootstrap } = now;
@@ -29,7 +29,7 @@ export interface StoppedArgs {
   readonly initialization: Pick<Initialization, "id" | "exists" | "isRestoring">;
   readonly azure: Pick<AzureState, "machines">;
   /** Machines that exist and stay. */
-  readonly kept: readonly MachinePlan[];
+  readonly retained: readonly MachinePlan[];
   readonly changes: readonly MachineChange[];
   /** Names of those that this `up` starts. */
   readonly started: ReadonlySet<string>;
@@ -51,13 +51,13 @@ interface Stopped {
  * What this `up` needs of machines that are off: an API, and each whose bootstrap step it would run.
  */
 export function stoppedMachines(args: StoppedArgs): Stopped {
-  const { settings, initialization, azure, kept, changes, started } = args;
+  const { settings, initialization, azure, retained, changes, started } = args;
   const { id, exists, isRestoring } = initialization;
   const members = [...azure.machines]
     .filter(([name, machine]) => isControlPlaneName(settings, name) && isMemberOf(id, machine))
     .map(([name]) => name);
   const isSilent = (name: string) => isOff(azure.machines.get(name)!);
-  const off = [...new Set([...members, ...kept.map(({ name }) => name)])].filter(
+  const off = [...new Set([...members, ...retained.map(({ name }) => name)])].filter(
     (name) => isSilent(name) && !started.has(name),
   );
 
@@ -67,8 +67,8 @@ export function stoppedMachines(args: StoppedArgs): Stopped {
   const lacksApi = exists && !isRestoring && members.length > 0 && !hasMajority && !isStarted;
   const reasonOf = (name: string): string | undefined => {
     if (lacksApi && members.includes(name)) return "no API answers without it";
-    if (!kept.some((one) => one.name === name)) return undefined;
-    const does = changes.find(({ machine }) => machine === name)?.does;
+    if (!retained.some((one) => one.name === name)) return undefined;
+    const does = changes.find(({ machine }) => machine === name)?.action;
     if (does !== undefined) return `this up would ${does} it`;
     const ran = azure.machines.get(name)!.bootstrap?.state === "Succeeded";
     return ran ? undefined : "its bootstrap step has to run again";
@@ -76,7 +76,7 @@ export function stoppedMachines(args: StoppedArgs): Stopped {
   const reasons = new Map(off.map((name) => [name, reasonOf(name)]));
   const isNeeded = [...reasons.values()].some((reason) => reason !== undefined);
   const stepRefusals = off
-    .filter((name) => kept.some((one) => one.name === name))
+    .filter((name) => retained.some((one) => one.name === name))
     .map((name): [string, string] => {
       const all = off.map((one): [string, string | undefined] => [
         one,

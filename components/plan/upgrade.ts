@@ -1,5 +1,5 @@
 import { AzureState } from "../azure/state";
-import { memberState, Memory } from "./machine-changes";
+import { memberState, PreviousOutputs } from "./machine-changes";
 import { Settings } from "../settings/settings";
 
 const numbersOf = (version: string): [number, number, number] => {
@@ -32,7 +32,7 @@ export interface ControlPlaneChanges {
 export function upgradeProblems(
   { kubernetesVersion: wanted }: Pick<Settings, "kubernetesVersion">,
   { machines }: Pick<AzureState, "machines">,
-  memory: Memory | undefined,
+  memory: PreviousOutputs | undefined,
   { lost, replaced, removed }: ControlPlaneChanges,
 ): string[] {
   const names = new Set([...machines.keys(), ...Object.keys(memory?.machines ?? {})]);

@@ -31,7 +31,7 @@ const fine: Answer = { problems: [], warnings: [] };
  * Whether the snapshot that this `up` restores is there: the machine that fetches it is made after those
  * have been deleted that hold the cluster. A cluster that is lost is restored also where nobody can say.
  */
-export async function askSnapshot(args: SnapshotArgs): Promise<Answer> {
+export async function checkSnapshot(args: SnapshotArgs): Promise<Answer> {
   const { settings, initialization, kubeconfig, now } = args;
   if (!initialization.isRestoring) return fine;
   const { clusterName, restoreFrom } = settings;

@@ -42,7 +42,7 @@ const ubuntu = versions.ubuntuImage.split(".").slice(0, 2).join(".");
 
 const within = (
   settings: Settings,
-  key: "osDiskSizeGb" | "drainMinutes" | "secretsKey" | "certificateAuthority",
+  key: "osDiskSizeGb" | "drainMinutes" | "encryptionKeyGeneration" | "caGeneration",
   least: number,
   most: number,
   why: string,
@@ -76,8 +76,8 @@ const single = (settings: Settings): Rule[] => [
     64,
   ),
   within(settings, "drainMinutes", 1, 1440, "since an up must end", 15),
-  within(settings, "secretsKey", 0, 9999, "the number of a key, or 0 for none", 1),
-  within(settings, "certificateAuthority", 1, 9999, "the number of the cluster's CAs", 1),
+  within(settings, "encryptionKeyGeneration", 0, 9999, "the number of a key, or 0 for none", 1),
+  within(settings, "caGeneration", 1, 9999, "the number of the cluster's CAs", 1),
   {
     key: "kubernetesVersion",
     holds:

@@ -112,9 +112,9 @@ export interface Settings {
   /** Undefined when etcd is not saved. */
   readonly etcdBackups?: EtcdBackups;
   /** Number of the key by which Secrets are encrypted in etcd; 0 for none. */
-  readonly secretsKey: number;
+  readonly encryptionKeyGeneration: number;
   /** Number of the CAs that sign the cluster's certificates. */
-  readonly certificateAuthority: number;
+  readonly caGeneration: number;
   /** Empty for the official sources. */
   readonly mirror: string;
   readonly resourceManagerEndpoint: string;

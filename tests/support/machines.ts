@@ -4,8 +4,8 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "../../components/api-balancer";
 import { apiName } from "../../components/api-server";
+import type { RotationState } from "../../components/kubeadm/rotation";
 import { Certificates } from "../../components/certificates";
-import { only, type RotatingKeys } from "../../components/kubeadm/rotation";
 import { ControlPlane } from "../../components/control-plane";
 import { Identity } from "../../components/identity";
 import { parsePayload, Payload } from "../../components/machine/payload";
@@ -13,12 +13,12 @@ import { Network } from "../../components/network";
 import { MachineState } from "../../components/azure/state";
 import { fixedSettings } from "../../components/plan/fixed-settings";
 import { Initialization } from "../../components/plan/initialization";
-import { MachineMemory } from "../../components/machine/machine-record";
+import { MachineRecord } from "../../components/machine/machine-record";
 import { Settings } from "../../components/settings/settings";
 import { machinesOf } from "../../components/settings/topology";
 import { Workers } from "../../components/workers";
 import { dependenciesOf, Recorded, Recorder, RecorderOptions, valueOf } from "./record";
-import { validSettings, subscriptionId } from "./sample";
+import { validSettings, subscriptionId, specOf } from "./sample";
 
 export const vmType = "azure-native:compute:VirtualMachine";
 export const stepType = "azure-native:compute:VirtualMachineExtension";
@@ -27,9 +27,9 @@ export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly settings?: Partial<Settings>;
   readonly initialization?: Initialization;
   /** The control plane that comes first, since it is not well. */
-  readonly firstControlPlane?: string;
-  readonly secretsKeys?: RotatingKeys;
-  readonly authorities?: RotatingKeys;
+  readonly repairFirst?: string;
+  readonly encryptionKeys?: RotationState;
+  readonly cas?: RotationState;
   /** Names of the machines that exist. */
   readonly existing?: readonly string[];
   /** Names of those that are no members of etcd any more. */
@@ -47,10 +47,10 @@ const filledIn: RecorderOptions["filledIn"] = {
   [stepType]: { provisioningState: "Succeeded" },
 };
 
-export const order: MachineMemory = {
+export const order: MachineRecord = {
   generation: "now",
-  made: "2026-02-01T00:00:00.000Z",
-  run: "2026-02-01T00:00:00.000Z",
+  createdAt: "2026-02-01T00:00:00.000Z",
+  bootstrapRequestedAt: "2026-02-01T00:00:00.000Z",
   kubernetesVersion: validSettings.kubernetesVersion,
   configuration: "now",
 };
@@ -73,7 +73,7 @@ const machine: MachineState = {
     state: "Succeeded",
     kubernetesVersion: validSettings.kubernetesVersion,
     configuration: "now",
-    run: "2026-02-01T00:00:00.000Z",
+    requestedAt: "2026-02-01T00:00:00.000Z",
     initialControlPlane: "the-initial-vm",
   },
 };
@@ -109,38 +109,40 @@ export async function buildMachines({
     tenantId: "the-tenant",
     azure: {
       machines: new Map(
-        names.map((name) => [name, { ...machine, hasLeftEtcd: left.includes(name) }]),
+        names.map((name) => [name, { ...machine, removedFromEtcd: left.includes(name) }]),
       ),
     },
     shown: new Map(),
     initialization: scene.initialization ?? fresh,
-    memory: {
+    previous: {
       initialization: fresh.id,
       controlPlanes: remembered.length,
       settings: fixedSettings(settings),
       machines: Object.fromEntries(remembered.map((name) => [name, order])),
     },
-    firstControlPlane: scene.firstControlPlane,
-    secretsKeys: scene.secretsKeys,
-    authorities: scene.authorities ?? only(1),
-    orders: new Map(
+    repairFirst: scene.repairFirst,
+    spec: specOf(settings, {
+      apiName: apiName(settings, subscriptionId),
+      encryptionKeys: scene.encryptionKeys,
+      ...(scene.cas && { cas: scene.cas }),
+    }),
+    machineRecords: new Map(
       machines.map(({ name }) => [
         name,
-        names.includes(name) ? order : { ...order, made: now, run: now },
+        names.includes(name) ? order : { ...order, createdAt: now, bootstrapRequestedAt: now },
       ]),
     ),
     controlPlanes: machines.filter(({ role }) => role === "control-plane"),
     workers: machines.filter(({ role }) => role === "worker"),
-    kept: new Set(names),
+    retained: new Set(names),
     diskClasses: [],
     stepRefusals: new Map<string, string>(),
     started: new Set<string>(),
     deallocated: new Set<string>(),
-    verifiesKubelets: true,
     accelerated: new Set(machines.slice(0, 1).map(({ name }) => name)),
     customData: "ZGF0YQ==",
     apiServer: { name: apiName(settings, subscriptionId), port: 6443 },
-    texts: new Map<string, string>(),
+    manifests: new Map<string, string>(),
   };
 
   const watched = { transformations: [recorder.watch] };
@@ -162,7 +164,7 @@ export async function buildMachines({
     etcd: authority("etcd-ca"),
     serviceAccount: pair("service-account"),
     joinSecret: pulumi.secret("private join secret"),
-    secretsSecret: pulumi.secret("private secret of Secrets"),
+    encryptionSecret: pulumi.secret("private secret of Secrets"),
   });
   const parts = { resourceGroup, plan, network, certificates };
   const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity }, watched);

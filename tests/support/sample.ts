@@ -1,3 +1,5 @@
+import type { ClusterSpec, KubeadmSettings } from "../../components/kubeadm/kubeadm";
+import { only } from "../../components/kubeadm/rotation";
 import { Settings, WorkerPool } from "../../components/settings/settings";
 import { MachinePlan } from "../../components/settings/topology";
 import { versions } from "../../components/versions";
@@ -55,8 +57,8 @@ export const validSettings: Settings = {
     timeouts: {},
     patches: {},
   },
-  secretsKey: 1,
-  certificateAuthority: 1,
+  encryptionKeyGeneration: 1,
+  caGeneration: 1,
   mirror: "",
   resourceManagerEndpoint: "https://management.azure.com",
   protect: false,
@@ -77,3 +79,14 @@ export const machine: MachinePlan = {
   labels: {},
   taints: [],
 };
+
+/** What members of a cluster with the first CA agree on. */
+export const specOf = (
+  settings: KubeadmSettings = validSettings,
+  more: Partial<ClusterSpec> = {},
+): ClusterSpec => ({
+  settings,
+  apiName: "zoned-test-1a2b3c.westeurope.cloudapp.azure.com",
+  cas: only(1),
+  ...more,
+});

@@ -6,14 +6,14 @@ import { apiName } from "../../components/api-server";
 import { kubeadmFiles } from "../../components/kubeadm/kubeadm";
 import { Settings } from "../../components/settings/settings";
 import { Recorder, valueOf } from "../support/record";
-import { machine, validSettings, subscriptionId } from "../support/sample";
+import { machine, specOf, subscriptionId, validSettings } from "../support/sample";
 
 const groupId = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
 const balancerId = `${groupId}/providers/Microsoft.Network/loadBalancers/zoned-test-api`;
 const publicIp = "azure-native:network:PublicIPAddress";
 const loadBalancer = "azure-native:network:LoadBalancer";
 
-const build = async (change: Partial<Settings> = {}, memory?: ApiBalancerArgs["memory"]) => {
+const build = async (change: Partial<Settings> = {}, previous?: ApiBalancerArgs["previous"]) => {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
   const api = new ApiBalancer(
@@ -22,7 +22,7 @@ const build = async (change: Partial<Settings> = {}, memory?: ApiBalancerArgs["m
       resourceGroup,
       settings: { ...validSettings, ...change },
       subscriptionId,
-      memory,
+      previous,
       shown: new Map(),
     },
     { transformations: [recorder.watch] },
@@ -170,7 +170,7 @@ it("loses an API server, which answers on, before that ends; where there are oth
   const delay = (controlPlaneCount: number, own: Record<string, string> = {}) => {
     const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs: own };
     const settings = { ...validSettings, controlPlaneCount, kubeadm };
-    const text = kubeadmFiles(settings, machine, "it").map(({ content }) => content);
+    const text = kubeadmFiles(specOf(settings), machine).map(({ content }) => content);
     return /name: shutdown-delay-duration\n +value: "?(\w+)"?\n/.exec(text.join(""))?.[1];
   };
   const { recorder } = await build();

@@ -120,7 +120,7 @@ it("pairs every certificate with its own key", async () => {
 
 it.each([
   ["the workers' tokens", "joinSecret", "private pki-join-key"],
-  ["the keys of Secrets", "secretsSecret", "private pki-secrets-key"],
+  ["the keys of Secrets", "encryptionSecret", "private pki-secrets-key"],
 ] as const)("derives %s from a key that serves nothing else", async (_, name, key) => {
   const { recorder, certificates } = await build();
 

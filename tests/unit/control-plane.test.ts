@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { authoritiesVariable } from "../../components/kubeadm/authorities";
+import { authoritiesVariable } from "../../components/kubeadm/certificate-authorities";
 import { encryptionFile } from "../../components/kubeadm/encryption";
 import { only } from "../../components/kubeadm/rotation";
 import {
@@ -65,7 +65,7 @@ it("begins with the machine that is not well, and touches the others only after 
     settings,
     initialization: existing,
     existing: names,
-    firstControlPlane: names[1],
+    repairFirst: names[1],
   });
 
   expect(await waits(recorder, vmType)).toEqual({
@@ -96,7 +96,7 @@ it("has all that have left etcd join again before it touches a member", async ()
     initialization: existing,
     existing: names,
     left: names.slice(1),
-    firstControlPlane: names[1],
+    repairFirst: names[1],
   });
 
   expect(await waits(recorder, vmType)).toEqual({
@@ -112,7 +112,7 @@ it("makes those that a living cluster has lost one after another", async () => {
     initialization: existing,
     existing: names.slice(0, 1),
     remembered: names,
-    firstControlPlane: names[1],
+    repairFirst: names[1],
   });
 
   expect(await waits(recorder, vmType)).toEqual({
@@ -142,10 +142,10 @@ it("brings every control plane the keys of Secrets, and has the last one rewrite
   const rewriting = { keys: [2, 1], rewritten: true, past: [] };
   const { recorder } = await buildMachines({
     settings,
-    secretsKeys: rewriting,
+    encryptionKeys: rewriting,
     initialization: existing,
     existing: names,
-    firstControlPlane: names[2],
+    repairFirst: names[2],
   });
 
   for (const name of names) {
@@ -157,16 +157,16 @@ it("brings every control plane the keys of Secrets, and has the last one rewrite
 
 it("brings all CAs to every control plane, the one that signs alone as well, and has the last one restart pods where others come to be trusted", async () => {
   const authorities = { keys: [1, 2], rewritten: false, past: [] };
-  const adding = await buildMachines({ settings, authorities });
+  const adding = await buildMachines({ settings, cas: authorities });
   const signing = await buildMachines({
     settings,
-    authorities: { keys: [2, 1], rewritten: true, past: [] },
+    cas: { keys: [2, 1], rewritten: true, past: [] },
   });
 
   expect((await adding.recorder.of(stepType)).map(({ inputs }) => inputs.tags)).toEqual(
-    names.map(() => expect.objectContaining({ "zoned-certificate-authorities": "1 2" })),
+    names.map(() => expect.objectContaining({ "zoned-cas": "1 2" })),
   );
-  const back = await buildMachines({ settings, authorities: only(1, [2]) });
+  const back = await buildMachines({ settings, cas: only(1, [2]) });
   expect((await payloadOf(back.recorder, names[0]!)).takesAuthorities).toBe(true);
   const unchanged = await payloadOf(firstUp.recorder, names[0]!);
   expect(unchanged.takesAuthorities).toBe(false);
@@ -188,14 +188,14 @@ it("brings all CAs to every control plane, the one that signs alone as well, and
 });
 
 it("has nobody rewrite Secrets where the key does not change, and the only one where it does", async () => {
-  const { recorder } = await buildMachines({ settings, secretsKeys: only(1) });
+  const { recorder } = await buildMachines({ settings, encryptionKeys: only(1) });
   for (const name of names) {
     expect((await payloadOf(recorder, name)).rewritesSecrets).toBe(false);
   }
 
   const single = await buildMachines({
     settings: { ...settings, controlPlaneCount: 1 },
-    secretsKeys: { keys: [2, 1], rewritten: true, past: [] },
+    encryptionKeys: { keys: [2, 1], rewritten: true, past: [] },
   });
   expect((await payloadOf(single.recorder, names[0]!)).rewritesSecrets).toBe(true);
 });
@@ -217,8 +217,8 @@ it("lets the first machine initialize, and nobody else", async () => {
 });
 
 it.each([
-  { memory: "is there", initialControlPlane: "the-initial-vm", payload: "the-initial-vm" },
-  { memory: "is lost", initialControlPlane: undefined, payload: "nobody" },
+  { previous: "is there", initialControlPlane: "the-initial-vm", payload: "the-initial-vm" },
+  { previous: "is lost", initialControlPlane: undefined, payload: "nobody" },
 ])("lets none initialize a living cluster when the memory of who did $memory", async (scene) => {
   const { initialControlPlane, payload } = scene;
   const initialization = { ...existing, initialControlPlane };

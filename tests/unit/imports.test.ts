@@ -7,6 +7,7 @@ import { checkout } from "../../tools/shared/checkout";
 /** Parts of the program, each of which may import from those above it in this list alone. */
 const program = [
   "components/versions.ts",
+  "components/digest.ts",
   "components/settings",
   "components/azure",
   "components/api-server.ts",

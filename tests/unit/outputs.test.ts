@@ -6,26 +6,26 @@ import * as pulumi from "@pulumi/pulumi";
 import { ControlPlane } from "../../components/control-plane";
 import { Machine } from "../../components/machine/machine";
 import { outputsOf } from "../../components/outputs";
-import { Memory } from "../../components/plan/machine-changes";
+import { PreviousOutputs } from "../../components/plan/machine-changes";
 import { diskClasses } from "../../components/azure/disk-classes";
 import { Plan } from "../../components/plan/plan";
 import { Recorder, valueOf } from "../support/record";
 import { machine, validSettings } from "../support/sample";
 
 const order = {
-  ...{ generation: "now", made: "then", run: "then" },
+  ...{ generation: "now", createdAt: "then", bootstrapRequestedAt: "then" },
   ...{ kubernetesVersion: "1.36.3", configuration: "now" },
 };
 const worker = { ...machine, name: "zoned-test-workers-1", role: "worker" as const, zone: "3" };
 
-const before = { initialization: "0-before" } as Memory;
+const before = { initialization: "0-before" } as PreviousOutputs;
 
 /** What a step shows of itself when it has done what is ordered. */
 const tags = {
-  "zoned-run": "then",
+  "zoned-bootstrap-requested-at": "then",
   "zoned-kubernetes": "1.36.3",
   "zoned-configuration": "now",
-  "zoned-secrets-keys": "1 2",
+  "zoned-encryption-keys": "1 2",
 };
 
 const unknown = new (pulumi.Output as any)(
@@ -51,13 +51,15 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
     settings: validSettings,
     controlPlanes: [machine],
     workers: [worker],
-    secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
-    authorities: { keys: [3, 1], rewritten: true, past: [2] },
+    spec: {
+      encryptionKeys: { keys: [1, 2], rewritten: false, past: [] },
+      cas: { keys: [3, 1], rewritten: true, past: [2] },
+    },
     apiServer: { name: "api.example", port: 6443 },
     initialization: { id: "1-then", exists: true },
-    orders: new Map([machine, worker].map(({ name }) => [name, order])),
+    machineRecords: new Map([machine, worker].map(({ name }) => [name, order])),
     diskClasses: diskClasses([]),
-    memory: before,
+    previous: before,
   } as unknown as Plan;
   const partOf = (role: string) => {
     const one = role === "worker" ? worker : machine;
@@ -100,12 +102,11 @@ it("remembers the cluster once every step has ended, and not before", async () =
   expect(await both.remembered).toEqual({
     initialization: "1-then",
     initialControlPlane: "the-initial-vm",
-    kubeletCertificates: true,
     controlPlanes: 1,
     balancer: expect.stringMatching(/^[0-9a-f]{16}$/),
     kubeProxy: expect.stringMatching(/^[0-9a-f]{16}$/),
-    secretsKeys: { keys: [1, 2], rewritten: false, past: [] },
-    authorities: { keys: [3, 1], rewritten: true, past: [2] },
+    encryptionKeys: { keys: [1, 2], rewritten: false, past: [] },
+    cas: { keys: [3, 1], rewritten: true, past: [2] },
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
     storageClasses: diskClasses([]).map(({ name }) => name),
     machines: { [machine.name]: order, [worker.name]: order },
@@ -118,10 +119,10 @@ describe("an up that --target or --exclude keep from some of its steps", () => {
   const ended = ["control-plane", "worker"];
 
   it.each([
-    ["ran before", { "zoned-run": "before" }],
+    ["ran before", { "zoned-bootstrap-requested-at": "before" }],
     ["has another version", { "zoned-kubernetes": "1.35.9" }],
     ["has another configuration", { "zoned-configuration": "before" }],
-    ["has not got the keys of Secrets", { "zoned-secrets-keys": "1" }],
+    ["has not got the keys of Secrets", { "zoned-encryption-keys": "1" }],
   ])("is not remembered where a step %s, and says so", async (_, others) => {
     const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
 

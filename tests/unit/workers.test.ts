@@ -127,8 +127,8 @@ it("joins with a token of its own, and holds no key of the cluster's", async () 
 
 it("takes other CAs as a member, once there are others than the first ones", async () => {
   const takes = async (keys: readonly number[], past: readonly number[] = []) => {
-    const authorities = { keys, rewritten: true, past };
-    const { recorder } = await build({ authorities });
+    const cas = { keys, rewritten: true, past };
+    const { recorder } = await build({ cas });
     return (await payloadOf(recorder, "zoned-test-web-1")).takesAuthorities;
   };
 

@@ -81,13 +81,16 @@ function clusterIn({ code, stdout, stderr }: Ended, stack: string, otherwise: st
   const { kubeconfig, machines, cluster } = JSON.parse(stdout) as {
     kubeconfig?: string;
     machines?: Expected["machines"];
-    cluster?: Pick<Expected, "kubernetesVersion" | "etcdBackups" | "secretsKeys" | "authorities">;
+    cluster?: Pick<
+      Expected,
+      "kubernetesVersion" | "etcdBackups" | "encryptionKeys" | "authorities"
+    >;
   };
   if (kubeconfig === undefined || machines === undefined) {
     throw new UserError(
       `stack ${stack} has no outputs kubeconfig and machines: run pulumi up until it ends well`,
     );
   }
-  const { kubernetesVersion, etcdBackups, secretsKeys, authorities } = cluster ?? {};
-  return { kubeconfig, machines, kubernetesVersion, etcdBackups, secretsKeys, authorities };
+  const { kubernetesVersion, etcdBackups, encryptionKeys, authorities } = cluster ?? {};
+  return { kubeconfig, machines, kubernetesVersion, etcdBackups, encryptionKeys, authorities };
 }

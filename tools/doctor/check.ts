@@ -1,4 +1,4 @@
-import type { RotatingKeys } from "../../components/kubeadm/rotation";
+import type { RotationState } from "../../components/kubeadm/rotation";
 
 /** What a stack's outputs say that its cluster has. */
 export interface Expected {
@@ -15,9 +15,9 @@ export interface Expected {
   /** How often etcd is to be saved, such as 1h; missing where it is not. */
   readonly etcdBackups?: string;
   /** Missing where the operator sees to the encryption of Secrets. */
-  readonly secretsKeys?: RotatingKeys;
+  readonly encryptionKeys?: RotationState;
   /** Missing where they are the first ones. */
-  readonly authorities?: RotatingKeys;
+  readonly authorities?: RotationState;
 }
 
 export interface Problem {

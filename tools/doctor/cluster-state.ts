@@ -1,5 +1,5 @@
 import { KubernetesApi, KubernetesObject } from "../../components/cluster/kubernetes-api";
-import { askMachines, Machines, tryWrite } from "../../components/cluster/cluster-health";
+import { getMachines, Machines, tryWrite } from "../../components/cluster/cluster-health";
 
 /** A DaemonSet or Deployment. */
 export interface Workload extends Pick<KubernetesObject, "metadata"> {
@@ -70,7 +70,7 @@ export async function askClusterState(api: KubernetesApi): Promise<ClusterState>
   );
   const [machines, version, metrics, daemonSets, deployments, dnsPods, pendingPods, snapshots] =
     await Promise.all([
-      askMachines(api),
+      getMachines(api),
       api.get("/version"),
       api.get("/metrics"),
       api.list<Workload>("/apis/apps/v1/daemonsets"),

@@ -1,14 +1,14 @@
 import { lookup } from "node:dns/promises";
 
 import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kubernetes-api";
-import { authorities } from "./authorities";
+import { authorities } from "./certificate-authorities";
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
 import { askClusterState, type ClusterState } from "./cluster-state";
 import { kernels } from "./kernels";
 import { cordons, nodes, pressure, versions } from "./nodes";
-import { secretsKey } from "./secrets-key";
+import { encryptionKeyGeneration } from "./encryption-key";
 import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";
@@ -113,7 +113,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     staticPods(expected, state),
     renewals(expected, state),
     kubeletCertificates(expected, state),
-    secretsKey(expected),
+    encryptionKeyGeneration(expected),
     authorities(expected),
     etcdWrite(state),
     etcdMembers(expected, state),

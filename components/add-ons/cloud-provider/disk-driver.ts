@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
 import type { Settings } from "../../settings/settings";
-import { manifests } from "../../versions";
+import { manifests as sources } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import {
   applyObjects,
@@ -22,13 +22,13 @@ export const driverName = "disk.csi.azure.com";
 export interface DiskDriverArgs {
   readonly settings: Pick<Settings, "controlPlaneCount">;
   /** Text of upstream's files by path. */
-  readonly texts: ReadonlyMap<string, string>;
+  readonly manifests: ReadonlyMap<string, string>;
   readonly cloudConfig: CloudConfig;
   readonly apiServer: ApiServer;
 }
 
 /**
- * Azure's disk driver and the snapshot controller: upstream's manifests, with the controller where
+ * Azure's disk driver and the snapshot controller: upstream's sources, with the controller where
  * the identity is.
  */
 export class DiskDriver extends pulumi.ComponentResource {
@@ -37,11 +37,11 @@ export class DiskDriver extends pulumi.ComponentResource {
 
   constructor(name: string, args: DiskDriverArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:DiskDriver", name, {}, opts);
-    const { settings, texts, cloudConfig, apiServer } = args;
+    const { settings, manifests, cloudConfig, apiServer } = args;
     const child = { parent: this, dependsOn: opts?.dependsOn };
 
-    const objects = manifests.diskDriver.flatMap(({ path }) =>
-      parseObjects(path, texts.get(path) ?? ""),
+    const objects = sources.diskDriver.flatMap(({ path }) =>
+      parseObjects(path, manifests.get(path) ?? ""),
     );
     placeController(objects, settings, cloudConfig);
     placeSnapshotController(objects);

@@ -2,7 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { portRange } from "../../settings/rules/argument-types";
 import type { Settings } from "../../settings/settings";
-import { manifests } from "../../versions";
+import { manifests as sources } from "../../versions";
 import { netConf, podMtu } from "./flannel";
 import { applyObjects, objectIn, parseObjects, withoutWaiting, Workload } from "../objects";
 import { RollOutTarget, targetOf } from "../roll-out";
@@ -10,7 +10,7 @@ import { RollOutTarget, targetOf } from "../roll-out";
 export interface CanalArgs {
   readonly settings: Pick<Settings, "podCidr" | "kubeadm">;
   /** Text of upstream's files by path. */
-  readonly texts: ReadonlyMap<string, string>;
+  readonly manifests: ReadonlyMap<string, string>;
 }
 
 /**
@@ -25,10 +25,10 @@ export class Canal extends pulumi.ComponentResource {
 
   constructor(name: string, args: CanalArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Canal", name, {}, opts);
-    const { settings, texts } = args;
+    const { settings, manifests } = args;
 
-    const objects = manifests.canal.flatMap(({ path }) =>
-      parseObjects(path, texts.get(path) ?? ""),
+    const objects = sources.canal.flatMap(({ path }) =>
+      parseObjects(path, manifests.get(path) ?? ""),
     );
     const { data } = objectIn<{ data: Record<string, string> }>(
       objects,

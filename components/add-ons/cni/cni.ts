@@ -10,7 +10,7 @@ export interface CniArgs {
   readonly settings: Pick<Settings, "cni" | "podCidr" | "kubeadm">;
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
-  readonly texts: ReadonlyMap<string, string>;
+  readonly manifests: ReadonlyMap<string, string>;
 }
 
 /**

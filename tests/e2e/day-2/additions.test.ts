@@ -401,7 +401,7 @@ describe("what others write on a cluster's resources", () => {
 
     const now = await clients.compute.virtualMachines.get(group, name);
     expect(now.tags).toEqual(others);
-    expect(now.tags).toHaveProperty("zoned-made");
+    expect(now.tags).toHaveProperty("zoned-created-at");
     expect(now.identity?.type).toBe("UserAssigned");
     expect(Object.keys(now.identity!.userAssignedIdentities!)).toEqual([
       expect.stringMatching(`/resourceGroups/${group}/.*/userAssignedIdentities/${group}$`),

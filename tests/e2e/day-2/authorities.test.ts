@@ -30,7 +30,7 @@ describe("other CAs for a living cluster", () => {
 
   it("come in three ups, each of which says what the next one does, and nothing follows", async () => {
     const trusted: number[] = [];
-    await cloud.stack.configure({ ...settings, certificateAuthority: 2 });
+    await cloud.stack.configure({ ...settings, caGeneration: 2 });
 
     for (const says of [
       /all machines and new pods trust CA 2.* Run pulumi up again/,
@@ -59,7 +59,7 @@ describe("other CAs for a living cluster", () => {
 
   it("leave a cluster that workers join", async () => {
     const workerPools = [{ ...settings.workerPools[0], count: 2 }];
-    await cloud.stack.configure({ ...settings, certificateAuthority: 2, workerPools });
+    await cloud.stack.configure({ ...settings, caGeneration: 2, workerPools });
 
     asPlanned(await cloud.stack.up());
 

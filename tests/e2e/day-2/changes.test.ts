@@ -143,7 +143,7 @@ describe("a living cluster", () => {
       ...small,
       ...settings,
       kubernetesVersion: "1.36.4",
-      secretsKey: 2,
+      encryptionKeyGeneration: 2,
     });
 
     for (const [says, key] of [
@@ -187,7 +187,7 @@ describe("a living cluster", () => {
     await cloud.stack.configure({
       ...small,
       kubernetesVersion: "1.36.4",
-      secretsKey: 2,
+      encryptionKeyGeneration: 2,
       ...settings,
     });
 

@@ -20,7 +20,7 @@ const without = {
 
 interface Change {
   readonly settings?: Partial<typeof validSettings>;
-  readonly texts?: ReadonlyMap<string, string>;
+  readonly manifests?: ReadonlyMap<string, string>;
   readonly runs?: Readonly<Record<string, string>>;
   readonly apiName?: string;
   readonly initialized?: boolean;
@@ -29,7 +29,7 @@ interface Change {
 async function build(given: Change) {
   const {
     settings: change = {},
-    texts = new Map(),
+    manifests: texts = new Map(),
     runs = { a: "1", b: "1" },
     apiName = "api.example",
   } = given;
@@ -46,7 +46,12 @@ async function build(given: Change) {
   const [controlPlaneJoin, second, third] = [join("first"), join("second"), join("third")];
   const workerJoin = join("worker");
   const settings = { ...validSettings, cni: "flannel" as const, diskDriver: false, ...change };
-  const shared = { resourceGroup, settings, texts, apiServer: { name: apiName, port: 6443 } };
+  const shared = {
+    resourceGroup,
+    settings,
+    manifests: texts,
+    apiServer: { name: apiName, port: 6443 },
+  };
   const opts = { provider, transformations: [recorder.watch] };
   const nodeAddOns = new NodeAddOns("node-add-ons", shared, opts);
   new AddOns(
@@ -68,7 +73,12 @@ async function build(given: Change) {
       nodeAddOns,
       controlPlaneJoins: [controlPlaneJoin, second, third],
       joins: [controlPlaneJoin, second, third, workerJoin],
-      orders: new Map(Object.entries(runs).map(([name, run]) => [name, { run }])),
+      machineRecords: new Map(
+        Object.entries(runs).map(([name, bootstrapRequestedAt]) => [
+          name,
+          { bootstrapRequestedAt },
+        ]),
+      ),
     },
     opts,
   );
@@ -139,7 +149,7 @@ describe("the add-ons", () => {
     async (texts) => {
       const settings = { ...without, diskDriver: true };
 
-      const objects = await names((await build({ settings, texts })).recorder);
+      const objects = await names((await build({ settings, manifests: texts })).recorder);
 
       expect(objects).toContain("Secret azure-cloud-provider");
       expect(objects).toContain("DaemonSet csi-azuredisk-node");
@@ -251,7 +261,7 @@ describe("the roll-out", () => {
   });
 
   itWith(manifests.canal, "is awaited for Canal's controller too", async (texts) => {
-    const { recorder } = await patches({ settings: { cni: "canal" }, texts });
+    const { recorder } = await patches({ settings: { cni: "canal" }, manifests: texts });
 
     const deployment = await recorder.only("kubernetes:apps/v1:DeploymentPatch");
 
@@ -265,7 +275,10 @@ describe("the roll-out", () => {
     manifests.diskDriver,
     "is awaited for the disk driver on every machine, and only then",
     async (texts) => {
-      const { recorder, patches: found } = await patches({ settings: { diskDriver: true }, texts });
+      const { recorder, patches: found } = await patches({
+        settings: { diskDriver: true },
+        manifests: texts,
+      });
 
       expect(found.map(({ inputs }) => inputs.metadata.name)).toContain("csi-azuredisk-node");
       const { inputs } = await recorder.object("DaemonSet", "csi-azuredisk-node");

@@ -121,7 +121,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
     const status = {
       addresses: [{ type: "InternalIP", address }],
       daemonEndpoints: { kubeletEndpoint: { Port: port } },
-      allocatable: { cpu: "2", memory: "4Gi" },
+      allocatable: { cpu: "2", previous: "4Gi" },
       // Of one that is not, nobody is told why it cannot be asked.
       conditions: [{ type: "Ready", status: "True", reason: "Tried", message: "here" }],
     };

@@ -31,9 +31,9 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
   [
     "tags, but none that the program has written, and in no case twice",
     "compute:VirtualMachine",
-    { tags: { "zoned-made": "now" } },
+    { tags: { "zoned-created-at": "now" } },
     { tags: { owner: "firm", "Zoned-Made": "then", "zoned-drained": "then" } },
-    { tags: { owner: "firm", "zoned-made": "now" } },
+    { tags: { owner: "firm", "zoned-created-at": "now" } },
   ],
   [
     "tags where the program has none",
@@ -258,11 +258,11 @@ it("sends nothing of Azure's defaults, which would be a change each time", async
 
 it("finds the step of a machine whose name is an output", async () => {
   const vmName = pulumi.output("it");
-  const props = { vmName, tags: { "zoned-run": "now" } };
+  const props = { vmName, tags: { "zoned-bootstrap-requested-at": "now" } };
 
   const { tags } = await sent("compute:VirtualMachineExtension", props, {
     tags: { owner: "firm" },
   });
 
-  expect(tags).toEqual({ owner: "firm", "zoned-run": "now" });
+  expect(tags).toEqual({ owner: "firm", "zoned-bootstrap-requested-at": "now" });
 });

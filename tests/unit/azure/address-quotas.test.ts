@@ -1,5 +1,5 @@
-import { addressQuotaProblems, askAddresses } from "../../../components/azure/address-quotas";
-import { ResourceManager } from "../../../components/azure/resource-manager";
+import { addressQuotaProblems, getAddressQuotas } from "../../../components/azure/address-quotas";
+import { ArmClient } from "../../../components/azure/resource-manager";
 import { Settings } from "../../../components/settings/settings";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
@@ -36,9 +36,9 @@ async function problemsOf({
   }
   cloud.quotas.set({ [quota]: existing.length + free });
   const rest = await serveRest(cloud, 0);
-  const arm = new ResourceManager(`http://127.0.0.1:${rest.port}`, "local");
+  const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "local");
   try {
-    const offers = await askAddresses(arm, account.subscriptionId, settings);
+    const offers = await getAddressQuotas(arm, account.subscriptionId, settings);
     return addressQuotaProblems(settings, offers, account.subscriptionId);
   } finally {
     await rest.close();

@@ -1,8 +1,8 @@
 import { createServer, Server } from "node:http";
 
 import { versions as pinned } from "../../../components/versions";
-import { askImage, imageProblems } from "../../../components/azure/image-offers";
-import { ResourceManager } from "../../../components/azure/resource-manager";
+import { getImage, imageProblems } from "../../../components/azure/image-offers";
+import { ArmClient } from "../../../components/azure/resource-manager";
 import { machine, validSettings, subscriptionId } from "../../support/sample";
 import { listen } from "../../support/listen";
 
@@ -39,9 +39,9 @@ async function ask(
       response.writeHead(404).end(JSON.stringify({ error }));
     }
   });
-  const arm = new ResourceManager(`http://127.0.0.1:${await listen(server)}`, "token");
+  const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
   return {
-    offer: await askImage(arm, subscriptionId, { ...validSettings, imageVersion: wanted }),
+    offer: await getImage(arm, subscriptionId, { ...validSettings, imageVersion: wanted }),
     asked,
   };
 }

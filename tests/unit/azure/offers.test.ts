@@ -1,7 +1,7 @@
 import { order } from "../../support/machines";
-import { acceleratedMachines, askOffers, offerProblems } from "../../../components/azure/offers";
-import { ResourceManager } from "../../../components/azure/resource-manager";
-import { createdMachines, Memory } from "../../../components/plan/machine-changes";
+import { acceleratedMachines, getOffers, offerProblems } from "../../../components/azure/offers";
+import { ArmClient } from "../../../components/azure/resource-manager";
+import { createdMachines, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
@@ -15,7 +15,7 @@ interface Scene {
   /** Generations of the existing machines. */
   readonly existing?: Record<string, string | undefined>;
   /** What the stack's outputs say of machines. */
-  readonly machines?: Memory["machines"];
+  readonly machines?: PreviousOutputs["machines"];
 }
 
 /**
@@ -31,11 +31,11 @@ async function problemsOf({
   const { cloud } = newCloud();
   cloud.quotas.set(quotas);
   const rest = await serveRest(cloud, 0);
-  const arm = new ResourceManager(`http://127.0.0.1:${rest.port}`, "local");
+  const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "local");
   const connection = { ...account, arm };
   const wanted = { ...validSettings, ...settings };
   try {
-    const offers = await askOffers(wanted, connection);
+    const offers = await getOffers(wanted, connection);
     const planned = machinesOf(wanted);
     const state = new Map(
       Object.entries(existing).map(([name, generation]) => [
@@ -48,13 +48,13 @@ async function problemsOf({
       planned.map((plan) => ({
         plan,
         generation: "now",
-        madeWith: {},
+        replacementInputs: {},
         imageVersion: wanted.imageVersion,
         kubernetesVersion: wanted.kubernetesVersion,
         configuration: "now",
       })),
       { machines: state },
-      machines && ({ machines } as Memory),
+      machines && ({ machines } as PreviousOutputs),
     );
     return offerProblems(planned, created, state, offers, wanted, connection);
   } finally {

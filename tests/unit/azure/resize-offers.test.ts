@@ -1,5 +1,5 @@
 import { AzureConnection } from "../../../components/azure/connection";
-import { askDeallocations, resizeProblems } from "../../../components/azure/resize-offers";
+import { getDeallocations, resizeProblems } from "../../../components/azure/resize-offers";
 import { Sku } from "../../../components/azure/size-offers";
 import { machine, validSettings } from "../../support/sample";
 
@@ -64,7 +64,7 @@ describe("a machine that gets another size", () => {
     } as unknown as AzureConnection["arm"];
     const connection = { arm, subscriptionId: "s", tenantId: "t" };
     const resized = [{ ...machine, size: "Standard_B2s" }];
-    const names = await askDeallocations(resized, power(state), validSettings, connection);
+    const names = await getDeallocations(resized, power(state), validSettings, connection);
     return { asked, isDeallocated: names.has(machine.name) };
   };
 

@@ -2,7 +2,7 @@ import { createServer, IncomingMessage, Server, ServerResponse } from "node:http
 
 import * as pulumi from "@pulumi/pulumi";
 
-import { ResourceManager } from "../../../components/azure/resource-manager";
+import { ArmClient } from "../../../components/azure/resource-manager";
 import { listen } from "../../support/listen";
 
 const token = "the-token-that-nobody-sees";
@@ -40,7 +40,7 @@ async function served(...answers: Answer[]) {
     response.end(typeof body === "string" ? body : JSON.stringify(body));
   });
   const endpoint = `http://127.0.0.1:${await listen(server)}`;
-  const arm = new ResourceManager(endpoint, token, async (ms) => void pauses.push(ms));
+  const arm = new ArmClient(endpoint, token, async (ms) => void pauses.push(ms));
   return {
     endpoint,
     asked,
@@ -116,7 +116,7 @@ it("writes a space as every service of Azure reads it", async () => {
 });
 
 it("gives up a connection that is refused, and says so", async () => {
-  const arm = new ResourceManager("http://127.0.0.1:1", token, async () => undefined);
+  const arm = new ArmClient("http://127.0.0.1:1", token, async () => undefined);
 
   const message = await messageOf(arm.get("/thing", {}, {}));
 

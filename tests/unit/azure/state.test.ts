@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { connect } from "../../../components/azure/connection";
 import { shownAs } from "../../../components/azure/shown";
-import { askAzure } from "../../../components/azure/state";
+import { getAzureState } from "../../../components/azure/state";
 import { Settings } from "../../../components/settings/settings";
 import { Recorder } from "../../support/record";
 import { validSettings, subscriptionId } from "../../support/sample";
@@ -91,7 +91,7 @@ const ask = async (answers: Answers = {}, change: Partial<Settings> = {}) => {
   const settings = { ...validSettings, ...change, resourceManagerEndpoint: endpoint };
   const connection = await connect(settings);
   requests = [];
-  return askAzure(settings, connection);
+  return getAzureState(settings, connection);
 };
 
 const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
@@ -140,19 +140,19 @@ it("asks Compute itself for machines and steps, and reads what the last up wrote
   const tags = {
     "zoned-generation": "abc",
     "zoned-initialization": "1-then",
-    "zoned-made": "then",
+    "zoned-created-at": "then",
     "zoned-drained": "before",
   };
   const { machines } = await ask({
     [vms]: [list(machine("cp-1", tags), machine("cp-2"))],
     [stepOf("cp-1")]: [
       bootstrap("Succeeded", {
-        "zoned-run": "then",
+        "zoned-bootstrap-requested-at": "then",
         "zoned-initial-control-plane": "the-initial-vm",
         "zoned-kubernetes": "1.36.3",
         "zoned-configuration": "def",
-        "zoned-secrets-keys": "2 1",
-        "zoned-certificate-authorities": "1 2",
+        "zoned-encryption-keys": "2 1",
+        "zoned-cas": "1 2",
         "zoned-drained": "before",
         "zoned-script": "ghi",
       }),
@@ -167,16 +167,16 @@ it("asks Compute itself for machines and steps, and reads what the last up wrote
       power: "running",
       generation: "abc",
       initialization: "1-then",
-      made: "then",
+      createdAt: "then",
       drained: "before",
       bootstrap: {
         state: "Succeeded",
-        run: "then",
+        requestedAt: "then",
         initialControlPlane: "the-initial-vm",
         kubernetesVersion: "1.36.3",
         configuration: "def",
-        secretsKeys: "2 1",
-        authorities: "1 2",
+        encryptionKeys: "2 1",
+        cas: "1 2",
         drained: "before",
         script: "ghi",
       },

@@ -1,6 +1,6 @@
 import { createServer, Server } from "node:http";
 
-import { ResourceManager } from "../../../components/azure/resource-manager";
+import { ArmClient } from "../../../components/azure/resource-manager";
 import { subscriptionProblems } from "../../../components/azure/subscription";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
@@ -39,7 +39,7 @@ async function withAzure(
     const body = path.includes("/") ? { available } : { namespace: path, registrationState };
     response.end(JSON.stringify(body));
   });
-  const arm = new ResourceManager(`http://127.0.0.1:${await listen(server)}`, "token");
+  const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
   try {
     const connection = { arm, subscriptionId, tenantId: "tenant" };
     const all = { ...validSettings, ...settings };
@@ -135,7 +135,7 @@ describe("of a login's rights", () => {
 
 it("is answered by the local Azure as well", async () => {
   const rest = await serveRest(newCloud().cloud, 0);
-  const arm = new ResourceManager(`http://127.0.0.1:${rest.port}`, "token");
+  const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
   try {
     const connection = {
       arm,

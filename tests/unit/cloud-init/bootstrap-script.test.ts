@@ -280,17 +280,17 @@ describe("a control plane", () => {
     {
       who: "the initial control plane",
       world: { ...asInitial, api: "silent" as const },
-      does: ["init"],
+      action: ["init"],
       ends: "initialized",
     },
     {
       who: "the initial control plane",
       world: { ...asInitial, api: "answers" as const },
-      does: ["join"],
+      action: ["join"],
       ends: "joined",
     },
-    { who: "another one", world: { api: "answers" as const }, does: ["join"], ends: "joined" },
-  ])("does $does when it is $who and the API $world.api", async ({ world, does, ends }) => {
+    { who: "another one", world: { api: "answers" as const }, action: ["join"], ends: "joined" },
+  ])("does $does when it is $who and the API $world.api", async ({ world, action: does, ends }) => {
     const machine = machineIn(world);
 
     expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });

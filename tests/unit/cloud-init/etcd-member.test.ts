@@ -6,7 +6,7 @@ import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
-import { validSettings } from "../../support/sample";
+import { specOf, validSettings } from "../../support/sample";
 import { built, output } from "../../support/tools";
 
 jest.setTimeout(60_000);
@@ -24,11 +24,9 @@ describe("the real etcd", () => {
   let url: string;
 
   beforeAll(async () => {
-    const init = kubeadmFiles(
-      validSettings,
-      initialControlPlane,
-      "zoned-test.westeurope.cloudapp.azure.com",
-    ).find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!.content;
+    const init = kubeadmFiles(specOf(), initialControlPlane).find(
+      ({ path }) => path === "/etc/zoned/kubeadm-init.yaml",
+    )!.content;
     machine.write(
       "/init.yaml",
       init.replace("\nnetworking:", `\ncertificatesDir: ${pki}\nnetworking:`),

@@ -99,7 +99,7 @@ interface Scene {
   readonly kubernetes?: string;
   /** The key of its service accounts. */
   readonly cluster?: string;
-  readonly authorities?: string;
+  readonly cas?: string;
   readonly runtime?: string;
 }
 
@@ -123,7 +123,7 @@ function machineIn(blobs: Blobs | undefined, scene: Scene = {}): FakeMachine {
     `KUBERNETES_VERSION='${scene.kubernetes ?? "1.36.3"}'\nCONTAINER_RUNTIME='${scene.runtime ?? "docker"}'\n`,
   );
   machine.write("/etc/kubernetes/pki/sa.pub", scene.cluster ?? serviceAccounts);
-  machine.write("/etc/kubernetes/pki/ca.crt", scene.authorities ?? "the CA");
+  machine.write("/etc/kubernetes/pki/ca.crt", scene.cas ?? "the CA");
   machine.write("/status", JSON.stringify(scene.status ?? leading));
   machine.write("/var/lib/etcd/member/it", "");
   if (blobs) machine.write("/token", JSON.stringify({ access_token: blobs.token() }));
@@ -333,7 +333,7 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
   );
 
   it.each<[string, Scene]>([
-    ["the cluster had other CAs", { authorities: "the CA, and another one" }],
+    ["the cluster had other CAs", { cas: "the CA, and another one" }],
     ["it had an older minor of Kubernetes", { kubernetes: "1.37.0" }],
     ["it had another patch of Kubernetes", { kubernetes: "1.36.2" }],
   ])("is fetched from a time in which %s", async (_, scene) =>

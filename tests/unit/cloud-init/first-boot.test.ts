@@ -13,7 +13,7 @@ import { late } from "../../../tools/local-azure/machines/qemu/image/debian";
 import { wantedImages } from "../../../tools/mirror/images/wanted-images";
 import { FakeMachine } from "../../support/fake-machine";
 import { listen } from "../../support/listen";
-import { validSettings } from "../../support/sample";
+import { specOf, validSettings } from "../../support/sample";
 import { installed, Outcome, output } from "../../support/tools";
 
 jest.setTimeout(60_000);
@@ -1017,9 +1017,8 @@ describe("with dockerd under the kubelet", () => {
       ) ?? [];
     const [, socket] = /criSocket: (\S+)/.exec(
       kubeadmFiles(
-        { ...validSettings, containerRuntime: "cri-dockerd" },
+        specOf({ ...validSettings, containerRuntime: "cri-dockerd" }),
         machinesOf(validSettings)[0]!,
-        "api.example",
       ).find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!.content,
     )!;
     expect(

@@ -15,7 +15,7 @@ import {
 import { machinesOf } from "../../../components/settings/topology";
 import { checkout } from "../../../tools/shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";
-import { validSettings } from "../../support/sample";
+import { specOf, validSettings } from "../../support/sample";
 import { built, installed, type Outcome } from "../../support/tools";
 import { asRoot, describeUnless } from "../../support/unless";
 
@@ -100,7 +100,7 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
   let machine: FakeMachine;
 
   const cluster = (validity: string): string =>
-    kubeadmFiles(validSettings, controlPlane!, "zoned-test.westeurope.cloudapp.azure.com")
+    kubeadmFiles(specOf(), controlPlane!)
       .find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!
       .content.replace("\nnetworking:", `\ncertificateValidityPeriod: ${validity}\nnetworking:`);
 

@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { stringify } from "yaml";
 
 import { encryptionFile, encryptionFlags } from "../../../components/kubeadm/encryption";
-import { isRewriting, nextKeys, only, RotatingKeys } from "../../../components/kubeadm/rotation";
+import { isRewriting, nextKeys, only, RotationState } from "../../../components/kubeadm/rotation";
 import {
   Api,
   ApiError,
@@ -20,7 +20,7 @@ import { built, output } from "../../support/tools";
 jest.setTimeout(300_000);
 
 const apiName = "demo.westeurope.cloudapp.azure.com";
-const secretsSecret = "a key in the stack's state";
+const encryptionSecret = "a key in the stack's state";
 const namespace = "/api/v1/namespaces/default/secrets";
 
 const spawned = (program: string, flags: Readonly<Record<string, string>>, log: string) => {
@@ -90,8 +90,8 @@ class ControlPlane {
     machine.write("/run/zoned/variables", `api_name=${apiName}\napi_port=${port}\n`);
   }
 
-  take(keys: RotatingKeys): void {
-    const { path, content } = encryptionFile(secretsSecret, keys);
+  take(keys: RotationState): void {
+    const { path, content } = encryptionFile(encryptionSecret, keys);
     this.machine.write(path, content, 0o600);
   }
 

@@ -291,14 +291,14 @@ const upgradedWorker = [
       vm: VirtualMachine,
       initial = initialControlPlane,
       of = fixture,
-      secretsKeys = "1",
+      encryptionKeys = "1",
     ): string =>
       scriptOf(
         of,
         vm,
         vm.name.includes("workers")
           ? { token: tokenOf(vm.name).token }
-          : { initialControlPlane: initial, secretsKeys },
+          : { initialControlPlane: initial, encryptionKeys },
       );
     const create = (...vms: VirtualMachine[]) => Promise.all(vms.map((vm) => machines.create(vm)));
     const admin = () => {

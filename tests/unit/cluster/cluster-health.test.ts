@@ -5,7 +5,7 @@ import { TLSSocket } from "node:tls";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
 import { ApiBalancer } from "../../../components/api-balancer";
-import { askCluster } from "../../../components/cluster/cluster-health";
+import { getClusterHealth } from "../../../components/cluster/cluster-health";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { Recorder } from "../../support/record";
 import { subscriptionId, validSettings } from "../../support/sample";
@@ -171,9 +171,9 @@ beforeEach(() => {
 });
 
 const paths = () => asked.map(({ path }) => path);
-const ask = async (expected: Parameters<typeof askCluster>[1] = controlPlanes) => {
-  const { problems, sick } = await askCluster(kubeconfig, expected);
-  return { problems, sick: Object.fromEntries(sick) };
+const ask = async (expected: Parameters<typeof getClusterHealth>[1] = controlPlanes) => {
+  const { problems, unhealthy } = await getClusterHealth(kubeconfig, expected);
+  return { problems, sick: Object.fromEntries(unhealthy) };
 };
 
 it("finds nothing wrong with a cluster that is well, by the API server's own clock", async () => {
@@ -244,7 +244,7 @@ it("sees that etcd takes no writes by trying one", async () => {
   answer = (_, method) =>
     method === "PATCH" ? [500, "etcdserver: mvcc: database space exceeded"] : undefined;
 
-  expect(await askCluster(kubeconfig, controlPlanes)).toMatchObject({
+  expect(await getClusterHealth(kubeconfig, controlPlanes)).toMatchObject({
     problems: [
       expect.stringMatching(/answered 500 to PATCH .*zoned-health-check.*database space exceeded/),
     ],
@@ -328,7 +328,7 @@ it("asks the only API server once, and says how long it was silent", async () =>
 
 it("says what to look at when nobody answers", async () => {
   const nowhere = kubeconfig.replace(/localhost:\d+/, "localhost:1");
-  const { problems } = await askCluster(nowhere, controlPlanes);
+  const { problems } = await getClusterHealth(nowhere, controlPlanes);
 
   expect(problems).toEqual([
     expect.stringMatching(

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 
-import { drainForRestart, leave } from "../../../components/cluster/leave";
+import { drainForResize, leave } from "../../../components/cluster/leave";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 
 // What is waited for takes a hundredth of its time.
@@ -14,7 +14,12 @@ jest.spyOn(timers, "setTimeout").mockImplementation((ms = 0) => pause(ms / 100) 
 
 const vmId = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
 const swapped = "1681bb46-a43e-934e-b476-be1ffcde1f3d";
-const limits = { drainMinutes: 1, isGivenUp: false, goesUnasked: false, savesEtcd: false };
+const limits = {
+  drainMinutes: 1,
+  dataLossAccepted: false,
+  skipIfUnreachable: false,
+  savesEtcd: false,
+};
 
 let kubeconfig: string;
 let close: () => void;
@@ -85,7 +90,7 @@ it("takes a Node that is gone for left", async () => {
 });
 
 it("asks the API all the same where nobody has to", async () => {
-  await leave(worker(), { ...limits, goesUnasked: true });
+  await leave(worker(), { ...limits, skipIfUnreachable: true });
 
   expect(writes).toContain("DELETE /api/v1/nodes/one");
 });
@@ -96,7 +101,7 @@ it("touches nothing where the API is not ready, unless nobody is to ask it", asy
   await expect(leave(worker(), limits)).rejects.toThrow(
     /not drained, and nothing was changed: [^]*pulumi config set skipHealthCheckUntil/,
   );
-  await leave(worker(), { ...limits, goesUnasked: true });
+  await leave(worker(), { ...limits, skipIfUnreachable: true });
 
   expect(writes).toEqual([]);
 });
@@ -407,23 +412,23 @@ describe("a control plane", () => {
 
   it("is not restarted either while another one is not well, or etcd has a member that belongs to nobody", async () => {
     cluster!.unready.add("cp-1");
-    await expect(drainForRestart(controlPlane(), limits)).rejects.toThrow(
+    await expect(drainForResize(controlPlane(), limits)).rejects.toThrow(
       /cp-3 cannot be restarted[^]*cp-1: its Node is not Ready/,
     );
     cluster!.unready.clear();
     cluster!.members[1]!.name = "cp-9";
-    await expect(drainForRestart(controlPlane(), limits)).rejects.toThrow(/named cp-9, belongs to/);
+    await expect(drainForResize(controlPlane(), limits)).rejects.toThrow(/named cp-9, belongs to/);
     expect(cluster!.done).not.toContain("PATCH cp-3");
 
     cluster!.members[1]!.name = "cp-2";
-    await drainForRestart(controlPlane(), limits);
+    await drainForResize(controlPlane(), limits);
     expect(cluster!.done.at(-1)).toBe("PATCH cp-3");
   });
 
   it("is restarted without a question where it is the only one", async () => {
     cluster!.nodes = ["cp-1"];
 
-    await drainForRestart(controlPlane("cp-1"), limits);
+    await drainForResize(controlPlane("cp-1"), limits);
 
     expect(cluster!.done).toEqual(["PATCH cp-1"]);
   });
@@ -442,7 +447,7 @@ describe("a control plane", () => {
     await expect(leave(controlPlane("cp-1"), limits)).rejects.toThrow(
       /cp-1 is the last control plane[^]*without --target/,
     );
-    await leave(controlPlane("cp-1"), { ...limits, isGivenUp: true });
+    await leave(controlPlane("cp-1"), { ...limits, dataLossAccepted: true });
 
     expect(cluster!.done).toEqual([]);
   });

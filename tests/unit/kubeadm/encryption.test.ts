@@ -13,12 +13,12 @@ import {
   keysOfTag,
   nextKeys,
   only,
-  RotatingKeys,
+  RotationState,
   tagOf,
 } from "../../../components/kubeadm/rotation";
 
 /** Every `up` until nothing changes: the keys, and what is said. */
-const ups = (begin: RotatingKeys, wanted: number) => {
+const ups = (begin: RotationState, wanted: number) => {
   const all: { keys: string; rewrites: boolean; says: string }[] = [];
   let now = begin;
   for (;;) {
@@ -88,7 +88,7 @@ it("reads what a snapshot from any time has, and encrypts it anew, where a key w
 
 it("says why an up keeps what there is, and nothing where that is what is wanted", () => {
   expect(heldText(only(1), 2, "it is so")).toBe(
-    "secretsKey is 2, and it is so, so that this up keeps key 1. Run pulumi up again when it has ended: it goes on to key 2",
+    "encryptionKeyGeneration is 2, and it is so, so that this up keeps key 1. Run pulumi up again when it has ended: it goes on to key 2",
   );
   expect(heldText(only(2), 2, "it is so")).toBeUndefined();
 });
@@ -100,7 +100,7 @@ it("says why an up keeps what there is, and nothing where that is what is wanted
 interface World {
   readonly servers: readonly (readonly number[])[];
   readonly stored: readonly number[];
-  readonly memory: RotatingKeys;
+  readonly memory: RotationState;
 }
 
 /** An `up` that reaches so many servers, and perhaps its end. */

@@ -15,7 +15,7 @@ import {
   KubeadmSettings,
 } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
-import { validSettings } from "../../support/sample";
+import { validSettings, specOf } from "../../support/sample";
 import { everyField } from "../../support/settings-cases/kube-proxy";
 import { built, output, run } from "../../support/tools";
 
@@ -26,7 +26,7 @@ const worker = machinesOf(validSettings).find(({ role }) => role === "worker")!;
 const taint = { key: "dedicated", value: "yes", effect: "NoSchedule" as const };
 
 const files = (settings: KubeadmSettings = validSettings, machine: KubeadmMachine = controlPlane) =>
-  new Map(kubeadmFiles(settings, machine, apiName).map((file) => [file.path, file]));
+  new Map(kubeadmFiles(specOf(settings), machine).map((file) => [file.path, file]));
 
 const objects = (settings?: KubeadmSettings, machine?: KubeadmMachine) =>
   [...files(settings, machine).values()]
@@ -333,7 +333,7 @@ it("has kubelets renew their certificates, which end after a year", () => {
   expect(object("KubeletConfiguration").rotateCertificates).toBe(true);
 });
 
-it("has kubelets prove themselves by the cluster's CA, and API servers verify it unless told to wait", () => {
+it("has kubelets prove themselves by the cluster's CA, and API servers verify it", () => {
   const { tlsCertFile, tlsPrivateKeyFile } = object("KubeletConfiguration");
   expect([tlsCertFile, tlsPrivateKeyFile]).toEqual([
     "/var/lib/kubelet/pki/serving.crt",
@@ -344,15 +344,6 @@ it("has kubelets prove themselves by the cluster's CA, and API servers verify it
     value: "/etc/kubernetes/pki/ca.crt",
   };
   expect(object("ClusterConfiguration").apiServer.extraArgs).toContainEqual(argument);
-  const waiting = kubeadmFiles(validSettings, controlPlane, apiName, false);
-  expect(JSON.stringify(waiting)).not.toContain(argument.name);
-  expect(JSON.stringify(waiting)).toContain(tlsCertFile);
-  expect(configurationOf(validSettings, controlPlane, apiName, false)).not.toBe(
-    configurationOf(validSettings, controlPlane, apiName),
-  );
-  expect(configurationOf(validSettings, worker, apiName, false)).toBe(
-    configurationOf(validSettings, worker, apiName),
-  );
 });
 
 it("has kubelets confine pods, end them in order, and keep memory for the machine", () => {
@@ -428,7 +419,7 @@ it("patches CoreDNS by control planes alone, unless the operator patches it", ()
 
 describe("the hash over what a member is configured with", () => {
   const of = (machine: KubeadmMachine, change: Partial<typeof validSettings> = {}) =>
-    configurationOf({ ...validSettings, ...change }, machine, apiName);
+    configurationOf(specOf({ ...validSettings, ...change }), machine);
   const changes: [string, Partial<typeof validSettings>, "all" | "control planes"][] = [
     ["version", { kubernetesVersion: "1.36.99" }, "all"],
     ["runtime", { containerRuntime: "cri-dockerd" }, "all"],
@@ -466,7 +457,7 @@ describe("the hash over what a member is configured with", () => {
 
   it("is the cluster's alone in the part that the first control plane gives to the others", () => {
     const whole = (change: Partial<typeof validSettings> = {}) =>
-      clusterConfigurationOf({ ...validSettings, ...change }, apiName);
+      clusterConfigurationOf(specOf({ ...validSettings, ...change }));
 
     expect(whole({ apiExtraSans: ["kubernetes.example.com"] })).not.toBe(whole());
     expect(whole({ kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { v: "3" } } })).toBe(
@@ -531,7 +522,10 @@ it("encrypts Secrets, unless the operator has a configuration of their own for t
 
 it("configures control planes anew for other keys of Secrets, without touching what the cluster shares", () => {
   const of = (machine: KubeadmMachine, keys: number[]) =>
-    configurationOf(validSettings, machine, apiName, true, { keys, rewritten: true, past: [] });
+    configurationOf(
+      specOf(validSettings, { encryptionKeys: { keys, rewritten: true, past: [] } }),
+      machine,
+    );
 
   expect(of(controlPlane, [1, 2])).not.toBe(of(controlPlane, [1]));
   expect(of(controlPlane, [2, 1])).not.toBe(of(controlPlane, [1, 2]));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { parse, parseAllDocuments, stringify } from "yaml";
 
 import { kubeadmFiles, type KubeadmMachine } from "../../../components/kubeadm/kubeadm";
-import { machine as controlPlane, validSettings } from "../../support/sample";
+import { machine as controlPlane, specOf, validSettings } from "../../support/sample";
 import { built, output } from "../../support/tools";
 
 const worker: KubeadmMachine = { ...controlPlane, name: "zoned-test-workers-1", role: "worker" };
@@ -22,9 +22,7 @@ function startKubelet(machine: KubeadmMachine, holdsKey: boolean): Record<string
     if (!holdsKey) rmSync(join(pki, "ca.key"));
     mkdirSync(dry);
     mkdirSync(join(folder, "patches"));
-    const rendered = kubeadmFiles(validSettings, machine, "api.example.com").find(
-      (file) => file.path === path,
-    );
+    const rendered = kubeadmFiles(specOf(), machine).find((file) => file.path === path);
     const documents = parseAllDocuments(rendered!.content).map(
       (document) => document.toJS() as Record<string, unknown>,
     );

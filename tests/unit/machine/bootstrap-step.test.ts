@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Certificates } from "../../../components/certificates";
 import { only } from "../../../components/kubeadm/rotation";
 import { BootstrapArgs, Machine } from "../../../components/machine/machine";
-import { runOf } from "../../../components/machine/machine-record";
+import { bootstrapRequestTime } from "../../../components/machine/machine-record";
 import * as power from "../../../components/machine/power";
 import { awaitedBy, order } from "../../support/machines";
 import { Recorder } from "../../support/record";
@@ -17,7 +17,7 @@ const build = async (
   change: Partial<BootstrapArgs> = {},
   {
     size = plan.size,
-    run = "then",
+    bootstrapRequestedAt = "then",
     sizeNow = size,
     drainedBefore,
     drainedFor = size,
@@ -28,7 +28,7 @@ const build = async (
     ran,
   }: {
     readonly size?: string;
-    readonly run?: string;
+    readonly bootstrapRequestedAt?: string;
     readonly sizeNow?: string;
     readonly drainedBefore?: string;
     readonly drainedFor?: string;
@@ -55,7 +55,7 @@ const build = async (
         return {};
       },
       // What the engine answers where it was not to touch it.
-      "pulumi-nodejs:dynamic/zoned:Restart": { size: drainedFor, drained },
+      "pulumi-nodejs:dynamic/zoned:DrainBeforeResize": { size: drainedFor, drained },
     },
   });
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
@@ -67,8 +67,8 @@ const build = async (
       plan: { ...plan, size },
       subnetId: "the-subnet",
       customData: "",
-      stays: false,
-      now: {
+      retained: false,
+      current: {
         size: sizeNow,
         drained: drainedBefore,
         bootstrap: { state: "Succeeded", script: ran },
@@ -78,7 +78,7 @@ const build = async (
       stepRefusal,
       accelerated: true,
       initialization: "1",
-      order: { ...order, run },
+      record: { ...order, bootstrapRequestedAt },
       certificates: new Certificates("pki", only(1)),
       kubeconfig: "the-kubeconfig",
       after: [],
@@ -136,7 +136,8 @@ it("goes with its VM, and waits for what it is given to wait for", async () => {
 });
 
 it("is the same request as long as the same run is ordered, and another one after that", async () => {
-  const tagOf = async (run: string) => (await build({}, { run })).inputs.forceUpdateTag as string;
+  const tagOf = async (bootstrapRequestedAt: string) =>
+    (await build({}, { bootstrapRequestedAt })).inputs.forceUpdateTag as string;
 
   expect(await tagOf("then")).toBe(await tagOf("then"));
   expect(await tagOf("now")).not.toBe(await tagOf("then"));
@@ -204,26 +205,30 @@ it("says after which drain it ran", async () => {
 });
 
 it("tells the next up its run and the initial control plane", async () => {
-  const remembered = { initialControlPlane: "the-initial-vm", secretsKeys: "2 1" };
+  const remembered = { initialControlPlane: "the-initial-vm", encryptionKeys: "2 1" };
   expect((await build(remembered)).inputs.tags).toEqual({
-    "zoned-run": "then",
+    "zoned-bootstrap-requested-at": "then",
     "zoned-script": expect.stringMatching(/^[0-9a-f]{16}$/),
     "zoned-kubernetes": validSettings.kubernetesVersion,
     "zoned-configuration": "now",
-    "zoned-secrets-keys": "2 1",
+    "zoned-encryption-keys": "2 1",
     "zoned-initial-control-plane": "the-initial-vm",
   });
   expect((await build()).inputs.tags).not.toHaveProperty("zoned-initial-control-plane");
-  expect((await build()).inputs.tags).not.toHaveProperty("zoned-secrets-keys");
+  expect((await build()).inputs.tags).not.toHaveProperty("zoned-encryption-keys");
 });
 
 it.each([
   { step: "is new", bootstrap: undefined, run: now },
   { step: "bears no run", bootstrap: { state: "Succeeded" }, run: now },
-  { step: "failed", bootstrap: { state: "Failed", run: "then" }, run: now },
-  { step: "was canceled", bootstrap: { state: "Canceled", run: "then" }, run: now },
-  { step: "succeeded", bootstrap: { state: "Succeeded", run: "then" }, run: "then" },
-  { step: "whose end was not awaited", bootstrap: { state: "Updating", run: "then" }, run: now },
+  { step: "failed", bootstrap: { state: "Failed", requestedAt: "then" }, run: now },
+  { step: "was canceled", bootstrap: { state: "Canceled", requestedAt: "then" }, run: now },
+  { step: "succeeded", bootstrap: { state: "Succeeded", requestedAt: "then" }, run: "then" },
+  {
+    step: "whose end was not awaited",
+    bootstrap: { state: "Updating", requestedAt: "then" },
+    run: now,
+  },
   {
     step: "has lost its tag",
     bootstrap: { state: "Succeeded" },
@@ -237,5 +242,5 @@ it.each([
     run: now,
   },
 ])("orders run $run of a step that $step", ({ bootstrap, remembered, run }) => {
-  expect(runOf(bootstrap, remembered, now)).toBe(run);
+  expect(bootstrapRequestTime(bootstrap, remembered, now)).toBe(run);
 });

@@ -1,7 +1,7 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { leftAlone } from "../../../components/azure/additions";
+import { ignoredAlways } from "../../../components/azure/additions";
 import { Certificates } from "../../../components/certificates";
 import { only } from "../../../components/kubeadm/rotation";
 import { versions } from "../../../components/versions";
@@ -25,13 +25,13 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       plan,
       subnetId: "the-subnet",
       customData: "ZGF0YQ==",
-      stays: false,
-      now: undefined,
+      retained: false,
+      current: undefined,
       deallocates: false,
       starts: false,
       accelerated: true,
       initialization: "1-then",
-      order,
+      record: order,
       certificates: new Certificates("pki", only(1)),
       kubeconfig: "the-kubeconfig",
       after: [],
@@ -177,23 +177,23 @@ const taints = [{ key: "gpu", effect: "NoSchedule" } as const];
 
 it.each<[string, Partial<MachineArgs>]>([
   ["of another initialization of the cluster", { initialization: "2-now" }],
-  ["that is ordered anew", { order: { ...order, made: "now" } }],
+  ["that is ordered anew", { record: { ...order, createdAt: "now" } }],
   ["with other taints", { plan: { ...plan, taints } }],
 ])("is made anew by what only Pulumi's state keeps: a machine %s", async (_, change) => {
   expect(await triggerOf(change)).not.toBe(await triggerOf());
 });
 
 it("stays the same machine whatever becomes of its step and its tags", async () => {
-  expect(await triggerOf({ order: { ...order, run: "now", generation: "other" } })).toBe(
-    await triggerOf(),
-  );
+  expect(
+    await triggerOf({ record: { ...order, bootstrapRequestedAt: "now", generation: "other" } }),
+  ).toBe(await triggerOf());
 });
 
 it("tells the next up what it was made for", async () => {
   expect((await vmInputs()).tags).toEqual({
     "zoned-generation": order.generation,
     "zoned-initialization": "1-then",
-    "zoned-made": order.made,
+    "zoned-created-at": order.createdAt,
   });
 });
 
@@ -235,15 +235,15 @@ it("counts as the same generation whatever changes on a living machine", () => {
 });
 
 it("keeps the first-boot data and the image of a machine that stays, and of no other", async () => {
-  const optsOf = async (stays: boolean) =>
-    (await (await build({ stays })).recorder.only(vmType)).opts.ignoreChanges;
+  const optsOf = async (retained: boolean) =>
+    (await (await build({ retained })).recorder.only(vmType)).opts.ignoreChanges;
 
   expect(await optsOf(true)).toEqual([
-    ...leftAlone,
+    ...ignoredAlways,
     "osProfile.customData",
     "storageProfile.imageReference",
   ]);
-  expect(await optsOf(false)).toEqual(leftAlone);
+  expect(await optsOf(false)).toEqual(ignoredAlways);
 });
 
 it("waits for what it is given to wait for, as the VM and its drain do", async () => {
@@ -252,11 +252,11 @@ it("waits for what it is given to wait for, as the VM and its drain do", async (
 
   expect(await awaitedBy(await recorder.only(vmType))).toEqual([
     "something-earlier",
-    "zoned-test-cp-1-restart",
+    "zoned-test-cp-1-drain-before-resize",
   ]);
-  expect(await awaitedBy(await recorder.only("pulumi-nodejs:dynamic/zoned:Restart"))).toEqual([
-    "something-earlier",
-  ]);
+  expect(
+    await awaitedBy(await recorder.only("pulumi-nodejs:dynamic/zoned:DrainBeforeResize")),
+  ).toEqual(["something-earlier"]);
   expect(await awaitedBy(await recorder.only(nicType))).toEqual([]);
 });
 
@@ -269,6 +269,6 @@ it("is gone when the resource group is gone, without a delete of its own", async
 });
 
 it("has the same generation in every release of this program", () => {
-  expect(generationOf(plan, { ...validSettings, osDiskSizeGb: 64 })).toBe("d27b0de40e69b5c3");
-  expect(generation({ taints: [taint, ...taints] })).toBe("30f83ae19c446036");
+  expect(generationOf(plan, { ...validSettings, osDiskSizeGb: 64 })).toBe("a8904b953b6d6f6e");
+  expect(generation({ taints: [taint, ...taints] })).toBe("1eb0becb1848359f");
 });

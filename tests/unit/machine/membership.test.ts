@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { parse } from "yaml";
 
-import { Restart } from "../../../components/machine/membership";
+import { DrainBeforeResize } from "../../../components/machine/membership";
 import * as leaving from "../../../components/cluster/leave";
 import { existing, awaitedBy, buildMachines } from "../../support/machines";
 import { Recorded, Recorder } from "../../support/record";
@@ -11,7 +11,7 @@ import { checkout } from "../../../tools/shared/checkout";
 
 const names = ["cp-1", "cp-2", "cp-3"].map((name) => `zoned-test-${name}`);
 const type = "pulumi-nodejs:dynamic/zoned:Membership";
-const restartType = "pulumi-nodejs:dynamic/zoned:Restart";
+const restartType = "pulumi-nodejs:dynamic/zoned:DrainBeforeResize";
 
 /** What the engine's plugin makes of a resource's own text. */
 function providerOf({ inputs }: Pick<Recorded, "inputs">) {
@@ -68,10 +68,10 @@ it.each([
     const member = { machine: "one", role: "worker", initialization: "1" } as const;
     const args = { ...member, size: "Standard_D2s_v5", kubeconfig: "k" };
 
-    const restart = new Restart(args, now, { transformations: [recorder.watch] });
+    const restart = new DrainBeforeResize(args, now, { transformations: [recorder.watch] });
 
     const { inputs } = await recorder.only(restartType);
-    expect(inputs.restarts).toBe(isRestarted);
+    expect(inputs.resizes).toBe(isRestarted);
     expect(inputs.isEmpty).toBe(now && "power" in now ? isRestarted : undefined);
     const known = await (restart.lastDrained as any).promise(true);
     expect(known).toBe(lastDrained);
@@ -130,7 +130,7 @@ describe("what the engine runs", () => {
     const provider = providerOf(resource);
     await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
     const done: [string, unknown][] = [];
-    for (const name of ["leave", "drainForRestart", "admitPods"] as const) {
+    for (const name of ["leave", "drainForResize", "admitPods"] as const) {
       jest.spyOn(leaving, name).mockImplementation(async (_, limits) => {
         done.push([name, limits]);
       });
@@ -139,11 +139,11 @@ describe("what the engine runs", () => {
   }
   afterEach(() => jest.restoreAllMocks());
 
-  const olds = { machine: "one", kubeconfig: "k", size: "small", restarts: true, drained: "then" };
+  const olds = { machine: "one", kubeconfig: "k", size: "small", resizes: true, drained: "then" };
 
   it("drains for a restart alone", async () => {
     const { provider, done } = await watched(restarts[0]!);
-    const other = { machine: "one", kubeconfig: "l", size: "large", restarts: undefined };
+    const other = { machine: "one", kubeconfig: "l", size: "large", resizes: undefined };
 
     expect(await provider["diff"]!("one", olds, { ...olds, size: "large" })).toEqual({
       changes: true,
@@ -152,8 +152,8 @@ describe("what the engine runs", () => {
       outs: { ...other, drained: "then" },
     });
     expect(done).toEqual([]);
-    const { outs } = await provider["update"]!("one", olds, { ...other, restarts: true });
-    expect(done.map(([name]) => name)).toEqual(["drainForRestart"]);
+    const { outs } = await provider["update"]!("one", olds, { ...other, resizes: true });
+    expect(done.map(([name]) => name)).toEqual(["drainForResize"]);
     expect(outs.drained).toMatch(/^20\d\d-/);
   });
 
@@ -161,17 +161,17 @@ describe("what the engine runs", () => {
     const { provider, done } = await watched(restarts[0]!);
     const { drained: _, ...news } = olds;
 
-    expect(await provider["diff"]!("one", olds, { ...news, restarts: undefined })).toEqual({
+    expect(await provider["diff"]!("one", olds, { ...news, resizes: undefined })).toEqual({
       changes: false,
     });
     expect(await provider["diff"]!("one", olds, news)).toEqual({ changes: true });
     await provider["update"]!("one", olds, news);
-    expect(done.map(([name]) => name)).toEqual(["drainForRestart"]);
+    expect(done.map(([name]) => name)).toEqual(["drainForResize"]);
   });
 
   it("drains no machine that is off, and counts it as drained all the same", async () => {
     const { provider, done } = await watched(restarts[0]!);
-    const news = { machine: "one", kubeconfig: "k", size: "large", restarts: true, isEmpty: true };
+    const news = { machine: "one", kubeconfig: "k", size: "large", resizes: true, isEmpty: true };
 
     const { outs } = await provider["update"]!("one", olds, news);
 
@@ -180,7 +180,7 @@ describe("what the engine runs", () => {
     expect(
       await provider["diff"]!("one", outs, {
         ...news,
-        ...{ restarts: undefined, isEmpty: undefined },
+        ...{ resizes: undefined, isEmpty: undefined },
       }),
     ).toEqual({
       changes: false,
@@ -207,19 +207,19 @@ describe("what the engine runs", () => {
 
     expect(await limitsBy({})).toEqual({
       drainMinutes,
-      isGivenUp: false,
-      goesUnasked: false,
+      dataLossAccepted: false,
+      skipIfUnreachable: false,
       savesEtcd: false,
     });
     // Pulumi.yaml's default is an object without anything in it.
     expect(await limitsBy({ etcdBackups: "{}" })).toMatchObject({ savesEtcd: false });
     expect(await limitsBy({ etcdBackups: '{"every":"1h"}' })).toMatchObject({ savesEtcd: true });
     expect(await limitsBy({ drainMinutes: "7" })).toMatchObject({ drainMinutes: 7 });
-    for (const [skipHealthCheckUntil, goesUnasked] of [
+    for (const [skipHealthCheckUntil, skipIfUnreachable] of [
       ["20200101T000000Z", false],
       ["29990101T000000Z", true],
     ] as const) {
-      expect(await limitsBy({ skipHealthCheckUntil })).toMatchObject({ goesUnasked });
+      expect(await limitsBy({ skipHealthCheckUntil })).toMatchObject({ skipIfUnreachable });
     }
   });
 
@@ -230,21 +230,27 @@ describe("what the engine runs", () => {
       return done[0]![1];
     };
 
-    expect(await limitsOf("control-plane")).toMatchObject({ isGivenUp: false, goesUnasked: true });
-    expect(await limitsOf("worker")).toMatchObject({ isGivenUp: false, goesUnasked: false });
+    expect(await limitsOf("control-plane")).toMatchObject({
+      dataLossAccepted: false,
+      skipIfUnreachable: true,
+    });
+    expect(await limitsOf("worker")).toMatchObject({
+      dataLossAccepted: false,
+      skipIfUnreachable: false,
+    });
   });
 
   it("gives workers up with the cluster that was restored since they were made", async () => {
-    const isGivenUp = async (role: string, initialization: string) => {
+    const dataLossAccepted = async (role: string, initialization: string) => {
       const { provider, done } = await watched(memberships[0]!, { reinitialize: "1-then-later" });
       await provider["delete"]!("one", { ...news, role, initialization });
-      return (done[0]![1] as leaving.Limits).isGivenUp;
+      return (done[0]![1] as leaving.Limits).dataLossAccepted;
     };
 
-    expect(await isGivenUp("worker", "1-then")).toBe(true);
-    expect(await isGivenUp("worker", "2-other")).toBe(false);
-    expect(await isGivenUp("control-plane", "1-then-later")).toBe(true);
-    expect(await isGivenUp("control-plane", "1-then")).toBe(false);
+    expect(await dataLossAccepted("worker", "1-then")).toBe(true);
+    expect(await dataLossAccepted("worker", "2-other")).toBe(false);
+    expect(await dataLossAccepted("control-plane", "1-then-later")).toBe(true);
+    expect(await dataLossAccepted("control-plane", "1-then")).toBe(false);
   });
 
   it("does nothing in a cluster that is given up, whether or not there is an API", async () => {

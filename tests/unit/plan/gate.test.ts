@@ -1,12 +1,12 @@
 import { BootstrapState, MachineState } from "../../../components/azure/state";
-import { askGate, decideGate, GateArgs } from "../../../components/plan/gate";
-import { MachineChange, Memory } from "../../../components/plan/machine-changes";
+import { checkGate, decideGate, GateArgs } from "../../../components/plan/gate";
+import { MachineChange, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { machinesOf } from "../../../components/settings/topology";
 import { validSettings } from "../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
 const name = (word: string) => `zoned-test-${word}`;
-const step = (state: string): BootstrapState => ({ state, run: "then" });
+const step = (state: string): BootstrapState => ({ state, requestedAt: "then" });
 
 /** How Azure may show a control plane. */
 const shown: Readonly<Record<string, BootstrapState | undefined>> = {
@@ -50,7 +50,7 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
               initialization: word === "left" ? "0-before" : "1-then",
               bootstrap: shown[word],
               power: ["stopped", "started"].includes(word) ? "deallocated" : "running",
-              hasLeftEtcd: word === "outside",
+              removedFromEtcd: word === "outside",
             },
           ],
         ],
@@ -62,20 +62,20 @@ const args = ({ machines = "well well well", changes = "replace cp-1", had = 3 }
     machines: Object.fromEntries(
       Array.from({ length: had }, (_, index) => [name(`cp-${index + 1}`), {}]),
     ),
-  } as unknown as Memory;
+  } as unknown as PreviousOutputs;
   return {
     settings: wanted,
     initialization: { id: "1-then" },
     changes: changes.split(", ").map((change): MachineChange => {
       const [does, machine] = change.split(" ");
-      return { does: does as MachineChange["does"], machine: name(machine!), why: [] };
+      return { action: does as MachineChange["action"], machine: name(machine!), reasons: [] };
     }),
     controlPlanes: machinesOf(wanted),
     azure: { machines: new Map(azureMachines) },
     started: new Set(
       words.flatMap((word, index) => (word === "started" ? [name(`cp-${index + 1}`)] : [])),
     ),
-    memory: had > 0 ? memory : undefined,
+    previous: had > 0 ? memory : undefined,
     kubeconfig: undefined,
     now,
   } satisfies GateArgs;
@@ -85,7 +85,7 @@ const decide = (scene: Scene) =>
   decideGate(args(scene), {
     problems: scene.problems ?? [],
     areEtcds: scene.areEtcds,
-    sick: new Map((scene.sick?.split(" ") ?? []).map((word) => [name(word), ["it is ill"]])),
+    unhealthy: new Map((scene.sick?.split(" ") ?? []).map((word) => [name(word), ["it is ill"]])),
   });
 
 const all = "replace cp-1, replace cp-2, replace cp-3";
@@ -107,7 +107,7 @@ it.each`
   ${"one, among those that another initialization has left"} | ${{ machines: "well left left", had: 0 }}                                      | ${undefined}
   ${"all, and begins with the one that it starts"}           | ${{ machines: "well started well", changes: all, sick: "cp-2" }}               | ${"cp-2"}
 `("lets an up change $change", ({ scene, first }) => {
-  expect(decide(scene)).toEqual({ problems: [], first: first && name(first) });
+  expect(decide(scene)).toEqual({ problems: [], repairFirst: first && name(first) });
 });
 
 it.each`
@@ -128,17 +128,17 @@ it.each`
   ${"one while another is off"}                                | ${{ machines: "well stopped well", sick: "cp-2" }}                     | ${["cp-2: its VM is deallocated; it is ill", "az vm start --resource-group zoned-test --name zoned-test-cp-2"]}
   ${"others while one is off that it starts, and one is sick"} | ${{ machines: "well started well", sick: "cp-3" }}                     | ${["cp-2: its VM is deallocated", "cp-3: it is ill"]}
 `("refuses to change $danger, with every reason", ({ scene, says }) => {
-  const { problems, first } = decide(scene);
+  const { problems, repairFirst } = decide(scene);
 
   expect(problems).toHaveLength(1);
-  expect(first).toBeUndefined();
+  expect(repairFirst).toBeUndefined();
   for (const text of says) expect(problems[0]).toContain(text);
 });
 
 it("asks nobody of an only control plane that is off, and that this up starts", async () => {
   const only = { machines: "started", changes: "resize cp-1", had: 1 };
 
-  expect(await askGate(args(only))).toEqual({ problems: [], first: name("cp-1") });
+  expect(await checkGate(args(only))).toEqual({ problems: [], repairFirst: name("cp-1") });
 });
 
 it("says how access is given back to this network by an up that is not held up", () => {
@@ -170,7 +170,7 @@ it("names everything that would be done", () => {
 });
 
 it("asks nobody when no machine is touched", async () => {
-  expect(await askGate({ ...args({ machines: "failed well well" }), changes: [] })).toEqual({
+  expect(await checkGate({ ...args({ machines: "failed well well" }), changes: [] })).toEqual({
     problems: [],
   });
 });
@@ -180,10 +180,10 @@ it.each(["well failed gone", "well failed unjoined", "well failed outside"])(
   async (machines) => {
     const scene = { ...args({ machines }), changes: [] };
 
-    expect(await askGate(scene)).toEqual({ problems: [], first: name("cp-3") });
+    expect(await checkGate(scene)).toEqual({ problems: [], repairFirst: name("cp-3") });
     // Before an up has ended well, nothing was a member that could be missed.
     if (!machines.endsWith("outside")) {
-      expect(await askGate({ ...scene, memory: undefined })).toEqual({ problems: [] });
+      expect(await checkGate({ ...scene, previous: undefined })).toEqual({ problems: [] });
     }
   },
 );
@@ -191,7 +191,7 @@ it.each(["well failed gone", "well failed unjoined", "well failed outside"])(
 it("refuses to touch machines of a cluster whose API does not answer, unless skipHealthCheckUntil allows it", async () => {
   const scene = args({});
   const until = (skipHealthCheckUntil: string) =>
-    askGate({ ...scene, settings: { ...scene.settings, skipHealthCheckUntil } });
+    checkGate({ ...scene, settings: { ...scene.settings, skipHealthCheckUntil } });
 
   expect((await until("")).problems[0]).toContain("no output kubeconfig yet");
   expect((await until("20261123T174127Z")).problems).toHaveLength(1);
@@ -202,13 +202,15 @@ it("goes by what Azure shows even where the cluster is not asked", async () => {
   const scene = args({ machines: "well failed failed" });
   const settings = { ...scene.settings, skipHealthCheckUntil: "20261123T180000Z" };
 
-  expect((await askGate({ ...scene, settings })).problems[0]).toContain("cp-3: its bootstrap step");
+  expect((await checkGate({ ...scene, settings })).problems[0]).toContain(
+    "cp-3: its bootstrap step",
+  );
 });
 
 describe("a change that cannot be drained or cannot leave etcd", () => {
   const asked = (settings: object, changes: string) => {
     const scene = args({ changes });
-    return askGate({
+    return checkGate({
       ...scene,
       settings: { ...scene.settings, ...settings },
       kubeconfig: undefined,
@@ -236,7 +238,7 @@ describe("a change that cannot be drained or cannot leave etcd", () => {
 it("drains no machine while the cluster is restored, whatever has been left half done, and touches none by a setting left behind", async () => {
   const one = args({ changes: "resize workers-1" });
   const restoring = { ...one, initialization: { id: "1-then", isRestoring: true } };
-  expect(await askGate(restoring)).toEqual({
+  expect(await checkGate(restoring)).toEqual({
     problems: [
       expect.stringMatching(
         /would also resize .*workers-1: take that change back.* az vm delete .*workers-1/,
@@ -244,11 +246,11 @@ it("drains no machine while the cluster is restored, whatever has been left half
     ],
   });
   const half = args({ changes: "upgrade workers-1, reconfigure workers-2" });
-  expect(await askGate({ ...half, initialization: restoring.initialization })).toEqual({
+  expect(await checkGate({ ...half, initialization: restoring.initialization })).toEqual({
     problems: [],
   });
   const left = { ...one, settings: { ...one.settings, restoreFrom: "latest" } };
-  expect(await askGate(left)).toEqual({
+  expect(await checkGate(left)).toEqual({
     problems: [expect.stringContaining("pulumi config rm restoreFrom")],
   });
 });

@@ -1,8 +1,8 @@
 import { BootstrapState, MachineState } from "../../../components/azure/state";
 import { fixedSettings } from "../../../components/plan/fixed-settings";
 import { decideInitialization } from "../../../components/plan/initialization";
-import { Memory } from "../../../components/plan/machine-changes";
-import { MachineMemory } from "../../../components/machine/machine-record";
+import { PreviousOutputs } from "../../../components/plan/machine-changes";
+import { MachineRecord } from "../../../components/machine/machine-record";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { validSettings } from "../../support/sample";
@@ -11,7 +11,7 @@ const now = "2026-11-23T17:41:28.123Z";
 const id = "1-20260101T000000Z";
 const step = (state: string): BootstrapState => ({
   state,
-  run: "then",
+  requestedAt: "then",
   initialControlPlane: "the-initial-vm",
 });
 
@@ -20,10 +20,10 @@ const well: MachineState = {
   size: "Standard_D2s_v5",
   generation: "now",
   initialization: id,
-  made: "then",
+  createdAt: "then",
   bootstrap: step("Succeeded"),
 };
-const bare = { generation: undefined, initialization: undefined, made: undefined };
+const bare = { generation: undefined, initialization: undefined, createdAt: undefined };
 
 /** States of a machine; an old one is about to be replaced. */
 const states: Readonly<Record<string, MachineState | undefined>> = {
@@ -32,8 +32,8 @@ const states: Readonly<Record<string, MachineState | undefined>> = {
   failed: { ...well, bootstrap: step("Failed") },
   "old-failed": { ...well, bootstrap: step("Failed"), generation: "before" },
   running: { ...well, bootstrap: step("Updating") },
-  unbooted: { ...well, bootstrap: undefined, made: "later" },
-  "old-unbooted": { ...well, bootstrap: undefined, made: "later", generation: "before" },
+  unbooted: { ...well, bootstrap: undefined, createdAt: "later" },
+  "old-unbooted": { ...well, bootstrap: undefined, createdAt: "later", generation: "before" },
   untagged: { ...well, ...bare },
   stepless: { ...well, bootstrap: undefined },
   ninth: { ...well, initialization: "9-20260202T000000Z" },
@@ -74,10 +74,10 @@ const named = (name: string, machines: string) =>
     return machine === undefined ? [] : [[`zoned-test-${name}-${index + 1}`, machine] as const];
   });
 
-const remembered: MachineMemory = {
+const remembered: MachineRecord = {
   generation: "now",
-  made: "then",
-  run: "then",
+  createdAt: "then",
+  bootstrapRequestedAt: "then",
   kubernetesVersion: "1.36.3",
   configuration: "now",
 };
@@ -85,7 +85,7 @@ const remembered: MachineMemory = {
 const decide = ({ machines, workers = "gone", had, groupState, settings, restoreFrom }: Scene) => {
   const controlPlaneCount = machines.split(" ").length;
   const wanted = { ...validSettings, workerPools: [], controlPlaneCount, ...settings };
-  const memory: Memory | undefined =
+  const memory: PreviousOutputs | undefined =
     had === undefined
       ? undefined
       : {
@@ -104,7 +104,7 @@ const decide = ({ machines, workers = "gone", had, groupState, settings, restore
     machinesOf(wanted).map((plan) => ({
       plan,
       generation: "now",
-      madeWith: {},
+      replacementInputs: {},
       imageVersion: "",
       kubernetesVersion: "1.36.3",
       configuration: "now",

@@ -1,7 +1,7 @@
 import { text } from "node:stream/consumers";
 
 import { MachineState } from "../../../components/azure/state";
-import { LeftArgs, markLeft } from "../../../components/plan/left-control-planes";
+import { LeftArgs, markRemovedFromEtcd } from "../../../components/plan/left-control-planes";
 import { machinesOf } from "../../../components/settings/topology";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { validSettings } from "../../support/sample";
@@ -74,7 +74,7 @@ const azureWith = (failed?: string) => ({
 async function left(of: Cluster, change: Partial<LeftArgs> = {}) {
   cluster = of;
   asked = [];
-  const { machines } = await markLeft({
+  const { machines } = await markRemovedFromEtcd({
     settings: validSettings,
     controlPlanes,
     azure: azureWith(),
@@ -82,7 +82,7 @@ async function left(of: Cluster, change: Partial<LeftArgs> = {}) {
     now,
     ...change,
   });
-  return [...machines].filter(([, { hasLeftEtcd }]) => hasLeftEtcd).map(([name]) => name);
+  return [...machines].filter(([, { removedFromEtcd }]) => removedFromEtcd).map(([name]) => name);
 }
 
 it.each<[string, Cluster]>([

@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { only } from "../../../components/kubeadm/rotation";
 import { generationOf } from "../../../components/machine/generation";
 import { fixedSettings } from "../../../components/plan/fixed-settings";
-import { Memory } from "../../../components/plan/machine-changes";
+import { PreviousOutputs } from "../../../components/plan/machine-changes";
 import * as leftControlPlanes from "../../../components/plan/left-control-planes";
 import { makePlan } from "../../../components/plan/plan";
 import { machinesOf } from "../../../components/settings/topology";
@@ -17,7 +17,7 @@ import { listen } from "../../support/listen";
 
 const names = machinesOf(validSettings).map(({ name }) => name);
 const [first = "", second = ""] = names;
-const step = { kubernetes: validSettings.kubernetesVersion, run: "then" };
+const step = { kubernetes: validSettings.kubernetesVersion, "bootstrap-requested-at": "then" };
 
 interface Scene {
   readonly settings?: Partial<typeof validSettings>;
@@ -33,7 +33,7 @@ interface Scene {
   /** Whether the stack's outputs remember all machines. */
   readonly isRemembered?: boolean;
   /** What they remember besides. */
-  readonly remembered?: Partial<Memory>;
+  readonly remembered?: Partial<PreviousOutputs>;
   /** How often the stack's outputs cannot be read. */
   readonly unreadable?: number;
 }
@@ -62,7 +62,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
         validSettings,
       ),
       initialization: "1-then",
-      made: "then",
+      "created-at": "then",
       ...(name === first && tags),
     }),
   });
@@ -100,12 +100,12 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     const body = answer(pathname) ?? { error: { code: "ResourceGroupNotFound", message: "" } };
     response.writeHead("error" in body ? 404 : 200).end(JSON.stringify(body));
   });
-  const memory: Memory = {
+  const memory: PreviousOutputs = {
     initialization: "1-then",
     controlPlanes: 3,
     settings: fixedSettings(own),
     machines: Object.fromEntries(
-      names.map((name) => [name, { ...order, made: "then", run: "then" }]),
+      names.map((name) => [name, { ...order, createdAt: "then", bootstrapRequestedAt: "then" }]),
     ),
     ...scene.remembered,
   };
@@ -132,23 +132,24 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
 const living = { location: "westeurope", machines: names };
 
 it("orders nothing of machines that are as they shall be", async () => {
-  const { kept, orders, says } = await plan({ ...living, isRemembered: false });
+  const { retained, machineRecords, says } = await plan({ ...living, isRemembered: false });
 
-  expect([...kept]).toEqual(names);
-  for (const one of orders.values()) expect(one).toMatchObject({ made: "then", run: "then" });
+  expect([...retained]).toEqual(names);
+  for (const one of machineRecords.values())
+    expect(one).toMatchObject({ createdAt: "then", bootstrapRequestedAt: "then" });
   expect(says).toEqual([]);
 });
 
 it("says what it would do to a machine, and orders its step anew where it is replaced", async () => {
-  const { kept, orders, says } = await plan({
+  const { retained, machineRecords, says } = await plan({
     ...living,
     tags: { generation: "before" },
   });
 
   expect(says).toEqual([`this change would replace ${first}`]);
-  expect([...kept]).toEqual(names.slice(1));
-  expect(orders.get(first)!.run).not.toBe("then");
-  expect(orders.get(second)!.run).toBe("then");
+  expect([...retained]).toEqual(names.slice(1));
+  expect(machineRecords.get(first)!.bootstrapRequestedAt).not.toBe("then");
+  expect(machineRecords.get(second)!.bootstrapRequestedAt).toBe("then");
 });
 
 it("has a machine deallocated and started for a size that its hardware has not", async () => {
@@ -175,25 +176,29 @@ it("says which machines are off, and leaves them so where nothing needs them", a
 });
 
 it("orders a machine anew that somebody deleted, whatever the outputs remember", async () => {
-  const { orders } = await plan({ ...living, machines: names.slice(1), isRemembered: true });
+  const { machineRecords } = await plan({
+    ...living,
+    machines: names.slice(1),
+    isRemembered: true,
+  });
 
-  expect(orders.get(first)!.made).not.toBe("then");
-  expect(orders.get(second)!.made).toBe("then");
+  expect(machineRecords.get(first)!.createdAt).not.toBe("then");
+  expect(machineRecords.get(second)!.createdAt).toBe("then");
 });
 
 it("orders a control plane anew that has left etcd, though Azure has it as it shall be", async () => {
-  jest.spyOn(leftControlPlanes, "markLeft").mockImplementation(async ({ azure }) => {
-    const machine = { ...azure.machines.get(second)!, hasLeftEtcd: true };
+  jest.spyOn(leftControlPlanes, "markRemovedFromEtcd").mockImplementation(async ({ azure }) => {
+    const machine = { ...azure.machines.get(second)!, removedFromEtcd: true };
     return { ...azure, machines: new Map([...azure.machines, [second, machine]]) };
   });
 
-  const { orders, kept, says } = await plan(living);
+  const { machineRecords, retained, says } = await plan(living);
 
   expect(says).toEqual([expect.stringMatching(`would replace ${second}: it is no member of etcd`)]);
-  expect(kept.has(second)).toBe(false);
-  for (const order of ["made", "run"] as const) {
-    expect(orders.get(second)![order]).not.toBe("then");
-    expect(orders.get(first)![order]).toBe("then");
+  expect(retained.has(second)).toBe(false);
+  for (const order of ["createdAt", "bootstrapRequestedAt"] as const) {
+    expect(machineRecords.get(second)![order]).not.toBe("then");
+    expect(machineRecords.get(first)![order]).toBe("then");
   }
 });
 
@@ -223,7 +228,7 @@ it.each<[string, Scene, RegExp]>([
     "an encryption of the operator's own, while Secrets are encrypted with a key of the program's",
     {
       isRemembered: true,
-      remembered: { secretsKeys: only(1) },
+      remembered: { encryptionKeys: only(1) },
       settings: {
         kubeadm: {
           ...validSettings.kubeadm,
@@ -237,27 +242,6 @@ it.each<[string, Scene, RegExp]>([
   await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
 });
 
-it.each<[string, Partial<Memory>, boolean, RegExp[]]>([
-  [
-    "not yet in the up that gives kubelets their certificates, which says that another has to follow",
-    {},
-    false,
-    [/^this up gives every kubelet a certificate .* Run pulumi up again/],
-  ],
-  ["in the up after it, which says nothing of that", { kubeletCertificates: true }, true, []],
-])("has API servers verify kubelets %s", async (_, remembered, verifies, says) => {
-  const made = await plan({ ...living, isRemembered: true, remembered });
-
-  expect(made.verifiesKubelets).toBe(verifies);
-  expect(made.says.filter((text) => /kubelet/.test(text))).toEqual(
-    says.map((text) => expect.stringMatching(text)),
-  );
-});
-
-it("has API servers of a new cluster verify kubelets from the first up", async () => {
-  expect((await plan({ location: "westeurope" })).verifiesKubelets).toBe(true);
-});
-
 it("asks what a subscription lacks before the first up, and not after it", async () => {
   await expect(plan({})).rejects.toThrow(/az provider register --namespace Microsoft.Compute/);
   server.close();
@@ -267,12 +251,12 @@ it("asks what a subscription lacks before the first up, and not after it", async
 });
 
 it("reads the outputs again that are being written at the moment", async () => {
-  const { orders } = await plan({
+  const { machineRecords } = await plan({
     ...living,
     machines: names.slice(1),
     isRemembered: true,
     unreadable: 2,
   });
 
-  expect(orders.get(second)!.made).toBe("then");
+  expect(machineRecords.get(second)!.createdAt).toBe("then");
 });

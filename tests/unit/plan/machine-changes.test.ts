@@ -1,5 +1,5 @@
 import { MachineState } from "../../../components/azure/state";
-import { machineChanges, Memory } from "../../../components/plan/machine-changes";
+import { machineChanges, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { machinesOf } from "../../../components/settings/topology";
 import { validSettings } from "../../support/sample";
 
@@ -7,7 +7,7 @@ const settings = { ...validSettings, controlPlaneCount: 1 };
 const wanted = machinesOf(settings).map((plan) => ({
   plan,
   generation: "now",
-  madeWith: { zone: plan.zone, osDiskSizeGb: "64" },
+  replacementInputs: { zone: plan.zone, osDiskSizeGb: "64" },
   imageVersion: "2",
   kubernetesVersion: "1.36.4",
   configuration: "now",
@@ -20,27 +20,27 @@ const well: MachineState = {
   image: "2",
   generation: "now",
   initialization: "1-then",
-  made: "then",
+  createdAt: "then",
 };
 
 const step = { state: "Succeeded", kubernetesVersion: "1.36.4", configuration: "now" };
 
 const remembered = {
   generation: "now",
-  made: "then",
-  run: "then",
+  createdAt: "then",
+  bootstrapRequestedAt: "then",
   kubernetesVersion: "1.36.4",
   configuration: "now",
 };
 
 /** What an `up` does to machines of which one is otherwise. */
-const changes = (other: Partial<MachineState> | undefined, memory?: Partial<Memory>) => {
+const changes = (other: Partial<MachineState> | undefined, memory?: Partial<PreviousOutputs>) => {
   const machines = new Map(
     names.flatMap((name): [string, MachineState][] =>
       name !== first ? [[name, well]] : other === undefined ? [] : [[name, { ...well, ...other }]],
     ),
   );
-  return machineChanges("1-then", wanted, { machines }, memory as Memory | undefined);
+  return machineChanges("1-then", wanted, { machines }, memory as PreviousOutputs | undefined);
 };
 
 it.each<[string, Partial<MachineState> | undefined, string | undefined]>([
@@ -68,13 +68,17 @@ it.each<[string, Partial<MachineState> | undefined, string | undefined]>([
   ["nothing of one of unknown initialization", { initialization: undefined }, undefined],
 ])("plans %s", (_, machine, does) => {
   expect(changes(machine)).toEqual(
-    does === undefined ? [] : [{ machine: first, does, why: expect.anything() }],
+    does === undefined ? [] : [{ machine: first, action: does, reasons: expect.anything() }],
   );
 });
 
 it("replaces a machine that etcd does not list any more, and says why", () => {
-  expect(changes({ hasLeftEtcd: true, bootstrap: step })).toEqual([
-    { machine: first, does: "replace", why: [expect.stringMatching(/^it is no member of etcd/)] },
+  expect(changes({ removedFromEtcd: true, bootstrap: step })).toEqual([
+    {
+      machine: first,
+      action: "replace",
+      reasons: [expect.stringMatching(/^it is no member of etcd/)],
+    },
   ]);
 });
 
@@ -82,7 +86,7 @@ it("believes the outputs where a tag is missing", () => {
   const machines = { [first]: { ...remembered, generation: "before" } };
 
   expect(changes({ generation: undefined }, { machines })).toEqual([
-    { machine: first, does: "replace", why: [] },
+    { machine: first, action: "replace", reasons: [] },
   ]);
   expect(changes({ generation: "now" }, { machines })).toEqual([]);
 });
@@ -94,8 +98,8 @@ it("removes what the settings no longer name, after everything else", () => {
   ]);
 
   expect(machineChanges("1-then", wanted, { machines }, undefined)).toEqual([
-    { machine: controlPlane, does: "resize", why: ["Standard_B2s -> Standard_D2s_v5"] },
-    { machine: "zoned-test-old-1", does: "remove", why: [] },
+    { machine: controlPlane, action: "resize", reasons: ["Standard_B2s -> Standard_D2s_v5"] },
+    { machine: "zoned-test-old-1", action: "remove", reasons: [] },
   ]);
 });
 
@@ -105,10 +109,10 @@ it("removes no machine that somebody else has made in the resource group, and on
     ["jump-host", untagged],
     ["zoned-test-old-1", untagged],
   ]);
-  const memory = { machines: { "zoned-test-old-1": remembered } } as unknown as Memory;
+  const memory = { machines: { "zoned-test-old-1": remembered } } as unknown as PreviousOutputs;
 
   expect(machineChanges("1-then", wanted, { machines }, memory)).toEqual([
-    { machine: "zoned-test-old-1", does: "remove", why: [] },
+    { machine: "zoned-test-old-1", action: "remove", reasons: [] },
   ]);
 });
 
@@ -121,13 +125,15 @@ it("replaces no machine for the default of the image", () => {
 
 it("says what a machine was made with, and what it would be made with", () => {
   const madeWith = { zone: "2", osDiskSizeGb: "32" };
-  const machines = { [first]: { ...remembered, generation: "before", madeWith } };
+  const machines = {
+    [first]: { ...remembered, generation: "before", replacementInputs: madeWith },
+  };
 
   expect(changes({ generation: "before", image: "1" }, { machines })).toEqual([
     {
       machine: first,
-      does: "replace",
-      why: ["osDiskSizeGb 32 -> 64", "imageVersion 1 -> 2"],
+      action: "replace",
+      reasons: ["osDiskSizeGb 32 -> 64", "imageVersion 1 -> 2"],
     },
   ]);
 });
@@ -137,6 +143,6 @@ it("believes the outputs of a member whose step has failed since", () => {
   const machines = { [first]: { ...remembered, kubernetesVersion: "1.36.3" } };
 
   expect(changes({ bootstrap }, { machines })).toEqual([
-    { machine: first, does: "upgrade", why: ["1.36.3 -> 1.36.4"] },
+    { machine: first, action: "upgrade", reasons: ["1.36.3 -> 1.36.4"] },
   ]);
 });

@@ -1,4 +1,4 @@
-import { MachineChange, Memory } from "../../../components/plan/machine-changes";
+import { MachineChange, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { proxyDigest, proxyRollOutProblems } from "../../../components/plan/proxy-roll-out";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { validSettings } from "../../support/sample";
@@ -35,20 +35,25 @@ beforeEach(() => {
 
 interface Scene {
   readonly before?: string;
-  readonly kept?: readonly string[];
+  readonly retained?: readonly string[];
   readonly changes?: readonly MachineChange[];
   readonly skipHealthCheckUntil?: string;
 }
 
-const problemsOf = ({ before, kept, changes = [], skipHealthCheckUntil = "" }: Scene = {}) =>
+const problemsOf = ({
+  before,
+  retained: kept,
+  changes = [],
+  skipHealthCheckUntil = "",
+}: Scene = {}) =>
   proxyRollOutProblems({
     settings: { ...validSettings, proxyMode: "nftables", skipHealthCheckUntil },
-    memory: {
+    previous: {
       kubeProxy: before ?? proxyDigest({ ...validSettings, proxyMode: "ipvs" }),
       machines: { "w-1": {}, [silent]: {} },
-    } as unknown as Memory,
+    } as unknown as PreviousOutputs,
     changes,
-    kept: new Set(kept ?? ["w-1", silent]),
+    retained: new Set(kept ?? ["w-1", silent]),
     ...{ kubeconfig, now },
   });
 
@@ -70,8 +75,8 @@ it("asks nobody where kube-proxy stays as it is, or the health check is skipped"
 });
 
 it.each<[string, Scene]>([
-  ["is made anew", { changes: [{ machine: silent, does: "replace", why: [] }] }],
-  ["somebody deleted, which is created again", { kept: ["w-1"] }],
+  ["is made anew", { changes: [{ machine: silent, action: "replace", reasons: [] }] }],
+  ["somebody deleted, which is created again", { retained: ["w-1"] }],
 ])("says nothing of a machine that %s", async (_, scene) => {
   expect(await problemsOf(scene)).toEqual([]);
   expect(asked).not.toEqual([]);

@@ -9,7 +9,7 @@ const running: MachineState = {
   size: "Standard_D2s_v5",
   power: "running",
   initialization: "1-then",
-  bootstrap: { state: "Succeeded", run: "then" },
+  bootstrap: { state: "Succeeded", requestedAt: "then" },
 };
 const off: MachineState = { ...running, power: "deallocated" };
 const failed = { bootstrap: { state: "Failed" } };
@@ -39,12 +39,12 @@ function look({ machines = {}, changes = "", exists = true, ...scene }: Scene) {
     settings: validSettings,
     initialization: { id: "1-then", exists, isRestoring: scene.isRestoring },
     azure,
-    kept,
+    retained: kept,
     changes: changes.split(", ").flatMap((change): MachineChange[] => {
       const [does, machine] = change.split(" ");
       return machine === undefined
         ? []
-        : [{ does: does as MachineChange["does"], machine: name(machine), why: [] }];
+        : [{ action: does as MachineChange["action"], machine: name(machine), reasons: [] }];
     }),
     started: new Set(started),
   });

@@ -1,5 +1,5 @@
 import { MachineState } from "../../../components/azure/state";
-import { Memory } from "../../../components/plan/machine-changes";
+import { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { ControlPlaneChanges, isNewer, upgradeProblems } from "../../../components/plan/upgrade";
 
 const untouched: ControlPlaneChanges = { lost: [], replaced: [], removed: [] };
@@ -76,7 +76,7 @@ it("refuses to remove a control plane in the up that leaves it behind the kubele
 
 it("believes the outputs where no step says a version", () => {
   const machines = { "zoned-test-cp-1": { kubernetesVersion: "1.36.3" } };
-  const memory = { machines } as unknown as Memory;
+  const memory = { machines } as unknown as PreviousOutputs;
 
   expect(
     upgradeProblems({ kubernetesVersion: "1.36.2" }, { machines: new Map() }, memory, untouched),

@@ -1,5 +1,5 @@
 import { serveKubernetesApi } from "../../support/kubernetes-api";
-import { askSnapshot } from "../../../components/plan/wanted-snapshot";
+import { checkSnapshot } from "../../../components/plan/wanted-snapshot";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { loginToken } from "../../../tools/local-azure/machines/identity-token";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
@@ -52,7 +52,7 @@ const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }
     const api = await serveKubernetesApi((_, response) =>
       response.end(JSON.stringify({ data: { where, ...reported } })),
     );
-    const { problems, warnings } = await askSnapshot({
+    const { problems, warnings } = await checkSnapshot({
       settings: {
         clusterName: "zoned-test",
         etcdBackups: { container, endpoint, every: "1h" },
@@ -139,7 +139,7 @@ describe("where the login may not read the container", () => {
 it("asks nobody where nothing is restored", async () => {
   const settings = { restoreFrom: "latest" } as never;
 
-  expect(await askSnapshot({ settings, initialization: {}, kubeconfig: undefined, now })).toEqual(
+  expect(await checkSnapshot({ settings, initialization: {}, kubeconfig: undefined, now })).toEqual(
     quiet,
   );
 });

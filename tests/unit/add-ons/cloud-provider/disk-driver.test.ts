@@ -24,7 +24,7 @@ async function build(
   });
   new DiskDriver(
     "disk-driver",
-    { settings, texts, cloudConfig, apiServer: { name: "api.example", port: 6443 } },
+    { settings, manifests: texts, cloudConfig, apiServer: { name: "api.example", port: 6443 } },
     { transformations: [recorder.watch] },
   );
   return { recorder, cloudConfig };

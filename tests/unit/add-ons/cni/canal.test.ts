@@ -6,7 +6,11 @@ import { itWith } from "../../../support/upstream";
 
 async function build(texts: ReadonlyMap<string, string>, settings = validSettings) {
   const recorder = await Recorder.start();
-  const canal = new Canal("canal", { settings, texts }, { transformations: [recorder.watch] });
+  const canal = new Canal(
+    "canal",
+    { settings, manifests: texts },
+    { transformations: [recorder.watch] },
+  );
   return { recorder, canal };
 }
 

@@ -21,7 +21,7 @@ async function build(
     {
       settings: { ...validSettings, ...change },
       apiServer: { name: "api.example", port: 6443 },
-      texts,
+      manifests: texts,
     },
     { transformations: [recorder.watch] },
   );

@@ -11,7 +11,7 @@ import { ownedArguments } from "../../../../components/settings/rules/owned-argu
 import type { Component, Settings } from "../../../../components/settings/settings";
 import { machinesOf } from "../../../../components/settings/topology";
 import { minors, versions } from "../../../../components/versions";
-import { validSettings } from "../../../support/sample";
+import { specOf, validSettings } from "../../../support/sample";
 import { argumentCases } from "../../../support/settings-cases/arguments";
 import { built, run } from "../../../support/tools";
 
@@ -61,7 +61,7 @@ const ends: Readonly<Record<Component, readonly string[]>> = {
 
 const kindsOf = (settings: Settings) => {
   const [machine] = machinesOf(settings);
-  const documents = kubeadmFiles(settings, machine!, "api.example.org")
+  const documents = kubeadmFiles(specOf(settings), machine!)
     .filter(({ path }) => path.endsWith("kubeadm-init.yaml"))
     .flatMap(({ content }) => parseAllDocuments(content).map((document) => document.toJS()));
   return (name: string) => documents.find((one) => one.kind === name);

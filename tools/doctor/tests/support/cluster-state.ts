@@ -23,7 +23,7 @@ export const threeByThree: Expected = {
   ),
   kubernetesVersion: "1.36.3",
   etcdBackups: "1h",
-  secretsKeys: { keys: [1], rewritten: true, past: [] },
+  encryptionKeys: { keys: [1], rewritten: true, past: [] },
 };
 
 /** In whole seconds, as an HTTP date has it; certificates are made for the real time. */

@@ -97,13 +97,13 @@ export const authorityClaims: readonly Claim[] = [
   },
   {
     sentence:
-      "a first `pulumi up` with another `certificateAuthority` has machines and pods trust both CAs, by the kubeconfig of before",
+      "a first `pulumi up` with another `caGeneration` has machines and pods trust both CAs, by the kubeconfig of before",
     isGround: true,
     check: async (cluster) => {
       survivor = await Survivor.start(cluster);
       old = `${await cluster.kubeconfig()}.old`;
       copyFileSync(await cluster.kubeconfig(), old);
-      await cluster.configure({ certificateAuthority: 2 });
+      await cluster.configure({ caGeneration: 2 });
       const seen = await stage(cluster, "trust CA 2");
       await expectTrusted(cluster, 2);
       return seen;

@@ -152,7 +152,7 @@ it("returns an empty list for a type without resources, and 404 for a missing gr
 it("returns a bootstrap step's state and tags, and for a missing one which parent is missing", () =>
   withServer(async (ask) => {
     const { location, ...properties } = valid.extension[1];
-    const tags = { "zoned-run": "2026-11-23" };
+    const tags = { "zoned-bootstrap-requested-at": "2026-11-23" };
     await ask("PUT", valid.extension[0], { location, tags, properties });
     const missing = async (path: string) => {
       const { status, body } = await ask("GET", path);

@@ -7,7 +7,10 @@ import type { TLSSocket } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
 
-import { authoritiesVariable, signingFile } from "../../../../../components/kubeadm/authorities";
+import {
+  authoritiesVariable,
+  signingFile,
+} from "../../../../../components/kubeadm/certificate-authorities";
 import {
   encryptionFile,
   encryptionFlags,
@@ -140,7 +143,7 @@ export interface Knobs {
   readonly kubelet?: Record<string, string>;
   readonly apiServer?: Record<string, string>;
   /** Numbers of the keys of Secrets; 1 alone without. */
-  readonly secretsKeys?: string;
+  readonly encryptionKeys?: string;
   /** Numbers of the CAs; the first ones without. */
   readonly authorities?: string;
 }
@@ -183,7 +186,7 @@ const controlPlaneFiles = (fixture: Fixture, vm: VirtualMachine, knobs: Knobs) =
       mode: "0600",
       content,
     })),
-    encryptionFile("a key in the state", keysOfTag(knobs.secretsKeys ?? "1")),
+    encryptionFile("a key in the state", keysOfTag(knobs.encryptionKeys ?? "1")),
     {
       path: "/etc/zoned/kubeadm-init.yaml",
       mode: "0600",

@@ -12,13 +12,13 @@ it("runs once for a configuration", async () => {
   await createResources(cloud);
 
   await cloud.put(id, body);
-  await cloud.put(id, { ...body, tags: { "zoned-run": "2" } });
+  await cloud.put(id, { ...body, tags: { "zoned-bootstrap-requested-at": "2" } });
 
   expect(machines.calls.filter((one) => one.startsWith("run"))).toEqual([
     "run join the cluster on cp-1",
   ]);
   expect(cloud.peek(id)).toMatchObject({
-    tags: { "zoned-run": "2" },
+    tags: { "zoned-bootstrap-requested-at": "2" },
     provisioningState: "Succeeded",
   });
 });

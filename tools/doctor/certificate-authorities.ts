@@ -1,4 +1,4 @@
-import { nameOf } from "../../components/kubeadm/authorities";
+import { nameOf } from "../../components/kubeadm/certificate-authorities";
 import { isRewriting, only } from "../../components/kubeadm/rotation";
 import type { Check, Expected } from "./check";
 

@@ -1,71 +1,71 @@
-import { AuthoritiesArgs, planAuthorities } from "../../../components/plan/authorities";
+import { CasArgs, planCas } from "../../../components/plan/certificate-authorities";
 import type { MachineState } from "../../../components/azure/state";
-import type { Memory } from "../../../components/plan/machine-changes";
-import { only, type RotatingKeys } from "../../../components/kubeadm/rotation";
+import type { PreviousOutputs } from "../../../components/plan/machine-changes";
+import { only, type RotationState } from "../../../components/kubeadm/rotation";
 import { machine, validSettings } from "../../support/sample";
 
 const id = "1-then";
 const { kubernetesVersion } = validSettings;
 
-const vm = (authorities?: string): MachineState => ({
+const vm = (cas?: string): MachineState => ({
   size: machine.size,
   initialization: id,
-  bootstrap: { state: "Failed", authorities },
+  bootstrap: { state: "Failed", cas },
 });
 
-interface Scene extends Partial<Pick<AuthoritiesArgs, "id" | "created">> {
+interface Scene extends Partial<Pick<CasArgs, "id" | "created">> {
   readonly machines?: Readonly<Record<string, MachineState>>;
-  readonly remembered?: RotatingKeys | "nothing of CAs";
+  readonly remembered?: RotationState | "nothing of CAs";
   /** Of one machine; another one has the version that is wanted. */
   readonly version?: string;
 }
 
-const planned = (certificateAuthority: number, scene: Scene = {}) =>
-  planAuthorities({
-    settings: { clusterName: "zoned-test", kubernetesVersion, certificateAuthority },
+const planned = (caGeneration: number, scene: Scene = {}) =>
+  planCas({
+    settings: { clusterName: "zoned-test", kubernetesVersion, caGeneration },
     id,
     controlPlanes: [machine],
     created: [],
     azure: { machines: new Map(Object.entries(scene.machines ?? {})) },
-    memory:
+    previous:
       scene.remembered &&
       ({
         initialization: id,
-        authorities: scene.remembered === "nothing of CAs" ? undefined : scene.remembered,
+        cas: scene.remembered === "nothing of CAs" ? undefined : scene.remembered,
         machines: {
           [machine.name]: { kubernetesVersion: scene.version ?? kubernetesVersion },
           "zoned-test-workers-1": { kubernetesVersion },
         },
-      } as unknown as Memory),
+      } as unknown as PreviousOutputs),
     ...scene,
   });
 
 const trusting = { keys: [1, 2], rewritten: false, past: [] };
 
 it("makes a cluster with the CAs that are wanted, and says nothing of it", () => {
-  expect(planned(1)).toEqual({ authorities: only(1) });
-  expect(planned(3)).toEqual({ authorities: only(3) });
+  expect(planned(1)).toEqual({ cas: only(1) });
+  expect(planned(3)).toEqual({ cas: only(3) });
 });
 
 it("keeps what a cluster began with until an up has ended well", () => {
   expect(planned(2, { machines: { [machine.name]: vm("1") } })).toEqual({
-    authorities: only(1),
-    message: expect.stringMatching(/^certificateAuthority is 2, and no up .* has ended well yet/),
+    cas: only(1),
+    message: expect.stringMatching(/^caGeneration is 2, and no up .* has ended well yet/),
   });
 });
 
 it("begins with the first CAs where a cluster was made before there were others", () => {
-  expect(planned(2, { remembered: "nothing of CAs" }).authorities).toEqual(trusting);
-  expect(planned(1, { remembered: "nothing of CAs" })).toEqual({ authorities: only(1) });
+  expect(planned(2, { remembered: "nothing of CAs" }).cas).toEqual(trusting);
+  expect(planned(1, { remembered: "nothing of CAs" })).toEqual({ cas: only(1) });
 });
 
 it("goes one stage an up, from what the last one that ended well has left", () => {
   expect(planned(2, { remembered: trusting })).toEqual({
-    authorities: { keys: [2, 1], rewritten: true, past: [] },
+    cas: { keys: [2, 1], rewritten: true, past: [] },
     message: expect.stringMatching(/^this up has every certificate signed by CA 2/),
   });
   expect(planned(2, { remembered: { keys: [2, 1], rewritten: true, past: [] } })).toMatchObject({
-    authorities: { keys: [2] },
+    cas: { keys: [2] },
     message: "this up has nobody trust CA 1 any more",
   });
 });
@@ -80,7 +80,7 @@ it.each<[string, Scene, RegExp]>([
     /removes zoned-test-cp-2/,
   ],
 ])("does no stage in an up that %s, and says so", (_, scene, says) => {
-  const { authorities, message: said } = planned(2, { remembered: trusting, ...scene });
+  const { cas: authorities, message: said } = planned(2, { remembered: trusting, ...scene });
 
   expect(authorities).toEqual(trusting);
   expect(said).toMatch(says);
@@ -90,5 +90,5 @@ it.each<[string, Scene, RegExp]>([
 it("does its stage in an up that makes workers", () => {
   const worker = { ...machine, name: "zoned-test-workers-1", role: "worker" as const };
 
-  expect(planned(2, { remembered: trusting, created: [worker] }).authorities.keys).toEqual([2, 1]);
+  expect(planned(2, { remembered: trusting, created: [worker] }).cas.keys).toEqual([2, 1]);
 });

@@ -1,14 +1,17 @@
-import { nextKeys, only, RotatingKeys } from "../../../components/kubeadm/rotation";
-import { secretsKey } from "../secrets-key";
+import { nextKeys, only, RotationState } from "../../../components/kubeadm/rotation";
+import { encryptionKeyGeneration } from "../encryption-key";
 import { threeByThree } from "./support/cluster-state";
 
-const look = (secretsKeys: RotatingKeys | undefined) =>
-  secretsKey({ ...threeByThree, secretsKeys });
-const problem = (keys: RotatingKeys) => look(keys).problems.map(({ saw }) => saw);
+const look = (encryptionKeys: RotationState | undefined) =>
+  encryptionKeyGeneration({ ...threeByThree, encryptionKeys });
+const problem = (keys: RotationState) => look(keys).problems.map(({ saw }) => saw);
 
 it("names the key that encrypts all Secrets, or that none does", () => {
   expect(look(only(2, [1]))).toMatchObject({ saw: "key 2 encrypts all of them", problems: [] });
-  expect(look(only(0))).toMatchObject({ saw: "none, as secretsKey 0 says", problems: [] });
+  expect(look(only(0))).toMatchObject({
+    saw: "none, as encryptionKeyGeneration 0 says",
+    problems: [],
+  });
 });
 
 it("says at each stage of a change that it has not finished", () => {

@@ -1,5 +1,5 @@
 import { nextKeys, only } from "../../../components/kubeadm/rotation";
-import { authorities } from "../authorities";
+import { authorities } from "../certificate-authorities";
 import { threeByThree } from "./support/cluster-state";
 
 const look = (keys?: ReturnType<typeof only>) =>

@@ -1,67 +1,69 @@
-import { only, RotatingKeys } from "../../../components/kubeadm/rotation";
+import { only, RotationState } from "../../../components/kubeadm/rotation";
 import type { MachineState } from "../../../components/azure/state";
-import type { Memory } from "../../../components/plan/machine-changes";
-import { KeysArgs, planKeys } from "../../../components/plan/secrets-keys";
+import type { PreviousOutputs } from "../../../components/plan/machine-changes";
+import { KeysArgs, planEncryptionKeys } from "../../../components/plan/encryption-keys";
 import { machine, validSettings } from "../../support/sample";
 
 const id = "1-then";
 
 /** A VM that is there, with the keys that its step was given. */
-const vm = (secretsKeys?: string, change: Partial<MachineState> = {}): MachineState => ({
+const vm = (encryptionKeys?: string, change: Partial<MachineState> = {}): MachineState => ({
   size: machine.size,
   initialization: id,
-  bootstrap: { state: "Failed", secretsKeys },
+  bootstrap: { state: "Failed", encryptionKeys },
   ...change,
 });
 
 const keysWith = (
-  secretsKey: number,
+  encryptionKeyGeneration: number,
   change: Partial<Omit<KeysArgs, "azure">> & {
     readonly machines?: Readonly<Record<string, MachineState>>;
-    readonly remembered?: RotatingKeys;
+    readonly remembered?: RotationState;
     /** The initialization that the memory is of. */
     readonly of?: string;
   } = {},
 ) =>
-  planKeys({
-    settings: { ...validSettings, clusterName: "zoned-test", secretsKey },
+  planEncryptionKeys({
+    settings: { ...validSettings, clusterName: "zoned-test", encryptionKeyGeneration },
     id,
     controlPlanes: [machine],
     azure: { machines: new Map(Object.entries(change.machines ?? {})) },
-    memory:
+    previous:
       change.remembered &&
-      ({ initialization: change.of ?? id, secretsKeys: change.remembered } as Memory),
+      ({ initialization: change.of ?? id, encryptionKeys: change.remembered } as PreviousOutputs),
     ...change,
   });
 
 it("makes a cluster with the key that is wanted, and says nothing of it", () => {
-  expect(keysWith(1)).toEqual({ secretsKeys: only(1) });
-  expect(keysWith(7)).toEqual({ secretsKeys: only(7) });
+  expect(keysWith(1)).toEqual({ encryptionKeys: only(1) });
+  expect(keysWith(7)).toEqual({ encryptionKeys: only(7) });
 });
 
 it("changes nothing on a cluster that has the key", () => {
   expect(keysWith(1, { remembered: only(1), machines: { [machine.name]: vm("1") } })).toEqual({
-    secretsKeys: only(1),
+    encryptionKeys: only(1),
   });
 });
 
 it("keeps what a cluster began with until an up has ended well, also where its step failed", () => {
   expect(keysWith(2, { machines: { [machine.name]: vm("1") } })).toEqual({
-    secretsKeys: only(1),
-    message: expect.stringMatching(/^secretsKey is 2, and no up .* has ended well yet/),
+    encryptionKeys: only(1),
+    message: expect.stringMatching(
+      /^encryptionKeyGeneration is 2, and no up .* has ended well yet/,
+    ),
   });
 });
 
 it("asks no machine of an earlier initialization", () => {
   const machines = { [machine.name]: vm("1", { initialization: "0-before" }) };
 
-  expect(keysWith(2, { machines })).toEqual({ secretsKeys: only(2) });
+  expect(keysWith(2, { machines })).toEqual({ encryptionKeys: only(2) });
 });
 
 it("begins with Secrets in clear where the cluster was made without a key", () => {
-  expect(keysWith(1, { memory: { initialization: id } as Memory }).secretsKeys?.keys).toEqual([
-    0, 1,
-  ]);
+  expect(
+    keysWith(1, { previous: { initialization: id } as PreviousOutputs }).encryptionKeys?.keys,
+  ).toEqual([0, 1]);
 });
 
 it("does no stage in an up that removes a control plane, which encrypts with the old key until then", () => {
@@ -69,7 +71,7 @@ it("does no stage in an up that removes a control plane, which encrypts with the
   const machines = { [machine.name]: vm("1 2"), "zoned-test-cp-2": vm("1 2") };
 
   expect(keysWith(2, { remembered, machines })).toEqual({
-    secretsKeys: remembered,
+    encryptionKeys: remembered,
     message: expect.stringMatching(/this up removes zoned-test-cp-2, .* goes on to key 2$/),
   });
   expect(
@@ -80,9 +82,9 @@ it("does no stage in an up that removes a control plane, which encrypts with the
 it("reads every snapshot while it restores one, and says so where Secrets have to be encrypted anew", () => {
   const restoring = { id: `${id}-later`, of: id };
 
-  expect(keysWith(2, { ...restoring, remembered: only(1) })).toEqual({ secretsKeys: only(1) });
+  expect(keysWith(2, { ...restoring, remembered: only(1) })).toEqual({ encryptionKeys: only(1) });
   expect(keysWith(2, { ...restoring, remembered: only(2, [1]) })).toEqual({
-    secretsKeys: { keys: [2, 1], rewritten: true, past: [1] },
+    encryptionKeys: { keys: [2, 1], rewritten: true, past: [1] },
     message: expect.stringMatching(/encrypts all Secrets with key 2, old ones too.* takes key 1/),
   });
 });
@@ -92,18 +94,18 @@ describe("a configuration of the operator's own", () => {
     ...validSettings.kubeadm,
     apiServerExtraArgs: { "encryption-provider-config": "/etc/own/encryption.yaml" },
   };
-  const own = { ...validSettings, clusterName: "zoned-test", secretsKey: 1, kubeadm };
-  const hadOwn = { initialization: id, ownEncryption: true } as Memory;
+  const own = { ...validSettings, clusterName: "zoned-test", encryptionKeyGeneration: 1, kubeadm };
+  const hadOwn = { initialization: id, ownEncryption: true } as PreviousOutputs;
 
   it("is the operator's, in a new cluster and in one that has had it", () => {
     expect(keysWith(1, { settings: own })).toEqual({});
-    expect(keysWith(1, { settings: own, memory: hadOwn })).toEqual({});
+    expect(keysWith(1, { settings: own, previous: hadOwn })).toEqual({});
   });
 
   it("is refused while Secrets are encrypted with keys that it does not have, and the way is named", () => {
     const refused = {
       problem: expect.stringMatching(
-        /encrypted with key 1 of this program[^]*config rm --path [^ ]*encryption-provider-config[^]*config set secretsKey 0/,
+        /encrypted with key 1 of this program[^]*config rm --path [^ ]*encryption-provider-config[^]*config set encryptionKeyGeneration 0/,
       ),
     };
 
@@ -118,9 +120,11 @@ describe("a configuration of the operator's own", () => {
   });
 
   it("goes only where the settings say that Secrets are in clear, which its keys might have them", () => {
-    expect(keysWith(1, { memory: hadOwn })).toEqual({
-      problem: expect.stringMatching(/identity as its first provider[^]*config set secretsKey 0/),
+    expect(keysWith(1, { previous: hadOwn })).toEqual({
+      problem: expect.stringMatching(
+        /identity as its first provider[^]*config set encryptionKeyGeneration 0/,
+      ),
     });
-    expect(keysWith(0, { memory: hadOwn })).toEqual({ secretsKeys: only(0) });
+    expect(keysWith(0, { previous: hadOwn })).toEqual({ encryptionKeys: only(0) });
   });
 });

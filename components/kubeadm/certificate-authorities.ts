@@ -1,9 +1,9 @@
-import { rotationTexts, type RotatingKeys } from "./rotation";
+import { rotationTexts, type RotationState } from "./rotation";
 
 export const nameOf = (number: number): string => `CA ${number}`;
 
 export const { stageText, heldText } = rotationTexts({
-  setting: "certificateAuthority",
+  setting: "caGeneration",
   nameOf,
   adds: (number) =>
     `has all machines and new pods trust ${nameOf(number)}; get the kubeconfig anew after that, and restart your pods that ask the API`,
@@ -12,10 +12,10 @@ export const { stageText, heldText } = rotationTexts({
 });
 
 /** A cluster's first CAs, until others are wanted: then nothing differs from what kubeadm makes. */
-export const areFirst = ({ keys }: RotatingKeys): boolean => keys.length === 1 && keys[0] === 1;
+export const areFirst = ({ keys }: RotationState): boolean => keys.length === 1 && keys[0] === 1;
 
 /** Whether members may have others than the first CAs, or did before the last stage back to those. */
-export const areTaken = (authorities: RotatingKeys): boolean =>
+export const areTaken = (authorities: RotationState): boolean =>
   !areFirst(authorities) || authorities.past.length > 0;
 
 /**
@@ -28,7 +28,7 @@ export const signingFile = "/etc/kubernetes/pki/signing-ca.crt";
  * In every static pod, so that each stage changes their manifests: `kubeadm upgrade` renews the
  * certificates of what it changes, by the first CA of ca.crt, and starts it anew, one after another.
  */
-export const authoritiesVariable = ({ keys }: RotatingKeys) => ({
+export const authoritiesVariable = ({ keys }: RotationState) => ({
   name: "ZONED_CERTIFICATE_AUTHORITIES",
   value: keys.join(" "),
 });

@@ -6,27 +6,27 @@ import {
   restoredKeys,
   stageText,
 } from "../kubeadm/encryption";
-import { keysOfTag, nextKeys, only, RotatingKeys } from "../kubeadm/rotation";
+import { keysOfTag, nextKeys, only, RotationState } from "../kubeadm/rotation";
 import { AzureState } from "../azure/state";
-import { isMadeFor, Memory } from "./machine-changes";
+import { isOfThisCluster, PreviousOutputs } from "./machine-changes";
 import { entry, toRemove, toSet } from "../settings/problem";
 import { Settings } from "../settings/settings";
 import { isControlPlaneName, MachinePlan } from "../settings/topology";
 
 export interface KeysArgs {
-  readonly settings: Pick<Settings, "clusterName" | "kubeadm" | "secretsKey">;
+  readonly settings: Pick<Settings, "clusterName" | "kubeadm" | "encryptionKeyGeneration">;
   /** The initialization of the cluster, and its restoration. */
   readonly id: string;
   readonly controlPlanes: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
-  readonly memory: Memory | undefined;
+  readonly previous: PreviousOutputs | undefined;
 }
 
 /** The keys of Secrets that an `up` leaves on every control plane. */
 interface PlannedKeys {
   /** Nothing where the operator has a configuration of their own. */
-  readonly secretsKeys?: RotatingKeys;
+  readonly encryptionKeys?: RotationState;
   /** What is to be said of the change of a key that is under way. */
   readonly message?: string;
   /** Why this `up` must not begin: no API server could read the Secrets that there are. */
@@ -39,45 +39,51 @@ interface PlannedKeys {
  * leaves at the end of this `up` encrypts with the old key until then. What is restored from a snapshot
  * may be encrypted with any key that the cluster ever had.
  */
-export function planKeys({ settings, id, controlPlanes, azure, memory }: KeysArgs): PlannedKeys {
-  const { secretsKey: wanted, kubeadm } = settings;
-  const began = memory === undefined ? beganWith(id, azure, "secretsKeys") : undefined;
+export function planEncryptionKeys({
+  settings,
+  id,
+  controlPlanes,
+  azure,
+  previous,
+}: KeysArgs): PlannedKeys {
+  const { encryptionKeyGeneration: wanted, kubeadm } = settings;
+  const began = previous === undefined ? beganWith(id, azure, "encryptionKeys") : undefined;
   if (!isOurs(kubeadm.apiServerExtraArgs)) {
-    return { problem: leavingProblem(memory?.secretsKeys ?? began) };
+    return { problem: leavingProblem(previous?.encryptionKeys ?? began) };
   }
-  if (memory === undefined) {
+  if (previous === undefined) {
     const keys = began ?? only(wanted);
     const message = heldText(keys, wanted, "no up of this cluster has ended well yet");
-    return { secretsKeys: keys, message };
+    return { encryptionKeys: keys, message };
   }
-  if (memory.ownEncryption && wanted !== 0) return { problem: returningProblem() };
+  if (previous.ownEncryption && wanted !== 0) return { problem: returningProblem() };
   // A cluster that was made before this program encrypted Secrets remembers nothing of them.
-  const now = memory.secretsKeys ?? only(0);
-  if (memory.initialization !== id) {
+  const now = previous.encryptionKeys ?? only(0);
+  if (previous.initialization !== id) {
     const keys = restoredKeys(now);
-    return { secretsKeys: keys, message: stageText(now, keys, wanted) };
+    return { encryptionKeys: keys, message: stageText(now, keys, wanted) };
   }
-  const leaving = leavingOf({ settings, controlPlanes, azure });
+  const leaving = leavingControlPlanes({ settings, controlPlanes, azure });
   if (leaving.length > 0) {
     return {
-      secretsKeys: now,
+      encryptionKeys: now,
       message: heldText(now, wanted, `this up removes ${leaving.join(", ")}`),
     };
   }
   const next = nextKeys(now, wanted);
-  return { secretsKeys: next, message: stageText(now, next, wanted) };
+  return { encryptionKeys: next, message: stageText(now, next, wanted) };
 }
 
 const own = entry("kubeadm.apiServerExtraArgs", encryptionFlag);
 
 /** The operator's configuration takes the place of keys that it does not have. */
-function leavingProblem(had: RotatingKeys | undefined): string | undefined {
+function leavingProblem(had: RotationState | undefined): string | undefined {
   const unknown = had?.keys.filter((key) => key !== 0) ?? [];
   if (unknown.length === 0) return undefined;
   return (
     `${own} names a configuration of your own, and Secrets are encrypted with ${unknown.map(nameOf).join(", ")} of this program, which it does ` +
     `not have: no API server could read them. Take it back (${toRemove(own)}) and have them stored in clear first: ` +
-    `${toSet("secretsKey", 0)}, then pulumi up until it says nothing of the key. Then set your own again`
+    `${toSet("encryptionKeyGeneration", 0)}, then pulumi up until it says nothing of the key. Then set your own again`
   );
 }
 
@@ -85,10 +91,10 @@ function leavingProblem(had: RotatingKeys | undefined): string | undefined {
 const returningProblem = (): string =>
   `${own} is gone, and Secrets may be encrypted with the keys of that configuration, which this program does not have: no API server could ` +
   "read them. Put it back, with identity as its first provider, and store all Secrets once more (kubectl get secrets -A -o json | kubectl replace -f -). " +
-  `When all are in clear, take it away and say so (${toSet("secretsKey", 0)}), run pulumi up, and set another key after that`;
+  `When all are in clear, take it away and say so (${toSet("encryptionKeyGeneration", 0)}), run pulumi up, and set another key after that`;
 
 /** Control planes that this `up` removes. */
-export const leavingOf = ({
+export const leavingControlPlanes = ({
   settings,
   controlPlanes,
   azure,
@@ -106,10 +112,10 @@ export const leavingOf = ({
 export function beganWith(
   id: string,
   { machines }: Pick<AzureState, "machines">,
-  what: "secretsKeys" | "authorities",
-): RotatingKeys | undefined {
+  what: "encryptionKeys" | "cas",
+): RotationState | undefined {
   const tag = [...machines.values()].find(
-    (machine) => isMadeFor(id, machine) && machine.bootstrap?.[what] !== undefined,
+    (machine) => isOfThisCluster(id, machine) && machine.bootstrap?.[what] !== undefined,
   )?.bootstrap?.[what];
   return tag === undefined ? undefined : keysOfTag(tag);
 }

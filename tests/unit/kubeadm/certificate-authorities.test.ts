@@ -1,19 +1,25 @@
-import { areFirst, authoritiesVariable, stageText } from "../../../components/kubeadm/authorities";
+import {
+  areFirst,
+  authoritiesVariable,
+  stageText,
+} from "../../../components/kubeadm/certificate-authorities";
 import {
   clusterConfigurationOf,
   configurationOf,
   kubeadmFiles,
 } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
-import { nextKeys, only, type RotatingKeys } from "../../../components/kubeadm/rotation";
-import { validSettings } from "../../support/sample";
+import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
+import { specOf, validSettings } from "../../support/sample";
 import { parseAllDocuments } from "yaml";
 
 const [controlPlane, ...others] = machinesOf(validSettings);
 const worker = others.find(({ role }) => role === "worker")!;
 
-const clusterWith = (authorities?: RotatingKeys) => {
-  const files = kubeadmFiles(validSettings, controlPlane!, "api.example", true, authorities);
+const specWith = (cas?: RotationState) => specOf(validSettings, cas && { cas });
+
+const clusterWith = (cas?: RotationState) => {
+  const files = kubeadmFiles(specWith(cas), controlPlane!);
   const { content } = files.find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!;
   return parseAllDocuments(content)
     .map((document) => document.toJS())
@@ -72,13 +78,9 @@ it("has the controller manager sign by one certificate as long as ca.crt has sev
 
 it("has every machine configured anew at every stage, workers too", () => {
   for (const machine of [controlPlane!, worker]) {
-    const hashes = [undefined, ...stages].map((stage) =>
-      configurationOf(validSettings, machine, "api.example", true, undefined, stage),
-    );
+    const hashes = [undefined, ...stages].map((stage) => configurationOf(specWith(stage), machine));
     expect(new Set(hashes).size).toBe(4);
   }
-  const shared = [undefined, ...stages].map((stage) =>
-    clusterConfigurationOf(validSettings, "api.example", true, stage),
-  );
+  const shared = [undefined, ...stages].map((stage) => clusterConfigurationOf(specWith(stage)));
   expect(new Set(shared).size).toBe(4);
 });

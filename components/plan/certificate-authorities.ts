@@ -1,0 +1,57 @@
+import { heldText, stageText } from "../kubeadm/certificate-authorities";
+import { nextKeys, only, type RotationState } from "../kubeadm/rotation";
+import type { AzureState } from "../azure/state";
+import type { PreviousOutputs } from "./machine-changes";
+import { beganWith, leavingControlPlanes } from "./encryption-keys";
+import type { Settings } from "../settings/settings";
+import type { MachinePlan } from "../settings/topology";
+
+export interface CasArgs {
+  readonly settings: Pick<Settings, "clusterName" | "caGeneration" | "kubernetesVersion">;
+  /** The initialization of the cluster, and its restoration. */
+  readonly id: string;
+  readonly controlPlanes: readonly MachinePlan[];
+  /** Machines that this `up` makes. */
+  readonly created: readonly MachinePlan[];
+  readonly azure: Pick<AzureState, "machines">;
+  /** Of this initialization, maybe from before a restoration. */
+  readonly previous: PreviousOutputs | undefined;
+}
+
+/** The CAs that an `up` leaves on every machine, and what is to be said of their change. */
+interface PlannedCas {
+  readonly cas: RotationState;
+  readonly message?: string;
+}
+
+/**
+ * One stage towards the CA that the settings want, unless this `up` does something else to the
+ * control plane: the last `up` that ended well says what every machine has.
+ */
+export function planCas(args: CasArgs): PlannedCas {
+  const { settings, id, azure, previous } = args;
+  const wanted = settings.caGeneration;
+  const now =
+    previous === undefined
+      ? (beganWith(id, azure, "cas") ?? only(wanted))
+      : (previous.cas ?? only(1));
+  const why = whyNot(args);
+  if (why !== undefined) return { cas: now, message: heldText(now, wanted, why) };
+  const next = nextKeys(now, wanted);
+  return { cas: next, message: stageText(now, next, wanted) };
+}
+
+function whyNot(args: CasArgs): string | undefined {
+  const { settings, id, controlPlanes, created, previous } = args;
+  if (previous === undefined) return "no up of this cluster has ended well yet";
+  if (previous.initialization !== id) return "this up restores the cluster from a snapshot";
+  const { kubernetesVersion } = settings;
+  if (Object.values(previous.machines).some((one) => one.kubernetesVersion !== kubernetesVersion)) {
+    return `this up upgrades Kubernetes to ${kubernetesVersion}`;
+  }
+  const leaving = leavingControlPlanes(args);
+  if (leaving.length > 0) return `this up removes ${leaving.join(", ")}`;
+  // It asks the API by a name behind which are other control planes, of the stage before.
+  const made = controlPlanes.filter((one) => created.includes(one)).map(({ name }) => name);
+  return made.length > 0 ? `this up makes ${made.join(", ")}` : undefined;
+}

@@ -1,0 +1,198 @@
+import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
+import { acceleratedMachines, offerProblems } from "../azure/offers";
+import { isSameSize } from "../azure/size-offers";
+import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
+import { generationOf, replacementInputsOf } from "../machine/generation";
+import { bootstrapRequestTime, type MachineRecord } from "../machine/machine-record";
+import { isControlPlaneName, type MachinePlan, machinesOf } from "../settings/topology";
+import { addressProblems } from "./addresses";
+import { planCas } from "./certificate-authorities";
+import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
+import { fixedProblems } from "./fixed-settings";
+import { decideInitialization, type Initialization } from "./initialization";
+import {
+  createdMachines,
+  type MachineChange,
+  machineChanges,
+  previousOf,
+  type PreviousOutputs,
+  type WantedMachine,
+} from "./machine-changes";
+import type { Observed } from "./observe";
+import { startedMachines, stoppedMachines } from "./stopped-machines";
+import { upgradeProblems } from "./upgrade";
+
+/** What an update does, as far as that follows from what was read. */
+export interface Decision {
+  readonly initialization: Initialization;
+  /** The previous outputs, if they are of this initialization or one that it was restored from. */
+  readonly current: PreviousOutputs | undefined;
+  readonly controlPlanes: readonly MachinePlan[];
+  readonly workers: readonly MachinePlan[];
+  /** What this update would do to existing machines. */
+  readonly changes: readonly MachineChange[];
+  /** Machines that exist and are not replaced. */
+  readonly retained: readonly MachinePlan[];
+  /** Those of them that get another size. */
+  readonly resized: readonly MachinePlan[];
+  /** Names of those that are off and that this update starts. */
+  readonly started: ReadonlySet<string>;
+  readonly stopped: ReturnType<typeof stoppedMachines>;
+  /** What this update records of each machine, by its name. */
+  readonly machineRecords: ReadonlyMap<string, MachineRecord>;
+  readonly spec: ClusterSpec;
+  /** Names of the machines whose size has accelerated networking. */
+  readonly accelerated: ReadonlySet<string>;
+  readonly diskClasses: readonly DiskClass[];
+  /** Why this update must not begin, one sentence each. */
+  readonly problems: readonly string[];
+  /** What is to be said of it. */
+  readonly messages: readonly string[];
+}
+
+/** Lays the settings beside what exists. */
+export function decide(observed: Observed): Decision {
+  const { settings, azure, offers, connection, now, previous } = observed;
+  const machines = machinesOf(settings);
+  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
+  const workers = machines.filter(({ role }) => role === "worker");
+  const planned = machines.map((plan) => ({
+    plan,
+    generation: generationOf(plan, settings),
+    replacementInputs: replacementInputsOf(plan, settings),
+    imageVersion: settings.imageVersion,
+    kubernetesVersion: settings.kubernetesVersion,
+  }));
+
+  const initialization = decideInitialization(
+    settings,
+    planned.filter(({ plan }) => plan.role === "control-plane"),
+    azure,
+    previous.outputs,
+    now,
+  );
+  const { id, exists } = initialization;
+  const current = previousOf(id, previous.outputs);
+  const created = createdMachines(id, planned, azure, current);
+  const rotation = { settings, id, controlPlanes, azure, previous: current };
+  const keys = planEncryptionKeys(rotation);
+  const cas = planCas({ ...rotation, created });
+  const spec: ClusterSpec = {
+    settings,
+    apiName: observed.apiName,
+    cas: cas.cas,
+    encryptionKeys: keys.encryptionKeys,
+  };
+  const wanted = planned.map((one) => ({
+    ...one,
+    configuration: configurationOf(spec, one.plan),
+  }));
+
+  const changes = changesOf(observed, initialization, wanted, current);
+  const retained = machines.filter((machine) => !created.includes(machine));
+  const started = new Set(startedMachines(retained, azure));
+  const diskClasses = planDiskClasses(settings, offers, current);
+  const unknownManifests = typeof observed.manifests === "string" ? [observed.manifests] : [];
+  return {
+    initialization,
+    current,
+    controlPlanes,
+    workers,
+    changes,
+    retained,
+    resized: retained.filter(({ name, size }) => !isSameSize(azure.machines.get(name)!.size, size)),
+    started,
+    stopped: stoppedMachines({ settings, initialization, azure, retained, changes, started }),
+    machineRecords: recordsOf(observed, wanted, retained, current),
+    spec,
+    accelerated: acceleratedMachines(machines, offers),
+    diskClasses: diskClasses.made,
+    problems: [
+      ...observed.missing,
+      ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
+      ...offerProblems(machines, created, azure.machines, offers, settings, connection),
+      ...initialization.problems,
+      ...(exists
+        ? [
+            // Before a first update has succeeded, Azure alone tells where the cluster is.
+            ...fixedProblems(settings, { location: azure.groupLocation }),
+            ...addressProblems(machines, previous.placed),
+            ...versionProblems(observed, { controlPlanes, created, changes, current }),
+          ]
+        : []),
+      ...(keys.problem === undefined ? [] : [keys.problem]),
+    ],
+    messages: [
+      ...[keys.message, cas.message].flatMap((message) => message ?? []),
+      ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
+        const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;
+        return `StorageClass ${name} is left out: Azure offers this subscription no ${skuName} disks in ${place}`;
+      }),
+    ],
+  };
+}
+
+/** A cluster that is being restored has no control planes that anything could be done to. */
+function changesOf(
+  { settings, azure }: Observed,
+  { id, exists, problems, isRestoring }: Initialization,
+  wanted: readonly WantedMachine[],
+  current: PreviousOutputs | undefined,
+): MachineChange[] {
+  if (!exists || problems.length > 0) return [];
+  return machineChanges(id, wanted, azure, current).filter(
+    ({ machine }) => !isRestoring || !isControlPlaneName(settings, machine),
+  );
+}
+
+function versionProblems(
+  { settings, azure }: Observed,
+  {
+    controlPlanes,
+    created,
+    changes,
+    current,
+  }: Pick<Decision, "controlPlanes" | "changes" | "current"> & {
+    readonly created: readonly MachinePlan[];
+  },
+): string[] {
+  const remade = controlPlanes
+    .filter((machine) => current?.machines[machine.name] !== undefined && created.includes(machine))
+    .map(({ name }) => name);
+  const isReplaced = (name: string): boolean =>
+    !azure.machines.get(name)?.removedFromEtcd &&
+    changes.some(({ machine, action }) => machine === name && action === "replace");
+  return upgradeProblems(settings, azure, current, {
+    lost: remade.filter((name) => !isReplaced(name)),
+    replaced: remade.filter(isReplaced),
+    removed: leavingControlPlanes({ settings, controlPlanes, azure }),
+  });
+}
+
+function recordsOf(
+  { azure, now }: Observed,
+  wanted: readonly WantedMachine[],
+  retained: readonly MachinePlan[],
+  current: PreviousOutputs | undefined,
+): Map<string, MachineRecord> {
+  return new Map(
+    wanted.map((one) => {
+      const { name } = one.plan;
+      const machine = azure.machines.get(name);
+      const before = current?.machines[name];
+      // A machine that was deleted is created anew, whether or not Pulumi's state knows that it is gone.
+      const isThere = machine !== undefined && !machine.removedFromEtcd;
+      const record: MachineRecord = {
+        generation: one.generation,
+        replacementInputs: one.replacementInputs,
+        createdAt: (isThere ? (machine.createdAt ?? before?.createdAt) : undefined) ?? now,
+        kubernetesVersion: one.kubernetesVersion,
+        configuration: one.configuration,
+        bootstrapRequestedAt: retained.includes(one.plan)
+          ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
+          : now,
+      };
+      return [name, record];
+    }),
+  );
+}

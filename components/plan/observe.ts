@@ -1,0 +1,107 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import * as pulumi from "@pulumi/pulumi";
+
+import { cloudProviderProblems } from "../add-ons/manifests/cloud-provider-images";
+import { findManifests, manifestsFor } from "../add-ons/manifests/manifests";
+import { apiName } from "../api-server";
+import { type AzureConnection, connect } from "../azure/connection";
+import { getOffers, type Offers } from "../azure/offers";
+import { type AzureAnswer, getAzureState } from "../azure/state";
+import { subscriptionProblems } from "../azure/subscription";
+import type { Settings } from "../settings/settings";
+import { machinesOf } from "../settings/topology";
+import type { PlacedMachine } from "./addresses";
+import { fixedProblems } from "./fixed-settings";
+import { markRemovedFromEtcd } from "./left-control-planes";
+import type { PreviousOutputs } from "./machine-changes";
+import { refuse } from "./refuse";
+
+/** What the last update that succeeded left in this stack's outputs. */
+export interface Previous {
+  readonly outputs?: PreviousOutputs;
+  readonly kubeconfig?: string;
+  /** Its machines, and where they are. */
+  readonly placed: readonly PlacedMachine[];
+}
+
+/** All that is read before anything is decided. */
+export interface Observed {
+  /** When this program started, as ISO 8601. */
+  readonly now: string;
+  readonly settings: Settings;
+  readonly connection: AzureConnection;
+  readonly apiName: string;
+  readonly previous: Previous;
+  readonly azure: AzureAnswer;
+  readonly offers: Offers;
+  /** Upstream's manifests by path; or why they cannot be had. */
+  readonly manifests: ReadonlyMap<string, string> | string;
+  /** What a new stack lacks in its subscription, and of images. */
+  readonly missing: readonly string[];
+}
+
+/**
+ * Reads the previous outputs and, at once, everything of Azure and upstream that a plan depends on.
+ *
+ * @throws RunError where the settings are those of another cluster, or Azure does not answer
+ */
+export async function observe(settings: Settings): Promise<Observed> {
+  const now = new Date().toISOString();
+  const previous = await readPreviousOutputs();
+  refuse(fixedProblems(settings, previous.outputs?.settings));
+  const connection = await connect(settings);
+  const api = apiName(settings, connection.subscriptionId);
+  const controlPlanes = machinesOf(settings).filter(({ role }) => role === "control-plane");
+  const found = getAzureState(settings, connection);
+  const [azure, missing, offers, manifests] = await Promise.all([
+    found.then((answer) =>
+      markRemovedFromEtcd({
+        settings,
+        controlPlanes,
+        azure: answer,
+        kubeconfig: previous.kubeconfig,
+        now,
+      }),
+    ),
+    found.then(async ({ groupState }) => {
+      if (groupState !== undefined) return [];
+      const problems = await Promise.all([
+        subscriptionProblems(settings, connection, api),
+        cloudProviderProblems(settings),
+      ]);
+      return problems.flat();
+    }),
+    getOffers(settings, connection),
+    findManifests(manifestsFor(settings), settings).catch(
+      ({ message }: pulumi.RunError) => message,
+    ),
+  ]);
+  return {
+    ...{ now, settings, connection, apiName: api, previous, azure, offers, manifests, missing },
+  };
+}
+
+/** A backend in files is written anew with every step, and may be read while it is. */
+const attempts = 10;
+const pauseMilliseconds = 300;
+
+/**
+ * Read by a function, not by a StackReference: that would copy all outputs into the state, and could
+ * not be tried again.
+ */
+async function readPreviousOutputs(attempt = 1): Promise<Previous> {
+  const name = `${pulumi.getOrganization()}/${pulumi.getProject()}/${pulumi.getStack()}`;
+  try {
+    const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", { name });
+    return {
+      outputs: outputs?.cluster as PreviousOutputs | undefined,
+      kubeconfig: outputs?.kubeconfig,
+      placed: outputs?.machines ?? [],
+    };
+  } catch (error) {
+    if (attempt === attempts) throw error;
+    await pause(pauseMilliseconds);
+    return readPreviousOutputs(attempt + 1);
+  }
+}
