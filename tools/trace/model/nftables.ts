@@ -51,7 +51,6 @@ export interface Table {
 
 export interface Ruleset {
   readonly file: string;
-  readonly format: "text" | "json";
   /** By family and name, such as `ip kube-proxy`. */
   readonly tables: ReadonlyMap<string, Table>;
 }

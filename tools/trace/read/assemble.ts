@@ -31,7 +31,6 @@ export function assemble(recognised: readonly Recognised[], remarks: readonly st
       ),
     })),
     nftables: joined(all("nftables"), (dumps) => ({
-      format: dumps[0].content.format,
       tables: unite(
         "table",
         parts(dumps, has(/^\s*\{/), ({ tables }) => tables),

@@ -9,174 +9,172 @@ import {
   type Table,
 } from "../../model/nftables";
 import type { Rule } from "../../model/statement";
-import { readText, twice } from "./text";
-import {
-  asFields,
-  asList,
-  type Fields,
-  type Json,
-  writeExpression,
-  writeRule,
-  writeValue,
-} from "./write-rule";
+import { readElements } from "./elements";
+import { fromJson } from "./json";
+import { type Piece, Scanner } from "./scan";
 
-/** Throws a DumpProblem where a listing is cut off or contradicts itself. */
+const tableHead = /^(?:(?:add|create)\s+)?table\s+(?:(ip6?|inet|arp|bridge|netdev)\s+)?(\S+)$/;
+
+const warning = /table (\S+) (\S+) is managed by iptables-nft/;
+
+/**
+ * What `nft list ruleset` and `nft list table` print, with or without -a, -j, -n, -s, -S and -y.
+ * Throws a DumpProblem where a listing is cut off or contradicts itself.
+ */
 export function parse(text: string, file: string, firstLine: number): Ruleset {
-  return /^\s*\{/.test(text) ? readJson(text, file, firstLine) : readText(text, file, firstLine);
-}
-
-interface Draft {
-  family: string;
-  name: string;
-  dormant: boolean;
-  readonly chains: Map<string, Chain & { readonly rules: Rule[] }>;
-  readonly sets: Map<string, NamedSet>;
-}
-
-/** What `nft -j list ruleset` and its kin print. */
-function readJson(text: string, file: string, firstLine: number): Ruleset {
-  const drafts = new Map<string, Draft>();
-  const known = new Set<string>();
-  const draft = (fields: Fields, name: Json | undefined): Draft => {
-    const key = `${String(fields.family)} ${String(name)}`;
-    let found = drafts.get(key);
-    if (found === undefined) {
-      found = {
-        family: String(fields.family),
-        name: String(name),
-        dormant: false,
-        chains: new Map(),
-        sets: new Map(),
-      };
-      drafts.set(key, found);
-    }
-    return found;
-  };
-  const once = (what: string): void => {
-    if (known.has(what)) throw twice(file, firstLine, what, firstLine);
-    known.add(what);
-  };
-  for (const object of listed(text, file, firstLine)) {
-    const [kind = "", content] = Object.entries(asFields(object))[0] ?? [];
-    const fields = asFields(content);
-    const place = `${String(fields.family)} ${String(fields.table)}`;
-    if (kind === "table") {
-      once(`table ${String(fields.family)} ${String(fields.name)}`);
-      // nft 1.0 cuts the first letters of the flag's name down.
-      draft(fields, fields.name).dormant = asList(fields.flags).some((flag) =>
-        String(flag).startsWith("dorm"),
-      );
-    } else if (kind === "chain") {
-      once(`chain ${String(fields.name)} in table ${place}`);
-      const name = String(fields.name);
-      draft(fields, fields.table).chains.set(name, {
-        name,
-        line: firstLine,
-        base: readBase(fields),
-        rules: [],
-      });
-    } else if (kind === "set" || kind === "map") {
-      once(`${kind} ${String(fields.name)} in table ${place}`);
-      draft(fields, fields.table).sets.set(
-        String(fields.name),
-        readSet(fields, kind === "map", firstLine),
-      );
-    } else if (kind === "rule") {
-      const chain = draft(fields, fields.table).chains.get(String(fields.chain));
-      if (chain === undefined) {
-        throw new DumpProblem(
-          file,
-          firstLine,
-          `chain ${String(fields.chain)} in table ${place} before its rules`,
-          `a rule of it with handle ${String(fields.handle)}`,
-        );
-      }
-      chain.rules.push(new JsonRule(asList(fields.expr), fields.comment, firstLine));
-    }
-  }
+  const listing = /^\s*\{/.test(text) ? fromJson(text, file, firstLine) : text;
+  const scanner = new Scanner(listing, file, firstLine);
   const tables = new Map<string, Table>();
-  for (const [key, { family, name, dormant, chains, sets }] of drafts) {
-    const ofIptables = looksLikeIptables(family, name, chains.values());
-    tables.set(key, { family, name, line: firstLine, dormant, ofIptables, chains, sets });
+  for (;;) {
+    const piece = scanner.next(true);
+    if (piece.end === "eof") break;
+    const head = tableHead.exec(unquote(piece.text));
+    if (head === null || piece.end !== "{") {
+      if (/^flush ruleset$/.test(piece.text)) continue;
+      throw new DumpProblem(file, piece.line, '"table FAMILY NAME {"', piece.text || piece.end);
+    }
+    const family = head[1] ?? "ip";
+    const name = `${family} ${head[2]!}`;
+    const earlier = tables.get(name);
+    if (earlier !== undefined) throw twice(file, piece.line, `table ${name}`, earlier.line);
+    tables.set(name, readTable(scanner, family, head[2]!, piece.line));
   }
-  return { file, format: "json", tables };
+  for (const remark of scanner.remarks) {
+    const managed = warning.exec(remark);
+    const table = managed === null ? undefined : tables.get(`${managed[1]!} ${managed[2]!}`);
+    if (table !== undefined)
+      tables.set(`${table.family} ${table.name}`, { ...table, ofIptables: true });
+  }
+  return { file, tables };
 }
 
-/** Written in nft's words at the first use. */
-class JsonRule implements Rule {
-  private written: string | null = null;
-
-  constructor(
-    private readonly statements: readonly Json[],
-    private readonly comment: Json | undefined,
-    readonly line: number,
-  ) {}
-
-  get text(): string {
-    return (this.written ??= writeRule(this.statements, this.comment));
-  }
+function twice(file: string, line: number, what: string, firstLine: number): DumpProblem {
+  return new DumpProblem(
+    file,
+    line,
+    `one ${what}`,
+    `a second one; the first is in line ${String(firstLine)}`,
+    "keep one listing of it per folder",
+  );
 }
 
-function listed(text: string, file: string, firstLine: number): readonly Json[] {
-  let parsed: Json;
-  try {
-    parsed = JSON.parse(text) as Json;
-  } catch (error) {
-    const at = /position (\d+)/.exec(String(error));
-    const end = at === null ? text.trimEnd().length : Number(at[1]);
-    const line = firstLine + (text.slice(0, end).match(/\n/g)?.length ?? 0);
-    const got =
-      end >= text.trimEnd().length
-        ? "the end of the text"
-        : text.slice(end, end + 40).split("\n")[0]!;
+function readTable(scanner: Scanner, family: string, name: string, line: number): Table {
+  const chains = new Map<string, Chain>();
+  const sets = new Map<string, NamedSet>();
+  let dormant = false;
+  for (;;) {
+    const piece = scanner.next(true);
+    if (piece.end === "eof") throw scanner.cutOff("}", `table ${family} ${name}`);
+    if (piece.end === "}") break;
+    if (piece.end !== "{") {
+      if (/^flags\b.*\bdormant\b/.test(piece.text)) dormant = true;
+      continue;
+    }
+    const space = piece.text.indexOf(" ");
+    const kind = piece.text.slice(0, Math.max(space, 0));
+    const called = unquote(piece.text.slice(space + 1).trim());
+    if (kind === "chain") {
+      const earlier = chains.get(called);
+      if (earlier !== undefined)
+        throw twice(
+          scanner.file,
+          piece.line,
+          `chain ${called} in table ${family} ${name}`,
+          earlier.line,
+        );
+      chains.set(called, readChain(scanner, family, called, piece.line));
+    } else if (kind === "set" || kind === "map") {
+      const earlier = sets.get(called);
+      if (earlier !== undefined)
+        throw twice(
+          scanner.file,
+          piece.line,
+          `${kind} ${called} in table ${family} ${name}`,
+          earlier.line,
+        );
+      sets.set(called, readSet(scanner, called, kind === "map", piece.line));
+    } else scanner.skipBlock(piece.text);
+  }
+  const ofIptables = looksLikeIptables(family, name, chains.values());
+  return { family, name, line, dormant, ofIptables, chains, sets };
+}
+
+function readChain(scanner: Scanner, family: string, name: string, line: number): Chain {
+  const rules: Rule[] = [];
+  let base: Base | null = null;
+  let policy: Base["policy"] = "accept";
+  for (;;) {
+    const piece = scanner.next(false);
+    if (piece.end === "eof") throw scanner.cutOff("}", `chain ${name}`);
+    if (piece.end === "}") break;
+    if (/^type\s+\S+\s+hook\s/.test(piece.text)) base = readBase(scanner.file, piece, family);
+    else if (/^policy\s/.test(piece.text)) policy = /drop/.test(piece.text) ? "drop" : "accept";
+    else if (!/^comment\s+"[^"]*"$/.test(piece.text) && !/^flags\s/.test(piece.text)) {
+      rules.push({ text: piece.text, line: piece.line });
+    }
+  }
+  return { name, line, base: base && { ...(base as Base), policy }, rules };
+}
+
+function readBase(file: string, piece: Piece, family: string): Base {
+  const head = /^type\s+(\S+)\s+hook\s+(\S+)\s.*?priority\s+(.+)$/.exec(piece.text);
+  const priority = head === null ? null : readPriority(head[3]!, family);
+  if (head === null || priority === null) {
     throw new DumpProblem(
       file,
-      line,
-      "the whole JSON of `nft -j list ruleset`",
-      got,
-      "take it again, whole",
+      piece.line,
+      "type, hook and priority (a number, or one of raw, mangle, dstnat, filter, security, srcnat with + or - a number)",
+      piece.text,
     );
   }
-  const list = asFields(parsed).nftables;
-  if (!Array.isArray(list)) {
-    throw new DumpProblem(file, firstLine, '{"nftables": [...]}', text.slice(0, 40));
+  return { type: head[1]!, hook: head[2]!, priority, policy: "accept" };
+}
+
+function readSet(scanner: Scanner, name: string, map: boolean, line: number): NamedSet {
+  let timeoutSeconds: number | null = null;
+  let text = "";
+  for (;;) {
+    const piece = scanner.next(false);
+    if (piece.end === "eof") throw scanner.cutOff("}", `${map ? "map" : "set"} ${name}`);
+    if (piece.end === "}") break;
+    const timeout = /^timeout\s+(\S+)$/.exec(piece.text);
+    if (timeout !== null) timeoutSeconds = readSeconds(timeout[1]!);
+    else if (/^elements\s*=/.test(piece.text)) text = piece.text.slice(piece.text.indexOf("=") + 1);
   }
-  return list as readonly Json[];
-}
-
-function readBase(fields: Fields): Base | null {
-  if (fields.hook === undefined) return null;
-  return {
-    type: String(fields.type),
-    hook: String(fields.hook),
-    priority: Number(fields.prio ?? 0),
-    policy: fields.policy === "drop" ? "drop" : "accept",
-  };
-}
-
-function readSet(fields: Fields, map: boolean, line: number): NamedSet {
   let elements: readonly Element[] | null = null;
-  const read = (): readonly Element[] =>
-    asList(fields.elem).map((element) => readElement(element, map));
-  return {
-    name: String(fields.name),
-    line,
-    timeoutSeconds: typeof fields.timeout === "number" ? fields.timeout : null,
-    elements: () => (elements ??= read()),
-  };
+  return { name, line, timeoutSeconds, elements: () => (elements ??= readElements(text)) };
 }
 
-function readElement(element: Json, map: boolean): Element {
-  const [left, value] = map ? (element as readonly Json[]) : [element];
-  const wrapped = asFields(asFields(left).elem);
-  const key = wrapped.val ?? left!;
-  const parts = asFields(key).concat;
-  return {
-    key:
-      parts === undefined
-        ? [writeExpression(key)]
-        : asList(parts).map((part) => writeExpression(part)),
-    value: map && value !== undefined ? writeValue(value) : null,
-    comment: typeof wrapped.comment === "string" ? wrapped.comment : null,
-  };
+/** Names are quoted where they would read as a word of nft's own. */
+function unquote(text: string): string {
+  return text.includes('"') ? text.replace(/"/g, "") : text;
+}
+
+const ofInternet = { raw: -300, mangle: -150, dstnat: -100, filter: 0, security: 50, srcnat: 100 };
+
+const ofBridge = { dstnat: -300, filter: -200, out: 100, srcnat: 300 };
+
+/** `-110`, `dstnat`, `srcnat - 5`, `filter + 10`; null for anything else. */
+function readPriority(text: string, family: string): number | null {
+  const parts = /^(?:(-?\d+)|([a-z]+)(?:\s*([+-])\s*(\d+))?)$/.exec(text.trim());
+  if (parts === null) return null;
+  const [, number, name, sign, offset] = parts;
+  if (number !== undefined) return Number(number);
+  const names: { readonly [name: string]: number } = family === "bridge" ? ofBridge : ofInternet;
+  const base = names[name!];
+  if (base === undefined) return null;
+  return offset === undefined ? base : base + (sign === "-" ? -1 : 1) * Number(offset);
+}
+
+/** `3h`, `1m30s`, `10800s`, `1d2h`, `250ms`, or seconds alone. */
+function readSeconds(text: string): number | null {
+  if (/^\d+$/.test(text)) return Number(text);
+  const parts = /^(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/.exec(
+    text,
+  );
+  if (parts === null || text === "") return null;
+  const [weeks, days, hours, minutes, seconds, milliseconds] = parts
+    .slice(1)
+    .map((part) => Number(part ?? 0)) as [number, number, number, number, number, number];
+  return (((weeks * 7 + days) * 24 + hours) * 60 + minutes) * 60 + seconds + milliseconds / 1000;
 }

@@ -141,8 +141,13 @@ describe("a listing that cannot be", () => {
 
   it.each([
     ["tables", `${whole}${whole}`, "one table ip t", 20],
-    ["chains", table("chain c {", "}", "chain c {", "}"), "one chain c", 14],
-    ["sets", table("set s {", "\ttype mark", "}", "set s {", "\ttype mark", "}"), "one set s", 15],
+    ["chains", table("chain c {", "}", "chain c {", "}"), "one chain c in table ip t", 14],
+    [
+      "sets",
+      table("set s {", "\ttype mark", "}", "set s {", "\ttype mark", "}"),
+      "one set s in table ip t",
+      15,
+    ],
   ])("is refused when it has two %s of one name", (_, text, expected, line) => {
     expect(problem(text)).toMatchObject({ expected, line, file: "nft.txt" });
   });
