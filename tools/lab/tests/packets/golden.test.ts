@@ -77,6 +77,57 @@ const byTables = (text: string) => {
   );
 };
 
+const names: Record<string, string> = {
+  "dpt:53": "dpt:domain",
+  "dpt:80": "dpt:http",
+  "dpt:443": "dpt:https",
+};
+
+const protocols: Record<string, string> = { 0: "all", 6: "tcp", 17: "udp", 132: "sctp" };
+
+/** As `iptables -L` prints what -nvL does: fewer columns, and names for numbers. */
+const withNames = (text: string) => [
+  text
+    .replace(/ \d+ packets, \d+ bytes\)/g, ")")
+    .replace(/^ pkts bytes (.*) in {5}out {4}/gm, "$1 ")
+    .replace(
+      /^ +\d+ +\d+ (\S*) +(\d+) +-- +\* +\* +(\S+ +)(\S+ *)/gm,
+      (_, target: string, protocol: string, from: string, to: string) =>
+        `${target}  ${protocols[protocol]!}  --  ${from}${to}`
+          .replaceAll("0.0.0.0/0", "anywhere ")
+          .replace("127.0.0.0/8", "loopback/8 "),
+    )
+    .replace(/dpt:\d+/g, (port) => names[port] ?? port),
+];
+
+/** As `ipset list` prints what save does, and `ipvsadm -ln` what -Sn does; other dumps are as they are. */
+const listed = (text: string) => {
+  if (text.startsWith("create "))
+    return [
+      text
+        .replace(/^create (\S+) (\S+) (.*)$/gm, "\nName: $1\nType: $2\nHeader: $3\nMembers:")
+        .replace(/^add \S+ /gm, "")
+        .trimStart(),
+    ];
+  if (!text.startsWith("-A ")) return [text];
+  const head =
+    "Prot LocalAddress:Port Scheduler Flags\n  -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n";
+  const options: Record<string, string> = { "-t": "TCP", "-u": "UDP", "--sctp-service": "SCTP" };
+  return [
+    head +
+      text
+        .replace(/^-A (\S+) (\S+) -s (\S+)/gm, (_, option: string, address, scheduler) =>
+          [options[option], address, scheduler].join(" "),
+        )
+        .replace(/ -p (\d+)$/gm, " persistent $1")
+        .replace(/^-a .* -r (\S+) -m -w 1$/gm, "  -> $1 Masq 1 0 0"),
+  ];
+};
+
+const both = (edit: (text: string) => string[]) => (text: string) => [
+  ...new Set([text, ...edit(text)]),
+];
+
 type Way = [
   mode: (typeof modes)[number],
   command: string,
@@ -88,11 +139,11 @@ const ways: Way[] = [
   ["iptables", "iptables-save", /^(ip6?tables-save|ip-address)/],
   ["iptables", "iptables -S", /^(ip6?tables-save|ip-address)/, byTables],
   ["iptables", "iptables -nvL", /^(ip6?tables-\w+-nvL|ip-address)/],
-  ["iptables", "iptables -L", /^(iptables-(nat-L|filter-nvL)|ip6tables-\w+-nvL|ip-address)/],
-  ["iptables", "everything at once", /./],
+  ["iptables", "iptables -L", /^(ip6?tables-\w+-nvL|ip-address)/, withNames],
+  ["iptables", "everything at once", /./, both(withNames)],
   ["ipvs", "ipvsadm -Sn and ipset save", /^(ip6?tables-save|ipset-save|ipvsadm-Sn|ip-address)/],
-  ["ipvs", "ipvsadm -ln and ipset list", /^(ip6?tables-save|ipset-list|ipvsadm-ln|ip-address)/],
-  ["ipvs", "everything at once", /./],
+  ["ipvs", "ipvsadm -ln and ipset list", /./, listed],
+  ["ipvs", "everything at once", /./, both(listed)],
   ["nftables", "nft list ruleset", /^(nft\.txt|ip-address)/],
   ["nftables", "nft -a list ruleset", /^(nft\.txt|ip-address)/, withHandles],
   ["nftables", "nft -j list ruleset", /^(nft\.json|ip-address)/],
