@@ -86,7 +86,7 @@ function verdict({ verdict }: Answer, colours: Colours): string {
     pass: "bold",
     drop: "bad",
     reject: "bad",
-    unknown: "open",
+    unknown: "unknown",
   } as const;
   return colours[colour[verdict]](colours.bold(verdict));
 }
@@ -97,7 +97,7 @@ export interface Colours {
   readonly dim: (text: string) => string;
   readonly good: (text: string) => string;
   readonly bad: (text: string) => string;
-  readonly open: (text: string) => string;
+  readonly unknown: (text: string) => string;
 }
 
 const itself = (text: string): string => text;
@@ -107,7 +107,7 @@ export const plain: Colours = {
   dim: itself,
   good: itself,
   bad: itself,
-  open: itself,
+  unknown: itself,
 };
 
 const escape =
@@ -120,7 +120,7 @@ const coloured: Colours = {
   dim: escape(2),
   good: escape(32),
   bad: escape(31),
-  open: escape(33),
+  unknown: escape(33),
 };
 
 /** Colours on a terminal that has them, unless NO_COLOR asks for none (https://no-color.org). */

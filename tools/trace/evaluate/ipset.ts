@@ -52,8 +52,8 @@ export function isInSet(name: string, question: Question, depth = 0): Decision {
   const found = candidates.map((member) => ({ member, fits: memberFits(member, types, question) }));
   const sure = found.filter((each) => each.fits === true).map((each) => each.member);
   const best = sure.sort((a, b) => b.prefix - a.prefix)[0];
-  const open = found.find((each) => typeof each.fits === "object");
-  if (open !== undefined && (best === undefined || best.excludes)) return open.fits;
+  const undecided = found.find((each) => typeof each.fits === "object");
+  if (undecided !== undefined && (best === undefined || best.excludes)) return undecided.fits;
   return best !== undefined && !best.excludes;
 }
 
@@ -62,15 +62,15 @@ function addressOf(question: Question, at: number): string | null {
 }
 
 function memberFits(member: Member, types: readonly string[], question: Question): Decision {
-  let open: Decision = true;
+  let undecided: Decision = true;
   for (const [at, type] of types.entries()) {
     const part = member.parts[at];
     if (part === undefined) return false;
     const fits = partFits(part, type, at, member, question);
     if (fits === false) return false;
-    if (typeof fits === "object") open = fits;
+    if (typeof fits === "object") undecided = fits;
   }
-  return open;
+  return undecided;
 }
 
 function partFits(

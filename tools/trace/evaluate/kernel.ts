@@ -26,8 +26,8 @@ export class Kernel {
     return this.each(this.hook("prerouting", [flow]), (routed) =>
       this.route(
         routed,
-        (here) => this.enter(here),
-        (away) => this.forward(away),
+        (flow) => this.enter(flow),
+        (flow) => this.forward(flow),
       ),
     );
   }
@@ -47,7 +47,7 @@ export class Kernel {
   private loop(flow: Flow): Flow[] {
     if (isLocal(this.node, flow.destination, this.path) !== true) return [flow];
     const back = { ...flow, inDevice: { ...anyDevice, name: "lo" }, outDevice: noDevice };
-    return this.each(this.hook("prerouting", [back]), (here) => this.enter(here));
+    return this.each(this.hook("prerouting", [back]), (flow) => this.enter(flow));
   }
 
   private enter(flow: Flow): Flow[] {
@@ -63,22 +63,26 @@ export class Kernel {
     return this.each(this.hook("forward", [out]), (sent) => this.hook("postrouting", [sent]));
   }
 
-  private route(flow: Flow, here: (flow: Flow) => Flow[], away: (flow: Flow) => Flow[]): Flow[] {
+  private route(
+    flow: Flow,
+    input: (flow: Flow) => Flow[],
+    forward: (flow: Flow) => Flow[],
+  ): Flow[] {
     const local: Decision = isLocal(this.node, flow.destination, this.path);
-    if (local === true) return here(flow);
-    if (local === false) return away(flow);
+    if (local === true) return input(flow);
+    if (local === false) return forward(flow);
     if (flow.dnat.length > 0) {
       this.path.note(
         `${flow.destination} is taken for the address of another machine or of a pod: there is no \`ip addr\` that says otherwise.`,
       );
-      return away(flow);
+      return forward(flow);
     }
     const { yes, no } = fork(flow, {
       id: `local ${flow.destination}`,
       why: local.why,
       by: null,
     });
-    return [...(yes === null ? [] : here(yes)), ...(no === null ? [] : away(no))];
+    return [...(yes === null ? [] : input(yes)), ...(no === null ? [] : forward(no))];
   }
 
   private each(flows: readonly Flow[], go: (flow: Flow) => Flow[]): Flow[] {

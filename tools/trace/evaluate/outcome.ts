@@ -18,10 +18,10 @@ export function outcomeOf(flows: readonly Flow[]): Outcome {
   const [kind, ...others] = new Set(flows.map(kindOf));
   // Which doubts are left where it is only asked how a connection ends.
   const ends = merge(flows, (flow) => JSON.stringify([kindOf(flow), serviceOf(flow)]));
-  const open = ends.filter(({ doubts }) => doubts.length > 0);
-  if (kind === undefined || others.length > 0 || (kind === "dnat" && open.length > 0)) {
+  const undecided = ends.filter(({ doubts }) => doubts.length > 0);
+  if (kind === undefined || others.length > 0 || (kind === "dnat" && undecided.length > 0)) {
     const endpoints = ifItGoesOn(ends);
-    const reason = open.length > 0 ? whyOpen(ends, open) : whyUnlike(ends);
+    const reason = undecided.length > 0 ? whyUndecided(ends, undecided) : whyUnlike(ends);
     return { verdict: "unknown", endpoints, masquerade: "unknown", affinitySeconds, reason };
   }
   if (kind !== "dnat") {
@@ -64,12 +64,12 @@ const shareOf = (flows: readonly Flow[]): number =>
   flows.reduce((sum, { probability }) => sum + probability, 0);
 
 /** The ways that doubts leave open, beside those that are certain. */
-function whyOpen(ends: readonly Flow[], open: readonly Flow[]): string {
+function whyUndecided(ends: readonly Flow[], undecided: readonly Flow[]): string {
   const certain = ends.filter(({ doubts }) => doubts.length === 0);
   const share = shareOf(certain);
-  const kinds = [...new Set(open.map(kindOf))];
-  const ways = kinds.map((kind) => inWords(open.filter((flow) => kindOf(flow) === kind)));
-  const question = `cannot be decided ${questionsOf(open)}: either ${ways.join(", or ")}`;
+  const kinds = [...new Set(undecided.map(kindOf))];
+  const ways = kinds.map((kind) => inWords(undecided.filter((flow) => kindOf(flow) === kind)));
+  const question = `cannot be decided ${questionsOf(undecided)}: either ${ways.join(", or ")}`;
   return share < 1e-9
     ? `It ${question}.`
     : `Of ${percent(1 - share)} of new connections it ${question}. ${sharesOf(certain)}`;

@@ -1,7 +1,7 @@
 import { builtIn } from "./iptables";
-import type { Rule } from "./statement";
+import type { Rule, SetElement } from "./statement";
 
-/** What makes the kernel call a chain itself. */
+/** How a base chain is attached to the kernel's hooks. */
 export interface Base {
   /** filter, nat or route. */
   readonly type: string;
@@ -14,26 +14,21 @@ export interface Base {
 export interface Chain {
   readonly name: string;
   readonly line: number;
-  /** Null for chains that only other chains call. */
+  /** Null for a regular chain, which is reached by jump and goto only. */
   readonly base: Base | null;
   readonly rules: readonly Rule[];
 }
 
-/** One element of a set or a map, each part as the listing writes it. */
-export interface Element {
-  /** The parts of a concatenation: addresses, prefixes, ranges, names, `*`. */
-  readonly key: readonly string[];
-  /** Null in a set. */
-  readonly value: string | null;
+export interface Element extends SetElement {
   readonly comment: string | null;
 }
 
 export interface NamedSet {
   readonly name: string;
   readonly line: number;
-  /** How long an element stays that rules put in; null for ever. */
+  /** The timeout of elements that rules add; null where they do not expire. */
   readonly timeoutSeconds: number | null;
-  /** Read on the first call. */
+  /** Parsed on the first call. */
   readonly elements: () => readonly Element[];
 }
 
@@ -41,9 +36,9 @@ export interface Table {
   readonly family: string;
   readonly name: string;
   readonly line: number;
-  /** A dormant table's chains are not called. */
+  /** Base chains of a dormant table are not registered. */
   readonly dormant: boolean;
-  /** Whether iptables-nft keeps it: its rules may use matches that nft cannot write. */
+  /** Whether iptables-nft manages it: its rules may use extensions that nft cannot print. */
   readonly ofIptables: boolean;
   readonly chains: ReadonlyMap<string, Chain>;
   readonly sets: ReadonlyMap<string, NamedSet>;

@@ -1,37 +1,40 @@
-/** One rule, kept as the dump writes it; its statements are read on the first visit. */
+/** One rule as the dump prints it. Its statements are parsed when a packet first reaches it. */
 export interface Rule {
   readonly text: string;
   readonly line: number;
 }
 
-/** What a rule looks at or computes. */
+/** An expression of nft: what a rule compares, looks up or assigns. */
 export type Expression =
   | { readonly kind: "selector"; readonly name: string }
   | { readonly kind: "literal"; readonly text: string }
   | { readonly kind: "concat"; readonly parts: readonly Expression[] }
   | {
       readonly kind: "binary";
-      readonly sign: string;
+      readonly op: string;
       readonly left: Expression;
       readonly right: Expression;
     }
-  /** One of `mod` numbers from `offset` on. */
+  /** A number from `offset` to `offset + mod - 1`. */
   | {
-      readonly kind: "pick";
-      /** random, inc, jhash, symhash. */
-      readonly how: string;
+      readonly kind: "numgen";
+      /** random or inc; also jhash and symhash, whose numbers are as evenly distributed. */
+      readonly mode: string;
       readonly mod: number;
       readonly offset: number;
     }
   | { readonly kind: "map"; readonly key: Expression; readonly data: Elements };
 
-/** A set that is asked: one with a name, or one written into the rule. */
+/** The set or map of a lookup, named or anonymous. */
 export type Elements =
   | { readonly kind: "named"; readonly name: string }
-  | { readonly kind: "written"; readonly elements: readonly WrittenElement[] };
+  | { readonly kind: "anonymous"; readonly elements: readonly SetElement[] };
 
-export interface WrittenElement {
+/** One element of a set or a map, each part as the listing prints it. */
+export interface SetElement {
+  /** The parts of a concatenation: addresses, prefixes, ranges, names, `*`. */
   readonly key: readonly string[];
+  /** Null in a set. */
   readonly value: string | null;
 }
 
@@ -39,8 +42,8 @@ export type Statement =
   | {
       readonly kind: "match";
       readonly left: Expression;
-      /** `==`, `!=`, `<`, `<=`, `>`, `>=`, `in` (one of the bits), `!` (none of the bits). */
-      readonly sign: string;
+      /** `==`, `!=`, `<`, `<=`, `>`, `>=`, `in` (any of these flags is set), `!` (none is). */
+      readonly op: string;
       readonly right: Elements;
     }
   | { readonly kind: "vmap"; readonly key: Expression; readonly data: Elements }
@@ -49,25 +52,25 @@ export type Statement =
   | { readonly kind: "nat"; readonly nat: Nat }
   | { readonly kind: "update"; readonly set: string }
   | { readonly kind: "notrack" }
-  /** Holds for this share of all new connections, as iptables' `statistic` does. */
-  | { readonly kind: "chance"; readonly share: number }
-  /** Whether the parts of the packet that `sides` names (`dst,dst,src`) are in a set of ipset. */
+  /** Matches with this probability, as `-m statistic --mode random` does. */
+  | { readonly kind: "probability"; readonly probability: number }
+  /** `-m set --match-set NAME SIDES`, with sides such as `dst,dst,src`. */
   | {
       readonly kind: "ipset";
       readonly name: string;
       readonly sides: readonly string[];
       readonly negated: boolean;
     }
-  /** Goes to an endpoint for clients that came within so many seconds; others go on. */
+  /** kube-proxy's `-m recent --rcheck`: jumps for clients seen within so many seconds. */
   | { readonly kind: "affinity"; readonly seconds: number }
-  /** What is to be said of the rule, in one sentence, once a packet comes to this place in it. */
+  /** Adds one sentence to the answer's notes when a packet reaches it. */
   | { readonly kind: "note"; readonly sentence: string }
-  /** Counts, logs and the like: the packet goes on as it is. */
-  | { readonly kind: "idle" }
-  /** Holds or not by something that no dump has; `why` completes "it cannot be decided". */
-  | { readonly kind: "open"; readonly text: string; readonly why: string }
-  /** Takes the packet where no dump can follow it. */
-  | { readonly kind: "away"; readonly text: string; readonly why: string };
+  /** A statement that does not affect where the packet goes, such as `counter` or `log`. */
+  | { readonly kind: "noop" }
+  /** A match on what no dump contains; `why` completes "it cannot be decided". */
+  | { readonly kind: "undecidable"; readonly text: string; readonly why: string }
+  /** Hands the packet to something outside of the rules, such as NFQUEUE or TPROXY. */
+  | { readonly kind: "untraceable"; readonly text: string; readonly why: string };
 
 export type Verdict =
   | { readonly kind: "accept" | "drop" | "continue" | "return" }
@@ -75,9 +78,9 @@ export type Verdict =
   | { readonly kind: "jump" | "goto"; readonly chain: string };
 
 export interface Nat {
-  /** `netmap` keeps the host's part of an address and changes the network's. */
+  /** `netmap` maps one network onto another and keeps the host part. */
   readonly kind: "dnat" | "snat" | "masquerade" | "redirect" | "netmap";
-  /** Null where only the port changes, and for masquerade and redirect. */
+  /** Null where only the port is translated, and for masquerade and redirect. */
   readonly address: Expression | null;
   readonly port: Expression | null;
 }

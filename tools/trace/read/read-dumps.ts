@@ -38,7 +38,7 @@ export function nodeDump(texts: readonly DumpText[], remarks: readonly string[] 
     ...remarks,
     ...notes,
     ...recognised
-      .filter(({ section }) => section.isOpen && !selfEnding.test(section.text))
+      .filter(({ section }) => section.endsWithinLine && !selfEnding.test(section.text))
       .map(({ file }) => `${file} ends without a line end, so its last line may be cut off.`),
   ]);
 }

@@ -9,7 +9,7 @@ import type { Iptables } from "../model/iptables";
 import type { VirtualServers } from "../model/ipvs";
 import type { Ruleset } from "../model/nftables";
 import * as addresses from "./addresses";
-import { cut, type Section } from "./cut";
+import { sectionsOf, type Section } from "./sections";
 import * as ipset from "./ipset";
 import * as iptables from "./iptables/parse";
 import * as ipvs from "./ipvs";
@@ -33,7 +33,7 @@ const expected =
 
 /** Every dump in a text, recognised by its content; prose around dumps is passed over. */
 export function recognise(whole: string, file: string): Recognised[] {
-  return cut(whole).flatMap((section) => {
+  return sectionsOf(whole).flatMap((section) => {
     const { kind, text, firstLine } = section;
     const content = parsers[kind].parse(text, file, firstLine);
     const isEmpty =

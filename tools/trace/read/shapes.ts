@@ -16,12 +16,12 @@ const iptablesLine = /^(\[\d+:\d+\] )?-[ANP] |^:\S+ \S+( \[|$)|^COMMIT$|^\*\w+$/
 /** `iptables-save` and `iptables -S`, also what grep leaves of them. */
 const iptablesRules: Shape = (first) => {
   if (!iptablesComment.test(first) && !iptablesLine.test(first)) return null;
-  let open = false;
+  let inTable = false;
   return (line) => {
-    if (line.startsWith("*")) open = true;
+    if (line.startsWith("*")) inTable = true;
     // Between a table's name and its COMMIT everything is the table's, and wrong if it is no rule.
-    const belongs = open || iptablesLine.test(line) || iptablesComment.test(line);
-    if (line === "COMMIT") open = false;
+    const belongs = inTable || iptablesLine.test(line) || iptablesComment.test(line);
+    if (line === "COMMIT") inTable = false;
     return belongs;
   };
 };

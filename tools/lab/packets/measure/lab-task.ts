@@ -9,8 +9,8 @@ import { metric, type Mode, processorSeconds, startProxy } from "../cluster/prox
 import { runLabTask, output, reportProgress } from "../task";
 import type { LabBinaries } from "../machine";
 import { buildNetwork, clusterIp, node, podHere, ranges } from "../network";
-import type { Probe } from "../peer";
-import { Peers } from "../peers";
+import type { Probe } from "../probe-agent";
+import { Agents } from "../start-agents";
 
 export interface MeasuringTask {
   readonly binaries: LabBinaries;
@@ -75,7 +75,7 @@ runLabTask<MeasuringTask, Measurement[]>(async ({ binaries, modes, services, end
   await buildNetwork();
   await startApiServer(binaries, { services: first(ranges.services), node: node.v4 });
   await createNode(node);
-  const peers = await Peers.start(["client", "pod-a", "pod-b"]);
+  const agents = await Agents.start(["client", "pod-a", "pod-b"]);
   const load = loadOf(services.at(-1) ?? 0, endpoints);
   const measurements: Measurement[] = [];
   let made = 0;
@@ -85,7 +85,7 @@ runLabTask<MeasuringTask, Measurement[]>(async ({ binaries, modes, services, end
     made = count;
     for (const mode of modes) {
       reportProgress(`${count} Services with ${mode}`);
-      const figures = await measureOne(binaries["kube-proxy"], mode, peers);
+      const figures = await measureOne(binaries["kube-proxy"], mode, agents);
       measurements.push({ ...figures, mode, services: count, endpoints });
     }
   }
@@ -94,14 +94,14 @@ runLabTask<MeasuringTask, Measurement[]>(async ({ binaries, modes, services, end
 
 type Figures = Omit<Measurement, "mode" | "services" | "endpoints">;
 
-async function measureOne(binary: string, mode: Mode, peers: Peers): Promise<Figures> {
+async function measureOne(binary: string, mode: Mode, agents: Agents): Promise<Figures> {
   const pods = first(ranges.pods);
   const proxy = await startProxy(binary, mode, { node: node.name, pods });
   const firstCpuSeconds = processorSeconds(proxy.pid);
   const firstSyncSeconds = await metric("sync_full_proxy_rules_duration_seconds_sum");
   const counts = await written(mode);
   await create([probe(3)]);
-  await waitForEndpoint(peers, 3);
+  await waitForEndpoint(agents, 3);
   const times: number[] = [];
   await wait(restMs);
   const before = processorSeconds(proxy.pid);
@@ -109,7 +109,7 @@ async function measureOne(binary: string, mode: Mode, peers: Peers): Promise<Fig
     const pod = n % 2 === 0 ? 2 : 3;
     const since = performance.now();
     await replaceEndpoints(probe(pod));
-    await waitForEndpoint(peers, pod);
+    await waitForEndpoint(agents, pod);
     times.push((performance.now() - since) / 1000);
     await wait(restMs);
   }
@@ -134,7 +134,7 @@ async function measureOne(binary: string, mode: Mode, peers: Peers): Promise<Fig
 const first = (pair: string): string => pair.split(",")[0] ?? "";
 
 /** Opens one connection after the other. */
-async function waitForEndpoint(peers: Peers, pod: number): Promise<void> {
+async function waitForEndpoint(agents: Agents, pod: number): Promise<void> {
   const end = `${podHere(pod).v4}:8080`;
   const request: Probe = {
     address: clusterIp(10).v4,
@@ -146,7 +146,7 @@ async function waitForEndpoint(peers: Peers, pod: number): Promise<void> {
     timeoutMs: 200,
   };
   for (;;) {
-    const { answers } = await peers.probe("client", request);
+    const { answers } = await agents.probe("client", request);
     if (end in answers) return;
     // Without a pause, it would take the processor from kube-proxy, for which it waits.
     await wait(10);

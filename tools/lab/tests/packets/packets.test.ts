@@ -6,15 +6,15 @@ import { disagreements } from "./support/agreement";
 import type { LabBinaries } from "../../packets/machine";
 import { type Case, casesOf } from "../../../trace/tests/support/kube-proxy/cases";
 import { inLab, labProblem } from "../../packets/enter";
-import type { Probe } from "../../packets/peer";
-import type { PeerName } from "../../packets/peers";
+import type { Probe } from "../../packets/probe-agent";
+import type { AgentName } from "../../packets/start-agents";
 import type { Session, SessionTask } from "../../../trace/tests/support/kube-proxy/session";
 import type { NodeDump } from "../../../trace/model/dump";
 import { nodeDump } from "../../../trace/read/read-dumps";
 import { trace } from "../../../trace/evaluate/trace";
 
 const modes = ["iptables", "nftables"] as const;
-type Sent = Case & { readonly trial: readonly [PeerName, Probe] };
+type Sent = Case & { readonly trial: readonly [AgentName, Probe] };
 
 const sent = (mode: (typeof modes)[number]) =>
   casesOf(mode).filter((one): one is Sent => one.trial !== null);

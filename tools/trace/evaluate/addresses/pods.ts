@@ -70,7 +70,7 @@ function* chainsOf(dump: NodeDump, family: 4 | 6): Generator<Rules> {
 }
 
 /** Chains with rules for all but pods, which mark for masquerade, and with rules for pods only. */
-const signs: readonly (readonly [RegExp, string])[] = [
+const operators: readonly (readonly [RegExp, string])[] = [
   [/^(services$|service-|KUBE-SERVICES$|KUBE-SV[CL]-)/, "!="],
   [/^(external-|KUBE-(EXT|XLB)-|KUBE-FORWARD$)/, "=="],
 ];
@@ -82,13 +82,13 @@ function detectors({
   worthReading,
   statementsOf,
 }: Rules): { name: string; value: string }[] {
-  const sign = signs.find(([names]) => names.test(chain))?.[1];
-  if (sign === undefined) return [];
+  const op = operators.find(([names]) => names.test(chain))?.[1];
+  if (op === undefined) return [];
   const read = rules.filter(({ text }) => worthReading.test(text)).flatMap(statementsOf);
   return read.flatMap((statement) => {
-    if (statement.kind !== "match" || statement.sign !== sign) return [];
+    if (statement.kind !== "match" || statement.op !== op) return [];
     const { left, right } = statement;
-    if (left.kind !== "selector" || right.kind !== "written") return [];
+    if (left.kind !== "selector" || right.kind !== "anonymous") return [];
     if (!/^(ip6? saddr|meta iifname)$/.test(left.name)) return [];
     return right.elements.map(({ key: [value = ""] }) => ({ name: left.name, value }));
   });

@@ -1,6 +1,6 @@
 import type { NodeDump } from "../../model/dump";
 import type { Chain, Table } from "../../model/nftables";
-import type { Statement, WrittenElement } from "../../model/statement";
+import type { Statement, SetElement } from "../../model/statement";
 import { statementsOf } from "../../read/nftables/rule";
 import { rulesFor } from "../rules/candidates";
 import { intervalOf } from "../rules/match/kinds";
@@ -21,8 +21,8 @@ function matchesOf(rule: Chain["rules"][number], selector: RegExp): Match[] {
   );
 }
 
-function written(match: Match): readonly WrittenElement[] {
-  return match.right.kind === "written" ? match.right.elements : [];
+function written(match: Match): readonly SetElement[] {
+  return match.right.kind === "anonymous" ? match.right.elements : [];
 }
 
 /** What kube-proxy's sets and rules say of addresses. */
@@ -97,6 +97,6 @@ function straightToEndpoints(table: Table): string[] {
   return firsts(entries.filter(({ value }) => /^goto service-/.test(value ?? "")));
 }
 
-function firsts(elements: readonly WrittenElement[]): string[] {
+function firsts(elements: readonly SetElement[]): string[] {
   return elements.map(({ key }) => key[0]!);
 }

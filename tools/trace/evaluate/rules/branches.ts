@@ -1,4 +1,4 @@
-import type { Elements, Expression, Statement, WrittenElement } from "../../model/statement";
+import type { Elements, Expression, Statement, SetElement } from "../../model/statement";
 import { end, type Flow, fork } from "../flow";
 import { find } from "./match/lookup";
 import { decide, elementsOf, keyOf, missing } from "./match/match";
@@ -26,12 +26,12 @@ export function branchOnMatch(match: Match, flow: Flow, place: Place): Branch<bo
 }
 
 /** Both ways past what cannot be decided. */
-export function branchOnDoubt(open: NamedDoubt, flow: Flow, place: Place): Branch<boolean>[] {
+export function branchOnDoubt(undecided: NamedDoubt, flow: Flow, place: Place): Branch<boolean>[] {
   // The same question of another destination may have another answer.
-  const id = open.id ?? `${open.why} ${flow.destination}`;
-  const { yes, no } = fork(flow, { id, why: open.why, by: ruleName(place) });
-  const learnt = (way: Flow, holds: boolean): Flow => open.learn?.(way, holds) ?? way;
-  const doubt = open.why;
+  const id = undecided.id ?? `${undecided.why} ${flow.destination}`;
+  const { yes, no } = fork(flow, { id, why: undecided.why, by: ruleName(place) });
+  const learnt = (way: Flow, holds: boolean): Flow => undecided.learn?.(way, holds) ?? way;
+  const doubt = undecided.why;
   return [
     ...(yes === null ? [] : [{ flow: learnt(yes, true), value: true, doubt }]),
     ...(no === null ? [] : [{ flow: learnt(no, false), value: false, doubt }]),
@@ -44,7 +44,7 @@ export function branchOnMap(
   data: Elements,
   flow: Flow,
   place: Place,
-): Branch<WrittenElement | null>[] {
+): Branch<SetElement | null>[] {
   const elements = elementsOf(data, place.table);
   if (elements === null) {
     const { why } = missing(data);
@@ -56,7 +56,7 @@ export function branchOnMap(
     }));
   }
   const { kinds, subjects } = keyOf(key, { ...place, flow });
-  const ways: Branch<WrittenElement | null>[] = [];
+  const ways: Branch<SetElement | null>[] = [];
   let rest: Branch<boolean>[] = [{ flow, value: false, doubt: null }];
   let left = 1;
   for (const { element, holds } of find(elements, kinds, subjects)) {
@@ -73,20 +73,20 @@ export function branchOnMap(
     }
   }
   if (left < 1) rest = left > 1e-9 ? part(flow, left, false) : [];
-  noteThePick(subjects, place);
+  noteNumgen(subjects, place);
   return [...ways, ...rest.map((way) => ({ ...way, value: null }))];
 }
 
-function noteThePick(subjects: ReturnType<typeof keyOf>["subjects"], { context }: Place): void {
-  const pick = subjects.length === 1 && subjects[0]!.is === "pick" ? subjects[0]! : null;
-  if (pick === null) return;
-  if (pick.how === "inc")
+function noteNumgen(subjects: ReturnType<typeof keyOf>["subjects"], { context }: Place): void {
+  const numgen = subjects.length === 1 && subjects[0]!.is === "numgen" ? subjects[0]! : null;
+  if (numgen === null) return;
+  if (numgen.mode === "inc")
     context.path.note(
       "numgen inc distributes connections in turn; the shares are those of many connections.",
     );
-  else if (pick.how !== "random")
+  else if (numgen.mode !== "random")
     context.path.note(
-      `${pick.how} gives a source always the same; the shares are those of many sources.`,
+      `${numgen.mode} gives a source always the same; the shares are those of many sources.`,
     );
 }
 

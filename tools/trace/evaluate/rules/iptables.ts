@@ -4,7 +4,7 @@ import type { BaseChain, Hook } from "../context";
 import type { RuleTable } from "./place";
 import { baseChain } from "./walk";
 import { candidates } from "./candidates";
-import { missingChain } from "./missing-chain";
+import { missingChain } from "./missing-iptables-chain";
 
 const priorities: Readonly<Record<string, number>> = {
   raw: -300,

@@ -10,7 +10,7 @@ import {
 import type { Rule, Statement } from "../../model/statement";
 import { commentOf, statementsOf } from "../../read/nftables/rule";
 import type { BaseChain, Hook } from "../context";
-import { cutBaseChains, cutChain, withoutTerseSets } from "./cut-kube-proxy";
+import { missingBaseChains, missingChain, withoutTerseSets } from "./missing-nftables-chain";
 import type { RuleTable } from "./place";
 import { baseChain } from "./walk";
 
@@ -30,7 +30,7 @@ export function baseChains(
       ...[...table.chains.values()].flatMap(({ name, base }) =>
         base === null || !hooks.includes(base.hook) ? [] : [called(table, name, base)],
       ),
-      ...cutBaseChains(table).map((chain) => assumed(table, chain)),
+      ...missingBaseChains(table).map((chain) => assumed(table, chain)),
     ]);
 }
 
@@ -78,7 +78,7 @@ const ruleTable = (table: Table, base?: Pick<Chain, "name" | "rules">): RuleTabl
       : statements;
   },
   isKubeProxys: (chain) => isKubeProxy(table) || (table.ofIptables && ofKubeProxy.test(chain)),
-  missing: (chain, flow, place) => cutChain(chain, flow, place, table),
+  missing: (chain, flow, place) => missingChain(chain, flow, place, table),
   commentOf,
   reasonOf: (verdict, name) =>
     (isKubeProxy(table) &&
@@ -87,7 +87,7 @@ const ruleTable = (table: Table, base?: Pick<Chain, "name" | "rules">): RuleTabl
 });
 
 const isMatch = ({ kind }: Statement): boolean =>
-  kind === "match" || kind === "idle" || kind === "open";
+  kind === "match" || kind === "noop" || kind === "undecidable";
 
 /**
  * kube-proxy writes no rule without a target, but nft has no words for some that iptables has. Only
@@ -105,7 +105,7 @@ const targetOf = (chain: string): Statement[] =>
       ]
     : [
         {
-          kind: "away",
+          kind: "untraceable",
           text: "a target of iptables",
           why: "nft does not show what it does; take `iptables-save`",
         },

@@ -98,7 +98,7 @@ const merged = (flows: Flow[]): Flow[] =>
   flows.length > 1 && flows.some(({ doubts }) => doubts.length > 0) ? merge(flows) : flows;
 
 const isMatch = ({ kind }: Statement): boolean =>
-  ["match", "ipset", "chance", "open", "idle", "note"].includes(kind);
+  ["match", "ipset", "probability", "undecidable", "noop", "note"].includes(kind);
 
 /** The statements from `at` on; `caveat` is what the rule's step says before what it does. */
 function walkStatements(
@@ -124,19 +124,19 @@ function walkStatements(
       return past(branchOnMatch(statement, flow, place));
     case "ipset":
       return past(branchOnSet(statement, flow, place));
-    case "chance":
+    case "probability":
       return [
-        ...part(flow, statement.share, true).flatMap((way) =>
-          onward(way.flow, `with probability ${rounded(statement.share)} `),
+        ...part(flow, statement.probability, true).flatMap((way) =>
+          onward(way.flow, `with probability ${rounded(statement.probability)} `),
         ),
-        ...part(flow, 1 - statement.share, false).map((way) => ({
+        ...part(flow, 1 - statement.probability, false).map((way) => ({
           flow: way.flow,
           on: "next" as const,
         })),
       ];
-    case "open":
+    case "undecidable":
       // It matters only where something follows that changes the packet's way.
-      if (statements.slice(at + 1).every(({ kind }) => kind === "idle")) {
+      if (statements.slice(at + 1).every(({ kind }) => kind === "noop")) {
         addStep(place, `cannot be decided ${statement.why}`, caveat);
         return [{ flow, on: "next" }];
       }
@@ -176,9 +176,9 @@ function walkStatements(
     case "note":
       place.context.path.note(statement.sentence);
       return onward(flow);
-    case "idle":
+    case "noop":
       return onward(flow);
-    case "away":
+    case "untraceable":
       addStep(place, `${statement.text}: cannot be followed`, caveat);
       return lost(flow, `${ruleName(place)}: ${statement.why}.`);
   }

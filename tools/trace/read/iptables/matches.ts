@@ -5,7 +5,7 @@ import type { Expression, Statement } from "../../model/statement";
 export interface Draft {
   readonly matches: Statement[];
   /** Of `-m statistic`; null without. */
-  chance: number | null;
+  probability: number | null;
   /** What `-m recent` asks of its list of clients. */
   recent: { readonly asks?: boolean; readonly list?: string; readonly seconds?: number };
   comment: string;
@@ -24,21 +24,21 @@ export const literal = (text: string | number): Expression => ({
   text: `${text}`,
 });
 
-export const binary = (left: Expression, sign: string, right: Expression): Expression => ({
+export const binary = (left: Expression, op: string, right: Expression): Expression => ({
   kind: "binary",
-  sign,
+  op,
   left,
   right,
 });
 
 /** What no dump decides; `why` completes "it cannot be decided". */
-export const open = (why: string): Statement => ({ kind: "open", text: "", why });
+export const undecidable = (why: string): Statement => ({ kind: "undecidable", text: "", why });
 
 const isOne = (left: Expression, values: readonly string[], negated: boolean): Statement => ({
   kind: "match",
   left,
-  sign: negated ? "!=" : "==",
-  right: { kind: "written", elements: values.map((each) => ({ key: [each], value: null })) },
+  op: negated ? "!=" : "==",
+  right: { kind: "anonymous", elements: values.map((each) => ({ key: [each], value: null })) },
 });
 
 /** One word after the option, and the statement that it comes to; null where it asks nothing. */
@@ -65,7 +65,7 @@ const silent = (words: number): Match => ({ words, read: () => undefined });
 
 const unknown = (words: number, why: (text: string) => string): Match => ({
   words,
-  read: (given, _negated, draft) => void draft.matches.push(open(why(given.join(" ")))),
+  read: (given, _negated, draft) => void draft.matches.push(undecidable(why(given.join(" ")))),
 });
 
 /** Names that a listing without `-n` prints for networks on every machine. */
@@ -89,7 +89,7 @@ const address = (field: string): Match =>
   matching((text, negated) => {
     const values = text.split(",").map(plain);
     if (!values.every((value) => value !== null)) {
-      return open(`which address the name ${text} stands for`);
+      return undecidable(`which address the name ${text} stands for`);
     }
     return isOne(
       selector(field.replace("ip ", values[0]!.includes(":") ? "ip6 " : "ip ")),
@@ -139,8 +139,8 @@ const mark = (name: string): Match =>
 const state = matching((states, negated) => ({
   kind: "match",
   left: selector("ct state with nat"),
-  sign: negated ? "!" : "in",
-  right: { kind: "written", elements: [{ key: [states.toLowerCase()], value: null }] },
+  op: negated ? "!" : "in",
+  right: { kind: "anonymous", elements: [{ key: [states.toLowerCase()], value: null }] },
 }));
 
 /** kube-proxy means one of so many and prints it rounded, 0.33332999982 in old versions. */
@@ -149,11 +149,11 @@ function likely(printed: number): number {
   return Math.abs(whole - printed) < 6e-6 ? whole : printed;
 }
 
-const statistic = (chance: (word: number) => number): Match => ({
+const statistic = (probabilityOf: (word: number) => number): Match => ({
   words: 1,
   read([word], negated, draft) {
-    const share = chance(Number(word));
-    draft.chance = negated ? 1 - share : share;
+    const share = probabilityOf(Number(word));
+    draft.probability = negated ? 1 - share : share;
   },
 });
 

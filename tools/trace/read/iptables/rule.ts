@@ -2,7 +2,7 @@ import { DumpProblem } from "../../model/dump";
 import { type Chain, wordsOf } from "../../model/iptables";
 import type { Rule, Statement } from "../../model/statement";
 import { columnsOf, wordsOfListed } from "./listing-words";
-import { type Draft, matches, open, spellings } from "./matches";
+import { type Draft, matches, undecidable, spellings } from "./matches";
 import { statementOf, targetOptions } from "./targets";
 
 const read = new WeakMap<Rule, readonly Statement[]>();
@@ -57,7 +57,7 @@ function translate(
   chain: Chain,
   file: string,
 ): readonly Statement[] {
-  const draft: Draft = { matches: [], chance: null, recent: {}, comment: "" };
+  const draft: Draft = { matches: [], probability: null, recent: {}, comment: "" };
   let target: { readonly name: string; readonly goto: boolean } | null = null;
   const options = new Map<string, readonly string[]>();
   let inTarget = false;
@@ -66,7 +66,7 @@ function translate(
     let negated = words[at] === "!";
     if (negated) at += 1;
     const word = words[at++];
-    if (word === undefined) throw cut("!", rule, file);
+    if (word === undefined) throw truncated("!", rule, file);
     const name = spellings[word] ?? word;
     const match = matches[`${module} ${name}`] ?? matches[name];
     // As iptables once wrote it: `-s ! ADDRESS`.
@@ -76,7 +76,7 @@ function translate(
     }
     const value = (): string => {
       const next = words[at++];
-      if (next === undefined) throw cut(word, rule, file);
+      if (next === undefined) throw truncated(word, rule, file);
       return next;
     };
     const values = (): string[] => {
@@ -103,7 +103,7 @@ function translate(
       const written = [module === "" ? "" : `-m ${module} `, [name, ...values()].join(" ")].join(
         "",
       );
-      draft.matches.push(open(`what \`${written}\` says of the packet`));
+      draft.matches.push(undecidable(`what \`${written}\` says of the packet`));
     }
   }
   return [
@@ -111,14 +111,14 @@ function translate(
     ...hiddenInterfaces(draft, target?.name ?? "", chain, rule),
     ...knownWorkloads(draft, chain),
     ...recent(draft),
-    ...(draft.chance === null || draft.chance >= 1
+    ...(draft.probability === null || draft.probability >= 1
       ? []
-      : [{ kind: "chance", share: draft.chance } as const]),
+      : [{ kind: "probability", probability: draft.probability } as const]),
     ...(target === null ? [] : statementOf({ ...target, options }, rule, chain)),
   ];
 }
 
-function cut(after: string, rule: Rule, file: string): DumpProblem {
+function truncated(after: string, rule: Rule, file: string): DumpProblem {
   return new DumpProblem(
     file,
     rule.line,
@@ -133,7 +133,7 @@ function recent({ recent: { asks, list, seconds } }: Draft): Statement[] {
   if (asks !== true) return [];
   return list?.startsWith("KUBE-SEP-") === true && seconds !== undefined
     ? [{ kind: "affinity", seconds }]
-    : [open(`whether list ${list ?? "DEFAULT"} of recent clients holds this one`)];
+    : [undecidable(`whether list ${list ?? "DEFAULT"} of recent clients holds this one`)];
 }
 
 const ending = new Set(["ACCEPT", "DROP", "REJECT", "MASQUERADE", "SNAT", "DNAT"]);
@@ -146,7 +146,9 @@ function hiddenInterfaces(draft: Draft, target: string, chain: Chain, rule: Rule
   if (chain.columns === null || chain.columns.verbose || chain.name.startsWith("KUBE-")) return [];
   if (!ending.has(target) || draft.matches.length > 0) return [];
   const text = rule.text.replace(/\s+/g, " ");
-  return [open(`which interfaces \`${text}\` is for: a listing without -v does not show them`)];
+  return [
+    undecidable(`which interfaces \`${text}\` is for: a listing without -v does not show them`),
+  ];
 }
 
 /**
@@ -158,6 +160,6 @@ function knownWorkloads({ comment }: Draft, chain: Chain): Statement[] {
   const sentence = `The pod's interface is taken for one of those that ${chain.name} names, since Calico knows the pods of its node.`;
   return [
     { kind: "note", sentence },
-    { kind: "chance", share: 0 },
+    { kind: "probability", probability: 0 },
   ];
 }

@@ -12,7 +12,7 @@ const anyBuiltIn = new Set(Object.values(builtIn).flat());
  */
 export function splitSave(text: string, file: string, firstLine: number): Section[] {
   const sections: Section[] = [];
-  let open: Section | null = null;
+  let current: Section | null = null;
   let headed = false;
   let family: 4 | 6 | null = null;
   let before: "chain" | "rule" | "user rule" | null = null;
@@ -40,30 +40,30 @@ export function splitSave(text: string, file: string, firstLine: number): Sectio
       continue;
     }
     if (at.startsWith("*")) {
-      if (open !== null && headed) cut(file, line, open.table ?? "", at);
-      open = begin(at.slice(1).trim(), line);
+      if (current !== null && headed) truncated(file, line, current.table ?? "", at);
+      current = begin(at.slice(1).trim(), line);
       headed = true;
     } else if (at === "COMMIT") {
-      if (open !== null) open.whole = headed;
-      open = null;
+      if (current !== null) current.whole = headed;
+      current = null;
       headed = false;
     } else if (at.startsWith(":")) {
-      if (open === null || (!headed && before !== "chain" && before !== null))
-        open = begin(null, line);
+      if (current === null || (!headed && before !== "chain" && before !== null))
+        current = begin(null, line);
       const words = at.slice(1).split(/\s+/);
       const policy = words[1];
       if (words[0] === undefined || policy === undefined) {
         throw new DumpProblem(file, line, "`:CHAIN POLICY [packets:bytes]`", at);
       }
-      chainOf(open, words[0]).policy = policy === "-" ? null : policy;
+      chainOf(current, words[0]).policy = policy === "-" ? null : policy;
       before = "chain";
     } else if (/^-[PN]\s/.test(at)) {
       const [option, name, policy] = at.split(/\s+/);
       if (name === undefined || (option === "-P" && policy === undefined)) {
         throw new DumpProblem(file, line, "`-N CHAIN` or `-P CHAIN POLICY`", at);
       }
-      if (open === null || (before !== "chain" && before !== null)) open = begin(null, line);
-      chainOf(open, name).policy = option === "-P" ? policy! : null;
+      if (current === null || (before !== "chain" && before !== null)) current = begin(null, line);
+      chainOf(current, name).policy = option === "-P" ? policy! : null;
       before = "chain";
     } else {
       const start = at.startsWith("[") ? at.indexOf("-A ") : 0;
@@ -79,17 +79,18 @@ export function splitSave(text: string, file: string, firstLine: number): Sectio
       const space = at.indexOf(" ", start + 3);
       const name = at.slice(start + 3, space < 0 ? undefined : space);
       const builtin = anyBuiltIn.has(name);
-      if (open === null || (!headed && before === "user rule" && builtin)) open = begin(null, line);
-      chainOf(open, name).rules.push({ text: start === 0 ? at : at.slice(start), line });
+      if (current === null || (!headed && before === "user rule" && builtin))
+        current = begin(null, line);
+      chainOf(current, name).rules.push({ text: start === 0 ? at : at.slice(start), line });
       before = before === "user rule" || !builtin ? "user rule" : "rule";
     }
     last = at;
   }
-  if (open !== null && headed) cut(file, line, open.table ?? "", last);
+  if (current !== null && headed) truncated(file, line, current.table ?? "", last);
   return sections;
 }
 
-function cut(file: string, line: number, table: string, got: string): never {
+function truncated(file: string, line: number, table: string, got: string): never {
   const fix = "the dump is cut off: take it again, or leave the `*` line out with grep";
   throw new DumpProblem(file, line, `COMMIT at the end of table ${table}`, got, fix);
 }

@@ -11,7 +11,7 @@ interface Target {
 }
 
 /** Targets that log, measure or change what no rule asks. */
-const idle = new Set(
+const noops = new Set(
   `LOG NFLOG ULOG TRACE AUDIT TCPMSS TCPOPTSTRIP CHECKSUM CLASSIFY DSCP TOS TTL HL ECN SET TEE SECMARK CONNSECMARK
   IDLETIMER RATEEST LED`.split(/\s+/),
 );
@@ -20,7 +20,7 @@ const idle = new Set(
 export function statementOf(target: Target, rule: Rule, chain: Chain): Statement[] {
   const option = (...names: string[]): string | undefined =>
     names.map((name) => target.options.get(name)?.[0]).find((value) => value !== undefined);
-  if (idle.has(target.name)) return [{ kind: "idle" }];
+  if (noops.has(target.name)) return [{ kind: "noop" }];
   switch (target.name) {
     case "ACCEPT":
     case "RETURN":
@@ -37,7 +37,7 @@ export function statementOf(target: Target, rule: Rule, chain: Chain): Statement
     case "NOTRACK":
       return [{ kind: "notrack" }];
     case "CT":
-      return [target.options.has("--notrack") ? { kind: "notrack" } : { kind: "idle" }];
+      return [target.options.has("--notrack") ? { kind: "notrack" } : { kind: "noop" }];
     case "DNAT":
       return [
         ...oddEndpoint(option("--to-destination") ?? "", rule, chain),
@@ -53,9 +53,9 @@ export function statementOf(target: Target, rule: Rule, chain: Chain): Statement
       return [nat("masquerade", null)];
     case "QUEUE":
     case "NFQUEUE":
-      return [{ kind: "away", text: target.name, why: "a program decides on it" }];
+      return [{ kind: "untraceable", text: target.name, why: "a program decides on it" }];
     case "TPROXY":
-      return [{ kind: "away", text: target.name, why: "a proxy on the node takes it" }];
+      return [{ kind: "untraceable", text: target.name, why: "a proxy on the node takes it" }];
     default:
       return [
         {
@@ -86,7 +86,11 @@ function dnat(text: string, rule: Rule): Statement {
   const address = read?.[1] ?? read?.[2];
   const ends = address?.split("-").map(canonical);
   if (read === null || ends?.includes(null) === true) {
-    return { kind: "away", text: rule.text, why: "where it sends the packet cannot be read" };
+    return {
+      kind: "untraceable",
+      text: rule.text,
+      why: "where it sends the packet cannot be read",
+    };
   }
   return nat("dnat", ends?.join("-") ?? null, read[3]);
 }

@@ -27,7 +27,7 @@ export function beginsExpression(words: Words): boolean {
   );
 }
 
-const signs: { readonly [word: string]: string } = {
+const operators: { readonly [word: string]: string } = {
   "&": "&",
   and: "&",
   "|": "|",
@@ -54,10 +54,10 @@ function readBinary(words: Words, level: number): Expression {
   if (level === looseness.length) return readOperand(words);
   let left = readBinary(words, level + 1);
   for (;;) {
-    const sign = signs[words.peek()];
-    if (sign === undefined || !looseness[level]!.includes(sign)) return left;
+    const op = operators[words.peek()];
+    if (op === undefined || !looseness[level]!.includes(op)) return left;
     words.next();
-    left = { kind: "binary", sign, left, right: readBinary(words, level + 1) };
+    left = { kind: "binary", op, left, right: readBinary(words, level + 1) };
   }
 }
 
@@ -74,7 +74,7 @@ function readOperand(words: Words): Expression {
 function readFlags(words: Words): Expression {
   let left = readExpression(words);
   while (words.take(",")) {
-    left = { kind: "binary", sign: "|", left, right: readExpression(words) };
+    left = { kind: "binary", op: "|", left, right: readExpression(words) };
   }
   return left;
 }
@@ -82,7 +82,7 @@ function readFlags(words: Words): Expression {
 /** `fin | syn` as `fin,syn`, the other way that bits are listed. */
 function asBits(expression: Expression): Expression | null {
   if (expression.kind === "literal") return expression;
-  if (expression.kind !== "binary" || expression.sign !== "|") return null;
+  if (expression.kind !== "binary" || expression.op !== "|") return null;
   const [left, right] = [asBits(expression.left), asBits(expression.right)];
   if (left?.kind !== "literal" || right?.kind !== "literal") return null;
   return { kind: "literal", text: `${left.text},${right.text}` };
@@ -90,11 +90,11 @@ function asBits(expression: Expression): Expression | null {
 
 function readSelector(words: Words): Expression {
   const first = words.next();
-  if (first === "numgen") return readPick(words, words.next());
-  if (first === "symhash") return readPick(words, first);
+  if (first === "numgen") return readNumgen(words, words.next());
+  if (first === "symhash") return readNumgen(words, first);
   if (first === "jhash") {
     readExpression(words);
-    return readPick(words, first);
+    return readNumgen(words, first);
   }
   if (bare.has(first)) return { kind: "selector", name: `meta ${first}` };
   if (first.startsWith("@")) return { kind: "selector", name: readRaw(words, first) };
@@ -133,20 +133,20 @@ function readConntrack(words: Words): string {
   return `ct ${words.since(start)}`;
 }
 
-function readPick(words: Words, how: string): Expression {
+function readNumgen(words: Words, mode: string): Expression {
   let mod = 1;
   let offset = 0;
   for (;;) {
     if (words.take("mod")) mod = Number(words.next());
     else if (words.take("offset")) offset = Number(words.next());
     else if (words.take("seed")) words.next();
-    else return { kind: "pick", how, mod, offset };
+    else return { kind: "numgen", mode, mod, offset };
   }
 }
 
 /** What stands behind `vmap` and `map`. */
 export function readData(words: Words): Elements {
   const written = words.braces();
-  if (written !== null) return { kind: "written", elements: readElements(written) };
+  if (written !== null) return { kind: "anonymous", elements: readElements(written) };
   return { kind: "named", name: unquoted(words.next().replace(/^@/, "")) };
 }

@@ -110,11 +110,11 @@ const textOfReject = ({ type, expr }: Fields): string =>
 type Style = "plain" | "mark" | "quoted";
 
 /** From the loosest to the tightest. */
-const signs = ["|", "^", "&", "<<", ">>"];
+const operators = ["|", "^", "&", "<<", ">>"];
 
 function styleOf(selector: Json | undefined): Style {
   const [kind, content] = only(selector);
-  if (signs.includes(kind)) return styleOf(asList(content)[0]);
+  if (operators.includes(kind)) return styleOf(asList(content)[0]);
   const { key } = asFields(content);
   if (key === "mark") return "mark";
   const quoted = /^([io]if(name|group)?|time|hour|day|sk[ug]id)$/;
@@ -138,7 +138,7 @@ export function textOf(value: Json | undefined, style: Style = "plain"): string 
   const [kind, content] = only(value);
   const fields = asFields(content);
   const parts = asList(content);
-  if (signs.includes(kind)) return textOfBinary(kind, parts, styleOf(value));
+  if (operators.includes(kind)) return textOfBinary(kind, parts, styleOf(value));
   switch (kind) {
     case "payload":
       return fields.protocol === undefined
@@ -192,15 +192,15 @@ export function textOf(value: Json | undefined, style: Style = "plain"): string 
   }
 }
 
-const textOfBinary = (sign: string, parts: readonly Json[], style: Style): string =>
+const textOfBinary = (op: string, parts: readonly Json[], style: Style): string =>
   parts
     .map((part) => {
       if (Array.isArray(part)) return `(${part.join(" | ")})`;
-      const inner = signs.indexOf(only(part)[0]);
+      const inner = operators.indexOf(only(part)[0]);
       const text = textOf(part, style);
-      return inner >= 0 && inner < signs.indexOf(sign) ? `(${text})` : text;
+      return inner >= 0 && inner < operators.indexOf(op) ? `(${text})` : text;
     })
-    .join(` ${sign} `);
+    .join(` ${op} `);
 
 /** Of a set, or of a map whose values have a style of their own. */
 const textOfElements = (elements: readonly Json[], ofKeys: Style, ofValues: Style): string =>

@@ -64,10 +64,10 @@ function readStatement(words: Words): Statement | null {
   }
   if (first === "xt") return readForeign(words);
   if (first === "ct" && words.peek(1) === "count")
-    return readOpen(words, start, 2, "how many connections there are");
+    return readUndecidable(words, start, 2, "how many connections there are");
   if (/^(limit|quota|meter)$/.test(first))
-    return readOpen(words, start, 1, `whether the ${first} is reached`);
-  if (readIdle(words)) return { kind: "idle" };
+    return readUndecidable(words, start, 1, `whether the ${first} is reached`);
+  if (readNoop(words)) return { kind: "noop" };
   if (words.take("notrack")) return { kind: "notrack" };
   if (/^(add|update|delete)$/.test(first) && words.peek(1).startsWith("@")) {
     words.next();
@@ -79,7 +79,7 @@ function readStatement(words: Words): Statement | null {
     skip(words);
     const why = { queue: "a program decides on it", tproxy: "a proxy on the node takes it" }[first];
     return {
-      kind: "away",
+      kind: "untraceable",
       text: words.since(start),
       why: why ?? `${first} takes it out of the rules`,
     };
@@ -87,7 +87,7 @@ function readStatement(words: Words): Statement | null {
   if (beginsExpression(words)) return readMatch(words);
   skip(words);
   const text = words.since(start);
-  return { kind: "open", text, why: `what "${text}" matches or does` };
+  return { kind: "undecidable", text, why: `what "${text}" matches or does` };
 }
 
 /** Words that begin a statement; those before, if not understood, end there. */
@@ -103,12 +103,12 @@ function skip(words: Words): void {
   }
 }
 
-function readOpen(words: Words, start: number, length: number, why: string): Statement {
+function readUndecidable(words: Words, start: number, length: number, why: string): Statement {
   for (let i = 0; i < length; i++) words.next();
   while (!words.done && !beginnings.test(words.peek()) && !beginsExpression(words)) {
     if (words.braces() === null) words.next();
   }
-  return { kind: "open", text: words.since(start), why };
+  return { kind: "undecidable", text: words.since(start), why };
 }
 
 function readReject(words: Words): string {
@@ -126,25 +126,25 @@ function readForeign(words: Words): Statement {
   const what = words.next();
   const name = unquoted(words.next());
   if (what === "match") {
-    if (name === "comment") return { kind: "idle" };
+    if (name === "comment") return { kind: "noop" };
     return {
-      kind: "open",
+      kind: "undecidable",
       text: `xt match ${name}`,
       why: `what iptables' match ${name} says, which nft does not show`,
     };
   }
-  if (/^(LOG|NFLOG|TCPMSS|TRACE|CHECKSUM|AUDIT)$/.test(name)) return { kind: "idle" };
+  if (/^(LOG|NFLOG|TCPMSS|TRACE|CHECKSUM|AUDIT)$/.test(name)) return { kind: "noop" };
   if (name === "REJECT") return { kind: "verdict", verdict: { kind: "reject", with: "" } };
   if (name === "MASQUERADE")
     return { kind: "nat", nat: { kind: "masquerade", address: null, port: null } };
   return {
-    kind: "away",
+    kind: "untraceable",
     text: `xt target ${name}`,
     why: `what iptables' target ${name} does, nft does not show`,
   };
 }
 
-const signs: { readonly [word: string]: string } = {
+const operators: { readonly [word: string]: string } = {
   "==": "==",
   eq: "==",
   "!=": "!=",
@@ -175,32 +175,32 @@ function readMatch(words: Words): Statement {
   if (left.kind === "selector" && words.take("set")) {
     return { kind: "set", name: left.name, value: readExpression(words) };
   }
-  const written = signs[words.peek()];
+  const written = operators[words.peek()];
   if (written !== undefined) words.next();
   const ofBits = left.kind === "selector" && bits.test(left.name);
   if (words.peek() === "{" || /^@[^,]/.test(words.peek())) {
-    return { kind: "match", left, sign: written ?? "==", right: readData(words) };
+    return { kind: "match", left, op: written ?? "==", right: readData(words) };
   }
   const right = readValue(words, left);
   if (ofBits && words.take("/")) return masked(words, left, written ?? "==", right);
-  const sign = written ?? (ofBits ? "in" : "==");
+  const op = written ?? (ofBits ? "in" : "==");
   return {
     kind: "match",
     left,
-    sign,
-    right: { kind: "written", elements: [{ key: right, value: null }] },
+    op,
+    right: { kind: "anonymous", elements: [{ key: right, value: null }] },
   };
 }
 
 /** `tcp flags syn / fin,syn`: of the bits behind the stroke, those before it. */
-function masked(words: Words, left: Expression, sign: string, right: readonly string[]): Statement {
+function masked(words: Words, left: Expression, op: string, right: readonly string[]): Statement {
   const mask: Expression = { kind: "literal", text: readValue(words, left).join(",") };
-  const both: Expression = { kind: "binary", sign: "&", left, right: mask };
-  return { kind: "match", left: both, sign, right: one(right) };
+  const both: Expression = { kind: "binary", op: "&", left, right: mask };
+  return { kind: "match", left: both, op, right: one(right) };
 }
 
 function one(key: readonly string[]): Elements {
-  return { kind: "written", elements: [{ key, value: null }] };
+  return { kind: "anonymous", elements: [{ key, value: null }] };
 }
 
 /** One value: parts with dots between where the left side has them, and a list of bits as `a,b`. */
@@ -283,7 +283,7 @@ const counter: Options = { packets: 1, bytes: 1, name: 1 };
  * Passes over a statement that counts, logs or prepares something, and lets the packet go on as it
  * is.
  */
-function readIdle(words: Words): boolean {
+function readNoop(words: Words): boolean {
   if (words.take("counter")) return readOptions(words, counter);
   if (words.take("log")) {
     readOptions(words, log);

@@ -1,7 +1,7 @@
 import type { Answer } from "../../../../trace/model/answer";
 import type { Packet } from "../../../../trace/model/packet";
 import { node } from "../../../packets/network";
-import type { ProbeResult } from "../../../packets/peer";
+import type { ProbeResult } from "../../../packets/probe-agent";
 
 /** Far beyond chance: once in two million tries. */
 const sigmas = 5;
@@ -10,7 +10,7 @@ type Claim = Pick<Answer, "verdict" | "endpoints" | "masquerade" | "affinitySeco
 
 /** What an answer says and packets did otherwise; nothing when they agree. */
 export function disagreements(claim: Claim, packet: Packet, seen: ProbeResult): string[] {
-  const total = Object.values(seen.answers).flatMap((peers) => Object.values(peers));
+  const total = Object.values(seen.answers).flatMap((agents) => Object.values(agents));
   const answered = total.reduce((sum, count) => sum + count, 0);
   const all = answered + seen.refused + seen.silent;
   const unlike = (what: string, count: number): string[] =>
@@ -33,8 +33,8 @@ export function disagreements(claim: Claim, packet: Packet, seen: ProbeResult): 
   }
 }
 
-const sum = (peers: Readonly<Record<string, number>> = {}): number =>
-  Object.values(peers).reduce((all, count) => all + count, 0);
+const sum = (agents: Readonly<Record<string, number>> = {}): number =>
+  Object.values(agents).reduce((all, count) => all + count, 0);
 
 function shares(
   { endpoints, affinitySeconds }: Claim,

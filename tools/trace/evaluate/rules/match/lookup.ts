@@ -1,39 +1,39 @@
-import type { WrittenElement } from "../../../model/statement";
+import type { SetElement } from "../../../model/statement";
 import type { Decision, Undecided } from "../../flow";
 import { canonicalPart, type Interval, intervalOf, type Kind } from "./kinds";
 import { contains, isPart, shareOf, type Subject } from "./subject";
 
 /** Elements by their exact keys, and those that span more than one value. */
 interface Index {
-  readonly exact: ReadonlyMap<string, WrittenElement>;
-  readonly spans: readonly WrittenElement[];
+  readonly exact: ReadonlyMap<string, SetElement>;
+  readonly spans: readonly SetElement[];
   /**
    * The spans of a set with one part, in the order of their values; null where they cannot be
    * ordered.
    */
-  readonly sorted: readonly (readonly [Interval, WrittenElement])[] | null;
-  readonly rest: WrittenElement | null;
+  readonly sorted: readonly (readonly [Interval, SetElement])[] | null;
+  readonly rest: SetElement | null;
 }
 
 /** An element that is the packet's, may be, or is for a share of all packets. */
 export interface Found {
-  readonly element: WrittenElement;
+  readonly element: SetElement;
   readonly holds: true | Undecided | { readonly share: number };
 }
 
-const indexes = new WeakMap<readonly WrittenElement[], Map<string, Index>>();
+const indexes = new WeakMap<readonly SetElement[], Map<string, Index>>();
 
 /**
  * The elements that a packet may meet; the last is certain unless nothing is. Intervals do not
  * overlap.
  */
 export function find(
-  elements: readonly WrittenElement[],
+  elements: readonly SetElement[],
   kinds: readonly Kind[],
   subjects: readonly Subject[],
 ): Found[] {
   const only = subjects.length === 1 ? subjects[0]! : null;
-  if (only?.is === "pick") {
+  if (only?.is === "numgen") {
     const shares = elements.map((element) => {
       const interval = intervalOf(kinds[0]!, element.key[0]!);
       return { element, holds: { share: interval === null ? 0 : shareOf(only, interval) } };
@@ -44,7 +44,7 @@ export function find(
   const index = indexOf(elements, kinds);
   const found = subjects.every((subject) => subject.is === "value")
     ? findKnown(index, kinds, subjects)
-    : findOpen(elements, kinds, subjects);
+    : findUndecidable(elements, kinds, subjects);
   if (index.rest !== null && found.at(-1)?.holds !== true)
     found.push({ element: index.rest, holds: true });
   return found;
@@ -59,18 +59,21 @@ function findKnown(index: Index, kinds: readonly Kind[], subjects: readonly Subj
     const element = search(index.sorted, only.value);
     return element === null ? [] : [{ element, holds: true }];
   }
-  return findOpen(index.spans, kinds, subjects);
+  return findUndecidable(index.spans, kinds, subjects);
 }
 
 /** What is known is compared first: it rules out nearly all elements of a long map. */
-function findOpen(
-  elements: readonly WrittenElement[],
+function findUndecidable(
+  elements: readonly SetElement[],
   kinds: readonly Kind[],
   subjects: readonly Subject[],
 ): Found[] {
   const order = subjects
     .map((_, at) => at)
-    .sort((a, b) => Number(subjects[a]!.is === "open") - Number(subjects[b]!.is === "open"));
+    .sort(
+      (a, b) =>
+        Number(subjects[a]!.is === "undecidable") - Number(subjects[b]!.is === "undecidable"),
+    );
   const found: Found[] = [];
   for (const element of elements) {
     if (element.key.length !== subjects.length || element.key[0] === "*") continue;
@@ -93,7 +96,7 @@ function findOpen(
   return found;
 }
 
-function indexOf(elements: readonly WrittenElement[], kinds: readonly Kind[]): Index {
+function indexOf(elements: readonly SetElement[], kinds: readonly Kind[]): Index {
   const name = kinds.join(" ");
   const made = indexes.get(elements)?.get(name);
   if (made !== undefined) return made;
@@ -102,10 +105,10 @@ function indexOf(elements: readonly WrittenElement[], kinds: readonly Kind[]): I
   return index;
 }
 
-function makeIndex(elements: readonly WrittenElement[], kinds: readonly Kind[]): Index {
-  const exact = new Map<string, WrittenElement>();
-  const spans: WrittenElement[] = [];
-  let rest: WrittenElement | null = null;
+function makeIndex(elements: readonly SetElement[], kinds: readonly Kind[]): Index {
+  const exact = new Map<string, SetElement>();
+  const spans: SetElement[] = [];
+  let rest: SetElement | null = null;
   for (const element of elements) {
     if (element.key.length === 1 && element.key[0] === "*") {
       rest = element;
@@ -126,8 +129,8 @@ function makeIndex(elements: readonly WrittenElement[], kinds: readonly Kind[]):
   return { exact, spans, sorted: kinds.length === 1 ? sort(spans, kinds[0]!) : null, rest };
 }
 
-function sort(spans: readonly WrittenElement[], kind: Kind): Index["sorted"] {
-  const pairs: (readonly [Interval, WrittenElement])[] = [];
+function sort(spans: readonly SetElement[], kind: Kind): Index["sorted"] {
+  const pairs: (readonly [Interval, SetElement])[] = [];
   for (const element of spans) {
     const interval = intervalOf(kind, element.key[0]!);
     if (interval === null) return null;
@@ -137,10 +140,7 @@ function sort(spans: readonly WrittenElement[], kind: Kind): Index["sorted"] {
 }
 
 /** The interval that holds the value, if any, by halving. */
-function search(
-  sorted: NonNullable<Index["sorted"]>,
-  value: number | bigint,
-): WrittenElement | null {
+function search(sorted: NonNullable<Index["sorted"]>, value: number | bigint): SetElement | null {
   let low = 0;
   let high = sorted.length - 1;
   while (low <= high) {

@@ -5,7 +5,7 @@ import { isSourceIn } from "../../addresses/source";
 import type { HookContext } from "../../context";
 import type { Decision, Flow, Undecided } from "../../flow";
 import { devicePattern, intervalOf, numberOf } from "./kinds";
-import { isPart, known, type NamedDoubt, open, type Subject } from "./subject";
+import { isPart, known, type NamedDoubt, undecidable, type Subject } from "./subject";
 
 /** What the packet has for a selector such as `ip saddr`. */
 export function select(name: string, question: Question): Subject {
@@ -27,8 +27,8 @@ export function select(name: string, question: Question): Subject {
       // A connection begins with SYN alone.
       if (last === "flags") return known(2);
       if (last === "port") return eitherPort(flow.port);
-      if (last === "sport") return open("which port the packet comes from", isClientPort);
-      return open(`what ${name} is`);
+      if (last === "sport") return undecidable("which port the packet comes from", isClientPort);
+      return undecidable(`what ${name} is`);
     case "meta":
       return selectMeta(last, question);
     case "ct":
@@ -51,7 +51,7 @@ export function select(name: string, question: Question): Subject {
     case "arp":
       return { is: "absent" };
     default:
-      return open(`what ${name} is`);
+      return undecidable(`what ${name} is`);
   }
 }
 
@@ -70,7 +70,7 @@ function selectHeader(field: string, question: Question): Subject {
     case "frag-off":
       return known(0);
     default:
-      return open(`what the packet's ${field} is`);
+      return undecidable(`what the packet's ${field} is`);
   }
 }
 
@@ -86,24 +86,27 @@ function selectMeta(key: string, { flow, context }: Question): Subject {
     case "protocol":
       return known(node.family === 4 ? 0x800 : 0x86dd);
     case "pkttype":
-      return isMany(flow.destination) ? open("what kind of packet it is") : known(0);
+      return isMany(flow.destination) ? undecidable("what kind of packet it is") : known(0);
     case "random":
-      return { is: "pick", how: "random", mod: 2 ** 32, offset: 0 };
+      return { is: "numgen", mode: "random", mod: 2 ** 32, offset: 0 };
     case "iif":
     case "iifname":
     case "oif":
     case "oifname": {
       const side = key.startsWith("i") ? "in" : "out";
       const ask = (text: string): Decision => isDevice(node, flow, side, devicePattern(text), path);
-      return { is: "open", ask, why: `by which interface the packet goes ${side}` };
+      return { is: "undecidable", ask, why: `by which interface the packet goes ${side}` };
     }
     case "skuid":
     case "skgid":
       return flow.from === "node"
-        ? open("which user sends the packet", (text) => `whether ${key} of the sender is ${text}`)
+        ? undecidable(
+            "which user sends the packet",
+            (text) => `whether ${key} of the sender is ${text}`,
+          )
         : { is: "absent" };
     default:
-      return open(`what the packet's ${key} is`);
+      return undecidable(`what the packet's ${key} is`);
   }
 }
 
@@ -111,7 +114,7 @@ const isClientPort = (text: string): string => `whether the client's port is ${t
 
 /** The packet's port, or that of its source, which is unknown. */
 const eitherPort = (port: number): Subject => ({
-  is: "open",
+  is: "undecidable",
   ask: (text) => (isPart(known(port), "port", text) === true ? true : { why: isClientPort(text) }),
   why: "which port the packet comes from",
 });
@@ -122,14 +125,16 @@ function selectBridgePort(name: string, flow: Flow): Subject {
     case "in":
       return flow.from === "node"
         ? { is: "absent" }
-        : open(
+        : undecidable(
             "by which bridge port the packet comes in",
             (text) => `whether the packet comes in by bridge port ${text}`,
           );
     case "is-in":
-      return flow.from === "pod" ? open("whether the pod is behind a bridge") : known(0);
+      return flow.from === "pod" ? undecidable("whether the pod is behind a bridge") : known(0);
     default:
-      return flow.dnat.length > 0 ? known(0) : open("whether the packet leaves over a bridge");
+      return flow.dnat.length > 0
+        ? known(0)
+        : undecidable("whether the packet leaves over a bridge");
   }
 }
 
@@ -158,7 +163,7 @@ function selectConntrack(words: readonly string[], question: Question): Subject 
           (flow.snat.length > 0 ? numberOf("ctstate", "snat")! : 0),
       );
     case "status":
-      if (flow.ipvs) return open("what the connection's status is");
+      if (flow.ipvs) return undecidable("what the connection's status is");
       return known((flow.dnat.length > 0 ? 32 : 0) + (flow.snat.length > 0 ? 16 : 0));
     case "direction":
       return known(0);
@@ -174,7 +179,7 @@ function selectConntrack(words: readonly string[], question: Question): Subject 
       return known(family === 4 ? 2 : 10);
   }
   const original = /^original (?:(ip6?) )?([sd])addr$/.exec(name);
-  if (original === null) return open(`what the connection's ${name} is`);
+  if (original === null) return undecidable(`what the connection's ${name} is`);
   const [, version, end] = original;
   if (version !== undefined && (version === "ip") !== (family === 4)) return { is: "absent" };
   return end === "d"
@@ -202,14 +207,14 @@ function selectRoute(words: readonly string[], { flow, context }: Question): Sub
         return { why: `whether ${what} is on the interface that the packet comes in by` };
       return type === (local ? 2 : 1);
     };
-    return { is: "open", ask, why: `what kind of address ${what} is` };
+    return { is: "undecidable", ask, why: `what kind of address ${what} is` };
   }
   if (ofSource && (result === "oif" || result === "check")) {
     path.note(
       "The way back to the source is taken to lead out of the interface that the packet comes in by.",
     );
     return {
-      is: "open",
+      is: "undecidable",
       ask: (text) =>
         /^(missing|false|0)$/.test(text)
           ? false
@@ -219,7 +224,7 @@ function selectRoute(words: readonly string[], { flow, context }: Question): Sub
       why: "which way leads back to the source",
     };
   }
-  return open(`which way leads to ${what}`);
+  return undecidable(`which way leads to ${what}`);
 }
 
 /** 255.255.255.255 is broadcast, and each of the others multicast, whatever the routes are. */
@@ -245,7 +250,7 @@ const protocols = { tcp: 6, udp: 17, sctp: 132 };
 function address(text: string): Subject {
   const interval = intervalOf("address", text);
   return interval === null
-    ? open(`which address ${text} is`)
+    ? undecidable(`which address ${text} is`)
     : { is: "value", value: interval.low, text };
 }
 
@@ -253,7 +258,7 @@ function address(text: string): Subject {
 const ofEndpoint = /^(KUBE-SEP-|endpoint-)/;
 
 function source({ flow, context, chain }: Question): Subject {
-  if (flow.snat.length > 0) return open("which source the packet has after its translation");
+  if (flow.snat.length > 0) return undecidable("which source the packet has after its translation");
   if (flow.source !== null) return address(flow.source);
   const ask = (text: string): Decision => {
     const range = rangeOf(text);
@@ -261,7 +266,7 @@ function source({ flow, context, chain }: Question): Subject {
       ? { why: `what "${text}" stands for` }
       : isSourceIn(context.node, flow, range, ofEndpoint.test(chain), context.path);
   };
-  return { is: "open", ask, why: "which source the packet has: none is given" };
+  return { is: "undecidable", ask, why: "which source the packet has: none is given" };
 }
 
 /** Multicast and broadcast. */

@@ -5,9 +5,9 @@ import { type Interval, intervalOf, type Kind } from "./kinds";
 export type Subject =
   | { readonly is: "value"; readonly value: number | bigint; readonly text: string }
   /** Any of `mod` numbers from `offset` on, each as likely. */
-  | { readonly is: "pick"; readonly how: string; readonly mod: number; readonly offset: number }
+  | { readonly is: "numgen"; readonly mode: string; readonly mod: number; readonly offset: number }
   /** What no dump says as such; perhaps it can still be decided whether it is `text`. */
-  | { readonly is: "open"; readonly ask: (text: string) => Decision; readonly why: string }
+  | { readonly is: "undecidable"; readonly ask: (text: string) => Decision; readonly why: string }
   /** The packet has no such thing, as UDP has no flags of TCP: then a rule ends there. */
   | { readonly is: "absent" };
 
@@ -21,9 +21,9 @@ export function known(value: number): Subject {
 }
 
 /** What no dump says; `of` asks the same of one value. */
-export function open(why: string, of: (text: string) => string = () => why): Subject {
+export function undecidable(why: string, of: (text: string) => string = () => why): Subject {
   const ask = (text: string): NamedDoubt => ({ why: of(text), id: `${why} ${text}` });
-  return { is: "open", ask, why };
+  return { is: "undecidable", ask, why };
 }
 
 /** Whether the packet's part is what an element has there. */
@@ -31,10 +31,10 @@ export function isPart(subject: Subject, kind: Kind, text: string): Decision {
   switch (subject.is) {
     case "absent":
       return false;
-    case "open":
+    case "undecidable":
       return text === "*" ? true : subject.ask(text);
-    case "pick":
-      return { why: `which of ${String(subject.mod)} numbers ${subject.how} gives` };
+    case "numgen":
+      return { why: `which of ${String(subject.mod)} numbers ${subject.mode} gives` };
     case "value": {
       if (text === "*") return true;
       const interval = intervalOf(kind, text);
@@ -50,10 +50,10 @@ export function contains({ low, high }: Interval, value: number | bigint): boole
 
 /** The share of a pick's numbers that lie in an interval. */
 export function shareOf(
-  pick: { readonly mod: number; readonly offset: number },
+  numgen: { readonly mod: number; readonly offset: number },
   interval: Interval,
 ): number {
-  const low = Math.max(Number(interval.low), pick.offset);
-  const high = Math.min(Number(interval.high), pick.offset + pick.mod - 1);
-  return Math.max(0, high - low + 1) / pick.mod;
+  const low = Math.max(Number(interval.low), numgen.offset);
+  const high = Math.min(Number(interval.high), numgen.offset + numgen.mod - 1);
+  return Math.max(0, high - low + 1) / numgen.mod;
 }

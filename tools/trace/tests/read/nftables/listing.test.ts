@@ -116,12 +116,12 @@ whereNftIs("what nft lists of a rule", () => {
     const [text, json] = [listed(ruleset), listed(ruleset, "-j")].map((listing) =>
       readStatements(parse(listing, "nft", 1).tables.get("ip t")!.chains.get("c")!.rules[0]!.text),
     );
-    expect(text!.filter(({ kind }) => kind === "open")).toHaveLength(
+    expect(text!.filter(({ kind }) => kind === "undecidable")).toHaveLength(
       undecidable.test(rule) ? 1 : 0,
     );
     // JSON has no quotes around names, and other details of what cannot be decided.
     const same = (said: readonly Statement[]): string =>
-      JSON.stringify(said.map((each) => (each.kind === "open" ? each.why : each))).replace(
+      JSON.stringify(said.map((each) => (each.kind === "undecidable" ? each.why : each))).replace(
         /\\"/g,
         "",
       );

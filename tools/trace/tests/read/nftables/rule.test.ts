@@ -31,7 +31,7 @@ describe("a rule", () => {
   it("may count, log and remark without changing what it does", () => {
     const text =
       'counter packets 0 bytes 0 log prefix "a { b" level info flags all tcp dport 80 accept comment "c"';
-    expect(kinds(text).filter((kind) => kind !== "idle")).toEqual(["match", "verdict"]);
+    expect(kinds(text).filter((kind) => kind !== "noop")).toEqual(["match", "verdict"]);
   });
 
   it("keeps both addresses of a target in brackets apart from the port", () => {
@@ -42,20 +42,20 @@ describe("a rule", () => {
 
   it("may say what nobody knows: that is kept as a doubt, and the rest is read", () => {
     expect(readStatements("frobnicate 7 counter packets 0 bytes 0 jump c")).toMatchObject([
-      { kind: "open", text: "frobnicate 7" },
-      { kind: "idle" },
+      { kind: "undecidable", text: "frobnicate 7" },
+      { kind: "noop" },
       { kind: "verdict", verdict: { kind: "jump", chain: "c" } },
     ]);
   });
 
   it.each([
-    ["xt match recent counter packets 0 bytes 0 drop", ["open", "idle", "verdict"]],
-    ['xt match "comment" counter packets 0 bytes 0 drop', ["idle", "idle", "verdict"]],
+    ["xt match recent counter packets 0 bytes 0 drop", ["undecidable", "noop", "verdict"]],
+    ['xt match "comment" counter packets 0 bytes 0 drop', ["noop", "noop", "verdict"]],
     [
       "meta l4proto tcp # match-set KUBE-LOOP-BACK dst,dst,src counter packets 0 bytes 0 accept",
-      ["match", "open", "idle", "verdict"],
+      ["match", "undecidable", "noop", "verdict"],
     ],
-    ['counter packets 0 bytes 0 xt target "SECMARK"', ["idle", "away"]],
+    ['counter packets 0 bytes 0 xt target "SECMARK"', ["noop", "untraceable"]],
   ])("of iptables-nft shows what nft has no words for: %s", (text, expected) => {
     expect(kinds(text)).toEqual(expected);
   });
@@ -66,7 +66,7 @@ describe("a rule", () => {
 
   it("reads masks of flags in both ways that nft has written them", () => {
     expect(readStatements("tcp flags syn / fin,syn,rst,ack accept")[0]).toMatchObject({
-      left: { sign: "&", right: { text: "fin,syn,rst,ack" } },
+      left: { op: "&", right: { text: "fin,syn,rst,ack" } },
       right: { elements: [{ key: ["syn"] }] },
     });
   });

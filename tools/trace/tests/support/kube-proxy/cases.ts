@@ -2,8 +2,8 @@ import type { Answer } from "../../../model/answer";
 import type { Packet } from "../../../model/packet";
 import type { Mode } from "../../../../lab/packets/cluster/proxy";
 import cases from "./golden/cases.json";
-import type { Probe } from "../../../../lab/packets/peer";
-import type { PeerName } from "../../../../lab/packets/peers";
+import type { Probe } from "../../../../lab/packets/probe-agent";
+import type { AgentName } from "../../../../lab/packets/start-agents";
 
 /** What is expected of one packet; a row of golden/cases.json. */
 interface Row {
@@ -32,7 +32,7 @@ export interface Case {
   readonly packet: Packet;
   readonly expected: Pick<Answer, "verdict" | "endpoints" | "masquerade" | "affinitySeconds">;
   /** From where and how to try it; null when it cannot be tried. */
-  readonly trial: readonly [PeerName, Probe] | null;
+  readonly trial: readonly [AgentName, Probe] | null;
 }
 
 export const casesOf = (mode: Mode): readonly Case[] =>
@@ -90,7 +90,7 @@ function probeOf({ destination, port, protocol, source }: Packet, row: Row): Pro
 }
 
 /** Whose address it is; `network.ts` gives them out. */
-function placeOf({ from, source }: Packet): PeerName {
+function placeOf({ from, source }: Packet): AgentName {
   if (from !== "pod") return from;
   return /[.:]2$/.test(source ?? "") ? "pod-a" : "client";
 }

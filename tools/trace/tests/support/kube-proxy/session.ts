@@ -4,8 +4,8 @@ import { type Mode, startProxy, written } from "../../../../lab/packets/cluster/
 import { runLabTask, output, reportProgress } from "../../../../lab/packets/task";
 import type { LabBinaries } from "../../../../lab/packets/machine";
 import { buildNetwork, inNetwork, node, ranges } from "../../../../lab/packets/network";
-import type { Probe, ProbeResult } from "../../../../lab/packets/peer";
-import { Peers, type PeerName } from "../../../../lab/packets/peers";
+import type { Probe, ProbeResult } from "../../../../lab/packets/probe-agent";
+import { Agents, type AgentName } from "../../../../lab/packets/start-agents";
 import { services } from "../../../../lab/packets/services";
 
 export interface SessionTask {
@@ -29,7 +29,7 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
   await startApiServer(binaries, { services: ranges.services, node: node.v4 });
   await createNode(node);
   await create(services);
-  const peers = Object.keys(probes).length > 0 ? await Peers.start() : undefined;
+  const agents = Object.keys(probes).length > 0 ? await Agents.start() : undefined;
   const sessions: Partial<Record<Mode, Session>> = {};
   for (const [round, mode] of modes.entries()) {
     reportProgress(`kube-proxy with ${mode}`);
@@ -44,7 +44,7 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
     await setZone(node.name, "1");
     await written(proxy, labelled);
     const dumps = await dump(mode);
-    const results = peers ? await resultsOf(peers, probes[mode] ?? []) : [];
+    const results = agents ? await resultsOf(agents, probes[mode] ?? []) : [];
     sessions[mode] = { dumps, results };
     await proxy.stop();
     await setZone(node.name, null);
@@ -53,9 +53,9 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
   return sessions;
 });
 
-type Probes = readonly (readonly [PeerName, Probe])[];
+type Probes = readonly (readonly [AgentName, Probe])[];
 
-const placesOf = (probes: Probes): PeerName[] => [...new Set(probes.map(([place]) => place))];
+const placesOf = (probes: Probes): AgentName[] => [...new Set(probes.map(([place]) => place))];
 
 const portsOfRound = 10_000;
 
@@ -63,7 +63,7 @@ const portsOfRound = 10_000;
  * Other ports than any round before had: conntrack still has entries of those, and packets of a
  * known connection skip the rules for new ones.
  */
-async function chooseSourcePorts(places: readonly PeerName[], round: number): Promise<void> {
+async function chooseSourcePorts(places: readonly AgentName[], round: number): Promise<void> {
   // Beyond the range of NodePorts.
   const first = 33_000 + round * portsOfRound;
   const range = `${first} ${first + portsOfRound - 1}`;
@@ -76,12 +76,12 @@ async function chooseSourcePorts(places: readonly PeerName[], round: number): Pr
 }
 
 /** Sends all probes, side by side where they come from different places. */
-async function resultsOf(peers: Peers, probes: Probes): Promise<ProbeResult[]> {
+async function resultsOf(agents: Agents, probes: Probes): Promise<ProbeResult[]> {
   const results: ProbeResult[] = [];
   await Promise.all(
     placesOf(probes).map(async (place) => {
       for (const [index, [from, probe]] of probes.entries()) {
-        if (from === place) results[index] = await peers.probe(place, probe);
+        if (from === place) results[index] = await agents.probe(place, probe);
       }
     }),
   );

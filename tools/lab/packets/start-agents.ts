@@ -5,10 +5,10 @@ import { createInterface, type Interface } from "node:readline";
 
 import { loadTypeScript } from "../../shared/checkout";
 import { clusterIp, inNetwork, type Place, podHere, podThere } from "./network";
-import type { Listening, Probe, ProbeResult } from "./peer";
+import type { Listening, Probe, ProbeResult } from "./probe-agent";
 
 /** The node itself is a place too, for its own processes. */
-export type PeerName = Place | "node";
+export type AgentName = Place | "node";
 
 const dns = 5353;
 
@@ -17,7 +17,7 @@ const tcp = [8080, dns, 9153];
 const udp = (...all: readonly { v4: string; v6: string }[]) =>
   all.flatMap(({ v4, v6 }) => [v4, v6].map((address) => ({ address, port: dns })));
 
-const listening: Readonly<Record<PeerName, Listening>> = {
+const listening: Readonly<Record<AgentName, Listening>> = {
   "pod-a": { tcp, udp: udp(podHere(2)) },
   "pod-b": { tcp, udp: udp(podHere(3)) },
   client: { tcp: [], udp: [] },
@@ -39,18 +39,18 @@ const noConnections: Probe = {
   timeoutMs: 0,
 };
 
-/** A program in each place, which opens connections and answers them with its own address and the client's. */
-export class Peers {
+/** A probe agent in each network namespace, and one for the node. */
+export class Agents {
   private constructor(
-    private readonly programs: ReadonlyMap<PeerName, readonly [ChildProcess, Interface]>,
+    private readonly programs: ReadonlyMap<AgentName, readonly [ChildProcess, Interface]>,
   ) {}
 
-  static async start(places = Object.keys(listening) as PeerName[]): Promise<Peers> {
+  static async start(places = Object.keys(listening) as AgentName[]): Promise<Agents> {
     const programs = places.map((place) => {
       const [command = "", ...args] = [
         ...(place === "node" ? [] : ["nsenter", inNetwork(place)]),
         process.execPath,
-        ...[...loadTypeScript, join(__dirname, "peer.ts"), JSON.stringify(listening[place])],
+        ...[...loadTypeScript, join(__dirname, "probe-agent.ts"), JSON.stringify(listening[place])],
       ];
       const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
       child.once("exit", (code) => {
@@ -58,12 +58,12 @@ export class Peers {
       });
       return [place, [child, createInterface({ input: child.stdout })]] as const;
     });
-    const peers = new Peers(new Map(programs));
-    await Promise.all(programs.map(([place]) => peers.probe(place, noConnections)));
-    return peers;
+    const agents = new Agents(new Map(programs));
+    await Promise.all(programs.map(([place]) => agents.probe(place, noConnections)));
+    return agents;
   }
 
-  async probe(place: PeerName, options: Probe): Promise<ProbeResult> {
+  async probe(place: AgentName, options: Probe): Promise<ProbeResult> {
     const [child, lines] = this.programs.get(place) ?? [];
     if (!child?.stdin || !lines) throw new Error(`no program runs in ${place}`);
     child.stdin.write(`${JSON.stringify(options)}\n`);

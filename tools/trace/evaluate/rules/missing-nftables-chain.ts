@@ -34,17 +34,19 @@ const late: readonly Call[] = [
  * The base chains that kube-proxy has in every table of its own, as far as this one lacks them: its
  * dump was cut down to some chains, maps or sets.
  */
-export function cutBaseChains(table: Table): (Chain & { readonly base: Base })[] {
+export function missingBaseChains(table: Table): (Chain & { readonly base: Base })[] {
   if (!isKubeProxy(table)) return [];
   const calls = [...always, ...(table.chains.has("endpoints-check") ? early : late)];
   return calls.flatMap(({ name, base, asks }) => {
-    const cut = asks.filter((chain) => isCut(table, chain, base.hook));
-    if (cut.length === 0) return [];
-    return [{ name, line: 0, base, rules: cut.map((each) => ({ text: `jump ${each}`, line: 0 })) }];
+    const missing = asks.filter((chain) => isMissing(table, chain, base.hook));
+    if (missing.length === 0) return [];
+    return [
+      { name, line: 0, base, rules: missing.map((each) => ({ text: `jump ${each}`, line: 0 })) },
+    ];
   });
 }
 
-function isCut({ chains, sets }: Table, chain: string, hook: string): boolean {
+function isMissing({ chains, sets }: Table, chain: string, hook: string): boolean {
   const callsAt = (at: string): Chain[] =>
     [...chains.values()].filter(({ base }) => base?.hook === at && base.type !== "route");
   const asked = (at: string): boolean =>
@@ -65,7 +67,7 @@ const checks =
   /^(firewall-check|endpoints-check|(nodeport|service)-endpoints-check|cluster-ips-check)$/;
 
 /** What a chain does that the dump lacks, as far as kube-proxy always writes it alike. */
-export function cutChain(name: string, flow: Flow, place: Place, table: Table): Outcome[] {
+export function missingChain(name: string, flow: Flow, place: Place, table: Table): Outcome[] {
   const { node, path } = place.context;
   const of = `Chain ${name} of table ${tableName(table)} is not in the dump`;
   const on = (way: Flow, sentence = ""): Outcome[] => {
@@ -94,8 +96,11 @@ export function cutChain(name: string, flow: Flow, place: Place, table: Table): 
   if (name === "firewall-check" && isClusterAddress(node.dump, node.family, flow.destination)) {
     return on(flow, "it asks for addresses of load balancers only.");
   }
-  const open = { why: `what chain ${name} does, which is not in the dump`, id: `cut ${name}` };
-  return branchOnDoubt(open, flow, place).map(({ flow: way, value }) =>
+  const undecided = {
+    why: `what chain ${name} does, which is not in the dump`,
+    id: `missing ${name}`,
+  };
+  return branchOnDoubt(undecided, flow, place).map(({ flow: way, value }) =>
     value ? { flow: end(way, "unknown", `${of}.`), on: "out" } : { flow: way, on: "caller" },
   );
 }

@@ -1,4 +1,4 @@
-import { cut } from "../../read/cut";
+import { sectionsOf } from "../../read/sections";
 
 const listing = `Chain KUBE-SERVICES (2 references)
 target     prot opt source               destination
@@ -37,7 +37,7 @@ const json = `{"nftables": [
 ]}`;
 
 const outputs = { listing, save, ipset, ipvs, nft, address, json };
-const texts = (text: string): string[] => cut(text).map((section) => section.text);
+const texts = (text: string): string[] => sectionsOf(text).map((section) => section.text);
 
 it.each(Object.entries(outputs))("takes a %s by itself whole", (_, output) => {
   expect(texts(`${output}\n`)).toEqual([output]);
@@ -48,8 +48,8 @@ it.each(Object.entries(outputs))(
   (_, output) => {
     const article = `Let's see the rules now.\n\n$ command\n${output}\n\nAs we know, all rules are processed in order.\n`;
 
-    expect(cut(article)).toEqual([
-      { kind: expect.any(String) as string, text: output, firstLine: 4, isOpen: false },
+    expect(sectionsOf(article)).toEqual([
+      { kind: expect.any(String) as string, text: output, firstLine: 4, endsWithinLine: false },
     ]);
   },
 );
@@ -77,7 +77,7 @@ it.each([
   ["routes", "default via 192.0.2.254 dev eth0"],
   ["routes", '[{"dst":"default","gateway":"192.0.2.254","dev":"eth0"}]'],
 ])("sees by the first lines that an output is of %s: %j", (kind, output) => {
-  expect(cut(`${output}\n`).map((section) => section.kind)).toEqual([kind]);
+  expect(sectionsOf(`${output}\n`).map((section) => section.kind)).toEqual([kind]);
 });
 
 it("takes the outputs of several commands apart", () => {
@@ -114,5 +114,7 @@ it("does not take the next prompt for a line that was cut off", () => {
 });
 
 it("finds nothing in prose", () => {
-  expect(cut("# Notes\n\nThe table is in the kitchen.\nAll rules -> are off.\n")).toEqual([]);
+  expect(sectionsOf("# Notes\n\nThe table is in the kitchen.\nAll rules -> are off.\n")).toEqual(
+    [],
+  );
 });

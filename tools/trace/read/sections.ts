@@ -7,7 +7,7 @@ export interface Section {
   /** Where it begins in the file, from 1. */
   readonly firstLine: number;
   /** Whether the text ends within its last line, as it does where a dump was cut off. */
-  readonly isOpen: boolean;
+  readonly endsWithinLine: boolean;
 }
 
 /** Quoting and bullets that people's editors put before what they paste. */
@@ -19,7 +19,7 @@ const bullet = /^\s*[•·●◦‣]\s*/;
 const notCutOff = /^(```|~~~|\{\{|<\/?\w)|[$#%]$/;
 
 /** What in a text looks like commands' output; the prose around it is left out. */
-export function cut(text: string): Section[] {
+export function sectionsOf(text: string): Section[] {
   const lines = text.split("\n");
   const sections: Section[] = [];
   for (let at = 0; at < lines.length;) {
@@ -33,7 +33,7 @@ export function cut(text: string): Section[] {
       kind: begins.kind,
       text: undecorated(lines.slice(at, end)),
       firstLine: at + 1,
-      isOpen: end === lines.length,
+      endsWithinLine: end === lines.length,
     });
     at = end;
   }
