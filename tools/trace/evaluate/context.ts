@@ -5,18 +5,18 @@ import type { Packet } from "../model/packet";
 import type { Range } from "../model/range";
 import type { Flow } from "./flow";
 
-/** The node as a whole, for one packet. */
+/** The node, as seen by one packet. */
 export interface Node {
   readonly dump: NodeDump;
   readonly packet: Packet;
   readonly family: 4 | 6;
-  /** Where pods live, as kube-proxy's own rules show it; empty where they do not. */
+  /** Pod CIDRs, from kube-proxy's rules; empty if these do not show them. */
   readonly podRanges: readonly Range[];
-  /** Interfaces of pods (`cali+`), where kube-proxy recognises pods by them. */
+  /** Interface patterns of pods (`cali+`), if kube-proxy detects local traffic by interface. */
   readonly podDevices: readonly string[];
 }
 
-/** The path through the kernel: the rules met, in order and once each, and what was assumed. */
+/** Collects the rules that the packet meets, each once, and the assumptions made. */
 export class Path {
   readonly steps: Step[] = [];
   readonly notes = new Set<string>();
@@ -43,29 +43,28 @@ export function tablesOf(node: Node): Iptables | null {
 
 export type Hook = "prerouting" | "input" | "forward" | "output" | "postrouting";
 
-/** Where a chain is called: the node, the path until there, and the hook. */
+/** What a base chain is evaluated with. */
 export interface HookContext {
   readonly node: Node;
   readonly path: Path;
   readonly hook: Hook;
 }
 
-/** A base chain: one that the kernel calls itself, of iptables or nftables. */
+/** A base chain of nftables, or a built-in chain of iptables. */
 export interface BaseChain {
   /** `filter`, or `ip kube-proxy`. */
   readonly table: string;
   readonly name: string;
   readonly hook: Hook;
   /**
-   * The lower one is asked first: raw −300, mangle −150, dstnat −100, filter 0, security 50, srcnat
-   * 100.
+   * Lower ones run first: raw −300, mangle −150, dstnat −100, filter 0, security 50, srcnat 100.
    */
   readonly priority: number;
-  /** Chains of type nat see tracked connections only, and only until the address is settled. */
+  /** Chains of type nat see tracked connections only, and only until NAT is done. */
   readonly nat: boolean;
   /**
-   * The branches from here. Those without a verdict go to the next chain; probabilities must add up to
-   * the flow's.
+   * The resulting flows, whose probabilities add up to the given flow's. Those without a verdict
+   * continue with the next chain.
    */
   walk(flow: Flow, context: HookContext): Flow[];
 }

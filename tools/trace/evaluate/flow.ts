@@ -1,12 +1,12 @@
 import type { Packet } from "../model/packet";
 
-/** Whether a packet matches: yes, no, or why the dumps leave it open. */
+/** Whether a packet matches: true, false, or why the dumps cannot tell. */
 export type Decision = boolean | Undecided;
 
 export interface Undecided {
   /** Half a sentence that completes "it cannot be decided …". */
   readonly why: string;
-  /** What a flow knows once it is taken that the match holds, or does not. */
+  /** Narrows a flow once the match is assumed to hold, or not to hold. */
   readonly learn?: (flow: Flow, holds: boolean) => Flow;
 }
 
@@ -14,25 +14,28 @@ export interface Undecided {
 export const anyOf = (decisions: readonly Decision[]): Decision =>
   decisions.find((each) => each === true) ?? decisions.find((each) => each !== false) ?? false;
 
-/** One rule that was followed both ways, and which of the two this flow took. */
+/**
+ * An undecidable question, of which both answers are followed, and the answer that this flow
+ * assumes.
+ */
 export interface Doubt {
-  /** The same for every flow that meets the same rule. */
+  /** Equal for all flows that meet the same question. */
   readonly id: string;
   readonly taken: boolean;
   /** Half a sentence that completes "it cannot be decided …". */
   readonly why: string;
-  /** The rule, as a person would look for it; null where the kernel itself asks. */
+  /** The rule that asks, as a person would search for it; null for a routing decision. */
   readonly by: string | null;
 }
 
-/** A rewriting of an address, and the rule that does it. */
+/** A network address translation, and the rule that does it. */
 export interface Translation {
   /**
    * `10.0.0.1:80`, `[fd00::1]:80`; for a source also without a port, or "the address of the
    * interface".
    */
   readonly to: string;
-  /** Table, chain and rule as a person would look for them. */
+  /** Table, chain and rule as a person would search for them. */
   readonly by: string;
   /** Whether kube-proxy wrote the rule. */
   readonly kubeProxy: boolean;
@@ -45,7 +48,8 @@ export interface FinalVerdict {
 }
 
 /**
- * What is known of an interface: its name, or names and patterns (`cali+`) that it is and is not.
+ * An interface: its name if known, and the names and patterns (`cali+`) that it matches and does
+ * not.
  */
 export interface Device {
   readonly name: string | null;
@@ -53,10 +57,11 @@ export interface Device {
   readonly unlike: readonly string[];
 }
 
-/** One of the ways that the packet may go. Never changed: a step makes a new one. */
+/** One of the packet's possible paths, immutable. */
 export interface Flow {
   /**
-   * Chance by the rules' own choice; what cannot be decided stands in `doubts` and has no chance.
+   * The product of the rules' own probabilities. An undecidable question has none; it is in
+   * `doubts`.
    */
   readonly probability: number;
   readonly doubts: readonly Doubt[];
@@ -65,20 +70,19 @@ export interface Flow {
   readonly destination: string;
   readonly port: number;
   readonly protocol: Packet["protocol"];
-  /** The firewall mark, and the connection's. */
+  /** The packet mark and the connection mark. */
   readonly mark: number;
   readonly connmark: number;
-  /** False after NOTRACK: then chains of type nat do not see the packet. */
+  /** False after NOTRACK: chains of type nat do not see an untracked packet. */
   readonly tracked: boolean;
   /**
-   * Whether the connection's destination, or source, is settled: then no further chain of type nat
-   * is asked.
+   * As conntrack's IPS_DST_NAT_DONE and IPS_SRC_NAT_DONE: further chains of type nat are skipped.
    */
-  readonly destinationSettled: boolean;
-  readonly sourceSettled: boolean;
+  readonly dstNatDone: boolean;
+  readonly srcNatDone: boolean;
   readonly inDevice: Device;
   readonly outDevice: Device;
-  /** Rewritings of the destination and of the source, in the order in which they happened. */
+  /** Translations of the destination and of the source, in order. */
   readonly dnat: readonly Translation[];
   readonly snat: readonly Translation[];
   /** Whether IPVS has chosen a real server for it. */
@@ -104,8 +108,8 @@ export function start(packet: Packet): Flow {
     mark: 0,
     connmark: 0,
     tracked: true,
-    destinationSettled: false,
-    sourceSettled: false,
+    dstNatDone: false,
+    srcNatDone: false,
     inDevice: packet.from === "node" ? noDevice : anyDevice,
     outDevice: packet.from === "node" ? anyDevice : noDevice,
     dnat: [],
@@ -117,8 +121,8 @@ export function start(packet: Packet): Flow {
 }
 
 /**
- * Both ways past something undecided, [it holds, it does not]; only one where an earlier doubt
- * settles it.
+ * The flow with each answer to an undecidable question; only one if the flow has answered it
+ * already.
  */
 export function fork(
   flow: Flow,
@@ -139,13 +143,13 @@ export function end(flow: Flow, kind: FinalVerdict["kind"], why: string): Flow {
   return { ...flow, verdict: { kind, why } };
 }
 
-/** The packet with a new destination: where it leaves is open again. */
+/** Changes the destination. The outgoing interface is unknown again, since routing follows. */
 export function redirect(flow: Flow, address: string, port: number, by: Translation): Flow {
   return {
     ...flow,
     destination: address,
     port,
-    destinationSettled: true,
+    dstNatDone: true,
     outDevice: flow.outDevice.name === "" ? noDevice : anyDevice,
     dnat: [...flow.dnat, by],
   };

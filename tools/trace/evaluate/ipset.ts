@@ -11,10 +11,7 @@ interface Question {
   readonly sides: readonly string[];
 }
 
-/**
- * Members by their first part, where that is a single address or a port; the others have to be gone
- * through.
- */
+/** Members by their first part if it is a single address or port; the others are searched. */
 interface Index {
   readonly byFirst: ReadonlyMap<string, readonly Member[]>;
   readonly others: readonly Member[];

@@ -142,7 +142,7 @@ function send(
   context.path.note(
     `IPVS forwards to ${to} ${how} and without connection tracking, so no nat rule sees the packet afterwards.`,
   );
-  return { ...chosen, tracked: false, destinationSettled: true, dnat: [...flow.dnat, by] };
+  return { ...chosen, tracked: false, dstNatDone: true, dnat: [...flow.dnat, by] };
 }
 
 export interface Share {

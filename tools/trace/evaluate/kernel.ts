@@ -20,41 +20,41 @@ export class Kernel {
     }
   }
 
-  /** Takes the packet from where it begins to where it ends, along every way it may go. */
+  /** Takes the packet through netfilter's hooks, along every possible path. */
   run(flow: Flow): Flow[] {
-    if (flow.from === "node") return this.leave(flow);
+    if (flow.from === "node") return this.output(flow);
     return this.each(this.hook("prerouting", [flow]), (routed) =>
       this.route(
         routed,
-        (flow) => this.enter(flow),
+        (flow) => this.input(flow),
         (flow) => this.forward(flow),
       ),
     );
   }
 
-  /** Out of a process of the node, or out of IPVS on behalf of a client elsewhere. */
-  private leave(flow: Flow): Flow[] {
+  /** A packet sent by a local process, or by IPVS for a remote client. */
+  private output(flow: Flow): Flow[] {
     return this.each(this.hook("output", [flow]), (sent) => {
       // IPVS sends the packet through output once more, now to the real server.
-      if (sent.ipvs && !flow.ipvs) return this.leave({ ...sent, destinationSettled: true });
+      if (sent.ipvs && !flow.ipvs) return this.output({ ...sent, dstNatDone: true });
       return this.each(this.hook("postrouting", [sent]), (gone) =>
-        gone.from === "node" ? this.loop(gone) : [gone],
+        gone.from === "node" ? this.loopback(gone) : [gone],
       );
     });
   }
 
-  /** What the node sends to itself comes back in over lo. */
-  private loop(flow: Flow): Flow[] {
+  /** A packet to one of the node's own addresses comes back in by lo. */
+  private loopback(flow: Flow): Flow[] {
     if (isLocal(this.node, flow.destination, this.path) !== true) return [flow];
     const back = { ...flow, inDevice: { ...anyDevice, name: "lo" }, outDevice: noDevice };
-    return this.each(this.hook("prerouting", [back]), (flow) => this.enter(flow));
+    return this.each(this.hook("prerouting", [back]), (flow) => this.input(flow));
   }
 
-  private enter(flow: Flow): Flow[] {
+  private input(flow: Flow): Flow[] {
     return this.each(this.hook("input", [{ ...flow, outDevice: noDevice }]), (taken) => {
       if (!taken.ipvs || flow.ipvs || isLocal(this.node, taken.destination, this.path) === true)
         return [taken];
-      return this.leave({ ...taken, inDevice: noDevice, outDevice: anyDevice });
+      return this.output({ ...taken, inDevice: noDevice, outDevice: anyDevice });
     });
   }
 
@@ -96,20 +96,20 @@ export class Kernel {
     let ways = [...flows];
     for (const chain of this.hooks.get(hook) ?? []) {
       ways = this.each(ways, (flow) => {
-        const settled = destination ? flow.destinationSettled : flow.sourceSettled;
+        const settled = destination ? flow.dstNatDone : flow.srcNatDone;
         if (chain.nat && (settled || !flow.tracked)) return [flow];
         if (flow.ipvs && !flows[0]!.ipvs) return [flow];
         return chain.walk(flow, context);
       });
     }
-    // What IPVS takes out of a hook has not been to the chains of type nat behind it.
+    // A packet that IPVS takes at a hook skips that hook's remaining chains.
     return ways.map((flow) =>
       flow.ipvs && !flows[0]!.ipvs
         ? flow
         : {
             ...flow,
-            destinationSettled: flow.destinationSettled || destination,
-            sourceSettled: flow.sourceSettled || source,
+            dstNatDone: flow.dstNatDone || destination,
+            srcNatDone: flow.srcNatDone || source,
           },
     );
   }

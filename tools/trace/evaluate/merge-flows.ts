@@ -1,9 +1,10 @@
 import type { Doubt, Flow } from "./flow";
 
 /**
- * Flows that are alike as one: chances add up, and a doubt that changed nothing is forgotten.
+ * Merges equal flows: adds up their probabilities and drops questions whose answers made no
+ * difference.
  *
- * @param keyOf the same for flows that are alike; by default those that are so from here on
+ * @param keyOf equal for flows to merge; by default all state that later rules can see
  */
 export function merge(flows: readonly Flow[], keyOf = stateOf): Flow[] {
   if (flows.length < 2) return [...flows];
@@ -25,8 +26,8 @@ function stateOf(flow: Flow): string {
     flow.mark,
     flow.connmark,
     flow.tracked,
-    flow.destinationSettled,
-    flow.sourceSettled,
+    flow.dstNatDone,
+    flow.srcNatDone,
     flow.ipvs,
     flow.affinitySeconds,
     flow.dnat.map((each) => [each.to, each.by]),
@@ -48,7 +49,7 @@ function mergeAlike(group: readonly Flow[]): Flow[] {
     else byDoubts.set(key, { ...same, probability: same.probability + flow.probability });
   };
   group.forEach(put);
-  // From the latest doubt on: where both ways past it are alike, it did not matter.
+  // From the latest question on: if both answers lead to equal flows, it made no difference.
   const longest = Math.max(...group.map((flow) => flow.doubts.length));
   for (let length = longest; length > 0; length -= 1) {
     for (const [key, flow] of [...byDoubts]) {

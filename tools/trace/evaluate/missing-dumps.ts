@@ -8,7 +8,7 @@ import { isInSet } from "./ipset";
 import { hasDummy, isForIpvs } from "./mode";
 import type { Outcome } from "./outcome";
 
-/** The outcome, or `unknown` where it hangs on rules that are in no dump. */
+/** The outcome, or `unknown` if it depends on rules that no dump contains. */
 export function asFarAsDumped(
   node: Node,
   flows: readonly Flow[],

@@ -2,16 +2,13 @@ import type { Answer, Endpoint } from "../model/answer";
 import type { Flow } from "./flow";
 import { merge } from "./merge-flows";
 
-/** What comes of a packet as far as the dumps decide it. */
+/** What happens to the packet, as far as the dumps tell. */
 export type Outcome = Pick<
   Answer,
   "verdict" | "endpoints" | "masquerade" | "affinitySeconds" | "reason"
 >;
 
-/**
- * The outcome of all ways together: chances are mixed, and where a doubt makes a difference it is
- * unknown.
- */
+/** Combines all flows. The outcome is unknown if it depends on an undecidable question. */
 export function outcomeOf(flows: readonly Flow[]): Outcome {
   const affinitySeconds =
     flows.map((flow) => flow.affinitySeconds).find((seconds) => seconds !== null) ?? null;
@@ -50,7 +47,7 @@ function kindOf(flow: Flow): Kind {
   return flow.verdict?.kind ?? (serviceOf(flow) === null ? "pass" : "dnat");
 }
 
-/** What is not decided, each question once; where there is only one, with its rule. */
+/** The undecidable questions, each once; a single one with the rule that asks it. */
 function questionsOf(flows: readonly Flow[]): string {
   const doubts = flows.flatMap((flow) => flow.doubts);
   const [why, ...others] = new Set(doubts.map((doubt) => doubt.why));
@@ -63,7 +60,7 @@ function questionsOf(flows: readonly Flow[]): string {
 const shareOf = (flows: readonly Flow[]): number =>
   flows.reduce((sum, { probability }) => sum + probability, 0);
 
-/** The ways that doubts leave open, beside those that are certain. */
+/** Explains an outcome that depends on undecidable questions. */
 function whyUndecided(ends: readonly Flow[], undecided: readonly Flow[]): string {
   const certain = ends.filter(({ doubts }) => doubts.length === 0);
   const share = shareOf(certain);
@@ -78,7 +75,7 @@ function whyUndecided(ends: readonly Flow[], undecided: readonly Flow[]): string
 const whyUnlike = (ends: readonly Flow[]): string =>
   `Not all new connections end alike. ${sharesOf(ends)}`;
 
-/** How many connections end how, one sentence for each reason. */
+/** The share of connections per reason, one sentence each. */
 function sharesOf(flows: readonly Flow[]): string {
   const alike = new Map<string, Flow[]>();
   for (const flow of flows) {
@@ -124,8 +121,8 @@ const whysOf = (flows: readonly Flow[]): string =>
   );
 
 /**
- * Where connections go that are not stopped; none where a doubt decides on which of several
- * endpoints that is.
+ * Endpoints of the connections that are not stopped; none if an undecidable question selects the
+ * endpoint.
  */
 function ifItGoesOn(ends: readonly Flow[]): Endpoint[] {
   const shares = new Map<string, number>();
@@ -150,7 +147,7 @@ function endpointsOf(flows: readonly Flow[]): Endpoint[] {
   return [...found].map(([address, each]) => ({ address, ...each }));
 }
 
-/** One answer for all where there is one; else each endpoint says its own. */
+/** One value if all endpoints agree, else one per endpoint. */
 function masqueradeOf(endpoints: readonly Endpoint[]): Pick<Outcome, "endpoints" | "masquerade"> {
   const [masquerade, ...others] = new Set(endpoints.map((endpoint) => endpoint.masquerade));
   if (masquerade === undefined || others.length > 0) return { endpoints, masquerade: "unknown" };

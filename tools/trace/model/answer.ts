@@ -35,6 +35,6 @@ export interface Answer {
   readonly affinitySeconds: number | null;
   /** One sentence. */
   readonly reason: string;
-  /** What the dumps leave open or what was assumed, one sentence each. */
+  /** What the dumps lack, and the assumptions made, one sentence each. */
   readonly notes: readonly string[];
 }

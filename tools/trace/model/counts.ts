@@ -1,6 +1,6 @@
 import type { NodeDump } from "./dump";
 
-/** How much a node's kernel holds; null is what no dump says. */
+/** How many objects a node's kernel has; null for what no dump contains. */
 export interface Counts {
   readonly chains: number | null;
   readonly rules: number | null;

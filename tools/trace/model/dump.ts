@@ -3,7 +3,7 @@ import type { Iptables } from "./iptables";
 import type { VirtualServers } from "./ipvs";
 import type { Ruleset } from "./nftables";
 
-/** Everything that the dumps of one node said; null is what no dump says. */
+/** All dumps of one node; null for what no dump contains. */
 export interface NodeDump {
   readonly iptables4: Iptables | null;
   readonly iptables6: Iptables | null;
@@ -30,7 +30,7 @@ export interface IpSets {
   readonly sets: ReadonlyMap<string, IpSet>;
 }
 
-/** A dump that cannot be what a node said; its message is for the person who gave it. */
+/** An invalid dump; the message is for the person who provided it. */
 export class DumpProblem extends UserError {
   constructor(
     readonly file: string,

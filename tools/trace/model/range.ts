@@ -70,12 +70,12 @@ export function isLoopback(range: Range): boolean {
   return loopback.some((each) => isWithin(range, each));
 }
 
-/** The one way of writing an address, so that addresses compare as text. */
+/** The canonical text of an address. */
 export function addressOf(value: bigint, family: 4 | 6): string {
   return (family === 4 ? Address4.fromBigInt(value) : Address6.fromBigInt(value)).correctForm();
 }
 
-/** An address in that way; null for what is none. */
+/** The canonical text of an address; null if it is not one. */
 export function canonical(text: string): string | null {
   const range = text.includes("/") || text.includes("-") ? null : rangeOf(text);
   return range === null ? null : addressOf(range.low, range.family);

@@ -23,7 +23,9 @@ function devicesTo({ routes }: Routes, address: Range): readonly string[] {
 const ofContainers =
   /^(docker0|cni0|cbr0|kube-bridge|kube-ipvs0|dummy|nodelocaldns|br-|veth|cali|lxc|azv)/;
 
-/** Names that the kernel gives to network cards, and libvirt to its bridges: no pod is behind them. */
+/**
+ * Names that the kernel gives to network cards, and libvirt to its bridges: no pod is behind them.
+ */
 const ofMachine = /^(eth|en[opsx]\d|bond|wlan|wl[opsx]|virbr)/;
 
 /** `cali+` is every name that begins with cali. */
@@ -88,7 +90,9 @@ function impliedOut(node: Node, flow: Flow, pattern: string, path: Path): boolea
   return byRoute(node, flow.destination, pattern) ?? bySubnet(node, flow.destination, pattern);
 }
 
-/** Null without `ip route`, without a route, and where some of its next hops fit and some do not. */
+/**
+ * Null without `ip route`, without a route, and where some of its next hops fit and some do not.
+ */
 function byRoute(node: Node, address: string, pattern: string): boolean | null {
   const range = rangeOf(address);
   if (range === null || node.dump.routes === null) return null;

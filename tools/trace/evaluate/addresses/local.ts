@@ -46,7 +46,10 @@ export function isSourceLocal(node: Node, source: string | null, path: Path): De
   return isLocal(node, source, path) === true;
 }
 
-/** Where `REDIRECT` sends: what the node sent to loopback, all else to the interface's first address. */
+/**
+ * Where `REDIRECT` sends: what the node sent to loopback, all else to the interface's first
+ * address.
+ */
 export function redirectTarget({ node, hook, path }: HookContext, flow: Flow): string {
   if (hook === "output") return node.family === 4 ? "127.0.0.1" : "::1";
   const own = (node.dump.addresses?.interfaces ?? [])

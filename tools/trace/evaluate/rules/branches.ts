@@ -5,7 +5,9 @@ import { decide, elementsOf, keyOf, missing } from "./match/match";
 import { type Place, ruleName } from "./place";
 import type { NamedDoubt } from "./match/subject";
 
-/** A flow for which a statement holds, and why that is not certain. */
+/**
+ * A flow after a match or a lookup, its result, and the undecidable question that it depends on.
+ */
 export interface Branch<T> {
   readonly flow: Flow;
   readonly value: T;
@@ -14,7 +16,7 @@ export interface Branch<T> {
 
 type Match = Extract<Statement, { kind: "match" }>;
 
-/** The ways past a match: those for which it holds, and those for which it does not. */
+/** Splits a flow by whether the match holds. */
 export function branchOnMatch(match: Match, flow: Flow, place: Place): Branch<boolean>[] {
   const { holds, negated } = decide(match, place.table, { ...place, flow });
   if (typeof holds === "boolean") return [{ flow, value: holds !== negated, doubt: null }];
@@ -25,9 +27,9 @@ export function branchOnMatch(match: Match, flow: Flow, place: Place): Branch<bo
   return branchOnDoubt(holds, flow, place).map((way) => ({ ...way, value: way.value !== negated }));
 }
 
-/** Both ways past what cannot be decided. */
+/** Splits a flow by the answer to an undecidable question. */
 export function branchOnDoubt(undecided: NamedDoubt, flow: Flow, place: Place): Branch<boolean>[] {
-  // The same question of another destination may have another answer.
+  // The same question about another destination may have another answer.
   const id = undecided.id ?? `${undecided.why} ${flow.destination}`;
   const { yes, no } = fork(flow, { id, why: undecided.why, by: ruleName(place) });
   const learnt = (way: Flow, holds: boolean): Flow => undecided.learn?.(way, holds) ?? way;
@@ -38,7 +40,7 @@ export function branchOnDoubt(undecided: NamedDoubt, flow: Flow, place: Place): 
   ];
 }
 
-/** The element of a map that each way meets; null for those that meet none. */
+/** Splits a flow by the map's element that matches; null where none does. */
 export function branchOnMap(
   key: Expression,
   data: Elements,

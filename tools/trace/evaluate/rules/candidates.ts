@@ -2,9 +2,7 @@ import type { Chain } from "../../model/iptables";
 import type { Rule } from "../../model/statement";
 import type { Flow } from "../flow";
 
-/**
- * Positions of a chain's rules: those for one destination or one port by it, and those for others.
- */
+/** Indexes of a chain's rules by their only destination or port, and of all other rules. */
 interface Index {
   readonly byKey: ReadonlyMap<string, readonly number[]>;
   readonly others: readonly number[];
@@ -15,8 +13,8 @@ const indexes = new WeakMap<Chain, Index>();
 const few = 16;
 
 /**
- * The rules that the packet can meet at all, in order: long chains hold a rule per Service, and few
- * are of this one.
+ * The rules that may match the packet, in order. Long chains have a rule per Service, and few are
+ * for this one.
  */
 export function candidates(chain: Chain, flow: Flow): readonly Rule[] {
   if (chain.rules.length <= few) return chain.rules;

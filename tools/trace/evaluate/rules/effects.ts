@@ -7,7 +7,7 @@ import { subjectOf } from "./match/match";
 import { addStep, choices, type Place, ruleName } from "./place";
 import { branchOnMap, type Branch } from "./branches";
 
-/** Marks decide what happens later; what else a rule may set does not. */
+/** Sets a mark. Other assignments do not affect where the packet goes. */
 export function assign(
   { name, value }: Extract<Statement, { kind: "set" }>,
   flow: Flow,
@@ -35,10 +35,8 @@ export function assign(
   return name === "meta mark" ? { ...flow, mark: number } : { ...flow, connmark: number };
 }
 
-/**
- * A set that remembers clients for a while, in a chain that chooses endpoints, is session affinity.
- */
-export function remember(name: string, flow: Flow, place: Place, caveat: string): Flow {
+/** Adds to a set. A set with a timeout in a chain of type nat is kube-proxy's session affinity. */
+export function updateSet(name: string, flow: Flow, place: Place, caveat: string): Flow {
   const seconds = place.table.sets.get(name)?.timeoutSeconds ?? null;
   addStep(
     place,
@@ -48,9 +46,7 @@ export function remember(name: string, flow: Flow, place: Place, caveat: string)
   return place.nat && seconds !== null ? { ...flow, affinitySeconds: seconds } : flow;
 }
 
-/**
- * What an expression may give: text as elements have it; null where the rule ends without a value.
- */
+/** One possible value of an expression; null if a map has no matching element. */
 interface Target {
   readonly flow: Flow;
   readonly text: string | null;
@@ -58,7 +54,7 @@ interface Target {
 
 const mostAddresses = 64;
 
-/** Rewrites the packet; a way whose value is false goes on to the next rule. */
+/** Applies NAT. A branch whose value is false continues with the next rule. */
 export function translate(nat: Nat, flow: Flow, place: Place, caveat: string): Branch<boolean>[] {
   const by = (to: string): Translation => ({
     to,
@@ -70,7 +66,7 @@ export function translate(nat: Nat, flow: Flow, place: Place, caveat: string): B
     return [
       settled({
         ...flow,
-        sourceSettled: true,
+        srcNatDone: true,
         snat: [...flow.snat, by("the address of the interface")],
       }),
     ];
@@ -96,7 +92,7 @@ export function translate(nat: Nat, flow: Flow, place: Place, caveat: string): B
       addStep(place, `rewrites the source to ${address}`, caveat);
       return settled({
         ...target.flow,
-        sourceSettled: true,
+        srcNatDone: true,
         snat: [...target.flow.snat, by(address)],
       });
     }
@@ -128,7 +124,7 @@ function toTheNode(
   return settled(redirect(flow, address, port, by(socket(address, port))));
 }
 
-/** The host's part of the address stays, the network's is another one. */
+/** Replaces the network part of the address and keeps the host part. */
 function mapNetwork(
   nat: Nat,
   flow: Flow,
@@ -141,7 +137,7 @@ function mapNetwork(
   const { hook } = place.context;
   if (hook === "postrouting" || hook === "input" || to === null || before === null) {
     addStep(place, "rewrites the network of the source", caveat);
-    return { ...flow, sourceSettled: true, snat: [...flow.snat, by("another network")] };
+    return { ...flow, srcNatDone: true, snat: [...flow.snat, by("another network")] };
   }
   const address = addressOf(to.low + (before.low & (to.high - to.low)), to.family);
   addStep(place, `rewrites the destination to ${socket(address, flow.port)}`, caveat);
@@ -161,7 +157,7 @@ function readPort(text: string | undefined, own: number): number | null {
   return own >= low! && own <= high! ? own : null;
 }
 
-/** The values that an address may take, each with the flow that takes it. */
+/** The possible values of an address, each with its flow. */
 function evaluate(expression: Expression, flow: Flow, place: Place): Target[] {
   if (expression.kind === "literal") return spread(expression.text, flow, place);
   if (expression.kind !== "map") {
@@ -182,9 +178,7 @@ function evaluate(expression: Expression, flow: Flow, place: Place): Target[] {
   );
 }
 
-/**
- * A range of addresses: which one a client gets hangs on a number that the kernel keeps to itself.
- */
+/** A range of addresses, of which the kernel picks one by a secret hash of the client. */
 function spread(text: string, flow: Flow, place: Place): Target[] {
   const [address = "", ...port] = text.split(" . ");
   if (!address.includes("-") && !address.includes("/")) return [{ flow, text }];

@@ -13,7 +13,7 @@ const priorities: Readonly<Record<string, number>> = {
   security: 50,
 };
 
-/** The chains that the kernel calls, table by table. */
+/** The built-in chains of all tables. */
 export const baseChains = (iptables: Iptables): BaseChain[] =>
   [...iptables.tables.values()].flatMap((table) =>
     (builtIn[table.name] ?? []).flatMap((name) => {
@@ -38,7 +38,7 @@ const noting =
     return walk(flow, context);
   };
 
-/** What is assumed of a chain that the dump has not, or not its policy. */
+/** Assumptions about a built-in chain that the dump lacks, or whose policy it lacks. */
 function assumptions(table: Table, chain: Chain): string[] {
   const place = `hain ${chain.name} of table ${table.name}`;
   if (!table.chains.has(chain.name)) {
@@ -50,7 +50,7 @@ function assumptions(table: Table, chain: Chain): string[] {
     : [];
 }
 
-/** `base` is the chain that the kernel calls, which a cut-down dump may lack. */
+/** `base` is the built-in chain, which a partial dump may lack. */
 function ruleTable(iptables: Iptables, table: Table, base: Chain): RuleTable {
   const chainOf = (name: string): Chain | undefined =>
     name === base.name ? base : table.chains.get(name);
@@ -76,10 +76,7 @@ function kubeProxyIn(table: Table): boolean {
   );
 }
 
-/**
- * kube-proxy's own jumps, in the order in which it makes them stand, for dumps that were cut down
- * to its chains.
- */
+/** kube-proxy's jumps from built-in chains, in order, for partial dumps that lack them. */
 const jumps: Readonly<Record<string, readonly string[]>> = {
   "nat PREROUTING": ["KUBE-SERVICES"],
   "nat OUTPUT": ["KUBE-SERVICES"],

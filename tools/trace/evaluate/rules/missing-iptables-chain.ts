@@ -3,7 +3,7 @@ import { end, type Flow } from "../flow";
 import { branchOnDoubt } from "./branches";
 import type { Outcome, Place } from "./place";
 
-/** What kube-proxy's chains do that are always written alike, where a cut-down dump lacks them. */
+/** The outcome of a chain that a partial dump lacks, if kube-proxy always writes it alike. */
 export function missingChain(
   name: string,
   flow: Flow,
@@ -40,7 +40,7 @@ export function missingChain(
       by: `table nat, chain ${name}, which is in no dump`,
       kubeProxy: true,
     };
-    return [{ flow: { ...flow, sourceSettled: true, snat: [...flow.snat, by] }, on: "out" }];
+    return [{ flow: { ...flow, srcNatDone: true, snat: [...flow.snat, by] }, on: "out" }];
   }
   if (name === "KUBE-POSTROUTING") return [{ flow, on: "caller" }];
   if (isNat && hook === "postrouting") {

@@ -2,7 +2,7 @@ import { type Base, type Chain, isKubeProxy, type Table, tableName } from "../..
 import { isClusterAddress } from "../addresses/services";
 import { end, type Flow } from "../flow";
 import { branchOnDoubt } from "./branches";
-import { lost, type Outcome, type Place } from "./place";
+import { unknownOutcome, type Outcome, type Place } from "./place";
 
 type Call = Pick<Chain, "name"> & { readonly base: Base; readonly asks: readonly string[] };
 
@@ -30,10 +30,7 @@ const late: readonly Call[] = [
   call("filter-output", 0, "service-endpoints-check", "cluster-ips-check"),
 ];
 
-/**
- * The base chains that kube-proxy has in every table of its own, as far as this one lacks them: its
- * dump was cut down to some chains, maps or sets.
- */
+/** kube-proxy's base chains that a partial dump of its table lacks. */
 export function missingBaseChains(table: Table): (Chain & { readonly base: Base })[] {
   if (!isKubeProxy(table)) return [];
   const calls = [...always, ...(table.chains.has("endpoints-check") ? early : late)];
@@ -62,11 +59,11 @@ function isMissing({ chains, sets }: Table, chain: string, hook: string): boolea
   return true;
 }
 
-/** These look at addresses of Services only, and no endpoint has one. */
+/** These match addresses of Services only, which no endpoint has. */
 const checks =
   /^(firewall-check|endpoints-check|(nodeport|service)-endpoints-check|cluster-ips-check)$/;
 
-/** What a chain does that the dump lacks, as far as kube-proxy always writes it alike. */
+/** The outcome of a chain that a partial dump lacks, if kube-proxy always writes it alike. */
 export function missingChain(name: string, flow: Flow, place: Place, table: Table): Outcome[] {
   const { node, path } = place.context;
   const of = `Chain ${name} of table ${tableName(table)} is not in the dump`;
@@ -74,7 +71,7 @@ export function missingChain(name: string, flow: Flow, place: Place, table: Tabl
     if (sentence !== "") path.note(`${of}; ${sentence}`);
     return [{ flow: way, on: "caller" }];
   };
-  if (!isKubeProxy(table)) return lost(flow, `${of}.`);
+  if (!isKubeProxy(table)) return unknownOutcome(flow, `${of}.`);
   const mark = masqueradeMark(table);
   if (name === "mark-for-masquerade") {
     const hex = `0x${mark.toString(16)}`;
@@ -89,9 +86,9 @@ export function missingChain(name: string, flow: Flow, place: Place, table: Tabl
     const to = "the address of the interface";
     const by = `chain ${name} of table ${tableName(table)}, which is not in the dump`;
     const snat = [...flow.snat, { to, by, kubeProxy: true }];
-    return on({ ...flow, sourceSettled: true, snat }, sentence);
+    return on({ ...flow, srcNatDone: true, snat }, sentence);
   }
-  if (!checks.test(name)) return lost(flow, `${of}.`);
+  if (!checks.test(name)) return unknownOutcome(flow, `${of}.`);
   if (flow.dnat.some((each) => each.kubeProxy)) return on(flow);
   if (name === "firewall-check" && isClusterAddress(node.dump, node.family, flow.destination)) {
     return on(flow, "it asks for addresses of load balancers only.");

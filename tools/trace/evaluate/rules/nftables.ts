@@ -16,7 +16,7 @@ import { baseChain } from "./walk";
 
 const hooks: readonly string[] = ["prerouting", "input", "forward", "output", "postrouting"];
 
-/** The chains that the kernel calls for packets of a family, of the tables that are `asked`. */
+/** The registered base chains for packets of a family, of those tables that `asked` accepts. */
 export function baseChains(
   ruleset: Ruleset,
   family: 4 | 6,
@@ -57,7 +57,7 @@ function assumed(table: Table, { name, base, rules }: Chain & { readonly base: B
 }
 
 /**
- * The kernel asks all chains of type nat at one place of the hook; their own priorities only order
+ * All chains of type nat run at one fixed priority of the hook; their own priorities only order
  * them among themselves.
  */
 function orderOf({ type, hook, priority }: Base): number {
@@ -66,7 +66,7 @@ function orderOf({ type, hook, priority }: Base): number {
   return place + (priority - place) / 2 ** 33;
 }
 
-/** `base` is the chain that the kernel calls, which a cut-down dump may lack. */
+/** `base` is the base chain, which a partial dump may lack. */
 const ruleTable = (table: Table, base?: Pick<Chain, "name" | "rules">): RuleTable => ({
   name: tableName(table),
   sets: table.sets,

@@ -3,48 +3,48 @@ import type { Rule, Statement } from "../../model/statement";
 import type { HookContext } from "../context";
 import type { Flow } from "../flow";
 
-/** A table of iptables or of nftables, as packets go through it. */
+/** A table of iptables or nftables, for evaluation. */
 export interface RuleTable {
   /** `nat`, or `ip kube-proxy`. */
   readonly name: string;
   readonly sets: ReadonlyMap<string, NamedSet>;
-  /** Those rules of a chain that the packet may meet, in their order; null where the dump lacks it. */
+  /** The rules of a chain that may match the packet, in order; null if the dump lacks the chain. */
   rulesOf(chain: string, flow: Flow): readonly Rule[] | null;
   statementsOf(rule: Rule, chain: string): readonly Statement[];
   /** Whether kube-proxy writes the chain. */
   isKubeProxys(chain: string): boolean;
-  /** What a chain does that the dump lacks. */
+  /** The outcome of a chain that the dump lacks. */
   missing(chain: string, flow: Flow, place: Place): Outcome[];
-  /** What people note with the rule; null without. */
+  /** The rule's comment; null if it has none. */
   commentOf(rule: Rule, chain: string): string | null;
   /** Why kube-proxy drops or rejects a packet by this map or chain, where its name says so. */
   reasonOf(verdict: "drop" | "reject" | "unknown", name: string): string | null;
 }
 
 /**
- * Where a flow goes on: with the next rule, behind the chain's call, or behind the chain that the
- * kernel called.
+ * Where a flow continues: with the next rule, after the jump to this chain, or after the base
+ * chain.
  */
 export interface Outcome {
   readonly flow: Flow;
   readonly on: "next" | "caller" | "out";
 }
 
-/** Where in a table a packet is. */
+/** The position of a packet in a table. */
 export interface Place {
   readonly table: RuleTable;
-  /** Whether the kernel called a chain of type nat. */
+  /** Whether the base chain is of type nat. */
   readonly nat: boolean;
   readonly chain: string;
   readonly rule: Rule | null;
   readonly context: HookContext;
-  /** How many chains have called each other. */
+  /** The number of nested jumps. */
   readonly depth: number;
 }
 
 const longestName = 160;
 
-/** A rule as a person would look for it: of one that lists a thousand endpoints, its beginning. */
+/** A rule as a person would search for it; a very long one is shortened. */
 export function ruleName({ table, chain, rule }: Place): string {
   const text = oneLine((rule?.text ?? "").slice(0, longestName + 1));
   const shown = text.length > longestName ? `${text.slice(0, longestName)}…` : text;
@@ -66,7 +66,7 @@ function oneLine(text: string): string {
 
 const mostChoices = 8;
 
-/** What a packet may get, each with its chance; of many only the first. */
+/** The alternatives with their probabilities; of many only the first. */
 export function choices(
   given: readonly { readonly what: string; readonly share: number }[],
 ): string {
@@ -80,7 +80,7 @@ export function choices(
 
 export const rounded = (share: number): string => `${Number(share.toFixed(4))}`;
 
-/** What becomes of the packet is unknown. */
-export const lost = (flow: Flow, why: string): Outcome[] => [
+/** Ends the flow with verdict unknown. */
+export const unknownOutcome = (flow: Flow, why: string): Outcome[] => [
   { flow: { ...flow, verdict: { kind: "unknown", why } }, on: "out" },
 ];

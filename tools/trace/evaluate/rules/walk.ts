@@ -5,11 +5,11 @@ import { end, type Flow } from "../flow";
 import { isInSet } from "../ipset";
 import { merge } from "../merge-flows";
 import { type Branch, branchOnDoubt, branchOnMap, branchOnMatch, part } from "./branches";
-import { assign, remember, translate } from "./effects";
+import { assign, updateSet, translate } from "./effects";
 import {
   addStep,
   choices,
-  lost,
+  unknownOutcome,
   type Outcome,
   type Place,
   rounded,
@@ -17,7 +17,7 @@ import {
   type RuleTable,
 } from "./place";
 
-/** What the kernel calls a chain of a table for. */
+/** How a base chain is registered. */
 interface Base {
   readonly hook: Hook;
   readonly priority: number;
@@ -44,18 +44,15 @@ export const baseChain = (table: RuleTable, name: string, base: Base): BaseChain
 
 const deepest = 64;
 
-/** More branches than that at once are given up. */
+/** The most flows with undecidable questions that are followed at once. */
 const tooMany = 512;
 
-/**
- * A chain's rules in their order; what comes back is behind its call, or behind the chain that the
- * kernel called.
- */
+/** Evaluates a chain's rules in order. */
 function walkChain(name: string, flow: Flow, from: Place): Outcome[] {
   const rules = from.table.rulesOf(name, flow);
   if (rules === null) return from.table.missing(name, flow, from);
   if (from.depth > deepest) {
-    return lost(
+    return unknownOutcome(
       flow,
       `Chains of table ${from.table.name} call each other in a circle, ${name} among them.`,
     );
@@ -78,7 +75,7 @@ function walkChain(name: string, flow: Flow, from: Place): Outcome[] {
       return [
         ...done,
         ...going.flatMap((each) =>
-          lost(each, `Too many rules of chain ${name} cannot be decided.`),
+          unknownOutcome(each, `Too many rules of chain ${name} cannot be decided.`),
         ),
       ];
     }
@@ -100,7 +97,7 @@ const merged = (flows: Flow[]): Flow[] =>
 const isMatch = ({ kind }: Statement): boolean =>
   ["match", "ipset", "probability", "undecidable", "noop", "note"].includes(kind);
 
-/** The statements from `at` on; `caveat` is what the rule's step says before what it does. */
+/** Evaluates the statements from `at` on; `caveat` precedes the effect in the rule's step. */
 function walkStatements(
   statements: readonly Statement[],
   at: number,
@@ -135,7 +132,7 @@ function walkStatements(
         })),
       ];
     case "undecidable":
-      // It matters only where something follows that changes the packet's way.
+      // It matters only if a later statement affects where the packet goes.
       if (statements.slice(at + 1).every(({ kind }) => kind === "noop")) {
         addStep(place, `cannot be decided ${statement.why}`, caveat);
         return [{ flow, on: "next" }];
@@ -159,7 +156,7 @@ function walkStatements(
     case "set":
       return onward(assign(statement, flow, place, caveat));
     case "update":
-      return onward(remember(statement.set, flow, place, caveat));
+      return onward(updateSet(statement.set, flow, place, caveat));
     case "affinity":
       addStep(
         place,
@@ -180,7 +177,7 @@ function walkStatements(
       return onward(flow);
     case "untraceable":
       addStep(place, `${statement.text}: cannot be followed`, caveat);
-      return lost(flow, `${ruleName(place)}: ${statement.why}.`);
+      return unknownOutcome(flow, `${ruleName(place)}: ${statement.why}.`);
   }
 }
 
@@ -221,7 +218,7 @@ function byMap(statement: ByMap, flow: Flow, place: Place, caveat: string): Outc
     if (way.value === null) return [{ flow: way.flow, on: "next" }];
     const verdict = readVerdict(way.value.value ?? "");
     if (verdict === null) {
-      return lost(
+      return unknownOutcome(
         way.flow,
         `${ruleName(place)} gives "${way.value.value ?? ""}", which is no verdict.`,
       );
@@ -233,7 +230,7 @@ function byMap(statement: ByMap, flow: Flow, place: Place, caveat: string): Outc
   });
 }
 
-/** The map that gave a verdict, and whether its step is there already. */
+/** The verdict map that a verdict is from, and whether its step has been added. */
 interface Given {
   readonly map: string | null;
   readonly hasStep: boolean;
@@ -295,7 +292,7 @@ function why(
     : `${comment.charAt(0).toUpperCase()}${comment.slice(1)} (${rule}).`;
 }
 
-/** What a map sends to a chain that drops or rejects is dropped or rejected because of the map. */
+/** If a verdict map jumps to a chain that drops or rejects, the map is the reason. */
 function explained(flow: Flow, map: string, place: Place): Flow {
   const { verdict } = flow;
   return verdict === null

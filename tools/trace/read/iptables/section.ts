@@ -67,7 +67,10 @@ const address4 = /(^|[\s!:])\d{1,3}(\.\d{1,3}){3}([/:\s]|$)/;
 
 const mac = /(?<![:\w])[0-9a-f]{2}(:[0-9a-f]{2}){5}(?![:\w])/gi;
 
-/** Comments carry times and names with colons, and MAC addresses have them; neither says anything of the family. */
+/**
+ * Comments carry times and names with colons, and MAC addresses have them; neither says anything of
+ * the family.
+ */
 export function inferFamily(section: Section): 4 | 6 | null {
   for (const chain of section.chains.values()) {
     for (const rule of chain.rules) {

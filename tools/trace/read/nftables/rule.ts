@@ -4,10 +4,7 @@ import { tokens, unquoted, Words } from "./tokens";
 
 const read = new WeakMap<Rule, readonly Statement[]>();
 
-/**
- * What a rule says, read on its first visit. Words that are not known become statements that say
- * so.
- */
+/** A rule's statements, parsed on first use. Unknown ones become undecidable. */
 export function statementsOf(rule: Rule): readonly Statement[] {
   let statements = read.get(rule);
   if (statements === undefined) {
@@ -23,7 +20,7 @@ export function readStatements(text: string): Statement[] {
   while (!words.done) {
     const last = statements.at(-1);
     const ended = last?.kind === "verdict" || last?.kind === "nat";
-    // What a person notes behind the end of a rule.
+    // A comment after the rule.
     if (ended && words.peek() === "#") break;
     const statement = readStatement(words);
     if (statement !== null) statements.push(statement);
@@ -31,7 +28,7 @@ export function readStatements(text: string): Statement[] {
   return statements;
 }
 
-/** What stands behind the rule as its comment; null without. */
+/** The rule's comment; null if it has none. */
 export function commentOf({ text }: Rule): string | null {
   const words = tokens(text);
   const at = words.indexOf("comment");
@@ -266,7 +263,7 @@ function literal(text: string): Expression {
   return { kind: "literal", text };
 }
 
-/** How ports are chosen does not change where the packet goes. */
+/** NAT flags do not affect where the packet goes. */
 function finish(words: Words, nat: Nat): Statement {
   while (/^(random|fully-random|persistent|netmap|,)/.test(words.peek())) words.next();
   return { kind: "nat", nat };
@@ -279,10 +276,7 @@ const log: Options = { prefix: 1, level: 1, group: 1, snaplen: 1, "queue-thresho
 
 const counter: Options = { packets: 1, bytes: 1, name: 1 };
 
-/**
- * Passes over a statement that counts, logs or prepares something, and lets the packet go on as it
- * is.
- */
+/** Skips a statement that does not affect where the packet goes. */
 function readNoop(words: Words): boolean {
   if (words.take("counter")) return readOptions(words, counter);
   if (words.take("log")) {

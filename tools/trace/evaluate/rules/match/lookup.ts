@@ -7,15 +7,12 @@ import { contains, isPart, shareOf, type Subject } from "./subject";
 interface Index {
   readonly exact: ReadonlyMap<string, SetElement>;
   readonly spans: readonly SetElement[];
-  /**
-   * The spans of a set with one part, in the order of their values; null where they cannot be
-   * ordered.
-   */
+  /** The spans sorted by value, if the key has one part; null if they cannot be sorted. */
   readonly sorted: readonly (readonly [Interval, SetElement])[] | null;
   readonly rest: SetElement | null;
 }
 
-/** An element that is the packet's, may be, or is for a share of all packets. */
+/** An element that matches: always, possibly, or for a share of all packets. */
 export interface Found {
   readonly element: SetElement;
   readonly holds: true | Undecided | { readonly share: number };
@@ -24,7 +21,7 @@ export interface Found {
 const indexes = new WeakMap<readonly SetElement[], Map<string, Index>>();
 
 /**
- * The elements that a packet may meet; the last is certain unless nothing is. Intervals do not
+ * The elements that may match; if one matches for certain, it is the last. Intervals do not
  * overlap.
  */
 export function find(
@@ -62,7 +59,7 @@ function findKnown(index: Index, kinds: readonly Kind[], subjects: readonly Subj
   return findUndecidable(index.spans, kinds, subjects);
 }
 
-/** What is known is compared first: it rules out nearly all elements of a long map. */
+/** Compares known parts first, since these rule out nearly all elements of a long map. */
 function findUndecidable(
   elements: readonly SetElement[],
   kinds: readonly Kind[],
@@ -139,7 +136,7 @@ function sort(spans: readonly SetElement[], kind: Kind): Index["sorted"] {
   return pairs.sort(([a], [b]) => (a.low < b.low ? -1 : a.low > b.low ? 1 : 0));
 }
 
-/** The interval that holds the value, if any, by halving. */
+/** Binary search for the interval that contains the value. */
 function search(sorted: NonNullable<Index["sorted"]>, value: number | bigint): SetElement | null {
   let low = 0;
   let high = sorted.length - 1;

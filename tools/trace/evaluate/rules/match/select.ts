@@ -7,7 +7,7 @@ import type { Decision, Flow, Undecided } from "../../flow";
 import { devicePattern, intervalOf, numberOf } from "./kinds";
 import { isPart, known, type NamedDoubt, undecidable, type Subject } from "./subject";
 
-/** What the packet has for a selector such as `ip saddr`. */
+/** The packet's value of a selector such as `ip saddr`. */
 export function select(name: string, question: Question): Subject {
   const { flow, context } = question;
   const { node } = context;

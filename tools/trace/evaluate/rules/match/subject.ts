@@ -1,17 +1,17 @@
 import type { Decision, Undecided } from "../../flow";
 import { type Interval, intervalOf, type Kind } from "./kinds";
 
-/** What a packet has for one part of a key. */
+/** The packet's value of one part of a key. */
 export type Subject =
   | { readonly is: "value"; readonly value: number | bigint; readonly text: string }
-  /** Any of `mod` numbers from `offset` on, each as likely. */
+  /** A number from `offset` to `offset + mod - 1`, evenly distributed. */
   | { readonly is: "numgen"; readonly mode: string; readonly mod: number; readonly offset: number }
-  /** What no dump says as such; perhaps it can still be decided whether it is `text`. */
+  /** A value that no dump contains; `ask` may still decide whether it is `text`. */
   | { readonly is: "undecidable"; readonly ask: (text: string) => Decision; readonly why: string }
-  /** The packet has no such thing, as UDP has no flags of TCP: then a rule ends there. */
+  /** The packet has no such field, as UDP has no TCP flags: the rule does not match. */
   | { readonly is: "absent" };
 
-/** What is not decided, with a name where the same is asked elsewhere too. */
+/** An undecidable question, with an id if it is asked elsewhere too. */
 export interface NamedDoubt extends Undecided {
   readonly id?: string;
 }
@@ -20,13 +20,13 @@ export function known(value: number): Subject {
   return { is: "value", value, text: String(value) };
 }
 
-/** What no dump says; `of` asks the same of one value. */
+/** A value that no dump contains; `of` words the question for one candidate. */
 export function undecidable(why: string, of: (text: string) => string = () => why): Subject {
   const ask = (text: string): NamedDoubt => ({ why: of(text), id: `${why} ${text}` });
   return { is: "undecidable", ask, why };
 }
 
-/** Whether the packet's part is what an element has there. */
+/** Whether the packet's value matches an element's part. */
 export function isPart(subject: Subject, kind: Kind, text: string): Decision {
   switch (subject.is) {
     case "absent":
@@ -48,7 +48,7 @@ export function contains({ low, high }: Interval, value: number | bigint): boole
   return low <= value && value <= high;
 }
 
-/** The share of a pick's numbers that lie in an interval. */
+/** The share of a numgen's numbers that are in an interval. */
 export function shareOf(
   numgen: { readonly mod: number; readonly offset: number },
   interval: Interval,

@@ -40,7 +40,8 @@ describe("what users write", () => {
     expect(filtered(rule)).toBe(expected);
   });
 
-  // What iptables-extensions(8) says of the packet: a new connection of the pod 10.244.1.9 to 10.244.2.5:8080.
+  // What iptables-extensions(8) says of the packet: a new connection of the pod 10.244.1.9 to
+  // 10.244.2.5:8080.
   it.each([
     ["-p tcp -m tcp --sport 1:65535", "drop"],
     ["-p tcp -m tcp --sport :65535", "drop"],

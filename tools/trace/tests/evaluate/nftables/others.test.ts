@@ -146,7 +146,10 @@ it("walks what iptables-nft keeps, where there is no dump of iptables", () => {
   expect(answer.notes.join(" ")).toContain("10.0.0.1:8443");
 });
 
-/** What nft(8) says of a match for a new TCP connection of a pod, 10.9.9.9, to a Service with endpoints in 10.180.0.0/16. */
+/**
+ * What nft(8) says of a match for a new TCP connection of a pod, 10.9.9.9, to a Service with
+ * endpoints in 10.180.0.0/16.
+ */
 describe.each([
   [
     "drop",
