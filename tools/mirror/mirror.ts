@@ -10,15 +10,14 @@ import { archivePackages } from "./packages/archive-packages";
 import { fetchCriDockerd } from "./packages/cri-dockerd";
 import { chooseDistribution, debian, type Distribution } from "./distributions";
 import { openFolder } from "./folder";
-import { ImageStore } from "./images/image-store";
-import { provideImages } from "./images/images";
+import { ImageLayout } from "./images/image-layout";
+import { provideImages } from "./images/provide-images";
 import { fetchManifests, type Manifests } from "./manifest-files";
 import { neededTools } from "./needed-tools";
 import { providePackages } from "./packages/packages";
 import { checkPrograms, run } from "./programs";
 import type { Absence, Item, Report } from "./report";
 import { Sources } from "./sources";
-import { Stamps } from "./stamps";
 import { together } from "./together";
 import { placeIn, programOf } from "./tools";
 import { wantedImages } from "./images/wanted-images";
@@ -60,8 +59,7 @@ export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
   const opened = openFolder(folder);
   try {
     const { notes, drafts } = opened;
-    const stamps = new Stamps(notes);
-    const at = { cache, folder, notes, stamps, drafts };
+    const at = { cache, folder, notes, drafts };
     return { folder, ...(await fill({ ...options, ...at, kubernetes, sources, distribution })) };
   } finally {
     opened.release();
@@ -73,7 +71,6 @@ interface Filling {
   readonly kubernetes: readonly string[];
   readonly notes: string;
   readonly drafts: string;
-  readonly stamps: Stamps;
   readonly sources: Sources;
   readonly distribution: Distribution;
   readonly cache: string;
@@ -124,7 +121,7 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
   const provided = await progress.during("images for machines", (step) =>
     provideImages(wanted, {
       ...filling,
-      store: new ImageStore(join(folder, "images")),
+      layout: new ImageLayout(join(folder, "images")),
       placeOf,
       debianPackages: (names) =>
         archivePackages(names, {

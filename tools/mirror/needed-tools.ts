@@ -1,6 +1,6 @@
 import { current, releaseOf } from "../programs/releases";
 import { kubernetesToolOf, type Tool } from "../programs/tools";
-import { registryAddress } from "./images/images";
+import { registryAddress } from "./images/provide-images";
 import { hasKubernetesPackages } from "./packages/packages";
 import type { Sources } from "./sources";
 import { imageTools, packageTools, toolsOfRelease } from "./tools";

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { type Descriptor, type ImageStore, mediaTypes } from "./image-store";
+import { type Descriptor, type ImageLayout, mediaTypes } from "./image-layout";
 import { type LayerRecipe, type LayerSources, packLayer } from "./layers";
 
 /** An image of our own: its layers from the lowest, and how it is run. */
@@ -16,23 +16,23 @@ export interface ImageRecipe {
 const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /**
- * Makes images in a store. Layers that several images have are made once, and are not compressed:
+ * Makes images in a layout. Layers that several images have are made once, and are not compressed:
  * the way is short, and an emulated processor may unpack them.
  */
 export class ImageBuilder {
   readonly #layers = new Map<string, Promise<Descriptor>>();
 
   constructor(
-    private readonly store: ImageStore,
+    private readonly layout: ImageLayout,
     private readonly sources: LayerSources,
-    /** A folder on the store's file system for what is not finished. */
+    /** A folder on the layout's file system for what is not finished. */
     private readonly drafts: string,
   ) {}
 
   async build({ layers: recipes, entrypoint, command, user }: ImageRecipe): Promise<Descriptor> {
     const layers: Descriptor[] = [];
     for (const recipe of recipes) layers.push(await this.#layer(recipe));
-    const config = this.store.add(
+    const config = this.layout.add(
       mediaTypes.config,
       JSON.stringify({
         created: "1970-01-01T00:00:00Z",
@@ -43,7 +43,7 @@ export class ImageBuilder {
       }),
     );
     const { manifest: mediaType } = mediaTypes;
-    return this.store.add(
+    return this.layout.add(
       mediaType,
       JSON.stringify({ schemaVersion: 2, mediaType, config, layers }),
     );
@@ -62,7 +62,7 @@ export class ImageBuilder {
     mkdirSync(draft, { recursive: true });
     const tar = join(draft, "layer.tar");
     await packLayer(recipe, join(draft, "tree"), tar, this.sources);
-    const layer = await this.store.take(mediaTypes.layer, tar);
+    const layer = await this.layout.take(mediaTypes.layer, tar);
     rmSync(draft, { recursive: true });
     return layer;
   }

@@ -2,7 +2,7 @@ import { pinned } from "../../programs/pinned";
 import { current, type Release, releases } from "../../programs/releases";
 import { UserError } from "../../shared/user-error";
 import type { ImageRecipe } from "./build-image";
-import { partsOf } from "./image-store";
+import { partsOf } from "./image-layout";
 import type { LayerRecipe } from "./layers";
 import { programOf } from "../tools";
 

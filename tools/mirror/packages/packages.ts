@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 import { minorOf } from "../../../components/versions";
 import { packageIn } from "./apt-repository";
@@ -12,10 +12,10 @@ import {
 } from "./archive-packages";
 import { debName, packDeb } from "./deb";
 import type { Distribution } from "../distributions";
+import { sha256 } from "../hash";
 import { fromKubernetes, kubeletDepends, kubernetesPackages } from "./kubernetes-packages";
 import type { Item } from "../report";
 import type { Sources } from "../sources";
-import type { Stamps } from "../stamps";
 import { placeIn } from "../tools";
 
 /** What the first boot installs from the distribution's own archive. */
@@ -42,7 +42,6 @@ export interface PackageOptions {
   /** Where apt keeps what it fetches. */
   readonly aptFolder: string;
   readonly sources: Sources;
-  readonly stamps: Stamps;
   readonly signal: AbortSignal;
   placeOf(binary: string): Promise<string>;
 }
@@ -137,32 +136,24 @@ const ownModules: Readonly<Record<string, string>> = {
 const modulesOf = (name: string): string => `Go module ${ownModules[name] ?? "k8s.io/kubernetes"}`;
 
 async function buildAll(options: PackageOptions): Promise<Package[]> {
-  const { folder, stamps, placeOf, signal, kubernetes } = options;
+  const { folder, placeOf, signal, kubernetes } = options;
   mkdirSync(folder, { recursive: true });
-  const recipes = kubernetesPackages(kubernetes);
-  const made: Package[] = [];
-  for (const recipe of recipes) {
-    const file = join(folder, debName(recipe));
+  const made = new Map<string, Package>();
+  for (const recipe of kubernetesPackages(kubernetes)) {
     const tools = Object.values(recipe.binaries).map((one) => placeIn(one).tool.version);
-    const key = { recipe, tools };
-    if (!existsSync(file) || !stamps.find(debName(recipe), key)) {
-      const draft = `${file}.new`;
+    const inputs = sha256(JSON.stringify([recipe, tools]));
+    const file = join(folder, inputs, debName(recipe));
+    if (!existsSync(file)) {
+      const draft = `${dirname(file)}.new`;
       rmSync(draft, { recursive: true, force: true });
-      await packDeb(recipe, `${draft}.deb`, draft, placeOf, signal);
-      renameSync(`${draft}.deb`, file);
-      rmSync(draft, { recursive: true });
-      stamps.write(debName(recipe), key, {
-        isOfficial: false,
-        from: modulesOf(recipe.name),
-        result: file,
-      });
+      await packDeb(recipe, join(draft, debName(recipe)), join(draft, "tree"), placeOf, signal);
+      rmSync(join(draft, "tree"), { recursive: true });
+      renameSync(draft, dirname(file));
     }
-    made.push(await packageIn(file, signal));
+    made.set(inputs, await packageIn(file, signal));
   }
   for (const name of readdirSync(folder)) {
-    if (!recipes.some((recipe) => debName(recipe) === name)) {
-      rmSync(join(folder, name), { recursive: true });
-    }
+    if (!made.has(name)) rmSync(join(folder, name), { recursive: true });
   }
-  return made;
+  return [...made.values()];
 }

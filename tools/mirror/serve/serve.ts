@@ -1,10 +1,11 @@
+import { createReadStream, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join, resolve, sep } from "node:path";
+import { pipeline } from "node:stream";
 
 import { UserError } from "../../shared/user-error";
-import { answerRegistry } from "./registry";
-import { sendFile } from "./send-file";
+import { type Answer, registryAnswer } from "./registry";
 
 export interface MirrorServer {
   readonly url: string;
@@ -47,26 +48,39 @@ function answer(folder: string, request: IncomingMessage, response: ServerRespon
     return;
   }
   const path = pathOf(request);
-  if (path === undefined) {
-    response.writeHead(400).end();
-  } else if (path === "/v2" || path.startsWith("/v2/")) {
-    answerRegistry(join(folder, "images"), path, request, response);
-  } else {
-    const file = fileAt(folder, path);
-    if (file === undefined) response.writeHead(404).end();
-    else sendFile(file, "application/octet-stream", {}, request, response);
+  if (path === "/v2" || path === "/v2/") {
+    response.setHeader("docker-distribution-api-version", "registry/2.0").end("{}");
+    return;
   }
+  const found = path.startsWith("/v2/")
+    ? registryAnswer(join(folder, "images"), path)
+    : fileAnswer(folder, path);
+  const stats = found && statSync(found.file, { throwIfNoEntry: false });
+  if (!found || !stats?.isFile()) {
+    response.writeHead(404).end();
+    return;
+  }
+  response.writeHead(200, {
+    "content-length": stats.size,
+    "last-modified": stats.mtime.toUTCString(),
+    ...found.headers,
+  });
+  if (request.method === "HEAD") response.end();
+  // A client may end the connection at any time.
+  else pipeline(createReadStream(found.file), response, () => undefined);
 }
 
-function pathOf({ url = "" }: IncomingMessage): string | undefined {
+/** The path that is asked for, decoded; empty where that cannot be done. */
+function pathOf({ url = "" }: IncomingMessage): string {
   try {
     return decodeURIComponent(new URL(url, "http://mirror").pathname);
   } catch {
-    return undefined;
+    return "";
   }
 }
 
-function fileAt(folder: string, path: string): string | undefined {
+function fileAnswer(folder: string, path: string): Answer | undefined {
   const file = resolve(folder, `.${path}`);
-  return folders.some((name) => file.startsWith(join(folder, name) + sep)) ? file : undefined;
+  if (!folders.some((name) => file.startsWith(join(folder, name) + sep))) return undefined;
+  return { file, headers: { "content-type": "application/octet-stream" } };
 }

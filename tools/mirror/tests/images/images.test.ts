@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { ImageStore } from "../../images/image-store";
+import { ImageLayout } from "../../images/image-layout";
 import { copyImage } from "../../images/upstream-images";
 import { smallImage, testFolder } from "../support/fixture";
 
@@ -10,7 +10,7 @@ const folder = testFolder();
 const { signal } = new AbortController();
 const name = "registry.example/program:v1";
 
-const storeIn = (mirror: string): ImageStore => new ImageStore(join(folder, mirror, "images"));
+const layoutIn = (mirror: string): ImageLayout => new ImageLayout(join(folder, mirror, "images"));
 
 it("makes the same image of the same content, byte for byte, at any time", async () => {
   await smallImage(join(folder, "one"), name, "same");
@@ -19,7 +19,7 @@ it("makes the same image of the same content, byte for byte, at any time", async
   await smallImage(join(folder, "two"), name, "same");
   await smallImage(join(folder, "three"), name, "other");
 
-  const digest = (mirror: string) => storeIn(mirror).find(name)?.digest;
+  const digest = (mirror: string) => layoutIn(mirror).find(name)?.digest;
   expect(digest("one")).toBe(digest("two"));
   expect(digest("one")).not.toBe(digest("three"));
 });
@@ -36,25 +36,24 @@ it("forgets an image with what was its alone, and keeps what others have too", a
   await smallImage(mirror, "registry.example/kept:v1", "shared");
   await smallImage(mirror, "registry.example/also:v1", "shared");
   await smallImage(mirror, "registry.example/gone:v1", "alone");
-  const store = storeIn("shared");
+  const layout = layoutIn("shared");
 
-  store.keepOnly(new Set(["registry.example/kept:v1"]));
+  layout.keepOnly(new Set(["registry.example/kept:v1"]));
 
-  expect(store.images).toHaveLength(1);
-  expect(store.isWhole(store.images[0]!)).toBe(true);
-  expect(readdirSync(join(store.folder, "blobs", "sha256"))).toHaveLength(3);
+  expect(layout.images).toHaveLength(1);
+  expect(layout.find("registry.example/kept:v1")).toBeDefined();
+  expect(readdirSync(join(layout.folder, "blobs", "sha256"))).toHaveLength(3);
 });
 
 it("knows an image of which a part is missing or cut off", async () => {
   await smallImage(join(folder, "damaged"), name, "damaged");
-  const store = storeIn("damaged");
-  const image = store.find(name)!;
-  const [layer] = store.manifest(image).layers;
+  const layout = layoutIn("damaged");
+  const [layer] = layout.manifest(layout.find(name)!).layers;
 
-  writeFileSync(store.blobPath(layer!.digest), "cut");
-  expect(store.isWhole(image)).toBe(false);
-  rmSync(store.blobPath(layer!.digest));
-  expect(store.isWhole(image)).toBe(false);
+  writeFileSync(layout.blobPath(layer!.digest), "cut");
+  expect(layout.find(name)).toBeUndefined();
+  rmSync(layout.blobPath(layer!.digest));
+  expect(layout.find(name)).toBeUndefined();
 });
 
 describe("an image from its own registry", () => {
@@ -65,25 +64,25 @@ describe("an image from its own registry", () => {
     chmodSync(crane, 0o755);
     return crane;
   };
-  const copy = (from: string, store: ImageStore) =>
-    copyImage(name, { crane: pulling(from), store, draft: join(folder, "draft"), signal });
+  const copy = (from: string, layout: ImageLayout) =>
+    copyImage(name, { crane: pulling(from), layout, draft: join(folder, "draft"), signal });
 
   it("is taken over with all its parts", async () => {
     await smallImage(join(folder, "upstream"), name, "upstream's");
-    const store = storeIn("copy");
+    const layout = layoutIn("copy");
 
-    store.name(name, await copy(join(folder, "upstream", "images"), store));
+    layout.name(name, await copy(join(folder, "upstream", "images"), layout), "upstream");
 
-    expect(store.isWhole(store.find(name)!)).toBe(true);
+    expect(layout.find(name)).toBeDefined();
     expect(existsSync(join(folder, "draft"))).toBe(false);
   });
 
   it("is refused when a part is not what its manifest says", async () => {
     await smallImage(join(folder, "forged"), name, "upstream's");
-    const forged = storeIn("forged");
+    const forged = layoutIn("forged");
     const [layer] = forged.manifest(forged.find(name)!).layers;
     writeFileSync(forged.blobPath(layer!.digest), "something else");
 
-    await expect(copy(forged.folder, storeIn("refused"))).rejects.toThrow("is damaged: a part is");
+    await expect(copy(forged.folder, layoutIn("refused"))).rejects.toThrow("is damaged: a part is");
   });
 });

@@ -1,10 +1,9 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { ImageStore } from "../../images/image-store";
-import { type ImageOptions, provideImages } from "../../images/images";
+import { ImageLayout } from "../../images/image-layout";
+import { type ImageOptions, provideImages } from "../../images/provide-images";
 import { Sources } from "../../sources";
-import { Stamps } from "../../stamps";
 import type { WantedImage } from "../../images/wanted-images";
 import { smallImage, testFolder } from "../support/fixture";
 
@@ -30,8 +29,7 @@ function options(official: boolean): ImageOptions {
   const drafts = join(folder, "drafts");
   mkdirSync(drafts, { recursive: true });
   return {
-    store: new ImageStore(join(folder, "images")),
-    stamps: new Stamps(join(folder, "notes")),
+    layout: new ImageLayout(join(folder, "images")),
     sources: new All(official),
     drafts,
     placeOf: async (binary) => {
@@ -71,14 +69,14 @@ describe("an image", () => {
   });
 
   it("is built again when a part of it is gone", async () => {
-    const store = new ImageStore(join(folder, "images"));
-    const [layer] = store.manifest(store.find(pause.image)!).layers;
-    writeFileSync(store.blobPath(layer!.digest), "");
+    const layout = new ImageLayout(join(folder, "images"));
+    const [layer] = layout.manifest(layout.find(pause.image)!).layers;
+    writeFileSync(layout.blobPath(layer!.digest), "");
 
     await provide(false);
 
     expect(programs).toEqual(["pause"]);
-    expect(store.isWhole(store.find(pause.image)!)).toBe(true);
+    expect(layout.find(pause.image)).toBeDefined();
   });
 
   it("is upstream's own as soon as its registry answers", async () => {

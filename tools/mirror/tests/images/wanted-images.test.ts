@@ -7,7 +7,7 @@ import {
   metricsServerImage,
   versions,
 } from "../../../../components/versions";
-import { partsOf } from "../../images/image-store";
+import { partsOf } from "../../images/image-layout";
 import { ownImage } from "../../images/own-images";
 import { wantedImages } from "../../images/wanted-images";
 import { current, nextPatch, previousMinor } from "../../../programs/releases";

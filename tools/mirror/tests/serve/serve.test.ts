@@ -50,14 +50,11 @@ it("answers a question for the size alone without the content", async () => {
 });
 
 it.each([
-  ["/v2/other/program/manifests/v1", "NAME_UNKNOWN"],
-  ["/v2/some/program/manifests/v2", "MANIFEST_UNKNOWN"],
-  [`/v2/some/program/blobs/sha256:${"0".repeat(64)}`, "BLOB_UNKNOWN"],
-])("says of %s that it is not there, so that machines ask upstream", async (path, code) => {
-  const answer = await get(path);
-
-  expect(answer.status).toBe(404);
-  expect(await answer.json()).toMatchObject({ errors: [{ code }] });
+  "/v2/other/program/manifests/v1",
+  "/v2/some/program/manifests/v2",
+  `/v2/some/program/blobs/sha256:${"0".repeat(64)}`,
+])("answers 404 to %s, so that machines ask upstream", async (path) => {
+  expect((await get(path)).status).toBe(404);
 });
 
 it.each(["manifests/canal.yaml", "cri-dockerd/cri-dockerd-1.amd64.tgz.sha256"])(

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { ImageBuilder } from "../../images/build-image";
-import { ImageStore } from "../../images/image-store";
+import { ImageLayout } from "../../images/image-layout";
 
 /** A folder for one test file, gone at its end. */
 export function testFolder(): string {
@@ -17,13 +17,14 @@ export async function smallImage(mirror: string, name: string, content: string):
   const program = join(mirror, "program");
   mkdirSync(mirror, { recursive: true });
   writeFileSync(program, content, { mode: 0o755 });
-  const store = new ImageStore(join(mirror, "images"));
+  const layout = new ImageLayout(join(mirror, "images"));
   const sources = {
     placeOf: async () => program,
     debianPackages: async () => [],
     signal: new AbortController().signal,
   };
-  const builder = new ImageBuilder(store, sources, join(mirror, "drafts"));
+  const builder = new ImageBuilder(layout, sources, join(mirror, "drafts"));
   const layers = [{ kind: "binaries" as const, binaries: { "/bin/program": "program" } }];
-  store.name(name, await builder.build({ layers, entrypoint: ["/bin/program"] }));
+  const image = await builder.build({ layers, entrypoint: ["/bin/program"] });
+  layout.name(name, image, "a test");
 }

@@ -13,7 +13,6 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { imageArchive } from "../../../../mirror/images/archive";
 import type { Mirror } from "../../../../mirror/mirror";
 import type { InstallOptions } from "../../../../programs/installs";
 import { cacheFolder } from "../../../../programs/tools";
@@ -105,10 +104,10 @@ export async function prepareSystem(options: InstallOptions): Promise<string> {
 }
 
 /** What only other versions of the mirror need; a machine fetches that when it is upgraded. */
-function lacking({ images }: Mirror, kubernetes: string): ReadonlySet<string> {
+function lacking({ images }: Mirror, kubernetes: string): string[] {
   const own = new Set(images[kubernetes]);
   const others = Object.values(images).flat();
-  return new Set(others.filter((image) => !own.has(image)));
+  return [...new Set(others.filter((image) => !own.has(image)))];
 }
 
 interface Disk {
@@ -151,9 +150,8 @@ async function makeDisk(
 ): Promise<void> {
   const draft = `${folder}.draft`;
   const root = join(draft, "root");
-  const goods = join(root, "var/tmp/zoned");
   rmSync(draft, { recursive: true, force: true });
-  mkdirSync(goods, { recursive: true });
+  mkdirSync(root, { recursive: true });
   try {
     await progress.during(
       "putting Kubernetes' packages and images into the base image",
@@ -162,23 +160,14 @@ async function makeDisk(
         await run(["tar", "--extract", "--numeric-owner", "--file", system, "--directory", root], {
           signal,
         });
-        step.update("gathering images");
-        await imageArchive(
-          mirror.folder,
-          join(goods, "images.tar"),
-          lacking(mirror, kubernetes),
-          signal,
-        );
         step.update("installing and importing");
         const inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-ec"];
-        await run(
-          [...inside, installKubernetes, "install-kubernetes", root, mirror.folder, kubernetes],
-          {
-            signal,
-            onLine: step.update,
-          },
-        );
-        rmSync(goods, { recursive: true, force: true });
+        const script = [...inside, installKubernetes, "install-kubernetes"];
+        const leftOut = lacking(mirror, kubernetes);
+        await run([...script, root, mirror.folder, kubernetes, ...leftOut], {
+          signal,
+          onLine: step.update,
+        });
         for (const [name, pattern] of [
           ["vmlinuz", /^vmlinuz-/],
           ["initrd", /^initrd\.img-/],

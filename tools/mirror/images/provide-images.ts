@@ -1,21 +1,20 @@
 import { join } from "node:path";
 
 import { ImageBuilder, type ImageRecipe } from "./build-image";
-import { type Descriptor, ImageStore, partsOf } from "./image-store";
+import { type Descriptor, type ImageLayout, partsOf } from "./image-layout";
 import type { LayerSources } from "./layers";
 import { ownImage } from "./own-images";
+import { sha256 } from "../hash";
 import type { Absence, Item, Report } from "../report";
 import type { Sources } from "../sources";
-import type { Stamps } from "../stamps";
 import { placeIn } from "../tools";
 import { copyImage } from "./upstream-images";
 import { type WantedImage, without } from "./wanted-images";
 
 export interface ImageOptions extends LayerSources {
-  readonly store: ImageStore;
-  readonly stamps: Stamps;
+  readonly layout: ImageLayout;
   readonly sources: Sources;
-  /** A folder on the store's file system for what is not finished. */
+  /** A folder on the layout's file system for what is not finished. */
   readonly drafts: string;
   onImage(name: string): void;
 }
@@ -24,13 +23,13 @@ export interface ImageOptions extends LayerSources {
 export const registryAddress = (registry: string): string =>
   `https://${registry === "docker.io" ? "registry-1.docker.io" : registry}/v2/`;
 
-/** Fills the store with these images, and with no others. */
+/** Fills the layout with these images, and with no others. */
 export async function provideImages(
   wanted: readonly WantedImage[],
   options: ImageOptions,
 ): Promise<Report> {
-  const { store, drafts } = options;
-  const builder = new ImageBuilder(store, options, drafts);
+  const { layout, drafts } = options;
+  const builder = new ImageBuilder(layout, options, drafts);
   const items: Item[] = [];
   const absent: WantedImage[] = [];
   for (const one of wanted) {
@@ -39,7 +38,7 @@ export async function provideImages(
     if (from === undefined) absent.push(one);
     else items.push({ what: one.image, from });
   }
-  store.keepOnly(new Set(items.map(({ what }) => what)));
+  layout.keepOnly(new Set(items.map(({ what }) => what)));
   return { items, absences: byPart(absent) };
 }
 
@@ -49,24 +48,23 @@ async function provide(
   builder: ImageBuilder,
   options: ImageOptions,
 ): Promise<string | undefined> {
-  const { store, stamps, sources } = options;
-  const own = ownImage(image);
-  const recipe = { own, tools: own && versionsOf(own.recipe) };
-  const known = stamps.find(image, recipe);
-  const present = store.find(image);
-  const isThere = known !== undefined && present?.digest === known.result && store.isWhole(present);
-  if (isThere && known.isOfficial) return known.from;
-  const keep = (made: Descriptor, isOfficial: boolean, from: string): string => {
-    store.name(image, made);
-    return stamps.write(image, recipe, { isOfficial, from, result: made.digest }).from;
-  };
+  const { layout, sources } = options;
+  const present = layout.find(image)?.annotations;
+  if (present && present["zoned.inputs"] === undefined) return present["zoned.from"];
   const { registry } = partsOf(image);
   if (await sources.answers(registryAddress(registry))) {
-    return keep(await fetched(image, options), true, `fetched from ${registry}`);
+    const from = `fetched from ${registry}`;
+    layout.name(image, await fetched(image, options), from);
+    return from;
   }
-  if (isThere) return known.from;
+  const own = ownImage(image);
   if (own === undefined) return undefined;
-  return keep(await builder.build(own.recipe), false, `built from ${own.from}`);
+  const from = `built from ${own.from}`;
+  const inputs = sha256(JSON.stringify([own, versionsOf(own.recipe)]));
+  if (present?.["zoned.inputs"] !== inputs) {
+    layout.name(image, await builder.build(own.recipe), from, inputs);
+  }
+  return from;
 }
 
 const versionsOf = ({ layers }: ImageRecipe): string[] =>

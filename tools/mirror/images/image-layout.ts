@@ -1,13 +1,5 @@
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
-import { writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 
 import { writeWhole } from "../../shared/files";
@@ -24,13 +16,23 @@ export interface Descriptor {
   readonly mediaType: string;
   readonly digest: string;
   readonly size: number;
-  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 export interface ImageManifest {
-  readonly mediaType: string;
   readonly config: Descriptor;
   readonly layers: readonly Descriptor[];
+}
+
+/** An image in the index. containerd names what it imports by the first annotation. */
+export interface Image extends Descriptor {
+  readonly annotations: {
+    readonly "io.containerd.image.name": string;
+    readonly "org.opencontainers.image.ref.name": string;
+    /** Where it came from, in words. */
+    readonly "zoned.from": string;
+    /** A digest of all that it was built from; none for upstream's own. */
+    readonly "zoned.inputs"?: string;
+  };
 }
 
 /** A full name's parts: registry, name there, tag. */
@@ -40,54 +42,41 @@ export function partsOf(image: string): { registry: string; name: string; tag: s
   throw new Error(`${image} is no full name of an image: registry/name:tag`);
 }
 
-/** By which containerd names what it imports. */
-const fullName = "io.containerd.image.name";
-const refName = "org.opencontainers.image.ref.name";
+export const nameOf = ({ annotations }: Image): string => annotations["io.containerd.image.name"];
 
-/** Images by their full names, as a folder that the OCI image layout describes. */
-export class ImageStore {
+/**
+ * A folder of images as `crane pull --format oci` writes and `ctr images import` reads it.
+ *
+ * @see https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+ */
+export class ImageLayout {
   constructor(readonly folder: string) {}
 
   blobPath(digest: string): string {
     return join(this.folder, "blobs", digest.replace(":", "/"));
   }
 
-  get images(): readonly Descriptor[] {
-    try {
-      const text = readFileSync(join(this.folder, "index.json"), "utf8");
-      return (JSON.parse(text) as { manifests: Descriptor[] }).manifests;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-      throw error;
-    }
-  }
-
-  nameOf({ annotations }: Descriptor): string {
-    return annotations?.[fullName] ?? "";
-  }
-
-  find(name: string): Descriptor | undefined {
-    return this.images.find((one) => this.nameOf(one) === name);
-  }
-
-  /** Whether every part of an image is there. */
-  isWhole(image: Descriptor): boolean {
-    if (!this.#has(image)) return false;
-    const { config, layers } = this.manifest(image);
-    return [config, ...layers].every((one) => this.#has(one));
+  get images(): readonly Image[] {
+    const index = join(this.folder, "index.json");
+    if (!existsSync(index)) return [];
+    return (JSON.parse(readFileSync(index, "utf8")) as { manifests: Image[] }).manifests;
   }
 
   manifest({ digest }: Descriptor): ImageManifest {
     return JSON.parse(readFileSync(this.blobPath(digest), "utf8")) as ImageManifest;
   }
 
+  /** The image of this name, if all of it is there. */
+  find(name: string): Image | undefined {
+    const image = this.images.find((one) => nameOf(one) === name);
+    return image && this.#has(image) && this.#partsOf(image).every((one) => this.#has(one))
+      ? image
+      : undefined;
+  }
+
   add(mediaType: string, content: string): Descriptor {
     const digest = `sha256:${sha256(content)}`;
-    const path = this.#room(digest);
-    if (!existsSync(path)) {
-      writeFileSync(`${path}.new`, content);
-      renameSync(`${path}.new`, path);
-    }
+    writeWhole(this.#room(digest), content);
     return { mediaType, digest, size: Buffer.byteLength(content) };
   }
 
@@ -99,28 +88,33 @@ export class ImageStore {
     return { mediaType, digest, size };
   }
 
-  /** Gives an image its name, also when another had it. */
-  name(name: string, { mediaType, digest, size }: Descriptor): void {
-    const tag = name.slice(name.lastIndexOf(":") + 1);
-    const annotations = { [fullName]: name, [refName]: tag };
-    const others = this.images.filter((one) => this.nameOf(one) !== name);
+  /** Gives an image its name, also when another had it; `inputs` is what it was built from. */
+  name(name: string, { mediaType, digest, size }: Descriptor, from: string, inputs?: string): void {
+    const annotations = {
+      "io.containerd.image.name": name,
+      "org.opencontainers.image.ref.name": partsOf(name).tag,
+      "zoned.from": from,
+      "zoned.inputs": inputs,
+    };
+    const others = this.images.filter((one) => nameOf(one) !== name);
     this.#writeIndex([...others, { mediaType, digest, size, annotations }]);
   }
 
   /** Forgets all images but these, and what belongs to none of them. */
   keepOnly(names: ReadonlySet<string>): void {
-    const kept = this.images.filter((one) => names.has(this.nameOf(one)));
+    const kept = this.images.filter((one) => names.has(nameOf(one)));
     if (kept.length < this.images.length) this.#writeIndex(kept);
-    const blobs = new Set(
-      kept.flatMap((image) => {
-        const { config, layers } = this.manifest(image);
-        return [image, config, ...layers].map(({ digest }) => digest.replace("sha256:", ""));
-      }),
-    );
+    const parts = kept.flatMap((image) => [image, ...this.#partsOf(image)]);
+    const blobs = new Set(parts.map(({ digest }) => digest.replace("sha256:", "")));
     const folder = join(this.folder, "blobs", "sha256");
     for (const name of existsSync(folder) ? readdirSync(folder) : []) {
       if (!blobs.has(name)) rmSync(join(folder, name), { recursive: true, force: true });
     }
+  }
+
+  #partsOf(image: Descriptor): Descriptor[] {
+    const { config, layers } = this.manifest(image);
+    return [config, ...layers];
   }
 
   #has({ digest, size }: Descriptor): boolean {
@@ -132,8 +126,8 @@ export class ImageStore {
     return this.blobPath(digest);
   }
 
-  #writeIndex(images: readonly Descriptor[]): void {
-    const manifests = [...images].sort((a, b) => (this.nameOf(a) < this.nameOf(b) ? -1 : 1));
+  #writeIndex(images: readonly Image[]): void {
+    const manifests = [...images].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
     const index = { schemaVersion: 2, mediaType: mediaTypes.index, manifests };
     writeWhole(join(this.folder, "oci-layout"), '{"imageLayoutVersion":"1.0.0"}');
     writeWhole(join(this.folder, "index.json"), JSON.stringify(index));
