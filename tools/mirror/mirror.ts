@@ -9,17 +9,17 @@ import { writeRepository } from "./packages/apt-repository";
 import { archivePackages } from "./packages/archive-packages";
 import { fetchCriDockerd } from "./packages/cri-dockerd";
 import { chooseDistribution, debian, type Distribution } from "./distributions";
-import { openFolder } from "./folder";
+import { openFolder } from "./mirror-folder";
 import { ImageLayout } from "./images/image-layout";
 import { provideImages } from "./images/provide-images";
 import { fetchManifests, type Manifests } from "./manifest-files";
-import { neededTools } from "./needed-tools";
-import { providePackages } from "./packages/packages";
-import { checkPrograms, run } from "./programs";
+import { neededPrograms } from "./needed-programs";
+import { providePackages } from "./packages/provide-packages";
+import { checkCommands, run } from "./commands";
 import type { Absence, Item, Report } from "./report";
 import { Sources } from "./sources";
-import { together } from "./together";
-import { placeIn, programOf } from "./tools";
+import { runConcurrently } from "../shared/run-concurrently";
+import { locate, versionedName } from "./mirrored-programs";
 import { wantedImages } from "./images/wanted-images";
 
 export interface MirrorOptions {
@@ -47,7 +47,7 @@ export interface Mirror {
  * built.
  */
 export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
-  checkPrograms();
+  checkCommands();
   const { cache = cacheFolder(), progress, signal, system } = options;
   const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
   const sources = new Sources(signal);
@@ -58,8 +58,8 @@ export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
   const folder = resolve(options.folder ?? join(cache, "mirror", name));
   const opened = openFolder(folder);
   try {
-    const { notes, drafts } = opened;
-    const at = { cache, folder, notes, drafts };
+    const { state, drafts } = opened;
+    const at = { cache, folder, state, drafts };
     return { folder, ...(await fill({ ...options, ...at, kubernetes, sources, distribution })) };
   } finally {
     opened.release();
@@ -69,7 +69,7 @@ export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
 interface Filling {
   readonly folder: string;
   readonly kubernetes: readonly string[];
-  readonly notes: string;
+  readonly state: string;
   readonly drafts: string;
   readonly sources: Sources;
   readonly distribution: Distribution;
@@ -80,7 +80,7 @@ interface Filling {
 
 async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
   const { folder, kubernetes, sources, progress, signal } = filling;
-  const needed = await neededTools(sources, kubernetes);
+  const needed = await neededPrograms(sources, kubernetes);
   let installed: Promise<void> | undefined;
   const items: Item[] = [];
   const absences: Absence[] = [];
@@ -90,12 +90,12 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
     const all = (installed ??= install(needed, installing));
     return async (program: string): Promise<string> => {
       await all;
-      const { tool, binary } = placeIn(program);
+      const { tool, binary } = locate(program);
       if (!isInstalled(tool, filling.cache)) await install([tool], installing);
       return placesOf(tool, filling.cache)[binary]!;
     };
   };
-  await together(signal, [
+  await runConcurrently(signal, [
     async (either) => {
       programs(either);
       await installed;
@@ -111,10 +111,10 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
       else absences.push(archive);
     },
   ]);
-  const placeOf = programs(signal);
+  const pathOf = programs(signal);
   const images: Record<string, string[]> = {};
   for (const version of kubernetes) {
-    const kubeadm = await placeOf(programOf("kubeadm", releaseOf(version)));
+    const kubeadm = await pathOf(versionedName("kubeadm", releaseOf(version)));
     images[version] = await kubeadmImages(kubeadm, version, signal);
   }
   const wanted = wantedImages(kubernetes, Object.values(images).flat(), manifests!.texts);
@@ -122,7 +122,7 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
     provideImages(wanted, {
       ...filling,
       layout: new ImageLayout(join(folder, "images")),
-      placeOf,
+      pathOf,
       debianPackages: (names) =>
         archivePackages(names, {
           distribution: debian,
@@ -144,14 +144,14 @@ const aptFolder = ({ cache }: Filling, { name }: Distribution): string =>
 
 async function fillRepository(
   filling: Filling,
-  placeOf: (binary: string) => Promise<string>,
+  pathOf: (binary: string) => Promise<string>,
 ): Promise<readonly Item[]> {
-  const { folder, notes, cache, distribution, signal } = filling;
+  const { folder, state, cache, distribution, signal } = filling;
   const { packages, items } = await providePackages({
     ...filling,
-    folder: join(notes, "packages"),
+    folder: join(state, "packages"),
     aptFolder: aptFolder(filling, distribution),
-    placeOf,
+    pathOf,
   });
   const keys = join(cache, "mirror", "keys");
   await writeRepository(packages, { folder: join(folder, "apt"), keys, signal });

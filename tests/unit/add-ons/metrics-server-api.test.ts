@@ -20,7 +20,7 @@ import { MetricsServer } from "../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../components/certificates";
 import { only } from "../../../components/kubeadm/rotation";
 import { versions } from "../../../components/versions";
-import { placeIn } from "../../../tools/mirror/tools";
+import { locate } from "../../../tools/mirror/mirrored-programs";
 import { cacheFolder } from "../../../tools/programs/tools";
 import { freePort } from "../../support/listen";
 import { Recorder, revealed } from "../../support/record";
@@ -30,7 +30,7 @@ import { describeUnless } from "../../support/unless";
 
 jest.setTimeout(300_000);
 
-const { tool } = placeIn("metrics-server");
+const { tool } = locate("metrics-server");
 const program = join(cacheFolder(), `${tool.name}-${tool.version}`, "metrics-server");
 
 /** Of this host, since an API server sends nobody to the loopback. */

@@ -7,7 +7,7 @@ import { versions } from "../../../components/versions";
 import type { Address } from "../../local-azure/daemon/attachment";
 import { run } from "../../local-azure/machines/qemu/command";
 import { apiNameIn } from "../../local-azure/rehearsal/cluster-view";
-import { ofOurOwn } from "../../mirror/tools";
+import { ownProgram } from "../../mirror/mirrored-programs";
 import { install, placesOf } from "../../programs/installs";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
@@ -17,7 +17,7 @@ const archive = `https://dl.k8s.io/release/v${versions.kubernetes}/kubernetes-te
 
 /** Upstream's end-to-end tests; built here, those of sig-network alone. */
 const e2e = {
-  ...ofOurOwn(
+  ...ownProgram(
     "kubernetes",
     { packages: ["./e2e"], binary: "e2e.test" },
     { name: "e2e", version: versions.kubernetes, binaries: ["e2e.test"], typical: "5 min" },

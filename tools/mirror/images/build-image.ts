@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Descriptor, type ImageLayout, mediaTypes } from "./image-layout";
 import { type LayerRecipe, type LayerSources, packLayer } from "./layers";
 
-/** An image of our own: its layers from the lowest, and how it is run. */
+/** An image that is built here: its layers from the lowest, and how it runs. */
 export interface ImageRecipe {
   readonly layers: readonly LayerRecipe[];
   readonly entrypoint?: readonly string[];

@@ -2,7 +2,7 @@ import { chmodSync, constants, copyFileSync, mkdirSync, rmSync, symlinkSync } fr
 import { dirname, join } from "node:path";
 
 import type { Package } from "../packages/archive-packages";
-import { run } from "../programs";
+import { run } from "../commands";
 
 /** What one layer of an image consists of. */
 export type LayerRecipe =
@@ -18,7 +18,7 @@ export type LayerRecipe =
   | { readonly kind: "busybox"; readonly folders: readonly string[] };
 
 export interface LayerSources {
-  placeOf(binary: string): Promise<string>;
+  pathOf(binary: string): Promise<string>;
   debianPackages(names: readonly string[]): Promise<readonly Package[]>;
   readonly signal: AbortSignal;
 }
@@ -37,8 +37,8 @@ export async function packLayer(
     await unpack(recipe.packages, tree, sources);
     for (const [path, to] of Object.entries(recipe.links)) symlinkSync(to, join(tree, path));
   }
-  const sameEveryTime = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
-  await run("tar", ["--create", ...sameEveryTime, "--file", target, "--directory", tree, "."], {
+  const reproducible = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
+  await run("tar", ["--create", ...reproducible, "--file", target, "--directory", tree, "."], {
     signal: sources.signal,
   });
 }
@@ -46,12 +46,12 @@ export async function packLayer(
 async function placeBinaries(
   binaries: Readonly<Record<string, string>>,
   tree: string,
-  { placeOf }: LayerSources,
+  { pathOf }: LayerSources,
 ): Promise<void> {
   for (const [path, binary] of Object.entries(binaries)) {
     const at = join(tree, path);
     mkdirSync(dirname(at), { recursive: true });
-    copyFileSync(await placeOf(binary), at, constants.COPYFILE_FICLONE);
+    copyFileSync(await pathOf(binary), at, constants.COPYFILE_FICLONE);
   }
 }
 
@@ -72,7 +72,7 @@ async function placeBusybox(
 }
 
 /** Documentation, which is not needed in a container. */
-const unread = ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info"];
+const documentation = ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info"];
 
 async function unpack(
   names: readonly string[],
@@ -86,5 +86,5 @@ async function unpack(
   for (const { file } of await debianPackages(names)) {
     await run("dpkg-deb", ["--extract", file, tree], { signal });
   }
-  for (const path of unread) rmSync(join(tree, path), { recursive: true, force: true });
+  for (const path of documentation) rmSync(join(tree, path), { recursive: true, force: true });
 }

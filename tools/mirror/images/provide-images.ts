@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { ImageBuilder, type ImageRecipe } from "./build-image";
 import { type Descriptor, type ImageLayout, partsOf } from "./image-layout";
 import type { LayerSources } from "./layers";
-import { ownImage } from "./own-images";
+import { builtImage } from "./built-images";
 import { sha256 } from "../hash";
 import type { Absence, Item, Report } from "../report";
 import type { Sources } from "../sources";
-import { placeIn } from "../tools";
-import { copyImage } from "./upstream-images";
+import { locate } from "../mirrored-programs";
+import { pullImage } from "./pull-image";
 import { type WantedImage, without } from "./wanted-images";
 
 export interface ImageOptions extends LayerSources {
@@ -57,12 +57,12 @@ async function provide(
     layout.name(image, await fetched(image, options), from);
     return from;
   }
-  const own = ownImage(image);
-  if (own === undefined) return undefined;
-  const from = `built from ${own.from}`;
-  const inputs = sha256(JSON.stringify([own, versionsOf(own.recipe)]));
+  const built = builtImage(image);
+  if (built === undefined) return undefined;
+  const from = `built from ${built.from}`;
+  const inputs = sha256(JSON.stringify([built, versionsOf(built.recipe)]));
   if (present?.["zoned.inputs"] !== inputs) {
-    layout.name(image, await builder.build(own.recipe), from, inputs);
+    layout.name(image, await builder.build(built.recipe), from, inputs);
   }
   return from;
 }
@@ -70,12 +70,12 @@ async function provide(
 const versionsOf = ({ layers }: ImageRecipe): string[] =>
   layers
     .flatMap((layer) => (layer.kind === "binaries" ? Object.values(layer.binaries) : []))
-    .map((program) => placeIn(program).tool.version);
+    .map((program) => locate(program).tool.version);
 
 const fetched = async (image: string, options: ImageOptions): Promise<Descriptor> =>
-  copyImage(image, {
+  pullImage(image, {
     ...options,
-    crane: await options.placeOf("crane"),
+    crane: await options.pathOf("crane"),
     draft: join(options.drafts, "image"),
   });
 

@@ -13,7 +13,7 @@ import { gzipSync } from "node:zlib";
 
 import { type Package, stanzas } from "./archive-packages";
 import { sha256, sha256OfFile } from "../hash";
-import { run } from "../programs";
+import { run } from "../commands";
 import { clearSign } from "./signing";
 
 export interface RepositoryOptions {

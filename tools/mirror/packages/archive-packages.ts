@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { UserError } from "../../shared/user-error";
 import type { Distribution } from "../distributions";
 import { sha256OfFile } from "../hash";
-import { run } from "../programs";
+import { run } from "../commands";
 
 /** A package as apt knows it. */
 export interface Package {
@@ -49,7 +49,7 @@ export async function archivePackages(
     run(program, [...settings, ...args], { signal });
   const install = ["install", "--yes", "--no-install-recommends"];
   await apt("apt-get", "--quiet", "-o", "APT::Update::Error-Mode=any", "update");
-  const chosen = chosenIn(await apt("apt-get", ...install, "--simulate", ...names));
+  const chosen = plannedIn(await apt("apt-get", ...install, "--simulate", ...names));
   const index = await apt("apt-cache", "show", ...chosen);
   const packages = stanzas(index).map((fields) => ({
     name: fields.get("Package")!,
@@ -70,8 +70,8 @@ function prepare({ distribution, extra, folder }: ArchiveOptions): string[] {
   const status = join(folder, "state", "status");
   const sources = join(folder, "mirror.sources");
   // apt builds its cache anew when one of them is newer.
-  writeOnce(status, "");
-  writeOnce(sources, sourcesOf(distribution, extra));
+  writeIfChanged(status, "");
+  writeIfChanged(sources, sourcesOf(distribution, extra));
   const options = {
     "Dir::State": join(folder, "state"),
     "Dir::State::status": status,
@@ -94,7 +94,7 @@ function prepare({ distribution, extra, folder }: ArchiveOptions): string[] {
   return Object.entries(options).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
 }
 
-function writeOnce(path: string, text: string): void {
+function writeIfChanged(path: string, text: string): void {
   if (!existsSync(path) || readFileSync(path, "utf8") !== text) writeFileSync(path, text);
 }
 
@@ -111,7 +111,7 @@ const sourcesOf = (
   ].join("\n");
 
 /** What a simulated installation would install, each as `name=version`. */
-function chosenIn(simulation: string): string[] {
+function plannedIn(simulation: string): string[] {
   return [...simulation.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) /gm)].map(
     ([, name, version]) => `${name}=${version}`,
   );

@@ -1,7 +1,7 @@
 import { constants, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { run } from "../programs";
+import { run } from "../commands";
 
 /** A Debian package of our own. */
 export interface DebRecipe {
@@ -18,14 +18,14 @@ export interface DebRecipe {
 export const debName = ({ name, version }: DebRecipe): string => `${name}_${version}_amd64.deb`;
 
 /**
- * Packs a package at `target`; `draft` is an empty folder for what goes in, `placeOf` returns where
+ * Packs a package at `target`; `draft` is an empty folder for what goes in, `pathOf` returns where
  * an executable is.
  */
 export async function packDeb(
   recipe: DebRecipe,
   target: string,
   draft: string,
-  placeOf: (binary: string) => Promise<string>,
+  pathOf: (binary: string) => Promise<string>,
   signal: AbortSignal,
 ): Promise<void> {
   const place = (path: string): string => {
@@ -34,7 +34,7 @@ export async function packDeb(
     return at;
   };
   for (const [path, binary] of Object.entries(recipe.binaries)) {
-    copyFileSync(await placeOf(binary), place(path), constants.COPYFILE_FICLONE);
+    copyFileSync(await pathOf(binary), place(path), constants.COPYFILE_FICLONE);
   }
   const texts = Object.entries(recipe.texts ?? {});
   for (const [path, text] of texts) writeFileSync(place(path), text, { mode: 0o644 });

@@ -1,7 +1,7 @@
 import { pinned } from "../../programs/pinned";
 import { releaseOf } from "../../programs/releases";
 import type { DebRecipe } from "./deb";
-import { cniPlugins, programOf } from "../tools";
+import { cniPlugins, versionedName } from "../mirrored-programs";
 
 /** Below any version of pkgs.k8s.io, whose own packages are preferred when both are there. */
 const revision = "0.zoned";
@@ -66,7 +66,7 @@ function packagesOf(kubernetes: string): DebRecipe[] {
       version,
       depends: [...kubeletDepends, cni.name],
       description: "the agent that runs a Kubernetes node's pods",
-      binaries: { "/usr/bin/kubelet": programOf("kubelet", release) },
+      binaries: { "/usr/bin/kubelet": versionedName("kubelet", release) },
       texts: {
         "/usr/lib/systemd/system/kubelet.service": service,
         "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
@@ -77,14 +77,14 @@ function packagesOf(kubernetes: string): DebRecipe[] {
       version,
       depends: [],
       description: "command line of Kubernetes",
-      binaries: { "/usr/bin/kubectl": programOf("kubectl", release) },
+      binaries: { "/usr/bin/kubectl": versionedName("kubectl", release) },
     },
     {
       name: "kubeadm",
       version,
       depends: [],
       description: "initializes Kubernetes clusters and joins machines to them",
-      binaries: { "/usr/bin/kubeadm": programOf("kubeadm", release) },
+      binaries: { "/usr/bin/kubeadm": versionedName("kubeadm", release) },
       texts: { "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": dropIn },
     },
   ];

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 
-import { run } from "../programs";
+import { run } from "../commands";
 
 const owner = "zoned mirror";
 

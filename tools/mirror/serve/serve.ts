@@ -47,7 +47,7 @@ function answer(folder: string, request: IncomingMessage, response: ServerRespon
     response.writeHead(405, { allow: "GET, HEAD" }).end();
     return;
   }
-  const path = pathOf(request);
+  const path = requestedPath(request);
   if (path === "/v2" || path === "/v2/") {
     response.setHeader("docker-distribution-api-version", "registry/2.0").end("{}");
     return;
@@ -70,8 +70,8 @@ function answer(folder: string, request: IncomingMessage, response: ServerRespon
   else pipeline(createReadStream(found.file), response, () => undefined);
 }
 
-/** The path that is asked for, decoded; empty where that cannot be done. */
-function pathOf({ url = "" }: IncomingMessage): string {
+/** The decoded path; empty if its escapes are malformed. */
+function requestedPath({ url = "" }: IncomingMessage): string {
   try {
     return decodeURIComponent(new URL(url, "http://mirror").pathname);
   } catch {

@@ -2,15 +2,20 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { minorOf, minors, versions } from "../../../components/versions";
-import { craneTool, imageTools, packageTools, toolsOfRelease } from "../../mirror/tools";
+import {
+  craneTool,
+  programsInImages,
+  programsInPackages,
+  programsOfRelease,
+} from "../../mirror/mirrored-programs";
 import { hashIn } from "../downloads";
 import { pinned } from "../pinned";
 import { previousMinor, releaseOf, releases } from "../releases";
 import { cacheFolder, clusterTools, engineTool, nodeTool } from "../tools";
 import { checkout } from "../../shared/checkout";
 
-const mirrored = [...packageTools, ...Object.values(imageTools).flat(), craneTool];
-const ofReleases = releases.flatMap(({ version }) => toolsOfRelease(version));
+const mirrored = [...programsInPackages, ...Object.values(programsInImages).flat(), craneTool];
+const ofReleases = releases.flatMap(({ version }) => programsOfRelease(version));
 const each = [engineTool, ...clusterTools, ...mirrored, ...ofReleases].map(
   (tool) => [`${tool.name} ${tool.version}`, tool] as const,
 );
@@ -29,7 +34,9 @@ it("builds what versions.ts asks for", () => {
 
 it("builds the minor that an upgrade comes from, with the etcd and CoreDNS of its kubeadm", () => {
   expect(minorOf(previousMinor.version)).toBe(minors[1].minor);
-  expect(toolsOfRelease(previousMinor.version).map((one) => `${one.name} ${one.version}`)).toEqual([
+  expect(
+    programsOfRelease(previousMinor.version).map((one) => `${one.name} ${one.version}`),
+  ).toEqual([
     `kubernetes ${previousMinor.version}`,
     "coredns 1.13.1",
     "etcd 3.6.6",

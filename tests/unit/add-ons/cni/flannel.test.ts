@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 
 import { Cni } from "../../../../components/add-ons/cni/cni";
 import { manifests, versions } from "../../../../components/versions";
-import { cniPlugins } from "../../../../tools/mirror/tools";
+import { cniPlugins } from "../../../../tools/mirror/mirrored-programs";
 import { Recorder } from "../../../support/record";
 import { validSettings } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";

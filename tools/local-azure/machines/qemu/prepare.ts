@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
 
 import { prepareMirror } from "../../../mirror/mirror";
-import { forMirror } from "../../../mirror/programs";
-import { together } from "../../../mirror/together";
+import { requiredCommands } from "../../../mirror/commands";
+import { runConcurrently } from "../../../shared/run-concurrently";
 import { debianPackages, forMachines } from "../../../programs/debian";
 import type { InstallOptions } from "../../../programs/installs";
 import { UserError } from "../../../shared/user-error";
@@ -19,7 +19,7 @@ export async function prepareHost({ progress, signal }: InstallOptions): Promise
         "with another system's own tools. Run it as root, or leave --machines out.",
     );
   }
-  await debianPackages(progress, signal, { ...forMachines, ...forMirror });
+  await debianPackages(progress, signal, { ...forMachines, ...requiredCommands });
 }
 
 export interface MachinesOptions {
@@ -34,7 +34,7 @@ export async function prepareMachines(
 ): Promise<Omit<HostSettings, "oneVcpuEach">> {
   const { progress, scale } = options;
   // What waits for a network goes beside what compiles.
-  const [qemu, system, mirror] = await together(options.signal, [
+  const [qemu, system, mirror] = await runConcurrently(options.signal, [
     (signal) => prepareQemu({ ...options, signal }),
     (signal) => prepareSystem({ ...options, signal }),
     (signal) => prepareMirror({ ...options, signal, system: "debian-13" }),

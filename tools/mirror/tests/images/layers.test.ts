@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { packDeb } from "../../packages/deb";
 import { packLayer } from "../../images/layers";
-import { run } from "../../programs";
+import { run } from "../../commands";
 import { testFolder } from "../support/fixture";
 
 const folder = testFolder();
@@ -27,7 +27,7 @@ it("gives busybox's layer its commands, and folders that anybody may write in", 
   const layer = join(folder, "layer.tar");
 
   await packLayer({ kind: "busybox", folders: ["tmp"] }, join(folder, "tree"), layer, {
-    placeOf: async () => program,
+    pathOf: async () => program,
     debianPackages: async () => [debian],
     signal,
   });

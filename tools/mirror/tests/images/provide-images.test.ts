@@ -32,7 +32,7 @@ function options(official: boolean): ImageOptions {
     layout: new ImageLayout(join(folder, "images")),
     sources: new All(official),
     drafts,
-    placeOf: async (binary) => {
+    pathOf: async (binary) => {
       programs.push(binary);
       const program = join(folder, binary);
       const pull = `for last; do :; done\ncp -R '${join(upstream, "images")}/.' "$last"\n`;

@@ -8,7 +8,7 @@ import {
   versions,
 } from "../../../../components/versions";
 import { partsOf } from "../../images/image-layout";
-import { ownImage } from "../../images/own-images";
+import { builtImage } from "../../images/built-images";
 import { wantedImages } from "../../images/wanted-images";
 import { current, nextPatch, previousMinor } from "../../../programs/releases";
 import { checkout } from "../../../shared/checkout";
@@ -21,13 +21,13 @@ it("can make every image that the real kubeadm asks for, in the version that it 
 
     const images = list.trim().split("\n");
     expect(images.length).toBeGreaterThanOrEqual(7);
-    for (const image of images) expect(ownImage(image)).toBeDefined();
+    for (const image of images) expect(builtImage(image)).toBeDefined();
   }
 });
 
 it("makes each version's image of that version's programs", () => {
   for (const { version } of [nextPatch, previousMinor]) {
-    const image = ownImage(`registry.k8s.io/kube-scheduler:v${version}`)!;
+    const image = builtImage(`registry.k8s.io/kube-scheduler:v${version}`)!;
 
     expect(image.recipe.layers).toContainEqual({
       kind: "binaries",
@@ -37,7 +37,7 @@ it("makes each version's image of that version's programs", () => {
 });
 
 it("says that the next patch is made of the sources of this one", () => {
-  expect(ownImage(`registry.k8s.io/kube-proxy:v${nextPatch.version}`)!.from).toBe(
+  expect(builtImage(`registry.k8s.io/kube-proxy:v${nextPatch.version}`)!.from).toBe(
     `Go module k8s.io/kubernetes v${versions.kubernetes}`,
   );
 });
@@ -48,12 +48,12 @@ it("can make every image for tests", () => {
   expect(wanted.map(({ image }) => partsOf(image).name)).toEqual(
     expect.arrayContaining(["library/busybox", "e2e-test-images/agnhost"]),
   );
-  for (const { image } of wanted) expect(ownImage(image)).toBeDefined();
+  for (const { image } of wanted) expect(builtImage(image)).toBeDefined();
 });
 
 it("gives the images of upstream's tests another shell than busybox's, whose nc they would get", () => {
   for (const image of ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"]) {
-    const layers = ownImage(`registry.k8s.io/e2e-test-images/${image}`)!.recipe.layers;
+    const layers = builtImage(`registry.k8s.io/e2e-test-images/${image}`)!.recipe.layers;
     const above = layers.slice(layers.findIndex(({ kind }) => kind === "busybox") + 1);
 
     expect(above).toContainEqual(
@@ -68,13 +68,13 @@ it("gives the images of upstream's tests another shell than busybox's, whose nc 
 it("gives kube-proxy's image the shell that upstream's has, which takes old rules away", () => {
   const image = `registry.k8s.io/kube-proxy:v${versions.kubernetes}`;
 
-  expect(ownImage(image)?.recipe.layers).toContainEqual(
+  expect(builtImage(image)?.recipe.layers).toContainEqual(
     expect.objectContaining({ kind: "busybox" }),
   );
 });
 
 it("does not call an image by a version that it would not be made of", () => {
-  expect(() => ownImage("registry.k8s.io/kube-proxy:v1.2.3")).toThrow(
+  expect(() => builtImage("registry.k8s.io/kube-proxy:v1.2.3")).toThrow(
     /kube-proxy:v1\.2\.3 is wanted.*go\.mod/,
   );
 });
@@ -96,7 +96,7 @@ it("wants metrics-server's image, and can make it", () => {
     image: metricsServerImage,
     part: "metrics-server",
   });
-  expect(ownImage(metricsServerImage)?.from).toBe(
+  expect(builtImage(metricsServerImage)?.from).toBe(
     `Go module sigs.k8s.io/metrics-server ${versions.metricsServer}`,
   );
 });
@@ -106,7 +106,7 @@ it("wants kured's image, which it cannot make", () => {
     image: kuredImage,
     part: "reboots",
   });
-  expect(ownImage(kuredImage)).toBeUndefined();
+  expect(builtImage(kuredImage)).toBeUndefined();
 });
 
 it("wants what upstream's manifests name, each once", () => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { versions } from "../../../../components/versions";
 import { fetchCriDockerd } from "../../packages/cri-dockerd";
 import { fromKubernetes, kubernetesPackages } from "../../packages/kubernetes-packages";
-import { distributionPackages } from "../../packages/packages";
+import { distributionPackages } from "../../packages/provide-packages";
 import { nextPatch } from "../../../programs/releases";
 import { checkout } from "../../../shared/checkout";
 import { output } from "../../../../tests/support/tools";

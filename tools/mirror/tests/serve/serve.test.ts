@@ -11,9 +11,9 @@ let server: MirrorServer;
 beforeAll(async () => {
   await smallImage(mirror, "registry.example/some/program:v1", "one");
   mkdirSync(join(mirror, "apt", "pool"), { recursive: true });
-  mkdirSync(join(mirror, ".made"));
+  mkdirSync(join(mirror, ".state"));
   writeFileSync(join(mirror, "apt", "pool", "a+b_1~2.deb"), "a package");
-  writeFileSync(join(mirror, ".made", "lock"), "ours");
+  writeFileSync(join(mirror, ".state", "lock"), "ours");
   server = await serveMirror(mirror, { address: "127.0.0.1", port: 0 });
 });
 afterAll(() => server.close());
@@ -73,12 +73,16 @@ it("finds a package whose name apt has escaped", async () => {
   expect(await (await get("/apt/pool/a%2bb_1%7e2.deb")).text()).toBe("a package");
 });
 
-it.each(["/.made/lock", "/apt/..%2f.made%2flock", "/apt/%2e%2e/.made/lock", "/apt", "/", "/%zz"])(
-  "gives nothing but what machines fetch: %s",
-  async (path) => {
-    expect((await get(path)).status).toBeGreaterThanOrEqual(400);
-  },
-);
+it.each([
+  "/.state/lock",
+  "/apt/..%2f.state%2flock",
+  "/apt/%2e%2e/.state/lock",
+  "/apt",
+  "/",
+  "/%zz",
+])("gives nothing but what machines fetch: %s", async (path) => {
+  expect((await get(path)).status).toBeGreaterThanOrEqual(400);
+});
 
 it("takes nothing in", async () => {
   expect((await get("/v2/some/program/blobs/uploads/", { method: "POST" })).status).toBe(405);

@@ -19,7 +19,7 @@ export async function smallImage(mirror: string, name: string, content: string):
   writeFileSync(program, content, { mode: 0o755 });
   const layout = new ImageLayout(join(mirror, "images"));
   const sources = {
-    placeOf: async () => program,
+    pathOf: async () => program,
     debianPackages: async () => [],
     signal: new AbortController().signal,
   };

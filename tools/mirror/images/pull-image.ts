@@ -2,9 +2,9 @@ import { mkdirSync, rmSync } from "node:fs";
 
 import { UserError } from "../../shared/user-error";
 import { type Descriptor, ImageLayout } from "./image-layout";
-import { run } from "../programs";
+import { run } from "../commands";
 
-export interface CopyOptions {
+export interface PullOptions {
   readonly crane: string;
   readonly layout: ImageLayout;
   /** A folder on the layout's file system for what is not finished. */
@@ -13,12 +13,12 @@ export interface CopyOptions {
 }
 
 /**
- * Copies an image for this machine's processor from its own registry into the layout. Every part is
+ * Pulls an image for this processor architecture from its registry into the layout. Every part is
  * checked against the digest that the manifest gives.
  */
-export async function copyImage(
+export async function pullImage(
   image: string,
-  { crane, layout, draft, signal }: CopyOptions,
+  { crane, layout, draft, signal }: PullOptions,
 ): Promise<Descriptor> {
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { ImageLayout } from "../../images/image-layout";
-import { copyImage } from "../../images/upstream-images";
+import { pullImage } from "../../images/pull-image";
 import { smallImage, testFolder } from "../support/fixture";
 
 const folder = testFolder();
@@ -65,7 +65,7 @@ describe("an image from its own registry", () => {
     return crane;
   };
   const copy = (from: string, layout: ImageLayout) =>
-    copyImage(name, { crane: pulling(from), layout, draft: join(folder, "draft"), signal });
+    pullImage(name, { crane: pulling(from), layout, draft: join(folder, "draft"), signal });
 
   it("is taken over with all its parts", async () => {
     await smallImage(join(folder, "upstream"), name, "upstream's");

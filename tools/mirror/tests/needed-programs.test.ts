@@ -1,5 +1,5 @@
 import { versions } from "../../../components/versions";
-import { neededTools } from "../needed-tools";
+import { neededPrograms } from "../needed-programs";
 import { Sources } from "../sources";
 import { nextPatch, previousMinor } from "../../programs/releases";
 
@@ -14,7 +14,7 @@ class Only extends Sources {
 }
 
 const tools = (there: RegExp, ...kubernetes: string[]) =>
-  neededTools(new Only(there), [versions.kubernetes, ...kubernetes]);
+  neededPrograms(new Only(there), [versions.kubernetes, ...kubernetes]);
 
 const names = async (there: RegExp) => (await tools(there)).map(({ name }) => name);
 

@@ -16,7 +16,7 @@ import { sha256 } from "../hash";
 import { fromKubernetes, kubeletDepends, kubernetesPackages } from "./kubernetes-packages";
 import type { Item } from "../report";
 import type { Sources } from "../sources";
-import { placeIn } from "../tools";
+import { locate } from "../mirrored-programs";
 
 /** What the first boot installs from the distribution's own archive. */
 export const distributionPackages = [
@@ -43,7 +43,7 @@ export interface PackageOptions {
   readonly aptFolder: string;
   readonly sources: Sources;
   readonly signal: AbortSignal;
-  placeOf(binary: string): Promise<string>;
+  pathOf(binary: string): Promise<string>;
 }
 
 export interface Provided {
@@ -136,17 +136,17 @@ const ownModules: Readonly<Record<string, string>> = {
 const modulesOf = (name: string): string => `Go module ${ownModules[name] ?? "k8s.io/kubernetes"}`;
 
 async function buildAll(options: PackageOptions): Promise<Package[]> {
-  const { folder, placeOf, signal, kubernetes } = options;
+  const { folder, pathOf, signal, kubernetes } = options;
   mkdirSync(folder, { recursive: true });
   const made = new Map<string, Package>();
   for (const recipe of kubernetesPackages(kubernetes)) {
-    const tools = Object.values(recipe.binaries).map((one) => placeIn(one).tool.version);
+    const tools = Object.values(recipe.binaries).map((one) => locate(one).tool.version);
     const inputs = sha256(JSON.stringify([recipe, tools]));
     const file = join(folder, inputs, debName(recipe));
     if (!existsSync(file)) {
       const draft = `${dirname(file)}.new`;
       rmSync(draft, { recursive: true, force: true });
-      await packDeb(recipe, join(draft, debName(recipe)), join(draft, "tree"), placeOf, signal);
+      await packDeb(recipe, join(draft, debName(recipe)), join(draft, "tree"), pathOf, signal);
       rmSync(join(draft, "tree"), { recursive: true });
       renameSync(draft, dirname(file));
     }

@@ -1,24 +1,24 @@
 import { current, releaseOf } from "../programs/releases";
 import { kubernetesToolOf, type Tool } from "../programs/tools";
 import { registryAddress } from "./images/provide-images";
-import { hasKubernetesPackages } from "./packages/packages";
+import { hasKubernetesPackages } from "./packages/provide-packages";
 import type { Sources } from "./sources";
-import { imageTools, packageTools, toolsOfRelease } from "./tools";
+import { programsInImages, programsInPackages, programsOfRelease } from "./mirrored-programs";
 
-/** What has to be installed first: kubeadm, which names the images, and what must be built. */
-export async function neededTools(
+/** Programs to install first: kubeadm, which names the images, and those of all that is built. */
+export async function neededPrograms(
   sources: Sources,
   kubernetes: readonly string[],
 ): Promise<Tool[]> {
   const needed = kubernetes.map((version) => kubernetesToolOf(releaseOf(version)));
   const others = kubernetes.filter((version) => version !== current.version);
-  const ofOthers = others.flatMap(toolsOfRelease);
-  for (const [registry, tools] of Object.entries(imageTools)) {
+  const ofOthers = others.flatMap(programsOfRelease);
+  for (const [registry, tools] of Object.entries(programsInImages)) {
     if (await sources.answers(registryAddress(registry))) continue;
     needed.push(...tools, ...(registry === "registry.k8s.io" ? ofOthers : []));
   }
   if (!(await hasKubernetesPackages(sources, kubernetes)))
-    needed.push(...packageTools, ...ofOthers);
+    needed.push(...programsInPackages, ...ofOthers);
   const last = (tool: Tool): number => Number(tool.name === "kubernetes-node");
   // It shares most with what is built first, and by then that is in Go's cache.
   const each = new Map(needed.map((tool) => [`${tool.name} ${tool.version}`, tool]));

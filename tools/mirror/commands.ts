@@ -4,8 +4,8 @@ import { promisify } from "node:util";
 import { onPath } from "../programs/engine";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 
-/** What a mirror is made with: command and Debian's package of it. */
-export const forMirror = {
+/** Commands that fill a mirror, and the Debian packages that have them. */
+export const requiredCommands = {
   "apt-get": "apt",
   "dpkg-deb": "dpkg",
   gpg: "gnupg",
@@ -13,9 +13,9 @@ export const forMirror = {
   tar: "tar",
 };
 
-/** @throws UserError that names every program that is missing */
-export function checkPrograms(path = process.env.PATH): void {
-  const missing = Object.entries(forMirror).filter(
+/** @throws UserError that names every command that is missing */
+export function checkCommands(path = process.env.PATH): void {
+  const missing = Object.entries(requiredCommands).filter(
     ([command]) => onPath(command, path) === undefined,
   );
   if (missing.length === 0) return;

@@ -1,21 +1,21 @@
-import { Interrupted } from "../shared/user-error";
+import { Interrupted } from "./user-error";
 
-type Works<T extends readonly unknown[]> = {
+type Tasks<T extends readonly unknown[]> = {
   readonly [K in keyof T]: (signal: AbortSignal) => Promise<T[K]>;
 };
 
-/** Does these things side by side; when one fails the others are aborted, and awaited. */
-export async function together<T extends readonly unknown[]>(
+/** Runs tasks concurrently. When one fails, it aborts the others, waits for them and throws the error. */
+export async function runConcurrently<T extends readonly unknown[]>(
   signal: AbortSignal,
-  works: readonly [...Works<T>],
+  tasks: readonly [...Tasks<T>],
 ): Promise<T> {
   const all = new AbortController();
   const either = AbortSignal.any([signal, all.signal]);
   const failures: unknown[] = [];
   const results = await Promise.all(
-    works.map(async (work) => {
+    tasks.map(async (task) => {
       try {
-        return await work(either);
+        return await task(either);
       } catch (error) {
         failures.push(error);
         all.abort();

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { openFolder } from "../folder";
+import { openFolder } from "../mirror-folder";
 import { testFolder } from "./support/fixture";
 
 const folder = testFolder();
@@ -25,7 +25,7 @@ it("is filled by one process at a time", () => {
 it("leaves nothing unfinished, nor keeps what an earlier run left so", () => {
   const mirror = join(folder, "interrupted");
   mkdirSync(join(mirror, ".drafts", "layer-0"), { recursive: true });
-  mkdirSync(join(mirror, ".made"));
+  mkdirSync(join(mirror, ".state"));
 
   const opened = openFolder(mirror);
   expect(existsSync(join(opened.drafts, "layer-0"))).toBe(false);

@@ -8,11 +8,11 @@ import { UserError } from "../shared/user-error";
 /** What a mirror takes, with some room for what is being made. */
 const bytesNeeded = 3e9;
 
-const notes = ".made";
+const state = ".state";
 const unfinished = ".drafts";
 
 export interface MirrorFolder {
-  readonly notes: string;
+  readonly state: string;
   readonly drafts: string;
   release(): void;
 }
@@ -27,20 +27,20 @@ export function openFolder(folder: string): MirrorFolder {
   if (found && !found.isDirectory()) {
     throw new UserError(`${folder} is a file: a mirror needs a folder (--folder)`);
   }
-  if (found && !existsSync(join(folder, notes)) && readdirSync(folder).length > 0) {
+  if (found && !existsSync(join(folder, state)) && readdirSync(folder).length > 0) {
     throw new UserError(
       `${folder} has files in it and is no mirror; a mirror removes what does not belong to it: ` +
         "name an empty or a new folder (--folder)",
     );
   }
   try {
-    makeFolder(join(folder, notes), 0o755);
+    makeFolder(join(folder, state), 0o755);
   } catch (error) {
     throw new UserError(
       `${folder} cannot be a mirror: ${reasonOf(error)}; name another (--folder)`,
     );
   }
-  const lock = join(folder, notes, "lock");
+  const lock = join(folder, state, "lock");
   const release = tryLock(lock);
   if (!release) {
     throw new UserError(
@@ -58,7 +58,7 @@ export function openFolder(folder: string): MirrorFolder {
     throw error;
   }
   return {
-    notes: join(folder, notes),
+    state: join(folder, state),
     drafts,
     release: () => {
       clear();

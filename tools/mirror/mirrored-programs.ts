@@ -80,8 +80,8 @@ function corednsOf({ sources }: Release): Tool {
   };
 }
 
-/** Programs whose source is in a module's folder: another source is another version. */
-export function ofOurOwn(
+/** Programs with sources in a module's own folder; a digest of these is part of the version. */
+export function ownProgram(
   module: string,
   builds: Pick<GoBuild, "packages" | "binary">,
   rest: {
@@ -126,7 +126,7 @@ function crane(): Tool {
   };
 }
 
-const flannel = ofOurOwn(
+const flannel = ownProgram(
   "flannel",
   { packages: ["./flanneld"] },
   {
@@ -162,17 +162,17 @@ const agnhost: Tool = {
   downloads: [],
 };
 
-const pause = ofOurOwn(
+const pause = ownProgram(
   "pause",
   { packages: ["."], binary: "pause" },
   { name: "pause", version: "1", binaries: ["pause"], typical: "5 s" },
 );
 
-/** What the packages of pkgs.k8s.io are made of, where those cannot be had. */
-export const packageTools: readonly Tool[] = [kubernetesTool, cni(), criTools(), nodeTool];
+/** Programs of the packages that are built where pkgs.k8s.io does not answer. */
+export const programsInPackages: readonly Tool[] = [kubernetesTool, cni(), criTools(), nodeTool];
 
-/** What kubeadm's images of a version are made of; the longest build first. */
-const controlPlaneTools = (release: Release): readonly Tool[] => [
+/** Programs of kubeadm's images of a version; the longest build first. */
+const controlPlanePrograms = (release: Release): readonly Tool[] => [
   kubernetesToolOf(release),
   corednsOf(release),
   etcdToolOf(release),
@@ -180,29 +180,27 @@ const controlPlaneTools = (release: Release): readonly Tool[] => [
   nodeToolOf(release),
 ];
 
-/**
- * What images are made of, by the registry that they cannot be had from; the longest build first.
- */
-export const imageTools: Readonly<Record<string, readonly Tool[]>> = {
-  "registry.k8s.io": [...controlPlaneTools(current), metricsServer, agnhost, pause],
+/** Programs of the images that are built where a registry does not answer; the longest build first. */
+export const programsInImages: Readonly<Record<string, readonly Tool[]>> = {
+  "registry.k8s.io": [...controlPlanePrograms(current), metricsServer, agnhost, pause],
   "ghcr.io": [flannel],
 };
 
-/** Packages and images of one more version take these. */
-export const toolsOfRelease = (version: string): readonly Tool[] =>
-  controlPlaneTools(releaseOf(version));
+/** Programs of the packages and images of one more Kubernetes version. */
+export const programsOfRelease = (version: string): readonly Tool[] =>
+  controlPlanePrograms(releaseOf(version));
 
-/** A program as recipes name it: of another version than the current one, with that behind it. */
-export const programOf = (binary: string, { version }: Release): string =>
+/** A program's name in recipes: `kubelet`, or `kubelet@VERSION` where it is not the current one. */
+export const versionedName = (binary: string, { version }: Release): string =>
   version === current.version ? binary : `${binary}@${version}`;
 
-/** Where to find a program: the tool that has it, and its name there. */
-export function placeIn(program: string): { readonly tool: Tool; readonly binary: string } {
+/** The tool that has a program of a recipe, and the program's name in it. */
+export function locate(program: string): { readonly tool: Tool; readonly binary: string } {
   const [binary = "", version] = program.split("@");
   const all =
     version === undefined
-      ? [...packageTools, ...Object.values(imageTools).flat(), craneTool]
-      : toolsOfRelease(version);
+      ? [...programsInPackages, ...Object.values(programsInImages).flat(), craneTool]
+      : programsOfRelease(version);
   const tool = all.find(({ binaries }) => binaries.includes(binary));
   if (!tool) throw new Error(`no tool has ${program}`);
   return { tool, binary };

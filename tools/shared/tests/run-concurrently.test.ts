@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { together } from "../together";
+import { runConcurrently } from "../run-concurrently";
 
 const never = (signal: AbortSignal) => sleep(60_000, undefined, { signal });
 
@@ -8,7 +8,7 @@ it("stops what is under way when one thing fails, and says what failed", async (
   const stopped = jest.fn();
 
   await expect(
-    together(new AbortController().signal, [
+    runConcurrently(new AbortController().signal, [
       (signal) => never(signal).catch(stopped),
       () => Promise.reject(new Error("no room")),
     ]),
@@ -19,12 +19,15 @@ it("stops what is under way when one thing fails, and says what failed", async (
 it("gives what each of them gave, in their order", async () => {
   const slow = async () => (await sleep(20), "slow");
 
-  expect(await together(new AbortController().signal, [slow, async () => 2])).toEqual(["slow", 2]);
+  expect(await runConcurrently(new AbortController().signal, [slow, async () => 2])).toEqual([
+    "slow",
+    2,
+  ]);
 });
 
 it("ends as interrupted when the user says so", async () => {
   const user = new AbortController();
-  const going = together(user.signal, [never]);
+  const going = runConcurrently(user.signal, [never]);
 
   user.abort();
 
