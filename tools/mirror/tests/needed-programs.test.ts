@@ -1,20 +1,10 @@
 import { versions } from "../../../components/versions";
 import { neededPrograms } from "../needed-programs";
-import { Sources } from "../sources";
 import { nextPatch, previousMinor } from "../../programs/releases";
-
-class Only extends Sources {
-  constructor(private readonly there: RegExp) {
-    super(new AbortController().signal);
-  }
-
-  override answers(url: string): Promise<boolean> {
-    return Promise.resolve(this.there.test(url));
-  }
-}
+import { answering } from "./support/fixture";
 
 const tools = (there: RegExp, ...kubernetes: string[]) =>
-  neededPrograms(new Only(there), [versions.kubernetes, ...kubernetes]);
+  neededPrograms(answering(there), [versions.kubernetes, ...kubernetes]);
 
 const names = async (there: RegExp) => (await tools(there)).map(({ name }) => name);
 

@@ -3,34 +3,24 @@ import { join } from "node:path";
 
 import { ImageLayout } from "../../images/image-layout";
 import { type ImageOptions, provideImages } from "../../images/provide-images";
-import { Sources } from "../../sources";
 import type { WantedImage } from "../../images/wanted-images";
-import { smallImage, testFolder } from "../support/fixture";
+import { answering, smallImage, testFolder } from "../support/fixture";
 
 const folder = testFolder();
 const upstream = testFolder();
 const { signal } = new AbortController();
 const pause: WantedImage = { image: "registry.k8s.io/pause:3.10.2", part: "Kubernetes" };
 
-/** Stands for the official sources, here all or none. */
-class All extends Sources {
-  constructor(private readonly answer: boolean) {
-    super(signal);
-  }
-
-  override answers(): Promise<boolean> {
-    return Promise.resolve(this.answer);
-  }
-}
-
 const programs: string[] = [];
+
+const layout = new ImageLayout(join(folder, "images"));
 
 function options(official: boolean): ImageOptions {
   const drafts = join(folder, "drafts");
   mkdirSync(drafts, { recursive: true });
   return {
-    layout: new ImageLayout(join(folder, "images")),
-    sources: new All(official),
+    layout,
+    sources: answering(official ? /./ : /^nowhere$/),
     drafts,
     pathOf: async (binary) => {
       programs.push(binary);
@@ -69,7 +59,6 @@ describe("an image", () => {
   });
 
   it("is built again when a part of it is gone", async () => {
-    const layout = new ImageLayout(join(folder, "images"));
     const [layer] = layout.manifest(layout.find(pause.image)!).layers;
     writeFileSync(layout.blobPath(layer!.digest), "");
 
@@ -77,6 +66,15 @@ describe("an image", () => {
 
     expect(programs).toEqual(["pause"]);
     expect(layout.find(pause.image)).toBeDefined();
+  });
+
+  it("is built again when it was built from something else", async () => {
+    layout.name(pause.image, layout.find(pause.image)!, "built from older sources", "another");
+
+    const { items } = await provide(false);
+
+    expect(programs).toEqual(["pause"]);
+    expect(items[0]!.from).not.toContain("older");
   });
 
   it("is upstream's own as soon as its registry answers", async () => {

@@ -42,15 +42,6 @@ it("says that the next patch is made of the sources of this one", () => {
   );
 });
 
-it("can make every image for tests", () => {
-  const wanted = wantedImages([versions.kubernetes], [], []).filter(({ part }) => part === "tests");
-
-  expect(wanted.map(({ image }) => partsOf(image).name)).toEqual(
-    expect.arrayContaining(["library/busybox", "e2e-test-images/agnhost"]),
-  );
-  for (const { image } of wanted) expect(builtImage(image)).toBeDefined();
-});
-
 it("gives the images of upstream's tests another shell than busybox's, whose nc they would get", () => {
   for (const image of ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"]) {
     const layers = builtImage(`registry.k8s.io/e2e-test-images/${image}`)!.recipe.layers;
@@ -79,34 +70,20 @@ it("does not call an image by a version that it would not be made of", () => {
   );
 });
 
-it("wants what the add-on flannel names, and the cloud provider's images", () => {
-  const source = readFileSync(join(checkout, "components/add-ons/cni/flannel.ts"), "utf8");
-  const [, flannel] = /= `(\S+):\$\{versions\.flannel\}`/.exec(source) ?? [];
+const flannel = readFileSync(join(checkout, "components/add-ons/cni/flannel.ts"), "utf8");
+const [, flannelImage] = /= `(\S+):\$\{versions\.flannel\}`/.exec(flannel)!;
 
-  expect(wantedImages([versions.kubernetes], [], []).map(({ image }) => image)).toEqual(
-    expect.arrayContaining([
-      `${flannel}:${versions.flannel}`,
-      ...Object.values(cloudProviderImages(versions.kubernetes)),
-    ]),
-  );
-});
+it.each([
+  ["flannel", [`${flannelImage}:${versions.flannel}`], true],
+  ["cloud provider", Object.values(cloudProviderImages(versions.kubernetes)), false],
+  ["metrics-server", [metricsServerImage], true],
+  ["reboots", [kuredImage], false],
+  ["tests", [expect.stringContaining("/busybox:"), expect.stringContaining("/agnhost:")], true],
+])("wants the images of %s: %j; whether it can build them: %s", (part, images, canBuild) => {
+  const wanted = wantedImages([versions.kubernetes], [], []).filter((one) => one.part === part);
 
-it("wants metrics-server's image, and can make it", () => {
-  expect(wantedImages([versions.kubernetes], [], [])).toContainEqual({
-    image: metricsServerImage,
-    part: "metrics-server",
-  });
-  expect(builtImage(metricsServerImage)?.from).toBe(
-    `Go module sigs.k8s.io/metrics-server ${versions.metricsServer}`,
-  );
-});
-
-it("wants kured's image, which it cannot make", () => {
-  expect(wantedImages([versions.kubernetes], [], [])).toContainEqual({
-    image: kuredImage,
-    part: "reboots",
-  });
-  expect(builtImage(kuredImage)).toBeUndefined();
+  expect(wanted.map(({ image }) => image)).toEqual(expect.arrayContaining(images));
+  for (const { image } of wanted) expect(builtImage(image) !== undefined).toBe(canBuild);
 });
 
 it("wants what upstream's manifests name, each once", () => {

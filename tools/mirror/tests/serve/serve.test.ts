@@ -74,6 +74,7 @@ it("finds a package whose name apt has escaped", async () => {
 });
 
 it.each([
+  "/v2/a/blobs/sha256:..%2f..%2findex.json",
   "/.state/lock",
   "/apt/..%2f.state%2flock",
   "/apt/%2e%2e/.state/lock",

@@ -4,6 +4,7 @@ import { join } from "node:path";
 
 import { ImageBuilder } from "../../images/build-image";
 import { ImageLayout } from "../../images/image-layout";
+import { Sources } from "../../sources";
 
 /** A folder for one test file, gone at its end. */
 export function testFolder(): string {
@@ -11,6 +12,12 @@ export function testFolder(): string {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
+
+/** Official sources of which those answer whose address matches. */
+export const answering = (there: RegExp): Sources =>
+  Object.assign(new Sources(new AbortController().signal), {
+    answers: async (url: string) => there.test(url),
+  });
 
 /** Makes an image of one executable with this content in a mirror's folder. */
 export async function smallImage(mirror: string, name: string, content: string): Promise<void> {
