@@ -6,11 +6,11 @@ import type { Sources } from "./sources";
 /** A system that machines may have, and where its packages come from. */
 export interface Distribution {
   readonly name: string;
-  /** The archive's address, by which it is checked whether it can be reached. */
+  /** A file of the archive that shows whether it can be reached. */
   readonly archive: string;
   readonly suites: readonly { readonly uri: string; readonly suites: string }[];
   readonly components: string;
-  /** Its signing keys, as its own package of them has them. */
+  /** The archive's keys, which `keyringPackage` installs. */
   readonly keyring: string;
   readonly keyringPackage: string;
 }
@@ -51,8 +51,8 @@ export function distributionOf(name: string): Distribution {
 }
 
 /**
- * What machines run: as asked for, else what the program's own machines run, where that can be
- * mirrored here, else Debian; `log` gets the reason.
+ * The distribution that is asked for; without one, Ubuntu if it can be mirrored here, else Debian.
+ * `log` gets the reason for Debian.
  */
 export async function chooseDistribution(
   asked: string | undefined,

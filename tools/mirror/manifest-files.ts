@@ -6,7 +6,7 @@ import { RunError } from "@pulumi/pulumi";
 import { findManifests } from "../../components/add-ons/manifests/manifests";
 import { type Manifest, manifests } from "../../components/versions";
 import { writeWhole } from "../shared/files";
-import type { Absence, Item } from "./report";
+import type { Missing, Item } from "./report";
 import { type ManifestText, without } from "./images/wanted-images";
 
 const parts = [
@@ -17,7 +17,7 @@ const parts = [
 export interface Manifests {
   readonly texts: readonly ManifestText[];
   readonly items: readonly Item[];
-  readonly absences: readonly Absence[];
+  readonly missing: readonly Missing[];
 }
 
 /** Upstream's manifests below `folder`, each checked against the SHA-256 that the program pins. */
@@ -28,7 +28,7 @@ export async function fetchManifests(folder: string, signal: AbortSignal): Promi
       signal.throwIfAborted();
       if (!texts) {
         const why = `${list.length === 1 ? list[0].path : `${list.length} manifests`} cannot be fetched here`;
-        return { absent: { what: part, why, without: without[part] } };
+        return { missing: { what: part, why, without: without[part] } };
       }
       for (const [path, text] of texts) {
         mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -43,7 +43,7 @@ export async function fetchManifests(folder: string, signal: AbortSignal): Promi
     items: found.flatMap(({ texts }) =>
       [...texts.keys()].map((path) => ({ what: path, from: "upstream's, by its SHA-256" })),
     ),
-    absences: all.flatMap(({ absent }) => absent ?? []),
+    missing: all.flatMap(({ missing }) => missing ?? []),
   };
 }
 

@@ -5,7 +5,7 @@ import { makeFolder, reasonOf } from "../shared/files";
 import { holderOf, tryLock } from "../shared/lock";
 import { UserError } from "../shared/user-error";
 
-/** What a mirror takes, with some room for what is being made. */
+/** The size of a mirror, with some room for drafts. */
 const bytesNeeded = 3e9;
 
 const state = ".state";
@@ -18,7 +18,7 @@ export interface MirrorFolder {
 }
 
 /**
- * Takes a folder for a mirror, alone.
+ * Locks a folder for filling a mirror.
  *
  * @throws UserError when it has something else in it, is in use, or has no room
  */

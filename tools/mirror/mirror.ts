@@ -16,18 +16,18 @@ import { fetchManifests, type Manifests } from "./manifest-files";
 import { neededPrograms } from "./needed-programs";
 import { providePackages } from "./packages/provide-packages";
 import { checkCommands, run } from "./commands";
-import type { Absence, Item, Report } from "./report";
+import type { Missing, Item, Report } from "./report";
 import { Sources } from "./sources";
 import { runConcurrently } from "../shared/run-concurrently";
 import { locate, versionedName } from "./mirrored-programs";
 import { wantedImages } from "./images/wanted-images";
 
 export interface MirrorOptions {
-  /** Where the mirror is; one in the cache without it. */
+  /** The mirror's folder; by default one in the cache. */
   readonly folder?: string;
-  /** What the machines run; without it, what the program's machines run where that can be had. */
+  /** The machines' distribution; by default Ubuntu if its archive answers, else Debian. */
   readonly system?: string;
-  /** The Kubernetes versions that it has; the program's own without it. */
+  /** The Kubernetes versions that it has; by default the program's. */
   readonly kubernetes?: readonly string[];
   readonly progress: Progress;
   readonly signal: AbortSignal;
@@ -42,9 +42,9 @@ export interface Mirror {
 }
 
 /**
- * Fills a folder with all that machines without internet fetch: packages, images, manifests, at the
- * program's versions. What is there already stays; whatever an official source does not give is
- * built.
+ * Fills a folder with all that machines without internet access download: packages, images and
+ * manifests in the program's versions. It downloads only what is not there yet, and builds what no
+ * official source provides.
  */
 export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
   checkCommands();
@@ -52,7 +52,7 @@ export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
   const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
   const sources = new Sources(signal);
   const distribution = await chooseDistribution(system, sources, (text) => progress.line(text));
-  // One for each choice of versions: a mirror with other versions does not remove these.
+  // A folder for each choice of versions, since a mirror removes what does not belong to it.
   const others = kubernetes.filter((version) => version !== versions.kubernetes);
   const name = [distribution.name, ...others].join("-");
   const folder = resolve(options.folder ?? join(cache, "mirror", name));
@@ -83,7 +83,7 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
   const needed = await neededPrograms(sources, kubernetes);
   let installed: Promise<void> | undefined;
   const items: Item[] = [];
-  const absences: Absence[] = [];
+  const missing: Missing[] = [];
   let manifests: Manifests | undefined;
   const programs = (either: AbortSignal) => {
     const installing = { ...filling, signal: either };
@@ -108,7 +108,7 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
       manifests = await fetchManifests(join(folder, "manifests"), either);
       const archive = await fetchCriDockerd(join(folder, "cri-dockerd"), either);
       if ("from" in archive) items.push(archive);
-      else absences.push(archive);
+      else missing.push(archive);
     },
   ]);
   const pathOf = programs(signal);
@@ -134,7 +134,7 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
   );
   const report = {
     items: [...items, ...provided.items, ...manifests!.items],
-    absences: [...provided.absences, ...manifests!.absences, ...absences],
+    missing: [...provided.missing, ...manifests!.missing, ...missing],
   };
   return { images, report };
 }

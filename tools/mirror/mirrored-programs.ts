@@ -44,7 +44,7 @@ function cni(): Tool {
   };
 }
 
-/** crictl, which speaks to a runtime as the kubelet does. */
+/** crictl, the command line of the Container Runtime Interface. */
 function criTools(): Tool {
   const version = pinned("cri-tools", "sigs.k8s.io/cri-tools");
   const url = `${github}/kubernetes-sigs/cri-tools/releases/download/v${version}/crictl-v${version}-linux-amd64.tar.gz`;
@@ -104,7 +104,7 @@ export function ownProgram(
   };
 }
 
-/** Copies images from registry to registry. */
+/** Pulls images from their registries. */
 export const craneTool: Tool = crane();
 
 function crane(): Tool {

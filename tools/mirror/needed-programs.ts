@@ -20,7 +20,7 @@ export async function neededPrograms(
   if (!(await hasKubernetesPackages(sources, kubernetes)))
     needed.push(...programsInPackages, ...ofOthers);
   const last = (tool: Tool): number => Number(tool.name === "kubernetes-node");
-  // It shares most with what is built first, and by then that is in Go's cache.
+  // It shares most packages with kubernetes, which are in Go's cache by then.
   const each = new Map(needed.map((tool) => [`${tool.name} ${tool.version}`, tool]));
   return [...each.values()].sort((a, b) => last(a) - last(b));
 }

@@ -1,29 +1,29 @@
-/** One thing that a mirror has, or has not. */
+/** One thing that a mirror has. */
 export interface Item {
   readonly what: string;
   /** Where it came from, in words. */
   readonly from: string;
 }
 
-export interface Absence {
+export interface Missing {
   readonly what: string;
   readonly why: string;
-  /** What makes a cluster that does without. */
+  /** The command that sets up a stack without it. */
   readonly without?: string;
 }
 
 export interface Report {
   readonly items: readonly Item[];
-  readonly absences: readonly Absence[];
+  readonly missing: readonly Missing[];
 }
 
-/** A report in lines for a person. */
-export function reportLines({ items, absences }: Report): string[] {
+/** The lines of a report. */
+export function reportLines({ items, missing }: Report): string[] {
   const width = Math.max(0, ...items.map(({ what }) => what.length));
   return [
     ...items.map(({ what, from }) => `  ${what.padEnd(width)}  ${from}`),
-    ...(absences.length > 0 ? ["could not be had here, and is not in the mirror:"] : []),
-    ...absences.flatMap(({ what, why, without }) => [
+    ...(missing.length > 0 ? ["could not be had here, and is not in the mirror:"] : []),
+    ...missing.flatMap(({ what, why, without }) => [
       `  - ${what}: ${why}`,
       ...(without === undefined ? [] : [`    a stack without it: ${without}`]),
     ]),

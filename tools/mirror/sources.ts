@@ -7,7 +7,7 @@ export class Sources {
 
   constructor(private readonly signal: AbortSignal) {}
 
-  /** Whether anything at all answers at this address: a registry wants a token first. */
+  /** Whether this address answers; 401 counts, since registries require a token. */
   answers(url: string): Promise<boolean> {
     const known = this.#asked.get(url);
     if (known) return known;

@@ -16,8 +16,8 @@ export interface ImageRecipe {
 const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /**
- * Makes images in a layout. Layers that several images have are made once, and are not compressed:
- * the way is short, and an emulated processor may unpack them.
+ * Builds images in a layout. Layers of several images are built once. They are not compressed, since
+ * the network is fast and an emulated processor may have to unpack them.
  */
 export class ImageBuilder {
   readonly #layers = new Map<string, Promise<Descriptor>>();

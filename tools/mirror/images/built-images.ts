@@ -30,8 +30,8 @@ const packetFilters: LayerRecipe = {
 const busybox: LayerRecipe = { kind: "busybox", folders: ["tmp"] };
 
 /**
- * What upstream's tests call in a pod: dig, curl, getent, and the nc that says what it does. dash
- * is its sh instead of busybox, which takes its own commands for all others of the same name.
+ * Commands that upstream's tests call in a pod: dig, curl, getent and OpenBSD's nc. dash is sh,
+ * since busybox's sh prefers its own commands to others of the same name.
  */
 const networkClients: LayerRecipe = {
   kind: "packages",

@@ -80,7 +80,7 @@ export class ImageLayout {
     return { mediaType, digest, size: Buffer.byteLength(content) };
   }
 
-  /** Takes a file of this file system over. */
+  /** Moves a file of this file system into the layout. */
   async take(mediaType: string, file: string): Promise<Descriptor> {
     const digest = `sha256:${await sha256OfFile(file)}`;
     const { size } = statSync(file);
@@ -88,7 +88,7 @@ export class ImageLayout {
     return { mediaType, digest, size };
   }
 
-  /** Gives an image its name, also when another had it; `inputs` is what it was built from. */
+  /** Gives an image its name, and takes it from another image that has it. */
   name(name: string, { mediaType, digest, size }: Descriptor, from: string, inputs?: string): void {
     const annotations = {
       "io.containerd.image.name": name,
@@ -100,7 +100,7 @@ export class ImageLayout {
     this.#writeIndex([...others, { mediaType, digest, size, annotations }]);
   }
 
-  /** Forgets all images but these, and what belongs to none of them. */
+  /** Removes all other images, and all blobs that no image has. */
   keepOnly(names: ReadonlySet<string>): void {
     const kept = this.images.filter((one) => names.has(nameOf(one)));
     if (kept.length < this.images.length) this.#writeIndex(kept);

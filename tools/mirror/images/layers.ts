@@ -23,7 +23,7 @@ export interface LayerSources {
   readonly signal: AbortSignal;
 }
 
-/** Makes a layer below `tree`, an empty folder, and packs it at `target`; the same every time. */
+/** Fills `tree`, an empty folder, and packs it as a layer at `target`, reproducibly. */
 export async function packLayer(
   recipe: LayerRecipe,
   tree: string,

@@ -5,7 +5,7 @@ import { type Descriptor, type ImageLayout, partsOf } from "./image-layout";
 import type { LayerSources } from "./layers";
 import { builtImage } from "./built-images";
 import { sha256 } from "../hash";
-import type { Absence, Item, Report } from "../report";
+import type { Missing, Item, Report } from "../report";
 import type { Sources } from "../sources";
 import { locate } from "../mirrored-programs";
 import { pullImage } from "./pull-image";
@@ -19,7 +19,7 @@ export interface ImageOptions extends LayerSources {
   onImage(name: string): void;
 }
 
-/** The address by which it is checked whether a registry can be reached. */
+/** The address that shows whether a registry can be reached. */
 export const registryAddress = (registry: string): string =>
   `https://${registry === "docker.io" ? "registry-1.docker.io" : registry}/v2/`;
 
@@ -39,10 +39,10 @@ export async function provideImages(
     else items.push({ what: one.image, from });
   }
   layout.keepOnly(new Set(items.map(({ what }) => what)));
-  return { items, absences: byPart(absent) };
+  return { items, missing: byPart(absent) };
 }
 
-/** Makes sure of one image and says where it came from; undefined when it cannot be had. */
+/** Pulls or builds one image if needed. Returns where it came from; undefined if it is missing. */
 async function provide(
   image: string,
   builder: ImageBuilder,
@@ -79,7 +79,7 @@ const fetched = async (image: string, options: ImageOptions): Promise<Descriptor
     draft: join(options.drafts, "image"),
   });
 
-function byPart(absent: readonly WantedImage[]): Absence[] {
+function byPart(absent: readonly WantedImage[]): Missing[] {
   const parts = new Set(absent.map(({ part }) => part));
   return [...parts].map((part) => {
     const images = absent.filter((one) => one.part === part).map(({ image }) => image);

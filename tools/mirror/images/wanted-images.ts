@@ -21,7 +21,7 @@ export interface WantedImage {
   readonly part: Part;
 }
 
-/** The settings that make a stack which does without a part. */
+/** Settings of a stack without a part. */
 export const without: Readonly<Partial<Record<Part, string>>> = {
   flannel: "pulumi config set cni canal",
   Canal: "pulumi config set cni flannel",

@@ -24,7 +24,7 @@ export interface RepositoryOptions {
   readonly signal: AbortSignal;
 }
 
-/** A package of our own making, as its file describes it. */
+/** A package that was built here, with the fields of its own control file. */
 export async function packageIn(file: string, signal: AbortSignal): Promise<Package> {
   const [fields] = stanzas(await run("dpkg-deb", ["--field", file], { signal }));
   fields!.set("SHA256", await sha256OfFile(file));
@@ -33,8 +33,8 @@ export async function packageIn(file: string, signal: AbortSignal): Promise<Pack
 }
 
 /**
- * Makes the folder a flat repository of exactly these packages, as pkgs.k8s.io's is: an index, and
- * a signed Release with the key to check it by. Untouched when it is that already.
+ * Makes the folder a flat apt repository of exactly these packages: an index, a signed Release and
+ * the public key. It does not touch a repository that has these packages already.
  */
 export async function writeRepository(
   packages: readonly Package[],
@@ -46,7 +46,7 @@ export async function writeRepository(
   for (const [name, file] of names) place(file, join(pool, name));
   const index = packages.map(paragraph).sort().join("\n");
   if (!isCurrent(folder, index)) await publish(index, folder, keys, signal);
-  // After the index that named them is gone.
+  // After the index that named them was replaced.
   for (const name of readdirSync(pool)) {
     if (!names.has(name)) rmSync(join(pool, name), { force: true });
   }
@@ -55,7 +55,7 @@ export async function writeRepository(
 /** Without an epoch, since a colon is not allowed in every address; the index has the whole version. */
 const poolName = ({ file }: Package): string => basename(file).replace(/_\d+%3a/, "_");
 
-/** What an index need not repeat of a package: where it lay, and how to know it by weaker sums. */
+/** Fields of a package that are not repeated: its place in its own archive, and weaker checksums. */
 const leftOut = new Set(["Filename", "MD5sum", "SHA1", "Status", "Description-md5"]);
 
 const paragraph = (one: Package): string =>

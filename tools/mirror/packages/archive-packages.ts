@@ -30,8 +30,8 @@ export interface ArchiveOptions {
 }
 
 /**
- * These packages with all that they depend on, as for a machine that has nothing: fetched by apt,
- * which checks the archive's signature. The machine that this runs on is neither asked nor changed.
+ * Downloads packages with all their dependencies, as for a machine without any package. apt does it
+ * and checks the archive's signature; it neither reads nor changes this machine's own packages.
  */
 export async function archivePackages(
   names: readonly string[],
@@ -69,7 +69,7 @@ function prepare({ distribution, extra, folder }: ArchiveOptions): string[] {
   }
   const status = join(folder, "state", "status");
   const sources = join(folder, "mirror.sources");
-  // apt builds its cache anew when one of them is newer.
+  // apt rebuilds its cache when one of them is newer.
   writeIfChanged(status, "");
   writeIfChanged(sources, sourcesOf(distribution, extra));
   const options = {
@@ -110,7 +110,7 @@ const sourcesOf = (
     ...(extra ? [`Types: deb\nURIs: ${extra.uri}\nSuites: /\nSigned-By: ${extra.keyFile}\n`] : []),
   ].join("\n");
 
-/** What a simulated installation would install, each as `name=version`. */
+/** The packages that a simulated installation would install, each as `name=version`. */
 function plannedIn(simulation: string): string[] {
   return [...simulation.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) /gm)].map(
     ([, name, version]) => `${name}=${version}`,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { versions } from "../../../components/versions";
 import { writeWhole } from "../../shared/files";
 import { sha256OfFile } from "../hash";
-import type { Absence, Item } from "../report";
+import type { Missing, Item } from "../report";
 
 const archive = `cri-dockerd-${versions.criDockerd}.amd64.tgz`;
 const url = `https://github.com/Mirantis/cri-dockerd/releases/download/v${versions.criDockerd}/${archive}`;
@@ -13,12 +13,12 @@ const fetchWithin = 120_000;
 
 /**
  * cri-dockerd's release archive, and beside it the SHA-256 that machines check it by. Upstream
- * publishes none: what is vouched for is that machines get what was fetched here.
+ * publishes none: the sum only proves that machines get what was downloaded here.
  */
 export async function fetchCriDockerd(
   folder: string,
   signal: AbortSignal,
-): Promise<Item | Absence> {
+): Promise<Item | Missing> {
   const file = join(folder, archive);
   const item = { what: archive, from: url };
   if (existsSync(file) && existsSync(`${file}.sha256`)) return item;

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 
 import { run } from "../commands";
 
-/** A Debian package of our own. */
+/** A Debian package that is built here. */
 export interface DebRecipe {
   readonly name: string;
   readonly version: string;
@@ -11,7 +11,7 @@ export interface DebRecipe {
   readonly description: string;
   /** Executables by their place in the package. */
   readonly binaries: Readonly<Record<string, string>>;
-  /** Text files by their place in the package; those below /etc are the administrator's. */
+  /** Text files by their place in the package; those below /etc are conffiles. */
   readonly texts?: Readonly<Record<string, string>>;
 }
 

@@ -48,14 +48,14 @@ const criTools: DebRecipe = {
   binaries: { "/usr/bin/crictl": "crictl" },
 };
 
-/** What a node's own kubelet needs of the distribution. */
+/** The distribution's packages that the kubelet depends on. */
 export const kubeletDepends = [
   ...["conntrack", "ethtool", "iproute2", "iptables", "mount", "socat", "util-linux"],
 ];
 
 /**
- * The packages of one version. Like upstream's (cmd/krel/templates/latest/metadata.yaml of
- * kubernetes/release), kubeadm's depends on no kubelet: in an upgrade it comes long before that.
+ * The packages of one version. As upstream's (cmd/krel/templates/latest/metadata.yaml of
+ * kubernetes/release), kubeadm does not depend on kubelet: an upgrade installs kubeadm first.
  */
 function packagesOf(kubernetes: string): DebRecipe[] {
   const version = `${kubernetes}-${revision}`;
@@ -90,14 +90,14 @@ function packagesOf(kubernetes: string): DebRecipe[] {
   ];
 }
 
-/** What pkgs.k8s.io has and the first boot installs, where it has to be made here. */
+/** The packages that the first boot installs from pkgs.k8s.io, as they are built here. */
 export const kubernetesPackages = (versions: readonly string[]): readonly DebRecipe[] => [
   cni,
   criTools,
   ...versions.flatMap(packagesOf),
 ];
 
-/** What pkgs.k8s.io is asked for, in apt's words. */
+/** The packages of pkgs.k8s.io, as arguments of `apt-get install`. */
 export const fromKubernetes = (version: string): string[] => [
   ...["kubelet", "kubeadm", "kubectl"].map((name) => `${name}=${version}-*`),
   criTools.name,

@@ -24,12 +24,12 @@ export const distributionPackages = [
   ...["nftables", "socat", "containerd", "docker.io"],
 ];
 
-/** What it installs besides where there is such a package. */
+/** Packages that the first boot installs on one distribution only. */
 const distributionsOwn: Readonly<Record<string, readonly string[]>> = {
   "debian-13": ["docker-cli"],
 };
 
-/** A repository for each minor. */
+/** pkgs.k8s.io has one repository per minor version. */
 const archiveOf = (version: string): string =>
   `https://pkgs.k8s.io/core:/stable:/v${minorOf(version)}/deb/`;
 
@@ -37,7 +37,7 @@ export interface PackageOptions {
   /** The Kubernetes versions that machines may install. */
   readonly kubernetes: readonly string[];
   readonly distribution: Distribution;
-  /** Where packages of our own are kept. */
+  /** Where packages that are built here are kept. */
   readonly folder: string;
   /** Where apt keeps what it fetches. */
   readonly aptFolder: string;
@@ -51,7 +51,7 @@ export interface Provided {
   readonly items: readonly Item[];
 }
 
-/** Whether Kubernetes' own packages of these versions can be had, so that none have to be made. */
+/** Whether pkgs.k8s.io has packages of all these versions and answers; if not, they are built. */
 export async function hasKubernetesPackages(
   sources: Sources,
   versions: readonly string[],
@@ -60,7 +60,7 @@ export async function hasKubernetesPackages(
   return (await Promise.all(asked)).every(Boolean);
 }
 
-/** Everything that the first boot installs, with what that depends on. */
+/** The packages that the first boot installs, with their dependencies. */
 export async function providePackages(options: PackageOptions): Promise<Provided> {
   const { distribution, sources, kubernetes } = options;
   const official = await hasKubernetesPackages(sources, kubernetes);
@@ -100,7 +100,7 @@ const fetching = ({ distribution, aptFolder, signal }: PackageOptions): ArchiveO
   signal,
 });
 
-/** With Kubernetes' own, version by version, since apt chooses one version of a package at a time. */
+/** One Kubernetes version at a time, since apt chooses one version of each package. */
 async function fetchAll(
   names: readonly string[],
   options: PackageOptions,

@@ -5,8 +5,8 @@ import { run } from "../commands";
 const owner = "zoned mirror";
 
 /**
- * Signs texts with a key of this user's own, made at the first use and kept in `home`: whoever
- * trusts a mirror's key once, trusts its later states.
+ * Signs a text with this user's key, which is created at the first use and kept in `home`, so that
+ * machines that trust it also trust later states of the mirror.
  */
 export async function clearSign(
   files: { readonly text: string; readonly signed: string; readonly key: string },
@@ -32,7 +32,7 @@ export async function clearSign(
     );
     await gpg("--yes", "--armor", "--output", files.key, "--export", owner);
   } finally {
-    // It starts by itself and stays.
+    // gpg starts it, and it would go on running.
     await run("gpgconf", ["--homedir", home, "--kill", "gpg-agent"], {
       signal: AbortSignal.timeout(10_000),
     });

@@ -15,7 +15,7 @@ export interface MirrorServer {
 /** The folders of a mirror that are served as files. */
 const folders = ["apt", "manifests", "cri-dockerd"];
 
-/** Serves a mirror's folder: its files, and its images as a registry that is only read. */
+/** Serves a mirror's folder: its files, and its images as a read-only registry. */
 export async function serveMirror(
   folder: string,
   { address, port }: { readonly address: string; readonly port: number },

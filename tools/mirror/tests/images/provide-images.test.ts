@@ -100,10 +100,10 @@ describe("an image", () => {
   it("is named with what makes a stack without it, when it can be had neither way", async () => {
     const calico: WantedImage = { image: "quay.io/calico/node:v3.32.1", part: "Canal" };
 
-    const { items, absences } = await provide(false, [pause, calico]);
+    const { items, missing } = await provide(false, [pause, calico]);
 
     expect(items.map(({ what }) => what)).toEqual([pause.image]);
-    expect(absences).toEqual([
+    expect(missing).toEqual([
       {
         what: "Canal (node)",
         why: "quay.io does not answer, and there is no way to build it",
