@@ -8,7 +8,7 @@ import { UserError } from "../shared/user-error";
 /** The size of a mirror, with some room for drafts. */
 const bytesNeeded = 3e9;
 
-const state = ".state";
+const state = ".made";
 const unfinished = ".drafts";
 
 export interface MirrorFolder {

@@ -50,12 +50,12 @@ async function provide(
 ): Promise<string | undefined> {
   const { layout, sources } = options;
   const present = layout.find(image)?.annotations;
-  if (present && present["zoned.inputs"] === undefined) return present["zoned.from"];
   const { registry } = partsOf(image);
+  const upstream = `fetched from ${registry}`;
+  if (present?.["zoned.from"] === upstream) return upstream;
   if (await sources.answers(registryAddress(registry))) {
-    const from = `fetched from ${registry}`;
-    layout.name(image, await fetched(image, options), from);
-    return from;
+    layout.name(image, await fetched(image, options), upstream);
+    return upstream;
   }
   const built = builtImage(image);
   if (built === undefined) return undefined;

@@ -25,7 +25,7 @@ it("is filled by one process at a time", () => {
 it("leaves nothing unfinished, nor keeps what an earlier run left so", () => {
   const mirror = join(folder, "interrupted");
   mkdirSync(join(mirror, ".drafts", "layer-0"), { recursive: true });
-  mkdirSync(join(mirror, ".state"));
+  mkdirSync(join(mirror, ".made"));
 
   const opened = openFolder(mirror);
   expect(existsSync(join(opened.drafts, "layer-0"))).toBe(false);

@@ -11,9 +11,9 @@ let server: MirrorServer;
 beforeAll(async () => {
   await smallImage(mirror, "registry.example/some/program:v1", "one");
   mkdirSync(join(mirror, "apt", "pool"), { recursive: true });
-  mkdirSync(join(mirror, ".state"));
+  mkdirSync(join(mirror, ".made"));
   writeFileSync(join(mirror, "apt", "pool", "a+b_1~2.deb"), "a package");
-  writeFileSync(join(mirror, ".state", "lock"), "ours");
+  writeFileSync(join(mirror, ".made", "lock"), "ours");
   server = await serveMirror(mirror, { address: "127.0.0.1", port: 0 });
 });
 afterAll(() => server.close());
@@ -75,9 +75,9 @@ it("finds a package whose name apt has escaped", async () => {
 
 it.each([
   "/v2/a/blobs/sha256:..%2f..%2findex.json",
-  "/.state/lock",
-  "/apt/..%2f.state%2flock",
-  "/apt/%2e%2e/.state/lock",
+  "/.made/lock",
+  "/apt/..%2f.made%2flock",
+  "/apt/%2e%2e/.made/lock",
   "/apt",
   "/",
   "/%zz",
