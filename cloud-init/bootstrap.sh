@@ -187,11 +187,29 @@ load_modules() {
   printf '%s\n' "${modules[@]}" >"$root/etc/modules-load.d/zoned-proxy.conf"
 }
 
+version_of() {
+  case $1 in
+    kubeadm) kubeadm version --output short ;;
+    kubelet) kubelet --version | cut --delimiter ' ' --fields 2 ;;
+  esac
+}
+
+has_version() { [[ $(version_of "$1") == "v$version" ]]; }
+
+# apt leaves a package alone that it has installed, whatever became of its program.
+expect_version() {
+  has_version "$1" && return
+  reason "$(type -P "$1") is of version $(version_of "$1") after package $1 of v$version was installed: remove the program" \
+    "that hides it, or reinstall the package (apt-get install --reinstall $1), and run \`pulumi up\` again"
+  return 1
+}
+
 # A machine that was made for another version and has not joined yet.
 match_version() {
-  [[ $(kubeadm version --output short) == "v$version" ]] && return
+  has_version kubeadm && return
   first_boot add_package_source
   first_boot install_kubernetes
+  expect_version kubeadm
   first_boot pull_images
 }
 
@@ -649,18 +667,17 @@ is_touched() {
 # A member is what the last run that ended well made of it.
 is_outdated() { [[ $(cat "$state/configuration" 2>/dev/null) != "$configuration" ]]; }
 
-has_version() { [[ $(kubelet --version) == "Kubernetes v$version" ]]; }
-
 # first_boot FUNCTION: a part of the first boot, with the settings of now
 first_boot() { "$root/opt/zoned/first-boot.sh" "$1"; }
 
 upgrade_kubeadm() {
-  if [[ $(kubeadm version --output short) != "v$version" ]]; then
+  if ! has_version kubeadm; then
     first_boot add_package_source
     first_boot install_kubeadm
+    expect_version kubeadm
   fi
   # Ahead of the drain, also when an earlier try ended between the two.
-  has_version || first_boot pull_images
+  has_version kubelet || first_boot pull_images
 }
 
 # A kubelet may evict the pods that run on its own node, and cordon that, by its own certificate
@@ -852,7 +869,10 @@ upgrade_member() {
 
 # Its flags and its configuration, which kubeadm writes for this machine, and a start with them.
 upgrade_kubelet() {
-  has_version || first_boot install_kubelet
+  if ! has_version kubelet; then
+    first_boot install_kubelet
+    expect_version kubelet
+  fi
   kubeadm init phase kubelet-start --config "$kubelet_config"
 }
 
@@ -1059,8 +1079,8 @@ elif is_outdated; then
   # From here on it is half of each until all has ended well, also where the change is taken back.
   rm -f "$state/configuration"
   step "packages" 1800 3 upgrade_kubeadm
-  has_version || [[ -z $takes_snapshots ]] || step "snapshot" 1200 1 save_snapshot
-  has_version || step "drain" $((drain_minutes * 60 + 120)) 0 drain
+  has_version kubelet || [[ -z $takes_snapshots ]] || step "snapshot" 1200 1 save_snapshot
+  has_version kubelet || step "drain" $((drain_minutes * 60 + 120)) 0 drain
   step "kubeadm upgrade" 1800 1 upgrade_member
   step "kubelet" 900 2 upgrade_kubelet
   [[ $role == worker ]] || step "static pods" 900 0 await_static_pods

@@ -493,6 +493,20 @@ describe("a control plane", () => {
     ]);
   });
 
+  it("names both versions where kubeadm is of another one after its installation", async () => {
+    const machine = machineIn();
+    machine.program(
+      "kubeadm",
+      `[[ $1 != version ]] || { echo v9.9.8; exit; }\n${programs.kubeadm}`,
+    );
+
+    const outcome = await bootstrap(machine);
+
+    expect(lastLine(outcome)).toBe('step "packages" failed with exit code 1');
+    expect(outcome.stderr).toMatch(/\/kubeadm is of version v9\.9\.8 .*v9\.9\.9/);
+    expect(deeds(machine)).toEqual([]);
+  });
+
   it.each([
     { what: "etcd", change: (machine: FakeMachine) => machine.write("/own-etcd-is-down", "") },
     {
@@ -1320,16 +1334,19 @@ describe("an upgrade", () => {
     machine.write("/etc/kubernetes/kubelet.conf", "    certificate-authority-data: b2xk\n");
     machine.write("/etc/kubernetes/pki/ca.crt", "the CA before");
     machine.write("/pods", JSON.stringify({ items: pods }));
-    machine.write("/versions", "9.9.9");
+    machine.write("/wanted", payload.kubernetesVersion);
+    machine.write("/version-of-kubeadm", "9.9.9");
+    machine.write("/version-of-kubelet", "9.9.9");
     machine.write(
       "/opt/zoned/first-boot.sh",
-      `#!/bin/bash\n[[ $1 != *_upgrades && $1 != remove_* ]] || exit 0\necho "first-boot $1" >>"${machine.root}/order"; [[ $1 == install_kubeadm ]] && echo 9.9.10 >"${machine.root}/versions"; exit 0`,
+      `#!/bin/bash\n[[ $1 != *_upgrades && $1 != remove_* ]] || exit 0\necho "first-boot $1" >>"${machine.root}/order"
+      [[ $1 != install_* ]] || cp "${machine.root}"/{wanted,version-of-"\${1#install_}"}`,
       0o700,
     );
-    machine.program("kubelet", 'echo "Kubernetes v9.9.9"');
+    machine.program("kubelet", 'echo "Kubernetes v$(cat "$root/version-of-kubelet")"');
     machine.program(
       "kubeadm",
-      `case $* in version*) echo "v$(cat "$root/versions")" ;; *) echo "kubeadm $1 $2 $3" >>"$root/order" ;; esac`,
+      `case $* in version*) echo "v$(cat "$root/version-of-kubeadm")" ;; *) echo "kubeadm $1 $2 $3" >>"$root/order" ;; esac`,
     );
     machine.program(
       "kubectl",
@@ -1393,6 +1410,31 @@ describe("an upgrade", () => {
     const limits = machine.callsOf("timeout").filter((call) => call.endsWith(" drain"));
     expect(limits.map((call) => Number(call.split(" ")[1]))).toEqual([17 * 60]);
   });
+
+  it.each([
+    ["kubeadm", "packages", 2],
+    ["kubelet", "kubelet", 6],
+  ])(
+    "goes no further where %s is of another version after its installation",
+    async (program, step, done) => {
+      const machine = memberIn({ ...worker, ...next });
+      machine.program(
+        program,
+        machine
+          .read(`/programs/${program}`)
+          .replace(/^#!.*\n/, "")
+          .replace(`$(cat "$root/version-of-${program}")`, "9.9.9"),
+      );
+
+      const outcome = await bootstrap(machine);
+
+      expect(lastLine(outcome)).toBe(`step "${step}" failed with exit code 1`);
+      expect(outcome.stderr).toMatch(/ is of version v9\.9\.9 .*v9\.9\.10/);
+      const tried = order(machine);
+      expect(tried.slice(tried.lastIndexOf(`first-boot install_${program}`) + 1)).toEqual([]);
+      expect([...new Set(tried)].length).toBe(done);
+    },
+  );
 
   it("leaves a node cordoned that somebody else has cordoned", async () => {
     const machine = memberIn({ ...worker, ...next }, [pod("web")]);
@@ -1475,7 +1517,7 @@ describe("an upgrade", () => {
 
   it("fetches images before the drain also where an earlier try got no further than kubeadm", async () => {
     const machine = memberIn({ ...worker, ...next }, [pod("web")]);
-    machine.write("/versions", "9.9.10");
+    machine.write("/version-of-kubeadm", "9.9.10");
 
     expect((await bootstrap(machine)).code).toBe(0);
     expect(order(machine).slice(0, 2)).toEqual(["first-boot pull_images", "cordon"]);
@@ -1615,14 +1657,18 @@ describe("an upgrade", () => {
 
     machine.removeFile("/broken");
     machine.write("/order", "");
+    machine.write("/wanted", worker.kubernetesVersion);
     ship(machine, worker);
     expect((await bootstrap(machine)).code).toBe(0);
 
-    // kubeadm of the version before, its configuration, and pods may come again.
+    // Both programs of the version before, its configuration, and pods may come again.
     expect(order(machine)).toEqual([
       "first-boot add_package_source",
       "first-boot install_kubeadm",
+      "first-boot pull_images",
+      "cordon",
       "kubeadm upgrade node --config",
+      "first-boot install_kubelet",
       "kubeadm init phase kubelet-start",
       "uncordon",
     ]);

@@ -96,6 +96,10 @@ const peer = {
   clientURLs: ["https://172.16.1.4:2379"],
 };
 
+/** The payload's, once a part of the first boot has installed it. */
+const installedVersion = (program: string) =>
+  `version=1.36.3; [[ ! -e $root/install_${program} ]] || . "$root/run/zoned/variables"`;
+
 /** Of a cluster in which no Node is cordoned and no pod is on this node. */
 const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
   "cloud-init": "echo 'status: done'",
@@ -138,9 +142,9 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
     *"get pods"*) echo '{"items":[{"metadata":{"annotations":
       {"kubeadm.kubernetes.io/etcd.advertise-client-urls":"https://172.16.1.4:2379"}}}]}' ;;
   esac`,
-  kubelet: "echo Kubernetes v1.36.3",
+  kubelet: `${installedVersion("kubelet")}; echo "Kubernetes v$version"`,
   kubeadm: `case $* in
-    version*) echo v1.36.3 ;;
+    version*) ${installedVersion("kubeadm")}; echo "v$version" ;;
     "config images list"*) echo registry.k8s.io/etcd:3.6.8-0 ;;
     "upgrade"*) ;;
     "kubeconfig user"*) echo minted ;;
@@ -165,7 +169,11 @@ async function runScript(
     machine.write("/api", world.api);
     machine.write("/usr/bin/curl", "");
     machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
-    machine.write("/opt/zoned/first-boot.sh", "#!/bin/bash\n(($# > 0))\n", 0o700);
+    machine.write(
+      "/opt/zoned/first-boot.sh",
+      '#!/bin/bash\n(($# > 0))\n[[ $1 != install_* ]] || touch "$ZONED_ROOT/$1"\n',
+      0o700,
+    );
     machine.write("/token", JSON.stringify({ access_token: world.token }));
     machine.write(
       "/etc/zoned/first-boot.env",

@@ -132,7 +132,7 @@ export const lostWorkerClaims: readonly Claim[] = [
     check: async (cluster) => {
       const name = await lost(cluster);
       const said = await withImpostor(cluster, name, "/usr/bin/kubeadm", otherVersion);
-      expectSaid(said, [name, 'step "machine"', "v1.0.0", "exit code", logged]);
+      expectSaid(said, [name, 'step "packages"', "v1.0.0", "exit code", logged]);
     },
   },
   {
