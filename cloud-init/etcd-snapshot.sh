@@ -268,9 +268,11 @@ if [[ $command == take ]]; then
   take
   exit
 fi
-mkdir -p "$work"
+mkdir -p "$root/run"
 exec 9>"$work.lock"
 flock 9
+# Not before: the run that had the lock has taken its own away.
+mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
 case $command in
   save) save "${2:-}" ;;

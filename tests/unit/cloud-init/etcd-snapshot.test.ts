@@ -23,7 +23,7 @@ const serviceAccounts = "the key of service accounts";
 type Blobs = Parameters<Parameters<typeof withBlobs>[0]>[0];
 
 /** etcd with more in it than one block takes. */
-let etcd: ChildProcess;
+let etcd: ChildProcess | undefined;
 let data: string;
 let endpoint: string;
 
@@ -64,7 +64,7 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  etcd.kill("SIGKILL");
+  etcd?.kill("SIGKILL");
   rmSync(data, { recursive: true, force: true });
 });
 
@@ -151,7 +151,7 @@ const reportOf = (machine: FakeMachine, part: string) =>
   JSON.parse(machine.read(`/report-${part}`)).data;
 const last = (text: string): string => text.trim().split("\n").at(-1)!;
 
-(process.env["ZONED_BINARIES"] ? describe : describe.skip)("a snapshot of etcd", () => {
+describe("a snapshot of etcd", () => {
   it(
     "is saved by the member that leads, in blocks, with what it is of, and said to the cluster",
     withContainer(async (blobs) => {
@@ -226,17 +226,61 @@ const last = (text: string): string => text.trim().split("\n").at(-1)!;
     ]);
   });
 
-  it("stays on the machine where storage refuses it, and the cluster learns why", () =>
+  it("has time for a large one: each limit is below that of what it runs in", async () => {
+    const machine = machineIn(undefined, { container: false });
+    expect((await machine.run(script, ["save"])).code).toBe(0);
+
+    const numbers = (text: string, flag: string) =>
+      [...text.matchAll(new RegExp(`${flag}[= ](\\d+)`, "g"))].map(([, number]) => Number(number));
+    const calls = machine.callsOf("crictl").join("\n");
+    const [save = 0] = numbers(calls, "--command-timeout");
+    const inContainer = numbers(calls, "--timeout");
+    const ofStorage = Math.max(...numbers(machine.read(script), "--max-time"));
+    const [ofUnit = 0] = numbers(
+      machine.read("/etc/systemd/system/zoned-etcd-snapshot.service"),
+      "TimeoutStartSec",
+    );
+
+    // Ten minutes for 8 GiB, by a disk of 15 MB/s.
+    expect(save).toBeGreaterThanOrEqual(10);
+    expect(inContainer).toHaveLength(2);
+    for (const seconds of [...inContainer, ofStorage]) {
+      expect(seconds).toBeGreaterThan(save * 60);
+      expect(seconds).toBeLessThan((ofUnit * 3600) / 2);
+    }
+  });
+
+  it("is taken by one run at a time", async () => {
+    const machine = machineIn(undefined, { container: false });
+    const { crictl } = programs();
+    machine.program(
+      "crictl",
+      `[[ $* != *"snapshot save"* ]] || mkdir "$root/busy" || touch "$root/overlap"
+      (${crictl})
+      code=$?
+      [[ $* != *"snapshot save"* ]] || rmdir "$root/busy"
+      exit "$code"`,
+    );
+
+    const both = await Promise.all([1, 2].map(() => machine.run(script, ["save", "any"])));
+
+    expect(both.map(({ code }) => code)).toEqual([0, 0]);
+    expect(machine.has("/overlap")).toBe(false);
+  });
+
+  it("stays on the machine where storage refuses it, with the four before it, and the cluster learns why", () =>
     withBlobs(async (blobs) => {
       await allowHttp(blobs.cloud);
       const machine = machineIn(blobs);
+      for (const day of [1, 2, 3, 4, 5]) machine.write(`${folder}/2025010${day}T000000Z-1.db`, "");
       const { code, stderr } = await machine.run(script, ["save"]);
 
       expect(code).toBe(1);
       expect(last(stderr)).toContain(
         "it needs the role Storage Blob Data Contributor on the container",
       );
-      expect(readdirSync(join(machine.root, folder))).toEqual([expect.stringMatching(name)]);
+      const files = readdirSync(join(machine.root, folder)).sort();
+      expect([files.length, files[0]]).toEqual([5, "20250102T000000Z-1.db"]);
       expect(reportOf(machine, "failure").error).toContain(last(stderr));
       expect(machine.has("/report-result")).toBe(false);
     }));

@@ -332,5 +332,8 @@ describe("the timers of control planes", () => {
     }
     const { content } = renewalFiles(0).find(({ path }) => path.endsWith(".service"))!;
     expect(content).toContain("TimeoutStartSec=1h\n");
+    // Five minutes for each static pod, which are less than that together.
+    const script = readFileSync(join(checkout, "cloud-init/renew-certificates.sh"), "utf8");
+    expect(script).toContain("limit=${ZONED_LIMIT:-300}\n");
   });
 });
