@@ -62,9 +62,9 @@ export class Recorder {
           const { type, name, inputs, id } = request;
           recorder.requests.push({ type, name, inputs });
           const own = options.filledIn?.[type];
-          const extra = typeof own === "function" ? own(request) : own;
+          const extra: { id?: string } | undefined = typeof own === "function" ? own(request) : own;
           return {
-            id: id || `/ids/${name}`,
+            id: id || extra?.id || `/ids/${name}`,
             state: { name, ...inputs, ...filledIn[type]?.(request), ...extra },
           };
         },

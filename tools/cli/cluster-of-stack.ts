@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 
+import type { PreviousOutputs } from "../../components/plan/machine-changes";
 import type { Expected } from "../doctor/check";
 import type { Cluster } from "../doctor/doctor";
 import { proxyOf } from "../local-azure/daemon/attachment";
@@ -71,7 +72,11 @@ const wordsOf = (stack: string): string[] => [
 ];
 
 /** @throws UserError when the outputs are not those of a cluster */
-function clusterIn({ code, stdout, stderr }: Ended, stack: string, otherwise: string): Cluster {
+export function clusterIn(
+  { code, stdout, stderr }: Ended,
+  stack: string,
+  otherwise: string,
+): Cluster {
   if (code !== 0) {
     throw new UserError(
       `the outputs of stack ${stack} cannot be read, since pulumi stack output ended with ${code}: ` +
@@ -81,16 +86,15 @@ function clusterIn({ code, stdout, stderr }: Ended, stack: string, otherwise: st
   const { kubeconfig, machines, cluster } = JSON.parse(stdout) as {
     kubeconfig?: string;
     machines?: Expected["machines"];
-    cluster?: Pick<
-      Expected,
-      "kubernetesVersion" | "etcdBackups" | "encryptionKeys" | "authorities"
-    >;
+    cluster?: PreviousOutputs;
   };
   if (kubeconfig === undefined || machines === undefined) {
     throw new UserError(
       `stack ${stack} has no outputs kubeconfig and machines: run pulumi up until it ends well`,
     );
   }
-  const { kubernetesVersion, etcdBackups, encryptionKeys, authorities } = cluster ?? {};
-  return { kubeconfig, machines, kubernetesVersion, etcdBackups, encryptionKeys, authorities };
+  const { machines: records = {}, etcdBackups, encryptionKeys, cas } = cluster ?? {};
+  // They are written when all machines have it.
+  const kubernetesVersion = Object.values(records)[0]?.kubernetesVersion;
+  return { kubeconfig, machines, kubernetesVersion, etcdBackups, encryptionKeys, cas };
 }

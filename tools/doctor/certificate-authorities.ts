@@ -3,8 +3,8 @@ import { isRewriting, only } from "../../components/kubeadm/rotation";
 import type { Check, Expected } from "./check";
 
 /** Whether a change of the CAs is under way, by what the last `up` that ended well left. */
-export function authorities({ authorities = only(1) }: Expected): Check {
-  const [first, ...others] = authorities.keys as [number, ...number[]];
+export function certificateAuthorities({ cas = only(1) }: Expected): Check {
+  const [first, ...others] = cas.keys as [number, ...number[]];
   const rest = others.map(nameOf).join(", ");
   return {
     name: "certificate authorities",
@@ -14,7 +14,7 @@ export function authorities({ authorities = only(1) }: Expected): Check {
         ? []
         : [
             {
-              saw: isRewriting(authorities)
+              saw: isRewriting(cas)
                 ? `their change has not finished: ${nameOf(first)} signs, and ${rest} is still trusted`
                 : `their change has not finished: ${nameOf(first)} still signs, and ${rest} is trusted as well`,
               fix: "restart pods of your own that ask the API, then pulumi up, and again until it says nothing of the CAs",

@@ -17,7 +17,7 @@ export interface Expected {
   /** Missing where the operator sees to the encryption of Secrets. */
   readonly encryptionKeys?: RotationState;
   /** Missing where they are the first ones. */
-  readonly authorities?: RotationState;
+  readonly cas?: RotationState;
 }
 
 export interface Problem {

@@ -1,7 +1,7 @@
 import { lookup } from "node:dns/promises";
 
 import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kubernetes-api";
-import { authorities } from "./certificate-authorities";
+import { certificateAuthorities } from "./certificate-authorities";
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
@@ -114,7 +114,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     renewals(expected, state),
     kubeletCertificates(expected, state),
     encryptionKeyGeneration(expected),
-    authorities(expected),
+    certificateAuthorities(expected),
     etcdWrite(state),
     etcdMembers(expected, state),
     etcdSize(expected, state),

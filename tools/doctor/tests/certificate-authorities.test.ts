@@ -1,9 +1,9 @@
 import { nextKeys, only } from "../../../components/kubeadm/rotation";
-import { authorities } from "../certificate-authorities";
+import { certificateAuthorities } from "../certificate-authorities";
 import { threeByThree } from "./support/cluster-state";
 
 const look = (keys?: ReturnType<typeof only>) =>
-  authorities({ ...threeByThree, authorities: keys });
+  certificateAuthorities({ ...threeByThree, cas: keys });
 
 it("says at each stage of a change of the CAs that it has not finished", () => {
   const trusted = nextKeys(only(1), 2);

@@ -1,0 +1,185 @@
+import { createServer } from "node:http";
+
+import * as pulumi from "@pulumi/pulumi";
+
+import { makePlan, Plan } from "../../components/plan/plan";
+import { loadSettings } from "../../components/settings/load";
+import { serveRest } from "../../tools/local-azure/arm/rest/rest";
+import { newCloud } from "../../tools/local-azure/tests/support/arm/fixture";
+import { listen } from "./listen";
+import { Recorded, Recorder, valueOf } from "./record";
+import { access, settingsWith, stackValues, Values } from "./stack";
+
+export const keyPem =
+  "-----BEGIN EC PRIVATE KEY-----\nthe key that nobody may see\n-----END EC PRIVATE KEY-----\n";
+
+const vmType = "azure-native:compute:VirtualMachine";
+const stepType = "azure-native:compute:VirtualMachineExtension";
+
+/** What Azure, a key's maker and a certificate's fill in. */
+const filledIn = {
+  [vmType]: ({ name }: { readonly name: string }) => ({
+    vmId: `id of ${name}`,
+    timeCreated: "2026-11-21T09:00:00Z",
+  }),
+  [stepType]: ({ name }: { readonly name: string }) => ({
+    id: `/virtualMachines/${name.replace(/-bootstrap$/, "")}/extensions/bootstrap`,
+    provisioningState: "Succeeded",
+  }),
+  "azure-native:managedidentity:UserAssignedIdentity": { principalId: "p", clientId: "c" },
+  "tls:index/privateKey:PrivateKey": {
+    privateKeyPem: pulumi.secret(keyPem),
+    publicKeyPem: "public",
+  },
+  "tls:index/selfSignedCert:SelfSignedCert": { certPem: "certificate" },
+  "tls:index/certRequest:CertRequest": { certRequestPem: "request" },
+  "tls:index/locallySignedCert:LocallySignedCert": {
+    certPem: "certificate",
+    validityEndTime: "2027-11-21T09:00:00Z",
+  },
+};
+
+type Outputs = Record<string, any>;
+
+/** What an update has asked for, what it has said, and what it has left for the next one. */
+export interface Update {
+  readonly requests: readonly Recorded[];
+  readonly outputs: Outputs;
+}
+
+/** What is there when an update begins. */
+export interface Before extends Update {
+  /** Machines that somebody has deleted. */
+  readonly gone?: readonly string[];
+  /** Whether somebody has removed all tags. */
+  readonly isUntagged?: boolean;
+  /** Tags that somebody else has added. */
+  readonly addedTags?: Readonly<Record<string, string>>;
+  /** Disks that Azure does not offer this subscription any more. */
+  readonly withoutDisks?: RegExp;
+}
+
+/** Nothing: the first update. */
+export const nothing: Before = { requests: [], outputs: {} };
+
+/** What Azure shows in the cluster's resource group, by the end of a path. */
+function shownIn(before: Before, path: string): object | undefined {
+  const { requests, gone = [], isUntagged, addedTags = {} } = before;
+  const group = requests.find(({ type }) => type === "azure-native:resources:ResourceGroup");
+  if (group === undefined) return undefined;
+  const tagsOf = (one: Recorded) => (isUntagged ? {} : { ...one.inputs["tags"], ...addedTags });
+  const machines = requests
+    .filter(({ type, inputs }) => type === vmType && !gone.includes(inputs["vmName"]))
+    .map((one) => ({
+      name: one.inputs["vmName"],
+      tags: tagsOf(one),
+      properties: {
+        ...filledIn[vmType](one),
+        provisioningState: "Succeeded",
+        hardwareProfile: one.inputs["hardwareProfile"],
+      },
+    }));
+  const [, machine] = /\/virtualMachines\/([^/]+)\//.exec(path) ?? [];
+  if (path.endsWith("/extensions/bootstrap")) {
+    const step = requests.find(({ name }) => name === `${machine}-bootstrap`)!;
+    return { tags: tagsOf(step), properties: { provisioningState: "Succeeded" } };
+  }
+  if (path.endsWith("/instanceView")) return { statuses: [{ code: "PowerState/running" }] };
+  if (path.endsWith("/virtualMachines")) return { value: machines };
+  if (path.includes("/providers/")) return { value: [] };
+  const { resourceGroupName: name, location } = group.inputs;
+  return { name, location, properties: { provisioningState: "Succeeded" } };
+}
+
+/** Works with these settings on a local Azure that has what an update has left. */
+async function around<T>(
+  values: Values,
+  before: Before,
+  work: (recorder: Recorder) => Promise<T>,
+): Promise<T> {
+  const { cloud } = newCloud();
+  const rest = await serveRest(cloud, 0);
+  const azure = createServer(async ({ url = "", method, headers }, response) => {
+    const { pathname } = new URL(url, "http://localhost");
+    const shown = /\/resourceGroups\//i.test(pathname) ? shownIn(before, pathname) : undefined;
+    if (shown !== undefined) return response.end(JSON.stringify(shown));
+    const { authorization = "" } = headers;
+    const answer = await fetch(`http://127.0.0.1:${rest.port}${url}`, {
+      method,
+      headers: { authorization, "content-type": "application/json" },
+      ...(method === "POST" && { body: "{}" }),
+    });
+    const body = await answer.json();
+    if (before.withoutDisks && pathname.endsWith("/skus")) {
+      body.value = body.value.filter(
+        ({ name }: { name: string }) => !before.withoutDisks!.test(name),
+      );
+    }
+    return response.writeHead(answer.status).end(JSON.stringify(body));
+  });
+  const recorder = await Recorder.start({
+    filledIn,
+    calls: {
+      "azure-native:authorization:getClientToken": () => ({ token: "local" }),
+      "pulumi:pulumi:readStackOutputs": () => ({ outputs: before.outputs }),
+    },
+  });
+  settingsWith({
+    ...access,
+    ...stackValues("prod"),
+    clusterName: "zoned-test",
+    cni: "flannel",
+    diskDriver: false,
+    resourceManagerEndpoint: `http://127.0.0.1:${await listen(azure)}`,
+    ...values,
+  });
+  try {
+    return await work(recorder);
+  } finally {
+    azure.closeAllConnections();
+    azure.close();
+    await rest.close();
+  }
+}
+
+/** The transformations of the program itself come before the recorder's look at their result. */
+function watchLast({ watch }: Recorder): jest.SpyInstance {
+  const register = pulumi.runtime.registerStackTransformation;
+  register(watch);
+  return jest.spyOn(pulumi.runtime, "registerStackTransformation").mockImplementation((one) => {
+    register(one);
+    register(watch);
+  });
+}
+
+/** Runs the whole program, on the settings of stack prod and these, as an update would. */
+export const update = (values: Values = {}, before = nothing): Promise<Update> =>
+  around(values, before, async (recorder) => {
+    let outputs: Outputs = {};
+    await pulumi.runtime.runInPulumiStack(async () => {
+      const watching = watchLast(recorder);
+      const program = require("../../index") as () => Promise<Outputs>;
+      outputs = await program();
+      watching.mockRestore();
+      return outputs;
+    });
+    const requests = await recorder.all();
+    return { requests, outputs: await valueOf(pulumi.output(outputs)) };
+  });
+
+/** What the next update would do, or why it is refused, and all that it says of it. */
+export const planned = (
+  values: Values,
+  before: Before,
+): Promise<{ readonly plan?: Plan; readonly says: string }> =>
+  around(values, before, async () => {
+    const says: string[] = [];
+    const logs = (["info", "warn"] as const).map((level) =>
+      jest.spyOn(pulumi.log, level).mockImplementation(async (...[text]) => void says.push(text)),
+    );
+    const plan = await makePlan(loadSettings()).catch(
+      (error: Error) => void says.push(error.message),
+    );
+    logs.forEach((log) => log.mockRestore());
+    return { ...(plan && { plan }), says: says.join("\n") };
+  });

@@ -1,0 +1,80 @@
+import { update, type Update } from "../support/program";
+import { dependenciesOf, type Recorded, valueOf } from "../support/record";
+
+/** Names of what a resource waits for; of a component that of all in it. */
+async function awaitedBy(request: Recorded): Promise<string[]> {
+  const urns = (await dependenciesOf(request)).map(({ urn }) => valueOf(urn));
+  return (await Promise.all(urns)).map((urn) => urn.split("::").at(-1)!);
+}
+
+let requests: Update["requests"];
+beforeAll(async () => {
+  ({ requests } = await update({ caGeneration: 3 }));
+});
+
+const named = (name: string): Recorded => {
+  const found = requests.filter((one) => one.name === name);
+  if (found.length !== 1) throw new Error(`${found.length} resources are called ${name}`);
+  return found[0]!;
+};
+const steps = (role: "cp" | "workers", ...numbers: number[]): string[] =>
+  numbers.map((number) => `zoned-test-${role}-${number}-bootstrap`);
+
+it("protects the resource group as the settings say, and deletes it before the roles", async () => {
+  const group = named("cluster");
+
+  expect(group.opts.protect).toBe(true);
+  expect(await awaitedBy(group)).toEqual(["identity"]);
+});
+
+it.each<[string, string, string[]]>([
+  [
+    "the end, which sees all pods ready, waits for every machine",
+    "roll-out-kube-proxy",
+    [...steps("cp", 1, 2, 3), ...steps("workers", 1, 2, 3)],
+  ],
+  [
+    "the cloud provider waits for the first two control planes",
+    "cloud-controller-manager-account",
+    steps("cp", 1, 2),
+  ],
+  [
+    "rights wait for a machine, as long as a new identity takes",
+    "identity-zones",
+    ["zoned-test-cp-1-vm"],
+  ],
+  [
+    "a control plane joins when the pod network is there",
+    "zoned-test-cp-2-bootstrap",
+    ["node-add-ons"],
+  ],
+  [
+    "a worker joins when the pod network is there",
+    "zoned-test-workers-1-bootstrap",
+    ["node-add-ons"],
+  ],
+])("%s", async (_, name, awaited) => {
+  expect(await awaitedBy(named(name))).toEqual(expect.arrayContaining(awaited));
+});
+
+it("applies every object by the provider of this cluster, with which it goes", () => {
+  const objects = requests.filter(({ type }) => type.startsWith("kubernetes:"));
+
+  expect(objects.length).toBeGreaterThan(20);
+  for (const { name, opts } of objects) {
+    const isOurs = opts.deletedWith === named("kubernetes").resource;
+    expect([name, isOurs]).toEqual([name, true]);
+  }
+});
+
+it("makes the CAs that the plan has", () => {
+  expect(named("pki-cluster-ca-3").type).toBe("tls:index/selfSignedCert:SelfSignedCert");
+});
+
+it("has every refusal of Azure's explained", () => {
+  const inAzure = requests.filter(({ type }) => type.startsWith("azure-native:"));
+
+  expect(inAzure.length).toBeGreaterThan(20);
+  for (const { name, opts } of inAzure)
+    expect([name, opts.hooks?.onError]).toEqual([name, [expect.anything()]]);
+});

@@ -1,0 +1,197 @@
+import { compactTime } from "../../components/settings/times";
+import { versions } from "../../components/versions";
+import { serveKubernetesApi } from "../support/kubernetes-api";
+import { type Before, nothing, planned, update, type Update } from "../support/program";
+import type { Values } from "../support/stack";
+import { clusterIn } from "../../tools/cli/cluster-of-stack";
+
+const common: Values = {
+  etcdBackups: {
+    every: "6h",
+    container:
+      "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/backups/providers" +
+      "/Microsoft.Storage/storageAccounts/zonedbackups/blobServices/default/containers/etcd",
+  },
+};
+const ours: Values = {
+  ...common,
+  encryptionKeyGeneration: 4,
+  caGeneration: 3,
+  restoreFrom: "latest",
+};
+const ownEncryption: Values = {
+  kubeadm: { apiServerExtraArgs: { "encryption-provider-config": "/etc/own/encryption.yaml" } },
+};
+const unasked = { restoreFrom: "", skipHealthCheckUntil: compactTime(Date.now() + 3_600_000) };
+
+/** The stack after an update, and after one with an encryption of the operator's own. */
+let after: Update;
+let afterOwn: Update;
+let api: Awaited<ReturnType<typeof serveKubernetesApi>>;
+beforeAll(async () => {
+  after = await update(ours, { ...nothing, withoutDisks: /_ZRS$/ });
+  afterOwn = await update({ ...common, ...ownEncryption });
+  api = await serveKubernetesApi((_, response) => response.end('{"items":[]}'));
+});
+afterAll(() => api.close());
+
+/** Outputs without what is at this path, in which * is any name. */
+const without = (
+  outputs: object,
+  [name, ...path]: readonly string[],
+): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(outputs).flatMap(([key, value]) => {
+      if (key !== name && name !== "*") return [[key, value]];
+      return path.length === 0 ? [] : [[key, without(value, path)]];
+    }),
+  );
+
+interface Next {
+  /** Of the settings. */
+  readonly change?: Values;
+  /** Of Azure. */
+  readonly before?: Partial<Before>;
+  /** Whether the API answers, of a cluster in which there is no Node. */
+  readonly hasApi?: boolean;
+  /** What the next plan says, or is, only because of the output. */
+  readonly says: (cluster: any) => RegExp;
+}
+
+/** The next plan as a text: what it says or why it is refused, and what it has decided. */
+async function nextPlan(
+  { change, before, hasApi = false }: Next,
+  from: Update,
+  outputs: Readonly<Record<string, unknown>>,
+): Promise<string> {
+  const { plan, says } = await planned(
+    { ...(from === after ? ours : common), ...change },
+    {
+      requests: from.requests,
+      ...before,
+      outputs: { ...outputs, kubeconfig: hasApi ? api.kubeconfig : undefined },
+    },
+  );
+  if (plan === undefined) return says;
+  const { initialization, machineRecords, spec, diskClasses } = plan;
+  return [
+    says,
+    `initialization ${initialization.id} by ${initialization.initialControlPlane}`,
+    `Secrets ${spec.encryptionKeys?.keys.join()}, CAs ${spec.cas.keys.join()}`,
+    `classes ${diskClasses.map(({ name }) => name).join()}`,
+    ...[...machineRecords].map(
+      ([name, { createdAt, bootstrapRequestedAt }]) =>
+        `${name} of ${createdAt}, run ${bootstrapRequestedAt}`,
+    ),
+  ].join("\n");
+}
+
+const isUntagged = { before: { isUntagged: true } };
+const cp1 = "zoned-test-cp-1";
+
+/** By the path of an output. */
+const readers: Readonly<Record<string, Next>> = {
+  machines: { change: { zones: ["2", "1", "3"] }, says: () => /cp-1 would move from/ },
+  "cluster.initialization": {
+    ...isUntagged,
+    says: ({ initialization }) => new RegExp(`initialization ${initialization} `),
+  },
+  "cluster.initialControlPlane": { ...isUntagged, says: () => / by id of zoned-test-cp-1-vm$/m },
+  "cluster.controlPlanes": {
+    before: { gone: [cp1, "zoned-test-cp-2"] },
+    says: () => /had 3 control plane machine/,
+  },
+  "cluster.restoreFrom": {
+    before: { gone: [cp1, "zoned-test-cp-2"] },
+    says: () => /restoreFrom is latest, as it was before this loss/,
+  },
+  "cluster.settings": { change: { serviceCidr: "10.112.0.0/12" }, says: () => /serviceCidr is/ },
+  "cluster.encryptionKeys": { says: () => /Secrets 4,/ },
+  "cluster.cas": { says: () => /CAs 3$/m },
+  "cluster.ownEncryption": { says: () => /encrypted with the keys of that configuration/ },
+  "cluster.kubeProxy": {
+    change: { proxyMode: "nftables" },
+    hasApi: true,
+    says: () => /this change replaces kube-proxy machine by machine/,
+  },
+  "cluster.storageClasses": {
+    before: { withoutDisks: /_LRS$|_ZRS$/ },
+    says: () => /classes standard-ssd,(?!.*zrs)/,
+  },
+  "cluster.machines.*.generation": {
+    ...isUntagged,
+    change: { osDiskSizeGb: 256, ...unasked },
+    says: () => /would replace zoned-test-cp-1/,
+  },
+  "cluster.machines.*.replacementInputs": {
+    ...isUntagged,
+    change: { osDiskSizeGb: 256, ...unasked },
+    says: () => /osDiskSizeGb \d+ -> 256/,
+  },
+  "cluster.machines.*.createdAt": {
+    ...isUntagged,
+    says: ({ machines }) => new RegExp(`${cp1} of ${machines[cp1].createdAt}`),
+  },
+  "cluster.machines.*.bootstrapRequestedAt": {
+    ...isUntagged,
+    says: ({ machines }) => new RegExp(`${cp1} of .*, run ${machines[cp1].bootstrapRequestedAt}`),
+  },
+  "cluster.machines.*.kubernetesVersion": {
+    ...isUntagged,
+    change: { kubernetesVersion: versions.kubernetes.replace(/\d+$/, "20"), ...unasked },
+    says: () => /would upgrade zoned-test-cp-1/,
+  },
+  "cluster.machines.*.configuration": {
+    ...isUntagged,
+    change: { apiExtraSans: ["api.example.com"], ...unasked },
+    says: () => /would reconfigure zoned-test-cp-1/,
+  },
+};
+
+it.each(Object.entries(readers))(
+  "leaves %s for the next update, which reads it",
+  async (path, next) => {
+    const from = path === "cluster.ownEncryption" ? afterOwn : after;
+    const says = next.says(from.outputs["cluster"]);
+
+    expect(await nextPlan(next, from, from.outputs)).toMatch(says);
+    const rest = await nextPlan(next, from, without(from.outputs, path.split("."))).catch(String);
+    expect(rest).not.toMatch(says);
+  },
+);
+
+it("leaves what `npm run doctor` compares the cluster with", () => {
+  const ended = { code: 0, stdout: JSON.stringify(after.outputs), stderr: "" };
+  const { machines, ...cluster } = clusterIn(ended, "prod", "");
+
+  expect(cluster).toMatchObject({
+    kubernetesVersion: versions.kubernetes,
+    etcdBackups: "6h",
+    encryptionKeys: { keys: [4] },
+    cas: { keys: [3] },
+  });
+  expect(machines.map(({ name, role, zone }) => [name, role, zone])).toContainEqual([
+    cp1,
+    "control-plane",
+    "southeastasia-1",
+  ]);
+  for (const one of machines) expect(one.kubeletCertificateUntil).toMatch(/^\d{4}-/);
+});
+
+it("sends what others have added since, and leaves a balancer alone that stays as it is", async () => {
+  const { requests } = await update(ours, { ...after, addedTags: { owner: "somebody" } });
+  const named = (name: string) => requests.find((one) => one.name === name)!;
+
+  expect(named(`${cp1}-vm`).inputs["tags"]).toMatchObject({ owner: "somebody" });
+  expect(named("api-lb").opts.ignoreChanges).toHaveLength(1);
+});
+
+it("leaves nothing to the next update that none of these claims is about", () => {
+  const names = [after, afterOwn].flatMap(({ outputs: { cluster } }) => [
+    ...Object.keys(cluster).filter((name) => name !== "machines" && cluster[name] !== undefined),
+    ...Object.keys(cluster.machines[cp1]).map((name) => `machines.*.${name}`),
+  ]);
+  const known = [...Object.keys(readers), "cluster.etcdBackups", "cluster.balancer"];
+
+  expect([...new Set(names)].filter((name) => !known.includes(`cluster.${name}`))).toEqual([]);
+});
