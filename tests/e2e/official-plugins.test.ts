@@ -10,7 +10,7 @@ import { takeFolder } from "../../tools/local-azure/rehearsal/state-folder";
 import { pluginTools } from "../../tools/programs/plugins";
 import { checkout, loadTypeScript } from "../../tools/shared/checkout";
 import { Progress } from "../../tools/shared/progress";
-import { well } from "../../tools/lab/local-cloud";
+import { succeeded } from "../../tools/lab/local-cloud";
 
 jest.setTimeout(300_000);
 
@@ -67,7 +67,7 @@ it("runs Pulumi's own plugin for Azure where it is there, which finds the local 
     ...{ stack: "asks", program: program() },
   });
 
-  well(await stack.up("--skip-preview"));
+  succeeded(await stack.up("--skip-preview"));
 
   const { subscriptionId, tenantId } = account;
   expect(await stack.outputs()).toEqual({

@@ -2,14 +2,14 @@ import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { bareProgram } from "../../tools/lab/bench/bare-program";
-import { stateOf } from "../../tools/lab/bench/cloud";
+import { stateOf } from "../../tools/lab/bench/local-stack";
 import {
   asPlanned,
   hasManifests,
   LocalCloud,
   refused,
   unchanged,
-  well,
+  succeeded,
 } from "../../tools/lab/local-cloud";
 
 interface Node {
@@ -50,7 +50,7 @@ describe("the recipe's cluster on the local Azure", () => {
   afterAll(() => cloud?.stop());
 
   it("is previewed before anything exists, without a warning", async () => {
-    const { diagnostics } = well(await cloud.stack.preview());
+    const { diagnostics } = succeeded(await cloud.stack.preview());
 
     expect(diagnostics).toEqual([]);
   });
@@ -89,14 +89,14 @@ describe("the recipe's cluster on the local Azure", () => {
     const program = bareProgram(await stateOf(cloud.stack), join(cloud.state, "resources.json"));
     const bare = await cloud.other(program);
 
-    well(await bare.preview());
+    succeeded(await bare.preview());
   });
 
   it("changes nothing the second time", async () => {
     unchanged(await cloud.stack.up());
   });
 
-  it("is healthy by npm run doctor, and not while a member is sick", async () => {
+  it("is healthy by npm run doctor, and not while a member is unhealthy", async () => {
     const { code, stdout } = await cloud.doctor("--wait", "2m");
     expect(stdout.match(/^[✗-].*/gm)).toEqual([
       "- etcd snapshots: not asked, etcdBackups is not set",
@@ -104,11 +104,11 @@ describe("the recipe's cluster on the local Azure", () => {
     expect(stdout).toMatch(/^✓ etcd takes writes.*^stack local: healthy$/ms);
     expect(code).toBe(0);
 
-    await cloud.sick("cp-1", "kube-scheduler");
-    const sick = await cloud.doctor("--json");
-    await cloud.well("cp-1");
+    await cloud.injectFailure("cp-1", "kube-scheduler");
+    const unhealthy = await cloud.doctor("--json");
+    await cloud.clearFailures("cp-1");
 
-    const { checks, zones } = JSON.parse(sick.stdout);
+    const { checks, zones } = JSON.parse(unhealthy.stdout);
     const failed = checks.filter((check: { passed: boolean | null }) => check.passed === false);
     expect(failed).toEqual([
       expect.objectContaining({
@@ -124,7 +124,7 @@ describe("the recipe's cluster on the local Azure", () => {
     expect(zones["southeastasia-1"]).toEqual([
       { name: "zoned-local-cp-1", role: "control-plane", passed: false },
     ]);
-    expect(sick.code).toBe(1);
+    expect(unhealthy.code).toBe(1);
     expect(await cloud.doctor("--wait", "2m")).toMatchObject({ code: 0 });
   });
 
@@ -225,7 +225,7 @@ describe("the recipe's cluster on the local Azure", () => {
   });
 
   it("changes nothing after a refresh", async () => {
-    well(await cloud.stack.refresh());
+    succeeded(await cloud.stack.refresh());
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
@@ -280,7 +280,7 @@ describe("the recipe's cluster on the local Azure", () => {
       },
     });
 
-    well(await cloud.stack.refresh());
+    succeeded(await cloud.stack.refresh());
     asPlanned(await cloud.stack.up());
 
     expect(await cloud.inGroup("GET", rule)).toBeDefined();
@@ -302,7 +302,7 @@ describe("the recipe's cluster on the local Azure", () => {
     machine.properties.storageProfile = { ...machine.properties.storageProfile, dataDisks };
     await cloud.inGroup("PUT", vm, machine);
 
-    well(await cloud.stack.refresh());
+    succeeded(await cloud.stack.refresh());
     await cloud.stack.configure({
       ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
       proxyMode: "nftables",
@@ -378,7 +378,7 @@ describe("the recipe's cluster on the local Azure", () => {
 
   it("leaves nothing behind when it is destroyed", async () => {
     await cloud.stack.configure(hasManifests ? {} : { cni: "flannel", diskDriver: false });
-    well(await cloud.stack.destroy());
+    succeeded(await cloud.stack.destroy());
 
     expect(await cloud.isEmpty()).toBe(true);
   });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { apiNameIn } from "../../tools/local-azure/rehearsal/cluster-view";
-import { LocalCloud, refused, unchanged, well } from "../../tools/lab/local-cloud";
+import { LocalCloud, refused, unchanged, succeeded } from "../../tools/lab/local-cloud";
 
 jest.setTimeout(600_000);
 
@@ -23,7 +23,7 @@ interface Exported {
 let cloud: LocalCloud;
 beforeAll(async () => {
   cloud = await LocalCloud.start("dev", { cni: "flannel", diskDriver: false });
-  well(await cloud.stack.up());
+  succeeded(await cloud.stack.up());
 });
 afterAll(() => cloud?.stop());
 
@@ -103,7 +103,7 @@ it("takes up what is in the cluster and not in the state", async () => {
   const lost = before.filter((urn) => /:(Secret|ConfigMap|DaemonSet|NodePatch)::/.test(urn));
   await forget(lost);
 
-  well(await cloud.stack.up());
+  succeeded(await cloud.stack.up());
 
   expect(lost.length).toBeGreaterThan(3);
   expect((await inCluster()).map(({ urn }) => urn).sort()).toEqual(before);
@@ -116,7 +116,7 @@ it("is destroyed without an API, since everything in the cluster goes with somet
 
   const silence = await silenceApi();
   try {
-    well(await cloud.stack.destroy());
+    succeeded(await cloud.stack.destroy());
   } finally {
     silence.close();
   }

@@ -5,7 +5,7 @@ import type { Expected } from "../doctor/check";
 import type { Cluster } from "../doctor/doctor";
 import { proxyOf } from "../local-azure/daemon/attachment";
 import { runningDaemon } from "../local-azure/daemon/daemon-client";
-import { hostSettings } from "../local-azure/machines/kinds";
+import { hostSettings } from "../local-azure/machines/local-machines";
 import { passphraseOf } from "../local-azure/rehearsal/passphrase";
 import { defaultState, rehearsalFolder } from "../local-azure/rehearsal/state-folder";
 import { checkout } from "../shared/checkout";

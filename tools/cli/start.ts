@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { ensureDaemon, runningDaemon } from "../local-azure/daemon/daemon-client";
 import { chooseBackend } from "../local-azure/machines/choose-backend";
-import { hostSettings } from "../local-azure/machines/kinds";
+import { hostSettings } from "../local-azure/machines/local-machines";
 import { chooseOwnPrograms, described } from "../local-azure/machines/own-programs";
 import { prepareHost } from "../local-azure/machines/qemu/prepare";
 import {

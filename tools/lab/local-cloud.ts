@@ -28,7 +28,7 @@ import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
 import { changedAnything } from "../pulumi/events";
 import { environmentOf } from "../pulumi/pulumi";
-import { askAzure } from "../local-azure/tests/support/arm/azure-rest";
+import { sendToAzure } from "../local-azure/tests/support/arm/azure-rest";
 import { type Clients, clientsOf } from "../local-azure/tests/support/arm/sdk-clients";
 
 const ca = "certificate-authority-data";
@@ -110,39 +110,41 @@ export class LocalCloud {
 
   /** All that Azure was asked, in order. */
   async requests(): Promise<LoggedRequest[]> {
-    return (await this.ask("GET", "/local/requests")) as LoggedRequest[];
+    return (await this.send("GET", "/local/requests")) as LoggedRequest[];
   }
 
   async fault(fault: Fault): Promise<void> {
-    await this.ask("POST", "/local/faults", fault);
+    await this.send("POST", "/local/faults", fault);
   }
 
   async clearFaults(): Promise<void> {
-    await this.ask("DELETE", "/local/faults");
+    await this.send("DELETE", "/local/faults");
   }
 
   /** Lets Azure's operations take this share of their time; 0 until then. */
   async takingTime(factor: number): Promise<void> {
-    await this.ask("PUT", "/local/durations", { factor });
+    await this.send("PUT", "/local/durations", { factor });
   }
 
   /**
-   * Makes a part of a control plane sick: etcd, kube-apiserver …, kubelet, or etcd-space, when it
+   * Makes a component of a control plane unhealthy: etcd, kube-apiserver …, kubelet, or etcd-space, when it
    * takes no writes.
    */
-  async sick(machine: string, component: string): Promise<void> {
-    await this.ask("POST", `/local/machines/${this.clusterName}-${machine}/sick`, { component });
+  async injectFailure(machine: string, component: string): Promise<void> {
+    await this.send("POST", `/local/machines/${this.clusterName}-${machine}/failures`, {
+      component,
+    });
   }
 
-  /** Makes all of a control plane well. */
-  async well(machine: string): Promise<void> {
-    await this.ask("DELETE", `/local/machines/${this.clusterName}-${machine}/sick`);
+  /** Makes all components of a control plane healthy. */
+  async clearFailures(machine: string): Promise<void> {
+    await this.send("DELETE", `/local/machines/${this.clusterName}-${machine}/failures`);
   }
 
   /**
    * Runs the `pulumi config` command of this kind that a message names, word by word; returns it.
    */
-  async obey(message: string, kind: RegExp): Promise<string> {
+  async runSuggested(message: string, kind: RegExp): Promise<string> {
     const command = new RegExp(`pulumi (${kind.source})`).exec(message)?.[1];
     if (command === undefined) throw new Error(`no command ${kind} in:\n${message}`);
     const words = [...command.split(" "), "--config-file", this.stack.place.config];
@@ -153,7 +155,7 @@ export class LocalCloud {
 
   /** Saves a snapshot of etcd from a control plane, as its timer would. */
   async snapshot(machine: string): Promise<void> {
-    await this.ask("POST", `/local/machines/${this.clusterName}-${machine}/snapshot`);
+    await this.send("POST", `/local/machines/${this.clusterName}-${machine}/snapshot`);
   }
 
   /** Makes a blob container in a resource group of its own; returns the setting that names it. */
@@ -162,18 +164,18 @@ export class LocalCloud {
     const account = `${inGroup}/providers/Microsoft.Storage/storageAccounts/snapshots`;
     const container = `${account}/blobServices/default/containers/${name}`;
     const location = "westeurope";
-    await this.ask("PUT", inGroup, { location });
+    await this.send("PUT", inGroup, { location });
     const sku = { name: "Standard_ZRS" };
     const properties = { supportsHttpsTrafficOnly: false };
-    await this.ask("PUT", account, { kind: "StorageV2", location, sku, properties });
-    await this.ask("PUT", container, { properties: {} });
+    await this.send("PUT", account, { kind: "StorageV2", location, sku, properties });
+    await this.send("PUT", container, { properties: {} });
     return { container, endpoint: blobEndpointOf(this.azure.ports, "snapshots") };
   }
 
   /** Gives the login a role by which it reads the blobs of a resource group. */
   async readsBlobs(group: string): Promise<void> {
     const role = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1";
-    await this.ask(
+    await this.send(
       "PUT",
       `${subscriptionPath}/resourceGroups/${group}/providers/Microsoft.Authorization/roleAssignments/${role}`,
       {
@@ -203,18 +205,18 @@ export class LocalCloud {
 
   /** Limits of vCPU quotas by name; those that are not named have room for anything. */
   async quotas(limits: Readonly<Record<string, number>>): Promise<void> {
-    await this.ask("PUT", "/local/quotas", limits);
+    await this.send("PUT", "/local/quotas", limits);
   }
 
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
   inGroup(method: string, path: string, body?: unknown): Promise<unknown> {
     const group = `${subscriptionPath}/resourceGroups/${this.clusterName}`;
-    return this.ask(method, `${group}${path}`, body);
+    return this.send(method, `${group}${path}`, body);
   }
 
   /** What Azure shows of a resource. */
   read(id: string): Promise<unknown> {
-    return this.ask("GET", id);
+    return this.send("GET", id);
   }
 
   /** Microsoft's clients, by which others read and change things. */
@@ -225,7 +227,7 @@ export class LocalCloud {
 
   /** Whether the resource manager holds nothing at all. */
   async isEmpty(): Promise<boolean> {
-    return ((await this.ask("GET", "/local/health")) as { empty: boolean }).empty;
+    return ((await this.send("GET", "/local/health")) as { empty: boolean }).empty;
   }
 
   /** Has the next question asked by the kubeconfig of now. */
@@ -350,8 +352,8 @@ export class LocalCloud {
       .items;
   }
 
-  private ask(method: string, path: string, body?: unknown): Promise<unknown> {
-    return askAzure(endpointOf(this.azure.ports), { method, path, body });
+  private send(method: string, path: string, body?: unknown): Promise<unknown> {
+    return sendToAzure(endpointOf(this.azure.ports), { method, path, body });
   }
 }
 
@@ -362,8 +364,8 @@ function binaries(): string {
   return folder;
 }
 
-/** Fails with what the engine said when a run did not end well: why first, then its steps. */
-export function well(run: Run): Run {
+/** Fails with what the engine said when an update failed: why first, then its steps. */
+export function succeeded(run: Run): Run {
   if (run.code !== 0) {
     const why = run.stdout.split("Diagnostics:").slice(1).at(-1) ?? "";
     throw new Error(`pulumi ended with ${run.code}:\n${why}\n${run.stderr}\n${run.stdout}`);
@@ -378,9 +380,9 @@ export function well(run: Run): Run {
 const maybe =
   /^(update .*-(labels|bootstrap|membership|join-token|join-binding)|(replace|create-replacement|delete-replaced) .*-membership)$/;
 
-/** Fails when an `up` did not end well, or did otherwise than its preview had said. */
+/** Fails when an update failed, or did otherwise than its preview had said. */
 export function asPlanned(run: Run): Run {
-  well(run);
+  succeeded(run);
   const only = (these: readonly string[], those: readonly string[]) =>
     these.filter((step) => !those.includes(step));
   const { steps, planned = steps } = run;
@@ -401,13 +403,13 @@ export function asPlanned(run: Run): Run {
  * such a run takes half the time.
  */
 export function unchanged(run: Run): void {
-  well(run);
+  succeeded(run);
   if (changedAnything(run)) {
     throw new Error(`expected no change, got ${JSON.stringify(run.changes)}:\n${run.stdout}`);
   }
 }
 
-/** Fails with what the engine said when a run ended well. */
+/** Fails with what the engine said when an update succeeded. */
 export function refused(run: Run): string {
   if (run.code === 0)
     throw new Error(`expected the engine to refuse, and it went on:\n${run.stdout}`);

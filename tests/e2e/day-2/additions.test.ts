@@ -1,6 +1,6 @@
 import { parseId } from "../../../tools/local-azure/arm/resources/ids";
 import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
-import { hasManifests, LocalCloud, unchanged, well } from "../../../tools/lab/local-cloud";
+import { hasManifests, LocalCloud, unchanged, succeeded } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);
 
@@ -302,7 +302,7 @@ describe("what others write on a cluster's resources", () => {
       "local",
       hasManifests ? {} : { cni: "flannel", diskDriver: false },
     );
-    well(await cloud.stack.up("--skip-preview"));
+    succeeded(await cloud.stack.up("--skip-preview"));
     clients = cloud.sdks();
     const { deployment } = (await cloud.stack.stackExport()) as {
       deployment: { resources: Resource[] };
@@ -362,7 +362,7 @@ describe("what others write on a cluster's resources", () => {
     await write({ owner: "firm", "hidden-link:/app": "Resource" });
     const before = await azureState();
 
-    well(await cloud.stack.refresh());
+    succeeded(await cloud.stack.refresh());
     unchanged(await cloud.stack.preview());
     unchanged(await cloud.stack.up("--skip-preview"));
 
@@ -373,7 +373,7 @@ describe("what others write on a cluster's resources", () => {
     await write({ owner: "firm", "cost-center": "4711" });
     const before = await azureState();
 
-    const run = well(await cloud.stack.up());
+    const run = succeeded(await cloud.stack.up());
 
     const { planned = [], steps } = run;
     expect(planned.length).toBeGreaterThan(0);
@@ -397,7 +397,7 @@ describe("what others write on a cluster's resources", () => {
       soon,
     );
 
-    well(await cloud.stack.up("--skip-preview"));
+    succeeded(await cloud.stack.up("--skip-preview"));
 
     const now = await clients.compute.virtualMachines.get(group, name);
     expect(now.tags).toEqual(others);

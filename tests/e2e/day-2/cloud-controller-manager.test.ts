@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { chooseOwnPrograms, ownPrograms } from "../../../tools/local-azure/machines/own-programs";
 import { describeUnless } from "../../support/unless";
-import { LocalCloud, well } from "../../../tools/lab/local-cloud";
+import { LocalCloud, succeeded } from "../../../tools/lab/local-cloud";
 import { npm } from "../npm";
 
 jest.setTimeout(900_000);
@@ -116,7 +116,7 @@ describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager"
   });
 
   it("keeps what it has made through a refresh and an up", async () => {
-    well(await cloud.stack.refresh());
+    succeeded(await cloud.stack.refresh());
     expect(await npm(state, "start", "--stack", "local")).toContain("nothing changed");
 
     expect(await azures("loadBalancers")).toContain("zoned-local");
@@ -156,7 +156,7 @@ describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager"
   });
 
   it("leaves nothing behind when the stack is destroyed with its Service", async () => {
-    well(await cloud.stack.destroy());
+    succeeded(await cloud.stack.destroy());
 
     expect(await cloud.isEmpty()).toBe(true);
   });

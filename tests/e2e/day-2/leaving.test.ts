@@ -7,7 +7,7 @@ import {
   refused,
   unchanged,
   WatchEvent,
-  well,
+  succeeded,
   fewAddOns,
 } from "../../../tools/lab/local-cloud";
 
@@ -181,7 +181,7 @@ describe("a machine that leaves", () => {
       ...["--timeout", "60s"],
     );
 
-    well(await cloud.stack.up());
+    succeeded(await cloud.stack.up());
 
     expect(await nodes()).toEqual(["cp-1", "cp-2", "cp-3", "workers-1"]);
     unchanged(await cloud.stack.up("--skip-preview"));
@@ -216,7 +216,7 @@ describe("a machine that leaves", () => {
       await cloud.kubectl("delete", "node", `zoned-dev-${name}`);
     }
 
-    const happened = await events(async () => well(await cloud.stack.up()));
+    const happened = await events(async () => succeeded(await cloud.stack.up()));
 
     expect(happened.filter((event) => event.endsWith("made"))).toEqual([
       "VM cp-2 made",
@@ -242,7 +242,7 @@ describe("a machine that leaves", () => {
   });
 
   it("is not drained when the whole stack is destroyed", async () => {
-    const happened = await events(async () => well(await cloud.stack.destroy()));
+    const happened = await events(async () => succeeded(await cloud.stack.destroy()));
 
     expect(happened.filter((event) => event.startsWith("Node "))).toEqual([]);
     expect(await cloud.isEmpty()).toBe(true);

@@ -24,7 +24,7 @@ import { checkout, loadTypeScript } from "../../../tools/shared/checkout";
 import { Progress } from "../../../tools/shared/progress";
 import { environmentOf } from "../../../tools/pulumi/pulumi";
 import { listen } from "../../support/listen";
-import { refused, unchanged, well } from "../../../tools/lab/local-cloud";
+import { refused, unchanged, succeeded } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(600_000);
 
@@ -94,7 +94,7 @@ const requests = async () =>
   (await (await ask("GET", "/local/requests")).json()) as LoggedRequest[];
 
 const inCloud = (): { id: string; type: string; body: { provisioningState?: string } }[] => {
-  const { resources } = JSON.parse(readFileSync(join(state, "cloud.json"), "utf8"));
+  const { resources } = JSON.parse(readFileSync(join(state, "resources.json"), "utf8"));
   return resources;
 };
 
@@ -202,11 +202,11 @@ it.each([
   await startAzure();
 
   const after = await open("dev", small);
-  well(await after.up());
+  succeeded(await after.up());
 
   await agrees(after);
   unchanged(await after.up());
-  well(await after.destroy());
+  succeeded(await after.destroy());
   expect(inCloud()).toEqual([]);
 });
 
@@ -230,7 +230,7 @@ it("goes on where creations failed and left nothing, whether the plugin has reco
     expect(await stack.command("state", "delete", urn, "--yes")).toMatchObject({ code: 0 });
   await left("virtualMachines/[^/]+-workers-1$");
 
-  well(await stack.up());
+  succeeded(await stack.up());
   await agrees(stack);
   unchanged(await stack.up("--skip-preview"));
 });
@@ -240,7 +240,7 @@ const otherImage = { ...machinesOnly, imageVersion: "24.04.202608110" };
 /** A rolling replacement that is struck while Azure makes the new VM of the first machine. */
 async function struckWhileReplacing(strike: () => void, to = azure): Promise<Rehearsal> {
   const stack = await open("prod", machinesOnly, to);
-  well(await stack.up());
+  succeeded(await stack.up());
   await stack.configure(otherImage);
   await takingTime({ "Microsoft.Compute/virtualMachines": 10 });
   const up: Promise<Run> = stack.up();
@@ -266,7 +266,7 @@ it("goes on with a replacement that Azure accepted before the connection was los
   await takingTime({});
 
   const after = await open("prod", otherImage);
-  well(await after.up());
+  succeeded(await after.up());
 
   await agrees(after);
   expect(vms(await requests()).slice(6)).toEqual(rolled);
@@ -293,7 +293,7 @@ it("goes on with a replacement whose engine was killed, by npm run recover and p
   expect(JSON.parse(readFileSync(copy, "utf8"))).toEqual(asIs);
   expect(statSync(copy).mode & 0o777).toBe(0o600);
   await takingTime({});
-  well(await stack.up());
+  succeeded(await stack.up());
 
   await agrees(stack);
   expect(vms(await requests()).slice(6)).toEqual(rolled);

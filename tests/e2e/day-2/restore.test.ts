@@ -5,7 +5,7 @@ import {
   LocalCloud,
   refused,
   unchanged,
-  well,
+  succeeded,
   fewAddOns,
 } from "../../../tools/lab/local-cloud";
 
@@ -94,9 +94,9 @@ describe("a cluster whose control planes are lost", () => {
 
   it("is told to name a snapshot, and by that has all that was in it, and its workers", async () => {
     const lost = await cloud.stack.preview();
-    expect(await cloud.obey(`${lost.stdout}${lost.stderr}`, /config set restoreFrom \w+/)).toBe(
-      "config set restoreFrom latest",
-    );
+    expect(
+      await cloud.runSuggested(`${lost.stdout}${lost.stderr}`, /config set restoreFrom \w+/),
+    ).toBe("config set restoreFrom latest");
     asPlanned(await cloud.stack.up());
 
     expect(await saved("a", "b")).toEqual(["a"]);
@@ -132,7 +132,7 @@ describe("a cluster whose control planes are lost", () => {
 
     const left = refused(await cloud.stack.up());
     expect(await vmIdOf(survivor!)).toBe(before);
-    await cloud.obey(left, /config set reinitialize [^\s,]+/);
+    await cloud.runSuggested(left, /config set reinitialize [^\s,]+/);
     asPlanned(await cloud.stack.up());
 
     expect(await saved("c", "d")).toEqual(["c"]);
@@ -162,7 +162,7 @@ describe("a cluster whose control planes are lost", () => {
       restoreFrom: (await lastSnapshot())["name"],
     };
     await cloud.stack.configure({ ...named, restoreFrom: "20200101T000000Z-1.db" });
-    await cloud.obey(`${run.stdout}${run.stderr}`, /config set reinitialize \S+/);
+    await cloud.runSuggested(`${run.stdout}${run.stderr}`, /config set reinitialize \S+/);
     const requests = (await cloud.requests()).length;
     expect(refused(await cloud.stack.up())).toMatch(
       /whether snapshot 20200101T000000Z-1.db .* is not known: .*AuthorizationPermissionMismatch/,
@@ -176,7 +176,7 @@ describe("a cluster whose control planes are lost", () => {
       [],
     );
     await cloud.stack.configure(named);
-    await cloud.obey(`${run.stdout}${run.stderr}`, /config set reinitialize \S+/);
+    await cloud.runSuggested(`${run.stdout}${run.stderr}`, /config set reinitialize \S+/);
 
     asPlanned(await cloud.stack.up());
 
@@ -188,7 +188,9 @@ describe("a cluster whose control planes are lost", () => {
   it("gets another certificate for its administrator, of the same CA, and no machine is touched", async () => {
     const before = await administrator();
 
-    const { steps } = well(await cloud.stack.up("--skip-preview", "--replace", "**::pki-admin"));
+    const { steps } = succeeded(
+      await cloud.stack.up("--skip-preview", "--replace", "**::pki-admin"),
+    );
 
     const after = await administrator();
     expect(after.cert.serialNumber).not.toBe(before.cert.serialNumber);

@@ -4,7 +4,7 @@ import {
   LocalCloud,
   refused,
   unchanged,
-  well,
+  succeeded,
   fewAddOns as small,
 } from "../../../tools/lab/local-cloud";
 
@@ -144,7 +144,7 @@ describe("a cluster of which machines are off", () => {
     });
     await power("deallocate", "cp-1");
 
-    const requests = await written(async () => well(await cloud.stack.up()));
+    const requests = await written(async () => succeeded(await cloud.stack.up()));
 
     expect(requests).toEqual(["PUT cp-1", "POST cp-1", "PUT cp-1/bootstrap"]);
     expect(await ready()).toEqual(names);
@@ -163,7 +163,7 @@ describe("a cluster of which machines are off", () => {
     );
     expect(await ready()).toEqual(["cp-1", "workers-2"]);
     await cloud.clearFaults();
-    const requests = await written(async () => well(await cloud.stack.up()));
+    const requests = await written(async () => succeeded(await cloud.stack.up()));
 
     expect(requests).toEqual([
       "POST workers-1",

@@ -4,7 +4,7 @@ import {
   LocalCloud,
   refused,
   unchanged,
-  well,
+  succeeded,
   fewAddOns as small,
 } from "../../../tools/lab/local-cloud";
 
@@ -50,7 +50,7 @@ describe("a cluster of which pulumi up changes parts", () => {
   };
 
   it("is asked for its health, whatever the part is", async () => {
-    await cloud.sick("cp-1", "kube-scheduler");
+    await cloud.injectFailure("cp-1", "kube-scheduler");
 
     const requests = await written(async () => {
       const said = refused(await cloud.stack.up("--target", await urnOf("workers-1-vm")));
@@ -58,14 +58,14 @@ describe("a cluster of which pulumi up changes parts", () => {
     });
 
     expect(requests).toEqual([]);
-    await cloud.well("cp-1");
+    await cloud.clearFailures("cp-1");
   });
 
   it("keeps a machine's size whose drain was left out by --target, and the memory of what was not done", async () => {
     const before = await memory();
 
     const requests = await written(async () => {
-      const run = well(await cloud.stack.up("--target", await urnOf("workers-1-vm")));
+      const run = succeeded(await cloud.stack.up("--target", await urnOf("workers-1-vm")));
       expect(run.stdout).toMatch(/has left out the steps of zoned-dev-cp-1/);
     });
 
@@ -77,7 +77,7 @@ describe("a cluster of which pulumi up changes parts", () => {
     const before = await memory();
 
     const requests = await written(async () =>
-      well(
+      succeeded(
         await cloud.stack.up(
           ...["--exclude", await urnOf("workers-2-drain-before-resize")],
           ...["--exclude", await urnOf("workers-1-vm")],

@@ -1,6 +1,12 @@
 import { versions } from "../../../components/versions";
 import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
-import { asPlanned, LocalCloud, refused, unchanged, well } from "../../../tools/lab/local-cloud";
+import {
+  asPlanned,
+  LocalCloud,
+  refused,
+  unchanged,
+  succeeded,
+} from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);
 
@@ -100,7 +106,7 @@ describe("three control planes and three workers", () => {
 
     expect(said).toMatch(/Azure has 1 of them left.*pulumi destroy/s);
     await news();
-    const command = await cloud.obey(said, /config set reinitialize [\w-]+/);
+    const command = await cloud.runSuggested(said, /config set reinitialize [\w-]+/);
     reinitialize = command.split(" ").at(-1)!;
   });
 
@@ -157,7 +163,7 @@ describe("three control planes and three workers", () => {
       const { tags: _, ...vm } = (await cloud.inGroup("GET", vmPath(machine))) as { tags: object };
       await cloud.inGroup("PUT", vmPath(machine), { ...vm, tags: {} });
     }
-    well(await cloud.stack.refresh());
+    succeeded(await cloud.stack.refresh());
     await news();
     await cloud.stack.configure(resized());
 
@@ -171,13 +177,13 @@ describe("three control planes and three workers", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
-  it("refuses to resize anything while a member's etcd is sick", async () => {
+  it("refuses to resize anything while a member's etcd is unhealthy", async () => {
     await cloud.stack.configure(bigger());
-    await cloud.sick("cp-2", "etcd");
+    await cloud.injectFailure("cp-2", "etcd");
 
     const said = refused(await cloud.stack.up());
 
-    await cloud.well("cp-2");
+    await cloud.clearFailures("cp-2");
     expect(said).toMatch(
       /would resize zoned-prod-cp-1, zoned-prod-cp-2, zoned-prod-cp-3, .*zoned-prod-cp-2: its etcd is not ready/s,
     );
@@ -186,32 +192,32 @@ describe("three control planes and three workers", () => {
 
   it("refuses to touch a cluster whose API does not answer, unless read so for a while", async () => {
     await cloud.stack.configure(bigger());
-    for (const machine of ["cp-2", "cp-3"]) await cloud.sick(machine, "etcd");
+    for (const machine of ["cp-2", "cp-3"]) await cloud.injectFailure(machine, "etcd");
     try {
       const said = refused(await cloud.stack.preview());
       expect(said).toMatch(/does not answer from here/);
-      await cloud.obey(said, /config set skipHealthCheckUntil \w+/);
+      await cloud.runSuggested(said, /config set skipHealthCheckUntil \w+/);
     } finally {
-      for (const machine of ["cp-2", "cp-3"]) await cloud.well(machine);
+      for (const machine of ["cp-2", "cp-3"]) await cloud.clearFailures(machine);
     }
-    await cloud.sick("cp-2", "kube-scheduler");
-    well(await cloud.stack.preview());
-    await cloud.well("cp-2");
+    await cloud.injectFailure("cp-2", "kube-scheduler");
+    succeeded(await cloud.stack.preview());
+    await cloud.clearFailures("cp-2");
     expect(await news()).toEqual([]);
   });
 
-  it("changes what touches no machine while a member is sick", async () => {
-    await cloud.sick("cp-2", "kube-scheduler");
+  it("changes what touches no machine while a member is unhealthy", async () => {
+    await cloud.injectFailure("cp-2", "kube-scheduler");
     await cloud.stack.configure({ ...resized(), apiAccessCidrs: ["198.51.100.0/24"] });
 
     asPlanned(await cloud.stack.up());
 
     expect(await news()).toEqual([]);
-    await cloud.well("cp-2");
+    await cloud.clearFailures("cp-2");
   });
 
-  it("replaces the sick one first, and the others once it is well", async () => {
-    await cloud.sick("cp-3", "etcd");
+  it("replaces the unhealthy one first, and the others once it is healthy", async () => {
+    await cloud.injectFailure("cp-3", "etcd");
     await cloud.stack.configure({ ...resized(), imageVersion: versions.ubuntuImage });
 
     asPlanned(await cloud.stack.up());
@@ -238,7 +244,7 @@ describe("three control planes and three workers", () => {
     refused(await cloud.stack.destroy());
 
     await cloud.stack.unprotect();
-    well(await cloud.stack.destroy());
+    succeeded(await cloud.stack.destroy());
     expect(await cloud.isEmpty()).toBe(true);
   });
 });

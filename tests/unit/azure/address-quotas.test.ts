@@ -3,7 +3,7 @@ import { ArmClient } from "../../../components/azure/resource-manager";
 import { Settings } from "../../../components/settings/settings";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import { newCloud } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { validSettings } from "../../support/sample";
 
 interface Scene {
@@ -22,20 +22,20 @@ async function problemsOf({
   free = 0,
   quota = "PublicIPAddresses",
 }: Scene) {
-  const { cloud } = newCloud();
+  const azure = newArm().arm;
   const settings = { ...validSettings, egress };
   const { location, clusterName } = settings;
   const group = `/subscriptions/${account.subscriptionId}/resourceGroups/${clusterName}`;
-  if (existing.length > 0) await cloud.put(group, { location });
+  if (existing.length > 0) await azure.put(group, { location });
   for (const name of existing) {
-    await cloud.put(`${group}/providers/Microsoft.Network/publicIPAddresses/${name}`, {
+    await azure.put(`${group}/providers/Microsoft.Network/publicIPAddresses/${name}`, {
       location,
       sku: { name: "Standard" },
       publicIPAllocationMethod: "Static",
     });
   }
-  cloud.quotas.set({ [quota]: existing.length + free });
-  const rest = await serveRest(cloud, 0);
+  azure.quotas.set({ [quota]: existing.length + free });
+  const rest = await serveRest(azure, 0);
   const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "local");
   try {
     const offers = await getAddressQuotas(arm, account.subscriptionId, settings);

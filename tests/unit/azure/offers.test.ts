@@ -6,7 +6,7 @@ import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import { newCloud } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { validSettings } from "../../support/sample";
 
 interface Scene {
@@ -28,9 +28,9 @@ async function problemsOf({
   existing = {},
   machines,
 }: Scene): Promise<string[]> {
-  const { cloud } = newCloud();
-  cloud.quotas.set(quotas);
-  const rest = await serveRest(cloud, 0);
+  const azure = newArm().arm;
+  azure.quotas.set(quotas);
+  const rest = await serveRest(azure, 0);
   const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "local");
   const connection = { ...account, arm };
   const wanted = { ...validSettings, ...settings };

@@ -4,7 +4,7 @@ import { ArmClient } from "../../../components/azure/resource-manager";
 import { subscriptionProblems } from "../../../components/azure/subscription";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import { newCloud } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { subscriptionId, validSettings } from "../../support/sample";
 import { listen } from "../../support/listen";
 
@@ -134,7 +134,7 @@ describe("of a login's rights", () => {
 });
 
 it("is answered by the local Azure as well", async () => {
-  const rest = await serveRest(newCloud().cloud, 0);
+  const rest = await serveRest(newArm().arm, 0);
   const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
   try {
     const connection = {

@@ -142,7 +142,7 @@ const namesIn = async (blobs: Blobs) => {
 
 const withContainer = (use: (blobs: Blobs) => Promise<void>) => () =>
   withBlobs(async (blobs) => {
-    await allowHttp(blobs.cloud);
+    await allowHttp(blobs.arm);
     await blobs.grant();
     await use(blobs);
   });
@@ -270,7 +270,7 @@ describe("a snapshot of etcd", () => {
 
   it("stays on the machine where storage refuses it, with the four before it, and the cluster learns why", () =>
     withBlobs(async (blobs) => {
-      await allowHttp(blobs.cloud);
+      await allowHttp(blobs.arm);
       const machine = machineIn(blobs);
       for (const day of [1, 2, 3, 4, 5]) machine.write(`${folder}/2025010${day}T000000Z-1.db`, "");
       const { code, stderr } = await machine.run(script, ["save"]);
@@ -404,9 +404,9 @@ describe("a snapshot of etcd", () => {
       "there is no container",
       {},
       "latest",
-      async ({ cloud, grant }) => {
+      async ({ arm, grant }) => {
         await grant(storage(""));
-        await cloud.delete(valid.container[0]);
+        await arm.delete(valid.container[0]);
       },
       /^there is no container \S+\/etcd: make it, or name another \(zoned:etcdBackups\)$/,
     ],

@@ -326,7 +326,7 @@ const upgradedWorker = [
       await new Promise<void>((ready) => {
         void withBlobs(async (opened) => {
           blobs = opened;
-          await allowHttp(blobs.cloud);
+          await allowHttp(blobs.arm);
           await blobs.grant();
           ready();
           await new Promise<void>((close) => (closeBlobs = close));
@@ -461,7 +461,7 @@ const upgradedWorker = [
       },
       {
         situation: "a member whose scheduler does not come back after its kubelet was started anew",
-        prepare: () => machines.sicken("demo-cp-2", "kube-scheduler"),
+        prepare: () => machines.injectFailure("demo-cp-2", "kube-scheduler"),
         vm: cp[1],
         script: () => configured(script(cp[1]), { configuration: "one more" }),
         world: {
@@ -473,7 +473,7 @@ const upgradedWorker = [
       },
       {
         situation: "a worker with another version",
-        prepare: () => machines.cure("demo-cp-2"),
+        prepare: () => machines.clearFailures("demo-cp-2"),
         vm: worker,
         script: () => configured(script(worker), { kubernetesVersion: "1.36.4" }),
         world: { files: { ...member("joined"), ...cni } },
@@ -490,7 +490,7 @@ const upgradedWorker = [
         situation: "a control plane, fresh, another one not well",
         prepare: async () => {
           await create(cp[3]);
-          await machines.sicken("demo-cp-2", "kube-scheduler");
+          await machines.injectFailure("demo-cp-2", "kube-scheduler");
         },
         vm: cp[3],
         world: { sick: ["kube-scheduler-demo-cp-2"] },
@@ -500,7 +500,7 @@ const upgradedWorker = [
       },
       {
         situation: "the same machine, all well again",
-        prepare: () => machines.cure("demo-cp-2"),
+        prepare: () => machines.clearFailures("demo-cp-2"),
         vm: cp[3],
         world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/touched": "" } },
         steps: resumed,
@@ -514,7 +514,7 @@ const upgradedWorker = [
       },
       {
         situation: "a control plane whose own etcd is not well",
-        prepare: () => machines.sicken("demo-cp-4", "etcd"),
+        prepare: () => machines.injectFailure("demo-cp-4", "etcd"),
         vm: cp[3],
         world: { files: { ...member("joined"), ...cni }, isOwnEtcdSick: true },
         steps: [...again, "control plane"],
@@ -523,7 +523,7 @@ const upgradedWorker = [
       {
         situation: "a control plane that is to save etcd by the clock",
         prepare: async () => {
-          await machines.cure("demo-cp-4");
+          await machines.clearFailures("demo-cp-4");
           Object.assign(cp[0], { identities: [blobs.identity] });
         },
         vm: cp[0],

@@ -10,7 +10,7 @@ import { manifests } from "../../../components/versions";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { checked } from "../../../tools/local-azure/plugins/kubernetes/operations/check";
 import { checkConfig } from "../../../tools/local-azure/plugins/kubernetes/provider-config";
-import { newCloud } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { Recorded, Recorder } from "../../support/record";
 import { access, settingsWith, stackValues, Values } from "../../support/stack";
 
@@ -23,8 +23,8 @@ async function withStack<T>(
   more: Values,
   work: (recorder: Recorder) => Promise<T>,
 ): Promise<T> {
-  const { cloud } = newCloud();
-  const rest = await serveRest(cloud, 0);
+  const { arm } = newArm();
+  const rest = await serveRest(arm, 0);
   const values = {
     ...access,
     ...stackValues(stack),

@@ -30,16 +30,16 @@ interface Scene {
 
 /** What is said of a snapshot that is to be restored, by the local Azure's own Blob service. */
 const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }: Scene) =>
-  withBlobs(async ({ cloud, endpoint, client, grant }) => {
-    await allowHttp(cloud);
+  withBlobs(async ({ arm, endpoint, client, grant }) => {
+    await allowHttp(arm);
     await grant();
     for (const name of blobs ?? []) {
       await client().getBlockBlobClient(name).upload("snapshot", 8);
     }
-    if (blobs === undefined) await cloud.delete(container);
+    if (blobs === undefined) await arm.delete(container);
     if (reads) {
       const id = `${group}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000009`;
-      await cloud.put(id, { principalId: account.objectId, roleDefinitionId: reader });
+      await arm.put(id, { principalId: account.objectId, roleDefinitionId: reader });
     }
     await Recorder.start({
       calls: {

@@ -1,6 +1,6 @@
 import { prepareBinaries } from "../../programs/engine";
 import type { Progress } from "../../shared/progress";
-import type { Bench } from "./cloud";
+import type { Bench } from "./local-stack";
 import { growth } from "./growth";
 import { previews } from "./previews";
 import { report } from "./report";

@@ -28,7 +28,7 @@ const azureTypes = {
 } as const;
 
 /**
- * The longest chain of operations in a first `up` that Azure, kubeadm and etcd require, independent
+ * The longest chain of operations in a first update that Azure, kubeadm and etcd require, independent
  * of the order in the program:
  *
  * - a resource comes after its group, its parent and all that its inputs name;

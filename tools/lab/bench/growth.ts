@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-import { type Bench, onLocalAzure, stackOn, timed } from "./cloud";
+import { type Bench, onLocalAzure, stackOn, timed } from "./local-stack";
 
 /** One control plane and workers. */
 const sizes = [3, 30, 300] as const;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 
 import { bareProgram, withoutDynamic } from "./bare-program";
-import { type Bench, median, onLocalAzure, stackOn, stateOf, timed } from "./cloud";
+import { type Bench, median, onLocalAzure, stackOn, stateOf, timed } from "./local-stack";
 
 const rounds = 3;
 
@@ -16,7 +16,7 @@ export interface Previews {
 
 /**
  * The local stack's preview beside one of a program that only registers as many resources of the
- * same types, and its `up` without changes beside its preview; in turn, so that a busy minute meets
+ * same types, and its update without changes beside its preview; in turn, so that a busy minute meets
  * both.
  */
 export const previews = (bench: Bench): Promise<Previews> =>

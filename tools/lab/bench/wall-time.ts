@@ -1,5 +1,5 @@
 import { type Link, longestChain } from "./chain";
-import { type Bench, onLocalAzure, stackOn, stateOf, timed } from "./cloud";
+import { type Bench, onLocalAzure, stackOn, stateOf, timed } from "./local-stack";
 
 /** Operations take this share of Azure's time. */
 const factor = 0.5;
@@ -18,14 +18,14 @@ export interface WallTime {
   readonly forced: number;
 }
 
-/** The first `up` of a stack, with a share of the durations that others have measured on Azure. */
+/** The first update of a stack, with a share of the durations that others have measured on Azure. */
 export const wallTime = (bench: Bench, stack: string): Promise<WallTime> =>
   onLocalAzure(bench, factor, async (azure, state) => {
     bench.log(`stack ${stack}: first up, at ${factor} of Azure's time`);
     const rehearsal = await stackOn(bench, azure, state, { stack });
     const { seconds } = await timed(() => rehearsal.up("--skip-preview", "--parallel", parallel));
     const simulated = covered(
-      azure.cloud.log
+      azure.arm.log
         .read()
         .filter(({ method }) => method === "PUT")
         .map(({ startedAt, endedAt }) => [Date.parse(startedAt), Date.parse(endedAt)]),

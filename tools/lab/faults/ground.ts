@@ -65,7 +65,7 @@ export class Ground {
     await life.remove();
     if (wrong.length === 0) return asked;
     throw new UserError(
-      `${scenario.name} is not well even when nothing goes wrong:\n${wrong.join("\n")}`,
+      `${scenario.name} fails even when nothing goes wrong:\n${wrong.join("\n")}`,
     );
   }
 }
@@ -75,8 +75,8 @@ async function must(
   operation: Scenario["operation"],
   settings: Scenario["settings"],
 ): Promise<void> {
-  const { isWell, text } = await life.command(operation, settings);
-  if (!isWell) {
+  const { succeeded, text } = await life.command(operation, settings);
+  if (!succeeded) {
     throw new UserError(
       `nothing was to go wrong yet, and pulumi ${operation} failed:\n…${text.slice(-2000)}`,
     );

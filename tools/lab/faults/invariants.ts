@@ -25,7 +25,7 @@ export async function flaws(life: Life, scenario: Scenario, before: Identity): P
   const state = await life.stackState(scenario.settings);
   return [
     ...processes,
-    ...(again.isWell ? [] : [`a second up fails: ${again.text.slice(-1500)}`]),
+    ...(again.succeeded ? [] : [`a second up fails: ${again.text.slice(-1500)}`]),
     ...(again.run && changedAnything(again.run)
       ? [`a second up changes ${JSON.stringify(again.run.changes)}`]
       : []),

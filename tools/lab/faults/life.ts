@@ -16,11 +16,11 @@ import { Rehearsal, type Run } from "../../local-azure/rehearsal/rehearsal";
 import { Progress } from "../../shared/progress";
 import { messageOf } from "../../shared/user-error";
 import { type EngineProcess, processesOf } from "./processes";
-import { askAzure } from "../../local-azure/tests/support/arm/azure-rest";
+import { sendToAzure } from "../../local-azure/tests/support/arm/azure-rest";
 
 /** How a command ended, and all that it said. */
-export interface Said {
-  readonly isWell: boolean;
+export interface CommandResult {
+  readonly succeeded: boolean;
   readonly text: string;
   readonly run?: Run;
 }
@@ -55,16 +55,16 @@ export class Life {
     operation: "up" | "destroy" | "refresh",
     settings: Readonly<Record<string, unknown>>,
     ...flags: readonly string[]
-  ): Promise<Said> {
+  ): Promise<CommandResult> {
     try {
       const rehearsal = await this.open(settings);
       if (operation === "destroy") await rehearsal.unprotect();
       const run = await rehearsal[operation](...flags);
       const text = [run.stdout, run.stderr, ...run.diagnostics].join("\n");
-      return { isWell: run.code === 0, text, run };
+      return { succeeded: run.code === 0, text, run };
     } catch (error) {
       if (this.signal.aborted) throw error;
-      return { isWell: false, text: messageOf(error) };
+      return { succeeded: false, text: messageOf(error) };
     }
   }
 
@@ -75,16 +75,16 @@ export class Life {
   }
 
   setBreakpoint = (breakpoint: Breakpoint): Promise<unknown> =>
-    this.ask("PUT", "/local/breakpoint", breakpoint);
+    this.send("PUT", "/local/breakpoint", breakpoint);
 
   /** Answers when the request is held. */
-  breakpointReached = (): Promise<unknown> => this.ask("GET", "/local/breakpoint");
-  clearBreakpoint = (): Promise<unknown> => this.ask("DELETE", "/local/breakpoint");
-  fault = (fault: Fault): Promise<unknown> => this.ask("POST", "/local/faults", fault);
-  clearFaults = (): Promise<unknown> => this.ask("DELETE", "/local/faults");
+  breakpointReached = (): Promise<unknown> => this.send("GET", "/local/breakpoint");
+  clearBreakpoint = (): Promise<unknown> => this.send("DELETE", "/local/breakpoint");
+  fault = (fault: Fault): Promise<unknown> => this.send("POST", "/local/faults", fault);
+  clearFaults = (): Promise<unknown> => this.send("DELETE", "/local/faults");
   /** Which of the faults have come to pass, by the order in which they were set. */
   async metFaults(): Promise<number[]> {
-    const faults = (await this.ask("GET", "/local/faults")) as { fault: Fault; matches: number }[];
+    const faults = (await this.send("GET", "/local/faults")) as { fault: Fault; matches: number }[];
     return faults.flatMap(({ fault, matches }, index) =>
       matches >= (fault.nth ?? 1) ? index : [],
     );
@@ -98,10 +98,10 @@ export class Life {
     readFileSync(join(this.binaries, "pulumi-language-nodejs")).includes("RegisterResourceHook");
 
   /** Anything of Azure's REST side, behind Pulumi's back. */
-  async ask(method: string, path: string, body?: unknown): Promise<unknown> {
+  async send(method: string, path: string, body?: unknown): Promise<unknown> {
     const ports = runningDaemon(this.state)?.ports;
     if (ports === undefined) throw new Error(`no local Azure runs on ${this.state}`);
-    return askAzure(endpointOf(ports), { method, path, body, signal: this.signal });
+    return sendToAzure(endpointOf(ports), { method, path, body, signal: this.signal });
   }
 
   /** SIGKILL to a process of the run that is under way; whether there was one. */
@@ -139,7 +139,7 @@ export class Life {
 
   /** What Azure has, as its own file says. */
   azure(): readonly Resource[] {
-    const file = join(this.state, "cloud.json");
+    const file = join(this.state, "resources.json");
     if (!existsSync(file)) return [];
     return (JSON.parse(readFileSync(file, "utf8")) as { resources: Resource[] }).resources;
   }

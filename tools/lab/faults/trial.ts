@@ -13,16 +13,16 @@ export interface Result {
   readonly title: string;
   /**
    * converged: everything is as it has to be. flawed: it ended, and something is not. stuck: no
-   * command ends well. not reached: what was to go wrong did not come to pass.
+   * command succeeds. not reached: what was to go wrong did not come to pass.
    */
   readonly ending: (typeof endings)[number];
-  /** How many commands it took until one ended well, after the one in which it went wrong. */
+  /** How many commands it took until one succeeded, after the one in which it went wrong. */
   readonly commands: number;
   /** How often it went wrong, where that is more than once. */
   readonly times?: number;
   readonly seconds: number;
   readonly flaws: readonly string[];
-  /** The end of what the engine said when it first did not end well. */
+  /** The end of what the engine said when it first failed. */
   readonly said?: string;
 }
 
@@ -65,8 +65,8 @@ export async function conclude(
 ): Promise<{ readonly commands: number; readonly isStuck: boolean; readonly flaws: string[] }> {
   let last = "";
   for (let commands = 1; commands <= mostCommands; commands++) {
-    const { isWell, text } = await life.command(scenario.operation, scenario.settings);
-    if (isWell) return { commands, isStuck: false, flaws: await flaws(life, scenario, before) };
+    const { succeeded, text } = await life.command(scenario.operation, scenario.settings);
+    if (succeeded) return { commands, isStuck: false, flaws: await flaws(life, scenario, before) };
     last = text;
   }
   const why = `${mostCommands} commands did not help: ${last.slice(-keptWords)}`;

@@ -9,7 +9,7 @@ import {
   hostSettings,
   type MachineReport,
   writeHostSettings,
-} from "../../local-azure/machines/kinds";
+} from "../../local-azure/machines/local-machines";
 import { Agent } from "../../local-azure/machines/qemu/guest/agent";
 import { run } from "../../local-azure/machines/qemu/command";
 import { Namespaces } from "../../local-azure/machines/qemu/network/namespaces";
@@ -31,7 +31,7 @@ import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
 import { runUpstreamTest } from "./upstream-test";
-import { askAzure } from "../../local-azure/tests/support/arm/azure-rest";
+import { sendToAzure } from "../../local-azure/tests/support/arm/azure-rest";
 
 const stack = "machines";
 
@@ -52,7 +52,7 @@ export interface RealClusterOptions {
 /** A local Azure with real machines, and everything that a claim needs to look into it. */
 export class RealCluster {
   private readonly namespaces: Namespaces;
-  /** The stack's outputs, asked for once after each `up`. */
+  /** The stack's outputs, asked for once after each update. */
   private outputs: Promise<Outputs> | undefined;
 
   private constructor(
@@ -179,7 +179,7 @@ export class RealCluster {
 
   /** What the local Azure reports of every machine. */
   async reports(): Promise<readonly MachineReport[]> {
-    const { machines } = (await this.askAzure("GET", "/local/health")) as {
+    const { machines } = (await this.sendToAzure("GET", "/local/health")) as {
       machines: MachineReport[];
     };
     return machines;
@@ -199,7 +199,7 @@ export class RealCluster {
 
   /** Kills the process of the local Azure, and starts it again. */
   async crash(): Promise<void> {
-    const { pid } = await this.askAzure("GET", "/local/health");
+    const { pid } = await this.sendToAzure("GET", "/local/health");
     process.kill(pid as number, "SIGKILL");
     const { state, progress, signal } = this.given;
     this.azure = await ensureDaemon({ state, binaries: this.binaries }, progress, signal);
@@ -218,7 +218,7 @@ export class RealCluster {
 
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
   inGroup(method: string, path: string): Promise<Body> {
-    return this.askAzure(method, `${this.group}/providers${path}`);
+    return this.sendToAzure(method, `${this.group}/providers${path}`);
   }
 
   /**
@@ -246,17 +246,17 @@ export class RealCluster {
     const location = "westeurope";
     const sku = { name: "Standard_ZRS" };
     const properties = { supportsHttpsTrafficOnly: false };
-    await this.askAzure("PUT", group, { location });
-    await this.askAzure("PUT", at, { kind: "StorageV2", location, sku, properties });
-    await this.askAzure("PUT", `${at}/blobServices/default/containers/etcd`, { properties: {} });
+    await this.sendToAzure("PUT", group, { location });
+    await this.sendToAzure("PUT", at, { kind: "StorageV2", location, sku, properties });
+    await this.sendToAzure("PUT", `${at}/blobServices/default/containers/etcd`, { properties: {} });
     return `${at}/blobServices/default/containers/etcd`;
   }
 
   private stackOutputs = (): Promise<Outputs> =>
     (this.outputs ??= this.stack.outputs() as Promise<unknown> as Promise<Outputs>);
 
-  private async askAzure(method: string, path: string, body?: object): Promise<Body> {
-    const answer = await askAzure(endpointOf(this.azure.ports), {
+  private async sendToAzure(method: string, path: string, body?: object): Promise<Body> {
+    const answer = await sendToAzure(endpointOf(this.azure.ports), {
       method,
       path,
       body,

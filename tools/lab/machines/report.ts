@@ -73,7 +73,7 @@ export function writeReport(folder: string, report: Report): void {
   writeWhole(join(folder, "report.json"), `${JSON.stringify(report, undefined, 2)}\n`);
 }
 
-/** Steps that have ended well, from a machine's log. */
+/** Steps that have succeeded, from a machine's log. */
 export const stepsIn = (log: string): Omit<MachineStep, "chapter" | "machine">[] =>
   [...log.matchAll(/^(\S+) ((?:first boot|bootstrap): .+): done after (\d+) s$/gm)].map(
     ([, ended = "", step = "", seconds]) => ({ step, seconds: Number(seconds), ended }),

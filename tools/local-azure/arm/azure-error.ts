@@ -49,7 +49,7 @@ export const propertyChangeNotAllowed = (path: string): AzureError =>
   conflict("PropertyChangeNotAllowed", `Changing property '${path}' is not allowed.`, path);
 
 /** What Network says of a part that another resource does not have, such as a subnet. */
-export const partNotFound = ({ id }: { readonly id: string }): AzureError =>
+export const subResourceNotFound = ({ id }: { readonly id: string }): AzureError =>
   new AzureError(404, "NotFound", `Resource ${id} not found.`);
 
 export const invalidReference = (target: string, from: string): AzureError =>

@@ -5,7 +5,7 @@ import { Clock } from "./durations";
 import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults, Method } from "./faults/faults";
 import { ArmId, parseId } from "./resources/ids";
-import { partOf } from "./resources/parts";
+import { subResourceOf } from "./resources/sub-resources";
 import { Body } from "./resources/resource";
 import { ResourceType, Running } from "./types/resource-type";
 import { typeOf } from "./types/types";
@@ -34,7 +34,7 @@ export class Requests {
     let lost: Fault["lost"];
     try {
       const id = parseId(path);
-      const type = id && (typeOf(id.type) ?? partOf(id)?.ownerType);
+      const type = id && (typeOf(id.type) ?? subResourceOf(id)?.ownerType);
       if (id === undefined || type === undefined) {
         throw new AzureError(
           404,

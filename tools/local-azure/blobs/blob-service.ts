@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
 
 import { ConnectionLost } from "../arm/azure-error";
-import type { Cloud } from "../arm/cloud";
+import type { ResourceManager } from "../arm/resource-manager";
 import type { Method } from "../arm/faults/faults";
 import type { Certificate } from "../arm/rest/certificate";
 import { serveBoth, type Served } from "../arm/rest/listener";
@@ -52,14 +52,14 @@ const largestBlock = 4000 * mebibyte;
 const largestBlob = 5000 * mebibyte;
 
 /**
- * Azure's Blob service for block blobs, over the accounts, containers and roles of the cloud. An
+ * Azure's Blob service for block blobs, over the accounts, containers and roles of Resource Manager. An
  * account is reached by its name on Azure (`A.blob.core.windows.net`) or as the first part of the
  * path. Azure takes tokens over TLS only; here plain HTTP does where the account allows it, so that a
  * machine needs no certificate authority of a rehearsal.
  */
 export class BlobService {
   constructor(
-    private readonly cloud: Cloud,
+    private readonly arm: ResourceManager,
     private readonly store: BlobStore,
   ) {}
 
@@ -85,7 +85,7 @@ export class BlobService {
     };
     const reply = await this.answer(request).catch((error: unknown) => {
       if (error instanceof ConnectionLost || request.socket.destroyed) return undefined;
-      return failed(error, id, this.cloud.clock.now());
+      return failed(error, id, this.arm.clock.now());
     });
     if (reply === undefined) return void request.socket.destroy();
     // What a refused request still sends has nowhere to go.
@@ -103,7 +103,7 @@ export class BlobService {
     const { container, name, url } = asked;
     const { headers, method = "GET" } = request;
     const verb = method === "HEAD" ? "GET" : (method as Method);
-    const fault = this.cloud.faults.match(
+    const fault = this.arm.faults.match(
       verb,
       name === "" ? container : `${container}/blobs/${name}`,
     );
@@ -115,12 +115,12 @@ export class BlobService {
       throw new BlobError(status, code, message ?? "An injected fault.", {}, after);
     }
     checkVersion(headers["x-ms-version"] as string | undefined);
-    const at = { now: this.cloud.clock.now(), pace: this.cloud.durations.factor };
+    const at = { now: this.arm.clock.now(), pace: this.arm.durations.factor };
     const host = `${asked.account}.${blobDomain}`;
     const principal = principalOf(headers.authorization, host, url.searchParams, at.now);
     const needed = verb === "GET" ? "read" : verb === "DELETE" ? "delete" : "write";
-    authorize(principal, container, needed, this.cloud.view, at);
-    if (this.cloud.peek(container) === undefined) throw containerNotFound();
+    authorize(principal, container, needed, this.arm.view, at);
+    if (this.arm.peek(container) === undefined) throw containerNotFound();
     const reply = await this.perform(asked);
     if (fault?.lost === "answer") throw new ConnectionLost();
     return reply;
@@ -135,7 +135,7 @@ export class BlobService {
     const isNamed = named !== host.toLowerCase();
     const account = (isNamed ? named : parts.shift()) ?? "";
     const [containerName = "", ...rest] = parts;
-    const found = this.cloud.view
+    const found = this.arm.view
       .ofType(storageAccountType)
       .find(({ id }) => id.toLowerCase().endsWith(`/${account}`));
     if (found === undefined) {

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { messageOf, UserError } from "../../shared/user-error";
-import { Cloud, type CloudArgs } from "../arm/cloud";
+import { ResourceManager, type ResourceManagerArgs } from "../arm/resource-manager";
 import { wallClock } from "../arm/durations";
 import { authorityFile, certificateIn } from "../arm/rest/certificate";
 import type { Hooks } from "../arm/rest/control";
@@ -10,7 +10,7 @@ import { serveRest } from "../arm/rest/rest";
 import { blobContainerType } from "../arm/types/storage/blob-container";
 import { BlobService } from "../blobs/blob-service";
 import { BlobStore } from "../blobs/store";
-import { type LocalMachines, machinesIn } from "../machines/kinds";
+import { type LocalMachines, machinesIn } from "../machines/local-machines";
 import type { Machines } from "../machines/machines";
 import { serveKubernetes } from "../plugins/kubernetes/provider";
 import { serveTls } from "../plugins/tls/tls";
@@ -19,7 +19,10 @@ import { serveApiProxy } from "./api-proxy";
 import type { Address, Attachment, Ports } from "./attachment";
 import { operationsOf } from "./operation-log";
 
-export interface LocalAzureOptions extends Pick<CloudArgs, "clock" | "durations" | "faults"> {
+export interface LocalAzureOptions extends Pick<
+  ResourceManagerArgs,
+  "clock" | "durations" | "faults"
+> {
   /** State folder. */
   readonly state: string;
   /** Folder of the binaries: etcd, kube-apiserver and others. */
@@ -39,7 +42,7 @@ export interface LocalAzureOptions extends Pick<CloudArgs, "clock" | "durations"
 
 /** The local Azure, running in this process. */
 export interface LocalAzure extends Attachment {
-  readonly cloud: Cloud;
+  readonly arm: ResourceManager;
   readonly machines: LocalMachines;
   /** Stops every process and closes every port. The state folder remains. */
   stop(): Promise<void>;
@@ -56,9 +59,9 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
   mkdirSync(state, { recursive: true, mode: 0o700 });
   const machines = machinesIn(state, binaries, log);
   const store = new BlobStore(join(state, "blobs"), () => (options.clock ?? wallClock).now());
-  const cloud = new Cloud({
+  const arm = new ResourceManager({
     ...options,
-    stateFile: join(state, "cloud.json"),
+    stateFile: join(state, "resources.json"),
     requestLog: join(state, "requests.jsonl"),
     machines: around(machines),
     removed: ({ id, type }) => type === blobContainerType && store.removeContainer(id),
@@ -74,33 +77,33 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
     return server.port;
   };
   try {
-    await cloud.resume();
+    await arm.resume();
     const redirect = (apiName: string) => machines.apiAddress(apiName);
     const hooks: Hooks = {
       health: () => ({ apis: apisOf(machines), machines: machines.machines?.() ?? [] }),
       power: (machine, action) => machines.power(machine, action),
-      sicken: machines.sicken?.bind(machines),
-      cure: machines.cure?.bind(machines),
+      injectFailure: machines.injectFailure?.bind(machines),
+      clearFailures: machines.clearFailures?.bind(machines),
       snapshot: machines.snapshot?.bind(machines),
     };
-    const operations = operationsOf(state, cloud.breakpoints);
+    const operations = operationsOf(state, arm.breakpoints);
     const certificate = await certificateIn(state);
     const ports: Ports = {
       resourceManager: await serve("resourceManager", (port) =>
-        serveRest(cloud, port, hooks, certificate),
+        serveRest(arm, port, hooks, certificate),
       ),
-      azureNative: await serve("azureNative", (port) => serveAzureNative(cloud, port)),
+      azureNative: await serve("azureNative", (port) => serveAzureNative(arm, port)),
       tls: await serve("tls", (port) => serveTls(port, operations)),
       kubernetes: await serve("kubernetes", (port) =>
         serveKubernetes({ port, resolve: redirect, around: operations }),
       ),
       proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
-      blob: await serve("blob", (port) => new BlobService(cloud, store).serve(port, certificate)),
+      blob: await serve("blob", (port) => new BlobService(arm, store).serve(port, certificate)),
     };
     await machines.openStorage?.(ports.blob);
     const authority = authorityFile(state);
     const apiAddress = async (name: string) => machines.apiAddress(name);
-    return { cloud, machines, ports, authority, stop, apiAddress };
+    return { arm, machines, ports, authority, stop, apiAddress };
   } catch (error) {
     await stop();
     throw error;

@@ -8,7 +8,7 @@ import type { InstallOptions } from "../../programs/installs";
 import { UserError } from "../../shared/user-error";
 import { runningDaemon } from "../daemon/daemon-client";
 import type { Values } from "../rehearsal/stack-config";
-import { hostSettings, settingsFile, writeHostSettings } from "./kinds";
+import { hostSettings, settingsFile, writeHostSettings } from "./local-machines";
 import type { Accelerator } from "./qemu/hypervisor";
 import { prepareMachines } from "./qemu/prepare";
 import { takenMib } from "./qemu/qemu";
@@ -53,7 +53,7 @@ export function needOneVcpuEach(
 }
 
 /**
- * Settles what machines of this state folder are, by their stack's settings, once: real machines
+ * Decides once what machines of this state folder are, by their stack's settings: real machines
  * cannot become simulated ones, nor the other way round. Where they are real, all that they need is
  * made ready.
  */
@@ -67,12 +67,12 @@ export async function chooseBackend(
   },
 ): Promise<void> {
   const { scale, upgrades = [] } = options;
-  const settled = hostSettings(state);
+  const existing = hostSettings(state);
   const runs = runningDaemon(state) !== undefined;
-  if (runs && (settled === undefined) !== (scale === undefined)) {
+  if (runs && (existing === undefined) !== (scale === undefined)) {
     throw new UserError(
-      `the machines of ${state} are ${settled ? "real" : "simulated"}, and cannot become ${settled ? "simulated" : "real"}: ` +
-        `run npm stop first, ${settled ? "or add --machines qemu" : "or leave --machines out"}`,
+      `the machines of ${state} are ${existing ? "real" : "simulated"}, and cannot become ${existing ? "simulated" : "real"}: ` +
+        `run npm stop first, ${existing ? "or add --machines qemu" : "or leave --machines out"}`,
     );
   }
   if (scale === undefined) return rmSync(settingsFile(state), { force: true });

@@ -37,7 +37,7 @@ export interface ScriptResult {
  */
 export interface Machines {
   create(vm: VirtualMachine): Promise<void>;
-  /** Runs a custom script as Azure's agent does; settles when the script has ended. */
+  /** Runs a custom script as Azure's agent does; resolves when the script has ended. */
   runScript(vm: VirtualMachine, script: string): Promise<ScriptResult>;
   restart(vm: VirtualMachine): Promise<void>;
   remove(vm: VirtualMachine): Promise<void>;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-import { Cloud } from "../arm/cloud";
+import { ResourceManager } from "../arm/resource-manager";
 import { account } from "../arm/resources/ids";
 import { ResourceType } from "../arm/types/resource-type";
 import { typeOfToken } from "../arm/types/types";
@@ -15,22 +15,22 @@ const { version } = JSON.parse(
 ) as { version: string };
 
 /** Serves the azure-native provider for `PULUMI_DEBUG_PROVIDERS`. Port 0 takes any free one. */
-export const serveAzureNative = (cloud: Cloud, port: number): Promise<Served> =>
-  serve(plugin(cloud), port);
+export const serveAzureNative = (arm: ResourceManager, port: number): Promise<Served> =>
+  serve(plugin(arm), port);
 
-const plugin = (cloud: Cloud): Plugin => ({
+const plugin = (arm: ResourceManager): Plugin => ({
   version,
-  connect: (engine) => provider(cloud, engine),
+  connect: (engine) => provider(arm, engine),
 });
 
-function provider(cloud: Cloud, engine: EngineLog): ResourceProvider {
-  const operations = new AzureNative(cloud, (urn, message) => engine.warn(urn, message));
+function provider(arm: ResourceManager, engine: EngineLog): ResourceProvider {
+  const operations = new AzureNative(arm, (urn, message) => engine.warn(urn, message));
   let location: string | undefined;
   return {
     configure: async (config) => {
       location = typeof config["location"] === "string" ? config["location"] : undefined;
     },
-    check: (request) => check(typeFor(request.type), request, { cloud, location }),
+    check: (request) => check(typeFor(request.type), request, { arm, location }),
     diff: (request) => diff(typeFor(request.type), request),
     create: (request) => operations.create(typeFor(request.type), request),
     read: (request) => operations.read(typeFor(request.type), request),

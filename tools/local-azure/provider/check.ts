@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 
-import { Cloud } from "../arm/cloud";
+import { ResourceManager } from "../arm/resource-manager";
 import { subscriptionPath } from "../arm/resources/ids";
 import { ResourceType } from "../arm/types/resource-type";
 import { normalLocation } from "../arm/subscription/regions";
@@ -22,7 +22,7 @@ import { nameParameter, pathParameters } from "./paths";
 const createBeforeDelete = "__createBeforeDelete";
 
 interface CheckContext {
-  readonly cloud: Cloud;
+  readonly arm: ResourceManager;
   /** Of the provider's configuration. */
   readonly location?: string;
 }
@@ -88,14 +88,14 @@ function generatedName(type: ResourceType, name: string, seed: Uint8Array): stri
 function defaultLocation(
   olds: Properties,
   inputs: Properties,
-  { cloud, location }: CheckContext,
+  { arm, location }: CheckContext,
 ): Value {
   if (!isAbsent(olds["location"])) return olds["location"];
   if (location !== undefined) return location;
   const group = inputs["resourceGroupName"];
   if (isUnknown(group)) return unknown;
   if (typeof group !== "string") return undefined;
-  return cloud.peek(`${subscriptionPath}/resourceGroups/${group}`)?.["location"] as
+  return arm.peek(`${subscriptionPath}/resourceGroups/${group}`)?.["location"] as
     string | undefined;
 }
 

@@ -1,5 +1,5 @@
 import { AzureError, ConnectionLost, OperationFailed } from "../arm/azure-error";
-import { Cloud } from "../arm/cloud";
+import { ResourceManager } from "../arm/resource-manager";
 import { Body } from "../arm/resources/resource";
 import { ResourceType } from "../arm/types/resource-type";
 import { Unready } from "../plugins/protocol/failures";
@@ -29,7 +29,7 @@ const defaultTimeoutSeconds = 2 * 60 * 60;
  */
 export class AzureNative {
   constructor(
-    private readonly cloud: Cloud,
+    private readonly arm: ResourceManager,
     private readonly warn: EngineLog["warn"] = () => undefined,
   ) {}
 
@@ -92,7 +92,7 @@ export class AzureNative {
     try {
       await within(
         context,
-        withRetries(this.cloud, () => this.cloud.delete(id), context),
+        withRetries(this.arm, () => this.arm.delete(id), context),
       );
     } catch (error) {
       if (!isNotFound(error)) throw providerError(error);
@@ -102,7 +102,7 @@ export class AzureNative {
   private get(id: string, context: AbortSignal) {
     return within(
       context,
-      withRetries(this.cloud, () => this.cloud.get(id), context),
+      withRetries(this.arm, () => this.arm.get(id), context),
     );
   }
 
@@ -166,7 +166,7 @@ export class AzureNative {
     try {
       await within(
         context,
-        withRetries(this.cloud, () => this.cloud[method](id, body, { accepted }), context),
+        withRetries(this.arm, () => this.arm[method](id, body, { accepted }), context),
       );
     } catch (error) {
       const failure = providerError(error);
@@ -201,7 +201,7 @@ export class AzureNative {
 
   private outputs(type: ResourceType, id: string): Properties {
     return {
-      ...this.cloud.peek(id),
+      ...this.arm.peek(id),
       type: type.type,
       azureApiVersion: type.apiVersion,
     } as Properties;
@@ -221,18 +221,18 @@ class TimedOut extends Error {
 
 /** The work, or the end of its context, whichever is first. */
 async function within<T>(context: AbortSignal, work: Promise<T>): Promise<T> {
-  const settled = new AbortController();
+  const done = new AbortController();
   const ended = new Promise<never>((_, reject) => {
     const end = (): void => {
       const { name } = context.reason as Error;
       reject(name === "TimeoutError" ? new TimedOut() : new Error("context canceled"));
     };
-    context.addEventListener("abort", end, { signal: settled.signal });
+    context.addEventListener("abort", end, { signal: done.signal });
     if (context.aborted) end();
   });
   // Azure goes on, and the engine does not wait for it any more.
   work.catch(() => undefined);
-  return Promise.race([work, ended]).finally(() => settled.abort());
+  return Promise.race([work, ended]).finally(() => done.abort());
 }
 
 const isNotFound = (error: unknown): boolean => error instanceof AzureError && error.status === 404;
@@ -273,11 +273,13 @@ const withIdentities = (inputs: Properties, removed: Record<string, null>): Body
  */
 function previewOutputs(type: ResourceType, inputs: Properties): Properties {
   const body = bodyOf(type, inputs) as Properties;
-  for (const list of type.parts ?? []) {
-    const parts = body[list];
-    if (!Array.isArray(parts)) continue;
-    body[list] = parts.map((part) =>
-      typeof part === "object" ? { ...(part as Properties), id: unknown } : part,
+  for (const list of type.subResources ?? []) {
+    const subResources = body[list];
+    if (!Array.isArray(subResources)) continue;
+    body[list] = subResources.map((subResource) =>
+      typeof subResource === "object"
+        ? { ...(subResource as Properties), id: unknown }
+        : subResource,
     );
   }
   return body;
@@ -300,9 +302,9 @@ const isTransient = (error: unknown): boolean =>
 const retryAfterOf = (error: unknown): number =>
   error instanceof AzureError ? (error.retryAfter ?? 0) : 0;
 
-/** Retries as azure-native does; the waits are scaled like the durations of the cloud. */
+/** Retries as azure-native does; the waits are scaled like the durations of Resource Manager. */
 export async function withRetries<T>(
-  cloud: Cloud,
+  arm: ResourceManager,
   request: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
@@ -315,7 +317,7 @@ export async function withRetries<T>(
         throw error;
       wait = retryAfterOf(error) || seconds;
     }
-    await cloud.clock.sleep(wait * 1000 * cloud.durations.factor);
+    await arm.clock.sleep(wait * 1000 * arm.durations.factor);
     signal?.throwIfAborted();
   }
   return request();

@@ -41,7 +41,7 @@ const own = pattern(
   "ports\\.json",
   "plugins\\.json",
   "own-programs\\.json",
-  "cloud\\.json",
+  "resources\\.json",
   "blobs",
   "azure-ca\\.(crt|key)",
   "(requests|operations)\\.jsonl",
@@ -225,5 +225,5 @@ const notOurs = (state: string): UserError =>
 
 const unremovable = (state: string, error: unknown): UserError =>
   new UserError(
-    `the rehearsal in ${state} has ended, but its files cannot be removed: ${reasonOf(error)}; run npm stop again when that is settled`,
+    `the rehearsal in ${state} has ended, but its files cannot be removed: ${reasonOf(error)}; fix that and run npm stop again`,
   );

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { endDaemon, ensureDaemon } from "../daemon/daemon-client";
-import { hostSettings, settingsFile } from "../machines/kinds";
+import { hostSettings, settingsFile } from "../machines/local-machines";
 import { arePluginsThere, pluginsFile } from "./choose-plugins";
 import { Rehearsal } from "./rehearsal";
 import { clearFolder, lockFolder, rehearsalFolder } from "./state-folder";
@@ -64,7 +64,7 @@ async function destroyAll(
   const stacks = stacksIn(state);
   if (stacks.length === 0) return undefined;
   const own = [
-    ...[join(state, "cloud.json"), settingsFile(state), pluginsFile(state)],
+    ...[join(state, "resources.json"), settingsFile(state), pluginsFile(state)],
     ...assumedSettingsIn(state),
   ];
   const damaged =

@@ -5,7 +5,7 @@ import { isLost } from "./disturbances";
 import type { Victim } from "../life";
 import type { Request } from "./requests";
 import type { Scenario } from "./scenarios";
-import { sickMembers } from "./sick-members";
+import { unhealthyMembers } from "./unhealthy-members";
 
 /** What a good run asked. */
 export interface Asked {
@@ -20,7 +20,7 @@ export const casesOf = (scenario: Scenario, { writes, reads }: Asked): Case[] =>
     ? []
     : killedIn(scenario).flatMap(([victim]) => killedAgain(scenario, victim))),
   ...azureFaults(scenario, writes, reads),
-  ...sickMembers.filter((one) => one.scenario.key === scenario.key),
+  ...unhealthyMembers.filter((one) => one.scenario.key === scenario.key),
 ];
 
 /** Requests of the first of several killed commands. */
@@ -36,7 +36,7 @@ const killed: readonly (readonly [Victim, readonly Stage[]])[] = [
   ["program", ["accepted"]],
 ];
 
-/** The engine runs the program for an `up` alone. */
+/** The engine runs the program for an update alone. */
 const killedIn = ({ operation }: Scenario) =>
   killed.filter(([victim]) => victim !== "program" || operation === "up");
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Breakpoint, Stage } from "../../../local-azure/arm/faults/breakpoints";
 import type { Fault } from "../../../local-azure/arm/faults/faults";
-import type { Life, Said, Victim } from "../life";
+import type { Life, CommandResult, Victim } from "../life";
 import type { Scenario } from "./scenarios";
 
 /** A process is killed when a request has come so far. */
@@ -25,33 +25,33 @@ export interface KillAgain {
 
 export interface FaultAt {
   readonly fault: Fault;
-  /** What the message has to have when the run does not end well. */
+  /** What the message has to have when the run fails. */
   readonly says: readonly RegExp[];
   /** The same of what the program says in a hook. */
   readonly explains: readonly RegExp[];
 }
 
 /** Azure goes wrong at each of these, in as many runs as that takes. */
-export interface Wrong {
+export interface AzureFaults {
   readonly faults: readonly FaultAt[];
-  /** Whether the first run has to end well, since azure-native asks again. */
+  /** Whether the first run has to succeed, since azure-native asks again. */
   readonly mustEndWell: boolean;
 }
 
 /** The cluster is not as the state has it when the change comes. */
-export interface Sick {
+export interface UnhealthyCluster {
   readonly setUp: (life: Life) => Promise<void>;
   /** What a refusal has to say, which writes nothing to Azure. */
   readonly says: readonly RegExp[];
-  /** Whether the change may go well in place of being refused. */
+  /** Whether the change may succeed in place of being refused. */
   readonly mayGoOn: boolean;
   /** Whether it must. */
   readonly mustGoOn?: boolean;
   /** Makes an end of it, by what the message says. */
-  readonly heal: (life: Life, scenario: Scenario) => Promise<void>;
+  readonly repair: (life: Life, scenario: Scenario) => Promise<void>;
 }
 
-export type Disturbance = Kill | KillAgain | Wrong | Sick;
+export type Disturbance = Kill | KillAgain | AzureFaults | UnhealthyCluster;
 
 export interface Disturbed {
   /** Whether what was to go wrong did. */
@@ -59,7 +59,7 @@ export interface Disturbed {
   /** How often, where it is more than once. */
   readonly times?: number;
   readonly flaws: readonly string[];
-  /** What the run said that did not end well. */
+  /** What the run said that failed. */
   readonly said?: string;
 }
 
@@ -76,7 +76,7 @@ export async function disturb(
   if ("kill" in disturbance) return kill(life, scenario, disturbance);
   if ("killAgain" in disturbance) return killAgain(life, scenario, disturbance);
   if ("faults" in disturbance) return goWrong(life, scenario, disturbance);
-  return changeSick(life, scenario, disturbance);
+  return changeUnhealthy(life, scenario, disturbance);
 }
 
 async function kill(life: Life, scenario: Scenario, { kill, at }: Kill): Promise<Disturbed> {
@@ -94,8 +94,8 @@ async function kill(life: Life, scenario: Scenario, { kill, at }: Kill): Promise
     flaws.push(`the run had not ended ${endsWithin / 1000} s after its ${kill} was killed`);
     life.kill("engine");
   }
-  const { isWell, text } = ended ?? (await command);
-  return { happened, flaws, ...(!isWell && { said: text }) };
+  const { succeeded, text } = ended ?? (await command);
+  return { happened, flaws, ...(!succeeded && { said: text }) };
 }
 
 async function killAgain(
@@ -120,7 +120,7 @@ export const isLost = (victim: Victim, stage: Stage): boolean =>
 async function goWrong(
   life: Life,
   { operation, settings }: Scenario,
-  { faults, mustEndWell }: Wrong,
+  { faults, mustEndWell }: AzureFaults,
 ): Promise<Disturbed> {
   for (const { fault } of faults) await life.fault(fault);
   const flaws: string[] = [];
@@ -131,46 +131,53 @@ async function goWrong(
     const now = (await life.metFaults()).filter((index) => !met.has(index));
     now.forEach((index) => met.add(index));
     const at = now.map((index) => faults[index]!);
-    // What was asked again, and went well then, is what is hoped for.
+    // What was asked again, and succeeded then, is what is hoped for.
     const { flaws: wrong, said: last } = judged(
       ended,
       at.flatMap(({ says, explains }) => [...says, ...(life.hasHooks() ? explains : [])]),
     );
     flaws.push(...wrong);
     said ??= last;
-    if (!ended.isWell && mustEndWell) {
+    if (!ended.succeeded && mustEndWell) {
       const where = at.map(({ fault }) => `${fault.method} ${fault.id}`).join(", ");
-      flaws.push(`the run did not end well, with errors that azure-native repeats: ${where}`);
+      flaws.push(`the run failed, with errors that azure-native repeats: ${where}`);
     }
-    isOver = ended.isWell || now.length === 0;
+    isOver = ended.succeeded || now.length === 0;
   }
   await life.clearFaults();
   return { happened: met.size > 0, times: met.size, flaws, ...(said !== undefined && { said }) };
 }
 
-async function changeSick(life: Life, scenario: Scenario, sick: Sick): Promise<Disturbed> {
-  await sick.setUp(life);
+async function changeUnhealthy(
+  life: Life,
+  scenario: Scenario,
+  unhealthy: UnhealthyCluster,
+): Promise<Disturbed> {
+  await unhealthy.setUp(life);
   const before = life.requests().length;
   const ended = await life.command(scenario.operation, scenario.settings);
   const written = life
     .requests()
     .slice(before)
     .filter(({ method }) => writes.has(method));
-  await sick.heal(life, scenario);
-  if (ended.isWell) {
-    const wrong = sick.mayGoOn ? [] : ["the change went on, and should have been refused"];
+  await unhealthy.repair(life, scenario);
+  if (ended.succeeded) {
+    const wrong = unhealthy.mayGoOn ? [] : ["the change went on, and should have been refused"];
     return { happened: true, flaws: wrong };
   }
-  const { flaws, said } = judged(ended, sick.says);
+  const { flaws, said } = judged(ended, unhealthy.says);
   const wrong = [
-    ...(sick.mustGoOn ? ["the change was refused, and should have gone well"] : flaws),
+    ...(unhealthy.mustGoOn ? ["the change was refused, and should have succeeded"] : flaws),
     ...written.map(({ method, id }) => `it was refused, and wrote ${method} ${id}`),
   ];
   return { happened: true, flaws: wrong, said };
 }
 
-function judged({ isWell, text }: Said, says: readonly RegExp[]): Omit<Disturbed, "happened"> {
-  if (isWell) return { flaws: [] };
+function judged(
+  { succeeded, text }: CommandResult,
+  says: readonly RegExp[],
+): Omit<Disturbed, "happened"> {
+  if (succeeded) return { flaws: [] };
   const missing = says.filter((words) => !words.test(text));
   return { flaws: missing.map((words) => `the message lacks ${words}`), said: text };
 }

@@ -1,6 +1,6 @@
 import { copyFileSync } from "node:fs";
 
-import { unchanged, well } from "../../local-cloud";
+import { unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { Survivor } from "../survivor";
@@ -10,11 +10,11 @@ import { allReady, everywhere } from "./nodes";
 const pki = "/etc/kubernetes/pki";
 const count = "grep --count 'BEGIN CERTIFICATE'";
 
-/** One stage by one `up`; returns what a client saw that has the kubeconfig of before. */
+/** One stage by one update; returns what a client saw that has the kubeconfig of before. */
 async function stage(cluster: RealCluster, says: string): Promise<string> {
   const before = await cluster.generations();
   const { result, written } = await whileWriting(cluster, () => cluster.up());
-  expectSaid(well(result).stdout, [says]);
+  expectSaid(succeeded(result).stdout, [says]);
   expectSame("machines", await cluster.generations(), before);
   cluster.renewKubeconfig();
   await eventually(300, cluster.signal, async () => allReady(cluster, Object.keys(before).length));

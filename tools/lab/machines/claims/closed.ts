@@ -1,4 +1,4 @@
-import { unchanged, well } from "../../local-cloud";
+import { unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSame } from "../claim";
 import { echoes, inPod, namespace } from "./pods";
 
@@ -122,7 +122,7 @@ export const closedClaims: readonly Claim[] = [
       expectSame("with the rule", (await cluster.inMachine(worker, ask)).trim(), "200");
       await cluster.inGroup("DELETE", apiRule);
       const without = await cluster.inMachine(worker, ask);
-      well(await cluster.up("--refresh"));
+      succeeded(await cluster.up("--refresh"));
       expectSame("without the rule", without.trim(), "000");
       expectSame("with the rule again", (await cluster.inMachine(worker, ask)).trim(), "200");
     },

@@ -1,4 +1,4 @@
-import { refused, unchanged, well } from "../../local-cloud";
+import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { allReady, hasModules } from "./nodes";
@@ -37,7 +37,7 @@ export const lifeClaims: readonly Claim[] = [
   },
   {
     sentence:
-      "a kernel module that kube-proxy's new scheduler needs and a machine lacks is named; with it there `pulumi up` ends well",
+      "a kernel module that kube-proxy's new scheduler needs and a machine lacks is named; with it there `pulumi up` succeeds",
     check: async (cluster) => {
       const [worker = ""] = await cluster.names("worker");
       const before = await cluster.generations();
@@ -55,14 +55,14 @@ export const lifeClaims: readonly Claim[] = [
           "mv /root/ip_vs_*.ko* $(dirname $(cat /root/module.path))/",
         );
       }
-      well(await cluster.up());
+      succeeded(await cluster.up());
       expectSame("machines", await cluster.generations(), before);
       await eventually(240, cluster.signal, async () => {
         const table = await cluster.inMachine(worker, "ipvsadm -Ln");
         expectAll("scheduler", table.split(/\s+/), [scheduler]);
       });
       await cluster.configure({});
-      well(await cluster.up());
+      succeeded(await cluster.up());
     },
   },
   {

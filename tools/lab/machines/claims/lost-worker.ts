@@ -2,7 +2,7 @@ import { renameSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Run } from "../../../local-azure/rehearsal/rehearsal";
-import { refused, unchanged, well } from "../../local-cloud";
+import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { apiRule } from "./closed";
@@ -173,7 +173,7 @@ export const lostWorkerClaims: readonly Claim[] = [
       "with all of it repaired `pulumi up` has that machine join, and no machine is replaced",
     check: async (cluster) => {
       const before = await cluster.generations();
-      well(await cluster.up());
+      succeeded(await cluster.up());
       expectSame("machines", await cluster.generations(), before);
       const names = await cluster.names();
       await eventually(60, cluster.signal, () => allReady(cluster, names.length));

@@ -1,6 +1,6 @@
 import { versions } from "../../../../components/versions";
 import { isReady } from "../../../local-azure/machines/simulated/nodes/node";
-import { well } from "../../local-cloud";
+import { succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 
@@ -51,7 +51,7 @@ export const hasModules = async (cluster: RealCluster, name: string): Promise<vo
 export const comesUp: Claim = {
   sentence: "one `pulumi up` makes the machines and the cluster on them",
   isGround: true,
-  check: async (cluster) => void well(await cluster.up()),
+  check: async (cluster) => void succeeded(await cluster.up()),
 };
 
 export const nodeClaims: readonly Claim[] = [

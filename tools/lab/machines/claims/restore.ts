@@ -1,4 +1,4 @@
-import { refused, unchanged, well } from "../../local-cloud";
+import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { Survivor } from "../survivor";
@@ -45,7 +45,7 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
       check: async (cluster) => {
         const container = { container: await cluster.container(account), endpoint };
         await cluster.configure({ etcdBackups: container });
-        well(await cluster.up());
+        succeeded(await cluster.up());
         const survivor = await Survivor.start(cluster);
         await cluster.apply(configMap("a"));
         for (const name of await cluster.names("control-plane")) {
@@ -72,7 +72,7 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
       isGround: true,
       check: async (cluster) => {
         await cluster.configure({ etcdBackups: before.container, restoreFrom: "latest" });
-        well(await cluster.up());
+        succeeded(await cluster.up());
         await allReady(cluster, (await cluster.names()).length);
         const maps = (await cluster.get<Named>("configmaps")).map(({ metadata }) => metadata.name);
         expectAll("ConfigMaps", maps, ["a"]);
@@ -134,7 +134,7 @@ const restoredFromOneOfThree = (before: () => Before): Claim => ({
     expectSaid(said, ["as it was before this loss"]);
     const [, id] = /pulumi config set reinitialize (\S+),/.exec(said) ?? [];
     await cluster.configure({ etcdBackups: container, restoreFrom: "latest", reinitialize: id });
-    well(await cluster.up());
+    succeeded(await cluster.up());
     await allReady(cluster, (await cluster.names()).length);
     const maps = (await cluster.get<Named>("configmaps")).map(({ metadata }) => metadata.name);
     expectAll("ConfigMaps", maps, ["a", "c"]);
@@ -144,12 +144,12 @@ const restoredFromOneOfThree = (before: () => Before): Claim => ({
   },
 });
 
-/** Control planes that are well stay when etcd cannot be saved before they leave. */
+/** Healthy control planes stay when etcd cannot be saved before they leave. */
 const leavesAfterSnapshot = (container: () => Before["container"]): Claim => ({
   sentence: "two of three control planes leave, after the one that stays has saved etcd each time",
   check: async (cluster) => {
     await cluster.configure({ etcdBackups: container(), controlPlaneCount: 1 });
-    well(await cluster.up());
+    succeeded(await cluster.up());
     const { error, machine, name } = await report(cluster);
     if (error !== undefined) throw new Error(error);
     expectSame("who has saved", machine, (await cluster.names("control-plane"))[0]);

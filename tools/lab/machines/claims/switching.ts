@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 import { run } from "../../../local-azure/machines/qemu/command";
 import { checkout } from "../../../shared/checkout";
-import { unchanged, well } from "../../local-cloud";
+import { unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { everywhere } from "./nodes";
@@ -76,7 +76,7 @@ async function switchTo(
 ): Promise<void> {
   const before = await cluster.generations();
   await cluster.configure(settings);
-  well(await cluster.up());
+  succeeded(await cluster.up());
   expectSame("machines", await cluster.generations(), before);
   await expectMode(cluster, mode);
   const [pod] = await echoes(cluster);

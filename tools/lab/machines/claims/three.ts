@@ -1,4 +1,4 @@
-import { unchanged, well } from "../../local-cloud";
+import { unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { allReady } from "./nodes";
@@ -112,7 +112,7 @@ export const threeClaims: readonly Claim[] = [
         ]);
       const [cluster1, before] = [await idOf(), await cluster.generations()];
       await cluster.ask("DELETE", initialControlPlane);
-      well(await cluster.up("--refresh"));
+      succeeded(await cluster.up("--refresh"));
       const after = await cluster.generations();
       if (after[initialControlPlane] === before[initialControlPlane])
         throw new Error(`${initialControlPlane} was not replaced`);
@@ -140,7 +140,7 @@ export const threeClaims: readonly Claim[] = [
         breakJoin(cluster, joining, other, signal),
       ]);
       if (up.status === "rejected") throw up.reason;
-      well(up.value);
+      succeeded(up.value);
       if (broken.status === "rejected") throw broken.reason;
       const log = await cluster.inMachine(joining, "cat /var/log/zoned.log");
       expectSaid(log, ["undoing a join that did not end well", "removing etcd member"]);

@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { testImage } from "../../../mirror/images/wanted-images";
 import { current, nextPatch, previousMinor } from "../../../programs/releases";
-import { refused, unchanged, well } from "../../local-cloud";
+import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { whileWriting } from "../writer";
@@ -112,7 +112,7 @@ async function expectVersion(cluster: RealCluster, version: string): Promise<voi
   expectAll("images beside Kubernetes' own", text.split(" "), others);
 }
 
-/** Changes these settings by one `up`, and returns what clients and pods saw of it. */
+/** Changes these settings by one update, and returns what clients and pods saw of it. */
 async function change(
   cluster: RealCluster,
   settings: Readonly<Record<string, unknown>>,
@@ -120,7 +120,7 @@ async function change(
   await cluster.configure(settings);
   const since = Date.now();
   const { result, written } = await whileWriting(cluster, () =>
-    fewestDuring(cluster, async () => well(await cluster.up())),
+    fewestDuring(cluster, async () => succeeded(await cluster.up())),
   );
   const minutes = Math.round((Date.now() - since) / 60_000);
   if (result.fewest < atLeast) {
@@ -140,7 +140,7 @@ async function upgrade(cluster: RealCluster, kubernetesVersion: string) {
   return seen;
 }
 
-/** One `up` to a version, with what clients and pods saw of it. */
+/** One update to a version, with what clients and pods saw of it. */
 const upgradesTo = (version: string): Claim => ({
   sentence: `one \`pulumi up\` upgrades every machine to ${version} in place; no acknowledged write is lost, and no budget broken`,
   isGround: true,
@@ -201,7 +201,7 @@ export const upgradeClaims: readonly Claim[] = [
   drained,
   {
     sentence:
-      "when kubeadm is killed in every try to upgrade a machine, `pulumi up` ends with the machine and the step; the next one goes on and ends well",
+      "when kubeadm is killed in every try to upgrade a machine, `pulumi up` ends with the machine and the step; the next one goes on and succeeds",
     isGround: true,
     check: async (cluster) => {
       const [controlPlane = ""] = await cluster.names("control-plane");
@@ -275,7 +275,7 @@ export const upgradeThreeClaims: readonly Claim[] = [
     check: async (cluster) => {
       const settings = { kubernetesVersion: nextPatch.version, controlPlaneCount: 1 };
       await cluster.configure(settings);
-      const { written } = await whileWriting(cluster, async () => well(await cluster.up()));
+      const { written } = await whileWriting(cluster, async () => succeeded(await cluster.up()));
       const names = await cluster.names();
       expectSame("control planes", names.length, 1);
       await expectMembers(cluster, names[0]!);

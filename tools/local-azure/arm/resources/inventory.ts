@@ -1,6 +1,6 @@
 import { etagOf, hasEtag, withEtag } from "./etags";
 import { keyOf, parseId } from "./ids";
-import { PartId, partOf } from "./parts";
+import { SubResourceId, subResourceOf } from "./sub-resources";
 import { Body, Ledger, Reference, Resource } from "./resource";
 import { typeOf } from "../types/types";
 
@@ -32,11 +32,11 @@ export class Inventory implements Ledger {
 
   exists(id: string): boolean {
     if (this.resources.has(keyOf(id))) return true;
-    const part = partOf(parseId(id));
-    const owner = part && this.find(part.owner.id);
+    const subResource = subResourceOf(parseId(id));
+    const owner = subResource && this.find(subResource.owner.id);
     if (!owner) return false;
-    const parts = (owner.body[part.list] ?? []) as { name?: string }[];
-    return parts.some(({ name }) => name?.toLowerCase() === part.name.toLowerCase());
+    const subResources = (owner.body[subResource.list] ?? []) as { name?: string }[];
+    return subResources.some(({ name }) => name?.toLowerCase() === subResource.name.toLowerCase());
   }
 
   children(id: string): Resource[] {
@@ -84,11 +84,14 @@ export class Inventory implements Ledger {
     return owner === undefined ? resource : this.outermost(owner);
   }
 
-  /** A part as GET returns it, such as a pool of a load balancer. */
-  shownPart({ owner, list, name }: PartId): Body | undefined {
+  /** A sub-resource as GET returns it. */
+  shownSubResource({ owner, list, name }: SubResourceId): Body | undefined {
     const resource = this.find(owner.id);
-    const parts = resource && (this.shown(resource)[list] as { name?: string }[] | undefined);
-    return parts?.find((part) => part.name?.toLowerCase() === name.toLowerCase());
+    const subResources =
+      resource && (this.shown(resource)[list] as { name?: string }[] | undefined);
+    return subResources?.find(
+      (subResource) => subResource.name?.toLowerCase() === name.toLowerCase(),
+    );
   }
 
   put(resource: Resource): void {

@@ -8,7 +8,7 @@ import { Resource } from "./resource";
 const format = 1;
 
 /**
- * The resources of the cloud in one JSON file that is never half written.
+ * All resources in one JSON file that is never half written.
  *
  * A write goes to a temporary file that replaces it once it is on the disk. Changes during a write
  * share the next one.

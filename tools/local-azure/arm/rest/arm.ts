@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 
 import type { PowerAction } from "../../machines/machines";
 import { AzureError, methodNotAllowed } from "../azure-error";
-import { ChangeOptions, Cloud } from "../cloud";
+import { ChangeOptions, ResourceManager } from "../resource-manager";
 import { account, ArmId, groupType, parseId, subscriptionPath } from "../resources/ids";
 import { Outcome } from "../requests";
 import { Body } from "../resources/resource";
@@ -33,17 +33,17 @@ export interface ArmRequest {
   readonly body: Body;
 }
 
-/** Azure Resource Manager's REST API over the cloud, which the provider's side shares. */
+/** Azure Resource Manager's REST API, over the resources that azure-native's stand-in shares. */
 export class ArmApi {
   private readonly operations: Operations;
 
   constructor(
-    private readonly cloud: Cloud,
+    private readonly arm: ResourceManager,
     private readonly hooks: Hooks,
   ) {
     this.operations = new Operations(
-      () => cloud.durations.factor,
-      () => cloud.clock.now(),
+      () => arm.durations.factor,
+      () => arm.clock.now(),
     );
   }
 
@@ -82,15 +82,15 @@ export class ArmApi {
       status: 200,
       body: pageOf(values, url, origin),
     });
-    const fixed = subscriptionAnswer(this.cloud, path, url.searchParams);
+    const fixed = subscriptionAnswer(this.arm, path, url.searchParams);
     if (fixed) return "list" in fixed ? page(fixed.list) : { status: 200, body: fixed.body };
     if (/^\/subscriptions\/[^/]+(\/resourceGroups\/[^/]+)?\/resources$/i.test(path)) {
       const scope = path.replace(/\/resources$/i, "");
-      if (parseId(scope)?.type === groupType) await this.cloud.get(scope);
-      return page(resourceEntries(this.cloud, scope, filter, expand));
+      if (parseId(scope)?.type === groupType) await this.arm.get(scope);
+      return page(resourceEntries(this.arm, scope, filter, expand));
     }
     const member = collectionOf(path);
-    return member && page(await membersOf(this.cloud, member, filter));
+    return member && page(await membersOf(this.arm, member, filter));
   }
 
   private async resource(request: ArmRequest, id: ArmId): Promise<Answer> {
@@ -101,55 +101,53 @@ export class ArmApi {
     const conditions = { ifMatch: headers["if-match"], ifNoneMatch: headers["if-none-match"] };
     switch (method) {
       case "GET": {
-        const { status, body } = await this.cloud.get(id.id);
+        const { status, body } = await this.arm.get(id.id);
         const isWithView = /instanceView/i.test(url.searchParams.get("$expand") ?? "");
-        const view = isWithView ? this.cloud.instanceView(id.id) : undefined;
+        const view = isWithView ? this.arm.instanceView(id.id) : undefined;
         return found(id, { status, body: { ...body, ...(view && { instanceView: view }) } });
       }
       case "HEAD":
-        await this.cloud.get(id.id);
+        await this.arm.get(id.id);
         return { status: 204 };
       case "PUT": {
         const body = fromArm(id, request.body);
         this.authorizationOf(request).checkLinks(id.id, typeOf(id.type), body);
         return this.change(request, id, (more) =>
-          this.cloud.put(id.id, body, { conditions, ...more }),
+          this.arm.put(id.id, body, { conditions, ...more }),
         );
       }
       case "PATCH": {
         const body = fromArm(id, request.body);
         return this.change(request, id, (more) =>
-          this.cloud.patch(id.id, body, { conditions, ...more }),
+          this.arm.patch(id.id, body, { conditions, ...more }),
         );
       }
       case "DELETE":
-        return this.change(request, id, (more) =>
-          this.cloud.delete(id.id, { conditions, ...more }),
-        );
+        return this.change(request, id, (more) => this.arm.delete(id.id, { conditions, ...more }));
       default:
         throw methodNotAllowed(method, id.type);
     }
   }
 
   private authorizationOf({ headers }: ArmRequest): Authorization {
-    const at = { now: this.cloud.clock.now(), pace: this.cloud.durations.factor };
-    return new Authorization(headers.authorization, this.cloud.view, at);
+    const at = { now: this.arm.clock.now(), pace: this.arm.durations.factor };
+    return new Authorization(headers.authorization, this.arm.view, at);
   }
 
   private async machine(request: ArmRequest, id: ArmId, action: string): Promise<Answer> {
-    await this.cloud.get(id.id);
+    await this.arm.get(id.id);
     if (action.toLowerCase() === "instanceview") {
       if (request.method !== "GET") throw methodNotAllowed(request.method, id.type);
-      return { status: 200, body: this.cloud.instanceView(id.id) };
+      return { status: 200, body: this.arm.instanceView(id.id) };
     }
     if (action.toLowerCase() === "vmsizes") {
       if (request.method !== "GET") throw methodNotAllowed(request.method, id.type);
-      return { status: 200, body: { value: this.cloud.sizesOf(id.id) } };
+      return { status: 200, body: { value: this.arm.sizesOf(id.id) } };
     }
     if (request.method !== "POST") throw methodNotAllowed(request.method, id.type);
     const power = powerAction(action);
     return this.change(request, id, ({ accepted }) =>
-      this.cloud.power(id.id, power, { accepted, perform: (vm) => this.hooks.power?.(vm, power) }),
+      this.arm.power(id.id, power, { accepted, perform: (vm) => this.hooks.power?.(vm, power) }),
     );
   }
 
@@ -188,7 +186,7 @@ export class ArmApi {
   }
 
   private locationOf(id: ArmId): string {
-    const own = this.cloud.peek(id.id)?.["location"];
+    const own = this.arm.peek(id.id)?.["location"];
     if (typeof own === "string") return own;
     const parent = parseId(id.parent);
     return parent === undefined ? "global" : this.locationOf(parent);

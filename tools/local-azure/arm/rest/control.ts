@@ -1,7 +1,7 @@
 import { issueToken } from "../../machines/identity-token";
 import type { PowerAction, VirtualMachine } from "../../machines/machines";
 import { AzureError } from "../azure-error";
-import { Cloud } from "../cloud";
+import { ResourceManager } from "../resource-manager";
 import { Pace } from "../durations";
 import { Breakpoint } from "../faults/breakpoints";
 import { Fault } from "../faults/faults";
@@ -15,8 +15,8 @@ export interface Hooks {
   /** Switches a machine off and on. */
   readonly power?: (vm: VirtualMachine, action: PowerAction) => Promise<void>;
   /** Makes a component of a control plane unhealthy, and all of them healthy, on simulated machines. */
-  readonly sicken?: (machine: string, part: string) => Promise<void>;
-  readonly cure?: (machine: string) => Promise<void>;
+  readonly injectFailure?: (machine: string, part: string) => Promise<void>;
+  readonly clearFailures?: (machine: string) => Promise<void>;
   readonly snapshot?: (machine: string) => Promise<void>;
 }
 
@@ -27,17 +27,17 @@ interface Answer {
 
 /** The API under /local that controls the local Azure: for the commands and for tests. */
 export async function control(
-  cloud: Cloud,
+  arm: ResourceManager,
   hooks: Hooks,
   method: string,
   path: string,
   query: URLSearchParams,
   body: Body,
 ): Promise<Answer> {
-  const [, machine] = /^\/local\/machines\/([^/]+)\/sick$/.exec(path) ?? [];
-  if (machine !== undefined) return health(hooks, method, machine, body);
+  const [, machine] = /^\/local\/machines\/([^/]+)\/failures$/.exec(path) ?? [];
+  if (machine !== undefined) return failures(hooks, method, machine, body);
   const [, asking] = /^\/local\/machines\/([^/]+)\/token$/.exec(path) ?? [];
-  if (asking !== undefined && method === "GET") return token(cloud, asking, query);
+  if (asking !== undefined && method === "GET") return token(arm, asking, query);
   const [, saved] = /^\/local\/machines\/([^/]+)\/snapshot$/.exec(path) ?? [];
   if (saved !== undefined && method === "POST" && hooks.snapshot !== undefined) {
     const { snapshot } = hooks;
@@ -50,72 +50,72 @@ export async function control(
         status: 200,
         body: {
           pid: process.pid,
-          empty: cloud.isEmpty,
+          empty: arm.isEmpty,
           ...hooks.health?.(),
         },
       };
     case "GET /local/requests":
-      return { status: 200, body: cloud.log.read() };
+      return { status: 200, body: arm.log.read() };
     case "GET /local/faults":
-      return { status: 200, body: cloud.faults.list() };
+      return { status: 200, body: arm.faults.list() };
     case "POST /local/faults":
-      await asBadRequest(() => cloud.faults.add(body as unknown as Fault));
+      await asBadRequest(() => arm.faults.add(body as unknown as Fault));
       return { status: 204 };
     case "DELETE /local/faults":
-      cloud.faults.clear();
+      arm.faults.clear();
       return { status: 204 };
     case "PUT /local/breakpoint":
-      await asBadRequest(() => cloud.breakpoints.set(body as unknown as Breakpoint));
+      await asBadRequest(() => arm.breakpoints.set(body as unknown as Breakpoint));
       return { status: 204 };
     case "GET /local/breakpoint":
-      await cloud.breakpoints.reached();
+      await arm.breakpoints.reached();
       return { status: 204 };
     case "DELETE /local/breakpoint":
-      cloud.breakpoints.clear();
+      arm.breakpoints.clear();
       return { status: 204 };
     case "PUT /local/durations":
-      await asBadRequest(() => cloud.durations.set(body as unknown as Pace));
+      await asBadRequest(() => arm.durations.set(body as unknown as Pace));
       return { status: 204 };
     case "PUT /local/quotas":
-      await asBadRequest(() => cloud.quotas.set(body as Record<string, number>));
+      await asBadRequest(() => arm.quotas.set(body as Record<string, number>));
       return { status: 204 };
     default:
       throw new AzureError(
         404,
         "NotFound",
         `${method} ${path} does not exist; there are GET health, GET requests, GET, POST and DELETE faults, ` +
-          "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/sick, " +
+          "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/failures, " +
           "POST machines/NAME/snapshot, GET machines/NAME/token.",
       );
   }
 }
 
 /** What a process on this machine gets as one of its managed identities. */
-function token(cloud: Cloud, name: string, query: URLSearchParams): Answer {
-  const machine = cloud.view
+function token(arm: ResourceManager, name: string, query: URLSearchParams): Answer {
+  const machine = arm.view
     .ofType("Microsoft.Compute/virtualMachines")
     .find((one) => parseId(one.id)?.name.toLowerCase() === name);
   if (machine === undefined || !isMachine(machine)) {
     throw new AzureError(404, "NotFound", `There is no machine ${name}.`);
   }
-  return issueToken(query, machineOf(machine, cloud.view).identities);
+  return issueToken(query, machineOf(machine, arm.view).identities);
 }
 
 /** POST `{"component": "etcd"}` makes that component unhealthy; DELETE makes all healthy. */
-async function health(
-  { sicken, cure }: Hooks,
+async function failures(
+  { injectFailure, clearFailures }: Hooks,
   method: string,
   machine: string,
   { component }: Body,
 ): Promise<Answer> {
-  if (sicken === undefined || cure === undefined)
+  if (injectFailure === undefined || clearFailures === undefined)
     throw new AzureError(
       404,
       "NotFound",
       "Only simulated machines can be made unhealthy by request.",
     );
-  if (method === "POST") await asBadRequest(() => sicken(machine, String(component)));
-  else if (method === "DELETE") await asBadRequest(() => cure(machine));
+  if (method === "POST") await asBadRequest(() => injectFailure(machine, String(component)));
+  else if (method === "DELETE") await asBadRequest(() => clearFailures(machine));
   else throw new AzureError(405, "MethodNotAllowed", "Expected POST or DELETE.");
   return { status: 204 };
 }

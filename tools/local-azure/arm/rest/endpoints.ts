@@ -11,7 +11,7 @@ export function endpoints(origin: string, version: string | null): unknown {
       "The api-version query parameter (?api-version=) is required for all requests.",
     );
   }
-  const cloud = {
+  const arm = {
     name: "AzureCloud",
     portal: "https://portal.azure.com",
     authentication: {
@@ -32,5 +32,5 @@ export function endpoints(origin: string, version: string | null): unknown {
       storage: "core.windows.net",
     },
   };
-  return version < "2022" ? [cloud] : cloud;
+  return version < "2022" ? [arm] : arm;
 }

@@ -1,8 +1,8 @@
 import { stateOf } from "../admission";
 import { AzureError } from "../azure-error";
-import { Cloud } from "../cloud";
+import { ResourceManager } from "../resource-manager";
 import { ArmId, keyOf, parseId } from "../resources/ids";
-import { partOf } from "../resources/parts";
+import { subResourceOf } from "../resources/sub-resources";
 import { Body, Resource, withoutUndefined } from "../resources/resource";
 import { typeOf } from "../types/types";
 import { toArm } from "./shape";
@@ -21,41 +21,41 @@ export function collectionOf(path: string): ArmId | undefined {
   const member = parseId(`${path}/-`);
   if (member === undefined) return undefined;
   const isKnown =
-    typeOf(member.type) ?? partOf(member) ?? alwaysEmpty.has(member.type.toLowerCase());
+    typeOf(member.type) ?? subResourceOf(member) ?? alwaysEmpty.has(member.type.toLowerCase());
   return isKnown ? member : undefined;
 }
 
 /** All of a collection: of a subscription, a group or a parent. */
 export async function membersOf(
-  cloud: Cloud,
+  arm: ResourceManager,
   member: ArmId,
   filter: string,
 ): Promise<readonly Body[]> {
   const parent = parseId(member.parent);
   const isScope = parent === undefined || parent.type === "Microsoft.Resources/subscriptions";
-  const owner = isScope ? undefined : (await cloud.get(parent.id)).body;
-  const part = partOf(member);
+  const owner = isScope ? undefined : (await arm.get(parent.id)).body;
+  const part = subResourceOf(member);
   if (part) {
     const parts = (owner?.[part.list] ?? []) as { id: string }[];
     return parts.map((one) => toArm({ ...member, id: one.id }, one));
   }
   const type = typeOf(member.type)?.type;
-  const below = cloud.list(member.parent);
+  const below = arm.list(member.parent);
   const found = type?.startsWith("Microsoft.Authorization/")
-    ? authorizations(cloud, member, below, filter)
+    ? authorizations(arm, member, below, filter)
     : below.filter((one) => one.type === type);
-  return found.map(({ id }) => toArm(parseId(id)!, cloud.peek(id) ?? {}));
+  return found.map(({ id }) => toArm(parseId(id)!, arm.peek(id) ?? {}));
 }
 
 /** A scope also has what is assigned above it; below it only without `atScope()`. */
 function authorizations(
-  cloud: Cloud,
+  arm: ResourceManager,
   member: ArmId,
   below: readonly Resource[],
   filter: string,
 ): Resource[] {
   const scope = keyOf(member.parent);
-  const above = cloud
+  const above = arm
     .list(`/subscriptions/${member.subscription}`)
     .filter(({ id }) => `${scope}/`.startsWith(`${keyOf(parseId(id)!.parent)}/`));
   const isAtScope = /atScope\(\)/i.test(filter);
@@ -71,13 +71,13 @@ function authorizations(
 
 /** The index of a group or a subscription: what has a location, with a part of its properties. */
 export function resourceEntries(
-  cloud: Cloud,
+  arm: ResourceManager,
   scope: string,
   filter: string,
   expand: string,
 ): Body[] {
   const isWanted = filterOf(filter);
-  return cloud
+  return arm
     .list(scope)
     .filter(({ id, body }) => body["location"] !== undefined && parseId(id)!.names.length > 0)
     .filter(({ type }) => type !== "Microsoft.Resources/resourceGroups")

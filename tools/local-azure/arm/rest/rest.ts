@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 
 import { AzureError, ConnectionLost } from "../azure-error";
-import { Cloud } from "../cloud";
+import { ResourceManager } from "../resource-manager";
 import { Body } from "../resources/resource";
 import { type Answer, ArmApi } from "./arm";
 import type { Certificate } from "./certificate";
@@ -10,18 +10,18 @@ import { control, Hooks } from "./control";
 import { serveBoth, type Served } from "./listener";
 import { endpoints } from "./endpoints";
 
-/** Serves the REST API of the cloud on 127.0.0.1, and the control API under /local. */
+/** Serves Resource Manager's REST API on 127.0.0.1, and the control API under /local. */
 export async function serveRest(
-  cloud: Cloud,
+  arm: ResourceManager,
   port: number,
   hooks: Hooks = {},
   certificate?: Certificate,
 ): Promise<Served> {
-  const api = new ArmApi(cloud, hooks);
+  const api = new ArmApi(arm, hooks);
   return serveBoth(
     port,
     (request, response) => {
-      answer(cloud, api, hooks, request).then(
+      answer(arm, api, hooks, request).then(
         (one) => send(response, one, request.method),
         (error: unknown) => sendError(response, error, request.method),
       );
@@ -31,7 +31,7 @@ export async function serveRest(
 }
 
 async function answer(
-  cloud: Cloud,
+  arm: ResourceManager,
   api: ArmApi,
   hooks: Hooks,
   request: IncomingMessage,
@@ -46,7 +46,7 @@ async function answer(
     .replace(/\/$/, "");
   if (path.toLowerCase().startsWith("/local/")) {
     const { searchParams } = url;
-    return control(cloud, hooks, method, path.toLowerCase(), searchParams, await read(request));
+    return control(arm, hooks, method, path.toLowerCase(), searchParams, await read(request));
   }
   if (path.toLowerCase() === "/metadata/endpoints") {
     return { status: 200, body: endpoints(origin, url.searchParams.get("api-version")) };

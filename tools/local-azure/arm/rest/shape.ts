@@ -1,5 +1,5 @@
 import { ArmId, groupType } from "../resources/ids";
-import { partOf } from "../resources/parts";
+import { subResourceOf } from "../resources/sub-resources";
 import { Body } from "../resources/resource";
 import { nestedIn } from "../types/resource-type";
 import { typeOf } from "../types/types";
@@ -71,7 +71,7 @@ function renamed(body: Body, names: readonly (readonly [from: string, to: string
 function nestedPaths(id: ArmId): string[] {
   const type = typeOf(id.type);
   if (type !== undefined) return nestedIn(type);
-  const part = partOf(id);
+  const part = subResourceOf(id);
   const prefix = `${part?.list}[].`;
   return (part?.ownerType.nested ?? [])
     .filter((path) => path.startsWith(prefix))

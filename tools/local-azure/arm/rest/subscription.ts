@@ -1,5 +1,5 @@
 import { AzureError } from "../azure-error";
-import { Cloud } from "../cloud";
+import { ResourceManager } from "../resource-manager";
 import { account, groupType, subscriptionPath } from "../resources/ids";
 import { Body } from "../resources/resource";
 import { versionsOf as apiVersionsOf } from "../subscription/api-versions";
@@ -25,7 +25,7 @@ export const subscriptionBody = {
 
 /** What a subscription has besides resources, at a path below it; undefined for other paths. */
 export function subscriptionAnswer(
-  cloud: Cloud,
+  arm: ResourceManager,
   path: string,
   query: URLSearchParams,
 ): { readonly list: readonly unknown[] } | { readonly body: unknown } | undefined {
@@ -41,7 +41,7 @@ export function subscriptionAnswer(
   const [, dnsRegion] =
     /^providers\/Microsoft\.Network\/locations\/([^/]+)\/CheckDnsNameAvailability$/i.exec(at) ?? [];
   if (dnsRegion !== undefined) {
-    return { body: { available: isFree(cloud, dnsRegion, query.get("domainNameLabel") ?? "") } };
+    return { body: { available: isFree(arm, dnsRegion, query.get("domainNameLabel") ?? "") } };
   }
   const [, provider, location = "", rest] =
     /^providers\/Microsoft\.(Compute|Network)\/locations\/([^/]+)\/(usages|publishers\/.+)$/i.exec(
@@ -51,7 +51,7 @@ export function subscriptionAnswer(
   const region = checkedLocation(normalLocation(location), "locations");
   const isCompute = provider!.toLowerCase() === "compute";
   if (/^usages$/i.test(rest)) {
-    return { list: cloud.usagesIn(region, isCompute ? "compute" : "network") };
+    return { list: arm.usagesIn(region, isCompute ? "compute" : "network") };
   }
   return isCompute ? { body: imageVersions(region, rest) } : undefined;
 }
@@ -60,10 +60,10 @@ export function subscriptionAnswer(
 const owner = { actions: ["*"], notActions: [], dataActions: [], notDataActions: [] };
 
 /** Whether no public address of this region has the label. */
-function isFree(cloud: Cloud, region: string, label: string): boolean {
+function isFree(arm: ResourceManager, region: string, label: string): boolean {
   const location = checkedLocation(normalLocation(region), "locations");
   const fqdn = `${label}.${location}.cloudapp.azure.com`;
-  return cloud.list(subscriptionPath).every(({ body }) => {
+  return arm.list(subscriptionPath).every(({ body }) => {
     const { dnsSettings } = body as { readonly dnsSettings?: { readonly fqdn?: string } };
     return dnsSettings?.fqdn !== fqdn;
   });

@@ -75,13 +75,13 @@ export interface ResourceType<B extends Body = Body> {
   /** Read-only paths inside inputs, `[]` for each element. */
   readonly readOnly?: readonly string[];
   /** Lists whose elements have ids of their own. */
-  readonly parts?: readonly string[];
+  readonly subResources?: readonly string[];
   /** Paths of further elements that have `properties` of their own in ARM's JSON. */
   readonly nested?: readonly string[];
   /** ARM's names of properties that azure-native calls otherwise. */
   readonly armNames?: Readonly<Record<string, string>>;
   /** Whether a PUT leaves alone what it does not name, as Compute's of machines does. */
-  readonly keepsAbsent?: boolean;
+  readonly mergesOnPut?: boolean;
   /** Whether Azure shows no provisioningState. @default false */
   readonly isStateless?: boolean;
   /** What PATCH takes besides tags. @default nothing */
@@ -137,8 +137,8 @@ export interface ResourceType<B extends Body = Body> {
 }
 
 /** Paths of all elements that have `properties` of their own in ARM's JSON. */
-export const nestedIn = ({ parts = [], nested = [] }: ResourceType): string[] => [
-  ...parts.map((list) => `${list}[]`),
+export const nestedIn = ({ subResources = [], nested = [] }: ResourceType): string[] => [
+  ...subResources.map((list) => `${list}[]`),
   ...nested,
 ];
 

@@ -3,7 +3,7 @@ import type { Accelerator, Qemu } from "./hypervisor";
 import type { Namespaces } from "./network/namespaces";
 import type { Snapshots } from "./guest/snapshots";
 
-/** What a start of the rehearsal has settled, for the process that runs machines. */
+/** What a start of the rehearsal has decided, for the process that runs machines. */
 export interface HostSettings {
   readonly qemu: Qemu;
   readonly accelerator: Accelerator;

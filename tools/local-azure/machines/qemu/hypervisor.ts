@@ -52,7 +52,7 @@ function tryKvm({ command, environment }: Qemu, kernel: string): Promise<string 
   );
   return new Promise((resolve) => {
     let words = "";
-    const settle = (problem?: string): void => {
+    const finish = (problem?: string): void => {
       clearTimeout(late);
       child.kill("SIGKILL");
       // A process that hangs in the kernel cannot be waited for.
@@ -60,18 +60,18 @@ function tryKvm({ command, environment }: Qemu, kernel: string): Promise<string 
       resolve(problem);
     };
     const late = setTimeout(
-      () => settle(`a kernel on it said nothing within ${kvmWithin / 1000} s`),
+      () => finish(`a kernel on it said nothing within ${kvmWithin / 1000} s`),
       kvmWithin,
     );
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       words += text;
-      if (words.includes(proof)) settle();
+      if (words.includes(proof)) finish();
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       const [first = ""] = text.split("\n");
-      settle(first.replace(/^.*qemu-system-x86_64: /, ""));
+      finish(first.replace(/^.*qemu-system-x86_64: /, ""));
     });
-    child.on("error", ({ message }) => settle(message));
-    child.on("close", (code) => settle(`QEMU ended with ${code}`));
+    child.on("error", ({ message }) => finish(message));
+    child.on("close", (code) => finish(`QEMU ended with ${code}`));
   });
 }

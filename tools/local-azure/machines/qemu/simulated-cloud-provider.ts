@@ -58,24 +58,24 @@ export class SimulatedCloudProvider {
     this.timer = undefined;
   }
 
-  private isAtIt = false;
+  private isPolling = false;
 
   private async poll(): Promise<void> {
-    if (this.isAtIt) return;
-    this.isAtIt = true;
+    if (this.isPolling) return;
+    this.isPolling = true;
     try {
       for (const one of this.administrators.values()) {
         // A cluster that is not there yet, or has no time to answer, is looked at again.
-        await this.look(one).catch((error: Error) => {
+        await this.reconcile(one).catch((error: Error) => {
           if (error instanceof ApiError) this.options.log(`cloud provider: ${error.message}`);
         });
       }
     } finally {
-      this.isAtIt = false;
+      this.isPolling = false;
     }
   }
 
-  private async look({ apiName, ca, user }: Administrator): Promise<void> {
+  private async reconcile({ apiName, ca, user }: Administrator): Promise<void> {
     const { addressOf, vmOf, log } = this.options;
     const address = addressOf(apiName);
     if (address === undefined) return;

@@ -23,7 +23,7 @@ interface MachineRecord {
   readonly vm: VirtualMachine;
   readonly joined?: Joined;
   readonly hasBegunToJoin?: boolean;
-  readonly touched?: boolean;
+  readonly needsPeerCheck?: boolean;
   readonly configuration?: string;
 }
 
@@ -84,7 +84,7 @@ export class SimulatedMachine {
     this.save();
   }
 
-  /** Whether kubeadm has begun to join here, and neither ended well nor was undone. */
+  /** Whether kubeadm has begun to join here, and neither succeeded nor was undone. */
   get hasBegunToJoin(): boolean {
     return this.record.hasBegunToJoin ?? false;
   }
@@ -98,27 +98,27 @@ export class SimulatedMachine {
    * Whether it has joined or was rebooted, and no run of its script has seen the cluster whole
    * since.
    */
-  get touched(): boolean {
-    return this.record.touched ?? false;
+  get needsPeerCheck(): boolean {
+    return this.record.needsPeerCheck ?? false;
   }
 
-  /** What the last run of its script that ended well has configured the member with. */
+  /** What the last successful run of its script has configured the member with. */
   get configuration(): string | undefined {
     return this.record.configuration;
   }
 
-  /** A run of its script has ended well. */
-  settle(configuration: string): void {
-    this.record = { ...this.record, configuration, touched: false };
+  /** A run of its script has succeeded. */
+  bootstrapped(configuration: string): void {
+    this.record = { ...this.record, configuration, needsPeerCheck: false };
     this.save();
   }
 
-  touch(): void {
-    this.record = { ...this.record, touched: true };
+  requirePeerCheck(): void {
+    this.record = { ...this.record, needsPeerCheck: true };
     this.save();
   }
 
-  /** What it is configured with is half of each until a run ends well. */
+  /** What it is configured with is half of each until a run succeeds. */
   beginUpgrade(): void {
     const { configuration: _, ...record } = this.record;
     this.record = record;

@@ -1,9 +1,9 @@
 import type { Machines, PowerAction, ScriptResult, VirtualMachine } from "../machines";
 import type { ClusterStatus } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
-import { Fleet } from "./fleet";
-import { parts } from "./cluster/members";
-import { Bootstrap, type Limits } from "./bootstrap/bootstrap";
+import { MachineRegistry } from "./machine-registry";
+import { memberComponents } from "./cluster/members";
+import { SimulatedBootstrap, type Limits } from "./bootstrap/simulated-bootstrap";
 import { Snapshots } from "./bootstrap/snapshots";
 import { Steps } from "./bootstrap/steps";
 
@@ -20,8 +20,8 @@ const defaultLimits: Limits = { api: 5 * minute, ready: 5 * minute, peers: 2 * m
  * provider's pods, and etcd's members after the first.
  */
 export class SimulatedMachines implements Machines {
-  private readonly fleet: Fleet;
-  private readonly bootstrap: Bootstrap;
+  private readonly registry: MachineRegistry;
+  private readonly bootstrap: SimulatedBootstrap;
   private readonly log: (message: string) => void;
 
   /** @param options.limits how long a script waits; a test that waits in vain wants less */
@@ -37,51 +37,51 @@ export class SimulatedMachines implements Machines {
   }) {
     const { stateDir, binaries, log, limits = defaultLimits, programs = {}, authority } = options;
     this.log = log;
-    this.fleet = new Fleet(stateDir, binaries, log, programs, authority);
-    this.bootstrap = new Bootstrap(this.fleet, binaries, limits);
+    this.registry = new MachineRegistry(stateDir, binaries, log, programs, authority);
+    this.bootstrap = new SimulatedBootstrap(this.registry, binaries, limits);
   }
 
   /** Where the API of this name listens on this host; the name itself resolves to nothing here. */
   apiAddress(apiName: string): { readonly host: string; readonly port: number } | undefined {
-    return this.fleet.clusters.get(apiName)?.status().api;
+    return this.registry.clusters.get(apiName)?.status().api;
   }
 
   /**
-   * Makes a part of a control plane sick. It stays so until it is made well, or its machine is
-   * gone.
+   * Makes a component of a control plane unhealthy. It stays so until failures are cleared, or
+   * its machine is gone.
    */
-  async sicken(machine: string, part: string): Promise<void> {
-    const known = parts.find((one) => one === part);
+  async injectFailure(machine: string, component: string): Promise<void> {
+    const known = memberComponents.find((one) => one === component);
     if (known === undefined) {
-      throw new Error(`component is ${part}, expected one of ${parts.join(", ")}`);
+      throw new Error(`component is ${component}, expected one of ${memberComponents.join(", ")}`);
     }
-    await this.fleet.clusterOfMember(machine).sicken(machine, known);
+    await this.registry.clusterOfMember(machine).injectFailure(machine, known);
   }
 
-  async cure(machine: string): Promise<void> {
-    await this.fleet.clusterOfMember(machine).cure(machine);
+  async clearFailures(machine: string): Promise<void> {
+    await this.registry.clusterOfMember(machine).clearFailures(machine);
   }
 
   /** Saves a snapshot from a control plane, as its timer would. */
   async snapshot(name: string): Promise<void> {
-    const cluster = this.fleet.clusterOfMember(name);
-    const snapshots = Snapshots.on(this.fleet.named(name)!);
+    const cluster = this.registry.clusterOfMember(name);
+    const snapshots = Snapshots.on(this.registry.named(name)!);
     if (snapshots === undefined) throw new Error(`${name} takes no snapshots (zoned:etcdBackups)`);
     await snapshots.save(cluster);
   }
 
   status(): readonly ClusterStatus[] {
-    return [...this.fleet.clusters.values()].map((cluster) => cluster.status());
+    return [...this.registry.clusters.values()].map((cluster) => cluster.status());
   }
 
   async create(vm: VirtualMachine): Promise<void> {
-    this.fleet.add(vm);
+    this.registry.add(vm);
   }
 
   async runScript(vm: VirtualMachine, script: string): Promise<ScriptResult> {
     const steps = new Steps(vm.name);
     try {
-      const machine = this.fleet.find(vm);
+      const machine = this.registry.find(vm);
       if (machine === undefined) {
         throw new Error(`there is no machine ${vm.name} to run a script on`);
       }
@@ -96,38 +96,38 @@ export class SimulatedMachines implements Machines {
   }
 
   async restart(vm: VirtualMachine): Promise<void> {
-    const machine = this.fleet.find(vm);
+    const machine = this.registry.find(vm);
     if (machine !== undefined) {
       machine.update(vm);
-      if (machine.joined) machine.touch();
-      await this.fleet.clusterOf(machine)?.bounce(vm);
+      if (machine.joined) machine.requirePeerCheck();
+      await this.registry.clusterOf(machine)?.rebooted(vm);
     }
   }
 
   /** What Azure's own requests of these names do. */
   async power(vm: VirtualMachine, action: PowerAction): Promise<void> {
-    const machine = this.fleet.find(vm);
+    const machine = this.registry.find(vm);
     if (machine === undefined) return;
     const isOff = action === "powerOff" || action === "deallocate";
     if (machine.vm.isOff === isOff) return action === "restart" ? this.restart(vm) : undefined;
     machine.update({ ...vm, isOff });
-    if (machine.joined) machine.touch();
-    await this.fleet.clusterOf(machine)?.switched(machine.vm);
+    if (machine.joined) machine.requirePeerCheck();
+    await this.registry.clusterOf(machine)?.powerChanged(machine.vm);
   }
 
   async remove(vm: VirtualMachine): Promise<void> {
-    const machine = this.fleet.find(vm);
+    const machine = this.registry.find(vm);
     if (machine !== undefined) {
-      await this.fleet.remove(machine);
+      await this.registry.remove(machine);
     }
   }
 
   resume(vms: readonly VirtualMachine[]): Promise<void> {
-    return this.fleet.resume(vms);
+    return this.registry.resume(vms);
   }
 
   async stop(): Promise<void> {
-    await this.bootstrap.settle();
-    await this.fleet.stop();
+    await this.bootstrap.stop();
+    await this.registry.stop();
   }
 }

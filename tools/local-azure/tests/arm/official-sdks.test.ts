@@ -140,7 +140,7 @@ async function createMachine({ network, compute }: Clients, zone: string): Promi
 }
 
 it("creates, lists and deletes the network and machines of a cluster in three zones", () =>
-  withSdks(async (clients, { cloud, machines }) => {
+  withSdks(async (clients, { arm, machines }) => {
     const { network, compute, resources } = clients;
     await createNetwork(clients);
     expect((await resources.resourceGroups.checkExistence(group)).body).toBe(true);
@@ -214,7 +214,7 @@ it("creates, lists and deletes the network and machines of a cluster in three zo
     await network.virtualNetworks.beginDeleteAndWait(group, "vnet", soon);
     await resources.resourceGroups.beginDeleteAndWait(group, soon);
 
-    expect(cloud.isEmpty).toBe(true);
+    expect(arm.isEmpty).toBe(true);
     expect((await resources.resourceGroups.checkExistence(group)).body).toBe(false);
   }));
 
@@ -260,13 +260,13 @@ it("creates, changes, lists and deletes a storage account with a container", () 
   }));
 
 it("changes tags alone by PATCH, and leaves everything else", () =>
-  withSdks(async ({ network, compute, resources, identities }, { cloud, machines }) => {
-    await createResources(cloud);
+  withSdks(async ({ network, compute, resources, identities }, { arm, machines }) => {
+    await createResources(arm);
     await identities.userAssignedIdentities.createOrUpdate(group, "cluster", { location });
     const calls = machines.calls.length;
     const balancerWithoutTags = (): unknown =>
       JSON.parse(
-        JSON.stringify(cloud.peek(valid.balancer[0]), (key, value: unknown) =>
+        JSON.stringify(arm.peek(valid.balancer[0]), (key, value: unknown) =>
           key === "etag" || key === "tags" ? undefined : value,
         ),
       );
@@ -307,8 +307,8 @@ it("changes tags alone by PATCH, and leaves everything else", () =>
   }));
 
 it("adds identities to a machine by PATCH, and takes away what is null or not in the type", () =>
-  withSdks(async ({ compute, identities }, { cloud }) => {
-    await createResources(cloud, "machine");
+  withSdks(async ({ compute, identities }, { arm }) => {
+    await createResources(arm, "machine");
     const [one, other] = await Promise.all(
       ["one", "other"].map(async (name) => {
         const made = await identities.userAssignedIdentities.createOrUpdate(group, name, {
@@ -349,11 +349,11 @@ it("adds identities to a machine by PATCH, and takes away what is null or not in
   }));
 
 it("pages lists, each page with the address of the next", () =>
-  withSdks(async ({ network, resources }, { cloud }) => {
-    await cloud.put(groupId, { location });
+  withSdks(async ({ network, resources }, { arm }) => {
+    await arm.put(groupId, { location });
     const sizes: number[] = [];
     for (let number = 0; number < 230; number++) {
-      await cloud.put(networkId(`routeTables/rt-${number}`), { location });
+      await arm.put(networkId(`routeTables/rt-${number}`), { location });
     }
 
     for await (const page of network.routeTables.list(group).byPage()) sizes.push(page.length);
@@ -364,8 +364,8 @@ it("pages lists, each page with the address of the next", () =>
   }));
 
 it("refuses a stale If-Match and an If-None-Match of what is there with 412", () =>
-  withSdks(async ({ network }, { cloud }) => {
-    await createResources(cloud);
+  withSdks(async ({ network }, { arm }) => {
+    await createResources(arm);
     const headers = (name: string, value: string) => ({
       requestOptions: { customHeaders: { [name]: value } },
       ...soon,
@@ -419,7 +419,7 @@ it("refuses a stale If-Match and an If-None-Match of what is there with 412", ()
     expect(refusals).toEqual(
       Array(4).fill({ status: "rejected", reason: expect.objectContaining({ statusCode: 412 }) }),
     );
-    expect(cloud.peek(valid.securityGroup[0])!["securityRules"]).toHaveLength(2);
+    expect(arm.peek(valid.securityGroup[0])!["securityRules"]).toHaveLength(2);
     await network.networkSecurityGroups.beginCreateOrUpdateAndWait(
       group,
       "nsg",
@@ -437,8 +437,8 @@ it("refuses a stale If-Match and an If-None-Match of what is there with 412", ()
   }));
 
 it("changes a pool of a load balancer as a resource of its own", () =>
-  withSdks(async ({ network }, { cloud }) => {
-    await createResources(cloud);
+  withSdks(async ({ network }, { arm }) => {
+    await createResources(arm);
     const before = await network.loadBalancers.get(group, "api");
 
     const pool = await network.loadBalancerBackendAddressPools.beginCreateOrUpdateAndWait(
@@ -475,10 +475,10 @@ it("changes a pool of a load balancer as a resource of its own", () =>
   }));
 
 it("attaches and detaches a disk by a PUT of the machine's disks alone, as the disk driver does", () =>
-  withSdks(async ({ compute }, { cloud, machines }) => {
-    await createResources(cloud);
+  withSdks(async ({ compute }, { arm, machines }) => {
+    await createResources(arm);
     const calls = machines.calls.length;
-    const before = { ...cloud.peek(valid.machine[0]) };
+    const before = { ...arm.peek(valid.machine[0]) };
     const dataDisk = {
       lun: 0,
       createOption: "Attach",
@@ -501,13 +501,13 @@ it("attaches and detaches a disk by a PUT of the machine's disks alone, as the d
     await put({ toBeDetached: true });
     expect(await compute.disks.get(group, "data")).toMatchObject({ diskState: "Unattached" });
     await compute.virtualMachines.createOrUpdate(group, "cp-1", { location }, soon);
-    expect(cloud.peek(valid.machine[0])).toEqual({ ...before, etag: expect.anything() });
+    expect(arm.peek(valid.machine[0])).toEqual({ ...before, etag: expect.anything() });
     expect(machines.calls).toHaveLength(calls);
   }));
 
 it("copies a disk by way of a snapshot, and refuses one that does not exist", () =>
-  withSdks(async ({ compute }, { cloud }) => {
-    await createResources(cloud, "disk");
+  withSdks(async ({ compute }, { arm }) => {
+    await createResources(arm, "disk");
     const copy = (name: string, sourceResourceId: string) =>
       compute.disks.createOrUpdate(
         group,
@@ -537,8 +537,8 @@ it("copies a disk by way of a snapshot, and refuses one that does not exist", ()
   }));
 
 it("assigns roles to identities, and lists assignments of a scope", () =>
-  withSdks(async ({ identities, authorization }, { cloud }) => {
-    await cloud.put(groupId, { location });
+  withSdks(async ({ identities, authorization }, { arm }) => {
+    await arm.put(groupId, { location });
     const identity = await identities.userAssignedIdentities.createOrUpdate(group, "cluster", {
       location,
     });
@@ -589,7 +589,7 @@ it("assigns roles to identities, and lists assignments of a scope", () =>
   }));
 
 it("reports an operation that fails after its PUT was accepted, with Azure's code", () =>
-  withSdks(async (clients, { cloud, machines }) => {
+  withSdks(async (clients, { arm, machines }) => {
     await createNetwork(clients);
     machines.createError = new Error("no such image");
 
@@ -597,14 +597,14 @@ it("reports an operation that fails after its PUT was accepted, with Azure's cod
       /OSProvisioningInternalError.*no such image/,
     );
 
-    expect(cloud.peek(computeId("virtualMachines/cp-1"))).toMatchObject({
+    expect(arm.peek(computeId("virtualMachines/cp-1"))).toMatchObject({
       provisioningState: "Failed",
     });
   }));
 
 it("shows a machine that is switched off, and switches it on again", () =>
-  withSdks(async ({ compute }, { cloud }) => {
-    await createResources(cloud);
+  withSdks(async ({ compute }, { arm }) => {
+    await createResources(arm);
     const power = async () =>
       (await compute.virtualMachines.instanceView(group, "cp-1")).statuses?.at(-1)?.code;
 
@@ -615,8 +615,8 @@ it("shows a machine that is switched off, and switches it on again", () =>
   }));
 
 it("resizes a machine only to sizes of its hardware, unless it is deallocated", () =>
-  withSdks(async ({ compute }, { cloud, machines }) => {
-    await createResources(cloud);
+  withSdks(async ({ compute }, { arm, machines }) => {
+    await createResources(arm);
     const sizes = async () =>
       (await all(compute.virtualMachines.listAvailableSizes(group, "cp-1"))).map(
         ({ name }) => name,
@@ -647,8 +647,8 @@ it("resizes a machine only to sizes of its hardware, unless it is deallocated", 
   }));
 
 it("changes and deletes no extension of a machine that does not run", () =>
-  withSdks(async ({ compute }, { cloud }) => {
-    await createResources(cloud);
+  withSdks(async ({ compute }, { arm }) => {
+    await createResources(arm);
     const extensions = compute.virtualMachineExtensions;
     await compute.virtualMachines.deallocate(group, "cp-1", soon);
 
@@ -673,8 +673,8 @@ it("changes and deletes no extension of a machine that does not run", () =>
   }));
 
 it("answers what a subscription has: regions, providers with zones, sizes, groups", () =>
-  withSdks(async ({ resources, compute, network }, { cloud }) => {
-    await cloud.put(groupId, { location });
+  withSdks(async ({ resources, compute, network }, { arm }) => {
+    await arm.put(groupId, { location });
 
     expect(await all(network.privateLinkServices.list(group))).toEqual([]);
     const provider = await resources.providers.get("Microsoft.Compute");

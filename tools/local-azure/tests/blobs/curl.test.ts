@@ -38,7 +38,7 @@ async function curl(
 const withCurl = (use: (built: Built) => Promise<void>) => () =>
   withBlobs(async (built) => {
     await built.grant();
-    await allowHttp(built.cloud);
+    await allowHttp(built.arm);
     await use(built);
   });
 
@@ -380,7 +380,7 @@ it.each([
 ])("refuses %s", (_, change, answer) =>
   withBlobs(async (built) => {
     await built.grant();
-    await built.cloud.patch(storage(""), change);
+    await built.arm.patch(storage(""), change);
 
     expect((await curl(built, [], "/etcd/one")).answer).toBe(answer);
   }),
@@ -389,7 +389,7 @@ it.each([
 it(
   "honours a role only when all of Azure knows it",
   withCurl(async (built) => {
-    built.cloud.durations.set({ factor: 1 });
+    built.arm.durations.set({ factor: 1 });
 
     expect((await curl(built, [], "/etcd/one")).answer).toBe("403 AuthorizationPermissionMismatch");
   }),
@@ -398,7 +398,7 @@ it(
 it(
   "fails as it is told to",
   withCurl(async (built) => {
-    const { faults } = built.cloud;
+    const { faults } = built.arm;
     faults.add({
       method: "PUT",
       id: "containers/etcd/blobs/one",

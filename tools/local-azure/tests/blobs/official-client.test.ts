@@ -148,10 +148,10 @@ it("lets a reader read, and nothing more", () =>
   }));
 
 it("lets a role of one's own do what its data actions name", () =>
-  withBlobs(async ({ client, grant, cloud }) => {
+  withBlobs(async ({ client, grant, arm }) => {
     const blobs = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs";
     const role = roleDefinition("00000000-0000-4000-8000-000000000006");
-    await cloud.put(role, {
+    await arm.put(role, {
       roleName: "writes blobs",
       permissions: [{ actions: ["*"], dataActions: [`${blobs}/write`] }],
       assignableScopes: [subscription],
@@ -180,16 +180,16 @@ it("refuses a token for something else than storage", () =>
   }));
 
 it("knows no container that is not there, and no blob of one that was deleted and made again", () =>
-  withBlobs(async ({ client, grant, cloud }) => {
+  withBlobs(async ({ client, grant, arm }) => {
     await grant(storage(""));
     await client().getBlockBlobClient("one").upload("1", 1);
 
-    await cloud.delete(valid.container[0]);
+    await arm.delete(valid.container[0]);
     expect(await codeOf(all(client().listBlobsFlat()))).toBe("404 ContainerNotFound");
     expect(await codeOf(client().getBlockBlobClient("one").upload("1", 1))).toBe(
       "404 ContainerNotFound",
     );
-    await cloud.put(...valid.container);
+    await arm.put(...valid.container);
     expect(await all(client().listBlobsFlat())).toEqual([]);
   }));
 

@@ -1,7 +1,7 @@
 import { typeOfToken } from "../../arm/types/types";
 import { unknown } from "../../plugins/protocol/values";
 import { check, diff } from "../../provider/check";
-import { createResources, newCloud } from "../support/arm/fixture";
+import { createResources, newArm } from "../support/arm/fixture";
 
 const type = (name: string) => typeOfToken(`azure-native:${name}`)!;
 const request = (name: string, news: object, olds: object = {}) => ({
@@ -31,13 +31,13 @@ it.each([
     true,
   ],
 ])("generates a name for a %s without one, and keeps it", (token, parameter, pattern, flag) => {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
 
-  const { inputs } = check(type(token), request("net", {}), { cloud });
+  const { inputs } = check(type(token), request("net", {}), { arm });
   const again = check(
     type(token),
     { ...request("net", {}, inputs), seed: new Uint8Array([9]) },
-    { cloud },
+    { arm },
   );
 
   expect(inputs[parameter]).toMatch(pattern);
@@ -47,12 +47,12 @@ it.each([
 });
 
 it("defaults the location to that of the old inputs, the configuration, the group", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "group");
+  const { arm } = newArm();
+  await createResources(arm, "group");
   const nsg = type("network:NetworkSecurityGroup");
   const news = { resourceGroupName: "zoned" };
   const located = (olds: object, location?: string, more: object = news) =>
-    check(nsg, request("nsg", more, olds), { cloud, location }).inputs["location"];
+    check(nsg, request("nsg", more, olds), { arm, location }).inputs["location"];
 
   expect(located({})).toBe("westeurope");
   expect(located({}, "northeurope")).toBe("northeurope");
@@ -62,9 +62,9 @@ it("defaults the location to that of the old inputs, the configuration, the grou
 });
 
 it("reports all missing properties, nested ones too, but no unknown ones", () => {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
   const reasons = (token: string, news: object) =>
-    check(type(token), request("x", news), { cloud }).failures?.map(({ reason }) => reason);
+    check(type(token), request("x", news), { arm }).failures?.map(({ reason }) => reason);
 
   expect(reasons("network:VirtualNetwork", { resourceGroupName: "none" })).toEqual([
     "missing required property 'addressSpace.addressPrefixes'",

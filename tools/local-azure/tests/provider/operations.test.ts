@@ -3,7 +3,7 @@ import { Unready } from "../../plugins/protocol/failures";
 import { Properties, unknown } from "../../plugins/protocol/values";
 import { AzureNative } from "../../provider/operations";
 import { parametersOf } from "../../provider/paths";
-import { createResources, newCloud, ManualClock } from "../support/arm/fixture";
+import { createResources, newArm, ManualClock } from "../support/arm/fixture";
 import { inputsOf, subject, type } from "../support/arm/provider-requests";
 import { compute, group, valid } from "../support/arm/valid-resources";
 
@@ -17,8 +17,8 @@ const update = (id: string, news: Properties) => ({
 });
 
 it("previews the inputs, with unknown ids of sub-resources", async () => {
-  const { cloud } = newCloud();
-  const { id, state } = await new AzureNative(cloud).create(type("network:LoadBalancer"), {
+  const { arm } = newArm();
+  const { id, state } = await new AzureNative(arm).create(type("network:LoadBalancer"), {
     ...subject,
     inputs: inputsOf("balancer"),
     preview: true,
@@ -30,14 +30,14 @@ it("previews the inputs, with unknown ids of sub-resources", async () => {
     backendAddressPools: [{ name: "cp", id: unknown }],
   });
   expect(state).not.toHaveProperty("name");
-  expect(cloud.isEmpty).toBe(true);
+  expect(arm.isEmpty).toBe(true);
 });
 
 it("creates under ARM's id, and returns what a GET shows", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "balancer");
+  const { arm } = newArm();
+  await createResources(arm, "balancer");
 
-  const { id, state } = await new AzureNative(cloud).create(type("network:NetworkInterface"), {
+  const { id, state } = await new AzureNative(arm).create(type("network:NetworkInterface"), {
     ...subject,
     inputs: inputsOf("nic"),
     preview: false,
@@ -53,10 +53,10 @@ it("creates under ARM's id, and returns what a GET shows", async () => {
 });
 
 it("refuses to create a resource that exists", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "vnet");
+  const { arm } = newArm();
+  await createResources(arm, "vnet");
 
-  const create = new AzureNative(cloud).create(type("network:VirtualNetwork"), {
+  const create = new AzureNative(arm).create(type("network:VirtualNetwork"), {
     ...subject,
     inputs: inputsOf("vnet"),
     preview: false,
@@ -68,11 +68,11 @@ it("refuses to create a resource that exists", async () => {
 });
 
 it("reports an error of Azure as azure-native does", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "balancer");
+  const { arm } = newArm();
+  await createResources(arm, "balancer");
   const inputs = { ...inputsOf("nic"), location: "northeurope" };
 
-  const create = new AzureNative(cloud).create(type("network:NetworkInterface"), {
+  const create = new AzureNative(arm).create(type("network:NetworkInterface"), {
     ...subject,
     inputs,
     preview: false,
@@ -85,9 +85,9 @@ it("reports an error of Azure as azure-native does", async () => {
 });
 
 it("keeps rules and subnets that are resources of their own in an update", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
-  const azure = new AzureNative(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
+  const azure = new AzureNative(arm);
 
   await azure.update(
     type("network:NetworkSecurityGroup"),
@@ -98,24 +98,24 @@ it("keeps rules and subnets that are resources of their own in an update", async
     update(valid.vnet[0], { ...inputsOf("vnet"), tags: { a: "b" } }),
   );
 
-  expect(cloud.peek(valid.securityGroup[0])).toMatchObject({
+  expect(arm.peek(valid.securityGroup[0])).toMatchObject({
     tags: { a: "b" },
     securityRules: [{ name: "api" }],
   });
-  expect(cloud.peek(valid.vnet[0])).toMatchObject({
+  expect(arm.peek(valid.vnet[0])).toMatchObject({
     tags: { a: "b" },
     subnets: [{ name: "nodes-1" }],
   });
 });
 
 it("takes an identity away by PATCH, as null, with the rest of what it sends; without one it sends a PUT", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "machine");
+  const { arm } = newArm();
+  await createResources(arm, "machine");
   const [own, other] = ["own", "other"].map(
     (name) => `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`,
   );
-  for (const id of [own, other]) await cloud.put(id!, { location: "westeurope" });
-  const azure = new AzureNative(cloud);
+  for (const id of [own, other]) await arm.put(id!, { location: "westeurope" });
+  const azure = new AzureNative(arm);
   const machine = type("compute:VirtualMachine");
   const having = (...userAssignedIdentities: string[]): Properties => ({
     ...inputsOf("machine"),
@@ -133,20 +133,20 @@ it("takes an identity away by PATCH, as null, with the rest of what it sends; wi
   expect(identity).toMatchObject({ type: "UserAssigned", userAssignedIdentities: { [own!]: {} } });
   expect(identity).not.toHaveProperty(["userAssignedIdentities", other!]);
   expect(tags).toEqual({ identities: "1" });
-  const sent = cloud.log.read().filter((one) => one.id === id && one.method !== "GET");
+  const sent = arm.log.read().filter((one) => one.id === id && one.method !== "GET");
   expect(sent.map(({ method }) => method)).toEqual(["PUT", "PUT", "PATCH"]);
 });
 
 it("returns a resource whose operation failed, for the next update", async () => {
-  const { cloud, machines } = newCloud();
+  const { arm, machines } = newArm();
   machines.scriptResult = () => ({ exitCode: 1, stdout: "", stderr: "boom" });
-  await createResources(cloud, "machine");
+  await createResources(arm, "machine");
   const inputs = {
     ...inputsOf("extension"),
     ...parametersOf(type("compute:VirtualMachineExtension"), valid.extension[0]),
   };
 
-  const create = new AzureNative(cloud).create(type("compute:VirtualMachineExtension"), {
+  const create = new AzureNative(arm).create(type("compute:VirtualMachineExtension"), {
     ...subject,
     inputs,
     preview: false,
@@ -164,11 +164,11 @@ it("returns a resource whose operation failed, for the next update", async () =>
 /** Azure's network, whose creation takes as long as on Azure. */
 async function slowNetwork() {
   const clock = new ManualClock();
-  const { cloud } = newCloud({ clock });
-  await createResources(cloud, "group");
-  cloud.durations.set({ factor: 1 });
+  const { arm } = newArm({ clock });
+  await createResources(arm, "group");
+  arm.durations.set({ factor: 1 });
   const create = (limits: { signal?: AbortSignal; timeoutSeconds?: number }) =>
-    new AzureNative(cloud).create(type("network:VirtualNetwork"), {
+    new AzureNative(arm).create(type("network:VirtualNetwork"), {
       ...{ ...subject, inputs: inputsOf("vnet"), preview: false },
       ...limits,
     });
@@ -176,7 +176,7 @@ async function slowNetwork() {
   const isUnderWay = async (): Promise<void> => {
     while (asleep.mock.calls.length === 0) await turn();
   };
-  return { clock, cloud, create, asleep, isUnderWay };
+  return { clock, arm, create, asleep, isUnderWay };
 }
 const turn = () => new Promise((next) => setImmediate(next));
 
@@ -198,13 +198,13 @@ it("keeps of a creation that is interrupted its inputs, and no output, since it 
 });
 
 it("keeps nothing of a creation that is interrupted before Azure has accepted it", async () => {
-  const { cloud, create } = await slowNetwork();
+  const { arm, create } = await slowNetwork();
 
   const creating = create({ signal: AbortSignal.abort() });
 
   await expect(creating).rejects.toThrow(/^context canceled$/);
   await expect(creating).rejects.not.toBeInstanceOf(Unready);
-  expect(cloud.peek(valid.vnet[0])).toBeUndefined();
+  expect(arm.peek(valid.vnet[0])).toBeUndefined();
 });
 
 it("ends an operation whose time is up", async () => {
@@ -218,12 +218,12 @@ it("ends an operation whose time is up", async () => {
 });
 
 it("ends a deletion that is interrupted, which Azure goes on with", async () => {
-  const { clock, cloud, asleep, isUnderWay } = await slowNetwork();
-  await clock.until(cloud.put(...valid.vnet));
+  const { clock, arm, asleep, isUnderWay } = await slowNetwork();
+  await clock.until(arm.put(...valid.vnet));
   asleep.mockClear();
   const interrupt = new AbortController();
 
-  const deleting = new AzureNative(cloud).delete({
+  const deleting = new AzureNative(arm).delete({
     ...{ ...subject, id: valid.vnet[0] },
     signal: interrupt.signal,
   });
@@ -232,17 +232,17 @@ it("ends a deletion that is interrupted, which Azure goes on with", async () => 
   interrupt.abort();
 
   await expect(deleting).rejects.toThrow("context canceled");
-  expect(cloud.peek(valid.vnet[0])).toMatchObject({ provisioningState: "Deleting" });
+  expect(arm.peek(valid.vnet[0])).toMatchObject({ provisioningState: "Deleting" });
   clock.advance(60);
-  while (cloud.peek(valid.vnet[0]) !== undefined) await turn();
+  while (arm.peek(valid.vnet[0]) !== undefined) await turn();
 });
 
 describe("after a creation that failed and left nothing", () => {
   const failing = async (kind: "vnet" | "apiIp", token: string) => {
     const fault = { method: "PUT", accepted: true, leavesNothing: true } as const;
-    const { cloud } = newCloud({ faults: new Faults([{ ...fault, id: `${valid[kind][0]}$` }]) });
-    await createResources(cloud, "group");
-    const azure = new AzureNative(cloud);
+    const { arm } = newArm({ faults: new Faults([{ ...fault, id: `${valid[kind][0]}$` }]) });
+    await createResources(arm, "group");
+    const azure = new AzureNative(arm);
     const inputs = inputsOf(kind);
     const create = azure.create(type(token), { ...subject, inputs, preview: false });
     await expect(create).rejects.toMatchObject({
@@ -251,14 +251,14 @@ describe("after a creation that failed and left nothing", () => {
       state: {},
       reasons: [expect.stringMatching(/^resource created but read failed Status=404 /)],
     });
-    return { cloud, again: azure.update(type(token), update(valid[kind][0], inputs)) };
+    return { arm, again: azure.update(type(token), update(valid[kind][0], inputs)) };
   };
 
   it("keeps the id, with which the next update creates it", async () => {
-    const { cloud, again } = await failing("apiIp", "network:PublicIPAddress");
+    const { arm, again } = await failing("apiIp", "network:PublicIPAddress");
 
     await again;
-    expect(cloud.peek(valid.apiIp[0])).toMatchObject({ provisioningState: "Succeeded" });
+    expect(arm.peek(valid.apiIp[0])).toMatchObject({ provisioningState: "Succeeded" });
   });
 
   it("keeps the id, and no update can be made of what has parts that are to be kept", async () => {
@@ -276,22 +276,22 @@ describe("with a GET that Azure refuses", () => {
   const network = { ...subject, inputs: inputsOf("vnet"), preview: false };
 
   it("does not create what it cannot look for", async () => {
-    const { cloud } = newCloud({ faults: refused(1) });
-    await createResources(cloud, "group");
+    const { arm } = newArm({ faults: refused(1) });
+    await createResources(arm, "group");
 
-    const create = new AzureNative(cloud).create(type("network:VirtualNetwork"), network);
+    const create = new AzureNative(arm).create(type("network:VirtualNetwork"), network);
 
     await expect(create).rejects.toThrow(
       `cannot check existence of resource '${valid.vnet[0]}': status code 403`,
     );
-    expect(cloud.peek(valid.vnet[0])).toBeUndefined();
+    expect(arm.peek(valid.vnet[0])).toBeUndefined();
   });
 
   it("warns of what it cannot read after it was written", async () => {
-    const { cloud } = newCloud({ faults: refused(2) });
-    await createResources(cloud, "group");
+    const { arm } = newArm({ faults: refused(2) });
+    await createResources(arm, "group");
     const warnings: string[] = [];
-    const azure = new AzureNative(cloud, (_, message) => warnings.push(message));
+    const azure = new AzureNative(arm, (_, message) => warnings.push(message));
 
     const { state } = await azure.create(type("network:VirtualNetwork"), network);
 
@@ -300,28 +300,28 @@ describe("with a GET that Azure refuses", () => {
   });
 
   it("changes nothing whose rules and subnets it cannot send along", async () => {
-    const { cloud } = newCloud({ faults: refused(1) });
-    await createResources(cloud);
+    const { arm } = newArm({ faults: refused(1) });
+    await createResources(arm);
 
-    const changed = new AzureNative(cloud).update(
+    const changed = new AzureNative(arm).update(
       type("network:VirtualNetwork"),
       update(valid.vnet[0], { ...inputsOf("vnet"), tags: { a: "b" } }),
     );
 
     await expect(changed).rejects.toThrow("failed maintaining unset sub-resource properties");
-    expect(cloud.peek(valid.vnet[0])).not.toHaveProperty("tags");
+    expect(arm.peek(valid.vnet[0])).not.toHaveProperty("tags");
   });
 
   it("keeps of a failed operation no output", async () => {
-    const { cloud, machines } = newCloud({ faults: refused(2, "extension") });
+    const { arm, machines } = newArm({ faults: refused(2, "extension") });
     machines.scriptResult = () => ({ exitCode: 1, stdout: "", stderr: "boom" });
-    await createResources(cloud, "machine");
+    await createResources(arm, "machine");
     const inputs = {
       ...inputsOf("extension"),
       ...parametersOf(type("compute:VirtualMachineExtension"), valid.extension[0]),
     };
 
-    const create = new AzureNative(cloud).create(type("compute:VirtualMachineExtension"), {
+    const create = new AzureNative(arm).create(type("compute:VirtualMachineExtension"), {
       ...{ ...subject, inputs, preview: false },
     });
 
@@ -334,9 +334,9 @@ describe("with a GET that Azure refuses", () => {
 });
 
 it("deletes a resource that does not exist without an error", async () => {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
 
   await expect(
-    new AzureNative(cloud).delete({ ...subject, id: compute("virtualMachines/none") }),
+    new AzureNative(arm).delete({ ...subject, id: compute("virtualMachines/none") }),
   ).resolves.toBeUndefined();
 });

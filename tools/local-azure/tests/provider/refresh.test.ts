@@ -1,21 +1,21 @@
 import type { Properties } from "../../plugins/protocol/values";
 import { AzureNative } from "../../provider/operations";
-import { createResources, newCloud } from "../support/arm/fixture";
+import { createResources, newArm } from "../support/arm/fixture";
 import { inputsOf, subject, type } from "../support/arm/provider-requests";
 import { network, valid } from "../support/arm/valid-resources";
 
 const read = async (
   kind: keyof typeof valid,
   token: string,
-  change?: (cloud: ReturnType<typeof newCloud>["cloud"]) => Promise<unknown>,
+  change?: (arm: ReturnType<typeof newArm>["arm"]) => Promise<unknown>,
 ) => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
-  const azure = new AzureNative(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
+  const azure = new AzureNative(arm);
   const [id] = valid[kind];
   const inputs = { ...inputsOf(kind), azureApiVersion: "x" };
   const before = await azure.read(type(token), { ...subject, id, state: {}, inputs: {} });
-  await change?.(cloud);
+  await change?.(arm);
   return {
     inputs,
     now: await azure.read(type(token), { ...subject, id, state: before!.state, inputs }),
@@ -36,8 +36,8 @@ it.each([
 });
 
 it("adds a changed value to the inputs, and no default", async () => {
-  const { inputs, now } = await read("machine", "compute:VirtualMachine", (cloud) =>
-    cloud.put(valid.machine[0], {
+  const { inputs, now } = await read("machine", "compute:VirtualMachine", (arm) =>
+    arm.put(valid.machine[0], {
       ...valid.machine[1],
       hardwareProfile: { vmSize: "Standard_D4s_v5" },
     }),
@@ -47,14 +47,14 @@ it("adds a changed value to the inputs, and no default", async () => {
 });
 
 it("adds no rules and pool members of other resources to the inputs", async () => {
-  const rule = await read("securityGroup", "network:NetworkSecurityGroup", (cloud) =>
-    cloud.put(network("networkSecurityGroups/nsg/securityRules/cloud"), {
+  const rule = await read("securityGroup", "network:NetworkSecurityGroup", (arm) =>
+    arm.put(network("networkSecurityGroups/nsg/securityRules/cloud"), {
       ...valid.rule[1],
       priority: 500,
     }),
   );
-  const balancer = await read("balancer", "network:LoadBalancer", (cloud) =>
-    cloud.delete(valid.machine[0]).then(() => cloud.delete(valid.nic[0])),
+  const balancer = await read("balancer", "network:LoadBalancer", (arm) =>
+    arm.delete(valid.machine[0]).then(() => arm.delete(valid.nic[0])),
   );
 
   expect(rule.now?.inputs).toEqual(rule.inputs);
@@ -68,14 +68,14 @@ it.each([
 ] as const)(
   "empties in the outputs of a %s what is a resource of its own, and keeps what is an input",
   async (kind, token, list) => {
-    const { cloud } = newCloud();
-    await createResources(cloud);
+    const { arm } = newArm();
+    await createResources(arm);
     const [id] = valid[kind];
-    const azure = new AzureNative(cloud);
+    const azure = new AzureNative(arm);
     const outputs = async (inputs: Properties) =>
       (await azure.read(type(token), { ...subject, id, state: {}, inputs }))?.state[list];
 
-    const all = cloud.peek(id)![list];
+    const all = arm.peek(id)![list];
     expect(await outputs(inputsOf(kind))).toEqual([]);
     expect(await outputs({ ...inputsOf(kind), [list]: [{ name: "inline" }] })).toEqual(all);
     expect(await outputs({})).toEqual(all);
@@ -83,14 +83,14 @@ it.each([
 );
 
 it("shows in properties that are inputs who is in a pool, and which gateway has an address", async () => {
-  const { cloud } = newCloud();
-  const azure = new AzureNative(cloud);
-  await createResources(cloud, "balancer");
+  const { arm } = newArm();
+  const azure = new AzureNative(arm);
+  await createResources(arm, "balancer");
   const [pool] = valid.balancer;
   const inputs = { ...inputsOf("balancer"), azureApiVersion: "x" };
   const balancer = type("network:LoadBalancer");
   const before = await azure.read(balancer, { ...subject, id: pool, state: {}, inputs: {} });
-  await createResources(cloud);
+  await createResources(arm);
 
   const now = await azure.read(balancer, { ...subject, id: pool, state: before!.state, inputs });
 
@@ -107,9 +107,9 @@ it("shows in properties that are inputs who is in a pool, and which gateway has 
 });
 
 it("cannot send the machines that it saw in a pool once one of them has gone, and a balancer without them is taken", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
-  const azure = new AzureNative(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
+  const azure = new AzureNative(arm);
   const balancer = type("network:LoadBalancer");
   const [id] = valid.balancer;
   const inputs = inputsOf("balancer");
@@ -118,8 +118,8 @@ it("cannot send the machines that it saw in a pool once one of them has gone, an
   const seen = await azure.read(balancer, { ...subject, id, state: {}, inputs });
 
   await expect(send(seen!.inputs)).resolves.toMatchObject({ provisioningState: "Succeeded" });
-  await cloud.delete(valid.machine[0]);
-  await cloud.delete(valid.nic[0]);
+  await arm.delete(valid.machine[0]);
+  await arm.delete(valid.nic[0]);
 
   await expect(send(seen!.inputs)).rejects.toThrow(
     /ModificationOfNICIpConfigBackendPoolNotSupported/,
@@ -128,11 +128,11 @@ it("cannot send the machines that it saw in a pool once one of them has gone, an
 });
 
 it("lays over the inputs all that Azure shows where no outputs are known, and nothing that it hides", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
   const inputs: Properties = { ...inputsOf("machine"), azureApiVersion: "x" };
 
-  const now = await new AzureNative(cloud).read(type("compute:VirtualMachine"), {
+  const now = await new AzureNative(arm).read(type("compute:VirtualMachine"), {
     ...{ ...subject, id: valid.machine[0], state: {}, inputs },
   });
 
@@ -143,18 +143,18 @@ it("lays over the inputs all that Azure shows where no outputs are known, and no
 });
 
 it("reports a deleted resource", async () => {
-  const { now } = await read("extension", "compute:VirtualMachineExtension", (cloud) =>
-    cloud.delete(valid.extension[0]),
+  const { now } = await read("extension", "compute:VirtualMachineExtension", (arm) =>
+    arm.delete(valid.extension[0]),
   );
 
   expect(now).toBeUndefined();
 });
 
 it("reads the inputs of an import by id", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
 
-  const found = await new AzureNative(cloud).read(type("compute:VirtualMachineExtension"), {
+  const found = await new AzureNative(arm).read(type("compute:VirtualMachineExtension"), {
     ...subject,
     id: valid.extension[0],
     state: {},
@@ -170,14 +170,14 @@ it("reads the inputs of an import by id", async () => {
 });
 
 it("shows of a subnet nothing but its id, whatever else was sent with it", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "nic");
+  const { arm } = newArm();
+  await createResources(arm, "nic");
   const [id, nic] = valid.nic;
   const subnet = { ...nic.ipConfigurations[0]!.subnet, privateEndpointNetworkPolicies: "Disabled" };
 
-  await cloud.put(id, { ...nic, ipConfigurations: [{ ...nic.ipConfigurations[0], subnet }] });
+  await arm.put(id, { ...nic, ipConfigurations: [{ ...nic.ipConfigurations[0], subnet }] });
 
-  expect(cloud.peek(id)?.["ipConfigurations"]).toEqual([
+  expect(arm.peek(id)?.["ipConfigurations"]).toEqual([
     expect.objectContaining({ subnet: nic.ipConfigurations[0]!.subnet }),
   ]);
 });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import * as manifests from "../../../../components/add-ons/manifests/manifests";
-import { writeHostSettings } from "../../machines/kinds";
+import { writeHostSettings } from "../../machines/local-machines";
 import { assumedSettings } from "../../rehearsal/assumed-settings";
 import { Progress } from "../../../shared/progress";
 

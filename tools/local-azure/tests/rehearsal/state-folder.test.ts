@@ -164,7 +164,7 @@ it("removes all that a rehearsal puts there, and the folder", () => {
     "Pulumi.dev.yaml",
     "kubectl-cache",
     draft,
-    "cloud.json.new",
+    "resources.json.new",
     "command.lock",
   );
 
@@ -184,7 +184,7 @@ it("knows every name that the code writes into a state folder", () => {
     ].map(([, plain, template = ""]) => plain ?? template.replaceAll(/\$\{[^}]*\}/g, "1")),
   );
 
-  expect(names).toContain("cloud.json");
+  expect(names).toContain("resources.json");
   // The name of a run, to which endings are added.
   expect(names.filter((name) => !isOwn(name))).toEqual(["1-1-1"]);
 });

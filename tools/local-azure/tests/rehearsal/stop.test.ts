@@ -53,7 +53,7 @@ it("says that there is nothing to stop", async () => {
 });
 
 it.each([
-  ["the resource manager's", "cloud.json"],
+  ["the resource manager's", "resources.json"],
   ["the machines'", "qemu.json"],
   ["the engine's", "backend/.pulumi/stacks/zoned/dev.json"],
   ["the settings'", "dev.assumed.json"],

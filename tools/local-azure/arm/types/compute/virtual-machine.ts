@@ -75,7 +75,7 @@ export const virtualMachine: ResourceType<MachineBody> = {
     "storageProfile.dataDisks": "lun",
   },
   nested: ["networkProfile.networkInterfaces[]"],
-  keepsAbsent: true,
+  mergesOnPut: true,
   patches: "inputs",
   readOnly: [
     "storageProfile.imageReference.exactVersion",

@@ -10,13 +10,13 @@ export const guidOf = (old: Body | undefined) => ({
   resourceGuid: (old?.["resourceGuid"] as string | undefined) ?? randomUUID(),
 });
 
-export interface Part {
+export interface SubResource {
   readonly name: string;
   readonly [property: string]: unknown;
 }
 
 /** Adds the id and provisioning state of the sub-resources in a list. */
-export function withIds<P extends Part>(
+export function withIds<P extends SubResource>(
   id: string,
   list: string,
   elements: readonly P[] | undefined,

@@ -2,11 +2,11 @@ import { refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { View } from "../../resources/resource";
 import { checkZones, checkZonesUnchanged } from "../../subscription/regions";
-import { Part, Ref } from "./common";
+import { SubResource, Ref } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
 import { assignAddress } from "./subnet";
 
-export type Frontend = Part & {
+export type Frontend = SubResource & {
   publicIPAddress?: Ref;
   publicIPPrefix?: Ref;
   subnet?: Ref;
@@ -73,7 +73,7 @@ export function completeFrontend(
   return { ...frontend, subnet: { id: subnet }, ...address };
 }
 
-export type Probe = Part & {
+export type Probe = SubResource & {
   protocol?: string;
   port?: number;
   requestPath?: string;
@@ -81,7 +81,7 @@ export type Probe = Part & {
   numberOfProbes?: number;
 };
 
-export type LoadBalancingRule = Part & {
+export type LoadBalancingRule = SubResource & {
   frontendIPConfiguration?: Ref;
   backendAddressPool?: Ref;
   backendAddressPools?: Ref[];
@@ -94,7 +94,10 @@ export type LoadBalancingRule = Part & {
   disableOutboundSnat?: boolean;
 };
 
-export type OutboundRule = Part & { frontendIPConfigurations?: Ref[]; backendAddressPool?: Ref };
+export type OutboundRule = SubResource & {
+  frontendIPConfigurations?: Ref[];
+  backendAddressPool?: Ref;
+};
 
 interface Rules {
   readonly probes?: readonly Probe[];

@@ -9,7 +9,7 @@ import {
   withoutUndefined,
 } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { guidOf, networkName, Part, Ref, withIds } from "./common";
+import { guidOf, networkName, SubResource, Ref, withIds } from "./common";
 import {
   checkRules,
   completeFrontend,
@@ -19,7 +19,9 @@ import {
   Probe,
 } from "./load-balancer-validation";
 
-type Pool = Part & { loadBalancerBackendAddresses?: { name?: string; ipAddress?: string }[] };
+type Pool = SubResource & {
+  loadBalancerBackendAddresses?: { name?: string; ipAddress?: string }[];
+};
 
 type LoadBalancerBody = {
   location: string;
@@ -29,7 +31,7 @@ type LoadBalancerBody = {
   probes?: Probe[];
   loadBalancingRules?: LoadBalancingRule[];
   outboundRules?: OutboundRule[];
-  inboundNatRules?: Part[];
+  inboundNatRules?: SubResource[];
 };
 
 const lists = [
@@ -41,7 +43,7 @@ const lists = [
   "inboundNatRules",
 ] as const;
 
-const partId = (id: string, list: string, name: string) => `${id}/${list}/${name}`;
+const subResourceId = (id: string, list: string, name: string) => `${id}/${list}/${name}`;
 
 export const loadBalancer: ResourceType<LoadBalancerBody> = {
   token: "azure-native:network:LoadBalancer",
@@ -52,7 +54,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   inputs: [...lists, "extendedLocation", "inboundNatPools", "location", "sku", "tags"],
   required: [],
   maintainIfUnset: ["backendAddressPools", "inboundNatRules"],
-  parts: lists,
+  subResources: lists,
   nested: ["backendAddressPools[].loadBalancerBackendAddresses[]", "inboundNatPools[]"],
   readOnly: [
     ...lists.flatMap((list) => [`${list}[].etag`, `${list}[].provisioningState`]),
@@ -67,7 +69,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   references: ({ frontendIPConfigurations }, id): Reference[] =>
     (frontendIPConfigurations ?? []).flatMap(
       ({ name, publicIPAddress, subnet, privateIPAddress }) => {
-        const from = partId(id, "frontendIPConfigurations", name);
+        const from = subResourceId(id, "frontendIPConfigurations", name);
         return [
           ...(publicIPAddress?.id === undefined
             ? []
@@ -94,7 +96,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
     });
     for (const list of lists) checkNames(body[list] ?? [], list, id.id);
     checkSubResourceReferences(body, id.id);
-    const pools = (body.backendAddressPools ?? []).map((pool) => ownPart(pool, id.id, view));
+    const pools = (body.backendAddressPools ?? []).map((pool) => ownSubResource(pool, id.id, view));
     checkRules(body);
     return {
       body: {
@@ -112,44 +114,50 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   },
 
   shown({ id, body }, view: View): Body {
-    const rulesWith = (part: string, read: (rule: LoadBalancingRule) => (Ref | undefined)[]) => {
+    const rulesWith = (
+      subResource: string,
+      read: (rule: LoadBalancingRule) => (Ref | undefined)[],
+    ) => {
       const rules = (body.loadBalancingRules ?? []).filter((rule) =>
-        read(rule).some((ref) => keyOf(ref?.id ?? "") === keyOf(part)),
+        read(rule).some((ref) => keyOf(ref?.id ?? "") === keyOf(subResource)),
       );
       return rules.length > 0
-        ? rules.map(({ name }) => ({ id: partId(id, "loadBalancingRules", name) }))
+        ? rules.map(({ name }) => ({ id: subResourceId(id, "loadBalancingRules", name) }))
         : undefined;
     };
-    const each = <P extends Part>(
+    const each = <P extends SubResource>(
       list: string,
-      parts: readonly P[] | undefined,
-      backReferences: (part: string) => Body,
+      subResources: readonly P[] | undefined,
+      backReferences: (subResource: string) => Body,
     ) =>
-      (parts ?? []).map((part) =>
-        withoutUndefined({ ...part, ...backReferences(partId(id, list, part.name)) }),
+      (subResources ?? []).map((subResource) =>
+        withoutUndefined({
+          ...subResource,
+          ...backReferences(subResourceId(id, list, subResource.name)),
+        }),
       );
     return {
       frontendIPConfigurations: each(
         "frontendIPConfigurations",
         body.frontendIPConfigurations,
-        (part) => ({
-          loadBalancingRules: rulesWith(part, (rule) => [rule.frontendIPConfiguration]),
+        (subResource) => ({
+          loadBalancingRules: rulesWith(subResource, (rule) => [rule.frontendIPConfiguration]),
         }),
       ),
-      backendAddressPools: each("backendAddressPools", body.backendAddressPools, (part) => {
-        const members = view.referrers(part).map(({ from }) => ({ id: from }));
-        const addresses = membersOf(part, view);
+      backendAddressPools: each("backendAddressPools", body.backendAddressPools, (subResource) => {
+        const members = view.referrers(subResource).map(({ from }) => ({ id: from }));
+        const addresses = membersOf(subResource, view);
         return {
           backendIPConfigurations: members.length > 0 ? members : undefined,
           ...(addresses.length > 0 && { loadBalancerBackendAddresses: addresses }),
-          loadBalancingRules: rulesWith(part, (rule) => [
+          loadBalancingRules: rulesWith(subResource, (rule) => [
             rule.backendAddressPool,
             ...(rule.backendAddressPools ?? []),
           ]),
         };
       }),
-      probes: each("probes", body.probes, (part) => ({
-        loadBalancingRules: rulesWith(part, (rule) => [rule.probe]),
+      probes: each("probes", body.probes, (subResource) => ({
+        loadBalancingRules: rulesWith(subResource, (rule) => [rule.probe]),
       })),
     };
   },
@@ -157,7 +165,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   // Azure deletes a load balancer that has machines in its pools, and removes them from the pools.
   deleted({ id, body }: Resource<LoadBalancerBody>, ledger: Ledger): void {
     for (const { name } of body.backendAddressPools ?? []) {
-      const pool = partId(id, "backendAddressPools", name);
+      const pool = subResourceId(id, "backendAddressPools", name);
       for (const { owner } of [...ledger.referrers(pool)]) removeFromPool(owner, pool, ledger);
     }
   },
@@ -174,10 +182,10 @@ const membersOf = (pool: string, view: View): { name: string }[] =>
  * A pool as it is kept: members by their addresses are its own, and those that are network interfaces
  * are for the interfaces to say.
  */
-function ownPart(pool: Pool, id: string, view: View): Pool {
+function ownSubResource(pool: Pool, id: string, view: View): Pool {
   const { loadBalancerBackendAddresses: wanted, ...rest } = pool;
-  const part = partId(id, "backendAddressPools", pool.name);
-  const members = membersOf(part, view);
+  const subResource = subResourceId(id, "backendAddressPools", pool.name);
+  const members = membersOf(subResource, view);
   if (members.length === 0 && wanted?.every(({ ipAddress }) => ipAddress !== undefined)) {
     return pool;
   }
@@ -189,7 +197,7 @@ function ownPart(pool: Pool, id: string, view: View): Pool {
   if (wanted !== undefined && names(wanted) !== names(members)) {
     throw refuse(
       "ModificationOfNICIpConfigBackendPoolNotSupported",
-      `Operation on backend pool ${part} not allowed since it adds/modifies/deletes backend address pool members ` +
+      `Operation on backend pool ${subResource} not allowed since it adds/modifies/deletes backend address pool members ` +
         "that are specified with a network interface IP configuration.",
     );
   }
@@ -210,8 +218,8 @@ function removeFromPool(networkInterface: string, pool: string, ledger: Ledger):
   ledger.put(nic);
 }
 
-function checkNames(parts: readonly Part[], list: string, id: string): void {
-  const names = parts.map(({ name }) => name?.toLowerCase());
+function checkNames(subResources: readonly SubResource[], list: string, id: string): void {
+  const names = subResources.map(({ name }) => name?.toLowerCase());
   const duplicate = names.find((name, position) => names.indexOf(name) !== position);
   if (duplicate === undefined) return;
   throw refuse(
@@ -223,11 +231,13 @@ function checkNames(parts: readonly Part[], list: string, id: string): void {
 /** Sub-resources refer to each other by full id within one body. */
 function checkSubResourceReferences(body: LoadBalancerBody, id: string): void {
   const known = new Set(
-    lists.flatMap((list) => (body[list] ?? []).map(({ name }) => keyOf(partId(id, list, name)))),
+    lists.flatMap((list) =>
+      (body[list] ?? []).map(({ name }) => keyOf(subResourceId(id, list, name))),
+    ),
   );
   const rules = [
     ...(body.loadBalancingRules ?? []).map((rule) => ({
-      from: partId(id, "loadBalancingRules", rule.name),
+      from: subResourceId(id, "loadBalancingRules", rule.name),
       refs: [
         rule.frontendIPConfiguration,
         rule.backendAddressPool,
@@ -236,7 +246,7 @@ function checkSubResourceReferences(body: LoadBalancerBody, id: string): void {
       ],
     })),
     ...(body.outboundRules ?? []).map((rule) => ({
-      from: partId(id, "outboundRules", rule.name),
+      from: subResourceId(id, "outboundRules", rule.name),
       refs: [...(rule.frontendIPConfigurations ?? []), rule.backendAddressPool],
     })),
   ];

@@ -4,11 +4,11 @@ import { refuse } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
 import { Body, Reference, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { guidOf, networkName, Part, Ref, withIds } from "./common";
+import { guidOf, networkName, SubResource, Ref, withIds } from "./common";
 import { checkPublicIpFree } from "./public-ip-address";
 import { assignAddress } from "./subnet";
 
-type IpConfiguration = Part & {
+type IpConfiguration = SubResource & {
   subnet?: Ref;
   publicIPAddress?: Ref;
   primary?: boolean;
@@ -24,7 +24,7 @@ export type NetworkInterfaceBody = {
   enableAcceleratedNetworking?: boolean;
 };
 
-const partId = (id: string, name: string) => `${id}/ipConfigurations/${name}`;
+const subResourceId = (id: string, name: string) => `${id}/ipConfigurations/${name}`;
 
 export const networkInterface: ResourceType<NetworkInterfaceBody> = {
   token: "azure-native:network:NetworkInterface",
@@ -50,7 +50,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
     "workloadType",
   ],
   required: [],
-  parts: ["ipConfigurations"],
+  subResources: ["ipConfigurations"],
   readOnly: [
     "ipConfigurations[].etag",
     "ipConfigurations[].provisioningState",
@@ -65,7 +65,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
       : [{ from: id, owner: id, to: networkSecurityGroup.id }]),
     ...(ipConfigurations ?? []).flatMap(
       ({ name, subnet, publicIPAddress, privateIPAddress, loadBalancerBackendAddressPools }) => {
-        const from = partId(id, name);
+        const from = subResourceId(id, name);
         return [
           { to: subnet?.id, address: privateIPAddress },
           { to: publicIPAddress?.id },
@@ -86,7 +86,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
       );
     }
     const configurations = wanted.map((one, position) => {
-      const from = partId(id.id, one.name);
+      const from = subResourceId(id.id, one.name);
       if (one.subnet?.id === undefined) {
         throw refuse(
           "SubnetIsRequired",

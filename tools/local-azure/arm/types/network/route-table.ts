@@ -2,11 +2,11 @@ import { refuse } from "../../azure-error";
 import { Body, View, withoutUndefined } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { parseRange } from "./addresses";
-import { guidOf, networkName, Part, referrersOfType, withIds } from "./common";
+import { guidOf, networkName, SubResource, referrersOfType, withIds } from "./common";
 
 type RouteTableBody = {
   location: string;
-  routes?: (Part & { addressPrefix: string })[];
+  routes?: (SubResource & { addressPrefix: string })[];
   disableBgpRoutePropagation?: boolean;
 };
 
@@ -19,7 +19,7 @@ export const routeTable: ResourceType<RouteTableBody> = {
   inputs: ["disableBgpRoutePropagation", "location", "routes", "tags"],
   required: [],
   maintainIfUnset: ["routes"],
-  parts: ["routes"],
+  subResources: ["routes"],
   readOnly: ["routes[].id", "routes[].etag", "routes[].provisioningState"],
   name: networkName,
 

@@ -1,6 +1,6 @@
 import { Address4, Address6 } from "ip-address";
 
-import { partNotFound, refuse } from "../../azure-error";
+import { subResourceNotFound, refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { Body, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
@@ -49,7 +49,7 @@ export const securityRule: ResourceType<RuleBody> = {
   required: ["access", "direction", "priority", "protocol"],
   name: networkName,
   lock: ({ parent }) => parent,
-  notFound: partNotFound,
+  notFound: subResourceNotFound,
 
   accept({ id, body }: Put<RuleBody>, view: View): Accepted<RuleBody> {
     checkRule(body, id.id);

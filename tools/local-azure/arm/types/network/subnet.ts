@@ -1,4 +1,4 @@
-import { partNotFound, refuse } from "../../azure-error";
+import { subResourceNotFound, refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { Body, Reference, View, withoutUndefined } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
@@ -46,7 +46,7 @@ export const subnet: ResourceType<SubnetBody> = {
   nested: ["delegations[]"],
   name: networkName,
   lock: ({ parent }) => parent,
-  notFound: partNotFound,
+  notFound: subResourceNotFound,
 
   references: ({ networkSecurityGroup, routeTable, natGateway }, id): Reference[] =>
     [networkSecurityGroup, routeTable, natGateway].flatMap((ref) =>

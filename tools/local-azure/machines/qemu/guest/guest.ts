@@ -177,7 +177,7 @@ export class Guest {
     throw new Error(this.endMessage());
   }
 
-  /** As by its power button; one that does not obey loses its power. */
+  /** As by its power button; one that does not react loses its power. */
   async powerDown(within = powerDownWithin): Promise<void> {
     if (this.process.isAlive) {
       await qmpCommand(this.files.qmp, "system_powerdown").catch(() => undefined);

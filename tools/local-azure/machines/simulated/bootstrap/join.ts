@@ -57,7 +57,7 @@ export async function join(
   const name = registration.name ?? machine.vm.name;
 
   const forgetPredecessor = async () => {
-    if (isControlPlane && cluster.forgetMember(machine.vm)) {
+    if (isControlPlane && cluster.removeMember(machine.vm)) {
       steps.write(`removing the etcd member that is ${name} as it was before`);
     }
     if (await api.find(nodePath(name))) {
@@ -75,7 +75,7 @@ export async function join(
       await mark(api, name, registration);
       cluster.addMember(machine.vm);
     }
-    machine.touch();
+    machine.requirePeerCheck();
     machine.join({ ...registered, as: "joined" }, payload.configuration);
   };
   const admit = async () => {

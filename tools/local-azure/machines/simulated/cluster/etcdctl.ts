@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 import type { VirtualMachine } from "../../machines";
 import type { Body } from "../api";
-import { isSick, type Member, Members } from "./members";
+import { isUnhealthy, type Member, Members } from "./members";
 
 export interface Ended {
   readonly exitCode: number;
@@ -57,10 +57,10 @@ function etcdctl(
 
 /** As each member answers for itself; an alarm is every member's. */
 function healthOf(members: Members, vmOf: (name: string) => VirtualMachine | undefined): Ended {
-  const alarm = members.list.some((member) => isSick(member, "etcd-space"));
+  const alarm = members.list.some((member) => isUnhealthy(member, "etcd-space"));
   const lines = members.list.map((member) => {
     const why =
-      !member.lives || isSick(member, "etcd") || !members.haveQuorum
+      !member.lives || isUnhealthy(member, "etcd") || !members.haveQuorum
         ? "context deadline exceeded"
         : alarm
           ? "Active Alarm(s): NOSPACE "
@@ -70,10 +70,10 @@ function healthOf(members: Members, vmOf: (name: string) => VirtualMachine | und
       ? `${url} is healthy: successfully committed proposal: took = 9.1ms`
       : `${url} is unhealthy: failed to commit proposal: ${why}`;
   });
-  const isUnhealthy = lines.some((line) => line.includes(" is unhealthy: "));
+  const hasUnhealthy = lines.some((line) => line.includes(" is unhealthy: "));
   return {
-    exitCode: isUnhealthy ? 1 : 0,
-    output: `${[...lines, ...(isUnhealthy ? ["Error: unhealthy cluster"] : [])].join("\n")}\n`,
+    exitCode: hasUnhealthy ? 1 : 0,
+    output: `${[...lines, ...(hasUnhealthy ? ["Error: unhealthy cluster"] : [])].join("\n")}\n`,
     members,
   };
 }
@@ -130,4 +130,4 @@ const isMounted = (mounts: readonly Body[], volumes: readonly Body[]) =>
 
 /** Whether a member's machine would run a pod at this moment. */
 export const runsPods = (member: Member): boolean =>
-  member.lives && !isSick(member, "kubelet") && !isSick(member, "etcd");
+  member.lives && !isUnhealthy(member, "kubelet") && !isUnhealthy(member, "etcd");

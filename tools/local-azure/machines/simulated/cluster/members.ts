@@ -2,11 +2,11 @@ import type { VirtualMachine } from "../../machines";
 import { components } from "../control-plane/static-pods";
 
 /**
- * What of a member can be sick: a component, its kubelet, or etcd for want of space, which takes no
+ * What of a member can be unhealthy: a component, its kubelet, or etcd for want of space, which takes no
  * writes then.
  */
-export const parts = [...components, "kubelet", "etcd-space"] as const;
-export type Part = (typeof parts)[number];
+export const memberComponents = [...components, "kubelet", "etcd-space"] as const;
+export type MemberComponent = (typeof memberComponents)[number];
 
 /**
  * A control plane machine in etcd's list of members. Gone from Azure, it stays listed until
@@ -16,13 +16,15 @@ export interface Member {
   readonly machine: string;
   readonly vmId: string;
   readonly lives: boolean;
-  readonly sick?: readonly Part[];
+  readonly unhealthy?: readonly MemberComponent[];
   readonly isOff?: boolean;
 }
 
 /** Of a machine that is off nothing answers. */
-export const isSick = ({ sick = [], isOff = false }: Member, part: Part): boolean =>
-  sick.includes(part) || (isOff && part !== "etcd-space");
+export const isUnhealthy = (
+  { unhealthy = [], isOff = false }: Member,
+  component: MemberComponent,
+): boolean => unhealthy.includes(component) || (isOff && component !== "etcd-space");
 
 /** etcd's list of members, as far as it decides whether there is an API. */
 export class Members {
@@ -30,9 +32,11 @@ export class Members {
 
   static of = (vm: VirtualMachine): Members => new Members([]).with(vm);
 
-  /** etcd goes on while more than half of those it lists live, and are not sick. */
+  /** etcd goes on while more than half of those it lists live, and are healthy. */
   get haveQuorum(): boolean {
-    return this.living.filter((member) => !isSick(member, "etcd")).length * 2 > this.list.length;
+    return (
+      this.living.filter((member) => !isUnhealthy(member, "etcd")).length * 2 > this.list.length
+    );
   }
 
   get allGone(): boolean {
@@ -49,25 +53,26 @@ export class Members {
     new Members(this.list.filter(({ machine }) => machine !== name));
 
   /** With this machine listed as before, but dead. */
-  losing = ({ vmId }: VirtualMachine): Members =>
+  withDeleted = ({ vmId }: VirtualMachine): Members =>
     new Members(
       this.list.map((member) =>
         member.vmId === vmId ? { machine: member.machine, vmId, lives: false } : member,
       ),
     );
 
-  /** With this part of a living machine sick. */
-  sickening = (machine: string, part: Part): Members =>
-    this.changing(machine, ({ sick = [], ...member }) => ({
+  /** With this component of a living machine unhealthy. */
+  withFailure = (machine: string, component: MemberComponent): Members =>
+    this.changing(machine, ({ unhealthy = [], ...member }) => ({
       ...member,
-      sick: [...new Set([...sick, part])],
+      unhealthy: [...new Set([...unhealthy, component])],
     }));
 
-  /** With all of a machine well. */
-  curing = (machine: string): Members => this.changing(machine, ({ sick: _, ...member }) => member);
+  /** With all components of a machine healthy. */
+  withoutFailures = (machine: string): Members =>
+    this.changing(machine, ({ unhealthy: _, ...member }) => member);
 
   /** With this machine on or off, as Azure has it. */
-  switching = ({ name, isOff }: VirtualMachine): Members =>
+  withPower = ({ name, isOff }: VirtualMachine): Members =>
     this.changing(name, ({ isOff: _, ...member }) => (isOff ? { ...member, isOff } : member));
 
   private changing = (machine: string, change: (member: Member) => Member): Members =>

@@ -1,11 +1,11 @@
 import type { Body } from "../api";
-import { isSick, type Member } from "./members";
+import { isUnhealthy, type Member } from "./members";
 import { isPodReady } from "../nodes/mirror-pods";
 import { isReady, readyText } from "../nodes/node";
 import { components } from "../control-plane/static-pods";
 
 /** A cluster as one of its control planes sees the others. */
-export interface Seen {
+export interface ObservedPeers {
   /** The machine that looks. */
   readonly own: string;
   readonly members: readonly Member[];
@@ -16,15 +16,15 @@ export interface Seen {
 }
 
 /** What of etcd's members an answer to a control plane would show. */
-function membersAmiss({ own, members, nodes }: Seen): string[] {
+function memberProblems({ own, members, nodes }: ObservedPeers): string[] {
   const silent = members.filter(
-    (member) => member.machine !== own && (!member.lives || isSick(member, "etcd")),
+    (member) => member.machine !== own && (!member.lives || isUnhealthy(member, "etcd")),
   );
   const canSpareOne = members.length - silent.length - 1 > Math.floor(members.length / 2);
   const hasNode = ({ machine }: Member) => nodes.some(({ metadata }) => metadata.name === machine);
   return [
     ...members
-      .filter((member) => isSick(member, "etcd-space"))
+      .filter((member) => isUnhealthy(member, "etcd-space"))
       .map(({ machine }) => `etcd member ${machine}: alarm NOSPACE`),
     ...silent
       .filter((member) => !canSpareOne || hasNode(member))
@@ -32,8 +32,8 @@ function membersAmiss({ own, members, nodes }: Seen): string[] {
   ];
 }
 
-/** What cloud-init/bootstrap.sh finds amiss with the other control planes, a line for each. */
-export function peersAmiss(seen: Seen): string[] {
+/** The problems that cloud-init/bootstrap.sh finds with the other control planes, a line for each. */
+export function peerProblems(seen: ObservedPeers): string[] {
   const { own, nodes, pods, awaitsReady } = seen;
   const peers = nodes.filter(
     ({ metadata }) =>
@@ -41,7 +41,7 @@ export function peersAmiss(seen: Seen): string[] {
       metadata.labels?.["node-role.kubernetes.io/control-plane"] !== undefined,
   );
   return [
-    ...membersAmiss(seen),
+    ...memberProblems(seen),
     ...peers.flatMap((node) => {
       const { name } = node.metadata;
       const unready = components

@@ -18,9 +18,9 @@ import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
 import { PodProcesses } from "../nodes/pod-processes";
 import { type Ended, runEtcdctlPod, runsPods } from "./etcdctl";
-import { isSick, type Member, Members, type Part } from "./members";
-import { peersAmiss } from "./peers";
-import { runSnapshotPod, type Said } from "./snapshot-pod";
+import { isUnhealthy, type Member, Members, type MemberComponent } from "./members";
+import { peerProblems } from "./peers";
+import { runSnapshotPod, type PodResult } from "./snapshot-pod";
 import type { ProcessStatus } from "../../supervisor";
 
 interface ClusterRecord {
@@ -59,7 +59,7 @@ export interface SimulatedClusterOptions {
 const recordFile = "cluster.json";
 const shownWithinMs = 30_000;
 const pollMs = 200;
-const errandMs = 1000;
+const podPollMs = 1000;
 
 /**
  * One cluster: the processes that are its control plane, and the machines that count as its
@@ -77,7 +77,7 @@ export class SimulatedCluster {
   private kubelets: Promise<unknown> = Promise.resolve();
   private readonly controllers: Poller;
   /** Runs until the cluster stops, since nothing wakes it when there is a pod to run. */
-  private readonly errands: Poller;
+  private readonly podRunner: Poller;
   /** Where programs run in place of pods. */
   private readonly podProcesses?: PodProcesses;
   /** Pods that have been run, by their uid. */
@@ -119,10 +119,10 @@ export class SimulatedCluster {
       },
       (message) => log(`${record.apiName}: ${message}`),
     );
-    this.errands = new Poller(
+    this.podRunner = new Poller(
       async () => {
-        await wait(errandMs);
-        if (this.members.list.length > 1) await this.runErrands();
+        await wait(podPollMs);
+        if (this.members.list.length > 1) await this.runPods();
         // A KWOK that has just started takes every Node once.
         if (this.options.hasMachinesOff()) await this.reconcileKubelets();
         const api = this.superAdmin();
@@ -189,13 +189,13 @@ export class SimulatedCluster {
   upgrade = (files: ReadonlyMap<string, string>, configuration: string): Promise<void> =>
     this.afterOthers(async () => {
       await this.controlPlane.upgrade(files, configuration);
-      await this.become(this.members);
+      await this.applyMembers(this.members);
     });
 
   /** Done when the API server has the keys that this file says. */
-  takeKeys = (file: PayloadFile): Promise<void> =>
+  loadEncryptionKeys = (file: PayloadFile): Promise<void> =>
     this.afterOthers(async () => {
-      if (await this.controlPlane.takeKeys(file)) await this.become(this.members);
+      if (await this.controlPlane.loadEncryptionKeys(file)) await this.applyMembers(this.members);
     });
 
   /** Has the API server store every Secret once more. */
@@ -252,7 +252,7 @@ export class SimulatedCluster {
    * Removes what a machine of this name has left in the list of members; whether there was
    * something.
    */
-  forgetMember(vm: VirtualMachine): boolean {
+  removeMember(vm: VirtualMachine): boolean {
     const before = this.members.list.length;
     this.members = this.members.without(vm);
     this.save();
@@ -260,27 +260,27 @@ export class SimulatedCluster {
   }
 
   /** A machine of Azure's is gone. With the last living member, so is the cluster. */
-  lose(vm: VirtualMachine): Promise<"gone" | "lives"> {
-    this.members = this.members.losing(vm);
-    return this.afterOthers(() => this.outlive());
+  machineDeleted(vm: VirtualMachine): Promise<"gone" | "lives"> {
+    this.members = this.members.withDeleted(vm);
+    return this.afterOthers(() => this.applyDeletion());
   }
 
   /** A machine was switched on or off; done when the API shows it, if there is one then. */
-  switched = (vm: VirtualMachine): Promise<void> =>
-    this.afterOthers(() => this.become(this.members.switching(vm)));
+  powerChanged = (vm: VirtualMachine): Promise<void> =>
+    this.afterOthers(() => this.applyMembers(this.members.withPower(vm)));
 
-  /** Makes a part of a member sick; done when the API shows it, if there is one then. */
-  sicken = (machine: string, part: Part): Promise<void> =>
-    this.afterOthers(() => this.become(this.members.sickening(machine, part)));
+  /** Makes a component of a member unhealthy; done when the API shows it, if there is one then. */
+  injectFailure = (machine: string, part: MemberComponent): Promise<void> =>
+    this.afterOthers(() => this.applyMembers(this.members.withFailure(machine, part)));
 
-  /** Makes all of a member well. */
-  cure = (machine: string): Promise<void> =>
-    this.afterOthers(() => this.become(this.members.curing(machine)));
+  /** Makes all components of a member healthy. */
+  clearFailures = (machine: string): Promise<void> =>
+    this.afterOthers(() => this.applyMembers(this.members.withoutFailures(machine)));
 
-  private async become(members: Members): Promise<void> {
+  private async applyMembers(members: Members): Promise<void> {
     this.members = members;
     this.save();
-    await this.obeyQuorum();
+    await this.reconcileQuorum();
     if (!this.hasQuorum()) return;
     for (const until = Date.now() + shownWithinMs; Date.now() < until; await wait(pollMs)) {
       const isDue = await this.reconcileKubelets().catch(() => !this.isFull);
@@ -295,11 +295,11 @@ export class SimulatedCluster {
     return result;
   }
 
-  /** What the bootstrap script sees amiss with a machine's own etcd and API server. */
-  amissAt(vm: VirtualMachine): string | undefined {
+  /** The problem that the bootstrap script sees with a machine's own etcd and API server. */
+  problemAt(vm: VirtualMachine): string | undefined {
     const member = this.members.list.find(({ vmId }) => vmId === vm.vmId);
-    if (member && isSick(member, "etcd")) return "etcd does not answer at 127.0.0.1:2381";
-    if (member && isSick(member, "kube-apiserver")) {
+    if (member && isUnhealthy(member, "etcd")) return "etcd does not answer at 127.0.0.1:2381";
+    if (member && isUnhealthy(member, "kube-apiserver")) {
       return "the API server does not answer at 127.0.0.1:6443";
     }
     return this.isFull ? "etcd is not healthy: alarm NOSPACE" : undefined;
@@ -308,21 +308,21 @@ export class SimulatedCluster {
   /** What a machine's own kubelet tells it of static pods that are not Ready. */
   unreadyAt({ name, vmId }: VirtualMachine): string | undefined {
     const member = this.members.list.find((one) => one.vmId === vmId);
-    const unready = components.filter((component) => member && isSick(member, component));
+    const unready = components.filter((component) => member && isUnhealthy(member, component));
     if (unready.length === 0) return undefined;
     const pods = unready.map((component) => `${component}-${name}`);
     return `not Ready for the kubelet: ${pods.join(", ")}`;
   }
 
-  /** What it sees amiss with the other control planes. */
-  async amissElsewhere({ name }: VirtualMachine, awaitsReady: boolean): Promise<string[]> {
+  /** The problems that it sees with the other control planes. */
+  async peerProblems({ name }: VirtualMachine, awaitsReady: boolean): Promise<string[]> {
     const api = this.superAdmin();
     const [nodes, pods] = await Promise.all([
       api.get("/api/v1/nodes"),
       api.get("/api/v1/namespaces/kube-system/pods"),
     ]);
     const seen = { own: name, nodes: nodes.items, pods: pods.items, awaitsReady };
-    return peersAmiss({ ...seen, members: this.members.list });
+    return peerProblems({ ...seen, members: this.members.list });
   }
 
   /**
@@ -330,7 +330,7 @@ export class SimulatedCluster {
    * anywhere.
    */
   private get isFull(): boolean {
-    return this.members.living.some((member) => isSick(member, "etcd-space"));
+    return this.members.living.some((member) => isUnhealthy(member, "etcd-space"));
   }
 
   /**
@@ -352,18 +352,18 @@ export class SimulatedCluster {
     return result;
   }
 
-  private async outlive(): Promise<"gone" | "lives"> {
+  private async applyDeletion(): Promise<"gone" | "lives"> {
     if (this.members.allGone) {
       await this.wipe();
       return "gone";
     }
     this.save();
-    await this.obeyQuorum();
+    await this.reconcileQuorum();
     return "lives";
   }
 
   /** Starts or stops the API, as etcd's majority has it. */
-  async obeyQuorum(): Promise<void> {
+  async reconcileQuorum(): Promise<void> {
     if (this.hasQuorum()) {
       await this.controlPlane.start();
       await this.controlPlane.limitSpace(this.isFull);
@@ -376,10 +376,10 @@ export class SimulatedCluster {
   }
 
   /** A machine is down for a moment; if etcd has no majority without it, so is the API. */
-  async bounce(vm: VirtualMachine): Promise<void> {
-    if (this.isMember(vm) && !this.members.losing(vm).haveQuorum) {
+  async rebooted(vm: VirtualMachine): Promise<void> {
+    if (this.isMember(vm) && !this.members.withDeleted(vm).haveQuorum) {
       await this.stop();
-      await this.obeyQuorum();
+      await this.reconcileQuorum();
     }
   }
 
@@ -414,17 +414,17 @@ export class SimulatedCluster {
   wakeControllers(): void {
     this.podProcesses?.resume();
     this.controllers.wake();
-    this.errands.wake();
+    this.podRunner.wake();
   }
 
   private async pauseControllers(): Promise<void> {
     this.controllers.stop();
-    this.errands.stop();
+    this.podRunner.stop();
     await this.podProcesses?.pause();
   }
 
   /** Ends pods that run etcdctl on a control plane, or save etcd there, as their kubelets would. */
-  private async runErrands(): Promise<void> {
+  private async runPods(): Promise<void> {
     const api = this.superAdmin();
     const pods = "/api/v1/namespaces/kube-system/pods";
     const { items } = await api.get(
@@ -453,7 +453,7 @@ export class SimulatedCluster {
     return ended;
   }
 
-  private async runSnapshot(pod: Body): Promise<Said | undefined> {
+  private async runSnapshot(pod: Body): Promise<PodResult | undefined> {
     const said = await runSnapshotPod(pod, this.options.snapshotBy(pod.spec.nodeName, this));
     if (said === undefined) return undefined;
     this.controlPlane.kubelets.keepLog(pod, pod.spec.containers[0].name, said.output);

@@ -1,6 +1,6 @@
 import type { Body } from "../api";
 
-export interface Said {
+export interface PodResult {
   readonly exitCode: number;
   readonly output: string;
 }
@@ -24,7 +24,7 @@ const entering = (root: string): readonly string[] => [
 export async function runSnapshotPod(
   { spec }: Body,
   save: (() => Promise<void>) | undefined,
-): Promise<Said | undefined> {
+): Promise<PodResult | undefined> {
   const [{ command = [], volumeMounts = [], securityContext }] = spec.containers;
   if (!command.includes(script)) return undefined;
   const root = volumeMounts.find(

@@ -67,10 +67,10 @@ export class ControlPlane {
     this.writeFiles(files);
     await this.kubeadm.prepare(configuration);
     if (snapshot !== undefined) await this.snapshots.restore(snapshot, this.commandOf("etcd"));
-    this.askHere();
+    this.pointKubeconfigsHere();
     await this.start();
     await bindAdministrators(this.superAdmin());
-    if (snapshot !== undefined) await forgetOldControlPlanes(this.superAdmin());
+    if (snapshot !== undefined) await deleteOldControlPlanes(this.superAdmin());
     await this.kubeadm.finish(this.adminKubeconfig, snapshot === undefined ? "all" : "coredns");
     await restoreMachinePaths(
       this.superAdmin(),
@@ -80,7 +80,7 @@ export class ControlPlane {
   }
 
   /** Kubeconfigs lead to this host. */
-  private askHere(): void {
+  private pointKubeconfigsHere(): void {
     for (const name of fs.readdirSync(this.kubernetesFolder)) {
       if (name.endsWith(".conf")) {
         const file = path.join(this.kubernetesFolder, name);
@@ -109,7 +109,7 @@ export class ControlPlane {
     if (changed.length > 0) {
       await this.stopApi();
       await this.kubeadm.renew(configuration);
-      this.askHere();
+      this.pointKubeconfigsHere();
     }
     if (changed.includes("etcd")) await this.supervisor.stop("etcd");
     await this.start();
@@ -124,7 +124,7 @@ export class ControlPlane {
    * Gives the API server other keys of Secrets; whether that was to be done. It would look for them
    * within a minute; here it is started anew, which takes seconds.
    */
-  async takeKeys({ path: name, content }: PayloadFile): Promise<boolean> {
+  async loadEncryptionKeys({ path: name, content }: PayloadFile): Promise<boolean> {
     if (await this.hasLoaded(content)) return false;
     this.writeFiles(new Map([[name, content]]));
     await this.stopApi();
@@ -155,7 +155,7 @@ export class ControlPlane {
     this.startComponent("etcd");
     this.startComponent("kube-apiserver");
     await this.untilReady();
-    await this.forgetLeases();
+    await this.deleteLeases();
     for (const component of electing) {
       this.startComponent(component);
     }
@@ -281,7 +281,7 @@ export class ControlPlane {
   }
 
   /** What held a lease and has ended keeps it for a while, in which its successor does nothing. */
-  private async forgetLeases(): Promise<void> {
+  private async deleteLeases(): Promise<void> {
     const api = this.superAdmin();
     const namespaces = "/apis/coordination.k8s.io/v1/namespaces";
     const leases = electing.map((name) => [name, `${namespaces}/kube-system/leases/${name}`]);
@@ -318,7 +318,7 @@ export class ControlPlane {
 }
 
 /** What a snapshot knows of control plane machines that are gone. */
-async function forgetOldControlPlanes(api: Api): Promise<void> {
+async function deleteOldControlPlanes(api: Api): Promise<void> {
   const selected = async (path: string): Promise<Body[]> => (await api.get(path)).items as Body[];
   const forget = (path: string) =>
     api.delete(`${path}?gracePeriodSeconds=0`).catch(unlessStatus(404));

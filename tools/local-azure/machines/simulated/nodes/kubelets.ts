@@ -1,7 +1,7 @@
 import type { VirtualMachine } from "../../machines";
 import { type Api, ApiError, mergePatch, strategicPatch, unlessStatus, type Body } from "../api";
 import { cniAnnotation, fakeNode, shownAnnotation, wasMissed } from "./kwok";
-import { isSick, type Member } from "../cluster/members";
+import { isUnhealthy, type Member } from "../cluster/members";
 import {
   isMirror,
   isOfManifest,
@@ -9,7 +9,7 @@ import {
   isPodReady,
   mirrorPodOf,
   readiness,
-  wasUnheard,
+  lostHeartbeat,
 } from "./mirror-pods";
 import { isOf, isReady, nodePath, readyCondition, unreachable } from "./node";
 import { type Component, components } from "../control-plane/static-pods";
@@ -40,7 +40,7 @@ const forEver = 2 ** 31 - 1;
  * What kubelets do besides what KWOK does for them. Returns whether anything is still due.
  *
  * Those of control planes show their static pods, each by its own credential, and say which of them
- * are not ready; a sick one says nothing. One that is heard again says of its pods that they are
+ * are not ready; an unhealthy one renews no lease. One that is heard again says of its pods that they are
  * ready, where the node controller has said otherwise meanwhile. Pods that KWOK has missed are shown
  * to it once more.
  */
@@ -57,16 +57,16 @@ export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
     const vm = vmOf(name);
     if (vm === undefined || !isOf(node, vm)) continue;
     const member = members.find(({ machine, lives }) => lives && machine === name);
-    if (vm.isOff || (member && isSick(member, "kubelet"))) {
-      due = (await silence(node, api)) || due;
+    if (vm.isOff || (member && isUnhealthy(member, "kubelet"))) {
+      due = (await stopHeartbeat(node, api)) || due;
       continue;
     }
-    due = (await speak(node, api)) || due;
+    due = (await resumeHeartbeat(node, api)) || due;
     const own = pods.filter(({ spec }) => spec.nodeName === name);
     for (const component of member ? components : []) {
       due = (await showStaticPod(kubelets, { component, own, node, member: member!, vm })) || due;
     }
-    for (const pod of own.filter((one) => isReady(node) && !isMirror(one) && wasUnheard(one))) {
+    for (const pod of own.filter((one) => isReady(node) && !isMirror(one) && lostHeartbeat(one))) {
       await report(kubelets, name, pod, true);
       due = true;
     }
@@ -100,7 +100,7 @@ async function showStaticPod(
   const kubelet = kubelets.kubeletOf(vm.name);
   if (kubelet === undefined) return true;
   const pod = own.find(({ metadata }) => metadata.name === `${component}-${vm.name}`);
-  const ready = !isSick(member, component);
+  const ready = !isUnhealthy(member, component);
   const wanted = mirrorPodOf(kubelets.manifestOf(component, vm), node);
   try {
     if (pod === undefined) {
@@ -131,20 +131,20 @@ const report = async (
 };
 
 /** Of a Node that is silent, or becomes so. */
-const silentMark = "zoned.local/silent";
+const noHeartbeat = "zoned.local/silent";
 
 /**
  * Lets a Node go silent: its lease is renewed no more, and it turns NotReady. KWOK must have let go
  * of it before. It gets it back at once, and touches nothing without the lease: a KWOK that is started
  * later takes only Nodes that are given to it.
  */
-async function silence(node: Body, api: Api): Promise<boolean> {
+async function stopHeartbeat(node: Body, api: Api): Promise<boolean> {
   const { name, annotations = {} } = node.metadata;
-  const isSilent = silentMark in annotations && readyCondition(node)?.status === "Unknown";
+  const isSilent = noHeartbeat in annotations && readyCondition(node)?.status === "Unknown";
   if (isSilent && fake in annotations) return false;
   const mark = (marks: object) =>
     api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
-  await mark({ [fake]: null, [silentMark]: "" });
+  await mark({ [fake]: null, [noHeartbeat]: "" });
   await api
     .patch(leasePath(name), { spec: { holderIdentity: name, leaseDurationSeconds: forEver } })
     .catch(unlessStatus(404));
@@ -158,12 +158,12 @@ async function silence(node: Body, api: Api): Promise<boolean> {
 }
 
 /** Gives a silent Node back to KWOK, and waits for it to be Ready where it can be. */
-async function speak(node: Body, api: Api): Promise<boolean> {
+async function resumeHeartbeat(node: Body, api: Api): Promise<boolean> {
   const { name, annotations = {} } = node.metadata;
-  const isKwoks = fake in annotations && !(silentMark in annotations);
+  const isKwoks = fake in annotations && !(noHeartbeat in annotations);
   if (isKwoks) return cniAnnotation in annotations && !isReady(node);
   await api.delete(leasePath(name)).catch(unlessStatus(404));
-  const marks = { ...fakeNode, [silentMark]: null };
+  const marks = { ...fakeNode, [noHeartbeat]: null };
   await api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
   return true;
 }

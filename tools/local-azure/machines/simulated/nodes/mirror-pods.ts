@@ -50,7 +50,7 @@ export const isPodReady = ({ status }: Body): boolean =>
 export const notReadyReason = "ContainersNotReady";
 
 /** Whether a running pod is called not ready, and not by its own kubelet, which names a reason. */
-export const wasUnheard = ({ metadata, status }: Body): boolean =>
+export const lostHeartbeat = ({ metadata, status }: Body): boolean =>
   metadata.deletionTimestamp === undefined &&
   status?.phase === "Running" &&
   status.conditions?.some(

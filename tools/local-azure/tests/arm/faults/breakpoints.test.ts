@@ -1,23 +1,23 @@
 import { ConnectionLost } from "../../../arm/azure-error";
 import type { Stage } from "../../../arm/faults/breakpoints";
-import { createResources, newCloud } from "../../support/arm/fixture";
+import { createResources, newArm } from "../../support/arm/fixture";
 import { valid } from "../../support/arm/valid-resources";
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A cloud in which the PUT of the network is paused, and the outcome of that PUT. */
+/** A Resource Manager in which the PUT of the network is paused, and the outcome of that PUT. */
 async function held(stage: Stage, more: { drop?: boolean; nth?: number } = {}) {
-  const { cloud } = newCloud();
-  await createResources(cloud, "group");
-  cloud.breakpoints.set({ method: "PUT", id: "virtualNetworks/vnet$", stage, ...more });
+  const { arm } = newArm();
+  await createResources(arm, "group");
+  arm.breakpoints.set({ method: "PUT", id: "virtualNetworks/vnet$", stage, ...more });
   const [id, body] = valid.vnet;
   const outcome = { is: "under way" };
-  const request = cloud.put(id, body).then(
+  const request = arm.put(id, body).then(
     () => (outcome.is = "answered"),
     (error: unknown) => (outcome.is = error instanceof ConnectionLost ? "lost" : String(error)),
   );
-  await (more.nth === undefined ? cloud.breakpoints.reached() : request);
-  return { cloud, request, outcome, isThere: () => cloud.peek(id) !== undefined };
+  await (more.nth === undefined ? arm.breakpoints.reached() : request);
+  return { arm, request, outcome, isThere: () => arm.peek(id) !== undefined };
 }
 
 it.each([
@@ -40,38 +40,38 @@ it.each([
   ["accepted", true, "lost", true],
 ] as const)("on release, a request that is %s with drop %s is %s", async (...expected) => {
   const [stage, drop, outcome, isThere] = expected;
-  const { cloud, request, outcome: got, isThere: exists } = await held(stage, { drop });
+  const { arm, request, outcome: got, isThere: exists } = await held(stage, { drop });
 
-  cloud.breakpoints.clear();
+  arm.breakpoints.clear();
   await request;
 
   expect([got.is, exists()]).toEqual([outcome, isThere]);
 });
 
 it("pauses the nth matching request", async () => {
-  const { cloud, outcome } = await held("arrived", { nth: 2 });
+  const { arm, outcome } = await held("arrived", { nth: 2 });
   expect(outcome.is).toBe("answered");
 
-  void cloud.put(...valid.vnet);
-  await cloud.breakpoints.reached();
+  void arm.put(...valid.vnet);
+  await arm.breakpoints.reached();
 });
 
 it("without method and id, pauses any request but GET", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "group");
-  cloud.breakpoints.set({ stage: "arrived" });
-  await cloud.get(valid.group[0]);
+  const { arm } = newArm();
+  await createResources(arm, "group");
+  arm.breakpoints.set({ stage: "arrived" });
+  await arm.get(valid.group[0]);
 
-  void cloud.put(...valid.vnet).catch(() => undefined);
-  await cloud.breakpoints.reached();
+  void arm.put(...valid.vnet).catch(() => undefined);
+  await arm.breakpoints.reached();
 
-  expect(cloud.peek(valid.vnet[0])).toBeUndefined();
+  expect(arm.peek(valid.vnet[0])).toBeUndefined();
 });
 
 it("refuses an id that is not a regular expression", () => {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
 
-  const set = () => cloud.breakpoints.set({ method: "PUT", id: "(", stage: "arrived" });
+  const set = () => arm.breakpoints.set({ method: "PUT", id: "(", stage: "arrived" });
 
   expect(set).toThrow("a breakpoint has the id (, which is not a regular expression");
 });

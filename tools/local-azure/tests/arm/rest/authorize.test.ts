@@ -1,7 +1,7 @@
 import { subscriptionPath } from "../../../arm/resources/ids";
 import { serveRest } from "../../../arm/rest/rest";
 import { issueToken } from "../../../machines/identity-token";
-import { createResources, newCloud } from "../../support/arm/fixture";
+import { createResources, newArm } from "../../support/arm/fixture";
 import {
   compute,
   group,
@@ -24,28 +24,28 @@ interface Answer {
   readonly message?: string;
 }
 
-/** A cloud, and requests to it as an identity that has these roles. */
+/** A Resource Manager, and requests to it as an identity that has these roles. */
 async function withRoles(
   roles: readonly (readonly [scope: string, role: string])[],
   actions: readonly string[] = ["Microsoft.Compute/virtualMachines/read"],
   others: readonly string[] = ["Microsoft.Compute/*"],
 ) {
-  const { cloud } = newCloud();
-  await createResources(cloud);
-  await cloud.put(snapshot, {
+  const { arm } = newArm();
+  await createResources(arm);
+  await arm.put(snapshot, {
     location: "westeurope",
     creationData: { createOption: "Copy", sourceResourceId: valid.disk[0] },
   });
-  await cloud.put(identity, { location: "westeurope" });
-  const { principalId, clientId } = cloud.peek(identity) as Record<string, string>;
-  await cloud.put(own, {
+  await arm.put(identity, { location: "westeurope" });
+  const { principalId, clientId } = arm.peek(identity) as Record<string, string>;
+  await arm.put(own, {
     roleName: "own",
     permissions: [{ actions: others, notActions: ["Microsoft.Compute/*/delete"] }, { actions }],
     assignableScopes: [subscriptionPath],
   });
   for (const [number, [scope, roleDefinitionId]] of roles.entries()) {
     const assignment = `${scope}/providers/Microsoft.Authorization/roleAssignments/${guid(number + 2)}`;
-    await cloud.put(assignment, { principalId, roleDefinitionId });
+    await arm.put(assignment, { principalId, roleDefinitionId });
   }
   const { body } = issueToken(
     new URLSearchParams({ "api-version": "2018-02-01", resource: "https://management.azure.com/" }),
@@ -53,7 +53,7 @@ async function withRoles(
   );
   const { access_token: token } = body as { access_token: string };
   return async (method: string, path: string, sent?: object): Promise<Answer> => {
-    const server = await serveRest(cloud, 0);
+    const server = await serveRest(arm, 0);
     try {
       const version = /\/(disks|snapshots)\//.test(path) ? "2024-03-02" : "2024-03-01";
       const url = `http://127.0.0.1:${server.port}${path}?api-version=${version}`;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { subscriptionPath } from "../../../arm/resources/ids";
 import { serveRest } from "../../../arm/rest/rest";
-import { createResources, newCloud } from "../../support/arm/fixture";
+import { createResources, newArm } from "../../support/arm/fixture";
 import {
   compute,
   group,
@@ -35,18 +35,18 @@ type Ask = <B = Answer>(
 ) => Promise<{ readonly status: number; readonly body: B }>;
 
 async function withServer<T>(
-  use: (ask: Ask, built: ReturnType<typeof newCloud> & { readonly port: number }) => Promise<T>,
+  use: (ask: Ask, built: ReturnType<typeof newArm> & { readonly port: number }) => Promise<T>,
 ): Promise<T> {
-  const built = newCloud();
-  await createResources(built.cloud);
-  const sick: string[] = [];
-  const server = await serveRest(built.cloud, 0, {
-    health: () => ({ sick }),
-    sicken: async (machine, part) => {
+  const built = newArm();
+  await createResources(built.arm);
+  const unhealthy: string[] = [];
+  const server = await serveRest(built.arm, 0, {
+    health: () => ({ unhealthy }),
+    injectFailure: async (machine, part) => {
       if (part !== "etcd") throw new Error(`component is ${part}, expected etcd`);
-      sick.push(`${machine}: ${part}`);
+      unhealthy.push(`${machine}: ${part}`);
     },
-    cure: async (machine) => void sick.push(`${machine}: well`),
+    clearFailures: async (machine) => void unhealthy.push(`${machine}: none`),
   });
   try {
     return await use(
@@ -112,7 +112,7 @@ it("lists machines and bootstrap steps with state and time of change", () =>
   }));
 
 it("lists the machines of a group with all their properties", () =>
-  withServer(async (ask, { cloud }) => {
+  withServer(async (ask, { arm }) => {
     const { status, body } = await ask("GET", `${compute("virtualmachines")}?${query({})}`);
 
     expect(status).toBe(200);
@@ -120,13 +120,13 @@ it("lists the machines of a group with all their properties", () =>
       {
         id: valid.machine[0],
         name: "cp-1",
-        etag: cloud.peek(valid.machine[0])!["etag"],
+        etag: arm.peek(valid.machine[0])!["etag"],
         type: "Microsoft.Compute/virtualMachines",
         location: "westeurope",
         zones: ["1"],
         properties: expect.objectContaining({
           hardwareProfile: { vmSize: "Standard_D2s_v5" },
-          vmId: cloud.peek(valid.machine[0])!["vmId"],
+          vmId: arm.peek(valid.machine[0])!["vmId"],
           provisioningState: "Succeeded",
         }),
       },
@@ -211,14 +211,14 @@ it("lists sizes with their zones and restrictions", () =>
   }));
 
 it("accepts changes outside Pulumi in ARM's shape", () =>
-  withServer(async (ask, { cloud }) => {
+  withServer(async (ask, { arm }) => {
     const rule = network("networkSecurityGroups/nsg/securityRules/cloud");
     const { priority: _, ...properties } = valid.rule[1];
 
     expect((await ask("PUT", rule, { properties: { ...properties, priority: 500 } })).status).toBe(
       201,
     );
-    expect(cloud.peek(valid.securityGroup[0])).toMatchObject({
+    expect(arm.peek(valid.securityGroup[0])).toMatchObject({
       securityRules: [{ name: "api" }, { name: "cloud" }],
     });
     expect(await ask("GET", rule)).toMatchObject({
@@ -230,7 +230,7 @@ it("accepts changes outside Pulumi in ARM's shape", () =>
   }));
 
 it("accepts the body of a GET with one more disk", () =>
-  withServer(async (ask, { cloud }) => {
+  withServer(async (ask, { arm }) => {
     const disk = compute("disks/pv");
     const { status } = await ask("PUT", disk, {
       location: "westeurope",
@@ -246,7 +246,7 @@ it("accepts the body of a GET with one more disk", () =>
 
     expect((await ask("PUT", valid.machine[0], body)).status).toBe(200);
 
-    expect(cloud.peek(disk)).toMatchObject({ managedBy: valid.machine[0], diskState: "Attached" });
+    expect(arm.peek(disk)).toMatchObject({ managedBy: valid.machine[0], diskState: "Attached" });
   }));
 
 it("returns both types of an extension, and no protected settings", () =>
@@ -415,9 +415,9 @@ it("refuses subscriptions other than its own, and takes a doubled slash for one"
   }));
 
 it("answers a PUT at once, and a poll when the operation is done", () =>
-  withServer(async (_, { cloud, port }) => {
+  withServer(async (_, { arm, port }) => {
     const seconds = { "Microsoft.Network/publicIPAddresses": { create: 20, delete: 20 } };
-    cloud.durations.set({ factor: 0.1, seconds });
+    arm.durations.set({ factor: 0.1, seconds });
     const address = network("publicIPAddresses/slow");
     const { location, sku, publicIPAllocationMethod } = valid.apiIp[1];
     const headers = { authorization: "Bearer anything" };
@@ -438,7 +438,7 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     expect(await poll()).toEqual({ status: "InProgress" });
     await until(async () => ((await poll()) as { status: string }).status !== "InProgress");
     expect(await poll()).toEqual({ status: "Succeeded" });
-    expect(cloud.peek(address)).toMatchObject({ provisioningState: "Succeeded" });
+    expect(arm.peek(address)).toMatchObject({ provisioningState: "Succeeded" });
     const removal = await fetch(`http://127.0.0.1:${port}${address}?api-version=2024-05-01`, {
       method: "DELETE",
       headers,
@@ -448,7 +448,7 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     expect((await result()).status).toBe(202);
     await until(async () => (await result()).status !== 202);
     expect((await result()).status).toBe(200);
-    expect(cloud.peek(address)).toBeUndefined();
+    expect(arm.peek(address)).toBeUndefined();
   }));
 
 const unused = "00000000-0000-4000-8000-000000000009";
@@ -480,9 +480,9 @@ it.each([
 ])(
   "asks a client at the share %p of Azure's time to wait %p seconds, or %p milliseconds",
   (factor, retryAfter, milliseconds) =>
-    withServer(async (_, { cloud, port }) => {
+    withServer(async (_, { arm, port }) => {
       const seconds = { "Microsoft.Network/routeTables": { create: 0, delete: 0 } };
-      cloud.durations.set({ factor, seconds });
+      arm.durations.set({ factor, seconds });
       const url = `http://127.0.0.1:${port}${network("routeTables/new")}?api-version=2024-05-01`;
       const headers = { authorization: "Bearer anything" };
       const body = JSON.stringify({ location: "westeurope" });
@@ -498,9 +498,9 @@ it.each([
 );
 
 it("describes the operation of a machine's disk by its name and times, and a new disk as being created", () =>
-  withServer(async (_, { cloud, port }) => {
+  withServer(async (_, { arm, port }) => {
     const seconds = { "Microsoft.Compute/disks": { create: 20 } };
-    cloud.durations.set({ factor: 0.1, seconds });
+    arm.durations.set({ factor: 0.1, seconds });
     const headers = { authorization: "Bearer anything" };
     const { location, ...properties } = valid.disk[1];
     const disk = compute("disks/slow");
@@ -521,9 +521,9 @@ it("describes the operation of a machine's disk by its name and times, and a new
   }));
 
 it("answers the request for the result of an operation that has failed with its error", () =>
-  withServer(async (_, { cloud, port }) => {
+  withServer(async (_, { arm, port }) => {
     const id = valid.storageAccount[0].replace("zonedbackups", "zonedothers");
-    cloud.faults.add({ method: "PUT", id: "zonedothers$", accepted: true, code: "Boom" });
+    arm.faults.add({ method: "PUT", id: "zonedothers$", accepted: true, code: "Boom" });
     const { location, kind, sku } = valid.storageAccount[1];
     const headers = { authorization: "Bearer anything" };
 
@@ -616,7 +616,7 @@ it("has a control API under /local", () =>
 
 it("makes a component of a machine unhealthy, and all healthy", () =>
   withServer(async (ask) => {
-    const at = "/local/machines/cp-1/sick";
+    const at = "/local/machines/cp-1/failures";
 
     expect(await ask("POST", at, { component: "etcd" })).toMatchObject({ status: 204 });
     expect(await ask("POST", at, { component: "dns" })).toMatchObject({
@@ -626,7 +626,7 @@ it("makes a component of a machine unhealthy, and all healthy", () =>
     expect(await ask("DELETE", at)).toMatchObject({ status: 204 });
     expect(await ask("PUT", at)).toMatchObject({ status: 405 });
     expect(await ask("GET", "/local/health")).toMatchObject({
-      body: { sick: ["cp-1: etcd", "cp-1: well"] },
+      body: { unhealthy: ["cp-1: etcd", "cp-1: none"] },
     });
   }));
 
@@ -657,7 +657,7 @@ it("returns the usage of quotas of public addresses, and refuses one that exceed
   }));
 
 it("returns the usage of each quota, and refuses a machine that exceeds one", () =>
-  withServer(async (ask, { cloud }) => {
+  withServer(async (ask, { arm }) => {
     const usages = `${subscriptionPath}/providers/Microsoft.Compute/locations/westeurope/usages`;
     const usage = async (name: string) =>
       (await ask("GET", usages)).body.value.find(
@@ -688,7 +688,7 @@ it("returns the usage of each quota, and refuses a machine that exceeds one", ()
       body: { error: { message: expect.stringContaining("Total Regional vCPUs") } },
     });
     expect(await ask("PUT", "/local/quotas", { processors: 1 })).toMatchObject({ status: 400 });
-    await cloud.delete(valid.machine[0]);
+    await arm.delete(valid.machine[0]);
     expect(await usage("cores")).toMatchObject({ currentValue: 0 });
   }));
 
@@ -714,10 +714,10 @@ it("lists the versions of an image as a bare array, and returns 404 for others",
   }));
 
 it("gives a process on a machine the token of an identity that the machine has, and of no other", () =>
-  withServer(async (ask, { cloud }) => {
+  withServer(async (ask, { arm }) => {
     const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/cluster`;
-    await cloud.put(identity, { location: "westeurope" });
-    const { clientId, principalId } = cloud.peek(identity)!;
+    await arm.put(identity, { location: "westeurope" });
+    const { clientId, principalId } = arm.peek(identity)!;
     const askAs = (machine: string, client: unknown) => {
       const asked = query({
         "api-version": "2019-08-01",
@@ -728,7 +728,7 @@ it("gives a process on a machine the token of an identity that the machine has, 
     };
     expect((await askAs("cp-1", clientId)).status).toBe(400);
 
-    await cloud.put(valid.machine[0], {
+    await arm.put(valid.machine[0], {
       ...valid.machine[1],
       identity: { type: "UserAssigned", userAssignedIdentities: [identity] },
     });

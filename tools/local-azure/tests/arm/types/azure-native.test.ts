@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { parseId } from "../../../arm/resources/ids";
 import { versionsOf } from "../../../arm/subscription/api-versions";
 import { resourceTypes, typeOf } from "../../../arm/types/types";
-import { newCloud } from "../../support/arm/fixture";
+import { newArm } from "../../support/arm/fixture";
 import { group, roleDefinition, storage, valid } from "../../support/arm/valid-resources";
 
 const sdk = dirname(require.resolve("@pulumi/azure-native/package.json"));
@@ -41,7 +41,7 @@ describe.each(resourceTypes.map((one) => [one.token, one] as const))("%s", (toke
 });
 
 it("shows a provisioning state of the types whose outputs have one in azure-native, and of no other", async () => {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
   const location = "westeurope";
   const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
   const role = {
@@ -55,9 +55,9 @@ it("shows a provisioning state of the types whose outputs have one in azure-nati
     [roleDefinition("00000000-0000-4000-8000-000000000007"), role] as const,
     [storage("/blobServices/default"), {}] as const,
   ];
-  for (const [id, body] of all) await cloud.put(id, body);
+  for (const [id, body] of all) await arm.put(id, body);
 
-  const shown = all.map(([id]) => [id, "provisioningState" in cloud.peek(id)!]);
+  const shown = all.map(([id]) => [id, "provisioningState" in arm.peek(id)!]);
 
   const documented = all.map(([id]) => {
     const { token } = typeOf(parseId(id)!.type)!;

@@ -1,6 +1,6 @@
 import { subscriptionPath } from "../../../arm/resources/ids";
 import { Body } from "../../../arm/resources/resource";
-import { createResources, newCloud, refusedBy } from "../../support/arm/fixture";
+import { createResources, newArm, refusedBy } from "../../support/arm/fixture";
 import { network, valid } from "../../support/arm/valid-resources";
 
 it.each<[flaw: string, id: string, body: Body, code: string]>([
@@ -54,35 +54,35 @@ it.each<[flaw: string, id: string, body: Body, code: string]>([
     "SubscriptionNotFound",
   ],
 ])("refuses %s", async (_, id, body, code) => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
 
-  expect(await refusedBy(cloud.put(id, body))).toMatch(new RegExp(`^${code}:`));
+  expect(await refusedBy(arm.put(id, body))).toMatch(new RegExp(`^${code}:`));
 });
 
 it("lets a rule of the other direction have the same priority", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "rule");
+  const { arm } = newArm();
+  await createResources(arm, "rule");
 
-  const outbound = cloud.put(`${valid.rule[0]}-out`, { ...valid.rule[1], direction: "Outbound" });
+  const outbound = arm.put(`${valid.rule[0]}-out`, { ...valid.rule[1], direction: "Outbound" });
 
   expect(await refusedBy(outbound)).toBe("not refused");
 });
 
 it("allocates the lowest free address from .4 up", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "nic");
+  const { arm } = newArm();
+  await createResources(arm, "nic");
   const dynamic = {
     location: "westeurope",
     ipConfigurations: [{ name: "ip", subnet: { id: valid.subnet[0] } }],
   };
 
   const [first, second] = [network("networkInterfaces/b"), network("networkInterfaces/c")];
-  await cloud.put(first, dynamic);
-  await cloud.put(second, dynamic);
-  await cloud.put(first, dynamic);
+  await arm.put(first, dynamic);
+  await arm.put(second, dynamic);
+  await arm.put(first, dynamic);
 
-  const addresses = [first, second].map((id) => cloud.peek(id)?.["ipConfigurations"]);
+  const addresses = [first, second].map((id) => arm.peek(id)?.["ipConfigurations"]);
   expect(addresses).toMatchObject([
     [{ privateIPAddress: "172.16.1.5" }],
     [{ privateIPAddress: "172.16.1.6" }],

@@ -1,5 +1,5 @@
 import { Body } from "../../../arm/resources/resource";
-import { createResources, newCloud, refusedBy } from "../../support/arm/fixture";
+import { createResources, newArm, refusedBy } from "../../support/arm/fixture";
 import {
   withChange,
   Kind,
@@ -18,15 +18,15 @@ const notAllowed = (path: string) => `PropertyChangeNotAllowed: Changing propert
 const zonesFixed = "ResourceAvailabilityZonesCannotBeModified";
 
 async function expectRefused(kind: Kind, change: Body, code: string): Promise<void> {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
   const [id] = valid[kind];
-  const before = cloud.peek(id);
+  const before = arm.peek(id);
 
-  const refusal = await refusedBy(cloud.put(id, withChange(kind, change)));
+  const refusal = await refusedBy(arm.put(id, withChange(kind, change)));
 
   expect(refusal.slice(0, code.length)).toBe(code);
-  expect(cloud.peek(id)).toEqual(before);
+  expect(arm.peek(id)).toEqual(before);
 }
 
 const located = (Object.keys(valid) as Kind[]).filter((kind) => "location" in valid[kind][1]);
@@ -153,15 +153,15 @@ it.each<[kind: Kind, property: string, change: Body, code: string]>([
 );
 
 it("neither attaches an interface to a machine nor detaches one", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
   const second = network("networkInterfaces/second");
-  await cloud.put(second, {
+  await arm.put(second, {
     location: "westeurope",
     ipConfigurations: [{ name: "ip", subnet: { id: valid.subnet[0] } }],
   });
   const withInterfaces = (networkInterfaces: object[]) =>
-    cloud.put(valid.machine[0], withChange("machine", { networkProfile: { networkInterfaces } }));
+    arm.put(valid.machine[0], withChange("machine", { networkProfile: { networkInterfaces } }));
 
   const added = withInterfaces([{ id: valid.nic[0], primary: true }, { id: second }]);
   expect(await refusedBy(added)).toMatch(/^AddingOrDeletingNetworkInterfaces/);
@@ -171,15 +171,15 @@ it("neither attaches an interface to a machine nor detaches one", async () => {
 });
 
 it("does not move an interface to another virtual network", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
   const [id] = valid.nic;
   const subnet = network("virtualNetworks/other/subnets/nodes");
-  await cloud.put(network("virtualNetworks/other"), valid.vnet[1]);
-  await cloud.put(subnet, { addressPrefix: "172.16.1.0/24" });
+  await arm.put(network("virtualNetworks/other"), valid.vnet[1]);
+  await arm.put(subnet, { addressPrefix: "172.16.1.0/24" });
   const [configuration] = valid.nic[1].ipConfigurations;
 
-  const moved = cloud.put(
+  const moved = arm.put(
     id,
     withChange("nic", { ipConfigurations: [{ ...configuration, subnet: { id: subnet } }] }),
   );
@@ -188,10 +188,10 @@ it("does not move an interface to another virtual network", async () => {
 });
 
 it("does not change the zones of a balancer's internal frontend", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "nic");
+  const { arm } = newArm();
+  await createResources(arm, "nic");
   const put = (zones: string[]) =>
-    cloud.put(network("loadBalancers/internal"), {
+    arm.put(network("loadBalancers/internal"), {
       location: "westeurope",
       sku: { name: "Standard" },
       frontendIPConfigurations: [{ name: "api", subnet: { id: valid.subnet[0] }, zones }],

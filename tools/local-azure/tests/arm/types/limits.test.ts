@@ -1,5 +1,5 @@
 import { Body } from "../../../arm/resources/resource";
-import { createResources, newCloud, refusedBy } from "../../support/arm/fixture";
+import { createResources, newArm, refusedBy } from "../../support/arm/fixture";
 import { Kind, network, valid, withChange } from "../../support/arm/valid-resources";
 
 const part = (path: string) => ({ id: network(`loadBalancers/api/${path}`) });
@@ -28,10 +28,10 @@ const key = (keyData: string) => ({
 
 /** The answer to a valid body with one change, when all resources before it exist. */
 async function answerTo(kind: Kind, change: Body): Promise<string> {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
   const kinds = Object.keys(valid) as Kind[];
-  await createResources(cloud, kinds[kinds.indexOf(kind) - 1]);
-  return refusedBy(cloud.put(valid[kind][0], withChange(kind, change)));
+  await createResources(arm, kinds[kinds.indexOf(kind) - 1]);
+  return refusedBy(arm.put(valid[kind][0], withChange(kind, change)));
 }
 
 /** Limits as Azure's REST reference and its pages of limits name them: the last value, and the next. */
@@ -279,12 +279,12 @@ it.each<[flaw: string, kind: Kind, change: Body, code: string]>([
 });
 
 it("refuses an address in a subnet that is full: Azure keeps five", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "vnet");
+  const { arm } = newArm();
+  await createResources(arm, "vnet");
   const subnet = network("virtualNetworks/vnet/subnets/small");
-  await cloud.put(subnet, { addressPrefix: "172.16.9.0/29" });
+  await arm.put(subnet, { addressPrefix: "172.16.9.0/29" });
   const put = (name: number) =>
-    cloud.put(network(`networkInterfaces/${name}`), {
+    arm.put(network(`networkInterfaces/${name}`), {
       location: "westeurope",
       ipConfigurations: [{ name: "ip", subnet: { id: subnet } }],
     });
@@ -295,18 +295,18 @@ it("refuses an address in a subnet that is full: Azure keeps five", async () => 
 });
 
 it("gives a machine no interface that another has, and one of several that is the primary", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
   const second = network("networkInterfaces/second");
   const third = network("networkInterfaces/third");
   for (const id of [second, third]) {
-    await cloud.put(id, {
+    await arm.put(id, {
       location: "westeurope",
       ipConfigurations: [{ name: "ip", subnet: { id: valid.subnet[0] } }],
     });
   }
   const put = (networkInterfaces: object[]) =>
-    cloud.put(
+    arm.put(
       valid.machine[0].replace(/cp-1$/, "cp-2"),
       withChange("machine", {
         networkProfile: { networkInterfaces },
@@ -322,14 +322,14 @@ it("gives a machine no interface that another has, and one of several that is th
 });
 
 it("attaches no disk of another machine, of another zone, or where there is one", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "machine");
+  const { arm } = newArm();
+  await createResources(arm, "machine");
   const disk = (zone: string) => valid.disk[0].replace(/data$/, `data-${zone}`);
   for (const zone of ["1", "2"]) {
-    await cloud.put(disk(zone), withChange("disk", { zones: [zone] }));
+    await arm.put(disk(zone), withChange("disk", { zones: [zone] }));
   }
   const attach = (...disks: object[]) =>
-    cloud.put(
+    arm.put(
       valid.machine[0],
       withChange("machine", {
         storageProfile: {
@@ -347,11 +347,11 @@ it("attaches no disk of another machine, of another zone, or where there is one"
   );
   expect(await refusedBy(attach(data))).toBe("not refused");
 
-  await cloud.put(network("networkInterfaces/b"), {
+  await arm.put(network("networkInterfaces/b"), {
     location: "westeurope",
     ipConfigurations: [{ name: "ip", subnet: { id: valid.subnet[0] } }],
   });
-  const other = cloud.put(
+  const other = arm.put(
     valid.machine[0].replace(/cp-1$/, "cp-2"),
     withChange("machine", {
       networkProfile: { networkInterfaces: [{ id: network("networkInterfaces/b") }] },
@@ -365,29 +365,29 @@ it("attaches no disk of another machine, of another zone, or where there is one"
 });
 
 it("changes no member of a pool that is an interface, since that one names its pools", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "nic");
-  const shown = cloud.peek(valid.balancer[0])!;
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  const shown = arm.peek(valid.balancer[0])!;
 
-  const back = cloud.put(valid.balancer[0], { ...valid.balancer[1], ...shown });
+  const back = arm.put(valid.balancer[0], { ...valid.balancer[1], ...shown });
   expect(await refusedBy(back)).toBe("not refused");
   const emptied = withChange("balancer", {
     backendAddressPools: [{ name: "cp", loadBalancerBackendAddresses: [] }],
   });
-  expect(await refusedBy(cloud.put(valid.balancer[0], emptied))).toMatch(
+  expect(await refusedBy(arm.put(valid.balancer[0], emptied))).toMatch(
     /^ModificationOfNICIpConfigBackendPoolNotSupported/,
   );
 });
 
 it("gives a zone's machine no public address of another zone", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "balancer");
-  await cloud.put(network("publicIPAddresses/own"), {
+  const { arm } = newArm();
+  await createResources(arm, "balancer");
+  await arm.put(network("publicIPAddresses/own"), {
     ...valid.natIp[1],
     zones: ["2"],
   });
   const [configuration] = valid.nic[1].ipConfigurations;
-  await cloud.put(
+  await arm.put(
     valid.nic[0],
     withChange("nic", {
       ipConfigurations: [
@@ -396,16 +396,16 @@ it("gives a zone's machine no public address of another zone", async () => {
     }),
   );
 
-  expect(await refusedBy(cloud.put(...valid.machine))).toMatch(
+  expect(await refusedBy(arm.put(...valid.machine))).toMatch(
     /^ComputeResourceZoneConstraintDoesNotMatchPublicIPAddressZoneConstraint/,
   );
 });
 
 it("shows the rules of every security group, by which a subnet is closed to the internet", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "rule");
+  const { arm } = newArm();
+  await createResources(arm, "rule");
 
-  const { defaultSecurityRules } = cloud.peek(valid.securityGroup[0])! as any;
+  const { defaultSecurityRules } = arm.peek(valid.securityGroup[0])! as any;
 
   // https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#default-security-rules
   expect(

@@ -283,7 +283,7 @@ describeUnless(missing)("simulated machines on real components", () => {
     for (const { metadata } of pods) {
       await admin().patch(`${at}/${metadata.name}/status`, notReady, strategicPatch);
     }
-    await machines.cure("demo-cp-1");
+    await machines.clearFailures("demo-cp-1");
 
     await eventually("three ready replicas", async () => {
       const deployment = await admin().get("/apis/apps/v1/namespaces/default/deployments/web");
@@ -368,7 +368,7 @@ describeUnless(missing)("simulated machines on real components", () => {
     expect(await run(cp[2])).toMatchObject({ exitCode: 0 });
   });
 
-  describe("control planes that turn sick", () => {
+  describe("unhealthy control planes", () => {
     const podsPath = "/api/v1/namespaces/kube-system/pods";
     const staticPods = async () => {
       const { items } = await admin().get(`${podsPath}?labelSelector=tier%3Dcontrol-plane`);
@@ -413,28 +413,28 @@ describeUnless(missing)("simulated machines on real components", () => {
     });
 
     it.each(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])(
-      "show a sick %s by its pod, which is not ready, until they are well",
+      "show an unhealthy %s by its pod, which is not ready, until failures are cleared",
       async (component) => {
-        await machines.sicken("demo-cp-2", component);
-        const sick = await staticPods();
-        await machines.cure("demo-cp-2");
+        await machines.injectFailure("demo-cp-2", component);
+        const unhealthy = await staticPods();
+        await machines.clearFailures("demo-cp-2");
 
-        expect(sick).toEqual({ ...allReady(), [`${component}-demo-cp-2`]: "False" });
+        expect(unhealthy).toEqual({ ...allReady(), [`${component}-demo-cp-2`]: "False" });
         expect(await staticPods()).toEqual(allReady());
       },
     );
 
-    it("are not Ready while their kubelet is sick, and it renews no lease", async () => {
-      await machines.sicken("demo-cp-2", "kubelet");
-      const sick = await readyCondition("demo-cp-2");
-      const before = { sick: await renewed("demo-cp-2"), well: await renewed("demo-cp-3") };
-      await eventually("a lease", async () => (await renewed("demo-cp-3")) !== before.well);
+    it("are not Ready while their kubelet is unhealthy, and it renews no lease", async () => {
+      await machines.injectFailure("demo-cp-2", "kubelet");
+      const unhealthy = await readyCondition("demo-cp-2");
+      const before = { unhealthy: await renewed("demo-cp-2"), healthy: await renewed("demo-cp-3") };
+      await eventually("a lease", async () => (await renewed("demo-cp-3")) !== before.healthy);
       const after = await renewed("demo-cp-2");
-      await machines.cure("demo-cp-2");
+      await machines.clearFailures("demo-cp-2");
 
-      expect({ sick, after }).toEqual({ sick: "Unknown", after: before.sick });
+      expect({ unhealthy, after }).toEqual({ unhealthy: "Unknown", after: before.unhealthy });
       expect(await readyCondition("demo-cp-2")).toBe("True");
-      await eventually("its lease", async () => (await renewed("demo-cp-2")) !== before.sick);
+      await eventually("its lease", async () => (await renewed("demo-cp-2")) !== before.unhealthy);
     });
 
     it("take no writes while etcd of one has no space, and answer reads", async () => {
@@ -442,19 +442,19 @@ describeUnless(missing)("simulated machines on real components", () => {
       const write = () =>
         admin().patch(namespace, { metadata: { labels: { a: `${Date.now()}` } } });
 
-      await machines.sicken("demo-cp-3", "etcd-space");
+      await machines.injectFailure("demo-cp-3", "etcd-space");
 
       await expect(write()).rejects.toThrow(/database space exceeded/);
       expect(await admin().isReady()).toBe(true);
       expect(await staticPods()).toEqual(allReady());
-      await machines.cure("demo-cp-3");
+      await machines.clearFailures("demo-cp-3");
       await write();
     });
 
-    it("hold up the end of a reboot of another until they are well, and no run that touches nothing", async () => {
+    it("hold up the end of a reboot of another until they are healthy, and no run that changes nothing", async () => {
       const { peers } = limits;
       limits.peers = 1_000;
-      await machines.sicken("demo-cp-3", "kube-scheduler");
+      await machines.injectFailure("demo-cp-3", "kube-scheduler");
 
       const untouched = await run(cp[0]);
       await machines.restart(cp[0]);
@@ -462,7 +462,7 @@ describeUnless(missing)("simulated machines on real components", () => {
       const again = await run(cp[0]);
 
       limits.peers = peers;
-      await machines.cure("demo-cp-3");
+      await machines.clearFailures("demo-cp-3");
       expect(untouched).toMatchObject({ exitCode: 0 });
       for (const { stderr } of [rebooted, again]) {
         expect(stderr).toMatch(
@@ -472,22 +472,24 @@ describeUnless(missing)("simulated machines on real components", () => {
       expect(await run(cp[0])).toMatchObject({ exitCode: 0 });
     });
 
-    it("know of no other sickness, and of no other machine", async () => {
-      await expect(machines.sicken("demo-cp-2", "dns")).rejects.toThrow(
+    it("know of no other failure, and of no other machine", async () => {
+      await expect(machines.injectFailure("demo-cp-2", "dns")).rejects.toThrow(
         /component is dns, expected/,
       );
-      await expect(machines.sicken("demo-workers-1", "etcd")).rejects.toThrow(/no control plane/);
+      await expect(machines.injectFailure("demo-workers-1", "etcd")).rejects.toThrow(
+        /no control plane/,
+      );
     });
 
-    it("are no majority with one sick of two that are left, after a restart too, until it is well", async () => {
-      await machines.sicken("demo-cp-1", "etcd");
+    it("are no majority with one unhealthy of two that are left, after a restart too, until it is healthy", async () => {
+      await machines.injectFailure("demo-cp-1", "etcd");
       await machines.remove(cp[1]);
       const isUp = await admin().isReady();
       await machines.stop();
       await machines.resume([cp[0], cp[2], ...workers]);
       const isUpAfterRestart = await admin().isReady();
 
-      await machines.cure("demo-cp-1");
+      await machines.clearFailures("demo-cp-1");
 
       expect({ isUp, isUpAfterRestart }).toEqual({ isUp: false, isUpAfterRestart: false });
       expect(await admin().isReady()).toBe(true);

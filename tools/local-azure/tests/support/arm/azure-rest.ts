@@ -18,7 +18,7 @@ interface Request {
 }
 
 /** Asks the local Azure by REST, and waits until an operation that this starts is done. */
-export async function askAzure(
+export async function sendToAzure(
   endpoint: string,
   { method, path, body, signal }: Request,
 ): Promise<unknown> {

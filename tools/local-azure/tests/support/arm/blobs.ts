@@ -10,7 +10,7 @@ import { certificateIn } from "../../../arm/rest/certificate";
 import { BlobService } from "../../../blobs/blob-service";
 import { BlobStore } from "../../../blobs/store";
 import { issueToken, type MachineIdentity } from "../../../machines/identity-token";
-import { createResources, newCloud } from "./fixture";
+import { createResources, newArm } from "./fixture";
 import { group, roleDefinition, storage, valid } from "./valid-resources";
 
 const contributor = roleDefinition("ba92f5b4-2d11-453d-a403-e96b0029c9fe");
@@ -22,12 +22,12 @@ const folder = mkdtempSync(join(tmpdir(), "zoned-blobs-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /**
- * A cloud with a container, its Blob service, and an identity without any role yet; `grant` gives it
+ * A Resource Manager with a container, its Blob service, and an identity without any role yet; `grant` gives it
  * one.
  */
 export async function withBlobs<T>(
   use: (built: {
-    readonly cloud: ReturnType<typeof newCloud>["cloud"];
+    readonly arm: ReturnType<typeof newArm>["arm"];
     readonly port: number;
     /** Where its containers are, for curl. */
     readonly endpoint: string;
@@ -43,19 +43,19 @@ export async function withBlobs<T>(
   stateFolder = mkdtempSync(join(folder, "state-")),
 ): Promise<T> {
   const store = new BlobStore(join(stateFolder, "blobs"), () => wallClock.now());
-  const { cloud } = newCloud({
+  const { arm } = newArm({
     removed: ({ id, type }) => type.endsWith("/containers") && store.removeContainer(id),
   });
-  await createResources(cloud, "container");
+  await createResources(arm, "container");
   const resourceId = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
-  const { body } = await cloud.put(resourceId, { location: "westeurope" });
+  const { body } = await arm.put(resourceId, { location: "westeurope" });
   const identity = {
     resourceId,
     principalId: String(body["principalId"]),
     clientId: String(body["clientId"]),
   };
   const certificate = await certificateIn(folder);
-  const server = await new BlobService(cloud, store).serve(0, certificate);
+  const server = await new BlobService(arm, store).serve(0, certificate);
   const token = (resource = "https://storage.azure.com/", issued = new Date()) => {
     const query = new URLSearchParams({ "api-version": "2018-02-01", resource });
     return (issueToken(query, [identity], issued).body as { access_token: string }).access_token;
@@ -66,7 +66,7 @@ export async function withBlobs<T>(
   const authority = `127.0.0.1:${server.port}/zonedbackups`;
   try {
     return await use({
-      cloud,
+      arm,
       port: server.port,
       endpoint: `http://${authority}`,
       stateFolder,
@@ -77,11 +77,11 @@ export async function withBlobs<T>(
       identity,
       token,
       grant: (scope = valid.container[0], role = contributor) =>
-        cloud.put(assignmentAt(scope), {
+        arm.put(assignmentAt(scope), {
           principalId: identity.principalId,
           roleDefinitionId: role,
         }),
-      revoke: (scope) => cloud.delete(assignmentAt(scope)),
+      revoke: (scope) => arm.delete(assignmentAt(scope)),
       client: (credential = own) =>
         new BlobServiceClient(`https://${authority}`, credential, options).getContainerClient(
           "etcd",
@@ -93,5 +93,5 @@ export async function withBlobs<T>(
 }
 
 /** Makes the account take plain HTTP, as curl in these tests speaks it. */
-export const allowHttp = (cloud: ReturnType<typeof newCloud>["cloud"]): Promise<unknown> =>
-  cloud.patch(storage(""), { enableHttpsTrafficOnly: false });
+export const allowHttp = (arm: ReturnType<typeof newArm>["arm"]): Promise<unknown> =>
+  arm.patch(storage(""), { enableHttpsTrafficOnly: false });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { Cloud, CloudArgs } from "../../../arm/cloud";
+import { ResourceManager, ResourceManagerArgs } from "../../../arm/resource-manager";
 import { Clock } from "../../../arm/durations";
 import { Body } from "../../../arm/resources/resource";
 import { Machines, ScriptResult, VirtualMachine } from "../../../machines/machines";
@@ -83,23 +83,26 @@ export class ManualClock implements Clock {
 const folders: string[] = [];
 afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 
-export function newCloud(more: Partial<CloudArgs> = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-cloud-"));
+export function newArm(more: Partial<ResourceManagerArgs> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-arm-"));
   folders.push(folder);
   const machines = new RecordingMachines();
   const args = {
-    stateFile: join(folder, "cloud.json"),
+    stateFile: join(folder, "resources.json"),
     requestLog: join(folder, "requests.jsonl"),
     machines,
     ...more,
   };
-  return { cloud: new Cloud(args), machines, args };
+  return { arm: new ResourceManager(args), machines, args };
 }
 
 /** Creates the valid resources in order, up to and including `last`. */
-export async function createResources(cloud: Cloud, last: Kind = "extension"): Promise<void> {
+export async function createResources(
+  arm: ResourceManager,
+  last: Kind = "extension",
+): Promise<void> {
   for (const [kind, [id, body]] of Object.entries(valid)) {
-    await cloud.put(id, body);
+    await arm.put(id, body);
     if (kind === last) return;
   }
 }
@@ -115,12 +118,12 @@ export const refusedBy = (request: Promise<unknown>): Promise<string> =>
  * The error for a valid body with one change, when all resources before it exist.
  */
 export async function refusalOf(kind: Kind, change: Body): Promise<string> {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
   const kinds = Object.keys(valid) as Kind[];
   const before = kinds[kinds.indexOf(kind) - 1];
-  if (before !== undefined) await createResources(cloud, before);
+  if (before !== undefined) await createResources(arm, before);
   const [id] = valid[kind];
-  const refusal = await refusedBy(cloud.put(id, withChange(kind, change)));
-  if (cloud.peek(id) !== undefined) throw new Error(`${kind} was refused but exists`);
+  const refusal = await refusedBy(arm.put(id, withChange(kind, change)));
+  if (arm.peek(id) !== undefined) throw new Error(`${kind} was refused but exists`);
   return refusal;
 }

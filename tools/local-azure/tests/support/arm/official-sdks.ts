@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { certificateIn } from "../../../arm/rest/certificate";
 import { serveRest } from "../../../arm/rest/rest";
-import { newCloud } from "./fixture";
+import { newArm } from "./fixture";
 import { type Clients, clientsOf } from "./sdk-clients";
 
 export { type Clients, soon } from "./sdk-clients";
@@ -12,16 +12,16 @@ export { type Clients, soon } from "./sdk-clients";
 const folder = mkdtempSync(join(tmpdir(), "zoned-certificate-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A new cloud, and Microsoft's clients of it. */
+/** A new Resource Manager, and Microsoft's clients of it. */
 export async function withSdks<T>(
   use: (
     clients: Clients,
-    built: ReturnType<typeof newCloud> & { readonly port: number },
+    built: ReturnType<typeof newArm> & { readonly port: number },
   ) => Promise<T>,
 ): Promise<T> {
-  const built = newCloud();
+  const built = newArm();
   const certificate = await certificateIn(folder);
-  const server = await serveRest(built.cloud, 0, {}, certificate);
+  const server = await serveRest(built.arm, 0, {}, certificate);
   try {
     return await use(clientsOf(server.port, certificate.authority), {
       ...built,

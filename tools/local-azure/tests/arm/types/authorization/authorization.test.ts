@@ -1,7 +1,7 @@
 import { Durations } from "../../../../arm/durations";
 import { account, subscriptionPath } from "../../../../arm/resources/ids";
 import { Body } from "../../../../arm/resources/resource";
-import { createResources, ManualClock, newCloud, refusedBy } from "../../../support/arm/fixture";
+import { createResources, ManualClock, newArm, refusedBy } from "../../../support/arm/fixture";
 import { group, reader, roleDefinition } from "../../../support/arm/valid-resources";
 
 const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
@@ -11,26 +11,26 @@ const assignment = (scope: string, digit: number) =>
 const networkContributor = roleDefinition("4d97b98b-1d4f-4787-a291-c67834d212e7");
 
 async function withIdentity() {
-  const { cloud } = newCloud();
-  await createResources(cloud, "group");
-  const { body } = await cloud.put(identity, { location: "westeurope" });
+  const { arm } = newArm();
+  await createResources(arm, "group");
+  const { body } = await arm.put(identity, { location: "westeurope" });
   const principalId = String(body["principalId"]);
   const grant = {
     principalId,
     principalType: "ServicePrincipal",
     roleDefinitionId: networkContributor,
   };
-  return { cloud, grant };
+  return { arm, grant };
 }
 
 it("keeps the ids of an identity in an update", async () => {
-  const { cloud } = await withIdentity();
-  const before = cloud.peek(identity)!;
+  const { arm } = await withIdentity();
+  const before = arm.peek(identity)!;
 
-  await cloud.put(identity, { location: "westeurope", tags: { a: "b" } });
+  await arm.put(identity, { location: "westeurope", tags: { a: "b" } });
 
   const { principalId, clientId, tenantId } = before;
-  expect(cloud.peek(identity)).toMatchObject({ principalId, clientId, tenantId, tags: { a: "b" } });
+  expect(arm.peek(identity)).toMatchObject({ principalId, clientId, tenantId, tags: { a: "b" } });
 });
 
 it.each<[flaw: string, change: Body, code: string]>([
@@ -46,9 +46,9 @@ it.each<[flaw: string, change: Body, code: string]>([
     "RoleDefinitionDoesNotExist",
   ],
 ])("refuses an assignment %s", async (_, change, code) => {
-  const { cloud, grant } = await withIdentity();
+  const { arm, grant } = await withIdentity();
 
-  const refusal = await refusedBy(cloud.put(assignment(group, 1), { ...grant, ...change }));
+  const refusal = await refusedBy(arm.put(assignment(group, 1), { ...grant, ...change }));
 
   expect(refusal).toMatch(new RegExp(`^${code}`));
 });
@@ -61,18 +61,18 @@ it("does not know a new identity and a new role for a while, as long as things t
       { create: 0 },
     ]),
   );
-  const { cloud } = newCloud({ clock, durations: new Durations({ factor: 1, seconds }) });
+  const { arm } = newArm({ clock, durations: new Durations({ factor: 1, seconds }) });
   const role = roleDefinition(guid(7));
-  await clock.until(createResources(cloud, "group"));
-  await cloud.put(role, {
+  await clock.until(createResources(arm, "group"));
+  await arm.put(role, {
     roleName: "own",
     permissions: [{ actions: ["*/read"] }],
     assignableScopes: [subscriptionPath],
   });
-  const { body } = await cloud.put(identity, { location: "westeurope" });
+  const { body } = await arm.put(identity, { location: "westeurope" });
   const wanted = { principalId: String(body["principalId"]), roleDefinitionId: role };
   const assigned = (change: Body = {}) =>
-    refusedBy(clock.until(cloud.put(assignment(group, 1), { ...wanted, ...change })));
+    refusedBy(clock.until(arm.put(assignment(group, 1), { ...wanted, ...change })));
 
   const atOnce = await assigned();
   clock.advance(29);
@@ -85,15 +85,15 @@ it("does not know a new identity and a new role for a while, as long as things t
 });
 
 it("refuses the same assignment under another name, and another one under the same", async () => {
-  const { cloud, grant } = await withIdentity();
-  await cloud.put(assignment(group, 1), grant);
+  const { arm, grant } = await withIdentity();
+  await arm.put(assignment(group, 1), grant);
 
-  const duplicate = cloud.put(assignment(group, 2), grant);
-  const other = cloud.put(assignment(group, 1), {
+  const duplicate = arm.put(assignment(group, 2), grant);
+  const other = arm.put(assignment(group, 1), {
     ...grant,
     roleDefinitionId: roleDefinition(reader),
   });
-  const elsewhere = cloud.put(assignment(subscriptionPath, 3), grant);
+  const elsewhere = arm.put(assignment(subscriptionPath, 3), grant);
 
   expect(await refusedBy(duplicate)).toMatch(/^RoleAssignmentExists/);
   expect(await refusedBy(other)).toMatch(/^RoleAssignmentUpdateNotPermitted/);
@@ -101,14 +101,14 @@ it("refuses the same assignment under another name, and another one under the sa
 });
 
 it("refuses a custom role that says too little, and a second one of its name", async () => {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
   const whole = {
     roleName: "reads",
     permissions: [{ actions: ["*/read"] }],
     assignableScopes: [subscriptionPath],
   };
   const put = (digit: number, change: Body = {}) =>
-    refusedBy(cloud.put(roleDefinition(guid(digit)), { ...whole, ...change }));
+    refusedBy(arm.put(roleDefinition(guid(digit)), { ...whole, ...change }));
 
   for (const part of ["roleName", "permissions", "assignableScopes"]) {
     expect(await put(7, { [part]: undefined })).toMatch(/^InvalidRoleDefinition/);
@@ -118,46 +118,46 @@ it("refuses a custom role that says too little, and a second one of its name", a
 });
 
 it("keeps the assignments of a deleted identity, and deletes those of a deleted scope", async () => {
-  const { cloud, grant } = await withIdentity();
+  const { arm, grant } = await withIdentity();
   const [inGroup, onIdentity, above] = [
     assignment(group, 1),
     assignment(identity, 2),
     assignment(subscriptionPath, 3),
   ];
-  for (const id of [inGroup, onIdentity, above]) await cloud.put(id, grant);
+  for (const id of [inGroup, onIdentity, above]) await arm.put(id, grant);
 
-  await cloud.delete(identity);
-  expect([inGroup, onIdentity, above].map((id) => cloud.peek(id) !== undefined)).toEqual([
+  await arm.delete(identity);
+  expect([inGroup, onIdentity, above].map((id) => arm.peek(id) !== undefined)).toEqual([
     true,
     false,
     true,
   ]);
 
-  await cloud.delete(group);
-  expect([inGroup, above].map((id) => cloud.peek(id) !== undefined)).toEqual([false, true]);
+  await arm.delete(group);
+  expect([inGroup, above].map((id) => arm.peek(id) !== undefined)).toEqual([false, true]);
 });
 
 it("does not delete a custom role that is assigned", async () => {
-  const { cloud, grant } = await withIdentity();
+  const { arm, grant } = await withIdentity();
   const role = roleDefinition(guid(7));
-  await cloud.put(role, {
+  await arm.put(role, {
     roleName: "reads",
     permissions: [{ actions: ["*/read"] }],
     assignableScopes: [subscriptionPath],
   });
-  await cloud.put(assignment(subscriptionPath, 1), { ...grant, roleDefinitionId: role });
+  await arm.put(assignment(subscriptionPath, 1), { ...grant, roleDefinitionId: role });
 
-  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
-  await cloud.delete(assignment(subscriptionPath, 1));
-  expect(await refusedBy(cloud.delete(role))).toBe("not refused");
+  expect(await refusedBy(arm.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  await arm.delete(assignment(subscriptionPath, 1));
+  expect(await refusedBy(arm.delete(role))).toBe("not refused");
 });
 
 it("deletes no custom role whose assignment was deleted a moment ago, as long as things take time at all", async () => {
   const clock = new ManualClock();
   const seconds = { "Microsoft.Authorization/roleDefinitions": { create: 0, delete: 0 } };
-  const { cloud } = newCloud({ clock, durations: new Durations({ factor: 1, seconds }) });
+  const { arm } = newArm({ clock, durations: new Durations({ factor: 1, seconds }) });
   const role = roleDefinition(guid(7));
-  await cloud.put(role, {
+  await arm.put(role, {
     roleName: "own",
     permissions: [{ actions: ["*/read"] }],
     assignableScopes: [subscriptionPath],
@@ -165,12 +165,12 @@ it("deletes no custom role whose assignment was deleted a moment ago, as long as
   clock.advance(30);
   const one = assignment(subscriptionPath, 1);
   const wanted = { principalId: account.objectId, roleDefinitionId: role };
-  await clock.until(cloud.put(one, wanted));
-  await clock.until(cloud.delete(one));
+  await clock.until(arm.put(one, wanted));
+  await clock.until(arm.delete(one));
 
-  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  expect(await refusedBy(arm.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
   clock.advance(29);
-  expect(await refusedBy(cloud.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
+  expect(await refusedBy(arm.delete(role))).toMatch(/^RoleDefinitionHasAssignments/);
   clock.advance(1);
-  expect(await refusedBy(cloud.delete(role))).toBe("not refused");
+  expect(await refusedBy(arm.delete(role))).toBe("not refused");
 });

@@ -1,12 +1,12 @@
-import { createResources, newCloud, refusedBy } from "../../../support/arm/fixture";
+import { createResources, newArm, refusedBy } from "../../../support/arm/fixture";
 import { valid, withChange } from "../../../support/arm/valid-resources";
 
 it("puts a disk that is in every zone into none of them", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "disk");
+  const { arm } = newArm();
+  await createResources(arm, "disk");
   const sku = { name: "StandardSSD_ZRS" };
   const put = (name: string, change: object) =>
-    refusedBy(cloud.put(`${valid.disk[0]}-${name}`, withChange("disk", { sku, ...change })));
+    refusedBy(arm.put(`${valid.disk[0]}-${name}`, withChange("disk", { sku, ...change })));
 
   expect(await put("one", {})).toMatch(
     /^OperationNotAllowed: A disk with sku 'StandardSSD_ZRS' cannot be created in an availability zone/,
@@ -15,11 +15,11 @@ it("puts a disk that is in every zone into none of them", async () => {
 });
 
 it("makes no disk that is in every zone in a region that has none", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "disk");
+  const { arm } = newArm();
+  await createResources(arm, "disk");
   const put = (name: string) => {
     const change = { location: "centralus", sku: { name }, zones: undefined };
-    return refusedBy(cloud.put(`${valid.disk[0]}-${name}`, withChange("disk", change)));
+    return refusedBy(arm.put(`${valid.disk[0]}-${name}`, withChange("disk", change)));
   };
 
   expect(await put("Premium_ZRS")).toMatch(/^InvalidParameter: SKU Premium_ZRS is not available/);

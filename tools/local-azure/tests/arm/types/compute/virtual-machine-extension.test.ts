@@ -1,23 +1,23 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
-import { createResources, newCloud, refusalOf, refusedBy } from "../../../support/arm/fixture";
+import { createResources, newArm, refusalOf, refusedBy } from "../../../support/arm/fixture";
 import { withChange, compute, valid } from "../../../support/arm/valid-resources";
 
 const [id, body] = valid.extension;
 const failing = { exitCode: 3, stdout: "step join\n", stderr: "no route" };
 
 it("runs once for a configuration", async () => {
-  const { cloud, machines } = newCloud();
-  await createResources(cloud);
+  const { arm, machines } = newArm();
+  await createResources(arm);
 
-  await cloud.put(id, body);
-  await cloud.put(id, { ...body, tags: { "zoned-bootstrap-requested-at": "2" } });
+  await arm.put(id, body);
+  await arm.put(id, { ...body, tags: { "zoned-bootstrap-requested-at": "2" } });
 
   expect(machines.calls.filter((one) => one.startsWith("run"))).toEqual([
     "run join the cluster on cp-1",
   ]);
-  expect(cloud.peek(id)).toMatchObject({
+  expect(arm.peek(id)).toMatchObject({
     tags: { "zoned-bootstrap-requested-at": "2" },
     provisioningState: "Succeeded",
   });
@@ -28,53 +28,53 @@ it.each([
   ["its open settings", { settings: { timestamp: 1 } }],
   ["forceUpdateTag", { forceUpdateTag: "2" }],
 ])("runs again when %s changed", async (_, change) => {
-  const { cloud, machines } = newCloud();
-  await createResources(cloud);
+  const { arm, machines } = newArm();
+  await createResources(arm);
 
-  await cloud.put(id, withChange("extension", change));
+  await arm.put(id, withChange("extension", change));
 
   expect(machines.calls.filter((one) => one.startsWith("run"))).toHaveLength(2);
 });
 
 it("returns the previous failure for an equal PUT, and runs again with another forceUpdateTag", async () => {
-  const { cloud, machines } = newCloud();
+  const { arm, machines } = newArm();
   machines.scriptResult = () => failing;
-  await createResources(cloud, "machine");
+  await createResources(arm, "machine");
 
-  const first = await refusedBy(cloud.put(id, body));
+  const first = await refusedBy(arm.put(id, body));
   machines.scriptResult = () => ({ ...failing, exitCode: 0 });
-  const second = await refusedBy(cloud.put(id, body));
+  const second = await refusedBy(arm.put(id, body));
 
   expect(first).toMatch(
     /^VMExtensionProvisioningError: .*exit status=3\n\[stdout\]\nstep join\n\n\[stderr\]\nno route'/,
   );
   expect(second).toBe(first);
-  expect(cloud.peek(id)).toMatchObject({ provisioningState: "Failed" });
+  expect(arm.peek(id)).toMatchObject({ provisioningState: "Failed" });
   expect(machines.calls.filter((one) => one.startsWith("run"))).toHaveLength(1);
-  expect(await refusedBy(cloud.put(id, { ...body, forceUpdateTag: "2" }))).toBe("not refused");
+  expect(await refusedBy(arm.put(id, { ...body, forceUpdateTag: "2" }))).toBe("not refused");
 });
 
 it("keeps the last 4096 bytes of each stream", async () => {
-  const { cloud, machines } = newCloud();
+  const { arm, machines } = newArm();
   machines.scriptResult = () => ({
     exitCode: 1,
     stdout: `lost${"o".repeat(4096)}`,
     stderr: `gone${"e".repeat(4096)}`,
   });
-  await createResources(cloud, "machine");
+  await createResources(arm, "machine");
 
-  const failure = await refusedBy(cloud.put(id, body));
+  const failure = await refusedBy(arm.put(id, body));
 
   expect(failure).toContain(`[stdout]\n${"o".repeat(4096)}\n[stderr]\n${"e".repeat(4096)}'`);
 });
 
 it("neither returns nor stores protected settings", async () => {
-  const { cloud, args } = newCloud();
-  await createResources(cloud);
+  const { arm, args } = newArm();
+  await createResources(arm);
 
   const { script } = body.protectedSettings;
   for (const text of [
-    JSON.stringify(cloud.peek(id)),
+    JSON.stringify(arm.peek(id)),
     readFileSync(args.stateFile, "utf8"),
     readFileSync(args.requestLog, "utf8"),
   ]) {
@@ -84,10 +84,10 @@ it("neither returns nor stores protected settings", async () => {
 });
 
 it("decompresses a script", async () => {
-  const { cloud, machines } = newCloud();
-  await createResources(cloud, "machine");
+  const { arm, machines } = newArm();
+  await createResources(arm, "machine");
 
-  await cloud.put(
+  await arm.put(
     id,
     withChange("extension", {
       protectedSettings: { script: gzipSync("short").toString("base64") },
@@ -119,29 +119,29 @@ it.each([
 });
 
 it("is the only one of its handler on a machine, and needs the machine", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
 
-  const second = cloud.put(compute("virtualMachines/cp-1/extensions/b"), body);
-  const withoutMachine = cloud.put(compute("virtualMachines/none/extensions/b"), body);
+  const second = arm.put(compute("virtualMachines/cp-1/extensions/b"), body);
+  const withoutMachine = arm.put(compute("virtualMachines/none/extensions/b"), body);
 
   expect(await refusedBy(second)).toMatch(/^BadRequest: Multiple VMExtensions per handler/);
   expect(await refusedBy(withoutMachine)).toMatch(/^ParentResourceNotFound/);
 });
 
 it("ends when its machine is deleted during the script", async () => {
-  const { cloud, machines } = newCloud();
-  await createResources(cloud, "machine");
+  const { arm, machines } = newArm();
+  await createResources(arm, "machine");
   let end: (result: typeof failing) => void = () => undefined;
   machines.scriptResult = () => new Promise((resolve) => (end = resolve));
 
-  const running = refusedBy(cloud.put(id, body));
+  const running = refusedBy(arm.put(id, body));
   while (!machines.calls.some((one) => one.startsWith("run")))
     await new Promise((resolve) => setImmediate(resolve));
-  expect(await refusedBy(cloud.put(id, body))).toMatch(/^AnotherOperationInProgress/);
-  await cloud.delete(valid.machine[0]);
+  expect(await refusedBy(arm.put(id, body))).toMatch(/^AnotherOperationInProgress/);
+  await arm.delete(valid.machine[0]);
   end({ ...failing, exitCode: 0 });
 
   expect(await running).toMatch(/^OperationPreempted/);
-  expect(cloud.peek(id)).toBeUndefined();
+  expect(arm.peek(id)).toBeUndefined();
 });

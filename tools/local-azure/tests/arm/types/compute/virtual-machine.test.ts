@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 
-import { Cloud } from "../../../../arm/cloud";
+import { ResourceManager } from "../../../../arm/resource-manager";
 import { Faults } from "../../../../arm/faults/faults";
 import { Body } from "../../../../arm/resources/resource";
 import {
   createResources,
-  newCloud,
+  newArm,
   ManualClock,
   refusalOf,
   refusedBy,
@@ -98,50 +98,50 @@ it.each<[flaw: string, change: Body, code: string]>([
 });
 
 it("gives an interface with accelerated networking to no machine whose size has none", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "nic");
-  await cloud.put(valid.nic[0], withChange("nic", { enableAcceleratedNetworking: true }));
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  await arm.put(valid.nic[0], withChange("nic", { enableAcceleratedNetworking: true }));
 
   const refusal = await refusedBy(
-    cloud.put(id, withChange("machine", { hardwareProfile: { vmSize: "Standard_B2s" } })),
+    arm.put(id, withChange("machine", { hardwareProfile: { vmSize: "Standard_B2s" } })),
   );
 
   expect(refusal).toMatch(/^VMSizeIsNotPermittedToEnableAcceleratedNetworking/);
-  expect(await refusedBy(cloud.put(id, body))).toBe("not refused");
+  expect(await refusedBy(arm.put(id, body))).toBe("not refused");
 });
 
 it("leaves a machine its identity when a PUT names none, and takes it away when asked to", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "machine");
+  const { arm } = newArm();
+  await createResources(arm, "machine");
   const own = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
-  await cloud.put(own, { location: "westeurope" });
+  await arm.put(own, { location: "westeurope" });
   const identity = { type: "UserAssigned", userAssignedIdentities: { [own]: {} } };
-  await cloud.put(id, withChange("machine", { identity }));
+  await arm.put(id, withChange("machine", { identity }));
 
-  await cloud.put(id, valid.machine[1]);
-  const kept = cloud.peek(id)?.["identity"];
-  await cloud.put(id, withChange("machine", { identity: { type: "None" } }));
+  await arm.put(id, valid.machine[1]);
+  const kept = arm.peek(id)?.["identity"];
+  await arm.put(id, withChange("machine", { identity: { type: "None" } }));
 
   expect(kept).toMatchObject({ type: "UserAssigned", userAssignedIdentities: { [own]: {} } });
-  expect(cloud.peek(id)).not.toHaveProperty("identity");
+  expect(arm.peek(id)).not.toHaveProperty("identity");
 });
 
 it("creates the machine, and restarts it when its size changed", async () => {
-  const { cloud, machines } = newCloud();
-  await createResources(cloud, "machine");
+  const { arm, machines } = newArm();
+  await createResources(arm, "machine");
 
-  await cloud.put(id, withChange("machine", { tags: { a: "b" } }));
-  await cloud.put(id, withChange("machine", { hardwareProfile: { vmSize: "Standard_D4s_v5" } }));
+  await arm.put(id, withChange("machine", { tags: { a: "b" } }));
+  await arm.put(id, withChange("machine", { hardwareProfile: { vmSize: "Standard_D4s_v5" } }));
 
   expect(machines.calls).toEqual(["create cp-1 172.16.1.4", "restart cp-1 Standard_D4s_v5"]);
 });
 
 it("returns neither customData nor password, and does not store the password", async () => {
-  const { cloud, args } = newCloud();
-  await createResources(cloud, "nic");
-  await cloud.put(id, withChange("machine", { osProfile: { adminPassword: "pa55word" } }));
+  const { arm, args } = newArm();
+  await createResources(arm, "nic");
+  await arm.put(id, withChange("machine", { osProfile: { adminPassword: "pa55word" } }));
 
-  const shown = JSON.stringify(cloud.peek(id));
+  const shown = JSON.stringify(arm.peek(id));
   const kept = readFileSync(args.stateFile, "utf8");
 
   expect(shown).not.toContain(body.osProfile.customData);
@@ -150,24 +150,24 @@ it("returns neither customData nor password, and does not store the password", a
 });
 
 it("deletes disk and interface according to their deleteOption", async () => {
-  const { cloud, machines } = newCloud();
-  await createResources(cloud);
+  const { arm, machines } = newArm();
+  await createResources(arm);
 
-  await cloud.delete(id);
+  await arm.delete(id);
 
   expect(machines.calls.at(-1)).toBe("remove cp-1");
-  expect(cloud.peek(compute("disks/cp-1-os"))).toBeUndefined();
-  expect(cloud.peek(valid.nic[0])).not.toHaveProperty("macAddress");
-  await cloud.put(
+  expect(arm.peek(compute("disks/cp-1-os"))).toBeUndefined();
+  expect(arm.peek(valid.nic[0])).not.toHaveProperty("macAddress");
+  await arm.put(
     id,
     withChange("machine", {
       storageProfile: { osDisk: { deleteOption: undefined } },
       networkProfile: { networkInterfaces: [{ id: valid.nic[0], deleteOption: "Delete" }] },
     }),
   );
-  await cloud.delete(id);
-  expect(cloud.peek(compute("disks/cp-1-os"))).toMatchObject({ diskState: "Unattached" });
-  expect(cloud.peek(valid.nic[0])).toBeUndefined();
+  await arm.delete(id);
+  expect(arm.peek(compute("disks/cp-1-os"))).toMatchObject({ diskState: "Unattached" });
+  expect(arm.peek(valid.nic[0])).toBeUndefined();
 });
 
 it("reserves the interface of a machine whose creation failed for 180 seconds", async () => {
@@ -175,50 +175,50 @@ it("reserves the interface of a machine whose creation failed for 180 seconds", 
   const faults = new Faults([
     { method: "PUT", id: "virtualMachines/cp-1$", code: "ZonalAllocationFailed", accepted: true },
   ]);
-  const { cloud } = newCloud({ clock, faults });
-  await createResources(cloud, "nic");
+  const { arm } = newArm({ clock, faults });
+  await createResources(arm, "nic");
 
-  expect(await refusedBy(cloud.put(...valid.machine))).toMatch(/^ZonalAllocationFailed/);
-  expect(cloud.peek(id)).toMatchObject({ provisioningState: "Failed" });
-  await cloud.delete(id);
-  const other = cloud.put(
+  expect(await refusedBy(arm.put(...valid.machine))).toMatch(/^ZonalAllocationFailed/);
+  expect(arm.peek(id)).toMatchObject({ provisioningState: "Failed" });
+  await arm.delete(id);
+  const other = arm.put(
     compute("virtualMachines/b"),
     withChange("machine", { storageProfile: { osDisk: { name: "b" } } }),
   );
   expect(await refusedBy(other)).toMatch(/^NicReservedForAnotherVm/);
-  expect(await refusedBy(cloud.delete(valid.nic[0]))).toMatch(/^NicReservedForAnotherVm/);
-  expect(await refusedBy(cloud.put(...valid.machine))).toBe("not refused");
-  await cloud.delete(id);
+  expect(await refusedBy(arm.delete(valid.nic[0]))).toMatch(/^NicReservedForAnotherVm/);
+  expect(await refusedBy(arm.put(...valid.machine))).toBe("not refused");
+  await arm.delete(id);
   clock.advance(181);
-  expect(await refusedBy(cloud.delete(valid.nic[0]))).toBe("not refused");
+  expect(await refusedBy(arm.delete(valid.nic[0]))).toBe("not refused");
 });
 
 it("keeps data disks when a PUT has none, and detaches those that it leaves out", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
   const disk = compute("disks/pv");
-  await cloud.put(disk, {
+  await arm.put(disk, {
     location: "westeurope",
     zones: ["1"],
     creationData: { createOption: "Empty" },
     diskSizeGB: 8,
   });
   const dataDisks = [{ lun: 0, createOption: "Attach", managedDisk: { id: disk } }];
-  await cloud.put(id, withChange("machine", { storageProfile: { dataDisks } }));
+  await arm.put(id, withChange("machine", { storageProfile: { dataDisks } }));
 
-  await cloud.put(...valid.machine);
-  expect(cloud.peek(id)).toMatchObject({ storageProfile: { dataDisks } });
-  expect(await refusedBy(cloud.delete(disk))).toMatch(/^OperationNotAllowed: Disk pv is attached/);
+  await arm.put(...valid.machine);
+  expect(arm.peek(id)).toMatchObject({ storageProfile: { dataDisks } });
+  expect(await refusedBy(arm.delete(disk))).toMatch(/^OperationNotAllowed: Disk pv is attached/);
 
-  await cloud.put(id, withChange("machine", { storageProfile: { dataDisks: [] } }));
-  expect(await refusedBy(cloud.delete(disk))).toBe("not refused");
+  await arm.put(id, withChange("machine", { storageProfile: { dataDisks: [] } }));
+  expect(await refusedBy(arm.delete(disk))).toBe("not refused");
 });
 
 /** A disk of its own, and a data disk of the machine that is this one. */
-async function dataDisk(cloud: Cloud, lun: number, more: object) {
+async function dataDisk(arm: ResourceManager, lun: number, more: object) {
   const disk = compute(`disks/pv-${lun}`);
   const creationData = { createOption: "Empty" };
-  await cloud.put(disk, { location: "westeurope", creationData, diskSizeGB: 8, ...more });
+  await arm.put(disk, { location: "westeurope", creationData, diskSizeGB: 8, ...more });
   return { lun, createOption: "Attach", managedDisk: { id: disk } };
 }
 
@@ -232,24 +232,22 @@ it.each([
   { what: "of no zone", disk: {}, answer: /^BadRequest: .* not in zone '1'/ },
   { what: "of every zone", disk: { sku: { name: "Premium_ZRS" } }, answer: /^not refused/ },
 ])("attaches a disk $what as Azure does", async ({ disk, answer }) => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
-  const dataDisks = [await dataDisk(cloud, 0, disk)];
+  const { arm } = newArm();
+  await createResources(arm);
+  const dataDisks = [await dataDisk(arm, 0, disk)];
 
-  const put = cloud.put(id, withChange("machine", { storageProfile: { dataDisks } }));
+  const put = arm.put(id, withChange("machine", { storageProfile: { dataDisks } }));
 
   expect(await refusedBy(put)).toMatch(answer);
 });
 
 it("takes as many disks as its size does, and no smaller size with more", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
   const dataDisks: object[] = [];
-  for (const lun of [0, 1, 2, 3, 4]) dataDisks.push(await dataDisk(cloud, lun, { zones: ["1"] }));
+  for (const lun of [0, 1, 2, 3, 4]) dataDisks.push(await dataDisk(arm, lun, { zones: ["1"] }));
   const put = (vmSize: string, storageProfile = {}) =>
-    refusedBy(
-      cloud.put(id, withChange("machine", { hardwareProfile: { vmSize }, storageProfile })),
-    );
+    refusedBy(arm.put(id, withChange("machine", { hardwareProfile: { vmSize }, storageProfile })));
   const tooMany = /^OperationNotAllowed: The maximum number of data disks .* is 4/;
 
   expect(await put("Standard_D2s_v5", { dataDisks })).toMatch(tooMany);

@@ -1,5 +1,5 @@
 import { Body } from "../../../../arm/resources/resource";
-import { createResources, newCloud, refusalOf, refusedBy } from "../../../support/arm/fixture";
+import { createResources, newArm, refusalOf, refusedBy } from "../../../support/arm/fixture";
 import { network, valid } from "../../../support/arm/valid-resources";
 
 const [id, body] = valid.balancer;
@@ -76,30 +76,30 @@ it.each<[flaw: string, change: Body, code: string]>([
 });
 
 it("accepts an outbound rule beside a rule without SNAT", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "apiIp");
+  const { arm } = newArm();
+  await createResources(arm, "apiIp");
   const loadBalancingRules = [{ ...rule, disableOutboundSnat: true }];
 
-  const put = cloud.put(id, { ...body, loadBalancingRules, outboundRules: [outbound] });
+  const put = arm.put(id, { ...body, loadBalancingRules, outboundRules: [outbound] });
 
   expect(await refusedBy(put)).toBe("not refused");
 });
 
 it("refuses a second balancer on an address", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "balancer");
+  const { arm } = newArm();
+  await createResources(arm, "balancer");
   const second = { location: "westeurope", sku: { name: "Standard" }, ...frontend(address) };
 
-  expect(await refusedBy(cloud.put(network("loadBalancers/b"), second))).toMatch(
+  expect(await refusedBy(arm.put(network("loadBalancers/b"), second))).toMatch(
     /^PublicIPAddressInUse/,
   );
 });
 
 it("returns full ids of its sub-resources, and the members of its pool", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "nic");
+  const { arm } = newArm();
+  await createResources(arm, "nic");
 
-  expect(cloud.peek(id)).toMatchObject({
+  expect(arm.peek(id)).toMatchObject({
     frontendIPConfigurations: [
       {
         ...part("frontendIPConfigurations", "api"),
@@ -114,32 +114,32 @@ it("returns full ids of its sub-resources, and the members of its pool", async (
 });
 
 it("can be deleted with machines in its pool, and removes them from it", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud);
+  const { arm } = newArm();
+  await createResources(arm);
 
-  await cloud.delete(id);
+  await arm.delete(id);
 
-  expect(cloud.peek(id)).toBeUndefined();
-  expect(cloud.peek(valid.nic[0])).toMatchObject({
+  expect(arm.peek(id)).toBeUndefined();
+  expect(arm.peek(valid.nic[0])).toMatchObject({
     ipConfigurations: [{ loadBalancerBackendAddressPools: [] }],
   });
 });
 
 it("gives an internal frontend an address of its subnet", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "nic");
+  const { arm } = newArm();
+  await createResources(arm, "nic");
   const internal = {
     location: "westeurope",
     sku: { name: "Standard" },
     ...frontend({ subnet: { id: valid.subnet[0] }, zones: ["1", "2", "3"] }),
   };
 
-  await cloud.put(network("loadBalancers/internal"), internal);
+  await arm.put(network("loadBalancers/internal"), internal);
 
-  expect(cloud.peek(network("loadBalancers/internal"))).toMatchObject({
+  expect(arm.peek(network("loadBalancers/internal"))).toMatchObject({
     frontendIPConfigurations: [{ privateIPAddress: "172.16.1.5" }],
   });
-  expect(await refusedBy(cloud.delete(valid.subnet[0]))).toMatch(
+  expect(await refusedBy(arm.delete(valid.subnet[0]))).toMatch(
     /internal\/frontendIPConfigurations\/api/,
   );
 });

@@ -1,5 +1,5 @@
 import { Body } from "../../../../arm/resources/resource";
-import { createResources, newCloud, refusalOf } from "../../../support/arm/fixture";
+import { createResources, newArm, refusalOf } from "../../../support/arm/fixture";
 import { Kind, network, valid } from "../../../support/arm/valid-resources";
 
 const ipConfiguration = (more: object) => ({
@@ -8,11 +8,11 @@ const ipConfiguration = (more: object) => ({
 const pool = (name: string) => ({ id: network(`loadBalancers/api/backendAddressPools/${name}`) });
 
 it("accepts every valid body", async () => {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
 
-  await createResources(cloud);
+  await createResources(arm);
 
-  for (const [id] of Object.values(valid)) expect(cloud.peek(id)).toBeDefined();
+  for (const [id] of Object.values(valid)) expect(arm.peek(id)).toBeDefined();
 });
 
 it.each<[flaw: string, kind: Kind, change: Body, code: string]>([

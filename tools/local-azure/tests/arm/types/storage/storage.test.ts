@@ -3,7 +3,7 @@ import { Kind, storage, valid, withChange } from "../../../support/arm/valid-res
 import {
   createResources,
   ManualClock,
-  newCloud,
+  newArm,
   refusalOf,
   refusedBy,
 } from "../../../support/arm/fixture";
@@ -11,19 +11,19 @@ import { AzureNative } from "../../../../provider/operations";
 import { subject, type } from "../../../support/arm/provider-requests";
 
 it("creates an account with Azure's defaults, and the Blob service in it", async () => {
-  const { cloud } = newCloud();
+  const { arm } = newArm();
 
-  await createResources(cloud, "container");
+  await createResources(arm, "container");
 
-  expect(cloud.peek(storage(""))).toMatchObject({
+  expect(arm.peek(storage(""))).toMatchObject({
     accessTier: "Hot",
     allowBlobPublicAccess: false,
     enableHttpsTrafficOnly: true,
     primaryEndpoints: { blob: "https://zonedbackups.blob.core.windows.net/" },
     sku: { name: "Standard_ZRS", tier: "Standard" },
   });
-  expect(cloud.peek(storage("/blobServices/default"))).toMatchObject({ name: "default" });
-  expect(cloud.peek(valid.container[0])).toMatchObject({ publicAccess: "None", name: "etcd" });
+  expect(arm.peek(storage("/blobServices/default"))).toMatchObject({ name: "default" });
+  expect(arm.peek(valid.container[0])).toMatchObject({ publicAccess: "None", name: "etcd" });
 });
 
 it.each<[flaw: string, kind: Kind, change: Body, code: RegExp]>([
@@ -41,39 +41,39 @@ it.each<[flaw: string, kind: Kind, change: Body, code: RegExp]>([
 });
 
 it("lets a container be public where its account does", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "group");
+  const { arm } = newArm();
+  await createResources(arm, "group");
   const [id, body] = valid.storageAccount;
-  await cloud.put(id, { ...body, allowBlobPublicAccess: true });
+  await arm.put(id, { ...body, allowBlobPublicAccess: true });
 
-  await cloud.put(valid.container[0], { publicAccess: "Blob" });
+  await arm.put(valid.container[0], { publicAccess: "Blob" });
 
-  expect(cloud.peek(valid.container[0])).toMatchObject({ publicAccess: "Blob" });
+  expect(arm.peek(valid.container[0])).toMatchObject({ publicAccess: "Blob" });
 });
 
 it("keeps what an account and its Blob service are when the account is put once more", async () => {
   const clock = new ManualClock();
-  const { cloud } = newCloud({ clock });
-  await createResources(cloud, "storageAccount");
-  const { creationTime } = cloud.peek(storage(""))!;
+  const { arm } = newArm({ clock });
+  await createResources(arm, "storageAccount");
+  const { creationTime } = arm.peek(storage(""))!;
   const service = storage("/blobServices/default");
-  await cloud.put(service, { deleteRetentionPolicy: { enabled: true, days: 7 } });
+  await arm.put(service, { deleteRetentionPolicy: { enabled: true, days: 7 } });
   clock.advance(60);
 
-  await cloud.put(...valid.storageAccount);
+  await arm.put(...valid.storageAccount);
 
-  expect(cloud.peek(storage(""))).toMatchObject({ creationTime });
-  expect(cloud.peek(service)).toMatchObject({ deleteRetentionPolicy: { days: 7 } });
+  expect(arm.peek(storage(""))).toMatchObject({ creationTime });
+  expect(arm.peek(service)).toMatchObject({ deleteRetentionPolicy: { days: 7 } });
 });
 
 it.each(["ab", "Zoned", "zoned-backups", "a".repeat(25)])(
   "refuses an account named %s",
   async (name) => {
-    const { cloud } = newCloud();
-    await createResources(cloud, "group");
+    const { arm } = newArm();
+    await createResources(arm, "group");
     const id = storage("").replace("zonedbackups", name);
 
-    expect(await refusedBy(cloud.put(id, valid.storageAccount[1]))).toMatch(
+    expect(await refusedBy(arm.put(id, valid.storageAccount[1]))).toMatch(
       /^AccountNameInvalid: .* between 3 and 24 characters/,
     );
   },
@@ -82,23 +82,23 @@ it.each(["ab", "Zoned", "zoned-backups", "a".repeat(25)])(
 it.each(["ab", "Etcd", "etcd--a", "-etcd", "a".repeat(64)])(
   "refuses a container named %s",
   async (name) => {
-    const { cloud } = newCloud();
-    await createResources(cloud, "storageAccount");
+    const { arm } = newArm();
+    await createResources(arm, "storageAccount");
 
     const id = storage(`/blobServices/default/containers/${name}`);
 
-    expect(await refusedBy(cloud.put(id, {}))).toMatch(/^InvalidResourceName/);
+    expect(await refusedBy(arm.put(id, {}))).toMatch(/^InvalidResourceName/);
   },
 );
 
 it("gives a name to one account only, in whatever group", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "storageAccount");
+  const { arm } = newArm();
+  await createResources(arm, "storageAccount");
   const other = valid.group[0].replace(/zoned$/, "other");
-  await cloud.put(other, valid.group[1]);
+  await arm.put(other, valid.group[1]);
   const id = storage("").replace(valid.group[0], other);
 
-  expect(await refusedBy(cloud.put(id, valid.storageAccount[1]))).toMatch(
+  expect(await refusedBy(arm.put(id, valid.storageAccount[1]))).toMatch(
     /^StorageAccountAlreadyTaken: The storage account named zonedbackups is already taken/,
   );
 });
@@ -107,33 +107,33 @@ it.each<[property: string, change: Body]>([
   ["isHnsEnabled", { isHnsEnabled: true }],
   ["sku.name", { sku: { name: "Premium_ZRS" } }],
 ])("does not change %s of an account", async (property, change) => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "storageAccount");
+  const { arm } = newArm();
+  await createResources(arm, "storageAccount");
 
   const refusal = await refusedBy(
-    cloud.put(valid.storageAccount[0], withChange("storageAccount", change)),
+    arm.put(valid.storageAccount[0], withChange("storageAccount", change)),
   );
 
   expect(refusal).toMatch(`PropertyChangeNotAllowed: Changing property '${property}'`);
 });
 
 it("keeps the Blob service for as long as its account lives, and no longer", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "container");
+  const { arm } = newArm();
+  await createResources(arm, "container");
   const service = storage("/blobServices/default");
 
-  expect(await refusedBy(cloud.delete(service))).toMatch(/^MethodNotAllowed/);
-  await cloud.put(valid.storageAccount[0], valid.storageAccount[1]);
-  expect(cloud.peek(valid.container[0])).toBeDefined();
-  await cloud.delete(valid.storageAccount[0]);
+  expect(await refusedBy(arm.delete(service))).toMatch(/^MethodNotAllowed/);
+  await arm.put(valid.storageAccount[0], valid.storageAccount[1]);
+  expect(arm.peek(valid.container[0])).toBeDefined();
+  await arm.delete(valid.storageAccount[0]);
 
-  expect(cloud.list(valid.group[0]).filter(({ id }) => id.startsWith(storage("")))).toEqual([]);
+  expect(arm.list(valid.group[0]).filter(({ id }) => id.startsWith(storage("")))).toEqual([]);
 });
 
 it("makes both by azure-native, and assigns a role at a container", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "group");
-  const native = new AzureNative(cloud);
+  const { arm } = newArm();
+  await createResources(arm, "group");
+  const native = new AzureNative(arm);
   const create = (token: string, inputs: object) =>
     native.create(type(token), { ...subject, inputs: { ...inputs }, preview: false });
   const inAccount = { resourceGroupName: "zoned", accountName: "zonedbackups" };

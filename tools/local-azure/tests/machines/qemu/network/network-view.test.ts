@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { Cloud } from "../../../../arm/cloud";
+import { ResourceManager } from "../../../../arm/resource-manager";
 import type { View } from "../../../../arm/resources/resource";
 import type { Machines } from "../../../../machines/machines";
 import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
@@ -21,7 +21,7 @@ const kinds: readonly Kind[] = [
 /** The last view that the machines get when all of this was made. */
 async function viewAfter(
   changes: Partial<Record<Kind, object>> = {},
-  others: readonly Parameters<Cloud["put"]>[] = [],
+  others: readonly Parameters<ResourceManager["put"]>[] = [],
 ): Promise<View> {
   let view: View | undefined;
   const machines: Machines = {
@@ -34,15 +34,15 @@ async function viewAfter(
     networkChanged: async (now) => void (view = now),
   };
   const state = mkdtempSync(join(folder, "cloud-"));
-  const cloud = new Cloud({
-    stateFile: join(state, "cloud.json"),
+  const arm = new ResourceManager({
+    stateFile: join(state, "resources.json"),
     requestLog: join(state, "requests.jsonl"),
     machines,
   });
   for (const kind of kinds) {
-    await cloud.put(valid[kind][0], withChange(kind, { ...changes[kind] }));
+    await arm.put(valid[kind][0], withChange(kind, { ...changes[kind] }));
   }
-  for (const [id, body] of others) await cloud.put(id, body);
+  for (const [id, body] of others) await arm.put(id, body);
   return view!;
 }
 
@@ -99,7 +99,7 @@ test("the first behind a balancer is the machine with the lowest address, and no
   const isFirst = async (nic: object, ...others: string[]) => {
     const more = others.map((address, index) => {
       return [`${valid.nic[0]}-${index}`, withChange("nic", at(address))] as Parameters<
-        Cloud["put"]
+        ResourceManager["put"]
       >;
     });
     return plugOf(compute("virtualMachines/cp-1"), await viewAfter({ nic }, more))?.isFirst;

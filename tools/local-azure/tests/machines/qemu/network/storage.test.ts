@@ -7,24 +7,24 @@ import { promisify } from "node:util";
 
 import { blobNamesOf, relay } from "../../../../machines/qemu/network/storage";
 import { allowHttp, withBlobs } from "../../../support/arm/blobs";
-import { createResources, newCloud } from "../../../support/arm/fixture";
+import { createResources, newArm } from "../../../support/arm/fixture";
 
 const curl = (words: string[]) => promisify(execFile)("curl", ["-sSf", ...words]);
 
 it("gives each account the name that it has on Azure", async () => {
-  const { cloud } = newCloud();
-  await createResources(cloud, "storageAccount");
+  const { arm } = newArm();
+  await createResources(arm, "storageAccount");
 
-  expect(blobNamesOf(cloud.view)).toEqual({
+  expect(blobNamesOf(arm.view)).toEqual({
     "zonedbackups.blob.core.windows.net": "198.18.2.1",
   });
 });
 
 it("leads machines through a socket to the service, which knows the account by its name", () =>
-  withBlobs(async ({ cloud, port, grant, token }) => {
+  withBlobs(async ({ arm, port, grant, token }) => {
     const folder = mkdtempSync(join(tmpdir(), "zoned-relay-"));
     await grant();
-    await allowHttp(cloud);
+    await allowHttp(arm);
     const path = join(folder, "storage.sock");
     const servers: Server[] = [
       await relay({ path }, { host: "127.0.0.1", port }),

@@ -50,7 +50,7 @@ it("removes the member whose id it is given, after what its init containers did"
 });
 
 it("removes nobody where etcd would refuse", () => {
-  const lost = all.losing(two);
+  const lost = all.withDeleted(two);
 
   for (const [members, id, says] of [
     [lost, memberId(three), "unhealthy cluster"],
@@ -65,7 +65,7 @@ it("asks each member how it is, and fails where one does not serve", () => {
   const ask = (members: Members) => run(pod(["endpoint", "health", "--cluster"]), members)!;
 
   expect(ask(all).exitCode).toBe(0);
-  const { exitCode, output } = ask(all.sickening(two.name, "etcd"));
+  const { exitCode, output } = ask(all.withFailure(two.name, "etcd"));
   expect(exitCode).toBe(1);
   expect(output.split("\n").map((line) => line.split(":").slice(0, 3).join(":"))).toEqual([
     "https://172.16.1.4:2379 is healthy",
@@ -74,7 +74,7 @@ it("asks each member how it is, and fails where one does not serve", () => {
     "Error: unhealthy cluster",
     "",
   ]);
-  expect(ask(all.sickening(two.name, "etcd-space")).output).toMatch(
+  expect(ask(all.withFailure(two.name, "etcd-space")).output).toMatch(
     /172\.16\.1\.4:2379 is unhealthy: .*NOSPACE/,
   );
 });

@@ -9,42 +9,42 @@ const all = Members.of(one).with(two).with(three);
 
 it.each([
   { what: "three of three", members: all, haveQuorum: true },
-  { what: "two of three", members: all.losing(one), haveQuorum: true },
-  { what: "one of three", members: all.losing(one).losing(two), haveQuorum: false },
-  { what: "one of two", members: Members.of(one).with(two).losing(two), haveQuorum: false },
+  { what: "two of three", members: all.withDeleted(one), haveQuorum: true },
+  { what: "one of three", members: all.withDeleted(one).withDeleted(two), haveQuorum: false },
+  { what: "one of two", members: Members.of(one).with(two).withDeleted(two), haveQuorum: false },
   { what: "one of one", members: Members.of(one), haveQuorum: true },
-  { what: "two well of three", members: all.sickening(one.name, "etcd"), haveQuorum: true },
+  { what: "two healthy of three", members: all.withFailure(one.name, "etcd"), haveQuorum: true },
   {
-    what: "one well of two that live of three",
-    members: all.sickening(one.name, "etcd").losing(two),
+    what: "one healthy of two that live of three",
+    members: all.withFailure(one.name, "etcd").withDeleted(two),
     haveQuorum: false,
   },
   {
-    what: "two of three, with another part sick",
-    members: all.sickening(one.name, "kube-apiserver").losing(two),
+    what: "two of three, with another component unhealthy",
+    members: all.withFailure(one.name, "kube-apiserver").withDeleted(two),
     haveQuorum: true,
   },
   {
-    what: "two of three, one well again",
-    members: all.sickening(one.name, "etcd").curing(one.name).losing(two),
+    what: "two of three, one healthy again",
+    members: all.withFailure(one.name, "etcd").withoutFailures(one.name).withDeleted(two),
     haveQuorum: true,
   },
   {
     what: "two of three, one switched off",
-    members: all.switching({ ...one, isOff: true }),
+    members: all.withPower({ ...one, isOff: true }),
     haveQuorum: true,
   },
   {
     what: "one of three, two switched off",
-    members: all.switching({ ...one, isOff: true }).switching({ ...two, isOff: true }),
+    members: all.withPower({ ...one, isOff: true }).withPower({ ...two, isOff: true }),
     haveQuorum: false,
   },
   {
     what: "two of three, switched on again",
     members: all
-      .switching({ ...one, isOff: true })
-      .switching({ ...two, isOff: true })
-      .switching(one),
+      .withPower({ ...one, isOff: true })
+      .withPower({ ...two, isOff: true })
+      .withPower(one),
     haveQuorum: true,
   },
 ])("$what is a quorum: $haveQuorum", ({ members, haveQuorum }) => {
@@ -53,7 +53,7 @@ it.each([
 
 it("keeps a dead member in the list until it is removed by name", () => {
   const successor = vmOf(two.name, "2", two.privateAddress);
-  const lost = all.losing(two);
+  const lost = all.withDeleted(two);
 
   expect(lost.has(two)).toBe(false);
   expect(lost.list).toHaveLength(3);
@@ -61,16 +61,18 @@ it("keeps a dead member in the list until it is removed by name", () => {
   expect(lost.without(successor).list).toHaveLength(2);
 });
 
-it("forgets what was sick of a machine with the machine", () => {
+it("forgets failures of a machine with the machine", () => {
   const successor = vmOf(two.name, "2", two.privateAddress);
-  const sick = all.sickening(two.name, "etcd");
+  const unhealthy = all.withFailure(two.name, "etcd");
 
-  expect(sick.losing(two).list[1]).not.toHaveProperty("sick");
-  expect(sick.losing(two).sickening(two.name, "etcd").list[1]).not.toHaveProperty("sick");
-  expect(sick.without(successor).with(successor).list.at(-1)).not.toHaveProperty("sick");
+  expect(unhealthy.withDeleted(two).list[1]).not.toHaveProperty("unhealthy");
+  expect(unhealthy.withDeleted(two).withFailure(two.name, "etcd").list[1]).not.toHaveProperty(
+    "unhealthy",
+  );
+  expect(unhealthy.without(successor).with(successor).list.at(-1)).not.toHaveProperty("unhealthy");
 });
 
 it("knows when the last is gone", () => {
-  expect(all.losing(one).losing(two).allGone).toBe(false);
-  expect(all.losing(one).losing(two).losing(three).allGone).toBe(true);
+  expect(all.withDeleted(one).withDeleted(two).allGone).toBe(false);
+  expect(all.withDeleted(one).withDeleted(two).withDeleted(three).allGone).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { Members } from "../../../../machines/simulated/cluster/members";
-import { type Seen, peersAmiss } from "../../../../machines/simulated/cluster/peers";
+import { type ObservedPeers, peerProblems } from "../../../../machines/simulated/cluster/peers";
 import { components } from "../../../../machines/simulated/control-plane/static-pods";
 import { vmOf } from "../../../support/simulated/fixture";
 
@@ -15,10 +15,10 @@ const pod = (name: string, status = "True") => ({ metadata: { name }, status: co
 const podsOf = (name: string) => components.map((component) => pod(`${component}-${name}`));
 
 /**
- * The first of so many control planes sees the others, all well, and itself and a worker that are
+ * The first of so many control planes sees the others, all healthy, and itself and a worker that are
  * not.
  */
-function seen(count: number): Seen & { readonly members: Members["list"] } {
+function seen(count: number): ObservedPeers & { readonly members: Members["list"] } {
   const [first, ...others] = names.slice(0, count) as [string, ...string[]];
   return {
     own: first,
@@ -36,27 +36,27 @@ function seen(count: number): Seen & { readonly members: Members["list"] } {
 const three = seen(3);
 const of = (change: (members: Members) => Members, all = three) =>
   change(new Members(all.members)).list;
-const without = (name: string, all: Seen) =>
+const without = (name: string, all: ObservedPeers) =>
   all.nodes.filter(({ metadata }) => metadata.name !== name);
 
-it("finds nothing amiss where all others are well, or where there are none", () => {
-  expect([peersAmiss(three), peersAmiss(seen(1))]).toEqual([[], []]);
+it("finds no problem where all others are healthy, or where there are none", () => {
+  expect([peerProblems(three), peerProblems(seen(1))]).toEqual([[], []]);
 });
 
-it.each<[string, Partial<Seen>, string]>([
+it.each<[string, Partial<ObservedPeers>, string]>([
   [
-    "a sick etcd",
-    { members: of((all) => all.sickening("demo-cp-2", "etcd")) },
+    "an unhealthy etcd",
+    { members: of((all) => all.withFailure("demo-cp-2", "etcd")) },
     "etcd member demo-cp-2 is not healthy",
   ],
   [
     "a member whose machine is gone",
-    { members: of((all) => all.losing(vms[2]!)), nodes: without("demo-cp-3", three) },
+    { members: of((all) => all.withDeleted(vms[2]!)), nodes: without("demo-cp-3", three) },
     "etcd member demo-cp-3 is not healthy",
   ],
   [
     "etcd without space, its own too",
-    { members: of((all) => all.sickening("demo-cp-1", "etcd-space")) },
+    { members: of((all) => all.withFailure("demo-cp-1", "etcd-space")) },
     "etcd member demo-cp-1: alarm NOSPACE",
   ],
   [
@@ -75,26 +75,26 @@ it.each<[string, Partial<Seen>, string]>([
     "static pod etcd-demo-cp-2 is not Ready",
   ],
 ])("finds %s", (_, change, line) => {
-  expect(peersAmiss({ ...three, ...change })).toEqual([line]);
+  expect(peerProblems({ ...three, ...change })).toEqual([line]);
 });
 
 it("does not ask for Ready where nobody knows when that can be", () => {
   const nodes = [node("demo-cp-2", "False"), node("demo-cp-3", "False")];
 
-  expect(peersAmiss({ ...three, nodes, awaitsReady: false })).toEqual([]);
+  expect(peerProblems({ ...three, nodes, awaitsReady: false })).toEqual([]);
 });
 
 it("lets one of five be missing, whose machine is gone, and not two, nor one whose machine is there", () => {
   const five = seen(5);
-  const members = of((all) => all.losing(vms[4]!), five);
+  const members = of((all) => all.withDeleted(vms[4]!), five);
   const gone = { ...five, members, nodes: without("demo-cp-5", five) };
-  const two = of((all) => all.losing(vms[4]!).losing(vms[3]!), five);
+  const two = of((all) => all.withDeleted(vms[4]!).withDeleted(vms[3]!), five);
 
-  expect(peersAmiss(gone)).toEqual([]);
-  expect(peersAmiss({ ...gone, nodes: five.nodes })).toEqual([
+  expect(peerProblems(gone)).toEqual([]);
+  expect(peerProblems({ ...gone, nodes: five.nodes })).toEqual([
     "etcd member demo-cp-5 is not healthy",
   ]);
-  expect(peersAmiss({ ...gone, members: two, nodes: without("demo-cp-4", gone) })).toEqual([
+  expect(peerProblems({ ...gone, members: two, nodes: without("demo-cp-4", gone) })).toEqual([
     "etcd member demo-cp-4 is not healthy",
     "etcd member demo-cp-5 is not healthy",
   ]);

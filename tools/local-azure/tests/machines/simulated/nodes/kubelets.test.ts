@@ -7,7 +7,7 @@ import { vmOf } from "../../../support/simulated/fixture";
 const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 const vm = vmOf("demo-cp-2", "2", "172.16.2.4");
 
-/** What is patched of the Node of a control plane whose kubelet is sick, and whether more is due. */
+/** What is patched of the Node of a control plane whose kubelet is unhealthy, and whether more is due. */
 async function reconcileSick({ annotations, ready }: { annotations: object; ready: string }) {
   const patched: string[] = [];
   const node = {
@@ -23,7 +23,7 @@ async function reconcileSick({ annotations, ready }: { annotations: object; read
   } as unknown as Api;
   const due = await reconcileKubelets({
     api,
-    members: Members.of(vm).sickening(vm.name, "kubelet").list,
+    members: Members.of(vm).withFailure(vm.name, "kubelet").list,
     vmOf: () => vm,
     kubeletOf: () => api,
     manifestOf: () => "",
@@ -45,7 +45,7 @@ it.each([
     ready: "Unknown",
     patched: [],
   },
-])("is due for a sick kubelet until its Node is silent: one that $state", async (given) => {
+])("is due for an unhealthy kubelet until its Node is silent: one that $state", async (given) => {
   const { patched, due } = await reconcileSick(given);
 
   expect({ patched, due }).toEqual({ patched: given.patched, due: given.patched.length > 0 });

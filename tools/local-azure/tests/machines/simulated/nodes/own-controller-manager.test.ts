@@ -71,11 +71,11 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
     return new Api({ ...address, serverName: apiName, ca }, user);
   };
   const vm = (name: string): VirtualMachine => {
-    const resource = azure.cloud.view.find(compute(`virtualMachines/${name}`))!;
+    const resource = azure.arm.view.find(compute(`virtualMachines/${name}`))!;
     if (!isMachine(resource)) throw new Error(`${name} is no machine`);
-    return machineOf(resource, azure.cloud.view);
+    return machineOf(resource, azure.arm.view);
   };
-  const peek = (id: string) => azure.cloud.peek(id);
+  const peek = (id: string) => azure.arm.peek(id);
   const eventually = async <T>(
     what: string,
     look: () => Promise<T | undefined> | T | undefined,
@@ -90,7 +90,7 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
   /** Creates a machine at this address of the first zone. */
   async function create(name: string, address: string, more: Body = {}): Promise<VirtualMachine> {
     const nic = network(`networkInterfaces/${name}-nic`);
-    await azure.cloud.put(nic, {
+    await azure.arm.put(nic, {
       location,
       ipConfigurations: [
         {
@@ -102,7 +102,7 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
       ],
     });
     const { storageProfile, osProfile, ...body } = valid.machine[1];
-    await azure.cloud.put(compute(`virtualMachines/${name}`), {
+    await azure.arm.put(compute(`virtualMachines/${name}`), {
       ...{ ...body, ...more, networkProfile: { networkInterfaces: [{ id: nic }] } },
       osProfile: { ...osProfile, computerName: name, customData: firstBoot },
       storageProfile: {
@@ -180,9 +180,9 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
       ...[valid.group, valid.securityGroup, valid.rule, valid.routeTable, valid.natIp],
       ...[valid.nat, valid.vnet, valid.subnet],
     ]) {
-      await azure.cloud.put(id, body);
+      await azure.arm.put(id, body);
     }
-    await azure.cloud.put(identity, { location });
+    await azure.arm.put(identity, { location });
     const { principalId } = peek(identity) as { principalId: string };
     const actions = {
       "attaches-disks": [group, ["Microsoft.Compute/virtualMachines/read"]],
@@ -194,7 +194,7 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
     ];
     for (const [index, [roleName, [scope, allowed]]] of Object.entries(actions).entries()) {
       const id = roleDefinition(guid(index + 1));
-      await azure.cloud.put(id, {
+      await azure.arm.put(id, {
         roleName,
         permissions: [{ actions: [...allowed] }],
         assignableScopes: [subscriptionPath],
@@ -202,7 +202,7 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
       grants.push([scope, id]);
     }
     for (const [index, [scope, roleDefinitionId]] of grants.entries()) {
-      await azure.cloud.put(
+      await azure.arm.put(
         `${scope}/providers/Microsoft.Authorization/roleAssignments/${guid(index)}`,
         { principalId, roleDefinitionId },
       );
@@ -243,7 +243,7 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
     ((peek(valid.securityGroup[0]) as KubernetesObject).securityRules as KubernetesObject[]).map(
       ({ name }) => name as string,
     );
-  const publicAddresses = () => azure.cloud.view.ofType("Microsoft.Network/publicIPAddresses");
+  const publicAddresses = () => azure.arm.view.ofType("Microsoft.Network/publicIPAddresses");
 
   it("gives a Service a public address, a rule, a probe, its workers and a security rule, and takes all away with it", async () => {
     const before = { rules: rules(), addresses: publicAddresses().length };
@@ -307,8 +307,8 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
         status: { ...fresh.status, nodeInfo },
       });
       const service = await serveMetadata({ address: "127.0.0.1", port: 0 }, () =>
-        networksOf(azure.cloud.view)
-          .flatMap((one) => metadataOf(one, azure.cloud.view))
+        networksOf(azure.arm.view)
+          .flatMap((one) => metadataOf(one, azure.arm.view))
           .find((one) => one.address === machine.privateAddress),
       );
       const account = "/api/v1/namespaces/kube-system/serviceaccounts/cloud-node-manager";

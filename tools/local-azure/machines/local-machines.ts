@@ -25,9 +25,9 @@ export interface MachineReport {
 export interface LocalMachines extends Machines {
   apiAddress(apiName: string): Address | undefined;
   status(): readonly { readonly apiName: string; readonly api: Address }[];
-  /** Where machines are simulated: makes a part of a control plane sick, and all of it well. */
-  sicken?(machine: string, part: string): Promise<void>;
-  cure?(machine: string): Promise<void>;
+  /** Where machines are simulated: makes a component of a control plane unhealthy, and all of them healthy. */
+  injectFailure?(machine: string, component: string): Promise<void>;
+  clearFailures?(machine: string): Promise<void>;
   /** Where machines are simulated: saves a snapshot of etcd from a control plane. */
   snapshot?(machine: string): Promise<void>;
   /** Where machines are real: each, and what it is at. */

@@ -13,7 +13,7 @@ import {
   conflict,
   methodNotAllowed,
   OperationFailed,
-  partNotFound,
+  subResourceNotFound,
   refuse,
 } from "./azure-error";
 import { Clock, Durations, wallClock } from "./durations";
@@ -21,7 +21,7 @@ import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults } from "./faults/faults";
 import { ArmId, keyOf } from "./resources/ids";
 import { Inventory } from "./resources/inventory";
-import { PartId, partOf } from "./resources/parts";
+import { SubResourceId, subResourceOf } from "./resources/sub-resources";
 import { Outcome, RequestLog, Requests } from "./requests";
 import { Body, merged, pick, Resource, View } from "./resources/resource";
 import { ResourceType, withoutReadOnly } from "./types/resource-type";
@@ -32,8 +32,8 @@ import { sizeEntry, sizesOf } from "./subscription/skus";
 import { instanceViewOf, powerOf, setPower } from "./types/compute/instance-view";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
 
-export interface CloudArgs {
-  /** One JSON file. A cloud that opens an existing file has its resources. */
+export interface ResourceManagerArgs {
+  /** One JSON file. One that exists is continued from. */
   readonly stateFile: string;
   readonly requestLog: string;
   readonly machines: Machines;
@@ -63,7 +63,7 @@ interface ApplyOptions extends ChangeOptions {
 }
 
 /** A simulated Azure Resource Manager, with the types that a cluster needs. */
-export class Cloud {
+export class ResourceManager {
   readonly durations: Durations;
   readonly faults: Faults;
   readonly quotas = new Quotas();
@@ -75,10 +75,18 @@ export class Cloud {
   private readonly inventory: Inventory;
   private readonly requests: Requests;
   private readonly locks = new OperationLocks();
-  private readonly removed: CloudArgs["removed"];
+  private readonly removed: ResourceManagerArgs["removed"];
 
   /** Throws UserError when the state file is damaged. */
-  constructor({ stateFile, requestLog, machines, clock, durations, faults, removed }: CloudArgs) {
+  constructor({
+    stateFile,
+    requestLog,
+    machines,
+    clock,
+    durations,
+    faults,
+    removed,
+  }: ResourceManagerArgs) {
     this.machines = machines;
     this.removed = removed;
     this.clock = clock ?? wallClock;
@@ -136,9 +144,9 @@ export class Cloud {
 
   get(id: string): Promise<Outcome> {
     return this.requests.answer("GET", id, async (armId, type) => {
-      const part = partOf(armId);
-      const body = part ? this.inventory.shownPart(part) : this.peek(armId.id);
-      if (part && body === undefined) throw partNotFound(armId);
+      const subResource = subResourceOf(armId);
+      const body = subResource ? this.inventory.shownSubResource(subResource) : this.peek(armId.id);
+      if (subResource && body === undefined) throw subResourceNotFound(armId);
       if (body !== undefined) return { status: 200, body };
       throw notFound(type, armId, this.inventory);
     });
@@ -155,10 +163,10 @@ export class Cloud {
    */
   put(id: string, body: Body, options: ChangeOptions = {}): Promise<Outcome> {
     return this.requests.answer("PUT", id, (armId, type, fault) => {
-      const part = partOf(armId);
+      const subResource = subResourceOf(armId);
       const sent = structuredClone(body);
-      return part
-        ? this.applyPart(part, armId, sent, { ...options, fault })
+      return subResource
+        ? this.applySubResource(subResource, armId, sent, { ...options, fault })
         : this.apply(armId, type, sent, { ...options, fault });
     });
   }
@@ -166,7 +174,7 @@ export class Cloud {
   /** Changes tags and, of some types, other properties. What is left out stays. */
   patch(id: string, body: Body, options: ChangeOptions = {}): Promise<Outcome> {
     return this.requests.answer("PATCH", id, async (armId, type, fault) => {
-      if (partOf(armId) || !type.inputs.includes("tags")) {
+      if (subResourceOf(armId) || !type.inputs.includes("tags")) {
         throw methodNotAllowed("PATCH", armId.type);
       }
       const current = this.inventory.find(armId.id);
@@ -195,9 +203,9 @@ export class Cloud {
     });
   }
 
-  /** A part changes by a PUT of the resource that it belongs to; undefined deletes it. */
-  private async applyPart(
-    { owner, ownerType, list, name }: PartId,
+  /** A sub-resource changes by a PUT of the resource that it belongs to; undefined deletes it. */
+  private async applySubResource(
+    { owner, ownerType, list, name }: SubResourceId,
     id: ArmId,
     body: Body | undefined,
     { accepted, ...options }: ApplyOptions,
@@ -208,23 +216,26 @@ export class Cloud {
     const resource = this.inventory.find(owner.id);
     if (resource === undefined) throw notFound(ownerType, owner, this.inventory);
     const shown = this.inventory.shown(resource);
-    const parts = (shown[list] ?? []) as { name: string }[];
-    const at = parts.findIndex((part) => part.name.toLowerCase() === name.toLowerCase());
+    const subResources = (shown[list] ?? []) as { name: string }[];
+    const at = subResources.findIndex(
+      (subResource) => subResource.name.toLowerCase() === name.toLowerCase(),
+    );
     if (at < 0 && body === undefined) return { status: 204, body: {} };
-    const changed: Body[] = parts.toSpliced(
-      at < 0 ? parts.length : at,
+    const changed: Body[] = subResources.toSpliced(
+      at < 0 ? subResources.length : at,
       at < 0 ? 0 : 1,
       ...(body === undefined ? [] : [{ ...body, name }]),
     );
     const status = body !== undefined && at < 0 ? 201 : 200;
-    const part = () => this.inventory.shownPart({ owner, ownerType, list, name }) ?? {};
+    const subResource = () =>
+      this.inventory.shownSubResource({ owner, ownerType, list, name }) ?? {};
     await this.apply(
       owner,
       ownerType,
       { ...pick(shown, ownerType.inputs), [list]: changed },
-      { ...options, accepted: accepted && (() => accepted({ status, body: part() })) },
+      { ...options, accepted: accepted && (() => accepted({ status, body: subResource() })) },
     );
-    return { status, body: part() };
+    return { status, body: subResource() };
   }
 
   private async apply(
@@ -237,7 +248,7 @@ export class Cloud {
     const checked = checkRequest(type, id, withoutReadOnly(type, sent), old, this.inventory);
     checkConditions(conditions, old && this.inventory.shown(old), id);
     const body =
-      old && type.keepsAbsent
+      old && type.mergesOnPut
         ? merged(withoutReadOnly(type, pick(old.body, type.inputs)), checked)
         : checked;
     this.quotas.check(id, body, this.inventory);
@@ -349,8 +360,8 @@ export class Cloud {
   /** Deletes a resource and everything nested in it. One that does not exist is no error. */
   delete(id: string, options: ChangeOptions = {}): Promise<Outcome> {
     return this.requests.answer("DELETE", id, async (armId, type) => {
-      const part = partOf(armId);
-      if (part) return this.applyPart(part, armId, undefined, options);
+      const subResource = subResourceOf(armId);
+      if (subResource) return this.applySubResource(subResource, armId, undefined, options);
       const resource = this.inventory.find(armId.id);
       if (options.conditions) {
         checkConditions(options.conditions, resource && this.inventory.shown(resource), armId);

@@ -7,7 +7,7 @@ import { Api, ApiError, type Body, kubeconfigOf, mergePatch } from "../api";
 import { SimulatedCluster } from "../cluster/simulated-cluster";
 import type { Binaries } from "../control-plane/control-plane";
 import { KubeadmCommand } from "../control-plane/kubeadm-command";
-import type { Fleet } from "../fleet";
+import type { MachineRegistry } from "../machine-registry";
 import type { Joined, SimulatedMachine } from "../machine";
 import { cniAnnotation } from "../nodes/kwok";
 import { isOf, isReady, nodePath, readyText } from "../nodes/node";
@@ -49,20 +49,20 @@ const pollMs = 250;
  * What cloud-init/bootstrap.sh does, for simulated machines: the same steps under the same names,
  * in the same order. tests/unit/cloud-init/simulated-twin.test.ts compares the two.
  */
-export class Bootstrap {
+export class SimulatedBootstrap {
   /** Initializations under way, by the API's name. */
   private readonly initializations = new Map<string, Promise<unknown>>();
   /** What saves etcd by the clock, by the machine's id; gone with the daemon. */
   private readonly timers = new Map<string, NodeJS.Timeout>();
 
   constructor(
-    private readonly fleet: Fleet,
+    private readonly registry: MachineRegistry,
     private readonly binaries: Pick<Binaries, "kubeadm" | "etcdutl">,
     private readonly limits: Limits,
   ) {}
 
   /** Waits for initializations under way: none is left half done. */
-  async settle(): Promise<void> {
+  async stop(): Promise<void> {
     this.timers.forEach((timer) => clearInterval(timer));
     await Promise.all(this.initializations.values());
   }
@@ -104,7 +104,7 @@ export class Bootstrap {
     if (isOutdated) {
       await steps.step("uncordon", () => uncordon(this.kubeletOf(machine), payload.machine));
     }
-    if (isControlPlane && machine.touched) {
+    if (isControlPlane && machine.needsPeerCheck) {
       await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
     }
     if (isControlPlane) {
@@ -114,10 +114,10 @@ export class Bootstrap {
       await steps.step("pods", () => this.restartPods(machine, trustedOf(payload)));
     }
     if (payload.rewritesSecrets) {
-      await steps.step("encryption", () => this.fleet.clusterOf(machine)!.rewriteSecrets());
+      await steps.step("encryption", () => this.registry.clusterOf(machine)!.rewriteSecrets());
     }
     await steps.step("secrets", () => {
-      machine.settle(payload.configuration);
+      machine.bootstrapped(payload.configuration);
       machine.forgetSecrets();
     });
     steps.note(`${machine.vm.name} is a member of the cluster`);
@@ -127,8 +127,8 @@ export class Bootstrap {
   private async upgrade(machine: SimulatedMachine, payload: Payload, steps: Steps): Promise<void> {
     const isControlPlane = payload.role === "control-plane";
     const kubelet = this.kubeletOf(machine);
-    const cluster = this.fleet.clusterOf(machine)!;
-    const isWell = (await kubelet.isReady()) && cluster.amissAt(machine.vm) === undefined;
+    const cluster = this.registry.clusterOf(machine)!;
+    const isWell = (await kubelet.isReady()) && cluster.problemAt(machine.vm) === undefined;
     if (isControlPlane && isWell) {
       const awaitsReady = payload.awaitsReady ?? true;
       await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
@@ -142,7 +142,7 @@ export class Bootstrap {
       await steps.step("drain", () => drain(kubelet, payload));
     }
     await steps.step("kubeadm upgrade", async () => {
-      machine.touch();
+      machine.requirePeerCheck();
       const takesAuthorities = payload.takesAuthorities || trustsSeveral(machine.joined!);
       if (takesAuthorities) machine.trust(trustedOf(payload));
       if (isControlPlane) {
@@ -157,7 +157,7 @@ export class Bootstrap {
     await steps.step("kubelet", () => upgradeKubelet(this.kubeletOf(machine), payload));
     if (isControlPlane) {
       await steps.step("static pods", () =>
-        watch(machine, this.limits.api, async () => cluster.unreadyAt(machine.vm)),
+        retryUntilHealthy(machine, this.limits.api, async () => cluster.unreadyAt(machine.vm)),
       );
     }
   }
@@ -181,9 +181,9 @@ export class Bootstrap {
         Snapshots.on(machine)?.fetch(restoredFrom, payload, this.binaries.etcdutl),
       ));
     const initialized = this.initialize(machine, payload, kubeadm, snapshot);
-    const settled = initialized.catch(() => undefined);
-    this.initializations.set(payload.apiName, settled);
-    void settled.finally(() => this.initializations.delete(payload.apiName));
+    const finished = initialized.catch(() => undefined);
+    this.initializations.set(payload.apiName, finished);
+    void finished.finally(() => this.initializations.delete(payload.apiName));
     await steps.step("kubeadm init", () => initialized);
   }
 
@@ -197,9 +197,9 @@ export class Bootstrap {
     const configuration = fileOf(payload, initFile);
     await kubeadm.validate(configuration);
     // Of a cluster before this one, too few members are left to answer.
-    await this.fleet.discard(apiName);
+    await this.registry.discard(apiName);
     const cluster = await SimulatedCluster.initialize(
-      this.fleet.clusterFolder(apiName),
+      this.registry.clusterFolder(apiName),
       {
         apiName,
         vm: machine.vm,
@@ -207,15 +207,15 @@ export class Bootstrap {
         configuration,
         snapshot,
       },
-      this.fleet.clusterOptions,
+      this.registry.clusterOptions,
     );
     try {
       await registerInitial(machine, payload, cluster);
     } catch (error) {
-      await cluster.lose(machine.vm);
+      await cluster.machineDeleted(machine.vm);
       throw error;
     }
-    this.fleet.clusters.set(apiName, cluster);
+    this.registry.clusters.set(apiName, cluster);
     cluster.wakeControllers();
   }
 
@@ -227,7 +227,7 @@ export class Bootstrap {
     const snapshots = takesSnapshots ? Snapshots.on(machine) : undefined;
     if (snapshots === undefined) return;
     const save = (): void => {
-      const cluster = this.fleet.clusterOf(machine);
+      const cluster = this.registry.clusterOf(machine);
       if (!cluster?.leads(machine.vm) || !cluster.hasQuorum()) return;
       // How it ended is in the cluster.
       void snapshots.save(cluster).catch(() => undefined);
@@ -248,9 +248,9 @@ export class Bootstrap {
     steps.write(`this machine is ${vmId}, the initial control plane is ${initialControlPlane}`);
     await this.initializations.get(apiName);
     let cluster: SimulatedCluster | undefined;
-    await watch(machine, this.limits.api, async () => {
+    await retryUntilHealthy(machine, this.limits.api, async () => {
       cluster = await this.answering(payload);
-      const isLost = !this.fleet.clusters.get(apiName)?.hasQuorum();
+      const isLost = !this.registry.clusters.get(apiName)?.hasQuorum();
       if (cluster !== undefined || (isInitial && isLost)) return undefined;
       return (
         `no API answers at ${server}, and this machine (vmId ${vmId}) is not the one that may initialize ` +
@@ -269,7 +269,7 @@ export class Bootstrap {
 
   /** Whatever it says, a server that proves itself by this cluster's CA is this cluster. */
   private async answering(payload: Payload): Promise<SimulatedCluster | undefined> {
-    const cluster = this.fleet.clusters.get(payload.apiName);
+    const cluster = this.registry.clusters.get(payload.apiName);
     try {
       await cluster?.anonymously(fileOf(payload, caFile)).get("/readyz");
     } catch (error) {
@@ -291,8 +291,8 @@ export class Bootstrap {
     const { server, ca, user } = kubeconfigOf(fileOf(payload, discoveryFile));
     const isOfPayload = Number(server.port || 443) === payload.apiPort;
     let refusals = 0;
-    await watch(machine, this.limits.api, async () => {
-      const cluster = isOfPayload && this.fleet.clusters.get(server.hostname);
+    await retryUntilHealthy(machine, this.limits.api, async () => {
+      const cluster = isOfPayload && this.registry.clusters.get(server.hostname);
       if (!cluster) return `no API answers at ${server.origin}`;
       try {
         await new Api(cluster.server(ca), user).find(nodePath(payload.machine));
@@ -307,7 +307,7 @@ export class Bootstrap {
         );
       }
     });
-    return this.fleet.clusters.get(server.hostname)!;
+    return this.registry.clusters.get(server.hostname)!;
   }
 
   private isNetworkUp = (machine: SimulatedMachine): Promise<boolean> =>
@@ -316,18 +316,18 @@ export class Bootstrap {
       .then(hasNetwork, () => false);
 
   private async awaitControlPlane(machine: SimulatedMachine, payload: Payload): Promise<void> {
-    const cluster = this.fleet.clusterOf(machine)!;
-    await watch(machine, this.limits.api, async () =>
+    const cluster = this.registry.clusterOf(machine)!;
+    await retryUntilHealthy(machine, this.limits.api, async () =>
       (await this.kubeletOf(machine).isReady())
-        ? cluster.amissAt(machine.vm)
+        ? cluster.problemAt(machine.vm)
         : "the API does not answer",
     );
     const keys = payload.files.find(({ path }) => path === encryptionFile);
-    if (keys !== undefined) await cluster.takeKeys(keys);
+    if (keys !== undefined) await cluster.loadEncryptionKeys(keys);
   }
 
   private awaitNode = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
-    watch(machine, this.limits.ready, async () => {
+    retryUntilHealthy(machine, this.limits.ready, async () => {
       const name = machine.joined?.node ?? "";
       const node = await this.kubeletOf(machine).get(nodePath(name));
       if (!isOf(node, machine.vm)) return `node ${name} is another machine's`;
@@ -339,31 +339,31 @@ export class Bootstrap {
 
   /** The next machine begins when this one's step ends. */
   private awaitPeers = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
-    watch(machine, this.limits.peers, async () => {
-      const amiss =
-        (await this.fleet.clusterOf(machine)?.amissElsewhere(machine.vm, awaitsReady)) ?? [];
-      return amiss.length === 0
+    retryUntilHealthy(machine, this.limits.peers, async () => {
+      const problems =
+        (await this.registry.clusterOf(machine)?.peerProblems(machine.vm, awaitsReady)) ?? [];
+      return problems.length === 0
         ? undefined
         : "another control plane is not well, so no other machine was touched; make it well, or delete its Node if its " +
             "machine is gone for good (kubectl delete node), and run `pulumi up` again, which goes on from here: " +
-            amiss.join("; ");
+            problems.join("; ");
     });
 
   private async reportCertificates(machine: SimulatedMachine): Promise<void> {
-    const until = this.fleet.clusterOf(machine)!.certificatesValidUntil();
+    const until = this.registry.clusterOf(machine)!.certificatesValidUntil();
     const path = nodePath(machine.joined?.node ?? "");
     const metadata = { annotations: { [validUntil]: until } };
     await this.kubeletOf(machine).patch(path, { metadata }, mergePatch);
   }
 
   private async restartPods(machine: SimulatedMachine, trusted: string): Promise<void> {
-    const api = this.fleet.clusterOf(machine)!.superAdmin();
-    await watch(machine, this.limits.api, () => unpublished(api, trusted));
+    const api = this.registry.clusterOf(machine)!.superAdmin();
+    await retryUntilHealthy(machine, this.limits.api, () => unpublished(api, trusted));
     await restartPods(api);
   }
 
   private kubeletOf(machine: SimulatedMachine): Api {
-    const kubelet = this.fleet.kubeletOf(machine);
+    const kubelet = this.registry.kubeletOf(machine);
     if (kubelet === undefined) {
       throw new Error(`there is no cluster ${machine.joined?.apiName} any more`);
     }
@@ -379,17 +379,17 @@ class Refused extends Error {}
 /** An API server that has just begun does not know every token yet. */
 const mostRefusals = 10;
 
-/** Looks until nothing is amiss; what fails for good is not looked at again. */
-async function watch(
+/** Repeats a check until it finds no problem; a final error is not retried. */
+async function retryUntilHealthy(
   machine: SimulatedMachine,
   limit: number,
-  amiss: () => Promise<string | undefined>,
+  problems: () => Promise<string | undefined>,
 ): Promise<void> {
   let last: string | undefined;
   for (const until = Date.now() + limit; Date.now() < until; await wait(pollMs)) {
     machine.failIfEnded();
     try {
-      last = await amiss();
+      last = await problems();
     } catch (error) {
       if (isFinal(error)) throw error;
       last = (error as Error).message;

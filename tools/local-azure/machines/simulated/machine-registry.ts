@@ -12,7 +12,7 @@ const foldersIn = (folder: string): string[] =>
   fs.existsSync(folder) ? fs.readdirSync(folder).map((name) => path.join(folder, name)) : [];
 
 /** All simulated machines and the clusters that they have become, with what is on disk of both. */
-export class Fleet {
+export class MachineRegistry {
   readonly clusters = new Map<string, SimulatedCluster>();
   readonly clusterOptions: SimulatedClusterOptions;
   private readonly machines = new Map<string, SimulatedMachine>();
@@ -57,7 +57,7 @@ export class Fleet {
   clusterOf = (machine: SimulatedMachine): SimulatedCluster | undefined =>
     this.clusters.get(machine.joined?.apiName ?? "");
 
-  /** The cluster of a control plane of this name, for making it sick. */
+  /** The cluster of a control plane of this name, for injecting failures. */
   clusterOfMember(name: string): SimulatedCluster {
     const machine = this.named(name);
     const cluster = machine && this.clusterOf(machine);
@@ -91,7 +91,7 @@ export class Fleet {
     this.machines.delete(vm.id);
     machine.remove();
     if (cluster?.isMember(vm)) {
-      if ((await cluster.lose(vm)) === "gone") {
+      if ((await cluster.machineDeleted(vm)) === "gone") {
         this.log(`${cluster.apiName}: the last control plane is gone, and the cluster with it`);
         this.clusters.delete(cluster.apiName);
       }
@@ -126,7 +126,7 @@ export class Fleet {
     for (const vm of vms.filter(({ id }) => !this.machines.has(id))) {
       this.add(vm);
     }
-    await Promise.all([...this.clusters.values()].map((cluster) => cluster.obeyQuorum()));
+    await Promise.all([...this.clusters.values()].map((cluster) => cluster.reconcileQuorum()));
   }
 
   async stop(): Promise<void> {

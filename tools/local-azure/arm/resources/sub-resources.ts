@@ -2,8 +2,8 @@ import { ArmId, parseId } from "./ids";
 import { ResourceType } from "../types/resource-type";
 import { typeOf } from "../types/types";
 
-/** A part of a resource that has an id but is none itself, such as a pool of a load balancer. */
-export interface PartId {
+/** A sub-resource: it has an id but changes with its parent, such as a load balancer's pool. */
+export interface SubResourceId {
   readonly owner: ArmId;
   readonly ownerType: ResourceType;
   /** The list of the owner that it is in. */
@@ -11,10 +11,10 @@ export interface PartId {
   readonly name: string;
 }
 
-export function partOf(id: ArmId | undefined): PartId | undefined {
+export function subResourceOf(id: ArmId | undefined): SubResourceId | undefined {
   const owner = id && parseId(id.parent);
   const ownerType = owner && typeOf(owner.type);
-  const list = ownerType?.parts?.find((name) =>
+  const list = ownerType?.subResources?.find((name) =>
     id!.type.toLowerCase().endsWith(`/${name.toLowerCase()}`),
   );
   return list === undefined
