@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { makePlan, Plan } from "../../components/plan/plan";
 import { loadSettings } from "../../components/settings/load";
 import { serveRest } from "../../tools/local-azure/arm/rest/rest";
-import { newCloud } from "../../tools/local-azure/tests/support/arm/fixture";
+import { newArm } from "../../tools/local-azure/tests/support/arm/fixture";
 import { listen } from "./listen";
 import { Recorded, Recorder, valueOf } from "./record";
 import { access, settingsWith, stackValues, Values } from "./stack";
@@ -97,8 +97,8 @@ async function around<T>(
   before: Before,
   work: (recorder: Recorder) => Promise<T>,
 ): Promise<T> {
-  const { cloud } = newCloud();
-  const rest = await serveRest(cloud, 0);
+  const { arm } = newArm();
+  const rest = await serveRest(arm, 0);
   const azure = createServer(async ({ url = "", method, headers }, response) => {
     const { pathname } = new URL(url, "http://localhost");
     const shown = /\/resourceGroups\//i.test(pathname) ? shownIn(before, pathname) : undefined;
