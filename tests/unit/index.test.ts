@@ -44,6 +44,11 @@ it.each<[string, string, string[]]>([
     ["zoned-test-cp-1-vm"],
   ],
   [
+    "control planes leave one after another, the highest number first",
+    "zoned-test-cp-2-membership",
+    ["zoned-test-cp-1-membership"],
+  ],
+  [
     "a control plane joins when the pod network is there",
     "zoned-test-cp-2-bootstrap",
     ["node-add-ons"],

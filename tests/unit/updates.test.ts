@@ -186,6 +186,14 @@ it("sends what others have added since, and leaves a balancer alone that stays a
   expect(named("api-lb").opts.ignoreChanges).toHaveLength(1);
 });
 
+it("refuses to give up a cluster for a snapshot of which nobody knows whether it is there", async () => {
+  const { initialization: reinitialize } = after.outputs["cluster"];
+
+  const { says } = await planned({ ...ours, reinitialize }, after);
+
+  expect(says).toMatch(/cannot be deployed:\n {2}- whether a snapshot of cluster zoned-test is in/);
+});
+
 it("leaves nothing to the next update that none of these claims is about", () => {
   const names = [after, afterOwn].flatMap(({ outputs: { cluster } }) => [
     ...Object.keys(cluster).filter((name) => name !== "machines" && cluster[name] !== undefined),

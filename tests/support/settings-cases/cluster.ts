@@ -1,3 +1,4 @@
+import { compactTime } from "../../../components/settings/times";
 import type { Cases, Refused } from "./case";
 
 export const clusterCases: Cases = {
@@ -116,8 +117,8 @@ export const clusterCases: Cases = {
       "the id of the initialization that may be lost",
     ],
     [
-      "a check that is skipped for years",
-      { skipHealthCheckUntil: "20990101T000000Z" },
+      "a check that is skipped for more than a day",
+      { skipHealthCheckUntil: compactTime(Date.now() + 25 * 3_600_000) },
       "within the next day",
     ],
     [

@@ -264,6 +264,8 @@ it("trusts nobody who speaks for the API but this cluster's CA, and goes past ev
 
   expect((await bootstrap(machine)).code).toBe(0);
 
+  // Nothing that is asked may hold a step for ever.
+  for (const call of machine.callsOf("curl")) expect(call).toMatch(/--max-time \d+/);
   const asked = machine.callsOf("curl").filter((call) => call.includes(controlPlane.apiName!));
   expect(asked.join()).toMatch(/\/readyz.*--resolve.*\/api\/v1\/nodes\//);
   for (const call of asked) {

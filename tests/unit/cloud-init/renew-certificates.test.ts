@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 
 import { parse } from "yaml";
 
@@ -214,6 +215,8 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
       expect(await renew()).toMatchObject({ code: 0, stderr: "" });
 
       expect(files()).toEqual(once);
+      // Else the next one, a year from now, would restart nothing.
+      expect(machine.has("/var/lib/zoned/certificates-renewal")).toBe(false);
       expect(machine.callsOf("kubeadm").join()).not.toContain("renew");
       const script = readFileSync(join(checkout, "cloud-init/renew-certificates.sh"), "utf8");
       expect(script).toContain(`least_days=${renewedBelowDays}\n`);
@@ -280,6 +283,33 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
       expect(machine.callsOf("kubeadm").join()).not.toContain("renew");
       expect(files().get("pki/apiserver.crt")).toBe(half.get("pki/apiserver.crt"));
       expect(files().get("manifests/etcd.yaml")).toBe(half.get("manifests/etcd.yaml"));
+    });
+
+    it("waits for a bootstrap step that is at work, which configures the same programs", async () => {
+      await controlPlaneWith("2h");
+      machine.write(
+        "/step.sh",
+        'exec 9>"$ZONED_ROOT/run/zoned-bootstrap.lock"; flock 9; touch "$ZONED_ROOT/begun"; /bin/sleep 1; touch "$ZONED_ROOT/ended"',
+      );
+      machine.program("kubeadm", `[[ -e $root/ended ]] || exit 3\n${programs().kubeadm}`);
+      const step = machine.run("/step.sh");
+      while (!machine.has("/begun")) await setTimeout(10);
+
+      const { stderr } = await renew();
+
+      expect(stderr).not.toContain("exit code 3");
+      await step;
+    });
+
+    it("restarts nothing more when another control plane is not well any more", async () => {
+      await controlPlaneWith("2h");
+      machine.write("/objects-later", JSON.stringify(peers("etcd")));
+      machine.program("kubectl", 'cat "$root/objects$([[ ! -e $root/asked ]] || echo -later)"');
+
+      const { stdout, stderr } = await renew();
+
+      expect(stdout.match(/^.+(?=: restarted$)/gm)).toEqual(["etcd"]);
+      expect(stderr).toMatch(/^not restarting kube-apiserver, since another control plane is not/);
     });
 
     it("fails with a unit that has failed where kubeadm does", async () => {

@@ -88,6 +88,14 @@ it.each<[string, Scene, string]>([
     { restoreFrom: "latest", blobs: [`zoned-prod/${older}`, "zoned-test/notes.txt"] },
     "the newest are: none",
   ],
+  [
+    "one beside many, of which it names the newest five",
+    {
+      restoreFrom: newer,
+      blobs: [1, 2, 3, 4, 5, 6].map((day) => `zoned-test/2026110${day}T000000Z-1.db`),
+    },
+    `the newest are: ${[2, 3, 4, 5, 6].map((day) => `2026110${day}T000000Z-1.db`).join(", ")}. `,
+  ],
   ["one of a container that is not there", { restoreFrom: older }, "the newest are: none"],
 ])("refuses %s, whether or not the cluster is lost", async (_, scene, says) => {
   for (const isByChoice of [true, undefined] as const) {
