@@ -95,14 +95,14 @@ const recipes: Readonly<Record<string, (release: Release) => BuiltImage>> = {
       entrypoint: ["/pause"],
       user: "65535:65535",
     },
-    from: "a program of our own (tools/programs/modules/pause)",
+    from: "a program of this repository (tools/programs/modules/pause)",
   }),
   "flannel-io/flannel": () => ({
     recipe: {
       layers: [packetFilters, busybox, binaries({ "/opt/bin/flanneld": "flanneld" })],
       entrypoint: ["/opt/bin/flanneld"],
     },
-    from: `a main of our own (tools/programs/modules/flannel) over Go module github.com/flannel-io/flannel v${pinned("flannel", "github.com/flannel-io/flannel")}`,
+    from: `a main program of this repository (tools/programs/modules/flannel) over Go module github.com/flannel-io/flannel v${pinned("flannel", "github.com/flannel-io/flannel")}`,
   }),
   "metrics-server/metrics-server": () =>
     ofModule("metrics-server", "sigs.k8s.io/metrics-server", oneProgram("metrics-server", current)),

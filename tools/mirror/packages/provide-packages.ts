@@ -69,7 +69,7 @@ export async function providePackages(options: PackageOptions): Promise<Provided
     official
       ? fetchAll(names, options)
       : archivePackages([...new Set([...names, ...kubeletDepends])], fetching(options)),
-    official ? [] : buildAll(options),
+    official ? [] : buildPackages(options),
   ]);
   const made = own.map((one) => ({
     what: `${one.name} ${one.version}`,
@@ -135,8 +135,13 @@ const ownModules: Readonly<Record<string, string>> = {
 
 const modulesOf = (name: string): string => `Go module ${ownModules[name] ?? "k8s.io/kubernetes"}`;
 
-async function buildAll(options: PackageOptions): Promise<Package[]> {
-  const { folder, pathOf, signal, kubernetes } = options;
+/** Builds what pkgs.k8s.io has; each package has a folder named by a digest of its inputs. */
+export async function buildPackages({
+  folder,
+  pathOf,
+  signal,
+  kubernetes,
+}: Pick<PackageOptions, "folder" | "pathOf" | "signal" | "kubernetes">): Promise<Package[]> {
   mkdirSync(folder, { recursive: true });
   const made = new Map<string, Package>();
   for (const recipe of kubernetesPackages(kubernetes)) {

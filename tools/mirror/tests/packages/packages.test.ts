@@ -1,16 +1,17 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { versions } from "../../../../components/versions";
 import { fetchCriDockerd } from "../../packages/cri-dockerd";
 import { fromKubernetes, kubernetesPackages } from "../../packages/kubernetes-packages";
-import { distributionPackages } from "../../packages/provide-packages";
+import { buildPackages, distributionPackages } from "../../packages/provide-packages";
 import { nextPatch } from "../../../programs/releases";
 import { checkout } from "../../../shared/checkout";
+import { testFolder } from "../support/fixture";
 import { output } from "../../../../tests/support/tools";
 
+const work = testFolder();
 const firstBoot = readFileSync(join(checkout, "cloud-init/first-boot.sh"), "utf8");
 
 it("has the packages that the first boot names, and no other", () => {
@@ -40,6 +41,26 @@ it("has each version's packages beside the others', made of that version's progr
     { "/usr/bin/kubelet": `kubelet@${nextPatch.version}` },
   ]);
   expect(all.filter(({ name }) => name === "kubernetes-cni")).toHaveLength(1);
+});
+
+it("builds a package again only when its programs have changed, and keeps no other", async () => {
+  const folder = join(work, "packages");
+  const built: string[] = [];
+  const pathOf = async (program: string) => (built.push(program), "/bin/true");
+  const build = (...kubernetes: string[]) => {
+    built.length = 0;
+    return buildPackages({ folder, kubernetes, pathOf, signal: new AbortController().signal });
+  };
+
+  await build(versions.kubernetes);
+  expect(built).toEqual(expect.arrayContaining(["kubelet", "crictl"]));
+  await build(versions.kubernetes, nextPatch.version);
+  const next = ["kubelet", "kubectl", "kubeadm"].map((name) => `${name}@${nextPatch.version}`);
+  expect(built).toEqual(next);
+  const packages = await build(versions.kubernetes);
+  expect(built).toEqual([]);
+  expect(packages.every(({ file }) => existsSync(file))).toBe(true);
+  expect(readdirSync(folder)).toHaveLength(packages.length);
 });
 
 it("gives way to pkgs.k8s.io's own packages of a version, and is what the first boot asks for", () => {
@@ -82,7 +103,7 @@ it("starts the kubelet at every boot, with what kubeadm has written for it", () 
 });
 
 it("has cri-dockerd's archive where the first boot fetches it, with the sum that it checks", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-cri-dockerd-"));
+  const folder = join(work, "cri-dockerd");
   const fetched = jest
     .spyOn(globalThis, "fetch")
     .mockImplementation(async () => new Response("the archive"));
@@ -106,7 +127,6 @@ it("has cri-dockerd's archive where the first boot fetches it, with the sum that
   expect(item).toEqual({ what: archive, from });
   expect(readdirSync(folder).sort()).toEqual([archive, `${archive}.sha256`]);
   execFileSync("sha256sum", ["--check", "--quiet", `${archive}.sha256`], { cwd: folder });
-  rmSync(folder, { recursive: true });
 });
 
 it("lets kubeadm be newer than the kubelet beside it, as an upgrade needs it", () => {
