@@ -5,11 +5,8 @@ import { subscriptionPath } from "../../local-azure/arm/resources/ids";
 import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";
 import { ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
 import { chooseBackend } from "../../local-azure/machines/choose-backend";
-import {
-  hostSettings,
-  type MachineReport,
-  writeHostSettings,
-} from "../../local-azure/machines/local-machines";
+import { hostSettings, writeHostSettings } from "../../local-azure/machines/local-machines";
+import type { MachineReport } from "../../local-azure/machines/machines";
 import { Agent } from "../../local-azure/machines/qemu/guest/agent";
 import { run } from "../../local-azure/machines/qemu/command";
 import { Namespaces } from "../../local-azure/machines/qemu/network/namespaces";

@@ -44,6 +44,8 @@ export interface ResourceManagerArgs {
   readonly faults?: Faults;
   /** Called for each resource that is gone. */
   readonly removed?: (resource: Resource) => void;
+  /** Called after every change, before its request is answered. */
+  readonly networkChanged?: (view: View) => Promise<void>;
 }
 
 /** The headers If-Match and If-None-Match. */
@@ -76,6 +78,7 @@ export class ResourceManager {
   private readonly requests: Requests;
   private readonly locks = new OperationLocks();
   private readonly removed: ResourceManagerArgs["removed"];
+  private readonly networkChanged: ResourceManagerArgs["networkChanged"];
 
   /** Throws UserError when the state file is damaged. */
   constructor({
@@ -86,9 +89,11 @@ export class ResourceManager {
     durations,
     faults,
     removed,
+    networkChanged,
   }: ResourceManagerArgs) {
     this.machines = machines;
     this.removed = removed;
+    this.networkChanged = networkChanged;
     this.clock = clock ?? wallClock;
     this.durations = durations ?? new Durations();
     this.faults = faults ?? new Faults();
@@ -117,7 +122,7 @@ export class ResourceManager {
 
   private async changed(): Promise<void> {
     await this.state.save();
-    await this.machines.networkChanged?.(this.inventory);
+    await this.networkChanged?.(this.inventory);
   }
 
   /** What is there now, for the services beside the Resource Manager. */

@@ -10,7 +10,7 @@ import { serveRest } from "../arm/rest/rest";
 import { blobContainerType } from "../arm/types/storage/blob-container";
 import { BlobService } from "../blobs/blob-service";
 import { BlobStore } from "../blobs/store";
-import { type LocalMachines, machinesIn } from "../machines/local-machines";
+import { machinesIn } from "../machines/local-machines";
 import type { Machines } from "../machines/machines";
 import { serveKubernetes } from "../plugins/kubernetes/provider";
 import { serveTls } from "../plugins/tls/tls";
@@ -43,7 +43,7 @@ export interface LocalAzureOptions extends Pick<
 /** The local Azure, running in this process. */
 export interface LocalAzure extends Attachment {
   readonly arm: ResourceManager;
-  readonly machines: LocalMachines;
+  readonly machines: ReturnType<typeof machinesIn>;
   /** Stops every process and closes every port. The state folder remains. */
   stop(): Promise<void>;
 }
@@ -58,12 +58,14 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
   const { state, binaries, log, around = (machines) => machines } = options;
   mkdirSync(state, { recursive: true, mode: 0o700 });
   const machines = machinesIn(state, binaries, log);
+  const real = machines.backend === "qemu" ? machines : undefined;
   const store = new BlobStore(join(state, "blobs"), () => (options.clock ?? wallClock).now());
   const arm = new ResourceManager({
     ...options,
     stateFile: join(state, "resources.json"),
     requestLog: join(state, "requests.jsonl"),
     machines: around(machines),
+    networkChanged: real && ((view) => real.networkChanged(view)),
     removed: ({ id, type }) => type === blobContainerType && store.removeContainer(id),
   });
   const servers: Server[] = [];
@@ -80,11 +82,9 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
     await arm.resume();
     const redirect = (apiName: string) => machines.apiAddress(apiName);
     const hooks: Hooks = {
-      health: () => ({ apis: apisOf(machines), machines: machines.machines?.() ?? [] }),
+      health: () => ({ apis: apisOf(machines), machines: real?.machines() ?? [] }),
       power: (machine, action) => machines.power(machine, action),
-      injectFailure: machines.injectFailure?.bind(machines),
-      clearFailures: machines.clearFailures?.bind(machines),
-      snapshot: machines.snapshot?.bind(machines),
+      simulated: machines.backend === "simulated" ? machines : undefined,
     };
     const operations = operationsOf(state, arm.breakpoints);
     const certificate = await certificateIn(state);
@@ -100,7 +100,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
       blob: await serve("blob", (port) => new BlobService(arm, store).serve(port, certificate)),
     };
-    await machines.openStorage?.(ports.blob);
+    await real?.openStorage(ports.blob);
     const authority = authorityFile(state);
     const apiAddress = async (name: string) => machines.apiAddress(name);
     return { arm, machines, ports, authority, stop, apiAddress };
@@ -111,7 +111,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
 }
 
 /** Where each API listens, by its name on Azure. */
-const apisOf = (machines: LocalMachines): Record<string, Address> =>
+const apisOf = (machines: LocalAzure["machines"]): Record<string, Address> =>
   Object.fromEntries(machines.status().map(({ apiName, api }) => [apiName, api]));
 
 async function listen(

@@ -1,4 +1,5 @@
 import type { View } from "../arm/resources/resource";
+import type { Address } from "../daemon/attachment";
 import type { MachineIdentity } from "./identity-token";
 
 /** What the resource manager gives about a virtual machine to what simulates or boots it. */
@@ -41,10 +42,48 @@ export interface Machines {
   runScript(vm: VirtualMachine, script: string): Promise<ScriptResult>;
   restart(vm: VirtualMachine): Promise<void>;
   remove(vm: VirtualMachine): Promise<void>;
-  /** Called after every change, before its request is answered; what may be read there stays current. */
-  networkChanged?(view: View): Promise<void>;
   /** After the daemon was restarted: brings back what these machines ran. */
   resume(vms: readonly VirtualMachine[]): Promise<void>;
   /** Ends every process; what is on disk stays, so that `resume` can bring it back. */
   stop(): Promise<void>;
+}
+
+interface ClusterMachines extends Machines {
+  /** Where the API of this name can be reached from this host. */
+  apiAddress(apiName: string): Address | undefined;
+  status(): readonly { readonly apiName: string; readonly api: Address }[];
+  /** What Azure's own requests of these names do. */
+  power(vm: VirtualMachine, action: PowerAction): Promise<void>;
+}
+
+/** Machines that processes of this host stand for, whose control planes can be made to fail. */
+export interface SimulatedBackend extends ClusterMachines {
+  readonly backend: "simulated";
+  /** Makes a component of a control plane unhealthy. */
+  injectFailure(machine: string, component: string): Promise<void>;
+  /** Makes all components of a control plane healthy. */
+  clearFailures(machine: string): Promise<void>;
+  /** Saves a snapshot of etcd from a control plane. */
+  snapshot(machine: string): Promise<void>;
+}
+
+/** A machine as its host reports it. */
+export interface MachineReport {
+  readonly name: string;
+  readonly power: string;
+  readonly step: string;
+  readonly seconds: number;
+  readonly serial: string;
+  /** Socket of the agent in it. */
+  readonly agent: string;
+}
+
+/** Virtual machines of this host, with a network of their own. */
+export interface RealBackend extends ClusterMachines {
+  readonly backend: "qemu";
+  machines(): readonly MachineReport[];
+  /** Called after every change, before its request is answered; what may be read there stays current. */
+  networkChanged(view: View): Promise<void>;
+  /** Leads machines to the Blob service, on this port of the host. */
+  openStorage(port: number): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { type Progress, spoken } from "../../shared/progress";
 import { type Attachment, endpointOf } from "../daemon/attachment";
-import type { MachineReport } from "../machines/local-machines";
+import type { MachineReport } from "../machines/machines";
 
 const lookEvery = 2_000;
 

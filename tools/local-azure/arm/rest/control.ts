@@ -1,5 +1,5 @@
 import { issueToken } from "../../machines/identity-token";
-import type { PowerAction, VirtualMachine } from "../../machines/machines";
+import type { PowerAction, SimulatedBackend, VirtualMachine } from "../../machines/machines";
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { Pace } from "../durations";
@@ -14,10 +14,8 @@ export interface Hooks {
   readonly health?: () => Body;
   /** Switches a machine off and on. */
   readonly power?: (vm: VirtualMachine, action: PowerAction) => Promise<void>;
-  /** Makes a component of a control plane unhealthy, and all of them healthy, on simulated machines. */
-  readonly injectFailure?: (machine: string, part: string) => Promise<void>;
-  readonly clearFailures?: (machine: string) => Promise<void>;
-  readonly snapshot?: (machine: string) => Promise<void>;
+  /** What simulated machines can be asked for besides. */
+  readonly simulated?: Pick<SimulatedBackend, "injectFailure" | "clearFailures" | "snapshot">;
 }
 
 interface Answer {
@@ -39,9 +37,9 @@ export async function control(
   const [, asking] = /^\/local\/machines\/([^/]+)\/token$/.exec(path) ?? [];
   if (asking !== undefined && method === "GET") return token(arm, asking, query);
   const [, saved] = /^\/local\/machines\/([^/]+)\/snapshot$/.exec(path) ?? [];
-  if (saved !== undefined && method === "POST" && hooks.snapshot !== undefined) {
-    const { snapshot } = hooks;
-    await asBadRequest(() => snapshot(saved));
+  const { simulated } = hooks;
+  if (saved !== undefined && method === "POST" && simulated !== undefined) {
+    await asBadRequest(() => simulated.snapshot(saved));
     return { status: 204 };
   }
   switch (`${method} ${path}`) {
@@ -103,19 +101,20 @@ function token(arm: ResourceManager, name: string, query: URLSearchParams): Answ
 
 /** POST `{"component": "etcd"}` makes that component unhealthy; DELETE makes all healthy. */
 async function failures(
-  { injectFailure, clearFailures }: Hooks,
+  { simulated }: Hooks,
   method: string,
   machine: string,
   { component }: Body,
 ): Promise<Answer> {
-  if (injectFailure === undefined || clearFailures === undefined)
+  if (simulated === undefined)
     throw new AzureError(
       404,
       "NotFound",
       "Only simulated machines can be made unhealthy by request.",
     );
-  if (method === "POST") await asBadRequest(() => injectFailure(machine, String(component)));
-  else if (method === "DELETE") await asBadRequest(() => clearFailures(machine));
+  if (method === "POST")
+    await asBadRequest(() => simulated.injectFailure(machine, String(component)));
+  else if (method === "DELETE") await asBadRequest(() => simulated.clearFailures(machine));
   else throw new AzureError(405, "MethodNotAllowed", "Expected POST or DELETE.");
   return { status: 204 };
 }

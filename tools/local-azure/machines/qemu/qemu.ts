@@ -7,7 +7,7 @@ import { parsePayload } from "../../../../components/machine/payload";
 import { messageOf } from "../../../shared/user-error";
 import type { View } from "../../arm/resources/resource";
 import type { Address } from "../../daemon/attachment";
-import type { Machines, PowerAction, ScriptResult, VirtualMachine } from "../machines";
+import type { PowerAction, RealBackend, ScriptResult, VirtualMachine } from "../machines";
 import { administratorOf } from "./administrator";
 import { SimulatedCloudProvider } from "./simulated-cloud-provider";
 import { Fabric } from "./network/fabric";
@@ -53,7 +53,8 @@ function hostOf(state: string, settings: HostSettings, log: (message: string) =>
  * Real virtual machines: they boot the customData and run the extension, and nothing in them is
  * simulated.
  */
-export class QemuMachines implements Machines {
+export class QemuMachines implements RealBackend {
+  readonly backend = "qemu";
   private readonly state: string;
   private readonly host: Host;
   private readonly fabric: Fabric;
@@ -79,7 +80,6 @@ export class QemuMachines implements Machines {
     });
   }
 
-  /** Where the API of this name can be reached from this host. */
   apiAddress = (apiName: string): Address | undefined => this.fabric.apiAddress(apiName);
 
   status = () => this.fabric.apis();
@@ -140,7 +140,6 @@ export class QemuMachines implements Machines {
     await guest.awaitAgent();
   }
 
-  /** What Azure's own requests of these names do. */
   async power(vm: VirtualMachine, action: PowerAction): Promise<void> {
     const guest = this.guests.get(vm.id);
     if (guest === undefined) throw new Error(`there is no machine ${vm.id}`);

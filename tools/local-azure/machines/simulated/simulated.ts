@@ -1,4 +1,4 @@
-import type { Machines, PowerAction, ScriptResult, VirtualMachine } from "../machines";
+import type { PowerAction, ScriptResult, SimulatedBackend, VirtualMachine } from "../machines";
 import type { ClusterStatus } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
 import { MachineRegistry } from "./machine-registry";
@@ -19,7 +19,8 @@ const defaultLimits: Limits = { api: 5 * minute, ready: 5 * minute, peers: 2 * m
  * themselves: kubelets (a certificate and a Node, kept alive by KWOK), the work of the cloud
  * provider's pods, and etcd's members after the first.
  */
-export class SimulatedMachines implements Machines {
+export class SimulatedMachines implements SimulatedBackend {
+  readonly backend = "simulated";
   private readonly registry: MachineRegistry;
   private readonly bootstrap: SimulatedBootstrap;
   private readonly log: (message: string) => void;
@@ -104,7 +105,6 @@ export class SimulatedMachines implements Machines {
     }
   }
 
-  /** What Azure's own requests of these names do. */
   async power(vm: VirtualMachine, action: PowerAction): Promise<void> {
     const machine = this.registry.find(vm);
     if (machine === undefined) return;

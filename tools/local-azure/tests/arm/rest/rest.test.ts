@@ -42,11 +42,14 @@ async function withServer<T>(
   const unhealthy: string[] = [];
   const server = await serveRest(built.arm, 0, {
     health: () => ({ unhealthy }),
-    injectFailure: async (machine, part) => {
-      if (part !== "etcd") throw new Error(`component is ${part}, expected etcd`);
-      unhealthy.push(`${machine}: ${part}`);
+    simulated: {
+      injectFailure: async (machine, part) => {
+        if (part !== "etcd") throw new Error(`component is ${part}, expected etcd`);
+        unhealthy.push(`${machine}: ${part}`);
+      },
+      clearFailures: async (machine) => void unhealthy.push(`${machine}: none`),
+      snapshot: async () => undefined,
     },
-    clearFailures: async (machine) => void unhealthy.push(`${machine}: none`),
   });
   try {
     return await use(

@@ -1,49 +1,26 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-
-import { ResourceManager } from "../../../../arm/resource-manager";
+import type { ResourceManager } from "../../../../arm/resource-manager";
 import type { View } from "../../../../arm/resources/resource";
-import type { Machines } from "../../../../machines/machines";
 import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
 import { networksOf, plugOf, publicNamesOf } from "../../../../machines/qemu/network/network-view";
+import { newArm } from "../../../support/arm/fixture";
 import { withChange, compute, group, type Kind, valid } from "../../../support/arm/valid-resources";
-
-let folder: string;
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-view-"))));
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const kinds: readonly Kind[] = [
   ...(["group", "securityGroup", "rule", "routeTable", "natIp", "nat", "vnet", "subnet"] as const),
   ...(["apiIp", "balancer", "nic", "machine"] as const),
 ];
 
-/** The last view that the machines get when all of this was made. */
+/** What there is when all of this was made. */
 async function viewAfter(
   changes: Partial<Record<Kind, object>> = {},
   others: readonly Parameters<ResourceManager["put"]>[] = [],
 ): Promise<View> {
-  let view: View | undefined;
-  const machines: Machines = {
-    create: async () => undefined,
-    runScript: async () => ({ exitCode: 0, stdout: "", stderr: "" }),
-    restart: async () => undefined,
-    remove: async () => undefined,
-    resume: async () => undefined,
-    stop: async () => undefined,
-    networkChanged: async (now) => void (view = now),
-  };
-  const state = mkdtempSync(join(folder, "cloud-"));
-  const arm = new ResourceManager({
-    stateFile: join(state, "resources.json"),
-    requestLog: join(state, "requests.jsonl"),
-    machines,
-  });
+  const { arm } = newArm();
   for (const kind of kinds) {
     await arm.put(valid[kind][0], withChange(kind, { ...changes[kind] }));
   }
   for (const [id, body] of others) await arm.put(id, body);
-  return view!;
+  return arm.view;
 }
 
 test("a network has its subnets with gateway, egress and rules, and Azure's own rules come last", async () => {
