@@ -1,12 +1,13 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 
 import { writeWhole } from "../../../shared/files";
 import type { Address } from "../../daemon/attachment";
 import type { VirtualMachine } from "../machines";
 import { Api, ApiError, type Body } from "../simulated/api";
-import { initialized } from "../simulated/nodes/cloud-provider";
-import { isReady, uninitialized } from "../simulated/nodes/node";
+import { Poller } from "../simulated/cluster/poller";
+import { reconcileNode } from "../simulated/nodes/cloud-provider";
 import type { Administrator } from "./administrator";
 
 const pollMs = 3_000;
@@ -21,16 +22,15 @@ interface SimulatedCloudProviderOptions {
 }
 
 /**
- * Azure's cloud provider, simulated by the local Azure for clusters that leave it out: provider id,
- * zone labels, the taint taken off, and the Node of a machine that is gone deleted. Its image
- * cannot be had where there is nothing but package registries.
+ * Azure's cloud provider, simulated by the local Azure for clusters on real machines that leave it
+ * out: its image cannot be had where there is nothing but package registries.
  */
 export class SimulatedCloudProvider {
-  private timer: NodeJS.Timeout | undefined;
   private readonly administrators = new Map<string, Administrator>();
-  private readonly announced = new Set<string>();
+  private readonly poller: Poller;
 
   constructor(private readonly options: SimulatedCloudProviderOptions) {
+    this.poller = new Poller((log) => this.poll(log), options.log);
     const { folder } = options;
     for (const name of existsSync(folder) ? readdirSync(folder) : []) {
       if (!name.endsWith(".json")) continue;
@@ -49,72 +49,47 @@ export class SimulatedCloudProvider {
   }
 
   begin(): void {
-    if (this.administrators.size === 0) return;
-    this.timer ??= setInterval(() => void this.poll(), pollMs).unref();
+    if (this.administrators.size > 0) this.poller.wake();
   }
 
   end(): void {
-    clearInterval(this.timer);
-    this.timer = undefined;
+    this.poller.stop();
   }
 
-  private isPolling = false;
-
-  private async poll(): Promise<void> {
-    if (this.isPolling) return;
-    this.isPolling = true;
-    try {
-      for (const one of this.administrators.values()) {
-        // A cluster that is not there yet, or has no time to answer, is looked at again.
-        await this.reconcile(one).catch((error: Error) => {
-          if (error instanceof ApiError) this.options.log(`cloud provider: ${error.message}`);
-        });
+  private async poll(log: (message: string) => void): Promise<boolean> {
+    await wait(pollMs);
+    for (const { apiName, ca, user } of this.administrators.values()) {
+      const address = this.options.addressOf(apiName);
+      if (address === undefined) continue;
+      const api = new Api({ ...address, serverName: apiName, ca }, user);
+      // A cluster that is not there yet, or has no time to answer, is asked again.
+      const isMissing = await reconcileNodes(api, this.options.vmOf).catch((error: Error) => {
+        if (error instanceof ApiError) log(`cloud provider: ${error.message}`);
+        return false;
+      });
+      if (isMissing) {
+        log(`${apiName}: this cluster runs no cloud provider, so the local Azure does its work`);
       }
-    } finally {
-      this.isPolling = false;
     }
-  }
-
-  private async reconcile({ apiName, ca, user }: Administrator): Promise<void> {
-    const { addressOf, vmOf, log } = this.options;
-    const address = addressOf(apiName);
-    if (address === undefined) return;
-    const api = new Api({ ...address, serverName: apiName, ca }, user);
-    await reconcileNodes({ api, vmOf, log, begins: () => this.announceOnce(apiName) });
-  }
-
-  private announceOnce(apiName: string): void {
-    if (this.announced.has(apiName)) return;
-    this.announced.add(apiName);
-    this.options.log(
-      `${apiName}: this cluster runs no cloud provider, so the local Azure does its work`,
-    );
+    return true;
   }
 }
 
-interface Part extends Pick<SimulatedCloudProviderOptions, "vmOf" | "log"> {
-  readonly api: Pick<Api, "get" | "find" | "put" | "delete">;
-  /** Called before anything is done. */
-  readonly begins: () => void;
-}
-
-/** Does what a cloud provider has to do now, unless the cluster runs one. */
-export async function reconcileNodes({ api, vmOf, log, begins }: Part): Promise<void> {
-  const nodes = (await api.get("/api/v1/nodes"))["items"] as Body[];
-  const due = nodes.filter((node) => {
-    const isNew = node.spec.taints?.some(({ key }: Body) => key === uninitialized.key);
-    const isGone = vmOf(node.metadata.name) === undefined && !isReady(node);
-    return isNew || isGone;
-  });
-  if (due.length === 0 || (await api.find(managers)) !== undefined) return;
-  begins();
-  for (const node of due) {
-    const vm = vmOf(node.metadata.name);
-    const path = `/api/v1/nodes/${node.metadata.name}`;
-    if (vm === undefined) await api.delete(path);
-    else await api.put(path, initialized(node, vm));
-    log(
-      `node ${node.metadata.name}: ${vm === undefined ? "deleted, as its machine is" : "initialized"}`,
-    );
+/**
+ * Does what Azure's cloud provider has to do now, unless the cluster runs one; returns whether it
+ * runs none.
+ */
+export async function reconcileNodes(
+  api: Pick<Api, "get" | "find" | "put" | "patch" | "delete">,
+  vmOf: SimulatedCloudProviderOptions["vmOf"],
+): Promise<boolean> {
+  if ((await api.find(managers)) !== undefined) return false;
+  const provider = {
+    nodeManager: () => api,
+    controllerManager: { api, graceMs: async () => 0 },
+  };
+  for (const node of (await api.get("/api/v1/nodes"))["items"] as Body[]) {
+    await reconcileNode(node, vmOf(node.metadata.name), provider);
   }
+  return true;
 }

@@ -4,6 +4,7 @@ import { cniAnnotation, fakeNode } from "./kwok";
 import {
   isOf,
   isReady,
+  nodePath,
   type NodeTaint,
   readyCondition,
   shutDown,
@@ -76,7 +77,7 @@ const bringsCni = ({ metadata, spec }: Body): boolean =>
   );
 
 /** The node manager on a Node initializes it; the controller manager, in v1.36.5, none. */
-const initializerOf = (node: string, pods: readonly Body[]): Body | undefined =>
+const nodeManagerOn = (node: string, pods: readonly Body[]): Body | undefined =>
   pods.find((pod) => pod.spec.nodeName === node && runsImage(pod, "cloud-node-manager"));
 
 /**
@@ -111,35 +112,42 @@ export async function reconcileCloudProvider({
   const dead = new Set(ours.filter(silent).map(({ metadata }) => metadata.name));
   const pods = allPods.filter(({ spec }) => !dead.has(spec.nodeName));
 
+  const manager = pods.find((pod) => runsImage(pod, "cloud-controller-manager"));
+  const provider: CloudProviderPods = {
+    nodeManager: (node) => {
+      const pod = nodeManagerOn(node, pods);
+      return pod && api.as(serviceAccount(pod));
+    },
+    ...(managesNodes &&
+      manager && {
+        controllerManager: {
+          api: api.as(serviceAccount(manager)),
+          graceMs: () => graceMs(manager, api),
+        },
+      }),
+  };
   let due = false;
   for (const node of ours) {
     const name: string = node.metadata.name;
-    const path = `/api/v1/nodes/${name}`;
     const vm = vmOf(name);
     try {
       if (vm === undefined || !isOf(node, vm)) {
         due = true;
-        await removeGone(node, managesNodes && vm === undefined, pods, api);
+        if (readyCondition(node)?.status !== "Unknown") await showGone(node, api);
+        else if (vm === undefined) await reconcileNode(node, vm, provider);
         continue;
       }
-      if (managesNodes) due = (await taintWhileOff(node, vm, pods, api)) || due;
       if (!node.metadata.annotations?.[cniAnnotation]) {
         const cni = pods.find((pod) => pod.spec.nodeName === name && bringsCni(pod));
         const kubelet = kubeletOf(name);
         due ||= cni === undefined;
         if (cni && kubelet) {
-          await kubelet.patch(path, {
+          await kubelet.patch(nodePath(name), {
             metadata: { annotations: { [cniAnnotation]: cni.metadata.ownerReferences[0].name } },
           });
         }
       }
-      if (node.spec.taints?.some(({ key }: Body) => key === uninitialized.key)) {
-        due = true;
-        const manager = initializerOf(name, pods);
-        if (manager) {
-          await initialize(node, vm, api.as(serviceAccount(manager)));
-        }
-      }
+      due = (await reconcileNode(node, vm, provider)) || due;
     } catch (error) {
       due = true;
       // A Node changed in between, or gone: the next poll sees it.
@@ -151,61 +159,63 @@ export async function reconcileCloudProvider({
   return due;
 }
 
-async function initialize(node: Body, vm: VirtualMachine, api: Api): Promise<void> {
-  const path = `/api/v1/nodes/${vm.name}`;
-  await api.patch(
-    `${path}/status`,
-    { status: { addresses: node.status.addresses } },
-    strategicPatch,
-  );
-  await api.put(path, initialized(await api.get(path), vm));
+/** Acts for the pods of Azure's cloud provider, each only where it runs. */
+interface CloudProviderPods {
+  /** The API as the node manager on this Node sees it. */
+  readonly nodeManager: (node: string) => NodeApi | undefined;
+  readonly controllerManager?: {
+    readonly api: NodeApi;
+    /** How old a Node must be to be deleted, in milliseconds. */
+    readonly graceMs: () => Promise<number>;
+  };
 }
 
+type NodeApi = Pick<Api, "get" | "put" | "patch" | "delete">;
+
 /**
- * The Node of a machine that is off stays, with a taint from when its kubelet is silent until it is
- * heard again. Returns whether that is still due.
+ * Does once what Azure's cloud provider does to a Node: its node manager initializes a new one, its
+ * controller manager taints that of a machine that is off while its kubelet is silent, and deletes
+ * that of a machine that is gone. Returns whether anything is still due.
  */
-async function taintWhileOff(
+export async function reconcileNode(
   node: Body,
-  vm: VirtualMachine,
-  pods: readonly Body[],
-  api: Api,
+  vm: VirtualMachine | undefined,
+  { nodeManager, controllerManager }: CloudProviderPods,
 ): Promise<boolean> {
+  const path = nodePath(node.metadata.name);
+  if (vm === undefined) {
+    const age = Date.now() - Date.parse(node.metadata.creationTimestamp);
+    if (isReady(node) || !controllerManager || age < (await controllerManager.graceMs())) {
+      return true;
+    }
+    await controllerManager.api.delete(path);
+    return true;
+  }
   const { taints = [] } = node.spec as { taints?: NodeTaint[] };
   const others = taints.filter(({ key }) => key !== shutDown.key);
   const isTainted = others.length < taints.length;
-  const manager = pods.find((pod) => runsImage(pod, "cloud-controller-manager"));
-  if (isTainted === vm.isOff || manager === undefined) return false;
-  if (isTainted !== isReady(node)) return true;
-  const spec = { taints: isTainted ? others : [...taints, shutDown] };
-  await api
-    .as(serviceAccount(manager))
-    .patch(`/api/v1/nodes/${node.metadata.name}`, { spec }, mergePatch);
+  const isTaintDue = controllerManager !== undefined && isTainted !== vm.isOff;
+  // It is tainted once its kubelet is silent, and no longer once it is heard again.
+  if (isTaintDue && isTainted === isReady(node)) {
+    const spec = { taints: isTainted ? others : [...taints, shutDown] };
+    await controllerManager.api.patch(path, { spec }, mergePatch);
+  }
+  if (!taints.some(({ key }) => key === uninitialized.key)) return isTaintDue;
+  const api = nodeManager(node.metadata.name);
+  if (api !== undefined) {
+    const status = { addresses: node.status.addresses };
+    await api.patch(`${path}/status`, { status }, strategicPatch);
+    await api.put(path, initialized(await api.get(path), vm));
+  }
   return true;
 }
 
-/**
- * A kubelet that is gone is noticed first; its Node goes when the controller manager finds no such
- * machine, and no sooner than one that Azure might not list yet.
- */
-async function removeGone(
-  node: Body,
-  deletes: boolean,
-  pods: readonly Body[],
-  api: Api,
-): Promise<void> {
-  const path = `/api/v1/nodes/${node.metadata.name}`;
-  if (readyCondition(node)?.status !== "Unknown") {
-    const [fake = ""] = Object.keys(fakeNode);
-    await api.patch(path, { metadata: { annotations: { [fake]: null } } }, mergePatch);
-    await api.patch(`${path}/status`, unreachable(new Date().toISOString()), strategicPatch);
-    return;
-  }
-  const manager = pods.find((pod) => runsImage(pod, "cloud-controller-manager"));
-  if (!deletes || !manager) return;
-  const age = Date.now() - Date.parse(node.metadata.creationTimestamp);
-  if (age < (await graceMs(manager, api))) return;
-  await api.as(serviceAccount(manager)).delete(path);
+/** A kubelet that is gone, as the node controller shows it after a while. */
+async function showGone(node: Body, api: Api): Promise<void> {
+  const path = nodePath(node.metadata.name);
+  const [fake = ""] = Object.keys(fakeNode);
+  await api.patch(path, { metadata: { annotations: { [fake]: null } } }, mergePatch);
+  await api.patch(`${path}/status`, unreachable(new Date().toISOString()), strategicPatch);
 }
 
 /** How old a Node must be to be deleted: azure.json, which the pod mounts, may say so. */

@@ -1,4 +1,4 @@
-import type { Body } from "../../../machines/simulated/api";
+import { type Api, type Body } from "../../../machines/simulated/api";
 import { reconcileNodes } from "../../../machines/qemu/simulated-cloud-provider";
 import { providerId } from "../../../machines/simulated/nodes/cloud-provider";
 import { uninitialized } from "../../../machines/simulated/nodes/node";
@@ -7,7 +7,7 @@ import { vmOf } from "../../support/simulated/fixture";
 const vm = vmOf("demo-workers-1", "2", "172.16.2.16");
 
 const nodeWith = (ready: string, taints: readonly object[] = []) => ({
-  metadata: { name: vm.name, labels: { mine: "kept" } },
+  metadata: { name: vm.name, labels: { mine: "kept" }, creationTimestamp: "2026-01-01T00:00:00Z" },
   spec: { taints },
   status: { conditions: [{ type: "Ready", status: ready }] },
 });
@@ -22,25 +22,19 @@ async function asked(node: object, { vms = [vm], ownManager = false } = {}) {
       requests.push({ verb, path, body });
       return {};
     };
-  await reconcileNodes({
-    api: {
-      get: async () => ({ items: [node] }),
-      find: async () => (ownManager ? {} : undefined),
-      put: ask("put"),
-      delete: ask("delete"),
-    },
-    vmOf: (name) => vms.find((one) => one.name === name),
-    log: () => undefined,
-    begins: () => undefined,
-  });
+  const api = {
+    get: async (path: string) => (path === "/api/v1/nodes" ? { items: [node] } : node),
+    find: async () => (ownManager ? {} : undefined),
+    ...Object.fromEntries(["put", "patch", "delete"].map((verb) => [verb, ask(verb)])),
+  } as unknown as Api;
+  await reconcileNodes(api, (name) => vms.find((one) => one.name === name));
   return requests;
 }
 
 it("gives a new node its id and zone, and takes off no taint but its own", async () => {
-  const [request, ...others] = await asked(fresh);
+  const request = (await asked(fresh)).find(({ verb }) => verb === "put");
 
-  expect(others).toEqual([]);
-  expect(request).toMatchObject({ verb: "put", path: `/api/v1/nodes/${vm.name}` });
+  expect(request).toMatchObject({ path: `/api/v1/nodes/${vm.name}` });
   expect(request!.body!.spec).toEqual({ providerID: providerId(vm), taints: [{ key: "mine" }] });
   expect(request!.body!.metadata.labels).toMatchObject({
     mine: "kept",
