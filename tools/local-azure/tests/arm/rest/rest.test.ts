@@ -114,44 +114,6 @@ it("lists machines and bootstrap steps with state and time of change", () =>
     expect(Date.parse(body.value[0]!.changedTime)).not.toBeNaN();
   }));
 
-it("lists the machines of a group with all their properties", () =>
-  withServer(async (ask, { arm }) => {
-    const { status, body } = await ask("GET", `${compute("virtualmachines")}?${query({})}`);
-
-    expect(status).toBe(200);
-    expect(body.value).toEqual([
-      {
-        id: valid.machine[0],
-        name: "cp-1",
-        etag: arm.peek(valid.machine[0])!["etag"],
-        type: "Microsoft.Compute/virtualMachines",
-        location: "westeurope",
-        zones: ["1"],
-        properties: expect.objectContaining({
-          hardwareProfile: { vmSize: "Standard_D2s_v5" },
-          vmId: arm.peek(valid.machine[0])!["vmId"],
-          provisioningState: "Succeeded",
-        }),
-      },
-    ]);
-    expect(JSON.stringify(body)).not.toContain(valid.machine[1].osProfile.customData);
-  }));
-
-it("returns an empty list for a type without resources, and 404 for a missing group", () =>
-  withServer(async (ask) => {
-    const elsewhere = network("publicIPAddresses").replace("zoned", "none");
-    await ask("DELETE", valid.machine[0]);
-
-    expect(await ask("GET", compute("virtualMachines"))).toEqual({
-      status: 200,
-      body: { value: [] },
-    });
-    expect(await ask("GET", elsewhere)).toMatchObject({
-      status: 404,
-      body: { error: { code: "ResourceGroupNotFound" } },
-    });
-  }));
-
 it("returns a bootstrap step's state and tags, and for a missing one which parent is missing", () =>
   withServer(async (ask) => {
     const { location, ...properties } = valid.extension[1];
@@ -211,56 +173,6 @@ it("lists sizes with their zones and restrictions", () =>
       { type: "Zone", values: ["westeurope"], restrictionInfo: { zones: ["3"] } },
     ]);
     expect(restricted.capabilities).toContainEqual({ name: "PremiumIO", value: "True" });
-  }));
-
-it("accepts changes outside Pulumi in ARM's shape", () =>
-  withServer(async (ask, { arm }) => {
-    const rule = network("networkSecurityGroups/nsg/securityRules/cloud");
-    const { priority: _, ...properties } = valid.rule[1];
-
-    expect((await ask("PUT", rule, { properties: { ...properties, priority: 500 } })).status).toBe(
-      201,
-    );
-    expect(arm.peek(valid.securityGroup[0])).toMatchObject({
-      securityRules: [{ name: "api" }, { name: "cloud" }],
-    });
-    expect(await ask("GET", rule)).toMatchObject({
-      status: 200,
-      body: { name: "cloud", properties: { priority: 500 } },
-    });
-    expect((await ask("DELETE", rule)).status).toBe(202);
-    expect((await ask("DELETE", rule)).status).toBe(204);
-  }));
-
-it("accepts the body of a GET with one more disk", () =>
-  withServer(async (ask, { arm }) => {
-    const disk = compute("disks/pv");
-    const { status } = await ask("PUT", disk, {
-      location: "westeurope",
-      zones: ["1"],
-      properties: { creationData: { createOption: "Empty" }, diskSizeGB: 8 },
-    });
-    // Unlike other types', the answer is not yet the disk.
-    expect(status).toBe(202);
-    const { body } = await ask("GET", valid.machine[0]);
-    body.properties.storageProfile.dataDisks = [
-      { lun: 0, createOption: "Attach", managedDisk: { id: disk } },
-    ];
-
-    expect((await ask("PUT", valid.machine[0], body)).status).toBe(200);
-
-    expect(arm.peek(disk)).toMatchObject({ managedBy: valid.machine[0], diskState: "Attached" });
-  }));
-
-it("returns both types of an extension, and no protected settings", () =>
-  withServer(async (ask) => {
-    const { body } = await ask("GET", valid.extension[0]);
-
-    expect(body).toMatchObject({
-      type: "Microsoft.Compute/virtualMachines/extensions",
-      properties: { type: "CustomScript" },
-    });
-    expect(body.properties).not.toHaveProperty("protectedSettings");
   }));
 
 it.each([
