@@ -233,7 +233,7 @@ describe("a snapshot of etcd", () => {
     const numbers = (text: string, flag: string) =>
       [...text.matchAll(new RegExp(`${flag}[= ](\\d+)`, "g"))].map(([, number]) => Number(number));
     const calls = machine.callsOf("crictl").join("\n");
-    const [save = 0] = numbers(calls, "--command-timeout");
+    const save = Number(/--command-timeout (\d+)m /.exec(calls)?.[1]);
     const inContainer = numbers(calls, "--timeout");
     const ofStorage = Math.max(...numbers(machine.read(script), "--max-time"));
     const [ofUnit = 0] = numbers(
