@@ -14,7 +14,7 @@ export interface ApiBalancerArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
   readonly subscriptionId: string;
-  /** What the last `up` left; undefined before the first one. */
+  /** What the last update left; undefined before the first one. */
   readonly previous?: { readonly balancer?: string };
   readonly shown: Shown;
 }
@@ -45,7 +45,7 @@ const definition = {
   },
 };
 
-/** A hash of what the balancer is, for the next `up` to see whether it changes. */
+/** A hash of what the balancer is, for the next update` to see whether it changes. */
 export const balancerDigest = (): string => digest(definition);
 
 /**

@@ -35,7 +35,7 @@ export interface ControlPlaneArgs {
  * The machines that run etcd and the API. The first one initializes the cluster; the others join
  * one after another, since etcd admits one learner at a time.
  *
- * On the first `up` all machines are made side by side. In a living cluster each waits until the
+ * On the first update all machines are made side by side. In a living cluster each waits until the
  * one before it is a healthy member again, so that never two are gone together; one that is not
  * well comes first.
  */

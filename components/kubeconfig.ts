@@ -73,7 +73,7 @@ export const adminKubeconfig = (
  *
  * All its parts exist before the first machine boots. Handed out that early, it would make the
  * Kubernetes provider call a server that is not there, and fail even a preview. So it is known only
- * once the API answers, on the first `up`; and always from then on, for a preview fails where what
+ * once the API answers, on the first update; and always from then on, for a preview fails where what
  * machines depend on is unknown.
  */
 export const kubeconfigOf = (

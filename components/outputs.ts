@@ -45,8 +45,8 @@ export function outputsOf(
       const left = leftOut(plan, done);
       if (left.length === 0) return { ...outputs, initialControlPlane: id };
       void pulumi.log.warn(
-        `this up has left out the steps of ${left.join(", ")}, by --target or --exclude, so that its outputs remember ` +
-          "the last up that did not. Run pulumi up without them",
+        `this update has left out the steps of ${left.join(", ")}, by --target or --exclude, so that its outputs remember ` +
+          "the last update that did not. Run pulumi up without them",
       );
       return plan.previous;
     });

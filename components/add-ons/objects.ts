@@ -114,7 +114,7 @@ export function objectIn<Shape>(
   return found as unknown as Shape;
 }
 
-/** Lets `up` go on as soon as the object is applied, instead of when its pods are ready. */
+/** Lets an update go on as soon as the object is applied, instead of when its pods are ready. */
 export function withoutWaiting(object: ManifestObject): void {
   object.metadata.annotations = { ...object.metadata.annotations, [skipAwait]: "true" };
 }

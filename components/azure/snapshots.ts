@@ -4,7 +4,7 @@ import { parseContainer } from "../settings/blob-container";
 import type { Settings } from "../settings/settings";
 import { azureCloudAt } from "./clouds";
 
-/** The snapshots of a cluster, the oldest first; or why the login of this `up` does not see them. */
+/** The snapshots of a cluster, the oldest first; or why the login of this update does not see them. */
 export type Listed =
   | { readonly names: readonly string[]; readonly unknown?: undefined }
   | { readonly unknown: string };

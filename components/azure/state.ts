@@ -39,7 +39,7 @@ export interface MachineState {
   readonly generation?: string;
   /** The initialization of the cluster that it was made for; see initialization.ts. */
   readonly initialization?: string;
-  /** When an `up` ordered it. */
+  /** When an update ordered it. */
   readonly createdAt?: string;
   /** When it was last drained for a restart. */
   readonly drained?: string;
@@ -67,7 +67,7 @@ export interface AzureAnswer extends AzureState {
   readonly shown: Shown;
 }
 
-/** Tags in which an `up` records what it did, for the next. */
+/** Tags in which an update records what it did, for the next. */
 export const tag = {
   generation: "zoned-generation",
   initialization: "zoned-initialization",

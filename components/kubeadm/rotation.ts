@@ -21,12 +21,12 @@ export const only = (key: number, past: readonly number[] = []): RotationState =
 /**
  * The next stage on the way to another key.
  *
- * While an `up` is under way, and after one that failed, some machines are a stage ahead. So each
+ * While an update is under way, and after one that failed, some machines are a stage ahead. So each
  * stage needs the one before it everywhere: a key is known to all before it is used, it is used
  * everywhere and for everything before no other one is, and no key goes before that. Whatever key
  * is wanted meanwhile, no machine uses what another one does not know.
  *
- * @param now what the last `up` that ended well has left on every machine
+ * @param now what the last update that ended well has left on every machine
  */
 export function nextKeys({ keys, rewritten, past }: RotationState, wanted: number): RotationState {
   const [first, ...others] = keys as [number, ...number[]];
@@ -37,7 +37,7 @@ export function nextKeys({ keys, rewritten, past }: RotationState, wanted: numbe
     : { keys: [...keys, wanted], rewritten: false, past };
 }
 
-/** Whether an `up` that leaves these does everything anew by the first one. */
+/** Whether an update that leaves these does everything anew by the first one. */
 export const isRewriting = ({ keys, rewritten }: RotationState): boolean =>
   rewritten && keys.length > 1;
 
@@ -45,7 +45,7 @@ export const isRewriting = ({ keys, rewritten }: RotationState): boolean =>
 export const isAdding = ({ keys, rewritten }: RotationState): boolean =>
   !rewritten && keys.length > 1;
 
-/** What the stages of a setting are called, as it does them: each after "this up" and after "it". */
+/** What the stages of a setting are called, as it does them: each after "this update" and after "it". */
 interface RotationWords {
   readonly setting: string;
   readonly nameOf: (key: number) => string;
@@ -59,20 +59,20 @@ const again = (does: string): string => `Run pulumi up again when it has ended: 
 export function rotationTexts({ setting, nameOf, adds, uses, drops }: RotationWords) {
   const namesOf = (keys: readonly number[]): string => keys.map(nameOf).join(", ");
   return {
-    /** What a stage does, and what the next `up` is for; nothing where there is none. */
+    /** What a stage does, and what the next update is for; nothing where there is none. */
     stageText(now: RotationState, next: RotationState, wanted: number): string | undefined {
       const [first, ...others] = next.keys as [number, ...number[]];
-      if (isRewriting(next)) return `this up ${uses(first)}. ${again(drops(namesOf(others)))}`;
-      if (others.length > 0) return `this up ${adds(wanted)}. ${again(uses(wanted))}`;
+      if (isRewriting(next)) return `this update ${uses(first)}. ${again(drops(namesOf(others)))}`;
+      if (others.length > 0) return `this update ${adds(wanted)}. ${again(uses(wanted))}`;
       if (now.keys.length === 1) return undefined;
       const gone = namesOf(now.keys.filter((key) => key !== first));
-      return `this up ${drops(gone)}${first === wanted ? "" : `. ${again(adds(wanted))}`}`;
+      return `this update ${drops(gone)}${first === wanted ? "" : `. ${again(adds(wanted))}`}`;
     },
-    /** What is said of an `up` in which there can be no stage. */
+    /** What is said of an update in which there can be no stage. */
     heldText: ({ keys }: RotationState, wanted: number, why: string): string | undefined =>
       keys.length === 1 && keys[0] === wanted
         ? undefined
-        : `${setting} is ${wanted}, and ${why}, so that this up keeps ${namesOf(keys)}. ${again(`goes on to ${nameOf(wanted)}`)}`,
+        : `${setting} is ${wanted}, and ${why}, so that this update keeps ${namesOf(keys)}. ${again(`goes on to ${nameOf(wanted)}`)}`,
   };
 }
 

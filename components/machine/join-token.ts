@@ -4,7 +4,7 @@ import { Secret } from "@pulumi/kubernetes/core/v1";
 import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-/** Long enough for an `up` that is fixed by hand, short enough to be worthless next week. */
+/** Long enough for an update that is fixed by hand, short enough to be worthless next week. */
 const lifetimeHours = 24;
 
 export interface JoinTokenArgs {
@@ -103,7 +103,7 @@ export function deriveToken(key: string, purpose: string): { id: string; secret:
   return { id: letters.slice(0, 6), secret: letters.slice(6, 22) };
 }
 
-/** Counted from the run, so that it is the same in every later `up`. */
+/** Counted from the run, so that it is the same in every later update. */
 export function expiration(run: string): string {
   const until = Date.parse(run) + lifetimeHours * 3_600_000;
   return new Date(until).toISOString().replace(/\.\d+Z$/, "Z");

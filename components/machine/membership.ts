@@ -25,7 +25,7 @@ interface MemberArgs {
 export class DrainBeforeResize extends pulumi.CustomResource {
   declare readonly drained: pulumi.Output<string>;
   /**
-   * When the machine was last drained; empty where it never was. It comes from Azure where this `up`
+   * When the machine was last drained; empty where it never was. It comes from Azure where this update
    * drains nothing: a preview does not know what a resource puts out that changes in any way.
    */
   readonly lastDrained: pulumi.Output<string>;

@@ -26,11 +26,11 @@ export interface Payload {
   readonly configuration: string;
   /** Hash over the part of it that the whole cluster shares; control planes only. */
   readonly clusterConfiguration?: string;
-  /** Whether it encrypts all Secrets anew, as the last one of an `up` that changes their key. */
+  /** Whether it encrypts all Secrets anew, as the last one of an update that changes their key. */
   readonly rewritesSecrets?: boolean;
   /** Whether a member takes the CAs of the payload: its cluster has had others than its first ones. */
   readonly takesAuthorities?: boolean;
-  /** Whether it restarts the pods of the namespaces `kube-*`, as the last one of an `up` that adds CAs. */
+  /** Whether it restarts the pods of the namespaces `kube-*`, as the last one of an update that adds CAs. */
   readonly restartsPods?: boolean;
   /** How long pods may take to leave the machine before it is upgraded. */
   readonly drainMinutes: number;

@@ -12,7 +12,7 @@ export interface PlacedMachine {
  * An interface outlives its machines and waits for none of them, so that another subnet or address
  * would be that of every machine at once: etcd would lose its majority, and what runs on workers its
  * network before it is drained. And Azure gives nobody an address that another interface has, which
- * goes at the end of an `up`.
+ * goes at the end of an update.
  */
 export function addressProblems(
   machines: readonly Pick<MachinePlan, "name" | "address">[],

@@ -11,22 +11,22 @@ export interface CasArgs {
   /** The initialization of the cluster, and its restoration. */
   readonly id: string;
   readonly controlPlanes: readonly MachinePlan[];
-  /** Machines that this `up` makes. */
+  /** Machines that this update makes. */
   readonly created: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
   readonly previous: PreviousOutputs | undefined;
 }
 
-/** The CAs that an `up` leaves on every machine, and what is to be said of their change. */
+/** The CAs that an update leaves on every machine, and what is to be said of their change. */
 interface PlannedCas {
   readonly cas: RotationState;
   readonly message?: string;
 }
 
 /**
- * One stage towards the CA that the settings want, unless this `up` does something else to the
- * control plane: the last `up` that ended well says what every machine has.
+ * One stage towards the CA that the settings want, unless this update does something else to the
+ * control plane: the last update that ended well says what every machine has.
  */
 export function planCas(args: CasArgs): PlannedCas {
   const { settings, id, azure, previous } = args;
@@ -43,15 +43,15 @@ export function planCas(args: CasArgs): PlannedCas {
 
 function whyNot(args: CasArgs): string | undefined {
   const { settings, id, controlPlanes, created, previous } = args;
-  if (previous === undefined) return "no up of this cluster has ended well yet";
-  if (previous.initialization !== id) return "this up restores the cluster from a snapshot";
+  if (previous === undefined) return "no update of this cluster has ended well yet";
+  if (previous.initialization !== id) return "this update restores the cluster from a snapshot";
   const { kubernetesVersion } = settings;
   if (Object.values(previous.machines).some((one) => one.kubernetesVersion !== kubernetesVersion)) {
-    return `this up upgrades Kubernetes to ${kubernetesVersion}`;
+    return `this update upgrades Kubernetes to ${kubernetesVersion}`;
   }
   const leaving = leavingControlPlanes(args);
-  if (leaving.length > 0) return `this up removes ${leaving.join(", ")}`;
+  if (leaving.length > 0) return `this update removes ${leaving.join(", ")}`;
   // It asks the API by a name behind which are other control planes, of the stage before.
   const made = controlPlanes.filter((one) => created.includes(one)).map(({ name }) => name);
-  return made.length > 0 ? `this up makes ${made.join(", ")}` : undefined;
+  return made.length > 0 ? `this update makes ${made.join(", ")}` : undefined;
 }

@@ -23,20 +23,20 @@ export interface KeysArgs {
   readonly previous: PreviousOutputs | undefined;
 }
 
-/** The keys of Secrets that an `up` leaves on every control plane. */
+/** The keys of Secrets that an update leaves on every control plane. */
 interface PlannedKeys {
   /** Nothing where the operator has a configuration of their own. */
   readonly encryptionKeys?: RotationState;
   /** What is to be said of the change of a key that is under way. */
   readonly message?: string;
-  /** Why this `up` must not begin: no API server could read the Secrets that there are. */
+  /** Why this update must not begin: no API server could read the Secrets that there are. */
   readonly problem?: string;
 }
 
 /**
- * One stage towards the key that the settings want, if there can be one: until an `up` has ended well
+ * One stage towards the key that the settings want, if there can be one: until an update has ended well
  * nobody knows that all control planes have what the cluster began with, and a control plane that
- * leaves at the end of this `up` encrypts with the old key until then. What is restored from a snapshot
+ * leaves at the end of this update encrypts with the old key until then. What is restored from a snapshot
  * may be encrypted with any key that the cluster ever had.
  */
 export function planEncryptionKeys({
@@ -53,7 +53,7 @@ export function planEncryptionKeys({
   }
   if (previous === undefined) {
     const keys = began ?? only(wanted);
-    const message = heldText(keys, wanted, "no up of this cluster has ended well yet");
+    const message = heldText(keys, wanted, "no update of this cluster has ended well yet");
     return { encryptionKeys: keys, message };
   }
   if (previous.ownEncryption && wanted !== 0) return { problem: returningProblem() };
@@ -67,7 +67,7 @@ export function planEncryptionKeys({
   if (leaving.length > 0) {
     return {
       encryptionKeys: now,
-      message: heldText(now, wanted, `this up removes ${leaving.join(", ")}`),
+      message: heldText(now, wanted, `this update removes ${leaving.join(", ")}`),
     };
   }
   const next = nextKeys(now, wanted);
@@ -93,7 +93,7 @@ const returningProblem = (): string =>
   "read them. Put it back, with identity as its first provider, and store all Secrets once more (kubectl get secrets -A -o json | kubectl replace -f -). " +
   `When all are in clear, take it away and say so (${toSet("encryptionKeyGeneration", 0)}), run pulumi up, and set another key after that`;
 
-/** Control planes that this `up` removes. */
+/** Control planes that this update removes. */
 export const leavingControlPlanes = ({
   settings,
   controlPlanes,

@@ -8,10 +8,10 @@ import { Settings } from "../settings/settings";
 import { isControlPlaneName, MachinePlan } from "../settings/topology";
 
 interface Gate {
-  /** Why this `up` must not begin, one sentence each. */
+  /** Why this update must not begin, one sentence each. */
   readonly problems: readonly string[];
   /**
-   * The control plane that comes before all others, since it is not well and this `up` makes it so:
+   * The control plane that comes before all others, since it is not well and this update makes it so:
    * the steps of others end only when it is.
    */
   readonly repairFirst?: string;
@@ -27,11 +27,11 @@ export interface GateArgs {
   readonly changes: readonly MachineChange[];
   readonly controlPlanes: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
-  /** Names of the machines that are off and that this `up` starts. */
+  /** Names of the machines that are off and that this update starts. */
   readonly started: ReadonlySet<string>;
   /** Of this initialization. */
   readonly previous: PreviousOutputs | undefined;
-  /** From the stack's outputs; undefined before an `up` ended well. */
+  /** From the stack's outputs; undefined before an update ended well. */
   readonly kubeconfig: string | undefined;
   /** When this program started, as ISO 8601. */
   readonly now: string;
@@ -48,7 +48,7 @@ const sentences = (reasons: readonly string[]) => reasons.join("; ");
  * members their majority.
  *
  * The machine that is not well may itself be the one that is made anew; it then goes first, and its
- * bootstrap step ends only when all others are well. An `up` that touches no machine is not held
+ * bootstrap step ends only when all others are well. An update that touches no machine is not held
  * up, and needs no check.
  */
 export async function checkGate(args: GateArgs): Promise<Gate> {
@@ -112,9 +112,9 @@ function notNowProblems({ changes, settings: { clusterName } }: GateArgs): strin
   const drained = changes.filter(({ action }) => action !== "upgrade" && action !== "reconfigure");
   if (drained.length === 0) return [];
   return [
-    "this up restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +
-      `${drained.map(({ action, machine }) => `${action} ${machine}`).join(", ")}: take that change back, and make it by the next up. ` +
-      "Where an up that ended half-way leaves nothing to take back, let such a machine be made anew after the control planes, without a drain: " +
+    "this update restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +
+      `${drained.map(({ action, machine }) => `${action} ${machine}`).join(", ")}: take that change back, and make it by the next update. ` +
+      "Where an update that ended half-way leaves nothing to take back, let such a machine be made anew after the control planes, without a drain: " +
       `az vm delete --resource-group ${clusterName} --name ${drained[0]!.machine} --yes`,
   ];
 }
@@ -133,8 +133,8 @@ function uncheckedProblems({ settings, changes }: GateArgs): string[] {
 }
 
 /**
- * Control planes that exist or have existed; those that this `up` adds are no members yet, and neither
- * are those that an earlier one has made and did not come to. Before an `up` has ended well, nobody
+ * Control planes that exist or have existed; those that this update adds are no members yet, and neither
+ * are those that an earlier one has made and did not come to. Before an update has ended well, nobody
  * knows which these are.
  */
 function controlPlanesOf({
@@ -157,7 +157,7 @@ function controlPlanesOf({
 export function decideGate(args: GateArgs, health: ClusterHealth): Gate {
   const { azure } = args;
   const wanted = controlPlanesOf(args).map(({ name }) => name);
-  // Those that this `up` removes, or whose VM somebody did, are members until they have left.
+  // Those that this update removes, or whose VM somebody did, are members until they have left.
   const leaving = [...health.unhealthy.keys()].filter((name) => !wanted.includes(name));
   const sick = [...wanted, ...leaving].flatMap((name) => {
     const reasons = [...azureReasons(name, azure), ...(health.unhealthy.get(name) ?? [])];

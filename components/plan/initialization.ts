@@ -13,7 +13,7 @@ import { isControlPlaneName } from "../settings/topology";
 /** Whether `kubeadm init` has made a cluster of this stack, or is to make one. */
 export interface Initialization {
   /**
-   * Which initialization this stack's cluster is of: its number, and when an `up` decided on it,
+   * Which initialization this stack's cluster is of: its number, and when an update decided on it,
    * such as `1-20261123T174128Z`. Machines and everything in the cluster belong to one, and are
    * made anew with the next. When the cluster was restored from a snapshot, the time of that
    * follows, and of the machines only control planes are made anew with it.
@@ -32,7 +32,7 @@ export interface Initialization {
   readonly isByChoice?: true;
   /** vmId of the initial control plane; undefined until there is one. */
   readonly initialControlPlane?: string;
-  /** Why this `up` must not go on, one sentence each. */
+  /** Why this update must not go on, one sentence each. */
   readonly problems: readonly string[];
   /** A note on a setting that had no effect. */
   readonly warnings: readonly string[];
@@ -47,7 +47,7 @@ type Wanted = Pick<
  * Decides from what Azure and the stack's outputs remember whether the cluster exists, and refuses
  * what would lose it.
  *
- * Both memories are needed: outputs are written only by an `up` that ended well, and Azure forgets
+ * Both memories are needed: outputs are written only by an update that ended well, and Azure forgets
  * a machine that was deleted.
  *
  * @param now when this program started, as ISO 8601
@@ -74,7 +74,7 @@ export function decideInitialization(
     };
   }
 
-  // Members until they have left, which they do at the end of this `up`.
+  // Members until they have left, which they do at the end of this update.
   const leaving = [...azure.machines.keys()].filter(
     (name) =>
       isControlPlaneName(settings, name) && !controlPlanes.some(({ plan }) => plan.name === name),
@@ -130,7 +130,7 @@ export function decideInitialization(
   const losesOnly = members.length === 1 && members[0]!.isReplaced;
   const needed = Math.floor((current?.controlPlanes ?? 1) / 2) + 1;
   const isLost = members.length < needed;
-  // A value that the last `up` had as well was set before this loss.
+  // A value that the last update had as well was set before this loss.
   const isSetSince = settings.restoreFrom !== current?.restoreFrom;
   if (settings.restoreFrom !== "" && (dataLossAccepted || (isLost && isSetSince))) {
     const begun = { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
@@ -192,10 +192,10 @@ function unfinishedProblem(
   );
 }
 
-/** They would be deleted at the end of the `up`, and their etcd might answer until then. */
+/** They would be deleted at the end of the update, and their etcd might answer until then. */
 const leftoverProblem = (leaving: readonly string[]): string =>
-  `this up restores the cluster, and ${leaving.join(", ")} would be deleted only after that, with the etcd of before: ` +
-  `leave controlPlaneCount as it was, and change it by the next up; or delete them first (az vm delete --name ${leaving[0]})`;
+  `this update restores the cluster, and ${leaving.join(", ")} would be deleted only after that, with the etcd of before: ` +
+  `leave controlPlaneCount as it was, and change it by the next update; or delete them first (az vm delete --name ${leaving[0]})`;
 
 /** What brings back a lost cluster, as far as it had snapshots, and what gives it up. */
 function waysBack(

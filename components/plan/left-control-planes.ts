@@ -19,7 +19,7 @@ export interface LeftArgs {
 
 /**
  * What Azure has, where control planes are marked whose step once ended well, and that etcd does not
- * list any more. An `up` that was to replace or remove one, and that ended between its member and its
+ * list any more. An update that was to replace or remove one, and that ended between its member and its
  * VM, has left it so: when the change is taken back, Azure and Pulumi's state show no difference.
  *
  * etcd is asked only where the API shows that one may have left, and an API that does not answer says

@@ -5,7 +5,7 @@ import { MachinePlan } from "../settings/topology";
 import { MachineRecord } from "../machine/machine-record";
 
 /**
- * What an earlier `up` that ended well wrote into the stack's outputs, where no cleanup of tags removes it.
+ * What an earlier update that ended well wrote into the stack's outputs, where no cleanup of tags removes it.
  */
 export interface PreviousOutputs {
   /** The initialization, and the restoration if the cluster was restored; see initialization.ts. */
@@ -15,7 +15,7 @@ export interface PreviousOutputs {
   readonly controlPlanes: number;
   /** How often etcd is saved, such as 1h; undefined when it is not. For `npm run doctor`. */
   readonly etcdBackups?: string;
-  /** As that `up` had it: the same value does not restore a cluster that is lost later. */
+  /** As that update had it: the same value does not restore a cluster that is lost later. */
   readonly restoreFrom?: string;
   /** What this cluster keeps for its life. */
   readonly settings: FixedSettings;
@@ -81,7 +81,7 @@ export interface WantedMachine {
   readonly configuration: string;
 }
 
-/** What an `up` would do to a machine that exists: no pod on it goes on undisturbed. */
+/** What an update would do to a machine that exists: no pod on it goes on undisturbed. */
 export interface MachineChange {
   readonly machine: string;
   readonly action: "replace" | "resize" | "upgrade" | "reconfigure" | "remove";
@@ -140,7 +140,7 @@ function replacementReasons(
   return [
     ...(machine.removedFromEtcd
       ? [
-          "it is no member of etcd any more, since an up that was to replace or remove it has ended half-way",
+          "it is no member of etcd any more, since an update that was to replace or remove it has ended half-way",
         ]
       : []),
     ...parts.map(([name, value]) => `${name} ${before[name]} -> ${value}`),
@@ -150,7 +150,7 @@ function replacementReasons(
   ];
 }
 
-/** The machines that this `up` creates, in place of others or not. */
+/** The machines that this update creates, in place of others or not. */
 export const createdMachines = (
   id: string,
   wanted: readonly Pick<WantedMachine, "plan" | "generation" | "imageVersion">[],
@@ -166,7 +166,7 @@ export const createdMachines = (
     .map(({ plan }) => plan);
 
 /**
- * Everything that this `up` would do to the cluster's machines, in their order; those to be removed
+ * Everything that this update would do to the cluster's machines, in their order; those to be removed
  * come last. What an earlier initialization has left is no part of the cluster, nor is a machine that
  * somebody else has made in the resource group.
  */

@@ -6,8 +6,8 @@ import type { Settings } from "../settings/settings";
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 
 /**
- * Names of the machines that are off and that this `up` starts: those that get another size, and those
- * that an earlier `up` has deallocated for it and did not come to start.
+ * Names of the machines that are off and that this update starts: those that get another size, and those
+ * that an earlier update has deallocated for it and did not come to start.
  *
  * @param retained machines that exist and stay
  */
@@ -31,14 +31,14 @@ export interface StoppedArgs {
   /** Machines that exist and stay. */
   readonly retained: readonly MachinePlan[];
   readonly changes: readonly MachineChange[];
-  /** Names of those that this `up` starts. */
+  /** Names of those that this update starts. */
   readonly started: ReadonlySet<string>;
 }
 
 interface Stopped {
-  /** Names of the machines that are off, and that this `up` does not start. */
+  /** Names of the machines that are off, and that this update does not start. */
   readonly off: readonly string[];
-  /** Why this `up` must not begin: all that has to be started, in one sentence; or nothing. */
+  /** Why this update must not begin: all that has to be started, in one sentence; or nothing. */
   readonly problems: readonly string[];
   /**
    * By name of a machine that is off: the same, if its step would run for another reason, as for what
@@ -48,7 +48,7 @@ interface Stopped {
 }
 
 /**
- * What this `up` needs of machines that are off: an API, and each whose bootstrap step it would run.
+ * What this update needs of machines that are off: an API, and each whose bootstrap step it would run.
  */
 export function stoppedMachines(args: StoppedArgs): Stopped {
   const { settings, initialization, azure, retained, changes, started } = args;
@@ -62,14 +62,14 @@ export function stoppedMachines(args: StoppedArgs): Stopped {
   );
 
   const hasMajority = members.filter((name) => !isSilent(name)).length * 2 > members.length;
-  // An only control plane that this `up` starts brings the API back by itself.
+  // An only control plane that this update starts brings the API back by itself.
   const isStarted = members.length === 1 && started.has(members[0]!);
   const lacksApi = exists && !isRestoring && members.length > 0 && !hasMajority && !isStarted;
   const reasonOf = (name: string): string | undefined => {
     if (lacksApi && members.includes(name)) return "no API answers without it";
     if (!retained.some((one) => one.name === name)) return undefined;
     const does = changes.find(({ machine }) => machine === name)?.action;
-    if (does !== undefined) return `this up would ${does} it`;
+    if (does !== undefined) return `this update would ${does} it`;
     const ran = azure.machines.get(name)!.bootstrap?.state === "Succeeded";
     return ran ? undefined : "its bootstrap step has to run again";
   };

@@ -63,7 +63,7 @@ export function upgradeProblems(
             : []),
         ].map(
           (does) =>
-            `kubernetesVersion changes to ${wanted}, and ${does} in the same up: do one after the other (${first})`,
+            `kubernetesVersion changes to ${wanted}, and ${does} in the same update: do one after the other (${first})`,
         );
   const skewed = others.flatMap(([version, members]) => {
     const [major, minor] = numbersOf(version);

@@ -28,7 +28,7 @@ interface Answer {
 const fine: Answer = { problems: [], warnings: [] };
 
 /**
- * Whether the snapshot that this `up` restores is there: the machine that fetches it is made after those
+ * Whether the snapshot that this update restores is there: the machine that fetches it is made after those
  * have been deleted that hold the cluster. A cluster that is lost is restored also where nobody can say.
  */
 export async function checkSnapshot(args: SnapshotArgs): Promise<Answer> {

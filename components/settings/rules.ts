@@ -75,7 +75,7 @@ const single = (settings: Settings): Rule[] => [
     "from what the image needs to what Azure boots from",
     64,
   ),
-  within(settings, "drainMinutes", 1, 1440, "since an up must end", 15),
+  within(settings, "drainMinutes", 1, 1440, "since an update must end", 15),
   within(settings, "encryptionKeyGeneration", 0, 9999, "the number of a key, or 0 for none", 1),
   within(settings, "caGeneration", 1, 9999, "the number of the cluster's CAs", 1),
   {

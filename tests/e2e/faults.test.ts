@@ -16,8 +16,8 @@ const ofAzure = (method: string, type: string, stage: Kill["at"]["stage"]): Kill
   id: `/${type}$`,
 });
 
-/** One `up` after another of the same cluster, each cut off later than the one before it. */
-describe("a first up in which Azure is busy and one process after another is killed", () => {
+/** One update after another of the same cluster, each cut off later than the one before it. */
+describe("a first update in which Azure is busy and one process after another is killed", () => {
   let life: Life;
   beforeAll(() => {
     const binaries = process.env["ZONED_BINARIES"];

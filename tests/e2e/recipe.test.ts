@@ -264,7 +264,7 @@ describe("the recipe's cluster on the local Azure", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
-  it("keeps a rule that the cloud provider added, through a refresh and an up", async () => {
+  it("keeps a rule that the cloud provider added, through a refresh and an update", async () => {
     const rule =
       "/providers/Microsoft.Network/networkSecurityGroups/zoned-local-nsg/securityRules/k8s-added";
     await cloud.inGroup("PUT", rule, {

@@ -55,7 +55,7 @@ export const order: MachineRecord = {
   configuration: "now",
 };
 
-/** When an `up` orders what does not exist. */
+/** When an update orders what does not exist. */
 export const now = "2026-03-01T10:00:00.000Z";
 
 /** A cluster that does not exist yet, and one that does. */

@@ -125,10 +125,13 @@ it("sends the API's port from its address to the control plane, and gives no egr
 
 it.each([
   [
-    "stays as the last up left it, leaves the machines that a refresh has seen in its pool alone",
+    "stays as the last update left it, leaves the machines that a refresh has seen in its pool alone",
     true,
   ],
-  ["is another than the last up left, is sent without the machines that a refresh has seen", false],
+  [
+    "is another than the last update left, is sent without the machines that a refresh has seen",
+    false,
+  ],
 ])("a balancer that %s", async (_, isAsLeft) => {
   const { recorder } = await build({}, { balancer: isAsLeft ? balancerDigest() : "another" });
 

@@ -71,7 +71,7 @@ it("renews no authority by itself, since a new one reaches every machine and eve
   }
 });
 
-it("gives its administrator a year, and renews it by any up of its last 30 days", async () => {
+it("gives its administrator a year, and renews it by any update of its last 30 days", async () => {
   const { recorder } = await build();
 
   expect((await recorder.only(locallySigned)).inputs).toMatchObject({

@@ -89,7 +89,7 @@ it("is configured anew for a restored cluster, once its API answers, and makes n
   expect(JSON.parse(before.provider.inputs.kubeconfig)).toEqual(kubeconfig);
 });
 
-it("asks no API in the preview of a restoration, and the restored one in the up", async () => {
+it("asks no API in the preview of a restoration, and the restored one in the update", async () => {
   const id = "1-then-later";
   const restoration = { isRestoring: true };
   const preview = await build(id, true, { ...restoration, preview: true });

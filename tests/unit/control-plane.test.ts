@@ -29,7 +29,7 @@ beforeAll(async () => {
   living = await buildMachines({ settings, initialization: existing, existing: names });
 });
 
-it("makes all VMs side by side on the first up, and lets them join one after another", async () => {
+it("makes all VMs side by side on the first update, and lets them join one after another", async () => {
   const { recorder } = firstUp;
 
   expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });

@@ -115,7 +115,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
   expect(await Promise.race(early)).toBeUndefined();
 });
 
-describe("an up that --target or --exclude keep from some of its steps", () => {
+describe("an update that --target or --exclude keep from some of its steps", () => {
   const ended = ["control-plane", "worker"];
 
   it.each([

@@ -37,7 +37,7 @@ beforeAll(async () => {
 const without = (waiting: Record<string, string[]>, prefix: string) =>
   Object.fromEntries(Object.entries(waiting).filter(([name]) => !name.startsWith(prefix)));
 
-it("makes all workers side by side on the first up, and lets them join side by side", async () => {
+it("makes all workers side by side on the first update, and lets them join side by side", async () => {
   const { recorder } = firstUp;
   const free = { "web-1": [], "web-2": [], "db-1": [], "db-2": [] };
 

@@ -255,7 +255,7 @@ module.exports = {
   "test-faults": {
     ...zoned,
     about:
-      "Kills processes and lets Azure go wrong at every request of an up and a destroy: a report of how each ended, " +
+      "Kills processes and lets Azure go wrong at every request of an update and a destroy: a report of how each ended, " +
       "and exit code 1 when one did not end well. Goes on where an earlier run ended.",
     args: {
       name: "scenario",

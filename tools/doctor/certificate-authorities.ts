@@ -2,7 +2,7 @@ import { nameOf } from "../../components/kubeadm/certificate-authorities";
 import { isRewriting, only } from "../../components/kubeadm/rotation";
 import type { Check, Expected } from "./check";
 
-/** Whether a change of the CAs is under way, by what the last `up` that ended well left. */
+/** Whether a change of the CAs is under way, by what the last update that ended well left. */
 export function certificateAuthorities({ cas = only(1) }: Expected): Check {
   const [first, ...others] = cas.keys as [number, ...number[]];
   const rest = others.map(nameOf).join(", ");

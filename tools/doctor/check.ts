@@ -7,10 +7,10 @@ export interface Expected {
     readonly role: string;
     /** Such as southeastasia-1. */
     readonly zone: string;
-    /** The kubelet's own; missing until a first `up` of a program that says it. */
+    /** The kubelet's own; missing until a first update of a program that says it. */
     readonly kubeletCertificateUntil?: string;
   }[];
-  /** Missing until an `up` has ended well. */
+  /** Missing until an update has ended well. */
   readonly kubernetesVersion?: string;
   /** How often etcd is to be saved, such as 1h; missing where it is not. */
   readonly etcdBackups?: string;

@@ -2,7 +2,7 @@ import { nameOf } from "../../components/kubeadm/encryption";
 import { isRewriting } from "../../components/kubeadm/rotation";
 import type { Check, Expected } from "./check";
 
-/** Whether a change of the key of Secrets is under way, by what the last `up` that ended well left. */
+/** Whether a change of the key of Secrets is under way, by what the last update that ended well left. */
 export function encryptionKeyGeneration({ encryptionKeys }: Expected): Check {
   const name = "key of Secrets";
   if (encryptionKeys === undefined) {

@@ -16,7 +16,7 @@ export interface Recorded {
   readonly delete?: boolean;
   /** Deleted, and its replacement is yet to be created. */
   readonly pendingReplacement?: boolean;
-  /** With one of these the next `up` sends an update, also when no input has changed. */
+  /** With one of these the next update sends an update, also when no input has changed. */
   readonly initErrors?: readonly string[];
 }
 

@@ -10,7 +10,7 @@ const isMap = (value: unknown): value is Inputs =>
  * The inputs to record for a resource that was created as `sent` and then read as `shown`.
  *
  * What Azure never shows, such as customData and protected settings, is as it was sent. Of what it
- * does show, only what was asked for counts: the rest are its defaults, which the next `up` would
+ * does show, only what was asked for counts: the rest are its defaults, which the next update would
  * take for changes.
  */
 export function inputsOf(sent: Inputs, shown: Inputs): Inputs {

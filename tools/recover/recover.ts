@@ -38,7 +38,7 @@ export interface RecoverOptions {
   /** The subscription, where neither the state nor the program's plan names one. */
   readonly subscription?: () => Promise<string | undefined>;
   /**
-   * Looks for unrecorded resources only when the last `up` is known to have failed; saves a
+   * Looks for unrecorded resources only when the last update is known to have failed; saves a
    * preview.
    */
   readonly onlyAfterFailure?: boolean;
@@ -55,9 +55,9 @@ export interface Recovery {
   readonly adopted: readonly string[];
   /** Not in Azure, and no longer in the state. */
   readonly forgotten: readonly string[];
-  /** In Azure, and failed there: the next `up` sends an update. */
+  /** In Azure, and failed there: the next update sends an update. */
   readonly failed: readonly string[];
-  /** Made by the next `up` whether they are there or not. */
+  /** Made by the next update whether they are there or not. */
   readonly left: readonly string[];
   /** Why `pulumi preview` is refused, so that unrecorded resources were not looked for. */
   readonly refusal?: string;

@@ -28,7 +28,7 @@ describe("other CAs for a living cluster", () => {
   });
   afterAll(() => cloud?.stop());
 
-  it("come in three ups, each of which says what the next one does, and nothing follows", async () => {
+  it("come in three updates, each of which says what the next one does, and nothing follows", async () => {
     const trusted: number[] = [];
     await cloud.stack.configure({ ...settings, caGeneration: 2 });
 

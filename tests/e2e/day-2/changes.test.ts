@@ -131,7 +131,7 @@ describe("a living cluster", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
-  it("changes the key of Secrets in three ups, each of which says what comes next, and then does nothing", async () => {
+  it("changes the key of Secrets in three updates, each of which says what comes next, and then does nothing", async () => {
     const kubeadm = { apiServerExtraArgs: { "event-ttl": "2h" } };
     const settings = { workerPools: [{ ...pool, taints }], egress: "zonal", kubeadm };
     const prefixes = async () => [

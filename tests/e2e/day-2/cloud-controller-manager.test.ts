@@ -115,7 +115,7 @@ describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager"
     expect(await members()).toEqual(await addressesOf("workers"));
   });
 
-  it("keeps what it has made through a refresh and an up", async () => {
+  it("keeps what it has made through a refresh and an update", async () => {
     succeeded(await cloud.stack.refresh());
     expect(await npm(state, "start", "--stack", "local")).toContain("nothing changed");
 

@@ -78,7 +78,7 @@ describe("a machine that leaves", () => {
   };
 
   /**
-   * What an `up` made of machines, each thing once and in order; without pods of DaemonSets, which go
+   * What an update made of machines, each thing once and in order; without pods of DaemonSets, which go
    * at some time after their Node.
    */
   const events = async (action: () => Promise<unknown>): Promise<string[]> => {

@@ -72,7 +72,7 @@ describe("a cluster of which machines are off", () => {
     `PUT ${name}/bootstrap`,
   ];
 
-  it("has none of them started by an up that needs none of them", async () => {
+  it("has none of them started by an update that needs none of them", async () => {
     await power("deallocate", "workers-2");
 
     const requests = await written(async () => unchanged(await cloud.stack.up("--skip-preview")));
@@ -88,7 +88,7 @@ describe("a cluster of which machines are off", () => {
 
     const requests = await written(async () => {
       expect(refused(await cloud.stack.preview())).toContain(
-        `zoned-dev-workers-2 is deallocated (this up would reconfigure it): ${start}`,
+        `zoned-dev-workers-2 is deallocated (this update would reconfigure it): ${start}`,
       );
     });
     // Of what the script is given, and no member is configured with it.
@@ -136,7 +136,7 @@ describe("a cluster of which machines are off", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
-  it("goes on with a size where an up was ended after it had deallocated the only control plane", async () => {
+  it("goes on with a size where an update was ended after it had deallocated the only control plane", async () => {
     await cloud.stack.configure({
       ...small,
       controlPlaneSize: other,

@@ -89,7 +89,7 @@ describe("a cluster of which pulumi up changes parts", () => {
     expect(await memory()).not.toEqual(before);
   });
 
-  it("is the rest by a plain up, which also drains what was drained for nothing, and then nothing", async () => {
+  it("is the rest by a plain update, which also drains what was drained for nothing, and then nothing", async () => {
     const cordoned = new Set<string>();
     const { end } = await cloud.watch("/api/v1/nodes", ({ object: { metadata, spec } }) => {
       if (spec.unschedulable) cordoned.add(metadata.name);

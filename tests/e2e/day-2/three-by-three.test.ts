@@ -77,7 +77,7 @@ describe("three control planes and three workers", () => {
     expect(second).toEqual(["joined cp-1", "failed cp-2"]);
   });
 
-  it("never initializes twice, nor loses two at once, when the image changes after half a first up", async () => {
+  it("never initializes twice, nor loses two at once, when the image changes after half a first update", async () => {
     await cloud.clearFaults();
     await cloud.stack.configure(otherImage);
 
@@ -110,7 +110,7 @@ describe("three control planes and three workers", () => {
     reinitialize = command.split(" ").at(-1)!;
   });
 
-  it("initializes a whole new cluster by one up, when that very cluster may be lost", async () => {
+  it("initializes a whole new cluster by one update, when that very cluster may be lost", async () => {
     asPlanned(await cloud.stack.up());
 
     const events = await news();
@@ -227,7 +227,7 @@ describe("three control planes and three workers", () => {
     );
   });
 
-  it("makes a machine anew that was deleted behind its back, by a plain up", async () => {
+  it("makes a machine anew that was deleted behind its back, by a plain update", async () => {
     for (const machine of ["cp-2", "workers-3"]) await cloud.inGroup("DELETE", vmPath(machine));
     await news();
 

@@ -136,7 +136,7 @@ it("asks as Azure Resource Manager wants to be asked", async () => {
   expect(groupLocation).toBe("westeurope");
 });
 
-it("asks Compute itself for machines and steps, and reads what the last up wrote on them", async () => {
+it("asks Compute itself for machines and steps, and reads what the last update wrote on them", async () => {
   const tags = {
     "zoned-generation": "abc",
     "zoned-initialization": "1-then",

@@ -201,7 +201,7 @@ function courseOf({ exitCode, stdout, stderr }: ScriptResult) {
   };
 }
 
-/** The same script of another configuration, as the next `up` sends it. */
+/** The same script of another configuration, as the next update sends it. */
 const configured = (script: string, change: object = {}): string => {
   const [program, payload = ""] = script.split("\n#--- payload ---\n");
   const changed = { ...JSON.parse(payload), configuration: "later", ...change };

@@ -106,7 +106,7 @@ beforeEach(() => {
 const excluded = "node.kubernetes.io/exclude-from-external-load-balancers";
 const drainFor = (minutes: number) => drain({ api, node: "one", minutes });
 
-it("cordons a Node again that somebody has uncordoned after an up that was killed, and gives all of it back", async () => {
+it("cordons a Node again that somebody has uncordoned after an update that was killed, and gives all of it back", async () => {
   const annotations = { "zoned/drained": "unschedulable excluded" };
   fake.node!["metadata"] = { name: "one", labels: { [excluded]: "" }, annotations };
 

@@ -28,7 +28,7 @@ const clusterWith = (cas?: RotationState) => {
 
 const stages = [nextKeys(only(1), 2), nextKeys(nextKeys(only(1), 2), 2), only(2, [1])] as const;
 
-it("takes three ups to other CAs, each of which says what the next one does", () => {
+it("takes three updates to other CAs, each of which says what the next one does", () => {
   const says: (string | undefined)[] = [];
   let now = only(1);
   for (let up = 0; up < 4; up++) {
@@ -38,10 +38,10 @@ it("takes three ups to other CAs, each of which says what the next one does", ()
   }
 
   expect(says).toEqual([
-    "this up has all machines and new pods trust CA 2; get the kubeconfig anew after that, and restart your pods that ask the API. " +
+    "this update has all machines and new pods trust CA 2; get the kubeconfig anew after that, and restart your pods that ask the API. " +
       "Run pulumi up again when it has ended: it has every certificate signed by CA 2",
-    "this up has every certificate signed by CA 2. Run pulumi up again when it has ended: it has nobody trust CA 1 any more",
-    "this up has nobody trust CA 1 any more",
+    "this update has every certificate signed by CA 2. Run pulumi up again when it has ended: it has nobody trust CA 1 any more",
+    "this update has nobody trust CA 1 any more",
     undefined,
   ]);
 });

@@ -17,7 +17,7 @@ import {
   tagOf,
 } from "../../../components/kubeadm/rotation";
 
-/** Every `up` until nothing changes: the keys, and what is said. */
+/** Every update until nothing changes: the keys, and what is said. */
 const ups = (begin: RotationState, wanted: number) => {
   const all: { keys: string; rewrites: boolean; says: string }[] = [];
   let now = begin;
@@ -30,21 +30,21 @@ const ups = (begin: RotationState, wanted: number) => {
   }
 };
 
-it("takes three ups to another key: read, write with old Secrets rewritten, forget", () => {
+it("takes three updates to another key: read, write with old Secrets rewritten, forget", () => {
   const { all, last, now } = ups(only(1), 2);
 
   expect(all).toEqual([
     {
       keys: "1 2",
       rewrites: false,
-      says: "this up makes every API server read key 2. Run pulumi up again when it has ended: it encrypts all Secrets with key 2, old ones too",
+      says: "this update makes every API server read key 2. Run pulumi up again when it has ended: it encrypts all Secrets with key 2, old ones too",
     },
     {
       keys: "2 1",
       rewrites: true,
-      says: "this up encrypts all Secrets with key 2, old ones too. Run pulumi up again when it has ended: it takes key 1 from the API servers",
+      says: "this update encrypts all Secrets with key 2, old ones too. Run pulumi up again when it has ended: it takes key 1 from the API servers",
     },
-    { keys: "2", rewrites: false, says: "this up takes key 1 from the API servers" },
+    { keys: "2", rewrites: false, says: "this update takes key 1 from the API servers" },
   ]);
   expect(last).toEqual(now);
 });
@@ -53,7 +53,7 @@ it("takes a cluster from Secrets in clear to a key and back in the same way", ()
   expect(ups(only(0), 1).all.map(({ keys }) => keys)).toEqual(["0 1", "1 0", "1"]);
   const back = ups(only(1), 0).all;
   expect(back.map(({ keys }) => keys)).toEqual(["1 0", "0 1", "0"]);
-  expect(back[1]!.says).toMatch(/^this up stores all Secrets in clear, old ones too/);
+  expect(back[1]!.says).toMatch(/^this update stores all Secrets in clear, old ones too/);
 });
 
 it("ends a change that is under way before it begins another one", () => {
@@ -63,7 +63,7 @@ it("ends a change that is under way before it begins another one", () => {
 
   expect(all.map(({ keys }) => keys)).toEqual(["2", "2 3", "3 2", "3"]);
   expect(all[0]!.says).toBe(
-    "this up takes key 1 from the API servers. Run pulumi up again when it has ended: it makes every API server read key 3",
+    "this update takes key 1 from the API servers. Run pulumi up again when it has ended: it makes every API server read key 3",
   );
 });
 
@@ -86,9 +86,9 @@ it("reads what a snapshot from any time has, and encrypts it anew, where a key w
   expect(nextKeys(restoredKeys(twice), 2)).toEqual(twice);
 });
 
-it("says why an up keeps what there is, and nothing where that is what is wanted", () => {
+it("says why an update keeps what there is, and nothing where that is what is wanted", () => {
   expect(heldText(only(1), 2, "it is so")).toBe(
-    "encryptionKeyGeneration is 2, and it is so, so that this up keeps key 1. Run pulumi up again when it has ended: it goes on to key 2",
+    "encryptionKeyGeneration is 2, and it is so, so that this update keeps key 1. Run pulumi up again when it has ended: it goes on to key 2",
   );
   expect(heldText(only(2), 2, "it is so")).toBeUndefined();
 });
@@ -103,7 +103,7 @@ interface World {
   readonly memory: RotationState;
 }
 
-/** An `up` that reaches so many servers, and perhaps its end. */
+/** An update that reaches so many servers, and perhaps its end. */
 function upsOf({ servers, stored, memory }: World, wanted: number): World[] {
   const next = { ...nextKeys(memory, wanted), past: [] };
   const after = servers.map((_, reached) => {

@@ -204,7 +204,7 @@ it("says after which drain it ran", async () => {
   expect((await build()).inputs.tags).not.toHaveProperty("zoned-drained");
 });
 
-it("tells the next up its run and the initial control plane", async () => {
+it("tells the next update its run and the initial control plane", async () => {
   const remembered = { initialControlPlane: "the-initial-vm", encryptionKeys: "2 1" };
   expect((await build(remembered)).inputs.tags).toEqual({
     "zoned-bootstrap-requested-at": "then",

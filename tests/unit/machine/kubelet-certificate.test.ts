@@ -39,7 +39,7 @@ it("is for the kubelet's name and address, signed by the cluster's CA, and a ser
   expect(revealed(signed.caPrivateKeyPem)).toBe("private pki-cluster-ca-key");
 });
 
-it("is renewed by any up in the second of its two years, and says when it ends", async () => {
+it("is renewed by any update in the second of its two years, and says when it ends", async () => {
   const { find, validUntil } = await build();
 
   const { validityPeriodHours, earlyRenewalHours } = await find(

@@ -189,7 +189,7 @@ it("stays the same machine whatever becomes of its step and its tags", async () 
   ).toBe(await triggerOf());
 });
 
-it("tells the next up what it was made for", async () => {
+it("tells the next update what it was made for", async () => {
   expect((await vmInputs()).tags).toEqual({
     "zoned-generation": order.generation,
     "zoned-initialization": "1-then",

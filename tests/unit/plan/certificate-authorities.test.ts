@@ -47,10 +47,10 @@ it("makes a cluster with the CAs that are wanted, and says nothing of it", () =>
   expect(planned(3)).toEqual({ cas: only(3) });
 });
 
-it("keeps what a cluster began with until an up has ended well", () => {
+it("keeps what a cluster began with until an update has ended well", () => {
   expect(planned(2, { machines: { [machine.name]: vm("1") } })).toEqual({
     cas: only(1),
-    message: expect.stringMatching(/^caGeneration is 2, and no up .* has ended well yet/),
+    message: expect.stringMatching(/^caGeneration is 2, and no update .* has ended well yet/),
   });
 });
 
@@ -59,14 +59,14 @@ it("begins with the first CAs where a cluster was made before there were others"
   expect(planned(1, { remembered: "nothing of CAs" })).toEqual({ cas: only(1) });
 });
 
-it("goes one stage an up, from what the last one that ended well has left", () => {
+it("goes one stage an update, from what the last one that ended well has left", () => {
   expect(planned(2, { remembered: trusting })).toEqual({
     cas: { keys: [2, 1], rewritten: true, past: [] },
-    message: expect.stringMatching(/^this up has every certificate signed by CA 2/),
+    message: expect.stringMatching(/^this update has every certificate signed by CA 2/),
   });
   expect(planned(2, { remembered: { keys: [2, 1], rewritten: true, past: [] } })).toMatchObject({
     cas: { keys: [2] },
-    message: "this up has nobody trust CA 1 any more",
+    message: "this update has nobody trust CA 1 any more",
   });
 });
 
@@ -79,7 +79,7 @@ it.each<[string, Scene, RegExp]>([
     { machines: { "zoned-test-cp-2": vm("1 2") } },
     /removes zoned-test-cp-2/,
   ],
-])("does no stage in an up that %s, and says so", (_, scene, says) => {
+])("does no stage in an update that %s, and says so", (_, scene, says) => {
   const { cas: authorities, message: said } = planned(2, { remembered: trusting, ...scene });
 
   expect(authorities).toEqual(trusting);
@@ -87,7 +87,7 @@ it.each<[string, Scene, RegExp]>([
   expect(said).toMatch(/keeps CA 1, CA 2\. Run pulumi up again/);
 });
 
-it("does its stage in an up that makes workers", () => {
+it("does its stage in an update that makes workers", () => {
   const worker = { ...machine, name: "zoned-test-workers-1", role: "worker" as const };
 
   expect(planned(2, { remembered: trusting, created: [worker] }).cas.keys).toEqual([2, 1]);

@@ -45,11 +45,11 @@ it("changes nothing on a cluster that has the key", () => {
   });
 });
 
-it("keeps what a cluster began with until an up has ended well, also where its step failed", () => {
+it("keeps what a cluster began with until an update has ended well, also where its step failed", () => {
   expect(keysWith(2, { machines: { [machine.name]: vm("1") } })).toEqual({
     encryptionKeys: only(1),
     message: expect.stringMatching(
-      /^encryptionKeyGeneration is 2, and no up .* has ended well yet/,
+      /^encryptionKeyGeneration is 2, and no update .* has ended well yet/,
     ),
   });
 });
@@ -66,13 +66,13 @@ it("begins with Secrets in clear where the cluster was made without a key", () =
   ).toEqual([0, 1]);
 });
 
-it("does no stage in an up that removes a control plane, which encrypts with the old key until then", () => {
+it("does no stage in an update that removes a control plane, which encrypts with the old key until then", () => {
   const remembered = { keys: [1, 2], rewritten: false, past: [] };
   const machines = { [machine.name]: vm("1 2"), "zoned-test-cp-2": vm("1 2") };
 
   expect(keysWith(2, { remembered, machines })).toEqual({
     encryptionKeys: remembered,
-    message: expect.stringMatching(/this up removes zoned-test-cp-2, .* goes on to key 2$/),
+    message: expect.stringMatching(/this update removes zoned-test-cp-2, .* goes on to key 2$/),
   });
   expect(
     keysWith(2, { remembered, machines: { ...machines, "zoned-test-workers-9": vm() } }).message,

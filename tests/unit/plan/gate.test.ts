@@ -18,7 +18,7 @@ const shown: Readonly<Record<string, BootstrapState | undefined>> = {
   unjoined: undefined,
   /** Off. */
   stopped: step("Succeeded"),
-  /** Off, and started by this `up`. */
+  /** Off, and started by this update. */
   started: step("Succeeded"),
 };
 
@@ -31,7 +31,7 @@ interface Scene {
   readonly sick?: string;
   readonly problems?: readonly string[];
   readonly areEtcds?: boolean;
-  /** How many the last `up` that ended well had; none where there was no such `up`. */
+  /** How many the last update that ended well had; none where there was no such update. */
   readonly had?: number;
 }
 
@@ -91,22 +91,22 @@ const decide = (scene: Scene) =>
 const all = "replace cp-1, replace cp-2, replace cp-3";
 
 it.each`
-  change                                                     | scene                                                                          | first
-  ${"all of a cluster that is well"}                         | ${{ changes: all }}                                                            | ${undefined}
-  ${"workers of a cluster that is well"}                     | ${{ changes: "resize workers-1" }}                                             | ${undefined}
-  ${"all, and begins with the one that is sick"}             | ${{ changes: all, sick: "cp-3" }}                                              | ${"cp-3"}
-  ${"the sick one alone"}                                    | ${{ changes: "replace cp-2", sick: "cp-2" }}                                   | ${"cp-2"}
-  ${"the rest, where a replacement has failed"}              | ${{ machines: "well failed well", changes: "replace cp-3" }}                   | ${"cp-2"}
-  ${"the rest, where a step's end was not awaited"}          | ${{ machines: "running well well" }}                                           | ${"cp-1"}
-  ${"the rest, where one was deleted"}                       | ${{ machines: "well well gone" }}                                              | ${"cp-3"}
-  ${"all, while others are added for the first time"}        | ${{ machines: "well well well gone gone", changes: all }}                      | ${undefined}
-  ${"the rest, where two have left etcd"}                    | ${{ machines: "well outside outside", sick: "cp-2" }}                          | ${"cp-2"}
-  ${"nothing but that the sick one leaves, first of all"}    | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-5" }}                       | ${undefined}
-  ${"the one that others are added to, which no up came to"} | ${{ machines: "well unjoined unjoined", changes: "reconfigure cp-1", had: 1 }} | ${undefined}
-  ${"it, after the one of these that has begun to join"}     | ${{ machines: "well failed unjoined", changes: "reconfigure cp-1", had: 1 }}   | ${"cp-2"}
-  ${"one, among those that another initialization has left"} | ${{ machines: "well left left", had: 0 }}                                      | ${undefined}
-  ${"all, and begins with the one that it starts"}           | ${{ machines: "well started well", changes: all, sick: "cp-2" }}               | ${"cp-2"}
-`("lets an up change $change", ({ scene, first }) => {
+  change                                                         | scene                                                                          | first
+  ${"all of a cluster that is well"}                             | ${{ changes: all }}                                                            | ${undefined}
+  ${"workers of a cluster that is well"}                         | ${{ changes: "resize workers-1" }}                                             | ${undefined}
+  ${"all, and begins with the one that is sick"}                 | ${{ changes: all, sick: "cp-3" }}                                              | ${"cp-3"}
+  ${"the sick one alone"}                                        | ${{ changes: "replace cp-2", sick: "cp-2" }}                                   | ${"cp-2"}
+  ${"the rest, where a replacement has failed"}                  | ${{ machines: "well failed well", changes: "replace cp-3" }}                   | ${"cp-2"}
+  ${"the rest, where a step's end was not awaited"}              | ${{ machines: "running well well" }}                                           | ${"cp-1"}
+  ${"the rest, where one was deleted"}                           | ${{ machines: "well well gone" }}                                              | ${"cp-3"}
+  ${"all, while others are added for the first time"}            | ${{ machines: "well well well gone gone", changes: all }}                      | ${undefined}
+  ${"the rest, where two have left etcd"}                        | ${{ machines: "well outside outside", sick: "cp-2" }}                          | ${"cp-2"}
+  ${"nothing but that the sick one leaves, first of all"}        | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-5" }}                       | ${undefined}
+  ${"the one that others are added to, which no update came to"} | ${{ machines: "well unjoined unjoined", changes: "reconfigure cp-1", had: 1 }} | ${undefined}
+  ${"it, after the one of these that has begun to join"}         | ${{ machines: "well failed unjoined", changes: "reconfigure cp-1", had: 1 }}   | ${"cp-2"}
+  ${"one, among those that another initialization has left"}     | ${{ machines: "well left left", had: 0 }}                                      | ${undefined}
+  ${"all, and begins with the one that it starts"}               | ${{ machines: "well started well", changes: all, sick: "cp-2" }}               | ${"cp-2"}
+`("lets an update change $change", ({ scene, first }) => {
   expect(decide(scene)).toEqual({ problems: [], repairFirst: first && name(first) });
 });
 
@@ -119,7 +119,7 @@ it.each`
   ${"a sick one while another is gone"}                        | ${{ machines: "well gone well", sick: "cp-1" }}                        | ${["cp-1: it is ill", "cp-2: Azure has no such VM"]}
   ${"one that is sick while another has left etcd"}            | ${{ machines: "well outside well", sick: "cp-1" }}                     | ${["cp-1: it is ill", "cp-2: it is no member of etcd any more"]}
   ${"one while two that were members have not joined yet"}     | ${{ machines: "well unjoined unjoined", changes: "reconfigure cp-1" }} | ${["cp-2: it has not joined yet", "cp-3: it has not joined yet"]}
-  ${"a member after half a first up"}                          | ${{ machines: "well failed unjoined", had: 0 }}                        | ${["cp-2: its bootstrap step is Failed", "cp-3: it has not joined yet"]}
+  ${"a member after half a first update"}                      | ${{ machines: "well failed unjoined", had: 0 }}                        | ${["cp-2: its bootstrap step is Failed", "cp-3: it has not joined yet"]}
   ${"one while another that leaves is sick"}                   | ${{ changes: "replace cp-1, remove cp-4, remove cp-5", sick: "cp-5" }} | ${["cp-5: it is ill"]}
   ${"fewer where one leaves before the sick one"}              | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-4" }}               | ${["cp-4: it is ill"]}
   ${"two that leave and are sick"}                             | ${{ changes: "remove cp-4, remove cp-5", sick: "cp-4 cp-5" }}          | ${["cp-4: it is ill", "cp-5: it is ill"]}
@@ -135,13 +135,13 @@ it.each`
   for (const text of says) expect(problems[0]).toContain(text);
 });
 
-it("asks nobody of an only control plane that is off, and that this up starts", async () => {
+it("asks nobody of an only control plane that is off, and that this update starts", async () => {
   const only = { machines: "started", changes: "resize cp-1", had: 1 };
 
   expect(await checkGate(args(only))).toEqual({ problems: [], repairFirst: name("cp-1") });
 });
 
-it("says how access is given back to this network by an up that is not held up", () => {
+it("says how access is given back to this network by an update that is not held up", () => {
   const outside = "the API does not answer from here (apiAccessCidrs)";
 
   expect(decide({ problems: [outside] }).problems[0]).toMatch(
@@ -181,7 +181,7 @@ it.each(["well failed gone", "well failed unjoined", "well failed outside"])(
     const scene = { ...args({ machines }), changes: [] };
 
     expect(await checkGate(scene)).toEqual({ problems: [], repairFirst: name("cp-3") });
-    // Before an up has ended well, nothing was a member that could be missed.
+    // Before an update has ended well, nothing was a member that could be missed.
     if (!machines.endsWith("outside")) {
       expect(await checkGate({ ...scene, previous: undefined })).toEqual({ problems: [] });
     }

@@ -15,7 +15,7 @@ const step = (state: string): BootstrapState => ({
   initialControlPlane: "the-initial-vm",
 });
 
-/** A machine as the last `up` left it. */
+/** A machine as the last update left it. */
 const well: MachineState = {
   size: "Standard_D2s_v5",
   generation: "now",
@@ -60,11 +60,11 @@ interface Scene {
   /** Control planes in turn, in words of the list above. */
   readonly machines: string;
   readonly workers?: string;
-  /** How many control planes an `up` that ended well had; none ended well if undefined. */
+  /** How many control planes an update that ended well had; none ended well if undefined. */
   readonly had?: number;
   readonly groupState?: string;
   readonly settings?: Partial<Settings>;
-  /** The setting `restoreFrom` of that `up`. */
+  /** The setting `restoreFrom` of that update. */
   readonly restoreFrom?: string;
 }
 
@@ -138,7 +138,7 @@ it("keeps the initial control plane that the steps name, else the one that the o
   expect(decide({ machines: "failed unbooted unbooted" }).initialControlPlane).toBeUndefined();
 });
 
-it("calls the first initialization by the time of this up, and a later up by the same", () => {
+it("calls the first initialization by the time of this update, and a later update by the same", () => {
   expect(decide({ machines: "gone" }).id).toBe("1-20261123T174128Z");
   expect(decide({ machines: "unbooted" }).id).toBe(id);
   expect(decide({ machines: "gone", had: 1 }).id).toBe(id);
@@ -189,7 +189,7 @@ it("lets control planes go, and counts them as members until they are gone", () 
   for (const [machines, had] of [
     ["well well well", 3],
     ["well well well well well", 5],
-    // What an `up` has left that ended among them: the outputs were written before.
+    // What an update has left that ended among them: the outputs were written before.
     ["well well", 1],
   ] as const) {
     const settings = { controlPlaneCount: 1 };

@@ -87,7 +87,7 @@ async function left(of: Cluster, change: Partial<LeftArgs> = {}) {
 
 it.each<[string, Cluster]>([
   ["has no Node", { nodes: [first, third] }],
-  ["is a Node that an up has begun to drain", { drained: second }],
+  ["is a Node that an update has begun to drain", { drained: second }],
   ["is a Node of which nothing is heard", { unready: second }],
 ])(
   "says of a control plane that it has left when etcd does not list it and it %s",

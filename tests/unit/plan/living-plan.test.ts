@@ -242,7 +242,7 @@ it.each<[string, Scene, RegExp]>([
   await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
 });
 
-it("asks what a subscription lacks before the first up, and not after it", async () => {
+it("asks what a subscription lacks before the first update, and not after it", async () => {
   await expect(plan({})).rejects.toThrow(/az provider register --namespace Microsoft.Compute/);
   server.close();
 

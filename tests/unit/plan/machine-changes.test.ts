@@ -33,7 +33,7 @@ const remembered = {
   configuration: "now",
 };
 
-/** What an `up` does to machines of which one is otherwise. */
+/** What an update does to machines of which one is otherwise. */
 const changes = (other: Partial<MachineState> | undefined, memory?: Partial<PreviousOutputs>) => {
   const machines = new Map(
     names.flatMap((name): [string, MachineState][] =>

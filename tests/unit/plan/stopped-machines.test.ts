@@ -60,7 +60,7 @@ it.each<[what: string, scene: Scene, says: string]>([
   [
     "whose step would run",
     { machines: { "workers-1": off }, changes: "upgrade workers-1" },
-    `zoned-test-workers-1 is deallocated (this up would upgrade it): ${start("workers-1")}`,
+    `zoned-test-workers-1 is deallocated (this update would upgrade it): ${start("workers-1")}`,
   ],
   [
     "whose step has failed",
@@ -107,7 +107,7 @@ it.each<[what: string, scene: Scene]>([
 it.each<[what: string, machine: MachineState, isStarted: boolean]>([
   ["starts one that gets another size", { ...off, size: "Standard_D2as_v5" }, true],
   ["leaves one whose size differs in case", { ...off, size: "STANDARD_D2S_V5" }, false],
-  ["starts one whose restart an up did not end", { ...off, drained: "now" }, true],
+  ["starts one whose restart an update did not end", { ...off, drained: "now" }, true],
   [
     "leaves one whose restart has ended",
     { ...off, drained: "then", bootstrap: { state: "Succeeded", drained: "then" } },

@@ -46,10 +46,10 @@ const one = ["zoned-test-cp-2"];
 it.each<[string, Partial<ControlPlaneChanges>]>([
   ["makes a control plane anew that is lost", { lost: one }],
   ["replaces one", { replaced: one }],
-])("refuses another version in the up that %s", (_, changes) => {
+])("refuses another version in the update that %s", (_, changes) => {
   expect(problems("1.36.4", ["1.36.3"], changes)).toEqual([
     expect.stringMatching(
-      /zoned-test-cp-2 would be made anew in the same up.*set kubernetesVersion 1\.36\.3 and/,
+      /zoned-test-cp-2 would be made anew in the same update.*set kubernetesVersion 1\.36\.3 and/,
     ),
   ]);
   expect(problems("1.36.3", ["1.36.3"], changes)).toEqual([]);
@@ -67,7 +67,7 @@ it("lets a lost control plane come back in the midst of an upgrade, which cannot
   ]);
 });
 
-it("refuses to remove a control plane in the up that leaves it behind the kubelets, and none that is as new", () => {
+it("refuses to remove a control plane in the update that leaves it behind the kubelets, and none that is as new", () => {
   expect(problems("1.36.4", ["1.36.3", "1.36.3"], { removed: one })).toEqual([
     expect.stringContaining("zoned-test-cp-2 would be removed at the end"),
   ]);

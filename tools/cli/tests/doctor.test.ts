@@ -111,7 +111,12 @@ it("gives up waiting when the time is over", async () => {
 
 it.each<[string, () => object, string[], RegExp]>([
   ["there is no such stack", outputs, ["--stack", "prd"], /no stack named 'prd' found.*--state/s],
-  ["no up has ended well", () => ({}), ["--stack", "prod"], /no outputs kubeconfig and machines/],
+  [
+    "no update has ended well",
+    () => ({}),
+    ["--stack", "prod"],
+    /no outputs kubeconfig and machines/,
+  ],
   [
     "nobody answers",
     () => ({ ...outputs(), kubeconfig: api.kubeconfig.replace(/localhost:\d+/, "localhost:1") }),

@@ -120,7 +120,7 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
     [/^versions: more than one minor version/, /^versions: an upgrade has not finished/],
   ],
   [
-    "another version than the last up had",
+    "another version than the last update had",
     (state) => {
       for (const name of all) kubelet(state, name, "v1.36.4");
       for (const name of all.slice(0, 3)) server(state, name, "v1.36.4");
@@ -235,7 +235,7 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
     [/^cordons: cp-2: its Node is cordoned, not by this program$/],
   ],
   [
-    "that a Node which an up drains was cordoned before, not by it",
+    "that a Node which an update drains was cordoned before, not by it",
     (state) => {
       const node = ofMachine(state.nodes, "cp-2");
       node.spec!.unschedulable = true;
@@ -244,7 +244,7 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
     [/^cordons: cp-2: its Node is cordoned, not by this program$/],
   ],
   [
-    "a Node that an unfinished up has cordoned",
+    "a Node that an unfinished update has cordoned",
     (state) => {
       const node = ofMachine(state.nodes, "cp-2");
       node.spec!.unschedulable = true;

@@ -21,7 +21,7 @@ export interface WallTime {
 /** The first update of a stack, with a share of the durations that others have measured on Azure. */
 export const wallTime = (bench: Bench, stack: string): Promise<WallTime> =>
   onLocalAzure(bench, factor, async (azure, state) => {
-    bench.log(`stack ${stack}: first up, at ${factor} of Azure's time`);
+    bench.log(`stack ${stack}: first update, at ${factor} of Azure's time`);
     const rehearsal = await stackOn(bench, azure, state, { stack });
     const { seconds } = await timed(() => rehearsal.up("--skip-preview", "--parallel", parallel));
     const simulated = covered(

@@ -25,9 +25,9 @@ export async function flaws(life: Life, scenario: Scenario, before: Identity): P
   const state = await life.stackState(scenario.settings);
   return [
     ...processes,
-    ...(again.succeeded ? [] : [`a second up fails: ${again.text.slice(-1500)}`]),
+    ...(again.succeeded ? [] : [`a second update fails: ${again.text.slice(-1500)}`]),
     ...(again.run && changedAnything(again.run)
-      ? [`a second up changes ${JSON.stringify(again.run.changes)}`]
+      ? [`a second update changes ${JSON.stringify(again.run.changes)}`]
       : []),
     ...recordedFlaws(state),
     ...azureFlaws(life, state),

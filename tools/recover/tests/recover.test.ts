@@ -111,7 +111,7 @@ const creating = (one: Recorded): PendingOperation => ({ type: "creating", resou
 
 const shownVm = { ...sentVm, osProfile: { computerName: "m" }, provisioningState: "Succeeded" };
 
-it("asks for no plan while nothing is pending and the last up ended well", async () => {
+it("asks for no plan while nothing is pending and the last update ended well", async () => {
   const pulumi = new Pulumi([group], [], {});
 
   expect(await recovered(pulumi, { onlyAfterFailure: true })).toMatchObject({ adopted: [] });
@@ -172,7 +172,7 @@ it("reads again what Azure did not say when it was put into the state", async ()
   expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
 });
 
-it("has the next up update what Azure could not finish", async () => {
+it("has the next update update what Azure could not finish", async () => {
   const failed = { ...shownVm, provisioningState: "Failed" };
   const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: failed });
 

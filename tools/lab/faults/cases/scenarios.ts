@@ -19,7 +19,7 @@ export const small = { ...offline, cloudProvider: false, storageClasses: false }
 
 export const firstUp: Scenario = {
   key: "first-up",
-  name: "the first up of dev",
+  name: "the first update of dev",
   stack: "dev",
   operation: "up",
   settings: offline,
