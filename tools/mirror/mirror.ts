@@ -146,10 +146,10 @@ async function fillRepository(
   filling: Filling,
   pathOf: (binary: string) => Promise<string>,
 ): Promise<readonly Item[]> {
-  const { folder, state, cache, distribution, signal } = filling;
+  const { folder, state: made, cache, distribution, signal } = filling;
   const { packages, items } = await providePackages({
     ...filling,
-    folder: join(state, "packages"),
+    folder: join(made, "packages"),
     aptFolder: aptFolder(filling, distribution),
     pathOf,
   });
