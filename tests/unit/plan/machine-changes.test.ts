@@ -124,9 +124,9 @@ it("replaces no machine for the default of the image", () => {
 });
 
 it("says what a machine was made with, and what it would be made with", () => {
-  const madeWith = { zone: "2", osDiskSizeGb: "32" };
+  const replacementInputs = { zone: "2", osDiskSizeGb: "32" };
   const machines = {
-    [first]: { ...remembered, generation: "before", replacementInputs: madeWith },
+    [first]: { ...remembered, generation: "before", replacementInputs },
   };
 
   expect(changes({ generation: "before", image: "1" }, { machines })).toEqual([
