@@ -7,7 +7,7 @@ import { isMemberOf, MachineChange, PreviousOutputs } from "./machine-changes";
 import { Settings } from "../settings/settings";
 import { isControlPlaneName, MachinePlan } from "../settings/topology";
 
-interface Gate {
+export interface Gate {
   /** Why this update must not begin, one sentence each. */
   readonly problems: readonly string[];
   /**

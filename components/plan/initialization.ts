@@ -56,13 +56,13 @@ export function decideInitialization(
   settings: Wanted,
   controlPlanes: readonly Omit<WantedMachine, "configuration">[],
   azure: Pick<AzureState, "machines" | "groupState">,
-  memory: PreviousOutputs | undefined,
+  previous: PreviousOutputs | undefined,
   now: string,
 ): Initialization {
   const { clusterName } = settings;
-  const id = latest(memory, azure) ?? idOf(1, now);
+  const id = latest(previous, azure) ?? idOf(1, now);
   const quiet = { id, problems: [], warnings: [] };
-  const current = memory?.initialization === id ? memory : undefined;
+  const current = previous?.initialization === id ? previous : undefined;
   if (azure.groupState?.toLowerCase() === "deleting") {
     return {
       ...quiet,
@@ -160,10 +160,10 @@ export const numberOf = (id: string): number => Number(id.split("-")[0]);
 
 /** An initialization that was interrupted has machines of the one before beside its own. */
 function latest(
-  memory: PreviousOutputs | undefined,
+  previous: PreviousOutputs | undefined,
   { machines }: Pick<AzureState, "machines">,
 ): string | undefined {
-  const ids = [memory, ...machines.values()].flatMap((one) => one?.initialization ?? []);
+  const ids = [previous, ...machines.values()].flatMap((one) => one?.initialization ?? []);
   return ids.sort((a, b) => numberOf(a) - numberOf(b) || (a < b ? -1 : 1)).at(-1);
 }
 
@@ -201,7 +201,7 @@ const leftoverProblem = (leaving: readonly string[]): string =>
 function waysBack(
   { etcdBackups, restoreFrom }: Wanted,
   id: string,
-  memory: PreviousOutputs | undefined,
+  previous: PreviousOutputs | undefined,
 ): string {
   if (restoreFrom !== "") {
     return (
@@ -211,7 +211,8 @@ function waysBack(
     );
   }
   if (etcdBackups?.container !== undefined) {
-    const naming = memory?.restoreFrom === "latest" ? `pulumi config set reinitialize ${id}, ` : "";
+    const naming =
+      previous?.restoreFrom === "latest" ? `pulumi config set reinitialize ${id}, ` : "";
     return (
       "If the machines are lost, restore the newest snapshot, with which all that was changed after it is lost: " +
       `pulumi config set restoreFrom latest, ${naming}then pulumi up. Or, ${anew(id)}`
@@ -224,15 +225,15 @@ function lostProblem(
   settings: Wanted,
   id: string,
   alive: number,
-  memory: PreviousOutputs | undefined,
+  previous: PreviousOutputs | undefined,
 ): string {
-  const had = memory?.controlPlanes ?? 1;
+  const had = previous?.controlPlanes ?? 1;
   const needed = Math.floor(had / 2) + 1;
   return (
     `cluster ${settings.clusterName} had ${had} control plane machine(s), and Azure has ${alive} of them left, ` +
     `fewer than the ${needed} that etcd needs, so that no machine can join it. ` +
     "If a destroy was interrupted, finish it: pulumi destroy. " +
-    waysBack(settings, id, memory)
+    waysBack(settings, id, previous)
   );
 }
 

@@ -11,7 +11,7 @@ import type { MachineRecord } from "../machine/machine-record";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { decide, type Decision } from "./decide";
-import { checkGate } from "./gate";
+import { checkGate, type Gate } from "./gate";
 import type { Initialization } from "./initialization";
 import type { PreviousOutputs } from "./machine-changes";
 import { observe, type Observed } from "./observe";
@@ -124,13 +124,13 @@ async function check(observed: Observed, decision: Decision) {
   const retained = namesOf(decision.retained);
   const proxyArgs = { settings, changes, retained, kubeconfig, now, previous: current };
   const deallocated = await getDeallocations(resized, azure.machines, settings, connection);
-  const gate = isStopped ? { problems: stopped.problems } : await checkGate(gateArgs);
+  const gate: Gate = isStopped ? { problems: stopped.problems } : await checkGate(gateArgs);
   const proxyProblems = isStopped ? [] : await proxyRollOutProblems(proxyArgs);
   const snapshot = await checkSnapshot({ settings, initialization, kubeconfig, now });
   refuse([...decision.problems, ...gate.problems, ...snapshot.problems, ...proxyProblems]);
   return {
     deallocated,
-    repairFirst: "repairFirst" in gate ? gate.repairFirst : undefined,
+    repairFirst: gate.repairFirst,
     warnings: [...initialization.warnings, ...snapshot.warnings],
   };
 }

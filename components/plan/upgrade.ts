@@ -32,13 +32,13 @@ export interface ControlPlaneChanges {
 export function upgradeProblems(
   { kubernetesVersion: wanted }: Pick<Settings, "kubernetesVersion">,
   { machines }: Pick<AzureState, "machines">,
-  memory: PreviousOutputs | undefined,
+  previous: PreviousOutputs | undefined,
   { lost, replaced, removed }: ControlPlaneChanges,
 ): string[] {
-  const names = new Set([...machines.keys(), ...Object.keys(memory?.machines ?? {})]);
+  const names = new Set([...machines.keys(), ...Object.keys(previous?.machines ?? {})]);
   const byVersion = new Map<string, string[]>();
   for (const name of names) {
-    const { kubernetesVersion } = memberState(machines.get(name), memory?.machines[name]);
+    const { kubernetesVersion } = memberState(machines.get(name), previous?.machines[name]);
     if (kubernetesVersion === undefined) continue;
     byVersion.set(kubernetesVersion, [...(byVersion.get(kubernetesVersion) ?? []), name]);
   }
