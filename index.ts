@@ -6,7 +6,8 @@ import { NodeAddOns } from "./components/add-ons/node-add-ons";
 import { ApiBalancer } from "./components/api-balancer";
 import { Certificates } from "./components/certificates";
 import { clusterProvider } from "./components/cluster-provider";
-import { ControlPlane } from "./components/control-plane";
+import { InitialControlPlane } from "./components/control-plane/initial-control-plane";
+import { JoiningControlPlanes } from "./components/control-plane/joining-control-planes";
 import { Identity } from "./components/identity";
 import { kubeconfigOf } from "./components/kubeconfig";
 import { Network } from "./components/network";
@@ -14,6 +15,7 @@ import { outputsOf } from "./components/outputs";
 import { makePlan } from "./components/plan/plan";
 import { loadSettings } from "./components/settings/load";
 import { explainRefusals } from "./components/azure/refusals";
+import { RoleAssignments } from "./components/role-assignments";
 import { Roles } from "./components/roles";
 import { Workers } from "./components/workers";
 
@@ -35,16 +37,17 @@ export = async () => {
   const certificates = new Certificates("pki", plan.spec.cas);
   const identity = new Identity("identity", shared);
 
-  const parts = { resourceGroup, plan, network, certificates };
-  const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity });
-  identity.grant(controlPlane.machines[0]!.vm);
-  const kubeconfig = kubeconfigOf(controlPlane.initialized, plan, certificates);
-  const cluster = clusterProvider(kubeconfig, plan, controlPlane);
+  const parts = { resourceGroup, plan, network, api, certificates, identity };
+  const initial = new InitialControlPlane("control-plane", parts);
+  new RoleAssignments("identity", { ...shared, identity, after: initial.machine.vm });
+  const kubeconfig = kubeconfigOf(initial.initialized, plan, certificates);
+  const cluster = clusterProvider(kubeconfig, plan, initial);
 
   const nodeAddOns = new NodeAddOns("node-add-ons", shared, { provider: cluster });
-  controlPlane.join(nodeAddOns);
-  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlane, cluster });
-  const joins = [...controlPlane.steps, ...workers.steps];
+  const joining = new JoiningControlPlanes("joining", { ...parts, initial, nodeAddOns });
+  const controlPlanes = [initial, ...joining.members];
+  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlanes, cluster });
+  const members = [...controlPlanes, ...workers.members];
   new AddOns(
     "add-ons",
     {
@@ -52,11 +55,11 @@ export = async () => {
       credential: identity.credential,
       certificates,
       nodeAddOns,
-      controlPlaneJoins: controlPlane.steps,
-      joins,
+      controlPlaneJoins: controlPlanes.map(({ step }) => step),
+      joins: members.map(({ step }) => step),
     },
     { provider: cluster },
   );
 
-  return outputsOf(plan, resourceGroup, kubeconfig, controlPlane, workers);
+  return outputsOf(plan, resourceGroup, kubeconfig, initial, members);
 };

@@ -27,9 +27,9 @@ admin=$root/etc/kubernetes/admin.conf
 
 # What the payload says; its first step fills these in.
 machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready=''
-configuration='' cluster='' drain_minutes='' takes_snapshots='' restored_from='' rewrites_secrets=''
-takes_authorities='' restarts_pods=''
+configuration='' cluster='' drain_minutes='' restored_from=''
 modules=()
+tasks=()
 upgraded=''
 
 # Azure gives up after 90 minutes, and then the step that failed is not known.
@@ -88,6 +88,9 @@ step() {
   exit "$code"
 }
 
+# has_task NAME: whether the step does this besides; see Task in components/machine/payload.ts.
+has_task() { [[ " ${tasks[*]} " == *" $1 "* ]]; }
+
 # payload variables: what the steps need, as shell assignments.
 # payload files: keys and configuration, each where it belongs.
 # payload settings: the same without the keys, which a member has.
@@ -111,10 +114,7 @@ if what == "variables":
             file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")
         file.write(f"modules=({shlex.join(payload['modules'])})\n")
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
-        file.write(f"takes_snapshots={'yes' if payload.get('takesSnapshots') else ''}\n")
-        file.write(f"rewrites_secrets={'yes' if payload.get('rewritesSecrets') else ''}\n")
-        file.write(f"takes_authorities={'yes' if payload.get('takesAuthorities') else ''}\n")
-        file.write(f"restarts_pods={'yes' if payload.get('restartsPods') else ''}\n")
+        file.write(f"tasks=({shlex.join(payload['tasks'])})\n")
     sys.exit()
 # kubeadm applies every patch that it finds there.
 if what != "authorities":
@@ -288,7 +288,7 @@ mint_credential() {
     kubeadm kubeconfig user --config "$init_config" --client-name "zoned:$machine" \
       --validity-period 2h \
       --org kubeadm:cluster-admins,system:bootstrappers:kubeadm:default-node-token >"$discovery.new"
-    [[ -z $takes_authorities ]] || trust_authorities "$discovery.new"
+    ! has_task cas || trust_authorities "$discovery.new"
   )
   mv "$discovery.new" "$discovery"
   kubeadm init phase certs etcd-healthcheck-client --config "$init_config" >/dev/null
@@ -481,7 +481,7 @@ snapshot_units=$root/etc/systemd/system/$snapshot_unit
 
 # What saves snapshots came with the payload; where it does not come any more, it goes.
 schedule_snapshots() {
-  if [[ -n $takes_snapshots ]]; then
+  if has_task snapshots; then
     systemctl daemon-reload
     systemctl enable "$snapshot_unit.timer"
     systemctl restart "$snapshot_unit.timer"
@@ -784,7 +784,7 @@ upgrade_control_plane() {
   fi
   kubeadm init phase upload-config all --config "$init_config"
   kubeadm upgrade apply --yes --config "$upgrade_config"
-  [[ -z $takes_authorities ]] || publish_authorities
+  ! has_task cas || publish_authorities
   note_settings "$admin"
 }
 
@@ -855,14 +855,14 @@ trusts_several() { (($(grep --count 'BEGIN CERTIFICATE' "$pki/ca.crt") > 1)); }
 
 upgrade_member() {
   touch "$state/touched"
-  if trusts_several; then takes_authorities=yes; fi
-  [[ -z $takes_authorities ]] || take_authorities
+  if trusts_several; then tasks+=(cas); fi
+  ! has_task cas || take_authorities
   if [[ $role == control-plane ]]; then
     upgrade_control_plane
   else
     kubeadm upgrade node --config "$upgrade_config"
   fi
-  [[ -n $takes_authorities ]] || return 0
+  has_task cas || return 0
   trust_authorities "$root"/etc/kubernetes/*.conf
   renew_kubelet_certificate
 }
@@ -1079,7 +1079,7 @@ elif is_outdated; then
   # From here on it is half of each until all has ended well, also where the change is taken back.
   rm -f "$state/configuration"
   step "packages" 1800 3 upgrade_kubeadm
-  has_version kubelet || [[ -z $takes_snapshots ]] || step "snapshot" 1200 1 save_snapshot
+  has_version kubelet || ! has_task snapshots || step "snapshot" 1200 1 save_snapshot
   has_version kubelet || step "drain" $((drain_minutes * 60 + 120)) 0 drain
   step "kubeadm upgrade" 1800 1 upgrade_member
   step "kubelet" 900 2 upgrade_kubelet
@@ -1087,7 +1087,7 @@ elif is_outdated; then
 fi
 
 [[ $role == worker ]] || step "control plane" 900 0 await_control_plane
-if [[ -n $takes_snapshots || -e $snapshot_units.timer ]]; then step "snapshots" 60 1 schedule_snapshots; fi
+if has_task snapshots || [[ -e $snapshot_units.timer ]]; then step "snapshots" 60 1 schedule_snapshots; fi
 # Before there is a pod network, the initial control plane cannot be Ready.
 if [[ $(<"$state/joined") == joined ]] || has_pod_network; then
   step "node" 1500 0 await_node
@@ -1098,8 +1098,8 @@ if [[ $role == control-plane ]] && is_touched; then
   step "other control planes" 600 0 await_peers
 fi
 [[ $role == worker ]] || step "certificates" 120 2 keep_certificates
-[[ -z $restarts_pods ]] || step "pods" 600 2 restart_pods
-[[ -z $rewrites_secrets ]] || step "encryption" 1800 5 rewrite_secrets
+! has_task restart-pods || step "pods" 600 2 restart_pods
+! has_task rewrite-secrets || step "encryption" 1800 5 rewrite_secrets
 step "secrets" 60 0 finish
 note "$machine is a member of the cluster"
 exit

@@ -1,7 +1,7 @@
 import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
-import { ControlPlane } from "./control-plane";
+import { Member } from "./control-plane/member";
 import { numberOf } from "./plan/initialization";
 import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
@@ -17,7 +17,7 @@ import { Plan } from "./plan/plan";
 export function clusterProvider(
   kubeconfig: pulumi.Output<string>,
   { apiServer, initialization: { id, exists, isRestoring = false } }: Plan,
-  controlPlane: ControlPlane,
+  initial: Pick<Member, "step">,
 ): Provider {
   const number = numberOf(id);
   const asksNobody = isRestoring && pulumi.runtime.isDryRun();
@@ -36,7 +36,7 @@ export function clusterProvider(
       upsertExistingObjects: true,
       enablePatchForce: true,
     },
-    { dependsOn: exists ? controlPlane.steps.slice(0, 1) : [] },
+    { dependsOn: exists ? [initial.step] : [] },
   );
   pulumi.runtime.registerStackTransformation(({ type, props, opts }) =>
     type.startsWith("kubernetes:")

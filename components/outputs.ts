@@ -2,7 +2,8 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { balancerDigest } from "./api-balancer";
-import { ControlPlane } from "./control-plane";
+import { InitialControlPlane } from "./control-plane/initial-control-plane";
+import { Member } from "./control-plane/member";
 import { tagOf } from "./kubeadm/rotation";
 import { serverOf } from "./api-server";
 import { tag } from "./azure/state";
@@ -10,18 +11,15 @@ import { fixedSettings } from "./plan/fixed-settings";
 import { PreviousOutputs } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { proxyDigest } from "./plan/proxy-roll-out";
-import { Workers } from "./workers";
 
 /** The outputs of a stack, grouped by who needs it. */
 export function outputsOf(
   plan: Plan,
   resourceGroup: ResourceGroup,
   kubeconfig: pulumi.Output<string>,
-  controlPlane: Pick<ControlPlane, "initialControlPlane" | "machines" | "steps">,
-  workers: Pick<Workers, "machines" | "steps">,
+  { initialControlPlane }: Pick<InitialControlPlane, "initialControlPlane">,
+  members: readonly Pick<Member, "machine" | "step">[],
 ) {
-  const machines = [...controlPlane.machines, ...workers.machines];
-  const steps = [...controlPlane.steps, ...workers.steps];
   const outputs: PreviousOutputs = {
     initialization: plan.initialization.id,
     controlPlanes: plan.controlPlanes.length,
@@ -38,8 +36,8 @@ export function outputsOf(
   };
   const whole = pulumi
     .all([
-      controlPlane.initialControlPlane,
-      pulumi.all(steps.map(({ id, tags }) => pulumi.all([id, tags]))),
+      initialControlPlane,
+      pulumi.all(members.map(({ step }) => pulumi.all([step.id, step.tags]))),
     ])
     .apply(([id, done]): PreviousOutputs | undefined => {
       const left = leftOut(plan, done);
@@ -60,8 +58,8 @@ export function outputsOf(
       role,
       zone: `${plan.settings.location}-${zone}`,
       address,
-      kubeletCertificateUntil: machines.find((one) => one.plan.name === name)!.kubeletCertificate
-        .validUntil,
+      kubeletCertificateUntil: members.find(({ machine }) => machine.plan.name === name)!.machine
+        .kubeletCertificate.validUntil,
     })),
     resourceGroup: resourceGroup.name,
     // for the next `pulumi up` of this stack, and only when all machines have joined; see plan.ts

@@ -1,16 +1,12 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
-import * as compute from "@pulumi/azure-native/compute";
 import { NodePatch } from "@pulumi/kubernetes/core/v1";
 import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
+import { payloadFor } from "./bootstrap-payload";
 import { Certificates } from "./certificates";
-import { ControlPlane } from "./control-plane";
-import { areTaken } from "./kubeadm/certificate-authorities";
-import { proxyModules } from "./kubeadm/kube-proxy";
-import { discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
+import { Member } from "./control-plane/member";
 import { adminKubeconfig } from "./kubeconfig";
-import { firstBootFiles } from "./machine/custom-data";
 import { bootstrapScript } from "./machine/payload";
 import { JoinToken } from "./machine/join-token";
 import { Machine } from "./machine/machine";
@@ -26,7 +22,7 @@ export interface WorkersArgs {
   /** What makes nodes Ready: a join ends when its node is. */
   readonly nodeAddOns: pulumi.Resource;
   /** Machines of a living cluster are replaced after its own. */
-  readonly controlPlane: ControlPlane;
+  readonly controlPlanes: readonly Member[];
   /**
    * Not a provider of this component: Pulumi would hold back all of it, machines too, until the
    * provider's kubeconfig is known, which is when the cluster is initialized.
@@ -39,16 +35,16 @@ export interface WorkersArgs {
  * existing ones of a pool change one at a time (`maxUnavailable`), after the control plane, each when one before it is a Ready node again.
  */
 export class Workers extends pulumi.ComponentResource {
-  readonly machines: Machine[] = [];
-  readonly steps: compute.VirtualMachineExtension[] = [];
+  readonly members: readonly Member[];
 
   constructor(name: string, args: WorkersArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Workers", name, {}, opts);
-    const { plan, resourceGroup, network, certificates, nodeAddOns, controlPlane } = args;
+    const { plan, resourceGroup, network, certificates, nodeAddOns, controlPlanes } = args;
     const { settings, azure } = plan;
     const child = { parent: this };
     const inCluster = { ...child, provider: args.cluster };
 
+    const members: Member[] = [];
     const stepsOfPool = new Map<string, (readonly pulumi.Resource[])[]>();
     for (const worker of plan.workers) {
       const isLiving = plan.initialization.exists && azure.machines.has(worker.name);
@@ -58,7 +54,7 @@ export class Workers extends pulumi.ComponentResource {
       // No kubelet may be newer than an API server, and no more of a pool's machines may change at
       // a time than it can do without.
       const inTurn = plan.initialization.exists
-        ? [...controlPlane.steps, ...((isLiving && pool.at(-maxUnavailable)) || [])]
+        ? [...controlPlanes.map(({ step }) => step), ...((isLiving && pool.at(-maxUnavailable)) || [])]
         : [];
       const machine = new Machine(
         {
@@ -81,8 +77,6 @@ export class Workers extends pulumi.ComponentResource {
         },
         child,
       );
-      this.machines.push(machine);
-
       const { token, resources } = new JoinToken(
         {
           machine: worker.name,
@@ -92,37 +86,19 @@ export class Workers extends pulumi.ComponentResource {
         inCluster,
       );
       const script = pulumi
-        .all([token, certificates.cluster.trusted, machine.kubeletCertificate.files])
-        .apply(([bearer, caCert, kubeletFiles]) =>
-          bootstrapScript({
-            machine: worker.name,
-            role: "worker",
-            apiName: plan.apiServer.name,
-            apiPort: plan.apiServer.port,
-            kubernetesVersion: settings.kubernetesVersion,
-            configuration: record.configuration,
-            takesAuthorities: areTaken(plan.spec.cas),
-            drainMinutes: settings.drainMinutes,
-            nodeAddress: worker.address,
-            modules: proxyModules(settings),
-            awaitsReady: settings.cni !== "none",
-            files: [
-              {
-                path: "/etc/zoned/discovery.conf",
-                mode: "0600",
-                content: discoveryKubeconfig(plan.apiServer.name, caCert, bearer),
-              },
-              ...kubeletFiles,
-              ...firstBootFiles(settings),
-              ...kubeadmFiles(plan.spec, worker),
-            ],
-          }),
+        .output({
+          caCerts: certificates.cluster.trusted,
+          joinToken: token,
+          kubeletFiles: machine.kubeletCertificate.files,
+        })
+        .apply((values) =>
+          bootstrapScript(payloadFor(worker, plan, { role: "worker", ...values })),
         );
       const { step, membership } = machine.bootstrap({
         script,
         after: [nodeAddOns, network, ...resources, ...inTurn],
       });
-      this.steps.push(step);
+      members.push({ machine, step, membership });
       if (isLiving) stepsOfPool.set(worker.pool!, [...pool, [step, membership]]);
 
       const joined = azure.machines.get(worker.name)?.bootstrap?.state === "Succeeded";
@@ -142,6 +118,7 @@ export class Workers extends pulumi.ComponentResource {
         { ...inCluster, dependsOn: [step], retainOnDelete: true },
       );
     }
+    this.members = members;
     this.registerOutputs();
   }
 }
@@ -150,5 +127,5 @@ export class Workers extends pulumi.ComponentResource {
  * The id of a machine, unknown to a preview until its step has run: there may be no Node before
  * that, and the Kubernetes provider refuses to preview a change of one that is not there.
  */
-const afterStep = ({ vm }: Machine, step: compute.VirtualMachineExtension): pulumi.Output<string> =>
+const afterStep = ({ vm }: Machine, step: Member["step"]): pulumi.Output<string> =>
   pulumi.all([vm.vmId, step.provisioningState]).apply(([vmId]) => vmId);

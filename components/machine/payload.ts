@@ -11,6 +11,16 @@ export const upgradeCordon = "zoned/cordoned-for-upgrade";
 /** Azure's ceiling on the custom script extension's `script`, counted after base64. */
 const maxScriptBytes = 256 * 1024;
 
+/**
+ * What the step does besides:
+ * - `snapshots`: the machine saves snapshots of etcd, by what is among its files;
+ * - `cas`: a member takes the CAs of the payload, since its cluster has had others than its first ones;
+ * - `restart-pods`: it restarts the pods of the namespaces `kube-*`, as the last one of an update that
+ *   adds CAs;
+ * - `rewrite-secrets`: it encrypts all Secrets anew, as the last one of an update that changes their key.
+ */
+export type Task = "snapshots" | "cas" | "restart-pods" | "rewrite-secrets";
+
 /** All that a machine's bootstrap step gets. It holds keys: protected settings only. */
 export interface Payload {
   readonly machine: string;
@@ -26,12 +36,7 @@ export interface Payload {
   readonly configuration: string;
   /** Hash over the part of it that the whole cluster shares; control planes only. */
   readonly clusterConfiguration?: string;
-  /** Whether it encrypts all Secrets anew, as the last one of an update that changes their key. */
-  readonly rewritesSecrets?: boolean;
-  /** Whether a member takes the CAs of the payload: its cluster has had others than its first ones. */
-  readonly takesAuthorities?: boolean;
-  /** Whether it restarts the pods of the namespaces `kube-*`, as the last one of an update that adds CAs. */
-  readonly restartsPods?: boolean;
+  readonly tasks: readonly Task[];
   /** How long pods may take to leave the machine before it is upgraded. */
   readonly drainMinutes: number;
   readonly nodeAddress: string;
@@ -43,8 +48,6 @@ export interface Payload {
    * @default true; without a pod network of this program's own nobody knows when nodes can be
    */
   readonly awaitsReady?: boolean;
-  /** Whether the machine saves snapshots of etcd, by what is among its files. */
-  readonly takesSnapshots?: boolean;
   /** The snapshot that the initial control plane initializes the cluster with: a name, or `latest`. */
   readonly restoredFrom?: string;
   readonly files: readonly PayloadFile[];

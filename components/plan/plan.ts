@@ -30,8 +30,6 @@ export interface Plan {
   readonly initialization: Initialization;
   /** What the last update that succeeded left in the stack's outputs. */
   readonly previous?: PreviousOutputs;
-  /** The control plane that becomes healthy before any other machine is touched. */
-  readonly repairFirst?: string;
   /** What this update records of each machine, by its name. */
   readonly machineRecords: ReadonlyMap<string, MachineRecord>;
   /** Names of the machines that exist and are not replaced: what only a first boot reads is not theirs. */
@@ -47,6 +45,8 @@ export interface Plan {
   /** The StorageClasses of this cluster. */
   readonly diskClasses: readonly DiskClass[];
   readonly controlPlanes: readonly MachinePlan[];
+  /** The same in the order in which they are touched. */
+  readonly turns: readonly MachinePlan[];
   readonly workers: readonly MachinePlan[];
   /** What all members are configured with: CAs, of which the first one signs, and keys of Secrets. */
   readonly spec: ClusterSpec;
@@ -79,7 +79,6 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     shown: azure.shown,
     initialization: decision.initialization,
     previous: previous.outputs,
-    repairFirst,
     machineRecords: decision.machineRecords,
     retained: namesOf(decision.retained),
     stepRefusals: decision.stopped.stepRefusals,
@@ -88,12 +87,24 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     accelerated: decision.accelerated,
     diskClasses: decision.diskClasses,
     controlPlanes: decision.controlPlanes,
+    turns: turnsOf(decision.controlPlanes, azure, repairFirst),
     workers: decision.workers,
     spec: decision.spec,
     customData: customData(settings),
     apiServer: { name: observed.apiName, port: apiPort },
     manifests: typeof manifests === "string" ? new Map<string, string>() : manifests,
   };
+}
+
+/** One that is not healthy comes first, then those that etcd has lost as members. */
+export function turnsOf(
+  controlPlanes: readonly MachinePlan[],
+  { machines }: Pick<AzureState, "machines">,
+  repairFirst?: string,
+): MachinePlan[] {
+  const urgency = ({ name }: MachinePlan): number =>
+    name === repairFirst ? 2 : machines.get(name)?.removedFromEtcd ? 1 : 0;
+  return [...controlPlanes].sort((a, b) => urgency(b) - urgency(a));
 }
 
 const namesOf = (machines: readonly MachinePlan[]): Set<string> =>

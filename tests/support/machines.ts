@@ -6,12 +6,14 @@ import { ApiBalancer } from "../../components/api-balancer";
 import { apiName } from "../../components/api-server";
 import type { RotationState } from "../../components/kubeadm/rotation";
 import { Certificates } from "../../components/certificates";
-import { ControlPlane } from "../../components/control-plane";
+import { InitialControlPlane } from "../../components/control-plane/initial-control-plane";
+import { JoiningControlPlanes } from "../../components/control-plane/joining-control-planes";
 import { Identity } from "../../components/identity";
 import { parsePayload, Payload } from "../../components/machine/payload";
 import { Network } from "../../components/network";
 import { MachineState } from "../../components/azure/state";
 import { fixedSettings } from "../../components/plan/fixed-settings";
+import { turnsOf } from "../../components/plan/plan";
 import { Initialization } from "../../components/plan/initialization";
 import { MachineRecord } from "../../components/machine/machine-record";
 import { Settings } from "../../components/settings/settings";
@@ -103,15 +105,17 @@ export async function buildMachines({
   const recorder = await Recorder.start({ preview, filledIn: preview ? {} : filledIn });
   const settings = { ...validSettings, ...scene.settings };
   const machines = machinesOf(settings);
+  const azure = {
+    machines: new Map(
+      names.map((name) => [name, { ...machine, removedFromEtcd: left.includes(name) }]),
+    ),
+  };
+  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const plan = {
     settings,
     subscriptionId,
     tenantId: "the-tenant",
-    azure: {
-      machines: new Map(
-        names.map((name) => [name, { ...machine, removedFromEtcd: left.includes(name) }]),
-      ),
-    },
+    azure,
     shown: new Map(),
     initialization: scene.initialization ?? fresh,
     previous: {
@@ -120,7 +124,6 @@ export async function buildMachines({
       settings: fixedSettings(settings),
       machines: Object.fromEntries(remembered.map((name) => [name, order])),
     },
-    repairFirst: scene.repairFirst,
     spec: specOf(settings, {
       apiName: apiName(settings, subscriptionId),
       encryptionKeys: scene.encryptionKeys,
@@ -132,7 +135,8 @@ export async function buildMachines({
         names.includes(name) ? order : { ...order, createdAt: now, bootstrapRequestedAt: now },
       ]),
     ),
-    controlPlanes: machines.filter(({ role }) => role === "control-plane"),
+    controlPlanes,
+    turns: turnsOf(controlPlanes, azure, scene.repairFirst),
     workers: machines.filter(({ role }) => role === "worker"),
     retained: new Set(names),
     diskClasses: [],
@@ -166,13 +170,18 @@ export async function buildMachines({
     joinSecret: pulumi.secret("private join secret"),
     encryptionSecret: pulumi.secret("private secret of Secrets"),
   });
-  const parts = { resourceGroup, plan, network, certificates };
-  const controlPlane = new ControlPlane("control-plane", { ...parts, api, identity }, watched);
+  const parts = { resourceGroup, plan, network, api, certificates, identity };
+  const initial = new InitialControlPlane("control-plane", parts, watched);
   const nodeAddOns = new pulumi.ComponentResource("test:index:NodeAddOns", "node-add-ons");
-  controlPlane.join(nodeAddOns);
+  const joining = new JoiningControlPlanes("joining", { ...parts, initial, nodeAddOns }, watched);
+  const controlPlanesMade = [initial, ...joining.members];
   const cluster = new Provider("kubernetes", { kubeconfig: "{}" });
-  const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlane, cluster }, watched);
-  return { recorder, controlPlane, workers, network, api, nodeAddOns, plan, resourceGroup };
+  const workers = new Workers(
+    "workers",
+    { ...parts, nodeAddOns, controlPlanes: controlPlanesMade, cluster },
+    watched,
+  );
+  return { recorder, initial, workers, network, api, nodeAddOns, plan, resourceGroup };
 }
 
 /** Names of what a resource waits for, as the program calls it. */

@@ -3,7 +3,7 @@ import { ClusterRole } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import { clusterProvider } from "../../components/cluster-provider";
-import { ControlPlane } from "../../components/control-plane";
+import { Member } from "../../components/control-plane/member";
 import { Plan } from "../../components/plan/plan";
 import { dependenciesOf, Recorded, Recorder } from "../support/record";
 
@@ -26,7 +26,7 @@ async function build(id: string, exists: boolean, { isRestoring = false, preview
     const provider = clusterProvider(
       pulumi.output(JSON.stringify(kubeconfig)),
       plan as Plan,
-      { steps } as unknown as ControlPlane,
+      { step: steps[0] } as unknown as Member,
     );
     // The last to see what an object is registered with.
     pulumi.runtime.registerStackTransformation(recorder.watch);

@@ -151,7 +151,7 @@ it("brings every control plane the keys of Secrets, and has the last one rewrite
   for (const name of names) {
     const payload = await payloadOf(recorder, name);
     expect(payload.files).toContainEqual(encryptionFile("private secret of Secrets", rewriting));
-    expect([name, payload.rewritesSecrets]).toEqual([name, name === names[1]]);
+    expect([name, payload.tasks]).toEqual([name, name === names[1] ? ["rewrite-secrets"] : []]);
   }
 });
 
@@ -167,37 +167,37 @@ it("brings all CAs to every control plane, the one that signs alone as well, and
     names.map(() => expect.objectContaining({ "zoned-cas": "1 2" })),
   );
   const back = await buildMachines({ settings, cas: only(1, [2]) });
-  expect((await payloadOf(back.recorder, names[0]!)).takesAuthorities).toBe(true);
+  expect((await payloadOf(back.recorder, names[0]!)).tasks).toEqual(["cas"]);
   const unchanged = await payloadOf(firstUp.recorder, names[0]!);
-  expect(unchanged.takesAuthorities).toBe(false);
+  expect(unchanged.tasks).toEqual([]);
   for (const name of names) {
     const payload = await payloadOf(adding.recorder, name);
     const content = Object.fromEntries(payload.files.map((file) => [file.path, file.content]));
     expect(content["/etc/kubernetes/pki/ca.crt"]).toBe("all certs of ca");
     expect(content["/etc/kubernetes/pki/etcd/ca.crt"]).toBe("all certs of etcd-ca");
     expect(content["/etc/kubernetes/pki/signing-ca.crt"]).toBe("cert of ca");
-    expect(payload.takesAuthorities).toBe(true);
     expect(content["/etc/zoned/kubeadm-init.yaml"]).toContain(
       authoritiesVariable(authorities).name,
     );
     // Else no control plane would give the cluster what kubeadm reads there.
     expect(payload.clusterConfiguration).not.toBe(unchanged.clusterConfiguration);
-    expect([name, payload.restartsPods]).toEqual([name, name === names[2]]);
-    expect((await payloadOf(signing.recorder, name)).restartsPods).toBe(false);
+    const tasks = name === names[2] ? ["cas", "restart-pods"] : ["cas"];
+    expect([name, payload.tasks]).toEqual([name, tasks]);
+    expect((await payloadOf(signing.recorder, name)).tasks).toEqual(["cas"]);
   }
 });
 
 it("has nobody rewrite Secrets where the key does not change, and the only one where it does", async () => {
   const { recorder } = await buildMachines({ settings, encryptionKeys: only(1) });
   for (const name of names) {
-    expect((await payloadOf(recorder, name)).rewritesSecrets).toBe(false);
+    expect((await payloadOf(recorder, name)).tasks).toEqual([]);
   }
 
   const single = await buildMachines({
     settings: { ...settings, controlPlaneCount: 1 },
     encryptionKeys: { keys: [2, 1], rewritten: true, past: [] },
   });
-  expect((await payloadOf(single.recorder, names[0]!)).rewritesSecrets).toBe(true);
+  expect((await payloadOf(single.recorder, names[0]!)).tasks).toEqual(["rewrite-secrets"]);
 });
 
 it("lets the first machine initialize, and nobody else", async () => {
@@ -297,11 +297,11 @@ it("puts every machine into its zone, behind the balancer, with the identity", a
 });
 
 it("tells that the API answers only when the initial control plane's step has ended", async () => {
-  const known = ({ controlPlane }: Built) => isKnown(controlPlane.initialized);
+  const known = ({ initial }: Built) => isKnown(initial.initialized);
   const previewed = await buildMachines({ settings, preview: true });
 
   // A step that failed has an id all the same, and a preview knows it.
-  expect(await isKnown(previewed.controlPlane.steps[0]!.id)).toBe(true);
+  expect(await isKnown(previewed.initial.step.id)).toBe(true);
   expect(await known(previewed)).toBe(false);
   expect(await known(firstUp)).toBe(true);
 });

@@ -3,8 +3,7 @@ import { setTimeout } from "node:timers/promises";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { ControlPlane } from "../../components/control-plane";
-import { Machine } from "../../components/machine/machine";
+import { Member } from "../../components/control-plane/member";
 import { outputsOf } from "../../components/outputs";
 import { PreviousOutputs } from "../../components/plan/machine-changes";
 import { diskClasses } from "../../components/azure/disk-classes";
@@ -61,13 +60,11 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
     diskClasses: diskClasses([]),
     previous: before,
   } as unknown as Plan;
-  const partOf = (role: string) => {
+  const memberOf = (role: string) => {
     const one = role === "worker" ? worker : machine;
     const validUntil = pulumi.output(`in the time of ${role}`);
-    return {
-      machines: [{ plan: one, kubeletCertificate: { validUntil } } as unknown as Machine],
-      steps: [stepOf(one)] as unknown as ControlPlane["steps"],
-    };
+    const made = { plan: one, kubeletCertificate: { validUntil } };
+    return { machine: made, step: stepOf(one) } as unknown as Member;
   };
   const stepOf = ({ name, role }: typeof worker | typeof machine) => {
     const id = `/virtualMachines/${name.toUpperCase()}/extensions/bootstrap`;
@@ -83,8 +80,8 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
     plan,
     new ResourceGroup("cluster", { resourceGroupName: "zoned-test" }),
     pulumi.output("{}"),
-    { initialControlPlane: pulumi.output("the-initial-vm"), ...partOf("control-plane") },
-    partOf("worker"),
+    { initialControlPlane: pulumi.output("the-initial-vm") },
+    [memberOf("control-plane"), memberOf("worker")],
   );
 }
 

@@ -129,12 +129,12 @@ it("takes other CAs as a member, once there are others than the first ones", asy
   const takes = async (keys: readonly number[], past: readonly number[] = []) => {
     const cas = { keys, rewritten: true, past };
     const { recorder } = await build({ cas });
-    return (await payloadOf(recorder, "zoned-test-web-1")).takesAuthorities;
+    return (await payloadOf(recorder, "zoned-test-web-1")).tasks;
   };
 
-  expect([await takes([1]), await takes([2, 1]), await takes([2])]).toEqual([false, true, true]);
+  expect([await takes([1]), await takes([2, 1]), await takes([2])]).toEqual([[], ["cas"], ["cas"]]);
   // The last stage of a change that was taken back has the others forgotten.
-  expect(await takes([1], [2])).toBe(true);
+  expect(await takes([1], [2])).toEqual(["cas"]);
 });
 
 it("keeps the token of a worker that is well, and gives a new one for a new run", async () => {

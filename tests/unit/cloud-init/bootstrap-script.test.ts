@@ -21,6 +21,7 @@ const controlPlane: Payload = {
   apiPort: 6443,
   kubernetesVersion: "9.9.9",
   configuration: "now",
+  tasks: [],
   drainMinutes: 15,
   nodeAddress: "172.16.2.5",
   modules: ["ip_vs", "ip_vs_wlc"],
@@ -463,7 +464,7 @@ describe("a control plane", () => {
   );
 
   it("trusts all CAs while it joins, where others come to be trusted", async () => {
-    const machine = machineIn({}, { ...controlPlane, takesAuthorities: true });
+    const machine = machineIn({}, { ...controlPlane, tasks: ["cas"] });
     machine.program(
       "kubeadm",
       programs.kubeadm
@@ -1452,7 +1453,7 @@ describe("an upgrade", () => {
   });
 
   it("begins on a control plane that is well only when all others are, and saves etcd first", async () => {
-    const saving = { ...controlPlane, ...next, takesSnapshots: true };
+    const saving = { ...controlPlane, ...next, tasks: ["snapshots" as const] };
     const save = (machine: FakeMachine, code = 0) =>
       machine.write(
         "/opt/zoned/etcd-snapshot.sh",
@@ -1624,7 +1625,7 @@ describe("an upgrade", () => {
   ])(
     "has %s trust the CAs that come with it, before kubeadm runs and after",
     async (_, payload) => {
-      const machine = memberIn({ ...payload, configuration: "later", takesAuthorities: true });
+      const machine = memberIn({ ...payload, configuration: "later", tasks: ["cas"] });
       const conf = "/etc/kubernetes/kubelet.conf";
       const trusting = `    certificate-authority-data: ${base64("the CA")}\n`;
       machine.program(
@@ -1701,7 +1702,7 @@ describe("an upgrade", () => {
 
   it("gives the kubelet a certificate of the CA that signs before it starts anew, readable by root alone", async () => {
     const certificate = "/var/lib/kubelet/pki/kubelet-client-current.pem";
-    const machine = memberIn({ ...controlPlane, configuration: "later", takesAuthorities: true });
+    const machine = memberIn({ ...controlPlane, configuration: "later", tasks: ["cas"] });
     machine.write(certificate, "of the CA before\n");
     machine.program("openssl", `[[ $1 != verify ]] || grep --quiet new "$root${certificate}"`);
     machine.program(
@@ -1722,7 +1723,7 @@ describe("an upgrade", () => {
 
   it("tells who is to join of the CAs, by the control plane that gives the cluster its configuration", async () => {
     const payload = { ...controlPlane, configuration: "later", clusterConfiguration: "of all" };
-    const machine = memberIn({ ...payload, takesAuthorities: true });
+    const machine = memberIn({ ...payload, tasks: ["cas"] });
     const info = { data: { kubeconfig: "  certificate-authority-data: b2xk\n" } };
     const kubectl = machine.read("/programs/kubectl").replace(/^#!.*\n/, "");
     machine.program(
@@ -1738,7 +1739,7 @@ describe("an upgrade", () => {
   });
 
   it("restarts pods of the namespaces kube-* when they get the new CAs, and not before", async () => {
-    const machine = memberIn({ ...controlPlane, configuration: "now", restartsPods: true });
+    const machine = memberIn({ ...controlPlane, configuration: "now", tasks: ["restart-pods"] });
     const kubectl = machine.read("/programs/kubectl").replace(/^#!.*\n/, "");
     machine.program(
       "kubectl",
@@ -1815,7 +1816,7 @@ describe("a snapshot of etcd", () => {
   };
   const saving: Payload = {
     ...controlPlane,
-    takesSnapshots: true,
+    tasks: ["snapshots"],
     files: [...controlPlane.files, snapshotFile, timer],
   };
   const restoring: Payload = { ...saving, restoredFrom: "latest" };

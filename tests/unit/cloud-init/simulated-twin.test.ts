@@ -218,7 +218,7 @@ function saving(script: string, blobs: Blobs, change: Partial<Payload> = {}): st
   const own = payloadOf(script).files;
   return configured(script, {
     configuration: "now",
-    takesSnapshots: true,
+    tasks: ["snapshots"],
     files: [...own, ...files],
     ...change,
   });
@@ -451,7 +451,7 @@ const upgradedWorker = [
         situation: "a member that comes last in a change of the key of Secrets",
         vm: cp[1],
         script: () =>
-          rekeyed(script(cp[1], initialControlPlane, fixture, "1 2"), { rewritesSecrets: true }),
+          rekeyed(script(cp[1], initialControlPlane, fixture, "1 2"), { tasks: ["rewrite-secrets"] }),
         world: { files: { ...member("joined"), ...cni, ...encrypting } },
         steps: [
           ...upgraded,
@@ -554,7 +554,7 @@ const upgradedWorker = [
               initialControlPlane,
               authorities: "1 2",
             }),
-            { clusterConfiguration: "of two CAs", takesAuthorities: true, restartsPods: true },
+            { clusterConfiguration: "of two CAs", tasks: ["cas", "restart-pods"] },
           ),
         world: { files: { ...member("joined"), ...cni } },
         steps: [

@@ -1,6 +1,6 @@
 import { parse } from "yaml";
 
-import type { Payload } from "../../../../../components/machine/payload";
+import type { Payload, Task } from "../../../../../components/machine/payload";
 import type { VirtualMachine } from "../../machines";
 import { kubeconfigOf } from "../api";
 
@@ -15,7 +15,15 @@ export const payloadMarker = "#--- payload ---";
 
 const firstBootScript = "/opt/zoned/first-boot.sh";
 
-const required = ["machine", "role", "apiName", "apiPort", "nodeAddress", "files"] as const;
+const required: readonly (keyof Payload)[] = [
+  "machine",
+  "role",
+  "apiName",
+  "apiPort",
+  "nodeAddress",
+  "tasks",
+  "files",
+];
 
 /** What follows the marker line of a bootstrap script. */
 export function payloadOf(script: string): Payload {
@@ -39,6 +47,8 @@ export function payloadOf(script: string): Payload {
   }
   return payload as Payload;
 }
+
+export const hasTask = ({ tasks }: Payload, task: Task): boolean => tasks.includes(task);
 
 /** The text of each file that the payload brings, by its path. */
 export const filesOf = ({ files }: Payload): ReadonlyMap<string, string> =>

@@ -20,6 +20,7 @@ import {
   encryptionFile,
   fileOf,
   filesOf,
+  hasTask,
   initFile,
   payloadOf,
   trustedOf,
@@ -94,7 +95,7 @@ export class SimulatedBootstrap {
     if (isControlPlane) {
       await steps.step("control plane", () => this.awaitControlPlane(machine, payload));
     }
-    if (payload.takesSnapshots || this.timers.has(machine.vm.vmId)) {
+    if (hasTask(payload, "snapshots") || this.timers.has(machine.vm.vmId)) {
       await steps.step("snapshots", () => this.scheduleSnapshots(machine, payload));
     }
     // Before there is a pod network, the initial control plane cannot be Ready.
@@ -110,10 +111,10 @@ export class SimulatedBootstrap {
     if (isControlPlane) {
       await steps.step("certificates", () => this.reportCertificates(machine));
     }
-    if (payload.restartsPods) {
+    if (hasTask(payload, "restart-pods")) {
       await steps.step("pods", () => this.restartPods(machine, trustedOf(payload)));
     }
-    if (payload.rewritesSecrets) {
+    if (hasTask(payload, "rewrite-secrets")) {
       await steps.step("encryption", () => this.registry.clusterOf(machine)!.rewriteSecrets());
     }
     await steps.step("secrets", () => {
@@ -136,17 +137,17 @@ export class SimulatedBootstrap {
     machine.beginUpgrade();
     await steps.step("packages", () => undefined);
     if (hasOtherVersion(await kubelet.get(nodePath(payload.machine)), payload)) {
-      if (payload.takesSnapshots) {
+      if (hasTask(payload, "snapshots")) {
         await steps.step("snapshot", () => Snapshots.on(machine)?.save(cluster));
       }
       await steps.step("drain", () => drain(kubelet, payload));
     }
     await steps.step("kubeadm upgrade", async () => {
       machine.requirePeerCheck();
-      const takesAuthorities = payload.takesAuthorities || trustsSeveral(machine.joined!);
-      if (takesAuthorities) machine.trust(trustedOf(payload));
+      const takesCas = hasTask(payload, "cas") || trustsSeveral(machine.joined!);
+      if (takesCas) machine.trust(trustedOf(payload));
       if (isControlPlane) {
-        const taken = { ...payload, takesAuthorities };
+        const taken = takesCas ? { ...payload, tasks: ["cas" as const] } : payload;
         await cluster.inTurn(() => upgradeControlPlane(cluster, taken));
       }
       const { caCert, kubelet } = machine.joined!;
@@ -220,11 +221,11 @@ export class SimulatedBootstrap {
   }
 
   /** Has the machine save etcd by the clock while it leads etcd. */
-  private scheduleSnapshots(machine: SimulatedMachine, { takesSnapshots }: Payload): void {
+  private scheduleSnapshots(machine: SimulatedMachine, payload: Payload): void {
     const { vmId } = machine.vm;
     clearInterval(this.timers.get(vmId));
     this.timers.delete(vmId);
-    const snapshots = takesSnapshots ? Snapshots.on(machine) : undefined;
+    const snapshots = hasTask(payload, "snapshots") ? Snapshots.on(machine) : undefined;
     if (snapshots === undefined) return;
     const save = (): void => {
       const cluster = this.registry.clusterOf(machine);

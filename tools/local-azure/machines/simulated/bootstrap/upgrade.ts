@@ -5,7 +5,7 @@ import { type Api, ApiError, type Body, mergePatch } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { isMirror } from "../nodes/mirror-pods";
 import { nodePath } from "../nodes/node";
-import { caFile, fileOf, filesOf, initFile } from "./payload";
+import { caFile, fileOf, filesOf, hasTask, initFile } from "./payload";
 
 const clusterAnnotation = "zoned/configuration";
 const kubeadmConfig = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
@@ -96,7 +96,7 @@ export async function bringSettings(cluster: SimulatedCluster, payload: Payload)
   const { metadata } = await cluster.superAdmin().get(kubeadmConfig);
   if (metadata.annotations?.[clusterAnnotation] === payload.clusterConfiguration) return;
   await cluster.upgrade(filesOf(payload), fileOf(payload, initFile));
-  if (payload.takesAuthorities) {
+  if (hasTask(payload, "cas")) {
     await publishAuthorities(cluster.superAdmin(), fileOf(payload, caFile));
   }
   await noteSettings(cluster, payload);

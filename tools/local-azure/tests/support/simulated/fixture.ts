@@ -248,6 +248,7 @@ export function scriptOf(fixture: Fixture, vm: VirtualMachine, knobs: Knobs): st
     apiPort: 6443,
     kubernetesVersion: "1.36.3",
     configuration: "now",
+    tasks: [],
     clusterConfiguration: JSON.stringify(knobs.apiServer ?? {}),
     drainMinutes: 15,
     nodeAddress: vm.privateAddress,

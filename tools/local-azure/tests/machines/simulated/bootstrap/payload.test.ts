@@ -13,6 +13,7 @@ const payload: Payload = {
   apiPort: 6443,
   kubernetesVersion: "1.36.3",
   configuration: "now",
+  tasks: [],
   drainMinutes: 15,
   nodeAddress: "172.16.1.4",
   modules: ["ip_vs"],

@@ -2,6 +2,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { Identity } from "../../components/identity";
+import { RoleAssignments } from "../../components/role-assignments";
 import { Settings } from "../../components/settings/settings";
 import { Roles } from "../../components/roles";
 import type { Resource, View } from "../../tools/local-azure/arm/resources/resource";
@@ -38,9 +39,10 @@ const build = async (stack: Stack = {}) => {
   };
   const watched = { transformations: [recorder.watch] };
   const roles = new Roles("identity", args, watched);
-  const identity = new Identity("identity", { resourceGroup, roles, ...args }, watched);
+  const identity = new Identity("identity", { resourceGroup, ...args }, watched);
   const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
-  identity.grant(machine);
+  const rights = { resourceGroup, roles, identity, ...args, after: machine };
+  new RoleAssignments("identity", rights, watched);
   return { recorder, resourceGroup, identity, machine };
 };
 

@@ -1,0 +1,123 @@
+import { CertificateAuthority } from "./certificates";
+import { areTaken, signingFile } from "./kubeadm/certificate-authorities";
+import { encryptionFile } from "./kubeadm/encryption";
+import { proxyModules } from "./kubeadm/kube-proxy";
+import { clusterConfigurationOf, discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
+import { PayloadFile } from "./kubeadm/payload-file";
+import { isAdding, isRewriting } from "./kubeadm/rotation";
+import { firstBootFiles } from "./machine/custom-data";
+import { snapshotFiles } from "./machine/etcd-backups";
+import { Payload, Task } from "./machine/payload";
+import { renewalFiles } from "./machine/renewal";
+import { Plan } from "./plan/plan";
+import { MachinePlan } from "./settings/topology";
+
+type KeyPair = Readonly<Record<"cert" | "key", string>>;
+type Authority = Readonly<Record<keyof CertificateAuthority, string>>;
+
+/** What Azure and other resources say only once they exist, for a control plane. */
+export interface ControlPlaneValues {
+  readonly role: "control-plane";
+  readonly initialControlPlane: string;
+  /** Of the API's balancer. */
+  readonly apiAddress: string;
+  readonly cas: Readonly<Record<"cluster" | "frontProxy" | "etcd", Authority>>;
+  readonly serviceAccount: KeyPair;
+  readonly encryptionSecret: string;
+  readonly kubeletFiles: readonly PayloadFile[];
+  /** Of the identity that writes snapshots; empty where they stay on the machines. */
+  readonly clientId: string;
+}
+
+/** The same for a worker, which gets no key of the cluster's. */
+export interface WorkerValues {
+  readonly role: "worker";
+  /** The CAs that it trusts. */
+  readonly caCerts: string;
+  readonly joinToken: string;
+  readonly kubeletFiles: readonly PayloadFile[];
+}
+
+/** All that the bootstrap step of a machine gets. */
+export function payloadFor(
+  machine: MachinePlan,
+  plan: Plan,
+  values: ControlPlaneValues | WorkerValues,
+): Payload {
+  const { settings, apiServer, spec } = plan;
+  const shared = {
+    machine: machine.name,
+    apiName: apiServer.name,
+    apiPort: apiServer.port,
+    kubernetesVersion: settings.kubernetesVersion,
+    configuration: plan.machineRecords.get(machine.name)!.configuration,
+    tasks: tasksOf(machine, plan),
+    drainMinutes: settings.drainMinutes,
+    nodeAddress: machine.address,
+    modules: proxyModules(settings),
+    awaitsReady: settings.cni !== "none",
+  };
+  const files = [
+    ...values.kubeletFiles,
+    ...firstBootFiles(settings),
+    ...kubeadmFiles(spec, machine),
+  ];
+  if (values.role === "worker") {
+    const discovery = discoveryKubeconfig(apiServer.name, values.caCerts, values.joinToken);
+    return {
+      ...shared,
+      role: "worker",
+      files: [{ path: "/etc/zoned/discovery.conf", mode: "0600", content: discovery }, ...files],
+    };
+  }
+  const { initialControlPlane, apiAddress, clientId } = values;
+  const { restoredFrom } = plan.initialization;
+  return {
+    ...shared,
+    role: "control-plane",
+    initialControlPlane,
+    apiAddress,
+    clusterConfiguration: clusterConfigurationOf(spec),
+    ...(restoredFrom !== undefined && { restoredFrom }),
+    files: [
+      ...pkiFiles(values),
+      ...snapshotFiles(settings, clientId),
+      ...(spec.encryptionKeys === undefined
+        ? []
+        : [encryptionFile(values.encryptionSecret, spec.encryptionKeys)]),
+      ...renewalFiles(plan.controlPlanes.indexOf(machine)),
+      ...files,
+    ],
+  };
+}
+
+/** What concerns the whole cluster is done by the control plane that is the last in turn. */
+function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] {
+  const { cas, encryptionKeys } = spec;
+  const isLast = machine.name === turns.at(-1)!.name;
+  const tasks: Readonly<Record<Task, boolean>> = {
+    snapshots: machine.role === "control-plane" && settings.etcdBackups !== undefined,
+    cas: areTaken(cas),
+    "restart-pods": isLast && isAdding(cas),
+    "rewrite-secrets": isLast && encryptionKeys !== undefined && isRewriting(encryptionKeys),
+  };
+  return (Object.keys(tasks) as Task[]).filter((task) => tasks[task]);
+}
+
+const pki = "/etc/kubernetes/pki";
+
+/** kubeadm signs with the first certificate of the file; what reads the file trusts them all. */
+const authorityFiles = (stem: string, { trusted, key }: Authority): PayloadFile[] => [
+  { path: `${pki}/${stem}.crt`, mode: "0644", content: trusted },
+  { path: `${pki}/${stem}.key`, mode: "0600", content: key },
+];
+
+/** What kubeadm finds in its certificate directory and therefore does not make itself. */
+const pkiFiles = ({ cas, serviceAccount }: ControlPlaneValues): PayloadFile[] => [
+  ...authorityFiles("ca", cas.cluster),
+  { path: signingFile, mode: "0644", content: cas.cluster.cert },
+  ...authorityFiles("front-proxy-ca", cas.frontProxy),
+  ...authorityFiles("etcd/ca", cas.etcd),
+  { path: `${pki}/sa.pub`, mode: "0644", content: serviceAccount.cert },
+  { path: `${pki}/sa.key`, mode: "0600", content: serviceAccount.key },
+];

@@ -1,0 +1,123 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as compute from "@pulumi/azure-native/compute";
+import * as pulumi from "@pulumi/pulumi";
+
+import { ApiBalancer } from "../api-balancer";
+import { payloadFor } from "../bootstrap-payload";
+import { Certificates } from "../certificates";
+import { Identity } from "../identity";
+import { tagOf } from "../kubeadm/rotation";
+import { adminKubeconfig } from "../kubeconfig";
+import { Machine } from "../machine/machine";
+import { Membership } from "../machine/membership";
+import { bootstrapScript } from "../machine/payload";
+import { Network } from "../network";
+import { Plan } from "../plan/plan";
+import { MachinePlan } from "../settings/topology";
+
+export interface ControlPlaneArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly plan: Plan;
+  readonly network: Network;
+  readonly api: ApiBalancer;
+  readonly certificates: Certificates;
+  readonly identity: Identity;
+}
+
+/**
+ * The type of the components that control planes are in: the same for all, so that a machine keeps
+ * its URN when it is its turn to be the first.
+ */
+export const controlPlaneType = "zoned:index:ControlPlane";
+
+/** A machine in the cluster. */
+export interface Member {
+  readonly machine: Machine;
+  /** Ends when the machine is a healthy member. */
+  readonly step: compute.VirtualMachineExtension;
+  readonly membership: Membership;
+}
+
+/**
+ * @param previous the member in whose turn it follows: in a living cluster no machine is touched
+ *   before the one before it is healthy again
+ */
+export function makeControlPlane(
+  machinePlan: MachinePlan,
+  { plan, resourceGroup, network, api, identity, certificates }: ControlPlaneArgs,
+  parent: pulumi.Resource,
+  previous?: Member,
+): Machine {
+  const { initialization } = plan;
+  const { name } = machinePlan;
+  // Of several that are lost, too, one joins after another.
+  const isLiving =
+    initialization.exists &&
+    !initialization.isRestoring &&
+    (plan.azure.machines.has(name) || plan.previous?.machines[name] !== undefined);
+  return new Machine(
+    {
+      resourceGroup,
+      settings: plan.settings,
+      plan: machinePlan,
+      subnetId: network.subnetIds.get(machinePlan.zone)!,
+      poolId: api.poolId,
+      identityId: identity.resourceId,
+      customData: plan.customData,
+      retained: plan.retained.has(name),
+      current: plan.azure.machines.get(name),
+      deallocates: plan.deallocated.has(name),
+      starts: plan.started.has(name),
+      stepRefusal: plan.stepRefusals.get(name),
+      accelerated: plan.accelerated.has(name),
+      initialization: initialization.id,
+      record: plan.machineRecords.get(name)!,
+      certificates,
+      kubeconfig: adminKubeconfig(plan, certificates),
+      after: isLiving && previous ? [previous.step, previous.membership] : [],
+    },
+    { parent },
+  );
+}
+
+interface BootstrapArgs {
+  readonly initialControlPlane: pulumi.Output<string>;
+  readonly after: readonly pulumi.Resource[];
+  /** Control planes leave one after another, the last in turn first. */
+  readonly previous?: Member;
+}
+
+export function bootstrapControlPlane(
+  machine: Machine,
+  { plan, api, certificates, identity }: ControlPlaneArgs,
+  { initialControlPlane, after, previous }: BootstrapArgs,
+): Member {
+  const { settings, spec, initialization } = plan;
+  const { encryptionKeys, cas } = spec;
+  // What asks for no token waits for no identity.
+  const client = settings.etcdBackups?.container && identity.credential.clientId;
+  const { cluster, frontProxy, etcd, serviceAccount, encryptionSecret } = certificates;
+  const script = pulumi
+    .output({
+      initialControlPlane,
+      apiAddress: api.address,
+      cas: { cluster, frontProxy, etcd },
+      serviceAccount,
+      encryptionSecret,
+      kubeletFiles: machine.kubeletCertificate.files,
+      clientId: client ?? "",
+    })
+    .apply((values) =>
+      bootstrapScript(payloadFor(machine.plan, plan, { role: "control-plane", ...values })),
+    );
+  const bootstrapped = machine.bootstrap({
+    initialControlPlane,
+    restoredFrom: initialization.restoredFrom,
+    encryptionKeys: encryptionKeys && tagOf(encryptionKeys),
+    cas: tagOf(cas),
+    script,
+    after,
+    outlives: previous ? [previous.membership] : [],
+  });
+  return { machine, ...bootstrapped };
+}

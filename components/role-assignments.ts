@@ -1,0 +1,89 @@
+import * as authorization from "@pulumi/azure-native/authorization";
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { Identity } from "./identity";
+import { guid, Roles } from "./roles";
+import { Settings } from "./settings/settings";
+
+/** Azure's built-in roles by the ids that every tenant has. */
+const builtIn = {
+  networkContributor: "4d97b98b-1d4f-4787-a291-c67834d212e7",
+  managedIdentityOperator: "f1a07417-d97a-45cb-824c-7a7467783830",
+  storageBlobDataContributor: "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
+} as const;
+
+export interface RoleAssignmentsArgs {
+  readonly resourceGroup: ResourceGroup;
+  readonly roles: Roles;
+  readonly identity: Identity;
+  readonly settings: Settings;
+  readonly subscriptionId: string;
+  /**
+   * Something that takes a minute: a new identity and a new role are not known to all of Azure at
+   * once, and an assignment that is refused for it is not retried.
+   */
+  readonly after: pulumi.Resource;
+}
+
+/**
+ * The rights that the cloud provider and the disk driver need, in networks more than that; none
+ * where the settings name a service principal.
+ *
+ * Azure honours a new assignment within seconds to minutes; what runs on the machines retries for
+ * so long.
+ */
+export class RoleAssignments extends pulumi.ComponentResource {
+  constructor(name: string, args: RoleAssignmentsArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:RoleAssignments", name, {}, opts);
+    const { resourceGroup, roles, identity, settings, subscriptionId, after } = args;
+    const { principalId, resourceId } = identity;
+    if (principalId === undefined || resourceId === undefined) {
+      this.registerOutputs();
+      return;
+    }
+
+    const inGroup = { deletedWith: resourceGroup };
+    const subscription = `/subscriptions/${subscriptionId}`;
+    const role = (id: string) =>
+      `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${id}`;
+    const assign = (
+      what: string,
+      scope: pulumi.Input<string>,
+      roleDefinitionId: pulumi.Input<string>,
+      options: pulumi.CustomResourceOptions = {},
+    ) =>
+      new authorization.RoleAssignment(
+        `${name}-${what}`,
+        {
+          scope,
+          roleDefinitionId,
+          principalId,
+          principalType: "ServicePrincipal",
+          // Derived from all three: an assignment can never be moved to another principal, scope or
+          // role.
+          roleAssignmentName: pulumi
+            .all([principalId, scope, roleDefinitionId])
+            .apply((parts) => guid(parts.join(" "))),
+        },
+        { parent: this, dependsOn: [after], ...options },
+      );
+    assign("network", resourceGroup.id, role(builtIn.networkContributor), inGroup);
+    // Not with the group, but before it: Azure deletes no role that is assigned.
+    assign("machines", resourceGroup.id, roles.attachesDisks!);
+    // Attaching a disk is a PUT of location and data disks alone (as the driver does it). Whether Azure then
+    // also checks the right to the identity that the machine has is not documented; OpenShift's
+    // cluster-storage-operator asks for it for such machines.
+    assign("itself", resourceId, role(builtIn.managedIdentityOperator), inGroup);
+
+    // Not with the group: the container lies in another one.
+    const container = settings.etcdBackups?.container;
+    if (container !== undefined) {
+      assign("snapshots", container, role(builtIn.storageBlobDataContributor));
+    }
+
+    assign("zones", subscription, roles.readsProviders!);
+
+    this.registerOutputs();
+  }
+}
