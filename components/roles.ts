@@ -39,7 +39,7 @@ export interface RolesArgs {
 }
 
 /**
- * Roles of the cluster's own, for its identity (identity.ts); none where the settings name a service
+ * Roles of the cluster's own, for its identity (role-assignments.ts); none where the settings name a service
  * principal.
  *
  * They belong to the subscription, and go with no group. Azure refuses to delete a role whose

@@ -54,7 +54,10 @@ export class Workers extends pulumi.ComponentResource {
       // No kubelet may be newer than an API server, and no more of a pool's machines may change at
       // a time than it can do without.
       const inTurn = plan.initialization.exists
-        ? [...controlPlanes.map(({ step }) => step), ...((isLiving && pool.at(-maxUnavailable)) || [])]
+        ? [
+            ...controlPlanes.map(({ step }) => step),
+            ...((isLiving && pool.at(-maxUnavailable)) || []),
+          ]
         : [];
       const machine = new Machine(
         {

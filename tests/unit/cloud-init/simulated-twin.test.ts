@@ -451,7 +451,9 @@ const upgradedWorker = [
         situation: "a member that comes last in a change of the key of Secrets",
         vm: cp[1],
         script: () =>
-          rekeyed(script(cp[1], initialControlPlane, fixture, "1 2"), { tasks: ["rewrite-secrets"] }),
+          rekeyed(script(cp[1], initialControlPlane, fixture, "1 2"), {
+            tasks: ["rewrite-secrets"],
+          }),
         world: { files: { ...member("joined"), ...cni, ...encrypting } },
         steps: [
           ...upgraded,
