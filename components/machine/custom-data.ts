@@ -1,9 +1,7 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-
 import type { Settings } from "../settings/settings";
 import { versions } from "../versions";
 import type { PayloadFile } from "../kubeadm/payload-file";
+import { scriptFile } from "./cloud-init-files";
 
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;
@@ -31,12 +29,9 @@ const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettin
     .map(([name, value]) => `${name}=${quoted(value)}\n`)
     .join("");
 
-const firstBootScript = (): string =>
-  readFileSync(join(__dirname, "../../cloud-init", "first-boot.sh"), "utf8");
-
 /** What a first boot is made of, for a living machine that installs another version by it. */
 export const firstBootFiles = (settings: BootSettings): PayloadFile[] => [
-  { path: "/opt/zoned/first-boot.sh", mode: "0700", content: firstBootScript() },
+  scriptFile("first-boot.sh"),
   { path: "/etc/zoned/first-boot.env", mode: "0600", content: environment(settings) },
 ];
 

@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { PayloadFile } from "../kubeadm/payload-file";
+import { cloudInitText } from "./cloud-init-files";
 
 /** The line of bootstrap.sh after which its payload follows; bash never reads that far. */
 const marker = "#--- payload ---";
@@ -53,12 +52,17 @@ export interface Payload {
   readonly files: readonly PayloadFile[];
 }
 
-/**
- * What the custom script extension runs on one machine: bootstrap.sh as it lies, and its payload.
- */
+/** bootstrap.sh with each file that it sources in its place: a machine gets one file. */
+export const bootstrapText = (): string =>
+  cloudInitText("bootstrap.sh")
+    .replace(/^parts=.*\n/m, "")
+    .replace(/^\. "\$parts\/(\w+\.sh)"\n/gm, (_, part: string) =>
+      cloudInitText(`bootstrap/${part}`),
+    );
+
+/** What the custom script extension runs on one machine: bootstrap.sh, and its payload. */
 export function bootstrapScript(payload: Payload): string {
-  const script = readFileSync(join(__dirname, "../../cloud-init", "bootstrap.sh"), "utf8");
-  const text = `${script}${JSON.stringify(payload)}\n`;
+  const text = `${bootstrapText()}${JSON.stringify(payload)}\n`;
   const bytes = Buffer.from(text).toString("base64").length;
   if (bytes > maxScriptBytes) {
     const largest = [...payload.files].sort((a, b) => b.content.length - a.content.length)[0];

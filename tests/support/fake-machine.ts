@@ -11,6 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
+import { bootstrapText } from "../../components/machine/payload";
 import { checkout } from "../../tools/shared/checkout";
 import { Outcome, run } from "./tools";
 
@@ -79,7 +80,9 @@ export class FakeMachine {
 
   /** A script of `cloud-init/`, put on the machine with what follows it there. */
   ship(name: string, path: string, more = ""): void {
-    this.write(path, `${readFileSync(join(sources, name), "utf8")}${more}`, 0o700);
+    const text =
+      name === "bootstrap.sh" ? bootstrapText() : readFileSync(join(sources, name), "utf8");
+    this.write(path, `${text}${more}`, 0o700);
   }
 
   has(path: string): boolean {

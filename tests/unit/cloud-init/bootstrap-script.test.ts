@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-import { Payload } from "../../../components/machine/payload";
-import { checkout } from "../../../tools/shared/checkout";
+import { bootstrapText, Payload } from "../../../components/machine/payload";
 import { FakeMachine } from "../../support/fake-machine";
 import { Outcome } from "../../support/tools";
 
@@ -534,9 +533,7 @@ describe("a control plane", () => {
       "daemon-reload",
       "enable --now zoned-certificates.timer",
     ]);
-    expect(machine.read("/opt/zoned/bootstrap.sh")).toBe(
-      readFileSync(join(checkout, "cloud-init", "bootstrap.sh"), "utf8"),
-    );
+    expect(machine.read("/opt/zoned/bootstrap.sh")).toBe(bootstrapText());
     expect(machine.read("/var/lib/zoned/variables")).toContain(`machine=${controlPlane.machine}\n`);
     expect(machine.callsOf("renewal")).toEqual(["report"]);
   });
@@ -1316,9 +1313,7 @@ describe("secrets", () => {
     expect(machine.has("/etc/zoned/discovery.conf")).toBe(false);
     expect(machine.has("/etc/zoned/kubeadm-init.yaml")).toBe(false);
     expect(machine.read("/etc/kubernetes/pki/ca.key")).toBe(caKey);
-    expect(machine.read(script)).toBe(
-      readFileSync(join(checkout, "cloud-init", "bootstrap.sh"), "utf8"),
-    );
+    expect(machine.read(script)).toBe(bootstrapText());
     expect((await bootstrap(machine)).stderr).toContain("run `pulumi up` for more");
   });
 });

@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import {
   bootstrapScript,
+  bootstrapText,
   parsePayload,
   Payload,
   upgradeCordon,
@@ -30,11 +31,15 @@ const payload: Payload = {
   ],
 };
 
-it("ships bootstrap.sh byte for byte, and its payload after it", () => {
-  const shipped = readFileSync(join(checkout, "cloud-init", "bootstrap.sh"), "utf8");
+it("ships all of bootstrap.sh as one file, and its payload after it", () => {
+  const shipped = bootstrapText();
 
   expect(bootstrapScript(payload).startsWith(`${shipped}{`)).toBe(true);
   expect(shipped.endsWith("\nexit\n#--- payload ---\n")).toBe(true);
+  expect(shipped).not.toContain(`. "$parts/`);
+  for (const part of readdirSync(join(checkout, "cloud-init/bootstrap"))) {
+    expect(shipped).toContain(readFileSync(join(checkout, "cloud-init/bootstrap", part), "utf8"));
+  }
 });
 
 it("gives back the payload that went in", () => {
@@ -66,7 +71,5 @@ it("refuses more than Azure takes, and names the largest file", () => {
 });
 
 it("cordons by the annotation that the doctor knows", () => {
-  const script = readFileSync(join(checkout, "cloud-init", "bootstrap.sh"), "utf8");
-
-  expect(script).toContain(`cordoned_by=${upgradeCordon}\n`);
+  expect(bootstrapText()).toContain(`cordoned_by=${upgradeCordon}\n`);
 });

@@ -44,7 +44,8 @@ const shellCheck = (): Command => ({
   name: "shellcheck",
   program: "shellcheck",
   args: [
-    ...readdirSync(join(checkout, "cloud-init"), { recursive: true, encoding: "utf8" })
+    ...["--external-sources", "--check-sourced"],
+    ...readdirSync(join(checkout, "cloud-init"))
       .filter((file) => file.endsWith(".sh"))
       .map((file) => join("cloud-init", file)),
     join(".ci", "run"),

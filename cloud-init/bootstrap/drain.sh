@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# Cordon, drain and uncordon of this Node, by the kubelet's own certificate.
+
+# A kubelet may evict the pods that run on its own node, and cordon that, by its own certificate
+# (Node authorization mode and the admission plugin NodeRestriction).
+node_path() { echo "/api/v1/nodes/$machine"; }
+
+patch_node() {
+  ask_as_kubelet "$(node_path)" --output /dev/null --request PATCH \
+    --header 'Content-Type: application/merge-patch+json' --data "$1"
+}
+
+# annotate NAME VALUE, the value as JSON
+annotate() { patch_node "{\"metadata\": {\"annotations\": {\"$1\": $2}}}"; }
+
+cordoned_by=zoned/cordoned-for-upgrade
+
+cordon() {
+  local node
+  node=$(ask_as_kubelet "$(node_path)")
+  # A cordon that this script did not set stays.
+  jq --exit-status '.spec.unschedulable == true' <<<"$node" >/dev/null && return
+  patch_node "{\"metadata\": {\"annotations\": {\"$cordoned_by\": \"$version\"}},
+    \"spec\": {\"unschedulable\": true}}"
+}
+
+uncordon() {
+  local node
+  node=$(ask_as_kubelet "$(node_path)")
+  jq --exit-status --arg by "$cordoned_by" '.metadata.annotations[$by]' <<<"$node" >/dev/null || return 0
+  patch_node "{\"metadata\": {\"annotations\": {\"$cordoned_by\": null}},
+    \"spec\": {\"unschedulable\": null}}"
+}
+
+# Pods that go elsewhere when this node is drained: not a DaemonSet's, not static, not finished.
+drainable_pods() {
+  ask_as_kubelet "/api/v1/pods?fieldSelector=spec.nodeName%3D$machine" |
+    jq --raw-output '.items[]
+      | select(.status.phase != "Succeeded" and .status.phase != "Failed")
+      | select(.metadata.annotations["kubernetes.io/config.mirror"] == null)
+      | select(any(.metadata.ownerReferences[]?; .kind == "DaemonSet") | not)
+      | "\(.metadata.namespace) \(.metadata.name) \(.metadata.deletionTimestamp // "")"'
+}
+
+# Says whether a pod goes, or why it cannot at the moment, which is a PodDisruptionBudget.
+evict() {
+  local answer code
+  answer=$(ask_api "/api/v1/namespaces/$1/pods/$2/eviction" --max-time 20 --write-out '\n%{http_code}' \
+    --cert "$kubelet_certificate" --header 'Content-Type: application/json' \
+    --data "{\"apiVersion\": \"policy/v1\", \"kind\": \"Eviction\",
+      \"metadata\": {\"namespace\": \"$1\", \"name\": \"$2\"}}")
+  code=${answer##*$'\n'}
+  if [[ $code == 2?? || $code == 404 ]]; then
+    echo "$1/$2 is being evicted"
+    return
+  fi
+  echo "$1/$2: $(jq --raw-output '[.message, (.details.causes[]?.message)] | join(" ")' <<<"${answer%$'\n'*}")"
+}
+
+# What keeps pods on this node; those that may go are evicted.
+held_pods() {
+  local pods namespace name deleted
+  pods=$(drainable_pods) || return
+  while read -r namespace name deleted; do
+    [[ -n $namespace ]] || continue
+    if [[ -n $deleted ]]; then echo "$namespace/$name has not ended yet"; else evict "$namespace" "$name"; fi
+  done <<<"$pods" | paste --serial --delimiters ';'
+}
+
+drain() {
+  local held until=$((SECONDS + drain_minutes * 60))
+  cordon
+  while ! held=$(held_pods) || [[ -n $held ]]; do
+    reason "$held"
+    if ((SECONDS > until)); then
+      uncordon
+      reason "after $drain_minutes minutes pods are still on this machine, which was not touched and takes pods" \
+        "again: $held. Let them go, or give them longer (zoned:drainMinutes), and run \`pulumi up\` again"
+      return 1
+    fi
+    sleep 5
+  done
+}

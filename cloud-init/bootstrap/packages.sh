@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# First boot, kernel modules and packages.
+
+first_boot_again() {
+  say "first boot did not end well ($1), so it runs again"
+  "$root/opt/zoned/first-boot.sh" >/dev/null || {
+    reason "first boot failed: $(cat "$state/first-boot.failed")"
+    return 1
+  }
+}
+
+await_first_boot() {
+  local boot
+  if [[ -e $state/first-boot.failed ]]; then
+    first_boot_again "$(cat "$state/first-boot.failed")"
+  fi
+  while :; do
+    boot=$(cloud-init status 2>/dev/null || true)
+    [[ -e $state/first-boot.done ]] && return
+    if [[ -e $state/first-boot.failed ]]; then
+      reason "first boot failed: $(cat "$state/first-boot.failed")"
+      return 1
+    fi
+    # A reboot in its midst ends it for good.
+    if [[ $boot =~ status:\ (done|error|degraded|disabled) ]]; then
+      first_boot_again "interrupted"
+    else
+      sleep 5
+    fi
+  done
+}
+
+load_modules() {
+  local module missing=()
+  for module in "${modules[@]}"; do
+    modprobe "$module" || missing+=("$module")
+  done
+  if ((${#missing[@]} > 0)); then
+    reason "kernel $(uname -r) has no module ${missing[*]}, which kube-proxy's mode needs:" \
+      "choose another (zoned:proxyMode, zoned:proxyScheduler)" \
+      "or an image that has it (zoned:imageVersion)"
+    return 1
+  fi
+  mkdir -p "$root/etc/modules-load.d"
+  printf '%s\n' "${modules[@]}" >"$root/etc/modules-load.d/zoned-proxy.conf"
+}
+
+version_of() {
+  case $1 in
+    kubeadm) kubeadm version --output short ;;
+    kubelet) kubelet --version | cut --delimiter ' ' --fields 2 ;;
+  esac
+}
+
+has_version() { [[ $(version_of "$1") == "v$version" ]]; }
+
+# apt leaves a package alone that it has installed, whatever became of its program.
+expect_version() {
+  has_version "$1" && return
+  reason "$(type -P "$1") is of version $(version_of "$1") after package $1 of v$version was installed: remove the program" \
+    "that hides it, or reinstall the package (apt-get install --reinstall $1), and run \`pulumi up\` again"
+  return 1
+}
+
+# A machine that was made for another version and has not joined yet.
+match_version() {
+  has_version kubeadm && return
+  first_boot add_package_source
+  first_boot install_kubernetes
+  expect_version kubeadm
+  first_boot pull_images
+}
+
+# first_boot FUNCTION: a part of the first boot, with the settings of now
+first_boot() { "$root/opt/zoned/first-boot.sh" "$1"; }

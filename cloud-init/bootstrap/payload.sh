@@ -1,0 +1,65 @@
+# shellcheck shell=bash
+# The payload: what it says, and where its files go.
+
+# has_task NAME: whether the step does this besides; see Task in components/machine/payload.ts.
+has_task() { [[ " ${tasks[*]} " == *" $1 "* ]]; }
+
+# payload variables: what the steps need, as shell assignments.
+# payload files: keys and configuration, each where it belongs.
+# payload settings: the same without the keys, which a member has.
+# payload authorities: the keys alone, for a member that takes other CAs.
+payload() {
+  python3 - "$0" "$1" "$run/variables" "$root" <<'END'
+import json, os, shlex, shutil, sys
+script, what, variables, root = sys.argv[1:]
+os.umask(0o077)
+text = open(script, encoding="utf-8").read().split("\n#--- payload ---\n", 1)[1]
+if not text.strip():
+    sys.exit("the payload is gone, since this script has done its work: run `pulumi up` for more")
+payload = json.loads(text)
+if what == "variables":
+    names = {"machine": "machine", "role": "role", "initial_control_plane": "initialControlPlane", "api_name": "apiName",
+             "api_port": "apiPort", "api_address": "apiAddress", "version": "kubernetesVersion",
+             "configuration": "configuration", "cluster": "clusterConfiguration",
+             "drain_minutes": "drainMinutes", "address": "nodeAddress", "restored_from": "restoredFrom"}
+    with open(variables, "w") as file:
+        for name, key in names.items():
+            file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")
+        file.write(f"modules=({shlex.join(payload['modules'])})\n")
+        file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
+        file.write(f"tasks=({shlex.join(payload['tasks'])})\n")
+    sys.exit()
+# kubeadm applies every patch that it finds there.
+if what != "authorities":
+    shutil.rmtree(root + "/etc/zoned/patches", ignore_errors=True)
+for entry in payload["files"]:
+    path = root + entry["path"]
+    is_key = entry["path"].startswith("/etc/kubernetes/")
+    if what == "settings" and is_key or what == "authorities" and not is_key:
+        continue
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), int(entry["mode"], 8))
+        file.write(entry["content"])
+    os.replace(path + ".new", path)
+END
+}
+
+read_payload() {
+  payload variables
+  if [[ -e $state/joined ]]; then
+    payload settings
+    return
+  fi
+  # As first boot makes it: for everybody to look into, unlike the folders of what is secret.
+  mkdir -p "$root/etc/kubernetes"
+  payload files
+}
+
+# A new file in its place: what runs goes on with the one that it has open.
+forget_payload() { sed --in-place '/^#--- payload ---$/q' "$0"; }
+
+forget_secrets() {
+  rm -f "$discovery" "$init_config" "$join_config" "$kubelet_config" "$upgrade_config" "$root/etc/zoned/kubeadm-reset.yaml"
+  forget_payload
+}

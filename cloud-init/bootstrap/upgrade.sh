@@ -1,0 +1,65 @@
+# shellcheck shell=bash
+# What makes a member what its payload says.
+
+# A member is what the last run that ended well made of it.
+is_outdated() { [[ $(cat "$state/configuration" 2>/dev/null) != "$configuration" ]]; }
+
+upgrade_kubeadm() {
+  if ! has_version kubeadm; then
+    first_boot add_package_source
+    first_boot install_kubeadm
+    expect_version kubeadm
+  fi
+  # Ahead of the drain, also when an earlier try ended between the two.
+  has_version kubelet || first_boot pull_images
+}
+
+upgrade_control_plane() {
+  # A certificate that has all names is left as it is, and the API server reads another one by itself.
+  kubeadm init phase certs apiserver --config "$init_config" || {
+    rm -f "$pki"/apiserver.{crt,key}
+    kubeadm init phase certs apiserver --config "$init_config"
+  }
+  if has_settings "$admin"; then
+    kubeadm upgrade node --config "$upgrade_config"
+    return
+  fi
+  kubeadm init phase upload-config all --config "$init_config"
+  kubeadm upgrade apply --yes --config "$upgrade_config"
+  ! has_task cas || publish_authorities
+  note_settings "$admin"
+}
+
+upgrade_member() {
+  touch "$state/touched"
+  if trusts_several; then tasks+=(cas); fi
+  ! has_task cas || take_authorities
+  if [[ $role == control-plane ]]; then
+    upgrade_control_plane
+  else
+    kubeadm upgrade node --config "$upgrade_config"
+  fi
+  has_task cas || return 0
+  trust_authorities "$root"/etc/kubernetes/*.conf
+  renew_kubelet_certificate
+}
+
+# Its flags and its configuration, which kubeadm writes for this machine, and a start with them.
+upgrade_kubelet() {
+  if ! has_version kubelet; then
+    first_boot install_kubelet
+    expect_version kubelet
+  fi
+  kubeadm init phase kubelet-start --config "$kubelet_config"
+}
+
+# Before each try of an upgrade kubeadm copies etcd's data, and it keeps every copy: on a disk that is not
+# for that (cmd/kubeadm/app/phases/upgrade/staticpods.go). Once the member is well they are not needed.
+forget_copies() { rm -rf "$root"/etc/kubernetes/tmp/kubeadm-*; }
+
+finish() {
+  first_boot remove_package_source
+  settle
+  forget_copies
+  forget_secrets
+}
