@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { ensureDaemon, runningDaemon } from "../local-azure/daemon/daemon-client";
+import type { Attachment } from "../local-azure/daemon/attachment";
+import { ensureDaemon } from "../local-azure/daemon/daemon-client";
 import { chooseBackend } from "../local-azure/machines/choose-backend";
 import { hostSettings } from "../local-azure/machines/local-machines";
-import { chooseOwnPrograms, described } from "../local-azure/machines/own-programs";
+import { installOwnPrograms } from "../local-azure/machines/own-programs";
 import { prepareHost } from "../local-azure/machines/qemu/prepare";
 import {
   apiNameIn,
@@ -61,25 +62,38 @@ export async function start(
     const settings = stackSettings(checkout, stack);
     await chooseBackend(state, settings, { progress, signal, scale: qemu?.scale });
     await choosePlugins(state, { progress, signal, asked: process.env.ZONED_PLUGINS });
-    if (!qemu) {
-      if (!runningDaemon(state)) chooseOwnPrograms(state);
-      described(state).forEach((line) => progress.line(line));
-    }
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
-    const unfollow = followMachines(azure, progress);
-    const run = await rehearsal.up().finally(unfollow);
-    if (run.code !== 0) {
-      throw new UserError(
-        `pulumi up ended with ${run.code}; fix the cause above and run npm start again, which goes on from here`,
-      );
+    const ended = new AbortController();
+    const installed = qemu
+      ? undefined
+      : installOwnPrograms(rehearsal.settings, {
+          progress,
+          signal: AbortSignal.any([signal, ended.signal]),
+        });
+    try {
+      await bringUp(rehearsal, azure, progress);
+      await show(rehearsal, { state, stack, binaries }, progress);
+      progress.line(`\nready after ${spoken(Date.now() - since)}`);
+      await installed;
+    } finally {
+      ended.abort();
+      await installed;
     }
-    progress.line(changedAnything(run) ? "" : "nothing changed\n");
-    await show(rehearsal, { state, stack, binaries }, progress);
-    progress.line(`\nready after ${spoken(Date.now() - since)}`);
   } finally {
     release();
   }
+}
+
+async function bringUp(rehearsal: Rehearsal, azure: Attachment, progress: Progress): Promise<void> {
+  const unfollow = followMachines(azure, progress);
+  const run = await rehearsal.up().finally(unfollow);
+  if (run.code !== 0) {
+    throw new UserError(
+      `pulumi up ended with ${run.code}; fix the cause above and run npm start again, which goes on from here`,
+    );
+  }
+  progress.line(changedAnything(run) ? "" : "nothing changed\n");
 }
 
 async function show(

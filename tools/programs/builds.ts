@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process";
+import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
@@ -68,6 +69,8 @@ async function buildOne(
     // A group of its own: the terminal's Ctrl-C comes to it through us, once.
     detached: true,
   });
+  // What goes on beside a build comes first.
+  if (go.pid !== undefined) setPriority(go.pid, constants.priority.PRIORITY_BELOW_NORMAL);
   const send = (name: NodeJS.Signals): void => {
     try {
       if (go.pid !== undefined) process.kill(-go.pid, name);

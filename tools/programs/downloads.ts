@@ -28,7 +28,6 @@ export async function download(
   signal: AbortSignal,
 ): Promise<void> {
   const { downloads } = tool;
-  if (downloads.length === 0) throw new NoAnswer(`no official ${tool.name}`);
   // All hashes first: they are small, and show whether the source answers at all.
   const hashes = await Promise.all(downloads.map((one) => published(one, signal)));
   for (const [index, one] of downloads.entries()) {

@@ -143,7 +143,9 @@ async function fill(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const title = `${tool.name} ${tool.version}`;
+  const isPublished = tool.downloads.length > 0;
   try {
+    if (!isPublished) throw new NoAnswer(`no official ${tool.name}`);
     await progress.during(`downloading ${title}`, (step) => download(tool, folder, step, signal));
     return undefined;
   } catch (error) {
@@ -152,7 +154,11 @@ async function fill(
     if (tool.builds.length === 0) return `${title}: ${error.message}`;
     const problem = await goProblem();
     if (problem !== undefined) return `${title}: ${error.message}; ${problem}`;
-    progress.line(`${title}: no official download (${error.message}), so it is built from source`);
+    if (isPublished) {
+      progress.line(
+        `${title}: no official download (${error.message}), so it is built from source`,
+      );
+    }
   }
   await progress.during(
     `building ${title}`,

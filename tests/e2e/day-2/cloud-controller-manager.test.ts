@@ -3,8 +3,6 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { chooseOwnPrograms, ownPrograms } from "../../../tools/local-azure/machines/own-programs";
-import { describeUnless } from "../../support/unless";
 import { LocalCloud, succeeded } from "../../../tools/lab/local-cloud";
 import { npm } from "../npm";
 
@@ -36,15 +34,8 @@ const parent = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
 const state = join(parent, "state");
 afterAll(() => rmSync(parent, { recursive: true, force: true, maxRetries: 5 }));
 
-const obstacle = (() => {
-  chooseOwnPrograms(parent);
-  return ownPrograms(parent)["azure-cloud-controller-manager"] === undefined
-    ? "PATH has no azure-cloud-controller-manager"
-    : undefined;
-})();
-
 /** One life, from `npm start` to `npm stop`; each test goes on where the one before it ended. */
-describeUnless(obstacle)("a rehearsal with Azure's own cloud controller manager", () => {
+describe("a rehearsal with Azure's own cloud controller manager", () => {
   let cloud: LocalCloud;
   afterAll(() => (existsSync(state) ? npm(state, "stop", "--discard") : undefined));
 

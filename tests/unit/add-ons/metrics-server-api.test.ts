@@ -2,7 +2,6 @@ import { ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   closeSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -20,8 +19,6 @@ import { MetricsServer } from "../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../components/certificates";
 import { only } from "../../../components/kubeadm/rotation";
 import { versions } from "../../../components/versions";
-import { locate } from "../../../tools/mirror/mirrored-programs";
-import { cacheFolder } from "../../../tools/programs/tools";
 import { freePort } from "../../support/listen";
 import { Recorder, revealed } from "../../support/record";
 import { validSettings } from "../../support/sample";
@@ -30,19 +27,12 @@ import { describeUnless } from "../../support/unless";
 
 jest.setTimeout(300_000);
 
-const { tool } = locate("metrics-server");
-const program = join(cacheFolder(), `${tool.name}-${tool.version}`, "metrics-server");
-
 /** Of this host, since an API server sends nobody to the loopback. */
 const address = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === "IPv4" && !one.internal)?.address;
 
-const obstacle = !existsSync(program)
-  ? "npm run mirror has not built metrics-server"
-  : address === undefined
-    ? "this host has no address but the loopback"
-    : undefined;
+const obstacle = address === undefined ? "this host has no address but the loopback" : undefined;
 
 /** Inputs without their marks, as they reach the API. */
 function plain(input: unknown): any {
@@ -268,7 +258,11 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
         .replace(/^--secure-port=.*/, `--secure-port=${port}`),
     );
     const inCluster = ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"];
-    start(program, [...flags, ...inCluster.map((flag) => `--${flag}=${access}`)], "metrics.log");
+    start(
+      built("metrics-server"),
+      [...flags, ...inCluster.map((flag) => `--${flag}=${access}`)],
+      "metrics.log",
+    );
     await until("the API of metrics-server", async () =>
       (await availability())?.status === "True" ? true : undefined,
     );

@@ -3,8 +3,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 
+import { locate } from "../../mirror/mirrored-programs";
+import { controllerManager, diskDriver, nodeManager } from "../../programs/controllers";
 import { debianPackages } from "../../programs/debian";
 import { prepareBinaries } from "../../programs/engine";
+import { install } from "../../programs/installs";
 import { clusterTools, nodeTool } from "../../programs/tools";
 import { checkout } from "../../shared/checkout";
 import type { Progress } from "../../shared/progress";
@@ -73,7 +76,12 @@ export async function test(
 ): Promise<number> {
   await debianPackages(progress, signal);
   // Packets are sent through a real kube-proxy's rules.
-  const binaries = await prepareBinaries({ progress, signal }, [...clusterTools, nodeTool]);
+  const tools = [...clusterTools, nodeTool, locate("metrics-server").tool];
+  const binaries = await prepareBinaries({ progress, signal }, tools);
+  // They share most packages, which builds side by side would both compile.
+  for (const tool of [controllerManager, nodeManager, ...diskDriver]) {
+    await install([tool], { progress, signal });
+  }
   // Who names tests works on these, or has them run after all others.
   const checks =
     jestArguments.length > 0

@@ -5,6 +5,7 @@ import { writeWhole } from "../../shared/files";
 import { holderOf, tryLock } from "../../shared/lock";
 import { identityOf } from "../../shared/pids";
 import { UserError } from "../../shared/user-error";
+import { ownPrograms } from "../machines/own-programs";
 import type { Ports } from "./attachment";
 import { type DaemonArguments, type DaemonRecord, lockFile, recordFile } from "./daemon-client";
 import { startLocalAzure } from "./local-azure";
@@ -49,7 +50,10 @@ export async function daemon({ state, binaries, port }: DaemonArguments): Promis
   try {
     const ports = wantedPorts(state, port);
     const exactPorts = port !== undefined;
-    const azure = await startLocalAzure({ state, binaries, ports, exactPorts, log });
+    const azure = await startLocalAzure({
+      ...{ state, binaries, ports, exactPorts, log },
+      programs: ownPrograms(),
+    });
     writeWhole(portsFile(state), JSON.stringify(azure.ports));
     const record: DaemonRecord = {
       ...identityOf(process.pid),

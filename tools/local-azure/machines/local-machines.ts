@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { readJson, writeWhole } from "../../shared/files";
 import { authorityFile } from "../arm/rest/certificate";
 import type { RealBackend, SimulatedBackend } from "./machines";
-import { ownPrograms } from "./own-programs";
+import type { OwnPrograms } from "./own-programs";
 import type { HostSettings } from "./qemu/host";
 import { QemuMachines } from "./qemu/qemu";
 import { SimulatedMachines } from "./simulated/simulated";
@@ -23,6 +23,7 @@ export function machinesIn(
   state: string,
   binaries: string,
   log: (message: string) => void,
+  programs?: OwnPrograms,
 ): SimulatedBackend | RealBackend {
   const settings = hostSettings(state);
   if (settings !== undefined) return new QemuMachines({ state, settings, log });
@@ -39,7 +40,7 @@ export function machinesIn(
       kubeadm: at("kubeadm"),
       kwok: at("kwok"),
     },
-    programs: ownPrograms(state),
+    programs,
     authority: authorityFile(state),
     log,
   });

@@ -21,7 +21,7 @@ import { assumedSettings } from "./assumed-settings";
 import { pluginsOf } from "./choose-plugins";
 import { endEarlierRun } from "./earlier-run";
 import { passphraseOf } from "./passphrase";
-import { projectOf, writeConfig } from "./stack-config";
+import { projectOf, stackSettings, writeConfig } from "./stack-config";
 
 export interface RehearsalOptions {
   /** Folder of everything that the rehearsal keeps. */
@@ -152,6 +152,12 @@ export class Rehearsal {
   /** The stack's state as it is exported, secrets encrypted. */
   async stackExport(): Promise<unknown> {
     return JSON.parse(await this.#must(["stack", "export", ...this.#named()]));
+  }
+
+  /** The stack's settings as they are rehearsed, by bare key. */
+  get settings(): Readonly<Record<string, unknown>> {
+    const above = { ...this.assumed, ...this.#settings };
+    return stackSettings(this.#engine.program, this.options.stack, above);
   }
 
   /** Where the API of this name listens. */

@@ -40,7 +40,6 @@ const own = pattern(
   "daemon\\.(err|json|lock|log)",
   "ports\\.json",
   "plugins\\.json",
-  "own-programs\\.json",
   "resources\\.json",
   "blobs",
   "azure-ca\\.(crt|key)",

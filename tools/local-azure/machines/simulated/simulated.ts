@@ -1,4 +1,5 @@
 import type { PowerAction, ScriptResult, SimulatedBackend, VirtualMachine } from "../machines";
+import type { OwnPrograms } from "../own-programs";
 import type { ClusterStatus } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
 import { MachineRegistry } from "./machine-registry";
@@ -31,8 +32,8 @@ export class SimulatedMachines implements SimulatedBackend {
     readonly binaries: Binaries;
     readonly log: (message: string) => void;
     readonly limits?: Limits;
-    /** Run in place of pods, by the name of the image. @default all pods are simulated */
-    readonly programs?: Readonly<Record<string, string>>;
+    /** Run in place of pods. @default all pods are simulated */
+    readonly programs?: OwnPrograms;
     /** File of the authority that the local Azure identifies itself by. */
     readonly authority?: string;
   }) {

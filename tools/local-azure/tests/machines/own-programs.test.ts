@@ -1,97 +1,99 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
-import { chooseOwnPrograms, described, ownPrograms } from "../../machines/own-programs";
+import { controllerManager, diskDriver, diskPlugin } from "../../../programs/controllers";
+import { placesOf } from "../../../programs/installs";
+import type { Tool } from "../../../programs/tools";
+import { Progress } from "../../../shared/progress";
+import { installOwnPrograms, ownPrograms } from "../../machines/own-programs";
 
-let state: string;
-let path: string;
-beforeEach(() => {
-  state = mkdtempSync(join(tmpdir(), "zoned-programs-"));
-  path = ["first", "second"].map((name) => join(state, name)).join(":");
-  for (const folder of path.split(":")) mkdirSync(folder);
-});
-afterEach(() => rmSync(state, { recursive: true }));
+let cache: string;
+beforeEach(() => (cache = mkdtempSync(join(tmpdir(), "zoned-programs-"))));
+afterEach(() => rmSync(cache, { recursive: true }));
 
-const put = (file: string, says = "", mode = 0o755): void =>
-  writeFileSync(join(state, file), `#!/bin/sh\n[ "$1" = --version ] && echo '${says}'\n`, { mode });
+const placeOf = (tool: Tool): string => placesOf(tool, cache)[tool.name]!;
 
-const choose = () => {
-  chooseOwnPrograms(state, path);
-  return described(state);
-};
+function put(...tools: readonly Tool[]): void {
+  for (const tool of tools) {
+    mkdirSync(dirname(placeOf(tool)), { recursive: true });
+    writeFileSync(placeOf(tool), "");
+  }
+}
 
-const image = "azure-cloud-controller-manager";
+const manager = "azure-cloud-controller-manager";
 
-it.each(["azure-cloud-controller-manager", "cloud-controller-manager"])(
-  "takes %s from PATH, and says which",
-  (name) => {
-    put(`second/${name}`, "Cloud Provider Azure v1.36.5");
-
-    expect(choose()[0]).toBe(
-      `runs Azure's cloud controller manager v1.36.5 (${join(state, "second", name)}); its node manager is simulated`,
-    );
-    expect(ownPrograms(state)).toEqual({ [image]: join(state, "second", name) });
-  },
-);
-
-it("passes over another cloud's of the same name", () => {
-  put("first/cloud-controller-manager", "Kubernetes v1.36.5");
-  put("second/cloud-controller-manager", "Cloud Provider Azure v1.36.5");
-
-  choose();
-
-  expect(ownPrograms(state)[image]).toBe(join(state, "second/cloud-controller-manager"));
-});
-
-it.each([
-  { what: "there is none", put: () => undefined },
-  {
-    what: "it cannot be run",
-    put: () => put("first/cloud-controller-manager", "Cloud Provider Azure v1.36.5", 0o644),
-  },
-])("says that it simulates one where $what", ({ put }) => {
-  put();
-
-  expect(choose()[0]).toBe(
-    "simulates Azure's cloud provider for nodes alone, since PATH has no azure-cloud-controller-manager or cloud-controller-manager: Services get no load balancer",
+/** Paths by the name of the image, of what can be run. */
+const found = (programs = ownPrograms(cache)) =>
+  Object.fromEntries(
+    Object.entries(programs).flatMap(([image, pathOf]) => {
+      const path = pathOf();
+      return path === undefined ? [] : [[image, path]];
+    }),
   );
-  expect(ownPrograms(state)).toEqual({});
+
+it("takes a program over once it is in the cache", () => {
+  const programs = ownPrograms(cache);
+  expect(found(programs)).toEqual({});
+
+  put(controllerManager);
+
+  expect(found(programs)).toEqual({ [manager]: placeOf(controllerManager) });
 });
 
-const sidecars = ["csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter"];
-const putDriver = (): void => {
-  put("second/azurediskplugin", "Driver Name: disk.csi.azure.com\nDriver Version: v1.34.5");
-  for (const name of [...sidecars, "snapshot-controller"]) put(`first/${name}`);
-};
+it("takes the disk driver over once all that its controller needs is there", () => {
+  const [last, ...others] = [...diskDriver].reverse() as [Tool, ...Tool[]];
+  put(...others);
+  expect(found()).toEqual({});
 
-it("takes the disk driver from PATH where all that its controller needs is there", () => {
-  putDriver();
+  put(last);
 
-  expect(choose()[1]).toBe(
-    `runs Azure's disk driver v1.34.5 (${state}/second/azurediskplugin) in place of its controller's pods; on nodes it is simulated`,
-  );
-  expect(ownPrograms(state)).toEqual({
-    "azuredisk-csi": `${state}/second/azurediskplugin`,
+  expect(found()).toEqual({
+    "azuredisk-csi": placeOf(diskPlugin),
     ...Object.fromEntries(
-      [...sidecars, "snapshot-controller"].map((name) => [name, `${state}/first/${name}`]),
+      [
+        ...["csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter"],
+        "snapshot-controller",
+      ].map((name) => [name, expect.stringMatching(RegExp(`/${name}$`))]),
     ),
   });
 });
 
-it("says what of the disk driver PATH lacks, and runs nothing of it", () => {
-  putDriver();
-  for (const name of ["csi-resizer", "csi-attacher"]) rmSync(join(state, "first", name));
+/** What it says where there is no Go, and so nothing but what is in the cache. */
+async function said(settings: Readonly<Record<string, unknown>>): Promise<string[]> {
+  const lines: string[] = [];
+  const progress = new Progress({ write: (text: string) => lines.push(text.trimEnd()) });
+  const { PATH } = process.env;
+  process.env["PATH"] = "";
+  try {
+    const { signal } = new AbortController();
+    await installOwnPrograms(settings, { progress, signal, cache });
+  } finally {
+    process.env["PATH"] = PATH;
+  }
+  return lines;
+}
 
-  expect(choose()[1]).toBe("claims get no disk, since PATH has no csi-attacher, csi-resizer");
-  expect(ownPrograms(state)).toEqual({});
+it("says what runs", async () => {
+  put(controllerManager, ...diskDriver);
+
+  expect(await said({})).toEqual([
+    `runs Azure's cloud controller manager v${controllerManager.version}; its node manager is simulated`,
+    `runs Azure's disk driver v${diskPlugin.version} in place of its controller's pods; on nodes it is simulated`,
+  ]);
 });
 
-it("runs nothing of what is gone after it was chosen", () => {
-  put("first/cloud-controller-manager", "Cloud Provider Azure v1.36.5");
-  putDriver();
-  choose();
-  rmSync(join(state, "first"), { recursive: true });
+it("says what a cluster does without, and why", async () => {
+  put(...diskDriver.slice(1));
 
-  expect(ownPrograms(state)).toEqual({});
+  expect(await said({})).toEqual([
+    "Services get no load balancer until cloud-controller-manager is there",
+    expect.stringMatching(/^Services get no load balancer: cloud-controller-manager .*Go is not/),
+    "claims get no disk until azurediskplugin is there",
+    expect.stringMatching(/^claims get no disk: azurediskplugin .*Go is not installed$/),
+  ]);
+});
+
+it("installs nothing that a stack does not use", async () => {
+  expect(await said({ cloudProvider: false, diskDriver: "false" })).toEqual([]);
 });

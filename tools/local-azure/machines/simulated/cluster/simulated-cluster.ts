@@ -5,6 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { PayloadFile } from "../../../../../components/kubeadm/payload-file";
 import { writeWhole } from "../../../../shared/files";
 import type { VirtualMachine } from "../../machines";
+import type { OwnPrograms } from "../../own-programs";
 import { freePorts, type Ports } from "../control-plane/ports";
 import { Poller } from "./poller";
 import { Api, type Body, strategicPatch, unlessStatus } from "../api";
@@ -40,8 +41,8 @@ export interface ClusterStatus {
 /** What a cluster must know of the machines around it. */
 export interface SimulatedClusterOptions {
   readonly binaries: Binaries;
-  /** Run in place of pods, by the name of the image. */
-  readonly programs: Readonly<Record<string, string>>;
+  /** Run in place of pods. */
+  readonly programs: OwnPrograms;
   readonly log: (message: string) => void;
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   readonly kubeletOf: (name: string) => Api | undefined;
@@ -112,7 +113,7 @@ export class SimulatedCluster {
           api: this.superAdmin(),
           vmOf,
           kubeletOf,
-          managesNodes: !("azure-cloud-controller-manager" in programs),
+          managesNodes: programs["azure-cloud-controller-manager"]?.() === undefined,
           log: logOnce,
         });
         return (await this.reconcileKubelets()) || isDue;

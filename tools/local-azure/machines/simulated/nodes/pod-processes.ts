@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { writeWhole } from "../../../../shared/files";
 import type { VirtualMachine } from "../../machines";
+import type { OwnPrograms } from "../../own-programs";
 import { Supervisor } from "../../supervisor";
 import { type Api, type ApiServer, type Body, strategicPatch, unlessStatus } from "../api";
 import { freePort } from "../control-plane/ports";
@@ -28,8 +29,7 @@ const driverSecret = "kube-system/secrets/azure-cloud-provider";
 const electsByHost = /^(csi-|snapshot-controller$)/;
 
 export interface PodProcessesOptions {
-  /** Paths of programs by the name of the image whose containers they run in place of. */
-  readonly programs: Readonly<Record<string, string>>;
+  readonly programs: OwnPrograms;
   /** File of the authority that the local Azure identifies itself by. */
   readonly authority: string;
   /** For what pods would have, and for their logs. */
@@ -97,9 +97,9 @@ export class PodProcesses {
         pod.metadata.deletionTimestamp === undefined &&
         this.options.vmOf(pod.spec.nodeName) !== undefined &&
         !isOfDaemonSet(pod) &&
-        this.programsOf(pod).length > 0,
+        (pod.spec.containers as Body[]).some((one) => imageName(one) in this.options.programs),
     );
-    const chosen = this.withoutRivals(pods);
+    const chosen = this.withoutRivals(pods.filter((pod) => this.programsOf(pod).length > 0));
     await this.keep(chosen.map(({ metadata }) => metadata.uid as string));
     const looks = await Promise.allSettled(
       pods.map(async (pod) => {
@@ -123,10 +123,10 @@ export class PodProcesses {
     );
   }
 
-  /** A pod's containers that have a program here, and the path of each one's. */
+  /** A pod's containers that have a program here now, and the path of each one's. */
   private programsOf({ spec }: Body): [container: Body, program: string][] {
     return (spec.containers as Body[]).flatMap((container): [Body, string][] => {
-      const program = this.options.programs[imageName(container)];
+      const program = this.options.programs[imageName(container)]?.();
       return program === undefined ? [] : [[container, program]];
     });
   }

@@ -17,7 +17,7 @@ import type { Body } from "../../../../arm/resources/resource";
 import { isMachine, machineOf } from "../../../../arm/types/compute/virtual-machine";
 import { type LocalAzure, startLocalAzure } from "../../../../daemon/local-azure";
 import type { VirtualMachine } from "../../../../machines/machines";
-import { chooseOwnPrograms, described, ownPrograms } from "../../../../machines/own-programs";
+import { ownPrograms } from "../../../../machines/own-programs";
 import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
 import { serveMetadata } from "../../../../machines/qemu/network/metadata";
 import { networksOf } from "../../../../machines/qemu/network/network-view";
@@ -28,7 +28,8 @@ import {
 } from "../../../../machines/simulated/api";
 import { initialized } from "../../../../machines/simulated/nodes/cloud-provider";
 import { nodeOf, uninitialized } from "../../../../machines/simulated/nodes/node";
-import { onPath } from "../../../../../programs/engine";
+import { controllerManager, nodeManager } from "../../../../../programs/controllers";
+import { placesOf } from "../../../../../programs/installs";
 import {
   compute,
   group,
@@ -40,27 +41,20 @@ import { Recorder } from "../../../../../../tests/support/record";
 import { validSettings } from "../../../../../../tests/support/sample";
 import { firstBoot, type Knobs, newFixture, scriptOf } from "../../../support/simulated/fixture";
 import { cniDaemonSet, tokenOf } from "../../../support/simulated/workloads";
-import { describeUnless, itUnless } from "../../../../../../tests/support/unless";
+import { describeUnless } from "../../../../../../tests/support/unless";
 
 const state = fs.mkdtempSync(path.join(os.tmpdir(), "zoned-manager-"));
-chooseOwnPrograms(state);
-const [said] = described(state);
 afterAll(() => fs.rmSync(state, { recursive: true, force: true }));
 
 const binaries = process.env.ZONED_BINARIES;
-const obstacle =
-  binaries === undefined
-    ? "ZONED_BINARIES names no folder"
-    : ownPrograms(state)["azure-cloud-controller-manager"] === undefined
-      ? "PATH has no azure-cloud-controller-manager"
-      : undefined;
+const obstacle = binaries === undefined ? "ZONED_BINARIES names no folder" : undefined;
 
 const apiName = "demo.westeurope.cloudapp.azure.com";
 const cluster = "demo";
 const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/cluster`;
 const location = "westeurope";
 
-describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
+describeUnless(obstacle)(`the program's cloud provider (${controllerManager.version})`, () => {
   jest.setTimeout(600_000);
   let azure: LocalAzure;
 
@@ -174,7 +168,10 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
   }
 
   beforeAll(async () => {
-    azure = await startLocalAzure({ state, binaries: binaries!, log: () => undefined });
+    azure = await startLocalAzure({
+      ...{ state, binaries: binaries!, log: () => undefined },
+      programs: ownPrograms(),
+    });
     fixture = await newFixture(apiName);
     for (const [id, body] of [
       ...[valid.group, valid.securityGroup, valid.rule, valid.routeTable, valid.natIp],
@@ -288,79 +285,78 @@ describeUnless(obstacle)(`the program's cloud provider (${said})`, () => {
     );
   });
 
-  const nodeManager = onPath("azure-cloud-node-manager") ?? onPath("cloud-node-manager");
-
-  itUnless(nodeManager ? undefined : "PATH has no azure-cloud-node-manager")(
-    "has Nodes that Azure's own node manager would not initialize otherwise",
-    async () => {
-      const machine = await create("workers-2", "172.16.1.17");
-      const address = azure.machines.apiAddress(apiName)!;
-      const registration = { kubeletExtraArgs: [{ name: "cloud-provider", value: "external" }] };
-      const release = { role: "worker", kubernetesVersion: "1.36.3" } as const;
-      const fresh = nodeOf(machine, registration, release);
-      const { labels } = fresh.metadata;
-      const nodeInfo = { ...fresh.status.nodeInfo, systemUUID: "of a machine that is not there" };
-      // Nothing simulated takes it for one of its own.
-      await admin().post("/api/v1/nodes", {
-        ...fresh,
-        metadata: { name: machine.name, labels },
-        status: { ...fresh.status, nodeInfo },
-      });
-      const service = await serveMetadata({ address: "127.0.0.1", port: 0 }, () =>
-        networksOf(azure.arm.view)
-          .flatMap((one) => metadataOf(one, azure.arm.view))
-          .find((one) => one.address === machine.privateAddress),
-      );
-      const account = "/api/v1/namespaces/kube-system/serviceaccounts/cloud-node-manager";
-      const { status } = await admin().post(`${account}/token`, {
-        ...{ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
-      });
-      const kubeconfig = path.join(state, "node-manager.conf");
-      const cluster = {
-        server: `https://${address.host}:${address.port}`,
-        "tls-server-name": apiName,
-        "certificate-authority-data": Buffer.from(fixture.pki["ca.crt"]!).toString("base64"),
-      };
-      fs.writeFileSync(
-        kubeconfig,
-        JSON.stringify({
-          clusters: [{ name: "it", cluster }],
-          users: [{ name: "it", user: { token: status.token } }],
-          contexts: [{ name: "it", context: { cluster: "it", user: "it" } }],
-          "current-context": "it",
-        }),
-      );
-      const { spec } = objects.find(([, { kind }]) => kind === "DaemonSet")![1];
-      const { args, env } = spec.template.spec.containers[0] as {
-        args: string[];
-        env: { name: string; valueFrom?: object }[];
-      };
-      const given = args.map((arg) => arg.replace("$(NODE_NAME)", machine.name));
-      const own = env.flatMap(({ name, valueFrom }) => (valueFrom ? [[name, machine.name]] : []));
-      const log = fs.openSync(path.join(state, "node-manager.log"), "w");
-      const running = spawn(nodeManager!, [...given, `--kubeconfig=${kubeconfig}`], {
+  it("has Nodes that Azure's own node manager would not initialize otherwise", async () => {
+    const machine = await create("workers-2", "172.16.1.17");
+    const address = azure.machines.apiAddress(apiName)!;
+    const registration = { kubeletExtraArgs: [{ name: "cloud-provider", value: "external" }] };
+    const release = { role: "worker", kubernetesVersion: "1.36.3" } as const;
+    const fresh = nodeOf(machine, registration, release);
+    const { labels } = fresh.metadata;
+    const nodeInfo = { ...fresh.status.nodeInfo, systemUUID: "of a machine that is not there" };
+    // Nothing simulated takes it for one of its own.
+    await admin().post("/api/v1/nodes", {
+      ...fresh,
+      metadata: { name: machine.name, labels },
+      status: { ...fresh.status, nodeInfo },
+    });
+    const service = await serveMetadata({ address: "127.0.0.1", port: 0 }, () =>
+      networksOf(azure.arm.view)
+        .flatMap((one) => metadataOf(one, azure.arm.view))
+        .find((one) => one.address === machine.privateAddress),
+    );
+    const account = "/api/v1/namespaces/kube-system/serviceaccounts/cloud-node-manager";
+    const { status } = await admin().post(`${account}/token`, {
+      ...{ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+    });
+    const kubeconfig = path.join(state, "node-manager.conf");
+    const cluster = {
+      server: `https://${address.host}:${address.port}`,
+      "tls-server-name": apiName,
+      "certificate-authority-data": Buffer.from(fixture.pki["ca.crt"]!).toString("base64"),
+    };
+    fs.writeFileSync(
+      kubeconfig,
+      JSON.stringify({
+        clusters: [{ name: "it", cluster }],
+        users: [{ name: "it", user: { token: status.token } }],
+        contexts: [{ name: "it", context: { cluster: "it", user: "it" } }],
+        "current-context": "it",
+      }),
+    );
+    const { spec } = objects.find(([, { kind }]) => kind === "DaemonSet")![1];
+    const { args, env } = spec.template.spec.containers[0] as {
+      args: string[];
+      env: { name: string; valueFrom?: object }[];
+    };
+    const given = args.map((arg) => arg.replace("$(NODE_NAME)", machine.name));
+    const own = env.flatMap(({ name, valueFrom }) => (valueFrom ? [[name, machine.name]] : []));
+    const log = fs.openSync(path.join(state, "node-manager.log"), "w");
+    const running = spawn(
+      placesOf(nodeManager)[nodeManager.name]!,
+      [...given, `--kubeconfig=${kubeconfig}`],
+      {
         stdio: ["ignore", log, log],
         env: {
           ...(Object.fromEntries(own) as Record<string, string>),
           // The service's own address can be none of this host's.
           HTTP_PROXY: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
         },
-      });
+      },
+    );
 
-      const node = await eventually("a Node without the taint", async () => {
-        const seen = await admin().get(`/api/v1/nodes/${machine.name}`);
-        const taints = (seen.spec.taints ?? []) as KubernetesObject[];
-        return taints.some(({ key }) => key === uninitialized.key) ? undefined : seen;
-      }).finally(() => {
-        running.kill("SIGKILL");
-        service.closeAllConnections();
-        service.close();
-      });
+    const node = await eventually("a Node without the taint", async () => {
+      const seen = await admin().get(`/api/v1/nodes/${machine.name}`);
+      const taints = (seen.spec.taints ?? []) as KubernetesObject[];
+      return taints.some(({ key }) => key === uninitialized.key) ? undefined : seen;
+    }).finally(() => {
+      running.kill("SIGKILL");
+      service.closeAllConnections();
+      service.close();
+    });
 
-      const simulated = initialized(fresh, machine);
-      expect(node.metadata.labels).toEqual(simulated.metadata.labels);
-      expect(node.spec.providerID).toBe(simulated.spec.providerID);
-      expect(new Set(node.status.addresses)).toEqual(new Set(fresh.status.addresses));
-    },
-  );
+    const simulated = initialized(fresh, machine);
+    expect(node.metadata.labels).toEqual(simulated.metadata.labels);
+    expect(node.spec.providerID).toBe(simulated.spec.providerID);
+    expect(new Set(node.status.addresses)).toEqual(new Set(fresh.status.addresses));
+  });
 });

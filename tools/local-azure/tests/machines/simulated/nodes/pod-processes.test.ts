@@ -23,9 +23,12 @@ beforeAll(async () => {
 });
 
 let folder: string;
+/** Whether the program has been built. */
+let isThere: boolean;
 let processes: PodProcesses;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "zoned-processes-"));
+  isThere = true;
   const program = join(folder, "program");
   // Writes down what it got, and is as healthy as a file says, whose lack ends it.
   writeFileSync(
@@ -55,7 +58,7 @@ beforeEach(() => {
     programs: Object.fromEntries(
       ["azure-cloud-controller-manager", "azuredisk-csi", "csi-provisioner"].map((name) => [
         name,
-        program,
+        () => (isThere ? program : undefined),
       ]),
     ),
     vmOf: (name) => (name === machine.name ? machine : undefined),
@@ -181,6 +184,18 @@ it("runs the program with the arguments, files and credentials of its pod", asyn
 });
 
 const pidFile = (uid: string): string => join(folder, `own/ccm-${uid}_ccm.pid`);
+
+it("has the pod ready while there is no program, and runs that once there is", async () => {
+  isThere = false;
+  await follow(podOf("a"));
+  expect(said[0]!.containerStatuses).toMatchObject([{ ready: true }]);
+  expect(existsSync(join(folder, "own/ccm-a"))).toBe(false);
+
+  isThere = true;
+  await follow(podOf("a"));
+
+  expect(await ran()).toHaveLength(1);
+});
 
 it("keeps one for each pod that runs", async () => {
   await follow(podOf("a"));
