@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
 import { minorOf, minors, versions } from "../../../components/versions";
 import {
@@ -8,7 +10,9 @@ import {
   programsInPackages,
   programsOfRelease,
 } from "../../mirror/mirrored-programs";
+import { controllerManager, diskDriver, diskPlugin, nodeManager } from "../controllers";
 import { hashIn } from "../downloads";
+import { placesOf } from "../installs";
 import { pinned } from "../pinned";
 import { previousMinor, releaseOf, releases } from "../releases";
 import { cacheFolder, clusterTools, engineTool, nodeTool } from "../tools";
@@ -16,7 +20,8 @@ import { checkout } from "../../shared/checkout";
 
 const mirrored = [...programsInPackages, ...Object.values(programsInImages).flat(), craneTool];
 const ofReleases = releases.flatMap(({ version }) => programsOfRelease(version));
-const each = [engineTool, ...clusterTools, ...mirrored, ...ofReleases].map(
+const controllers = [controllerManager, nodeManager, ...diskDriver];
+const each = [engineTool, ...clusterTools, ...controllers, ...mirrored, ...ofReleases].map(
   (tool) => [`${tool.name} ${tool.version}`, tool] as const,
 );
 const all = [...new Map(each).values()];
@@ -30,6 +35,31 @@ it("builds what versions.ts asks for", () => {
   expect(clusterTools.map(({ name, version }) => `${name} ${version}`)).toEqual(
     expect.arrayContaining([`kubernetes ${versions.kubernetes}`]),
   );
+});
+
+it("builds the controllers of versions.ts, where a module of that version can be had", () => {
+  expect(`v${controllerManager.version}`).toBe(minors[0].cloudProvider);
+  // There is none of v1.34.5, whose manifests are used.
+  expect([versions.diskDriver, diskPlugin.version]).toEqual(["v1.34.5", "1.34.4"]);
+});
+
+it("builds controllers of the packages that are compiled for Kubernetes already", () => {
+  const pins = (module: string, pattern: RegExp): string[] => {
+    const text = readFileSync(join(checkout, "tools/programs/modules", module, "go.mod"), "utf8");
+    return [...text.matchAll(pattern)].map(([, name, version]) => `${name} ${version}`);
+  };
+
+  const shared = pins("controllers", /^replace (\S+) => \S+ (\S+)$/gm);
+
+  expect(shared.length).toBeGreaterThan(20);
+  const ofKubernetes = pins("kubernetes", /^(?:\t|replace \S+ => )(\S+) (\S+)/gm);
+  expect(shared.filter((pin) => !ofKubernetes.includes(pin))).toEqual([]);
+});
+
+it.each(controllers)("has $name say its version", async (tool) => {
+  const { stdout } = await promisify(execFile)(placesOf(tool)[tool.name]!, ["--version"]);
+
+  expect(stdout).toMatch(RegExp(String.raw`\bv${tool.version}$`, "m"));
 });
 
 it("builds the minor that an upgrade comes from, with the etcd and CoreDNS of its kubeadm", () => {
