@@ -44,14 +44,15 @@ export class FakeMachine {
     writeFileSync(this.callsPath, "");
     this.write("/etc/hosts", "127.0.0.1 localhost\n");
     this.write("/etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img\tnone\tswap\tsw\t0\t0\n");
-    // Waits are cut short, and so are limits when a test says so: of all steps, or of the function
-    // that it knows to hang, since on a busy machine any other may take as long.
-    this.program("sleep", `exec ${real.sleep} 0.02`);
+    // Waits are cut short. A function that a test knows to wait in vain has its time up when it waits,
+    // however long it took to come to that; SIGALRM is what `timeout` has at its own end.
+    this.program(
+      "sleep",
+      `[[ -z \${LIMITED_BY:-} ]] || kill -ALRM "$LIMITED_BY"; exec ${real.sleep} 0.02`,
+    );
     this.program(
       "timeout",
-      `if [[ $1 != --kill-after=* ]]; then exec ${real.timeout} "$@"; fi
-      limit=\${LIMIT:-$2}; [[ \${*: -1} != "\${HANGS:-}" ]] || limit=3
-      shift 2; exec ${real.timeout} --kill-after=5 "$limit" "$@"`,
+      `[[ \${*: -1} != \${HANGS:-} ]] || export LIMITED_BY=$$; exec ${real.timeout} "$@"`,
     );
     this.program("python3", `exec ${real.python3} "$@"`);
     for (const [name, text] of Object.entries(programs)) this.program(name, text);

@@ -684,7 +684,7 @@ it("names the step that filled the disk", async () => {
 
 it("stops a step that hangs, with all that it started, and names it", async () => {
   const hanging = machine();
-  hanging.program("swapoff", 'echo $$ >"$root/hanging"; exec /bin/sleep 300');
+  hanging.program("swapoff", 'echo $$ >"$root/hanging"; sleep 1; exec /bin/sleep 300');
 
   const { code, stdout } = await boot(hanging, { HANGS: "swap_off" });
 

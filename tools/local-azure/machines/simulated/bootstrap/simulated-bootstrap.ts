@@ -37,7 +37,7 @@ import {
   upgradeKubelet,
 } from "./upgrade";
 
-/** How long a script waits, in milliseconds. */
+/** How long a script waits, in milliseconds; at 0 it looks once. */
 export interface Limits {
   readonly api: number;
   readonly ready: number;
@@ -386,18 +386,18 @@ async function retryUntilHealthy(
   limit: number,
   problems: () => Promise<string | undefined>,
 ): Promise<void> {
-  let last: string | undefined;
-  for (const until = Date.now() + limit; Date.now() < until; await wait(pollMs)) {
+  for (const until = Date.now() + limit; ; await wait(pollMs)) {
+    let problem: string | undefined;
     machine.failIfEnded();
     try {
-      last = await problems();
+      problem = await problems();
     } catch (error) {
       if (isFinal(error)) throw error;
-      last = (error as Error).message;
+      problem = (error as Error).message;
     }
-    if (last === undefined) return;
+    if (problem === undefined) return;
+    if (Date.now() >= until) throw new TimedOut(limit / 1000, problem);
   }
-  throw new TimedOut(limit / 1000, last ?? "");
 }
 
 /** Whether waiting cannot help: the API refuses this user, or its certificate is not to be trusted. */

@@ -43,12 +43,12 @@ const binaries = Object.fromEntries(
 
 const apiName = "demo.westeurope.cloudapp.azure.com";
 const minutes = 60_000;
-const limits = { api: 20_000, ready: 20_000, peers: 20_000 };
+const limits = { api: 2 * minutes, ready: 2 * minutes, peers: 2 * minutes };
 
 const missing = folder ? undefined : "ZONED_BINARIES names no folder";
 
 describeUnless(missing)("simulated machines on real components", () => {
-  jest.setTimeout(3 * minutes);
+  jest.setTimeout(5 * minutes);
   const stateDir = path.join(os.tmpdir(), `zoned-machines-${process.pid}`);
   const logged: string[] = [];
   const log = (message: string) => void logged.push(message);
@@ -200,7 +200,7 @@ describeUnless(missing)("simulated machines on real components", () => {
 
   it("fails the step of a node that gets no network, and says what it lacks", async () => {
     const { ready } = limits;
-    limits.ready = 3_000;
+    limits.ready = 0;
 
     const { exitCode, stderr } = await run(workers[0], { token: tokenOf(workers[0].name).token });
 
@@ -441,7 +441,7 @@ describeUnless(missing)("simulated machines on real components", () => {
 
     it("hold up the end of a reboot of another until they are healthy, and no run that changes nothing", async () => {
       const { peers } = limits;
-      limits.peers = 1_000;
+      limits.peers = 0;
       await machines.injectFailure("demo-cp-3", "kube-scheduler");
 
       const untouched = await run(cp[0]);
