@@ -43,6 +43,8 @@ const agent = new https.Agent({ keepAlive: false });
 
 export const mergePatch = "application/merge-patch+json";
 export const strategicPatch = "application/strategic-merge-patch+json";
+/** Makes the object where there is none. */
+export const applyPatch = "application/apply-patch+yaml";
 
 /** What one user may do at one API server. */
 export class Api {

@@ -58,7 +58,7 @@ export interface SimulatedClusterOptions {
 }
 
 const recordFile = "cluster.json";
-const shownWithinMs = 30_000;
+const shownWithinMs = 120_000;
 const pollMs = 200;
 const podPollMs = 1000;
 

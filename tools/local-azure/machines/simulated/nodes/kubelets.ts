@@ -1,6 +1,14 @@
 import type { VirtualMachine } from "../../machines";
-import { type Api, ApiError, mergePatch, strategicPatch, unlessStatus, type Body } from "../api";
-import { cniAnnotation, fakeNode, shownAnnotation, wasMissed } from "./kwok";
+import {
+  type Api,
+  ApiError,
+  applyPatch,
+  type Body,
+  mergePatch,
+  strategicPatch,
+  unlessStatus,
+} from "../api";
+import { cniAnnotation, fakeNode, nodeWasMissed, shownAnnotation, wasMissed } from "./kwok";
 import { isUnhealthy, type Member } from "../cluster/members";
 import {
   isMirror,
@@ -36,13 +44,24 @@ const leasePath = (name: string): string =>
 /** As long as a lease can be: KWOK leaves a Node alone whose lease another holder has. */
 const forEver = 2 ** 31 - 1;
 
+const leaseForEver = (name: string, since: string) => ({
+  apiVersion: "coordination.k8s.io/v1",
+  kind: "Lease",
+  metadata: { name },
+  spec: {
+    holderIdentity: name,
+    leaseDurationSeconds: forEver,
+    renewTime: since.replace("Z", "000Z"),
+  },
+});
+
 /**
  * What kubelets do besides what KWOK does for them. Returns whether anything is still due.
  *
  * Those of control planes show their static pods, each by its own credential, and say which of them
  * are not ready; an unhealthy one renews no lease. One that is heard again says of its pods that they are
- * ready, where the node controller has said otherwise meanwhile. Pods that KWOK has missed are shown
- * to it once more.
+ * ready, where the node controller has said otherwise meanwhile. Pods and Nodes that KWOK has missed
+ * are shown to it once more.
  */
 export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
   const { api, members, vmOf } = kubelets;
@@ -70,10 +89,8 @@ export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
       await report(kubelets, name, pod, true);
       due = true;
     }
-    const now = new Date();
-    for (const pod of own.filter((one) => wasMissed(one, now))) {
-      const metadata = { annotations: { [shownAnnotation]: now.toISOString() } };
-      await api.patch(podPath(pod), { metadata }, mergePatch).catch(unlessStatus(404));
+    for (const pod of own.filter((one) => wasMissed(one, new Date()))) {
+      await showAgain(podPath(pod), api);
       due = true;
     }
   }
@@ -130,6 +147,11 @@ const report = async (
     .catch(unlessStatus(404));
 };
 
+const showAgain = async (path: string, api: Api): Promise<void> => {
+  const metadata = { annotations: { [shownAnnotation]: new Date().toISOString() } };
+  await api.patch(path, { metadata }, mergePatch).catch(unlessStatus(404));
+};
+
 /** Of a Node that is silent, or becomes so. */
 const noHeartbeat = "zoned.local/silent";
 
@@ -144,15 +166,12 @@ async function stopHeartbeat(node: Body, api: Api): Promise<boolean> {
   if (isSilent && fake in annotations) return false;
   const mark = (marks: object) =>
     api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
+  const now = new Date().toISOString();
   await mark({ [fake]: null, [noHeartbeat]: "" });
-  await api
-    .patch(leasePath(name), { spec: { holderIdentity: name, leaseDurationSeconds: forEver } })
-    .catch(unlessStatus(404));
-  await api.patch(
-    `${nodePath(name)}/status`,
-    unreachable(new Date().toISOString()),
-    strategicPatch,
-  );
+  // Also where KWOK has made none yet: it would, and renew it.
+  const lease = `${leasePath(name)}?fieldManager=zoned&force=true`;
+  await api.patch(lease, leaseForEver(name, now), applyPatch);
+  await api.patch(`${nodePath(name)}/status`, unreachable(now), strategicPatch);
   await mark(fakeNode);
   return true;
 }
@@ -161,7 +180,11 @@ async function stopHeartbeat(node: Body, api: Api): Promise<boolean> {
 async function resumeHeartbeat(node: Body, api: Api): Promise<boolean> {
   const { name, annotations = {} } = node.metadata;
   const isKwoks = fake in annotations && !(noHeartbeat in annotations);
-  if (isKwoks) return cniAnnotation in annotations && !isReady(node);
+  if (isKwoks) {
+    const isDue = cniAnnotation in annotations && !isReady(node);
+    if (isDue && nodeWasMissed(node, new Date())) await showAgain(nodePath(name), api);
+    return isDue;
+  }
   await api.delete(leasePath(name)).catch(unlessStatus(404));
   const marks = { ...fakeNode, [noHeartbeat]: null };
   await api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);

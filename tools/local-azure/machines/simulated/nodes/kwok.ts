@@ -22,7 +22,7 @@ const ready = {
   message: "kubelet is posting ready status",
 };
 
-/** When a pod was shown to KWOK once more. */
+/** When a pod or a Node was shown to KWOK once more. */
 export const shownAnnotation = "zoned.local/shown";
 
 /** The conditions of a Node whose kubelet reports. */
@@ -213,8 +213,15 @@ export function wasMissed({ metadata, spec, status }: Body, now: Date): boolean 
     (status?.phase === "Pending" && startsByItself) ||
     (status?.phase === "Running" && ownerReferences?.some(({ kind }: Body) => kind === "Job"));
   const since: string = annotations?.[shownAnnotation] ?? deletionTimestamp ?? creationTimestamp;
-  return isDue && now.getTime() - Date.parse(since) > missedAfterMs;
+  return isDue && isLongAgo(since, now);
 }
+
+/** The same of a Node that has a network and is not Ready. */
+export const nodeWasMissed = ({ metadata }: Body, now: Date): boolean =>
+  isLongAgo(metadata.annotations?.[shownAnnotation] ?? metadata.creationTimestamp, now);
+
+const isLongAgo = (since: string, now: Date): boolean =>
+  now.getTime() - Date.parse(since) > missedAfterMs;
 
 /**
  * How KWOK simulates the kubelets: nodes stay NotReady until their CNI is there, pods run, Jobs end.

@@ -19,7 +19,10 @@ async function reconcileSick({ annotations, ready }: { annotations: object; read
   };
   const api = {
     get: async (path: string): Promise<Body> => ({ items: path === "/api/v1/nodes" ? [node] : [] }),
-    patch: async (path: string) => void patched.push(path.split("/").slice(-2).join("/")),
+    patch: async (path: string, _: Body, type: string) => {
+      if (path.includes("/leases/")) expect(type).toBe("application/apply-patch+yaml");
+      patched.push(path.split("?")[0]!.split("/").slice(-2).join("/"));
+    },
   } as unknown as Api;
   const due = await reconcileKubelets({
     api,
@@ -99,4 +102,31 @@ it.each([
   ],
 ])("shows KWOK once more what it has missed, and nothing else: a pod %s", async (_, pod, shown) => {
   expect(await isShownAgain(pod)).toBe(shown);
+});
+
+it.each([
+  ["has had a network for long and is not Ready", { shown: ago(60), ready: "Unknown" }, true],
+  ["was shown just now", { shown: ago(1), ready: "Unknown" }, false],
+  ["is Ready", { shown: ago(60), ready: "True" }, false],
+])("shows KWOK once more a Node that it has missed: one that %s", async (_, given, shown) => {
+  const patched: string[] = [];
+  const annotations = { ...fakeNode, "zoned.local/cni": "", "zoned.local/shown": given.shown };
+  const node = {
+    metadata: { name: vm.name, annotations },
+    status: {
+      nodeInfo: { systemUUID: vm.vmId },
+      conditions: [{ type: "Ready", status: given.ready }],
+    },
+  };
+  const api = {
+    get: async (path: string): Promise<Body> => ({ items: path === "/api/v1/nodes" ? [node] : [] }),
+    patch: async (path: string) => void patched.push(path),
+  } as unknown as Api;
+
+  const due = await reconcileKubelets({
+    ...{ api, members: [], vmOf: () => vm, kubeletOf: () => api, manifestOf: () => "" },
+  });
+
+  expect(patched).toEqual(shown ? ["/api/v1/nodes/demo-cp-2"] : []);
+  expect(due).toBe(given.ready !== "True");
 });
