@@ -2,8 +2,9 @@ import { checkCluster, type Report, type Cluster } from "../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../doctor/report";
 import { pause } from "../shared/pause";
 import { Progress } from "../shared/progress";
-import { clusterOf, type StackWords } from "./cluster-of-stack";
+import { clusterOf } from "./cluster-of-stack";
 import { perform, typed } from "./command";
+import type { StackWords } from "./stack";
 
 const pauseBetween = 5_000;
 

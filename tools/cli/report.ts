@@ -4,11 +4,12 @@ import { checkCluster } from "../doctor/doctor";
 import { askInventory, inventoryLines } from "../doctor/inventory";
 import { checkLines, verdict } from "../doctor/report";
 import { checkout } from "../shared/checkout";
-import { reasonOf, writeWhole } from "../shared/files";
 import { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";
-import { clusterOf, type StackWords } from "./cluster-of-stack";
+import { clusterOf } from "./cluster-of-stack";
 import { perform, typed } from "./command";
+import type { StackWords } from "./stack";
+import { writeOutput } from "./write-output";
 
 const { version } = require(resolve(checkout, "package.json")) as { version: string };
 
@@ -43,19 +44,9 @@ async function run({ output, ...words }: Words, signal: AbortSignal): Promise<vo
     "",
     ...inventoryLines(inventory),
   ];
-  const file = resolve(output ?? `zoned-report-${stack}.md`);
-  write(file, withoutIds(`${lines.join("\n")}\n`, health.server));
+  const text = withoutIds(`${lines.join("\n")}\n`, health.server);
+  const file = writeOutput(output ?? `zoned-report-${stack}.md`, text);
   process.stdout.write(`stack ${stack}: ${verdict(health)}\n${file}\n`);
-}
-
-function write(file: string, text: string): void {
-  try {
-    writeWhole(file, text);
-  } catch (error) {
-    throw new UserError(
-      `${file} cannot be written: ${reasonOf(error)}; name another file (--output)`,
-    );
-  }
 }
 
 perform((signal) => run(typed<Words>().options, signal), 2);

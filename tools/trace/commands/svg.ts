@@ -1,3 +1,4 @@
+import { escaped } from "../../shared/xml";
 import type { Answer, Step } from "../model/answer";
 import { type Visit, visits } from "./hooks";
 import { share, title } from "./words";
@@ -207,16 +208,3 @@ function wrapped(sentence: string, length: number): string[] {
     return [...lines.slice(0, -1), `${last} ${word}`];
   }, []);
 }
-
-const escapes: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-};
-
-// XML has no place for control characters, and a pasted comment may.
-const escaped = (words: string): string =>
-  words
-    .replace(/[&<>"]/g, (character) => escapes[character] ?? character)
-    .replace(/[^\P{Cc}\t\n\r]/gu, " ");
