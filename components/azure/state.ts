@@ -152,13 +152,15 @@ export async function getAzureState(
   };
 }
 
-interface MachineAnswer {
+/** A machine and its bootstrap step, and what both say of it. */
+export interface MachineAnswer {
   readonly vm: VirtualMachine;
   readonly step: Extension | undefined;
   readonly state: MachineState;
 }
 
-async function machinesIn(arm: ArmClient, group: string): Promise<MachineAnswer[]> {
+/** @param group the id of a resource group */
+export async function machinesIn(arm: ArmClient, group: string): Promise<MachineAnswer[]> {
   const path = `${group}/providers/Microsoft.Compute/virtualMachines`;
   const vms = await arm.list<VirtualMachine>(path, computeVersion, {
     name: "",

@@ -42,10 +42,11 @@ const tools: Readonly<Record<string, readonly string[]>> = {
   recover: ["programs", "pulumi", "shared"],
   "local-azure": ["mirror", "programs", "pulumi", "recover", "shared"],
   doctor: ["shared"],
+  picture: ["doctor", "shared"],
   lab: ["local-azure", "mirror", "programs", "pulumi", "shared", "trace"],
   cli: [
-    ...["doctor", "lab", "local-azure", "mirror", "programs", "pulumi", "recover", "shared"],
-    "trace",
+    ...["doctor", "lab", "local-azure", "mirror", "picture", "programs", "pulumi", "recover"],
+    ...["shared", "trace"],
   ],
 };
 

@@ -151,6 +151,21 @@ module.exports = {
         "usage; 130 interrupted.",
     ],
   },
+  picture: {
+    file: "tools/cli/picture.ts",
+    about:
+      "Draws a stack as it is into one SVG: zones, machines, addresses, balancers with their rules and pools, disks, and " +
+      "what is not healthy. A stack on Azure is read by the pulumi, the backend and the passphrase of this shell, and " +
+      "Azure with the login of its az. Changes nothing but the doctor's Lease.",
+    options: {
+      ...stackOfCluster,
+      output: { value: "file", about: "the file", usually: "<stack>.svg in this folder" },
+    },
+    after: [
+      "Exit codes: 0 the file was written, also where the cluster's API does not answer: the picture says so; 2 it was not: no " +
+        "such stack, no outputs, Azure does not answer, or wrong usage; 130 interrupted.",
+    ],
+  },
   mirror: {
     ...zoned,
     about: "Fills a folder with what machines without internet fetch, and serves it.",

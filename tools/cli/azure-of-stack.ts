@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+import { ArmClient } from "../../components/azure/resource-manager";
+import { endpointOf } from "../local-azure/daemon/attachment";
+import type { Exported } from "../recover/deployment";
+import { UserError } from "../shared/user-error";
+import { readStack, stackOf, type StackWords } from "./stack";
+
+/** Where Azure has what a stack has made. */
+export interface AzureOfStack {
+  readonly arm: ArmClient;
+  /** The id of its resource group. */
+  readonly group: string;
+}
+
+/**
+ * Resource Manager for the stack that is meant, by the az of this shell unless it is a rehearsal's.
+ *
+ * @throws UserError when its state names no resource group, or az has no login
+ */
+export async function azureOf(words: StackWords, signal: AbortSignal): Promise<AzureOfStack> {
+  const stack = stackOf(words, signal);
+  const { deployment } = JSON.parse(
+    await readStack(stack, "state", ["stack", "export"]),
+  ) as Exported;
+  const group = deployment.resources?.find(
+    ({ type }) => type === "azure-native:resources:ResourceGroup",
+  )?.id;
+  if (group === undefined) {
+    throw new UserError(
+      `stack ${stack.name} has no resource group: run pulumi up until it ends well`,
+    );
+  }
+  // The local Azure takes every token.
+  if (stack.ports) return { arm: new ArmClient(endpointOf(stack.ports), "rehearsal"), group };
+  const subscription = group.split("/")[2]!;
+  const [token, endpoint] = await Promise.all([
+    az("account", "get-access-token", "--subscription", subscription, "--query", "accessToken"),
+    az("cloud", "show", "--query", "endpoints.resourceManager"),
+  ]);
+  return { arm: new ArmClient(endpoint.replace(/\/+$/, ""), token), group };
+}
+
+/** One value, as Azure's command line answers. */
+async function az(...words: string[]): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)("az", [...words, "--output", "tsv"]);
+    return stdout.trim();
+  } catch (error) {
+    const { code, stderr = "" } = error as { code?: unknown; stderr?: string };
+    throw new UserError(
+      code === "ENOENT"
+        ? "az is not on the PATH, and Azure is asked with its login: https://learn.microsoft.com/cli/azure/install-azure-cli; then az login"
+        : `Azure is asked with the login of az, and az ${words.slice(0, 2).join(" ")} has failed: ${stderr.trim()}\n  az login, with a user that may read the stack's subscription`,
+    );
+  }
+}

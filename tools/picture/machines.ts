@@ -1,0 +1,121 @@
+import { isOff } from "../../components/azure/state";
+import { named } from "../../components/cluster/cluster-health";
+import { isReady, type KubernetesObject } from "../../components/cluster/kubernetes-api";
+import type { AzureResources, VirtualMachine } from "./azure";
+import type { ClusterAnswer } from "./cluster";
+import { attachedTo, type Disk } from "./disks";
+import { sameId } from "./ids";
+import type { Status } from "./status";
+
+export interface Machine {
+  readonly name: string;
+  /** Empty where Azure has no zones. */
+  readonly zone: string;
+  /** Its role, and a worker's pool. */
+  readonly kind: string;
+  readonly size?: string;
+  readonly address?: string;
+  /** Of its VM. */
+  readonly power: Status;
+  /** Of its kubelet. */
+  readonly version?: string;
+  /** Of its Node. */
+  readonly node: Status;
+  /** What is not healthy, a sentence each. */
+  readonly reasons: readonly string[];
+  readonly disks: readonly Disk[];
+}
+
+/** What Azure has, and what the stack has and Azure lacks: control planes first. */
+export function machinesOf(azure: AzureResources, cluster: ClusterAnswer): Machine[] {
+  const planned = cluster.report.machines;
+  const present = azure.machines.map((vm) => presentMachine(vm, azure, cluster));
+  const missing = planned
+    .filter(({ name }) => !present.some((one) => one.name === name))
+    .map(({ name, role, zone }) => missingMachine(name, role, zone, azure.group, cluster));
+  return [...present, ...missing].sort(
+    (a, b) => a.kind.localeCompare(b.kind) || a.name.localeCompare(b.name, "en", { numeric: true }),
+  );
+}
+
+function presentMachine(
+  vm: VirtualMachine,
+  azure: AzureResources,
+  cluster: ClusterAnswer,
+): Machine {
+  const { name, zones, size, power } = vm;
+  const { report, objects } = cluster;
+  const role = report.machines.find((one) => one.name === name)?.role;
+  const node = objects && named(objects.nodes, name);
+  const reasons = [...azuresReasons(vm), ...doctorsReasons(name, cluster)];
+  return {
+    ...{ name, size, reasons },
+    zone: zones?.[0] ?? "",
+    kind: role === undefined ? "not of this stack" : kindOf(name, role, azure.group),
+    address: addressesOf(vm, azure)[0],
+    power: powerOf(power),
+    version: node?.status?.nodeInfo?.kubeletVersion,
+    node: objects === undefined ? notAsked : nodeOf(node, reasons),
+    disks: attachedTo(vm, azure, objects?.volumes ?? []),
+  };
+}
+
+const missingMachine = (
+  name: string,
+  role: string,
+  zone: string,
+  group: string,
+  cluster: ClusterAnswer,
+): Machine => ({
+  name,
+  zone: /-(\d)$/.exec(zone)?.[1] ?? "",
+  kind: kindOf(name, role, group),
+  power: { tone: "bad", word: "no VM" },
+  node: cluster.objects === undefined ? notAsked : nodeOf(named(cluster.objects.nodes, name), []),
+  reasons: [
+    "the stack's outputs have it, and Azure has no such VM",
+    ...doctorsReasons(name, cluster),
+  ],
+  disks: [],
+});
+
+/** Private addresses of a machine, the one of its Node first. */
+export const addressesOf = ({ id }: VirtualMachine, { interfaces }: AzureResources): string[] =>
+  interfaces
+    .filter(({ properties }) => sameId(properties.virtualMachine?.id, id))
+    .flatMap(({ properties }) => properties.ipConfigurations ?? [])
+    .flatMap(({ properties }) => properties.privateIPAddress ?? []);
+
+/** Machines are named by cluster, pool and number. */
+const kindOf = (name: string, role: string, group: string): string =>
+  role === "control-plane"
+    ? "control plane"
+    : `worker, pool ${name.replace(`${group}-`, "").replace(/-\d+$/, "")}`;
+
+const azuresReasons = ({ power, provisioningState = "", bootstrap = "" }: VirtualMachine) => [
+  ...(power !== undefined && isOff({ power }) ? [`its VM is ${power}`] : []),
+  ...(provisioningState === "Failed" ? ["Azure has failed to make or change its VM"] : []),
+  ...(bootstrap === "Failed" ? ["its bootstrap step has failed"] : []),
+];
+
+const doctorsReasons = (machine: string, { report }: ClusterAnswer): string[] =>
+  report.checks
+    .flatMap(({ problems }) => problems)
+    .filter((problem) => problem.machine === machine)
+    .map(({ saw }) => saw);
+
+const powerOf = (power: string | undefined): Status =>
+  power === undefined
+    ? { tone: "unknown", word: "VM state unknown" }
+    : { tone: isOff({ power }) ? "bad" : "good", word: `VM ${power}` };
+
+const notAsked: Status = { tone: "unknown", word: "Node not asked" };
+
+function nodeOf(node: KubernetesObject | undefined, reasons: readonly string[]): Status {
+  if (node === undefined) return { tone: "bad", word: "no Node" };
+  if (!isReady(node)) return { tone: "bad", word: "NotReady" };
+  if (node.spec?.unschedulable) return { tone: "warn", word: "Ready, cordoned" };
+  return reasons.length > 0
+    ? { tone: "bad", word: "Ready, not healthy" }
+    : { tone: "good", word: "Ready" };
+}
