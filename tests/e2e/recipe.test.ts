@@ -96,7 +96,7 @@ describe("the recipe's cluster on the local Azure", () => {
     unchanged(await cloud.stack.up());
   });
 
-  it("is healthy by npm run doctor, and not while a member is unhealthy", async () => {
+  it("is healthy by npm run doctor, and not while a member is unhealthy, as npm run picture draws it", async () => {
     const { code, stdout } = await cloud.doctor("--wait", "2m");
     expect(stdout.match(/^[✗-].*/gm)).toEqual([
       "- etcd snapshots: not asked, etcdBackups is not set",
@@ -106,6 +106,7 @@ describe("the recipe's cluster on the local Azure", () => {
 
     await cloud.injectFailure("cp-1", "kube-scheduler");
     const unhealthy = await cloud.doctor("--json");
+    const picture = await cloud.picture();
     await cloud.clearFailures("cp-1");
 
     const { checks, zones } = JSON.parse(unhealthy.stdout);
@@ -125,6 +126,8 @@ describe("the recipe's cluster on the local Azure", () => {
       { name: "zoned-local-cp-1", role: "control-plane", passed: false },
     ]);
     expect(unhealthy.code).toBe(1);
+    expect(picture).toMatch(/>Ready, not healthy<.*>zoned-local-workers-2</s);
+    expect(picture).toContain(">✗ its kube-scheduler is not ready");
     expect(await cloud.doctor("--wait", "2m")).toMatchObject({ code: 0 });
   });
 

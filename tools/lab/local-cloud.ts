@@ -328,23 +328,28 @@ export class LocalCloud {
   }
 
   /** Runs `npm run doctor` on this stack. */
-  async doctor(...args: string[]): Promise<{ code: number; stdout: string }> {
-    const words = [
-      "tools/cli/zoned.cjs",
-      "doctor",
-      "--stack",
-      this.stackName,
-      "--state",
-      this.state,
-    ];
-    const child = promisify(execFile)(process.execPath, [...words, ...args], { cwd: checkout });
-    return child.then(
-      ({ stdout }) => ({ code: 0, stdout }),
-      ({ code, stdout, stderr }) => {
-        if (code !== 1) throw new Error(`npm run doctor ended with ${code}: ${stdout}${stderr}`);
-        return { code, stdout };
-      },
-    );
+  doctor = (...args: string[]): Promise<{ code: number; stdout: string }> =>
+    this.look("doctor", ...args).catch((error: { code: number; stdout: string }) => {
+      if (error.code !== 1) throw error;
+      return error;
+    });
+
+  /** Runs `npm run picture` on this stack; returns what it has drawn. */
+  async picture(): Promise<string> {
+    const file = join(this.state, "picture.svg");
+    await this.look("picture", "--output", file);
+    return readFileSync(file, "utf8");
+  }
+
+  /** Runs a command that looks at a stack. */
+  private async look(
+    command: string,
+    ...args: string[]
+  ): Promise<{ code: number; stdout: string }> {
+    const stack = ["--stack", this.stackName, "--state", this.state];
+    const words = ["tools/cli/zoned.cjs", command, ...stack, ...args];
+    const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: checkout });
+    return { code: 0, stdout };
   }
 
   async get<T>(...args: string[]): Promise<T[]> {

@@ -165,6 +165,8 @@ export async function serveCluster(cluster: { current: FakeClusterState }, certi
         current.manager,
       "/api/v1/namespaces/kube-system/configmaps metadata.name=zoned-etcd-snapshot":
         current.snapshot === undefined ? [] : [{ data: current.snapshot }],
+      "/api/v1/persistentvolumes": [],
+      "/api/v1/services": [],
       "/apis/apps/v1/daemonsets": current.daemonSets,
       "/apis/apps/v1/deployments": current.deployments,
       "/apis/storage.k8s.io/v1/storageclasses": [
