@@ -1,7 +1,7 @@
 import type { Balancer, BalancerRule } from "../balancers";
 import { type Lane, laneOf, type Point } from "./lanes";
 import { pill } from "./pill";
-import { box, dot, type Drawn, group, path, type Place, text } from "./shapes";
+import { box, dot, type Drawn, group, path, type Place, text, textSize } from "./shapes";
 import { widthOf } from "./words";
 
 const pad = 16;
@@ -65,12 +65,13 @@ export function balancerCard(
         const lane = laneOf(lanes, name, pool.name);
         const title = `pool ${pool.name}`;
         const at = { x: inner.x, y: poolY(index) };
-        const after = inner.x + widthOf(title, { size: 12, bold: true }) + 12;
+        const width = Math.min(widthOf(title, { size: textSize, bold: true }), inner.width / 2);
+        const after = inner.x + width + 12;
         const count = pool.members.length;
         const members = `${count} ${count === 1 ? "machine" : "machines"}: ${pool.members.join(", ")}`;
         return group(title, [
           ...(lane === undefined ? [] : [dot(x, at.y - 4, lane.colour)]),
-          text({ ...at, width: inner.width * 0.5 }, title, {
+          text({ ...at, width }, title, {
             bold: true,
             colour: lane?.colour ?? "quiet",
           }),

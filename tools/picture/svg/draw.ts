@@ -79,7 +79,7 @@ function problemPanel({ x, y, width }: Place, { problems, status }: Picture): Dr
   const height = 22 + lines.length * 18;
   return {
     height: height + gap,
-    svg: group(status.word, [
+    svg: group([status.word, ...problems.map(({ about, saw }) => `${about}: ${saw}`)].join("\n"), [
       box({ x, y, width }, height, { fill: "badTint", stroke: "bad" }),
       ...lines.map((words, index) =>
         text({ x: x + 16, y: y + 24 + index * 18, width: width - 32 }, words, {

@@ -33,6 +33,7 @@ function crowded(): FakeSeen {
   }
   for (const name of ["second", "third", "fourth", "fifth"]) {
     const copy = structuredClone(seen.azure.balancers[1]!);
+    copy.properties.backendAddressPools![0]!.name = `${name}-pool-`.repeat(8).slice(0, 80);
     seen.azure.balancers.push({ ...copy, id: `${copy.id}-${name}`, name: `zoned-prod-${name}` });
   }
   claim(seen, "a-claim-with-a-name-that-is-far-too-long-for-a-card", "1", "zoned-prod-workers-1");
