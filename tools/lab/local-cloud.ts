@@ -329,10 +329,7 @@ export class LocalCloud {
 
   /** Runs `npm run doctor` on this stack. */
   doctor = (...args: string[]): Promise<{ code: number; stdout: string }> =>
-    this.look("doctor", ...args).catch((error: { code: number; stdout: string }) => {
-      if (error.code !== 1) throw error;
-      return error;
-    });
+    this.look("doctor", ...args);
 
   /** Runs `npm run picture` on this stack; returns what it has drawn. */
   async picture(): Promise<string> {
@@ -342,14 +339,17 @@ export class LocalCloud {
   }
 
   /** Runs a command that looks at a stack. */
-  private async look(
-    command: string,
-    ...args: string[]
-  ): Promise<{ code: number; stdout: string }> {
+  private look(command: string, ...args: string[]): Promise<{ code: number; stdout: string }> {
     const stack = ["--stack", this.stackName, "--state", this.state];
     const words = ["tools/cli/zoned.cjs", command, ...stack, ...args];
-    const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: checkout });
-    return { code: 0, stdout };
+    return promisify(execFile)(process.execPath, words, { cwd: checkout }).then(
+      ({ stdout }) => ({ code: 0, stdout }),
+      ({ code, stdout, stderr }) => {
+        if (code !== 1)
+          throw new Error(`npm run ${command} ended with ${code}: ${stdout}${stderr}`);
+        return { code, stdout };
+      },
+    );
   }
 
   async get<T>(...args: string[]): Promise<T[]> {

@@ -135,6 +135,9 @@ function regionBox({ x, y, width }: Place, picture: Picture, lanes: readonly Lan
   };
 }
 
+/** What is at the left and at the right of a line is read together up to here. */
+const widestZone = 560;
+
 interface NetworkBox extends Drawn {
   readonly columns: readonly ZoneColumn[];
 }
@@ -142,7 +145,7 @@ interface NetworkBox extends Drawn {
 /** The VNet, with a column for each zone. */
 function networkBox({ x, y, width }: Place, picture: Picture, lanes: readonly Lane[]): NetworkBox {
   const count = Math.max(1, picture.zones.length);
-  const zoneWidth = (width - 2 * pad - (count - 1) * gap) / count;
+  const zoneWidth = Math.min(widestZone, (width - 2 * pad - (count - 1) * gap) / count);
   const top = y + 44;
   const columns = picture.zones.map((zone, index) =>
     zoneColumn(
@@ -169,7 +172,7 @@ function networkBox({ x, y, width }: Place, picture: Picture, lanes: readonly La
     svg: [
       box({ x, y, width }, 44 + zoneHeight + pad, { fill: "network" }),
       caption(0, `VNet ${picture.network}`, { size: 14, bold: true }),
-      ...(count > 1 ? [caption(1, others, { colour: "quiet" })] : []),
+      caption(1, others, { colour: "quiet" }),
       ...columns.map(({ left, svg }, index) =>
         group(picture.zones[index]!.title, [
           box({ x: left, y: top, width: zoneWidth }, zoneHeight, { fill: "zone" }),
