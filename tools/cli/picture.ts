@@ -19,14 +19,16 @@ interface Words extends StackWords {
 async function run({ output, ...words }: Words, signal: AbortSignal): Promise<void> {
   // A request that is under way is not worth its answer.
   signal.addEventListener("abort", () => setTimeout(() => process.exit(130), 1000).unref());
-  const { stack, cluster } = await clusterOf(words, signal);
-  const [azure, answer] = await new Progress(process.stderr).during(
+  const picture = await new Progress(process.stderr).during(
     "looking at Azure and the cluster",
-    () => Promise.all([resourcesOf(words, signal), askCluster(cluster)]),
+    async () => {
+      const { stack, cluster } = await clusterOf(words, signal);
+      const seen = await Promise.all([resourcesOf(words, signal), askCluster(cluster)]);
+      return pictureOf({ stack, azure: seen[0], cluster: seen[1] });
+    },
   );
-  const picture = pictureOf({ stack, azure, cluster: answer });
-  const file = writeOutput(output ?? `${stack}.svg`, draw(picture));
-  process.stdout.write(`stack ${stack}: ${summaryOf(picture)}\n${file}\n`);
+  const file = writeOutput(output ?? `${picture.stack}.svg`, draw(picture));
+  process.stdout.write(`stack ${picture.stack}: ${summaryOf(picture)}\n${file}\n`);
 }
 
 async function resourcesOf(words: StackWords, signal: AbortSignal): Promise<AzureResources> {

@@ -29,14 +29,18 @@ const lanes = ["lane0", "lane1", "lane2", "lane3"] as const;
 /** The colour of a pool's lines; the fifth has the first one's again. */
 export const laneColour = (index: number): Colour => lanes[index % lanes.length]!;
 
-const rules = (theme: 0 | 1): string[] =>
-  Object.entries(colours).flatMap(([name, values]) => [
+const rules = (theme: 0 | 1): string[] => [
+  // A window may be larger than the picture.
+  `svg{background:${colours.page[theme]}}`,
+  ...Object.entries(colours).flatMap(([name, values]) => [
     `.f-${name}{fill:${values[theme]}}`,
     `.s-${name}{stroke:${values[theme]}}`,
-  ]);
+  ]),
+];
 
 /** Colours by class, so that a page's theme chooses them. */
 export const style = [
+  "svg{display:block;margin:0 auto}",
   "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}",
   ".bold{font-weight:600}",
   ".mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}",
