@@ -5,7 +5,6 @@ import { writeWhole } from "../../shared/files";
 import { holderOf, tryLock } from "../../shared/lock";
 import { identityOf } from "../../shared/pids";
 import { UserError } from "../../shared/user-error";
-import { ownPrograms } from "../machines/own-programs";
 import type { Ports } from "./attachment";
 import { type DaemonArguments, type DaemonRecord, lockFile, recordFile } from "./daemon-client";
 import { startLocalAzure } from "./local-azure";
@@ -50,10 +49,7 @@ export async function daemon({ state, binaries, port }: DaemonArguments): Promis
   try {
     const ports = wantedPorts(state, port);
     const exactPorts = port !== undefined;
-    const azure = await startLocalAzure({
-      ...{ state, binaries, ports, exactPorts, log },
-      programs: ownPrograms(),
-    });
+    const azure = await startLocalAzure({ state, binaries, ports, exactPorts, log });
     writeWhole(portsFile(state), JSON.stringify(azure.ports));
     const record: DaemonRecord = {
       ...identityOf(process.pid),

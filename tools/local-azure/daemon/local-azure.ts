@@ -12,7 +12,6 @@ import { BlobService } from "../blobs/blob-service";
 import { BlobStore } from "../blobs/store";
 import { machinesIn } from "../machines/local-machines";
 import type { Machines } from "../machines/machines";
-import type { OwnPrograms } from "../machines/own-programs";
 import { serveKubernetes } from "../plugins/kubernetes/provider";
 import { serveTls } from "../plugins/tls/tls";
 import { serveAzureNative } from "../provider/azure-native";
@@ -36,8 +35,6 @@ export interface LocalAzureOptions extends Pick<
   readonly ports?: Partial<Ports>;
   /** Whether a port that is in use is an error. */
   readonly exactPorts?: boolean;
-  /** Run in place of pods on simulated machines. @default all pods are simulated */
-  readonly programs?: OwnPrograms;
   /** Wraps the machines; the bench adds durations. */
   readonly around?: (machines: Machines) => Machines;
   readonly log: (message: string) => void;
@@ -58,9 +55,9 @@ interface Server {
 
 /** Starts the resource manager, its REST API, the providers and the machines in its state. */
 export async function startLocalAzure(options: LocalAzureOptions): Promise<LocalAzure> {
-  const { state, binaries, programs, log, around = (machines) => machines } = options;
+  const { state, binaries, log, around = (machines) => machines } = options;
   mkdirSync(state, { recursive: true, mode: 0o700 });
-  const machines = machinesIn(state, binaries, log, programs);
+  const machines = machinesIn(state, binaries, log);
   const real = machines.backend === "qemu" ? machines : undefined;
   const store = new BlobStore(join(state, "blobs"), () => (options.clock ?? wallClock).now());
   const arm = new ResourceManager({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { readJson, writeWhole } from "../../shared/files";
 import { authorityFile } from "../arm/rest/certificate";
 import type { RealBackend, SimulatedBackend } from "./machines";
-import type { OwnPrograms } from "./own-programs";
+import { ownProgramsIn } from "./own-programs";
 import type { HostSettings } from "./qemu/host";
 import { QemuMachines } from "./qemu/qemu";
 import { SimulatedMachines } from "./simulated/simulated";
@@ -23,7 +23,6 @@ export function machinesIn(
   state: string,
   binaries: string,
   log: (message: string) => void,
-  programs?: OwnPrograms,
 ): SimulatedBackend | RealBackend {
   const settings = hostSettings(state);
   if (settings !== undefined) return new QemuMachines({ state, settings, log });
@@ -40,7 +39,7 @@ export function machinesIn(
       kubeadm: at("kubeadm"),
       kwok: at("kwok"),
     },
-    programs,
+    programs: ownProgramsIn(state),
     authority: authorityFile(state),
     log,
   });

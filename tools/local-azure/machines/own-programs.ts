@@ -1,6 +1,10 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
 import { controllerManager, diskDriver, diskPlugin } from "../../programs/controllers";
 import { isInstalled, placesOf, type InstallOptions, tryToInstall } from "../../programs/installs";
 import type { Tool } from "../../programs/tools";
+import { writeWhole } from "../../shared/files";
 import { messageOf } from "../../shared/user-error";
 
 /** Where the program is that runs in place of an image's containers, once it is there; by the image's name. */
@@ -37,9 +41,18 @@ const controllers: readonly Controller[] = [
 const missing = ({ tools }: Controller, cache?: string): Tool[] =>
   Object.values(tools).filter((tool) => !isInstalled(tool, cache));
 
-/** What the local Azure runs in place of pods that it would pretend to run. */
-export const ownPrograms = (cache?: string): OwnPrograms =>
-  Object.fromEntries(
+const mark = (state: string): string => join(state, "own-programs");
+
+/**
+ * Has the local Azure of this state folder run programs in place of pods, from its next start on.
+ * Without them nothing but the engine and the program asks Azure, which is what tests count.
+ */
+export const useOwnPrograms = (state: string): void => writeWhole(mark(state), "");
+
+/** What the local Azure of this state folder runs in place of pods that it would pretend to run. */
+export function ownProgramsIn(state: string, cache?: string): OwnPrograms {
+  if (!existsSync(mark(state))) return {};
+  return Object.fromEntries(
     controllers.flatMap((controller) =>
       Object.entries(controller.tools).map(([image, tool]) => [
         image,
@@ -48,6 +61,7 @@ export const ownPrograms = (cache?: string): OwnPrograms =>
       ]),
     ),
   );
+}
 
 /**
  * Installs what a stack with these settings runs in place of pods, and says what that is. A

@@ -40,6 +40,7 @@ const own = pattern(
   "daemon\\.(err|json|lock|log)",
   "ports\\.json",
   "plugins\\.json",
+  "own-programs",
   "resources\\.json",
   "blobs",
   "azure-ca\\.(crt|key)",

@@ -6,11 +6,18 @@ import { controllerManager, diskDriver, diskPlugin } from "../../../programs/con
 import { placesOf } from "../../../programs/installs";
 import type { Tool } from "../../../programs/tools";
 import { Progress } from "../../../shared/progress";
-import { installOwnPrograms, ownPrograms } from "../../machines/own-programs";
+import { installOwnPrograms, ownProgramsIn, useOwnPrograms } from "../../machines/own-programs";
 
 let cache: string;
-beforeEach(() => (cache = mkdtempSync(join(tmpdir(), "zoned-programs-"))));
-afterEach(() => rmSync(cache, { recursive: true }));
+let state: string;
+beforeEach(() => {
+  cache = mkdtempSync(join(tmpdir(), "zoned-programs-"));
+  state = mkdtempSync(join(tmpdir(), "zoned-state-"));
+  useOwnPrograms(state);
+});
+afterEach(() => {
+  for (const folder of [cache, state]) rmSync(folder, { recursive: true });
+});
 
 const placeOf = (tool: Tool): string => placesOf(tool, cache)[tool.name]!;
 
@@ -24,7 +31,7 @@ function put(...tools: readonly Tool[]): void {
 const manager = "azure-cloud-controller-manager";
 
 /** Paths by the name of the image, of what can be run. */
-const found = (programs = ownPrograms(cache)) =>
+const found = (programs = ownProgramsIn(state, cache)) =>
   Object.fromEntries(
     Object.entries(programs).flatMap(([image, pathOf]) => {
       const path = pathOf();
@@ -33,7 +40,7 @@ const found = (programs = ownPrograms(cache)) =>
   );
 
 it("takes a program over once it is in the cache", () => {
-  const programs = ownPrograms(cache);
+  const programs = ownProgramsIn(state, cache);
   expect(found(programs)).toEqual({});
 
   put(controllerManager);
@@ -57,6 +64,12 @@ it("takes the disk driver over once all that its controller needs is there", () 
       ].map((name) => [name, expect.stringMatching(RegExp(`/${name}$`))]),
     ),
   });
+});
+
+it("takes nothing over where a rehearsal is not to have it", () => {
+  put(controllerManager, ...diskDriver);
+
+  expect(ownProgramsIn(cache, cache)).toEqual({});
 });
 
 /** What it says where there is no Go, and so nothing but what is in the cache. */

@@ -17,7 +17,7 @@ import type { Body } from "../../../../arm/resources/resource";
 import { isMachine, machineOf } from "../../../../arm/types/compute/virtual-machine";
 import { type LocalAzure, startLocalAzure } from "../../../../daemon/local-azure";
 import type { VirtualMachine } from "../../../../machines/machines";
-import { ownPrograms } from "../../../../machines/own-programs";
+import { useOwnPrograms } from "../../../../machines/own-programs";
 import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
 import { serveMetadata } from "../../../../machines/qemu/network/metadata";
 import { networksOf } from "../../../../machines/qemu/network/network-view";
@@ -168,10 +168,8 @@ describeUnless(obstacle)(`the program's cloud provider (${controllerManager.vers
   }
 
   beforeAll(async () => {
-    azure = await startLocalAzure({
-      ...{ state, binaries: binaries!, log: () => undefined },
-      programs: ownPrograms(),
-    });
+    useOwnPrograms(state);
+    azure = await startLocalAzure({ state, binaries: binaries!, log: () => undefined });
     fixture = await newFixture(apiName);
     for (const [id, body] of [
       ...[valid.group, valid.securityGroup, valid.rule, valid.routeTable, valid.natIp],
