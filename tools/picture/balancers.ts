@@ -1,7 +1,9 @@
+import { zonesIn } from "./addresses";
 import type { AzureResources, BackendPool, Frontend, LoadBalancer, Rule } from "./azure";
 import type { Service } from "./cluster";
 import { referred, sameId } from "./ids";
 import { addressesOf } from "./machines";
+import { serviceOf } from "./services";
 
 export interface Pool {
   readonly name: string;
@@ -69,22 +71,6 @@ function rulesOf(
   }));
 }
 
-const zonesIn = (zones: readonly string[] = []): string =>
-  zones.length === 0
-    ? "no zone"
-    : zones.length === 1
-      ? `zone ${zones[0]}`
-      : `zones ${zones.join(" ")}`;
-
-/** The cloud provider names rules by the Service's uid. */
-const serviceOf = ({ name }: Rule, services: readonly Service[]): string | undefined => {
-  const service = services.find(
-    ({ metadata: { uid } }) =>
-      uid !== undefined && name.startsWith(`a${uid.replaceAll("-", "")}`.slice(0, 32)),
-  );
-  return service && `${service.metadata.namespace}/${service.metadata.name}`;
-};
-
 const portsOf = ({ properties }: Rule): string => {
   const { protocol, frontendPort, backendPort, enableFloatingIP } = properties;
   const front = protocol === "All" ? "all ports" : `${protocol.toUpperCase()} ${frontendPort}`;
@@ -120,35 +106,3 @@ function membersOf(pool: BackendPool, azure: AzureResources): string[] {
     })
     .map(({ name }) => name);
 }
-
-export interface Address {
-  readonly name: string;
-  readonly address: string;
-  readonly reach: string;
-}
-
-/** Public addresses that belong to nothing that is drawn with one. */
-export const otherAddresses = ({ addresses, balancers, gateways }: AzureResources): Address[] => {
-  const used = [
-    ...gateways.flatMap(({ properties }) => properties.publicIpAddresses ?? []),
-    ...balancers
-      .flatMap(({ properties }) => properties.frontendIPConfigurations ?? [])
-      .flatMap(({ properties }) => properties.publicIPAddress ?? []),
-  ];
-  return addresses
-    .filter(({ id }) => !used.some((one) => sameId(one.id, id)))
-    .map(({ name, zones, properties }) => ({
-      name,
-      address: properties.ipAddress ?? "no address",
-      reach: `${zonesIn(zones)}, ${properties.ipConfiguration ? "attached" : "not attached"}`,
-    }));
-};
-
-/** Services that the cloud provider has given no address. */
-export const waitingServices = (services: readonly Service[]): string[] =>
-  services
-    .filter(
-      ({ spec, status }) =>
-        spec.type === "LoadBalancer" && (status?.loadBalancer?.ingress ?? []).length === 0,
-    )
-    .map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);

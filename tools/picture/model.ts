@@ -1,15 +1,11 @@
+import { type Address, otherAddresses } from "./addresses";
 import type { AzureResources, Subnet as AzureSubnet } from "./azure";
-import {
-  type Address,
-  type Balancer,
-  balancersOf,
-  otherAddresses,
-  waitingServices,
-} from "./balancers";
+import { type Balancer, balancersOf } from "./balancers";
 import type { ClusterAnswer } from "./cluster";
 import { type Disk, looseDisks } from "./disks";
 import { referred } from "./ids";
 import { type Machine, machinesOf } from "./machines";
+import { type Problem, problemsBeside } from "./problems";
 import type { Status } from "./status";
 
 /** All that a picture is made of, as it was read. */
@@ -36,12 +32,6 @@ export interface Zone {
   readonly disks: readonly Disk[];
 }
 
-/** What is not healthy and is drawn nowhere else. */
-export interface Problem {
-  readonly about: string;
-  readonly saw: string;
-}
-
 export interface Picture {
   readonly stack: string;
   readonly group: string;
@@ -65,13 +55,12 @@ export interface Picture {
 }
 
 /** Lays what Azure has beside what Kubernetes says. */
-export function pictureOf(seen: Seen): Picture {
-  const { stack, azure, cluster } = seen;
+export function pictureOf({ stack, azure, cluster }: Seen): Picture {
   const { report, objects } = cluster;
   const { group, region, networks } = azure;
   const machines = machinesOf(azure, cluster);
   const balancers = balancersOf(azure, objects?.services ?? []);
-  const problems = problemsBeside(machines, balancers, seen);
+  const problems = problemsBeside(machines, balancers, azure, cluster);
   const disks = looseDisks(azure, objects?.volumes ?? []);
   const subnets = networks.flatMap(({ properties }) => properties.subnets ?? []);
   const zones = [
@@ -118,41 +107,6 @@ function subnetOf({ name, properties }: AzureSubnet, azure: AzureResources): Sub
     ),
   };
 }
-
-function problemsBeside(
-  machines: readonly Machine[],
-  balancers: readonly Balancer[],
-  { azure, cluster: { report, objects } }: Seen,
-): Problem[] {
-  const ofCluster = report.checks.flatMap(({ name, problems }) =>
-    problems
-      .filter(({ machine }) => !machines.some((one) => one.name === machine))
-      .map(({ machine, saw }): Problem => ({ about: machine ?? name, saw })),
-  );
-  const waiting = waitingServices(objects?.services ?? []).map((about): Problem => ({
-    about,
-    saw: "this Service waits for a load balancer",
-  }));
-  const emptyPools = balancers.flatMap(({ name, pools }) =>
-    pools
-      .filter(({ members }) => members.length === 0)
-      .map((pool): Problem => ({ about: name, saw: `no machine is in its pool ${pool.name}` })),
-  );
-  return [...ofCluster, ...waiting, ...failed(azure), ...emptyPools];
-}
-
-/** Resources that Azure has accepted, and then failed to make or change. */
-const failed = (azure: AzureResources): Problem[] =>
-  [
-    ...azure.interfaces,
-    ...azure.networks,
-    ...azure.gateways,
-    ...azure.addresses,
-    ...azure.balancers,
-    ...azure.disks,
-  ]
-    .filter(({ properties }) => properties.provisioningState === "Failed")
-    .map(({ name }) => ({ about: name, saw: "Azure has failed to make or change it" }));
 
 function statusOf({ report, objects }: ClusterAnswer, problems: number): Status {
   if (objects === undefined) {
