@@ -99,6 +99,7 @@ describe("the recipe's cluster on the local Azure", () => {
   it("is healthy by npm run doctor, and not while a member is unhealthy, as npm run picture draws it", async () => {
     const { code, stdout } = await cloud.doctor("--wait", "2m");
     expect(stdout.match(/^[✗-].*/gm)).toEqual([
+      ...(hasManifests ? [] : [expect.stringMatching(/^- zones for disks: not asked, /)]),
       "- etcd snapshots: not asked, etcdBackups is not set",
     ]);
     expect(stdout).toMatch(/^✓ etcd takes writes.*^stack local: healthy$/ms);
