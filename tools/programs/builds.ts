@@ -1,6 +1,7 @@
 import { execFile, spawn } from "node:child_process";
+import { copyFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 
@@ -49,7 +50,28 @@ export async function build(
   step: Step,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const one of tool.builds) await buildOne(one, folder, step, signal);
+  for (const one of tool.builds) {
+    await buildOne(one, folder, step, signal);
+    for (const file of one.files ?? []) {
+      copyFileSync(
+        join(await folderOf(one, dirname(file)), basename(file)),
+        join(folder, basename(file)),
+      );
+    }
+  }
+}
+
+/** Where the sources of a package are. */
+async function folderOf({ module }: GoBuild, ofPackage: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(
+    "go",
+    ["list", "-find", "-f", "{{.Dir}}", ofPackage],
+    {
+      cwd: join(__dirname, "modules", module),
+      env: environment(),
+    },
+  );
+  return stdout.trim();
 }
 
 async function buildOne(

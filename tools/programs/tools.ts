@@ -32,6 +32,8 @@ export interface GoBuild {
   readonly ldflags: string;
   /** The name of the only binary, where its package has another. */
   readonly binary?: string;
+  /** What it reads beside itself, each as the path of a package in the module, and a file's name. */
+  readonly files?: readonly string[];
 }
 
 export interface Tool {

@@ -175,7 +175,7 @@ async function recoverCommand(stack: Rehearsal, name: string, ...flags: string[]
     binaries: binaries(),
     program: checkout,
     passphrase,
-    environment: attachedEnvironment(azure, "stand-ins"),
+    environment: attachedEnvironment(azure, []),
   });
   const path = [binaries(), dirname(process.execPath), process.env["PATH"]].join(delimiter);
   const words = [...loadTypeScript, "tools/cli/recover.ts", "recover"];

@@ -29,12 +29,18 @@ export interface Attachment {
   apiAddress(apiName: string): Promise<Address | undefined>;
 }
 
-/** Whose plugins run: Pulumi's own, or the local Azure's. */
-export type Plugins = "official" | "stand-ins";
+/** The plugins of which Pulumi's own run; the local Azure stands in for all others. */
+export type OfficialPlugins = readonly string[];
 
 /** Makes the engine connect to the local Azure's providers instead of starting plugins. */
-export const debugProviders = ({ azureNative, tls, kubernetes }: Ports): string =>
-  [`azure-native:${azureNative}`, `tls:${tls}`, `kubernetes:${kubernetes}`].join(",");
+export const debugProviders = (
+  { azureNative, tls, kubernetes }: Ports,
+  official: OfficialPlugins = [],
+): string =>
+  Object.entries({ "azure-native": azureNative, tls, kubernetes })
+    .filter(([name]) => !official.includes(name))
+    .map(([name, port]) => `${name}:${port}`)
+    .join(",");
 
 /** Folder of the command `az` that is logged in to the local Azure. */
 const login = join(__dirname, "../login");
@@ -77,10 +83,12 @@ function proxies(own: string): Record<string, string> {
 /** Environment variables that make the engine and the program use this local Azure. */
 export const attachedEnvironment = (
   azure: Attachment,
-  plugins: Plugins,
-): Record<string, string> => ({
-  ...(plugins === "official"
-    ? azureNativeSettings(azure)
-    : { PULUMI_DEBUG_PROVIDERS: debugProviders(azure.ports) }),
-  ...proxies(proxyOf(azure.ports)),
-});
+  official: OfficialPlugins,
+): Record<string, string> => {
+  const standIns = debugProviders(azure.ports, official);
+  return {
+    ...(official.includes("azure-native") && azureNativeSettings(azure)),
+    ...(standIns !== "" && { PULUMI_DEBUG_PROVIDERS: standIns }),
+    ...proxies(proxyOf(azure.ports)),
+  };
+};

@@ -7,18 +7,18 @@ import type { Tool } from "../../programs/tools";
 import { readJson, writeWhole } from "../../shared/files";
 import { UserError } from "../../shared/user-error";
 import { pulumiHome } from "../../pulumi/pulumi";
-import type { Plugins } from "../daemon/attachment";
+import type { OfficialPlugins } from "../daemon/attachment";
 
 export const pluginsFile = (state: string): string => join(state, "plugins.json");
 
 /** Where the engine of a state folder looks for plugins. */
 const pluginHome = (state: string): string => join(pulumiHome(state), "plugins");
 
-/** The plugins that a state folder's stacks are of; the stand-ins by default. */
-export const pluginsOf = (state: string): Plugins =>
+/** The official plugins that a state folder's stacks are of; none by default. */
+export const pluginsOf = (state: string): OfficialPlugins =>
   existsSync(pluginsFile(state))
-    ? (readJson(pluginsFile(state)) as { plugins: Plugins }).plugins
-    : "stand-ins";
+    ? (readJson(pluginsFile(state)) as { official: OfficialPlugins }).official
+    : [];
 
 export interface PluginOptions extends InstallOptions {
   /** As `ZONED_PLUGINS` has it. */
@@ -27,11 +27,16 @@ export interface PluginOptions extends InstallOptions {
 }
 
 /**
- * Chooses a state folder's plugins, once: the official ones where all of them can be downloaded. What they keep in the state differs, so a stack stays with those that made it.
+ * Chooses a state folder's plugins, once: the official ones where all of them can be downloaded. Where
+ * they are asked for, those that can be downloaded or built, and stand-ins for the others. What they keep in the state differs, so
+ * a stack stays with those that made it.
  *
  * @throws UserError when others are asked for than the stacks are of, or cannot be had
  */
-export async function choosePlugins(state: string, options: PluginOptions): Promise<Plugins> {
+export async function choosePlugins(
+  state: string,
+  options: PluginOptions,
+): Promise<OfficialPlugins> {
   const { asked = "", tools = pluginTools, progress, cache } = options;
   if (!["", "official", "stand-ins"].includes(asked)) {
     throw new UserError(`ZONED_PLUGINS is ${asked}, expected official or stand-ins`, 2);
@@ -39,22 +44,37 @@ export async function choosePlugins(state: string, options: PluginOptions): Prom
   // Stacks that are older than the choice are of the stand-ins.
   const isChosen = existsSync(pluginsFile(state)) || existsSync(join(state, "backend"));
   const kept = isChosen ? pluginsOf(state) : undefined;
-  if (kept !== undefined && asked !== "" && asked !== kept) {
+  if (kept !== undefined && asked !== "" && (asked === "official") !== kept.length > 0) {
     throw new UserError(
       `ZONED_PLUGINS is ${asked}, but ${state} was started with ${described(kept, tools)}, and what they keep in a stack's state differs: ` +
         "unset ZONED_PLUGINS to go on, or npm stop first",
     );
   }
-  const wanted = kept ?? asked;
-  const problems = wanted === "stand-ins" ? [] : await tryToInstall(tools, options);
-  if (wanted === "official" && problems.length > 0) throw missing(problems, kept !== undefined);
-  const plugins = wanted === "stand-ins" || problems.length > 0 ? "stand-ins" : "official";
-  writeWhole(pluginsFile(state), JSON.stringify({ plugins }));
-  if (plugins === "official") place(tools, state, cache);
+  const wanted = tools.filter((tool) =>
+    kept === undefined ? asked !== "stand-ins" : kept.includes(nameOf(tool)),
+  );
+  const had: Tool[] = [];
+  const problems: string[] = [];
+  for (const tool of wanted) {
+    const isBuilt = asked === "official" || kept !== undefined;
+    const unavailable = await tryToInstall([isBuilt ? tool : { ...tool, builds: [] }], options);
+    problems.push(...unavailable);
+    if (unavailable.length === 0) had.push(tool);
+  }
+  const isEnough =
+    asked === "official" && kept === undefined ? had.length > 0 : had.length === wanted.length;
+  if (!isEnough && (kept !== undefined || asked === "official")) {
+    throw missing(problems, kept !== undefined);
+  }
+  const official = isEnough ? had : [];
+  writeWhole(pluginsFile(state), JSON.stringify({ official: official.map(nameOf) }));
+  place(official, state, cache);
   const why = problems.length > 0 ? `, since ${problems.join("; ")}` : "";
-  progress.line(`runs ${described(plugins, tools)}${why}`);
-  return plugins;
+  progress.line(`runs ${described(official.map(nameOf), tools)}${why}`);
+  return official.map(nameOf);
 }
+
+const nameOf = ({ name }: Tool): string => name.replace("pulumi-resource-", "");
 
 /** Whether the plugins that were put into a state folder's home are still in the cache. */
 export function arePluginsThere(state: string): boolean {
@@ -63,10 +83,17 @@ export function arePluginsThere(state: string): boolean {
   return files.every((file) => existsSync(join(home, file)));
 }
 
-const described = (plugins: Plugins, tools: readonly Tool[]): string =>
-  plugins === "official"
-    ? `the official plugins ${listed(tools.map(({ name, version }) => `${name} ${version}`))}`
-    : `stand-ins for the plugins ${listed(tools.map(({ name }) => name.replace("pulumi-resource-", "")))}`;
+function described(official: OfficialPlugins, tools: readonly Tool[]): string {
+  const [own, others] = [true, false].map((isOwn) =>
+    tools.filter((tool) => official.includes(nameOf(tool)) === isOwn),
+  ) as [Tool[], Tool[]];
+  return [
+    ...(own.length > 0
+      ? [`the official plugins ${listed(own.map(({ name, version }) => `${name} ${version}`))}`]
+      : []),
+    ...(others.length > 0 ? [`stand-ins for the plugins ${listed(others.map(nameOf))}`] : []),
+  ].join(" and ");
+}
 
 const listed = (names: readonly string[]): string => new Intl.ListFormat("en-GB").format(names);
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 
 import { account } from "../../local-azure/arm/resources/ids";
-import { attachedEnvironment, type Plugins } from "../../local-azure/daemon/attachment";
+import { attachedEnvironment, type OfficialPlugins } from "../../local-azure/daemon/attachment";
 import { environmentOf, pulumi } from "../pulumi";
 
 const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6 };
@@ -15,10 +15,10 @@ afterEach(() => void (process.env = { ...environment }));
 
 const given = (
   variables: Record<string, string>,
-  plugins: Plugins = "stand-ins",
+  official: OfficialPlugins = [],
 ): NodeJS.ProcessEnv => {
   process.env = { PATH: "", ...variables };
-  return environmentOf({ ...options, environment: attachedEnvironment(azure, plugins) });
+  return environmentOf({ ...options, environment: attachedEnvironment(azure, official) });
 };
 
 it("leads the program to the clusters' APIs, and to this host without a proxy", () => {
@@ -83,15 +83,19 @@ it("knows nothing of the user's accounts, backend and clusters", () => {
 
 it("leads the engine to the stand-ins, and official plugins to the local Azure by what azure-native reads", () => {
   const theirs = { PATH: "/theirs", ARM_USE_MSI: "true", ARM_SUBSCRIPTION_ID: "theirs" };
-  const [standIns, official] = (["stand-ins", "official"] as const).map((plugins) =>
-    given(theirs, plugins),
-  );
+  const [standIns, mixed, official] = [
+    [],
+    ["kubernetes"],
+    ["azure-native", "tls", "kubernetes"],
+  ].map((plugins) => given(theirs, plugins));
 
   expect(standIns).toMatchObject({
     PULUMI_DEBUG_PROVIDERS: "azure-native:2,tls:3,kubernetes:4",
     PATH: ["/bin", dirname(process.execPath), "/theirs"].join(delimiter),
   });
   expect(standIns).not.toHaveProperty("ARM_METADATA_HOSTNAME");
+  expect(mixed).toMatchObject({ PULUMI_DEBUG_PROVIDERS: "azure-native:2,tls:3" });
+  expect(mixed).not.toHaveProperty("ARM_METADATA_HOSTNAME");
   expect(official).not.toHaveProperty("PULUMI_DEBUG_PROVIDERS");
   expect(Object.entries(official!).filter(([name]) => /^(ARM|AZURE|SSL)_/.test(name))).toEqual([
     ["ARM_METADATA_HOSTNAME", "127.0.0.1:1"],

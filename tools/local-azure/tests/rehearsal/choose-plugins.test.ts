@@ -20,20 +20,20 @@ afterEach(() => {
 });
 
 /** The official plugins, on a machine that reaches no download. */
-const tools: readonly Tool[] = pluginTools.map((tool) => ({ ...tool, downloads: [] }));
+const tools: readonly Tool[] = pluginTools.map((tool) => ({ ...tool, downloads: [], builds: [] }));
 
-const isThere = (): void => {
-  for (const { name, version } of tools) {
+const isThere = (those = tools): void => {
+  for (const { name, version } of those) {
     mkdirSync(join(cache, `${name}-${version}`), { recursive: true });
     writeFileSync(join(cache, `${name}-${version}`, name), name);
   }
 };
 
-const choose = (asked = "") =>
-  choosePlugins(state, {
-    ...{ cache, asked, tools, signal: new AbortController().signal },
-    progress: new Progress({ write: (text) => (said += text) }),
-  });
+const given = (asked = "") => ({
+  ...{ cache, asked, tools, signal: new AbortController().signal },
+  progress: new Progress({ write: (text) => (said += text) }),
+});
+const choose = (asked?: string) => choosePlugins(state, given(asked));
 
 const version = /\d+\.\d+\.\d+/.source;
 const versions = new RegExp(
@@ -43,7 +43,7 @@ const versions = new RegExp(
 it("takes the official plugins where they are to be had, puts them where the engine looks, and says so", async () => {
   isThere();
 
-  expect(await choose()).toBe("official");
+  expect(await choose()).toEqual(["azure-native", "tls", "kubernetes"]);
 
   expect(said).toMatch(new RegExp(`runs the official plugins pulumi-resource-${versions.source}`));
   for (const { name, version } of tools) {
@@ -53,7 +53,7 @@ it("takes the official plugins where they are to be had, puts them where the eng
 });
 
 it("takes stand-ins elsewhere, and says so and why", async () => {
-  expect(await choose()).toBe("stand-ins");
+  expect(await choose()).toEqual([]);
 
   expect(said).toMatch(
     /runs stand-ins for the plugins azure-native, tls and kubernetes, since pulumi-resource-azure-native .*: no official/,
@@ -63,22 +63,40 @@ it("takes stand-ins elsewhere, and says so and why", async () => {
 it("takes stand-ins where they are asked for, whatever there is", async () => {
   isThere();
 
-  expect(await choose("stand-ins")).toBe("stand-ins");
+  expect(await choose("stand-ins")).toEqual([]);
+});
+
+it("takes those that are to be had where official ones are asked for, and says which are not, and why", async () => {
+  isThere(tools.filter(({ name }) => name.endsWith("kubernetes")));
+
+  expect(await choose("official")).toEqual(["kubernetes"]);
+
+  expect(said).toMatch(
+    /runs the official plugins pulumi-resource-kubernetes \S+ and stand-ins for the plugins azure-native and tls, since pulumi-resource-azure-native /,
+  );
+  expect(await choose()).toEqual(["kubernetes"]);
+});
+
+it("builds none that nobody has asked for", async () => {
+  const built = { module: "kwok", ldflags: "" };
+  const buildable = tools.map((tool) => ({ ...tool, builds: [built] }));
+
+  expect(await choosePlugins(state, { ...given(), tools: buildable })).toEqual([]);
 });
 
 it("stays with the plugins that a folder was started with", async () => {
   await choose();
   isThere();
 
-  expect(await choose()).toBe("stand-ins");
-  expect(pluginsOf(state)).toBe("stand-ins");
+  expect(await choose()).toEqual([]);
+  expect(pluginsOf(state)).toEqual([]);
 });
 
 it("takes a folder that has stacks and no choice for one of the stand-ins", async () => {
   isThere();
   mkdirSync(join(state, "backend"));
 
-  expect(await choose()).toBe("stand-ins");
+  expect(await choose()).toEqual([]);
 });
 
 it("refuses to change the plugins of a folder, and says how to", async () => {
