@@ -45,7 +45,7 @@ const definition = {
   },
 };
 
-/** A hash of what the balancer is, for the next update` to see whether it changes. */
+/** A hash of what the balancer is, for the next update to see whether it changes. */
 export const balancerDigest = (): string => digest(definition);
 
 /**
