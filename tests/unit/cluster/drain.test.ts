@@ -1,10 +1,15 @@
 import { text } from "node:stream/consumers";
+import timers from "node:timers/promises";
 
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { drain, uncordon } from "../../../components/cluster/drain";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 
 jest.setTimeout(60_000);
+
+// What is waited for takes a hundredth of its time.
+const { setTimeout: pause } = timers;
+jest.spyOn(timers, "setTimeout").mockImplementation((ms = 0) => pause(ms / 100) as never);
 
 interface Pod {
   readonly metadata: {
@@ -169,7 +174,7 @@ it("names pods and budgets when the time is over, and lets pods on the Node agai
 it("waits for a budget that lets its pods go after a while", async () => {
   fake.pods = [pod("web-1")];
   fake.held.add("web-1");
-  setTimeout(() => fake.held.clear(), 2500);
+  setTimeout(() => fake.held.clear(), 50);
 
   await drainFor(1);
 
@@ -205,7 +210,7 @@ it.each(["is not Ready", "is gone"])("evicts nobody where the Node %s", async (h
 it("waits no longer for a machine that dies while it is drained", async () => {
   fake.pods = [pod("web-1")];
   fake.held.add("web-1");
-  setTimeout(() => (fake.node = undefined), 1000);
+  setTimeout(() => (fake.node = undefined), 20);
 
   await drainFor(1);
 
@@ -218,7 +223,7 @@ it("waits for volumes to be detached", async () => {
   setTimeout(() => {
     isDetached = true;
     fake.attachments = [{ metadata: {}, spec: { nodeName: "another" } }];
-  }, 1000);
+  }, 20);
 
   await drainFor(1);
 
