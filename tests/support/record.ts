@@ -38,6 +38,12 @@ const filledIn: Record<string, (request: MockRequest) => object> = {
 /** The SDK's types leave it out. */
 const store = (): { callbacks: unknown } => require("@pulumi/pulumi/runtime/state").getStore();
 
+// The SDK keeps a stack of each promise and of each resource, each of which jest looks up in the sources:
+// half of the time of a program's test.
+require("@pulumi/pulumi/runtime/debuggable").debuggablePromise = <T>(promise: Promise<T>) =>
+  promise;
+Object.assign(pulumi.Resource, { callsites: () => [] });
+
 /** The one whose resources may still be on their way when the next test begins. */
 let previous: Recorder | undefined;
 
