@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Attachment } from "../local-azure/daemon/attachment";
-import { ensureDaemon, runningDaemon } from "../local-azure/daemon/daemon-client";
+import { ensureDaemon } from "../local-azure/daemon/daemon-client";
 import { chooseBackend } from "../local-azure/machines/choose-backend";
 import { hostSettings } from "../local-azure/machines/local-machines";
 import { installOwnPrograms, useOwnPrograms } from "../local-azure/machines/own-programs";
@@ -62,7 +62,7 @@ export async function start(
     const settings = stackSettings(checkout, stack);
     await chooseBackend(state, settings, { progress, signal, scale: qemu?.scale });
     await choosePlugins(state, { progress, signal, asked: process.env.ZONED_PLUGINS });
-    if (!qemu && !runningDaemon(state)) useOwnPrograms(state);
+    if (!qemu) useOwnPrograms(state);
     const azure = await ensureDaemon({ state, binaries, port }, progress, signal);
     const rehearsal = await Rehearsal.open({ state, stack, binaries, azure, progress, signal });
     const ended = new AbortController();

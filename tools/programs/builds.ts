@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { copyFileSync } from "node:fs";
-import { constants, setPriority } from "node:os";
+import { constants, getPriority, setPriority } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
@@ -92,7 +92,8 @@ async function buildOne(
     detached: true,
   });
   // What goes on beside a build comes first.
-  if (go.pid !== undefined) setPriority(go.pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  const priority = Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL);
+  if (go.pid !== undefined) setPriority(go.pid, priority);
   const send = (name: NodeJS.Signals): void => {
     try {
       if (go.pid !== undefined) process.kill(-go.pid, name);

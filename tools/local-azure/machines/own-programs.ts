@@ -7,7 +7,10 @@ import type { Tool } from "../../programs/tools";
 import { writeWhole } from "../../shared/files";
 import { messageOf } from "../../shared/user-error";
 
-/** Where the program is that runs in place of an image's containers, once it is there; by the image's name. */
+/**
+ * Where the program is that runs in place of an image's containers, once it is there; by the name of
+ * the image.
+ */
 export type OwnPrograms = Readonly<Record<string, () => string | undefined>>;
 
 /** Those of one controller, which works with all of them or not at all. */
