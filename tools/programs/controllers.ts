@@ -35,7 +35,7 @@ const csi = "github.com/kubernetes-csi";
 
 export const controllerManager = controller("cloud-controller-manager", cloudProvider, {
   variable: `${cloudProvider}/pkg/version.gitVersion`,
-  typical: "5 min",
+  typical: "2 min",
 });
 
 /** For a test: on simulated machines its work is simulated. */
@@ -46,7 +46,6 @@ export const nodeManager = controller("cloud-node-manager", cloudProvider, {
 export const diskPlugin = controller("azurediskplugin", driver, {
   folder: "pkg",
   variable: `${driver}/pkg/azuredisk.driverVersion`,
-  typical: "2 min",
 });
 
 /** The controller of Azure's disk driver, which works with all of them or not at all. */
