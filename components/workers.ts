@@ -6,13 +6,13 @@ import * as pulumi from "@pulumi/pulumi";
 import { payloadFor } from "./bootstrap-payload";
 import { Certificates } from "./certificates";
 import { Member } from "./control-plane/member";
-import { adminKubeconfig } from "./kubeconfig";
 import { bootstrapScript } from "./machine/payload";
 import { JoinToken } from "./machine/join-token";
 import { Machine } from "./machine/machine";
 import { Network } from "./network";
 import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
+import { plannedMachine } from "./planned-machine";
 
 export interface WorkersArgs {
   readonly resourceGroup: ResourceGroup;
@@ -61,21 +61,10 @@ export class Workers extends pulumi.ComponentResource {
         : [];
       const machine = new Machine(
         {
+          ...plannedMachine(worker, plan, certificates),
           resourceGroup,
-          settings,
-          plan: worker,
           subnetId: network.subnetIds.get(worker.zone)!,
-          customData: plan.customData,
-          retained: plan.retained.has(worker.name),
-          current: azure.machines.get(worker.name),
-          deallocates: plan.deallocated.has(worker.name),
-          starts: plan.started.has(worker.name),
-          stepRefusal: plan.stepRefusals.get(worker.name),
-          accelerated: plan.accelerated.has(worker.name),
           initialization: clusterIdOf(plan.initialization.id),
-          record,
-          certificates,
-          kubeconfig: adminKubeconfig(plan, certificates),
           after: isLiving ? inTurn : [],
         },
         child,

@@ -7,12 +7,12 @@ import { payloadFor } from "../bootstrap-payload";
 import { Certificates } from "../certificates";
 import { Identity } from "../identity";
 import { tagOf } from "../kubeadm/rotation";
-import { adminKubeconfig } from "../kubeconfig";
 import { Machine } from "../machine/machine";
 import { Membership } from "../machine/membership";
 import { bootstrapScript } from "../machine/payload";
 import { Network } from "../network";
 import { Plan } from "../plan/plan";
+import { plannedMachine } from "../planned-machine";
 import { MachinePlan } from "../settings/topology";
 
 export interface ControlPlaneArgs {
@@ -57,23 +57,12 @@ export function makeControlPlane(
     (plan.azure.machines.has(name) || plan.previous?.machines[name] !== undefined);
   return new Machine(
     {
+      ...plannedMachine(machinePlan, plan, certificates),
       resourceGroup,
-      settings: plan.settings,
-      plan: machinePlan,
       subnetId: network.subnetIds.get(machinePlan.zone)!,
       poolId: api.poolId,
       identityId: identity.resourceId,
-      customData: plan.customData,
-      retained: plan.retained.has(name),
-      current: plan.azure.machines.get(name),
-      deallocates: plan.deallocated.has(name),
-      starts: plan.started.has(name),
-      stepRefusal: plan.stepRefusals.get(name),
-      accelerated: plan.accelerated.has(name),
       initialization: initialization.id,
-      record: plan.machineRecords.get(name)!,
-      certificates,
-      kubeconfig: adminKubeconfig(plan, certificates),
       after: isLiving && previous ? [previous.step, previous.membership] : [],
     },
     { parent },

@@ -22,6 +22,7 @@ const program = [
   "components/add-ons",
   "components/plan",
   "components/kubeconfig.ts",
+  "components/planned-machine.ts",
   "components/network.ts",
   "components/api-balancer.ts",
   "components/bootstrap-payload.ts",
