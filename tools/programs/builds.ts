@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process";
 import { copyFileSync } from "node:fs";
 import { constants, getPriority, setPriority } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 
@@ -52,26 +52,20 @@ export async function build(
 ): Promise<void> {
   for (const one of tool.builds) {
     await buildOne(one, folder, step, signal);
-    for (const file of one.files ?? []) {
-      copyFileSync(
-        join(await folderOf(one, dirname(file)), basename(file)),
-        join(folder, basename(file)),
-      );
-    }
+    await putBeside(one, folder);
   }
 }
 
-/** Where the sources of a package are. */
-async function folderOf({ module }: GoBuild, ofPackage: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(
-    "go",
-    ["list", "-find", "-f", "{{.Dir}}", ofPackage],
-    {
-      cwd: join(__dirname, "modules", module),
-      env: environment(),
-    },
-  );
-  return stdout.trim();
+async function putBeside({ module, beside }: GoBuild, folder: string): Promise<void> {
+  if (beside === undefined) return;
+  const words = ["list", "-m", "-f", "{{.Dir}}", beside.module];
+  const { stdout } = await promisify(execFile)("go", words, {
+    cwd: join(__dirname, "modules", module),
+    env: environment(),
+  });
+  for (const file of beside.files) {
+    copyFileSync(join(stdout.trim(), file), join(folder, basename(file)));
+  }
 }
 
 async function buildOne(

@@ -42,10 +42,12 @@ const kubernetesBuild = (version: string): GoBuild => ({
   module: "plugin-kubernetes",
   packages: ["./pulumi-resource-kubernetes"],
   ldflags: `-s -w -X main.version=${version}`,
-  files: ["schema.json", "terraform-mapping.json"].map(
-    (file) =>
-      `github.com/pulumi/pulumi-kubernetes/provider/v4/cmd/pulumi-resource-kubernetes/${file}`,
-  ),
+  beside: {
+    module: "github.com/pulumi/pulumi-kubernetes/provider/v4",
+    files: ["schema.json", "terraform-mapping.json"].map(
+      (file) => `cmd/pulumi-resource-kubernetes/${file}`,
+    ),
+  },
 });
 
 /** The official plugins of the program, in the versions that its packages ask for. */

@@ -32,8 +32,8 @@ export interface GoBuild {
   readonly ldflags: string;
   /** The name of the only binary, where its package has another. */
   readonly binary?: string;
-  /** What it reads beside itself, each as the path of a package in the module, and a file's name. */
-  readonly files?: readonly string[];
+  /** Files of a Go module that the program reads beside itself. */
+  readonly beside?: { readonly module: string; readonly files: readonly string[] };
 }
 
 export interface Tool {
