@@ -185,6 +185,30 @@ it("sends what others have added since, and leaves a balancer alone that stays a
   expect(named("api-lb").opts.ignoreChanges).toHaveLength(1);
 });
 
+describe("the order in which control planes are touched", () => {
+  const cp = (number: number) => `zoned-test-cp-${number}`;
+  const turnsOf = async (values: Values, before: Before) =>
+    (await planned(values, before)).plan?.turns.map(({ name }) => name);
+  const restoring = { ...ours, restoreFrom: "20261123T174128Z-42.db" };
+
+  it("begins with the one that is lost", async () => {
+    expect(await turnsOf(ours, { ...after, gone: [cp(2)] })).toEqual([cp(2), cp(1), cp(3)]);
+  });
+
+  it("is by number where a snapshot is restored, whichever of the cluster before are lost", async () => {
+    const lost = { ...after, gone: [cp(2), cp(3)] };
+
+    expect(await turnsOf(restoring, lost)).toEqual([cp(1), cp(2), cp(3)]);
+  });
+
+  it("begins with the one that is lost also in a cluster that was restored", async () => {
+    const restored = await update(restoring, { ...after, gone: [cp(2), cp(3)] });
+    expect(restored.outputs["cluster"].initialization).toMatch(/Z-\d{8}T\d{6}Z$/);
+
+    expect(await turnsOf(restoring, { ...restored, gone: [cp(3)] })).toEqual([cp(3), cp(1), cp(2)]);
+  });
+});
+
 it("refuses to give up a cluster for a snapshot of which nobody knows whether it is there", async () => {
   const { initialization: reinitialize } = after.outputs["cluster"];
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Provider } from "@pulumi/kubernetes/provider";
+import type * as pulumi from "@pulumi/pulumi";
 import { parse } from "yaml";
 
 import { KubeProxy } from "../../../components/add-ons/kube-proxy";
@@ -109,6 +110,16 @@ it("goes from node to node, and not on from one whose kube-proxy ends", async ()
     rollingUpdate: { maxUnavailable: 1, maxSurge: 0 },
   });
   expect(spec.minReadySeconds).toBeGreaterThan(0);
+});
+
+it("has time for three hundred nodes, each with the half minute that a pod takes to be another", async () => {
+  const { customTimeouts } = (await build()).daemonSet.opts as pulumi.CustomResourceOptions;
+
+  for (const limit of [customTimeouts?.create, customTimeouts?.update]) {
+    const [, hours] = /^(\d+)h$/.exec(limit ?? "") ?? [];
+    expect(Number(hours) * 3600).toBeGreaterThanOrEqual(300 * 30);
+    expect(Number(hours)).toBeLessThan(24);
+  }
 });
 
 const modes = ["ipvs", "iptables", "nftables"] as const;

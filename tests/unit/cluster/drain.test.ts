@@ -1,8 +1,8 @@
 import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 
-import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
-import { drain, uncordon } from "../../../components/cluster/drain";
+import { KubernetesApi, NoAnswer } from "../../../components/cluster/kubernetes-api";
+import { drain, retryTransient, uncordon } from "../../../components/cluster/drain";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 
 jest.setTimeout(60_000);
@@ -261,4 +261,56 @@ it("takes a pod for gone that ended before it could be evicted", async () => {
   await drainFor(0.01);
 
   expect(fake.evicted).toEqual([]);
+});
+
+describe("by a clock that only pauses move on", () => {
+  let now: number;
+  beforeEach(() => {
+    now = Date.now();
+    jest.spyOn(Date, "now").mockImplementation(() => now);
+    jest.spyOn(timers, "setTimeout").mockImplementation(async (ms = 0) => (now += ms) as never);
+  });
+  afterEach(() => jest.restoreAllMocks());
+
+  it("asks again for two minutes where nobody answers, and not for longer", async () => {
+    const answersAfter = (seconds: number) => {
+      const begins = now + seconds * 1000;
+      return async () => {
+        if (now < begins) throw new NoAnswer("the API does not answer", "silence");
+        return "an answer";
+      };
+    };
+
+    expect(await retryTransient(answersAfter(118))).toBe("an answer");
+    await expect(retryTransient(answersAfter(125))).rejects.toThrow("does not answer");
+  });
+
+  it("gives pods as many minutes as it is told, and not more", async () => {
+    const leavesAfter = (seconds: number) => {
+      const ends = now + seconds * 1000;
+      fake.pods = [pod("web")];
+      fake.held.add("web");
+      const { answer } = FakeApi.prototype;
+      fake.answer = (...request) => {
+        if (now >= ends) fake.held.clear();
+        return answer.apply(fake, request);
+      };
+    };
+
+    leavesAfter(58);
+    await drainFor(1);
+    expect(fake.evicted).toEqual(["web"]);
+
+    leavesAfter(65);
+    await expect(drainFor(1)).rejects.toThrow("could not be drained within 1 minutes");
+  });
+
+  it("waits two minutes for volumes, and then goes on without", async () => {
+    fake.attachments = [{ metadata: {}, spec: { nodeName: "one" } }];
+    const begun = now;
+
+    await drainFor(1);
+
+    expect(Math.round((now - begun) / 1000)).toBe(120);
+  });
 });

@@ -83,6 +83,11 @@ it.each<[what: string, scene: Scene, says: string]>([
     `zoned-test-cp-1 is deallocated (no API answers without it), zoned-test-cp-3 is stopping (no API answers without it): ${start("cp-1", "cp-3")}`,
   ],
   [
+    "of which half of an even number is no majority for etcd",
+    { machines: { "cp-1": off, "cp-4": off }, controlPlaneCount: 4 },
+    `zoned-test-cp-1 is deallocated (no API answers without it), zoned-test-cp-4 is deallocated (no API answers without it): ${start("cp-1", "cp-4")}`,
+  ],
+  [
     "that would be replaced, where no API answers",
     { machines: { "cp-1": off }, controlPlaneCount: 1, replaced: "cp-1" },
     `zoned-test-cp-1 is deallocated (no API answers without it): ${start("cp-1")}`,

@@ -106,6 +106,23 @@ it.each<[string, Scene, string]>([
   }
 });
 
+it("knows which are the newest whatever the order in which storage lists them", async () => {
+  const { fetch } = globalThis;
+  jest.spyOn(globalThis, "fetch").mockImplementation(async (...request) => {
+    const answer = await fetch(...request);
+    const backwards = (blobs: string) => blobs.split(/(?<=<\/Blob>)/).reverse();
+    const listed = (await answer.text()).replace(/<Blob>.*<\/Blob>/s, (blobs) =>
+      backwards(blobs).join(""),
+    );
+    return new Response(listed, answer);
+  });
+
+  const { problems } = await ask({ restoreFrom: "20261123T180000Z-43.db", blobs: both });
+  jest.restoreAllMocks();
+
+  expect(problems).toEqual([expect.stringContaining(`the newest are: ${older}, ${newer}.`)]);
+});
+
 describe("where the login may not read the container", () => {
   const scene = { restoreFrom: newer, blobs: both, reads: false };
   const unsure =
