@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -52,7 +53,12 @@ export class FakeMachine {
     );
     this.program(
       "timeout",
-      `[[ \${*: -1} != \${HANGS:-} ]] || export LIMITED_BY=$$; exec ${real.timeout} "$@"`,
+      `stumbles="$root/stumbles/\${*: -1}"
+      if [[ -e $stumbles ]]; then
+        read -r left <"$stumbles"
+        if ((left > 0)); then echo $((left - 1)) >"$stumbles"; exit 7; fi
+      fi
+      [[ \${*: -1} != \${HANGS:-} ]] || export LIMITED_BY=$$; exec ${real.timeout} "$@"`,
     );
     this.program("python3", `exec ${real.python3} "$@"`);
     for (const [name, text] of Object.entries(programs)) this.program(name, text);
@@ -69,6 +75,18 @@ export class FakeMachine {
   write(path: string, text: string, mode = 0o644): void {
     mkdirSync(dirname(join(this.root, path)), { recursive: true });
     writeFileSync(join(this.root, path), text, { mode });
+  }
+
+  /** Lets the first tries of these functions fail, so many of each. */
+  stumble(tries: Readonly<Record<string, number>>): void {
+    for (const [step, times] of Object.entries(tries))
+      this.write(`/stumbles/${step}`, `${times}\n`);
+  }
+
+  /** How often these functions would still fail. */
+  get stumblesLeft(): Record<string, number> {
+    const steps = readdirSync(join(this.root, "stumbles"));
+    return Object.fromEntries(steps.map((step) => [step, Number(this.read(`/stumbles/${step}`))]));
   }
 
   /** Mounts a disk of so many KiB, with nothing on it, where `path` is. */

@@ -272,6 +272,15 @@ const deeds = (machine: FakeMachine): string[] =>
     return program === "curl" && line.includes("member/remove") ? ["remove member"] : [];
   });
 
+/** Runs the step on a machine where functions fail so often in a row before they do not. */
+async function bootstrapDespite(machine: FakeMachine, tries: Readonly<Record<string, number>>) {
+  machine.stumble(tries);
+  const { code, stderr } = await bootstrap(machine);
+  const left = Object.values(machine.stumblesLeft).filter((times) => times > 0);
+  return { code, stderr, left };
+}
+const endedWell = { code: 0, stderr: "", left: [] };
+
 const asInitial = { vmId: controlPlane.initialControlPlane! };
 const hostsEntry = `127.0.0.1 ${controlPlane.apiName} # zoned`;
 const lastLine = ({ stderr }: Outcome) => stderr.trim().split("\n").at(-1);
@@ -1135,6 +1144,27 @@ describe("a failure", () => {
     ).toEqual([]);
   });
 
+  it.each<[string, Partial<World>, Payload, Record<string, number>]>([
+    ["a worker that joins", {}, worker, { load_modules: 1, match_version: 3, join: 5 }],
+    [
+      "a control plane that joins",
+      {},
+      controlPlane,
+      { load_modules: 1, match_version: 3, join: 3, keep_certificates: 2 },
+    ],
+    [
+      "the initial control plane",
+      { ...asInitial, api: "silent" },
+      controlPlane,
+      { load_modules: 1, match_version: 3, initialize: 1, keep_certificates: 2 },
+    ],
+  ])(
+    "of %s ends nothing before it has come this often in a row",
+    async (_, world, payload, tries) => {
+      expect(await bootstrapDespite(machineIn(world, payload), tries)).toEqual(endedWell);
+    },
+  );
+
   it("is reported, with its step, also where the step has filled the disk", async () => {
     const machine = machineIn();
     machine.mount("/var", 256);
@@ -1770,6 +1800,38 @@ describe("an upgrade", () => {
     ]);
   });
 
+  it.each<[Payload["role"], Payload, Record<string, number>]>([
+    [
+      "worker",
+      { ...worker, ...next },
+      { upgrade_kubeadm: 3, upgrade_member: 1, upgrade_kubelet: 2, uncordon: 5 },
+    ],
+    [
+      "control-plane",
+      { ...controlPlane, ...next, tasks: ["snapshots", "rewrite-secrets"] },
+      {
+        ...{ upgrade_kubeadm: 3, upgrade_member: 1, upgrade_kubelet: 2, uncordon: 5 },
+        ...{ save_snapshot: 1, keep_certificates: 2, rewrite_secrets: 5 },
+      },
+    ],
+    [
+      "control-plane",
+      { ...controlPlane, configuration: "now", tasks: ["snapshots", "restart-pods"] },
+      { schedule_snapshots: 1, restart_pods: 2, keep_certificates: 2 },
+    ],
+  ])("of a %s goes on when something has failed this often in a row", async (_, payload, tries) => {
+    const machine = memberIn(payload);
+    machine.write("/opt/zoned/etcd-snapshot.sh", "#!/bin/bash\n", 0o700);
+    machine.program(
+      "kubectl",
+      `case $* in *kube-root-ca.crt*) printf "the CA before"; exit ;; esac\n${machine
+        .read("/programs/kubectl")
+        .replace(/^#!.*\n/, "")}`,
+    );
+
+    expect(await bootstrapDespite(machine, tries)).toEqual(endedWell);
+  });
+
   it("does nothing to a member that is what it shall be", async () => {
     const machine = memberIn({ ...worker, configuration: "now" });
     machine.write("/order", "");
@@ -1864,6 +1926,14 @@ describe("a snapshot of etcd", () => {
     // It holds every Secret.
     const left = ["snapshot.db", "etcdutl"].filter((file) => machine.has(`/var/lib/zoned/${file}`));
     expect(left).toEqual([]);
+  });
+
+  it("is asked for once more where it did not come, and so is its timer", async () => {
+    const machine = restoredIn();
+
+    expect(
+      await bootstrapDespite(machine, { fetch_snapshot: 1, initialize: 1, schedule_snapshots: 1 }),
+    ).toEqual(endedWell);
   });
 
   it("knows control planes that are gone, which are forgotten while no kubelet speaks for this one", async () => {

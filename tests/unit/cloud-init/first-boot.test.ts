@@ -550,6 +550,18 @@ it("tries again what can be tried again, with longer and longer pauses", async (
   expect(shaky.callsOf("sleep")).toEqual(["5", "10", "20"]);
 });
 
+it("ends well though each step that may be tried again has failed this often in a row", async () => {
+  const poor = machine({ CONTAINER_RUNTIME: "cri-dockerd" });
+  poor.stumble({
+    ...{ check_egress: 20, add_package_source: 8, load_modules: 1, install_tools: 5 },
+    ...{ close_metadata: 1, install_runtime: 5, install_kubernetes: 5, configure_containerd: 2 },
+    ...{ install_cri_dockerd: 5, pull_images: 5 },
+  });
+
+  expect((await boot(poor)).code).toBe(0);
+  expect(Object.values(poor.stumblesLeft)).toEqual(Array<number>(10).fill(0));
+});
+
 it("asks the archive anew when it has not what it said it had", async () => {
   const moved = machine();
   moved.program(
