@@ -60,6 +60,16 @@ export const poolCases: Cases = {
       pool({ size: "Standard_E4_v5" }),
       "config set --path 'workerPools[0].size' Standard_E4s_v5",
     ],
+    [
+      "a pool of which no machine may change",
+      pool({ maxUnavailable: 0 }),
+      "config set --path 'workerPools[0].maxUnavailable' 1",
+    ],
+    [
+      "a pool that changes by half machines",
+      pool({ maxUnavailable: 1.5 }),
+      "config set --path 'workerPools[0].maxUnavailable' 1",
+    ],
     ["a label that is no name", pool({ labels: { "a b": "c" } }), 'has the key "a b"'],
     ["a label with two slashes", pool({ labels: { "a/b/c": "d" } }), 'has the key "a/b/c"'],
     [
@@ -117,6 +127,7 @@ export const poolCases: Cases = {
   accepted: [
     ["no pools", { workerPools: [] }],
     ["an empty pool", pool({ count: 0 })],
+    ["a pool that changes two machines at a time", pool({ maxUnavailable: 2 })],
     ["a pool with less than a control plane needs", pool({ size: "Standard_B1ls" })],
     ["a name of 16 characters", pool({ name: "a".repeat(16) })],
     ["a pool in one zone", pool({ zones: ["3"] })],

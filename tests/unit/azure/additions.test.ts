@@ -27,6 +27,24 @@ const sent = (token: string, props: Properties, shown: Omit<ShownResource, "name
   });
 };
 
+it.each([
+  "resources:ResourceGroup",
+  "managedidentity:UserAssignedIdentity",
+  "network:VirtualNetwork",
+  "network:NetworkSecurityGroup",
+  "network:RouteTable",
+  "network:PublicIPAddress",
+  "network:NatGateway",
+  "network:LoadBalancer",
+  "network:NetworkInterface",
+  "compute:VirtualMachine",
+  "compute:VirtualMachineExtension",
+])("keeps tags of others on a %s", async (type) => {
+  const tags = { owner: "firm" };
+
+  expect(await sent(type, {}, { tags })).toEqual({ tags });
+});
+
 it.each<[what: string, type: string, props: Properties, shown: Properties, expected: Properties]>([
   [
     "tags, but none that the program has written, and in no case twice",

@@ -81,3 +81,14 @@ it.each<[what: string, scene: Scene, needs: string | undefined]>([
 ])("counts what is to be made of %s", async (_, scene, needs) => {
   expect(await problemsOf(scene)).toEqual(needs ? [expect.stringContaining(needs)] : []);
 });
+
+it("has room for any number where Azure knows no limit, which it shows as -1", () => {
+  const quotas = [{ name: { value: "PublicIPAddresses" }, currentValue: 9, limit: -1 }];
+  const problems = addressQuotaProblems(
+    validSettings,
+    { quotas, existing: [] },
+    account.subscriptionId,
+  );
+
+  expect(problems).toEqual([]);
+});

@@ -232,7 +232,7 @@ it("waits for volumes to be detached", async () => {
 
 it("asks again where the API is restarted or busy", async () => {
   fake.pods = [pod("web")];
-  fake.refusals.push(503, 429);
+  fake.refusals.push(500, 503, 429);
 
   await drainFor(1);
 

@@ -1,3 +1,5 @@
+import type * as pulumi from "@pulumi/pulumi";
+
 import { Certificates } from "../../../components/certificates";
 import { only } from "../../../components/kubeadm/rotation";
 import { kubeletCertificate } from "../../../components/machine/kubelet-certificate";
@@ -17,8 +19,16 @@ async function build() {
   const [files, validUntil] = await Promise.all([valueOf(made.files), valueOf(made.validUntil)]);
   const find = async (type: string, name: string) =>
     (await recorder.of(type)).find((one) => one.name === name)!.inputs;
-  return { files, validUntil, find };
+  return { recorder, files, validUntil, find };
 }
+
+it("has a key of its own for each machine that is made under the name", async () => {
+  const { recorder } = await build();
+
+  const keys = await recorder.of("tls:index/privateKey:PrivateKey");
+  const { opts } = keys.find(({ name }) => name === "zoned-test-cp-1-kubelet-key")!;
+  expect((opts as pulumi.CustomResourceOptions).replacementTrigger).toBe("now");
+});
 
 it("is for the kubelet's name and address, signed by the cluster's CA, and a server's alone", async () => {
   const { find } = await build();

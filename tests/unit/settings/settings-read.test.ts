@@ -124,3 +124,10 @@ it("composes addresses with an endpoint that ends in a slash", () => {
   });
   expect(resourceManagerEndpoint).toBe("https://management.example");
 });
+
+it("saves etcd every hour where nothing else is said", () => {
+  const container =
+    "/subscriptions/1/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
+  const { etcdBackups } = settingsWith({ ...stack, etcdBackups: { container } });
+  expect(etcdBackups?.every).toBe("1h");
+});

@@ -134,7 +134,7 @@ it("goes no further when the user's own file is a wrong one", async () => {
 });
 
 it("asks a stumbling server again", async () => {
-  answers.set("/upstream", [503, 429, good]);
+  answers.set("/upstream", [500, 429, good]);
 
   expect(await find()).toBe(good);
   expect(asked).toHaveLength(3);
