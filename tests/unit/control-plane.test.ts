@@ -80,6 +80,24 @@ it("begins with the machine that is not well, and touches the others only after 
   });
 });
 
+it("gives each machine the same files whoever is touched first, the day of its renewal among them", async () => {
+  const { recorder } = await buildMachines({
+    settings,
+    initialization: existing,
+    existing: names,
+    repairFirst: names[1],
+  });
+
+  const days = [];
+  for (const name of names) {
+    const { files } = await payloadOf(recorder, name);
+    expect(files).toEqual((await payloadOf(living.recorder, name)).files);
+    const timer = files.find(({ path }) => path.endsWith("/zoned-certificates.timer"));
+    days.push(/OnCalendar=(\w+)/.exec(timer!.content)?.[1]);
+  }
+  expect(days).toEqual(["Mon", "Tue", "Wed"]);
+});
+
 it("makes machines that a living cluster does not have yet side by side", async () => {
   const { recorder } = await buildMachines({
     settings,

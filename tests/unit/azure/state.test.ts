@@ -32,21 +32,21 @@ const list = (...value: unknown[]) => ({ body: { value } });
 const networkOf = (path: string) => `${group}/providers/Microsoft.Network/${path}`;
 const identities = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
 
+const networkTypes = {
+  LoadBalancer: "loadBalancers",
+  NatGateway: "natGateways",
+  NetworkInterface: "networkInterfaces",
+  NetworkSecurityGroup: "networkSecurityGroups",
+  PublicIPAddress: "publicIPAddresses",
+  RouteTable: "routeTables",
+  VirtualNetwork: "virtualNetworks",
+};
+
 const sound200: Answers = {
   "/subscriptions": [list({ subscriptionId, tenantId: "the-tenant" })],
   [group]: [{ body: { location: "westeurope", properties: { provisioningState: "Succeeded" } } }],
   [vms]: [list()],
-  ...Object.fromEntries(
-    [
-      "loadBalancers",
-      "natGateways",
-      "networkInterfaces",
-      "networkSecurityGroups",
-      "publicIPAddresses",
-      "routeTables",
-      "virtualNetworks",
-    ].map((path) => [networkOf(path), [list()]]),
-  ),
+  ...Object.fromEntries(Object.values(networkTypes).map((path) => [networkOf(path), [list()]])),
   [identities]: [list()],
 };
 
@@ -215,6 +215,17 @@ it("gives all that Azure shows of what others write on too, subnets by themselve
   expect(of("compute:VirtualMachine", "cp-1")).toEqual(vm);
   expect(of("compute:VirtualMachineExtension", "cp-1")).toEqual(step.body);
   expect(of("resources:ResourceGroup", "zoned-test")).toMatchObject({ location: "westeurope" });
+});
+
+it.each([
+  ...Object.entries(networkTypes).map(([type, path]) => [`network:${type}`, networkOf(path)]),
+  ["managedidentity:UserAssignedIdentity", identities],
+])("gives what Azure shows of a %s", async (type, path) => {
+  const it = { name: "it", tags: { owner: "firm" } };
+
+  const { shown } = await ask({ [path!]: [list(it)] });
+
+  expect(shown.get(shownAs(`azure-native:${type}`, "it"))).toEqual(it);
 });
 
 it("asks for no identities where a service principal does what one would", async () => {
