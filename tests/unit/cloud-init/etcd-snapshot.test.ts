@@ -376,6 +376,35 @@ describe("a snapshot of etcd", () => {
     }),
   );
 
+  it(
+    "is the newest of all, whatever the order in which storage lists them",
+    withContainer(async (blobs) => {
+      await machineIn(blobs).run(script, ["save"]);
+      const [saved = ""] = await namesIn(blobs);
+      await blobs.client().getBlockBlobClient("zoned-test/20250101T000000Z-1.db").upload("x", 1);
+      const machine = machineIn(blobs);
+      const { curl } = programs();
+      const backwards = `import re, sys
+text = open(sys.argv[1]).read()
+blobs = re.findall("<Blob>.*?</Blob>", text, re.S)
+open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs))))`;
+      machine.program(
+        "curl",
+        `if [[ $* == *comp=list* ]]; then
+          (${curl})
+          python3 -c '${backwards}' "$root/run/zoned-etcd-snapshot/answer"
+          exit
+        fi
+        ${curl}`,
+      );
+
+      const file = join(machine.root, "snapshot.db");
+      const { stderr } = await machine.run(script, ["fetch", "latest", file]);
+
+      expect(stderr).toContain(`fetching snapshot ${saved.split("/")[1]}`);
+    }),
+  );
+
   it.each<[string, Scene]>([
     ["the cluster had other CAs", { cas: "the CA, and another one" }],
     ["it had an older minor of Kubernetes", { kubernetes: "1.37.0" }],
