@@ -13,6 +13,7 @@ const skus = [
   sku("silent"),
   sku("both", { MaxResourceVolumeMB: "0", DiskControllerTypes: "SCSI, NVMe" }),
   sku("nvme", { MaxResourceVolumeMB: "0", DiskControllerTypes: "NVMe" }),
+  sku("other nvme", { MaxResourceVolumeMB: "0", DiskControllerTypes: "NVMe" }),
   sku("fast", { MaxResourceVolumeMB: "0", AcceleratedNetworkingEnabled: "True" }),
   sku("temporary", { MaxResourceVolumeMB: "8192", DiskControllerTypes: "SCSI" }),
 ];
@@ -45,6 +46,7 @@ it.each([
   ["plain", "silent"],
   ["plain", "both"],
   ["nvme", "both"],
+  ["nvme", "other nvme"],
   ["unknown", "temporary"],
   [undefined, "nvme"],
 ])("has nothing against %s becoming %s", (before, size) => {

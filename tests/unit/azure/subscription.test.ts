@@ -91,6 +91,10 @@ it("says of a subscription that is disabled what to do", async () => {
   expect(problems).toEqual([expect.stringMatching(/is Disabled,.* az account set/)]);
 });
 
+it.each(["Enabled", "Warned", "PastDue"])("takes a subscription that is %s", async (state) => {
+  expect((await withAzure({ state })).problems).toEqual([]);
+});
+
 describe("of a login's rights", () => {
   const contributor = {
     actions: ["*"],
