@@ -586,6 +586,13 @@ describe("a control plane", () => {
     expect(asked.filter((call) => !call.includes("https://172.16.1.4:2379/"))).toEqual([]);
   });
 
+  it("asks for etcd's members again while nobody answers, as a new leader is elected", async () => {
+    const outcome = await bootstrap(machineIn({ failing: { "member-list": 12 } }));
+
+    expect(outcome.code).toBe(0);
+    expect(outcome.stdout).not.toContain("next try");
+  });
+
   it("undoes a join that failed half-way, member first, and tries again", async () => {
     const machine = machineIn({ failing: { join: 1 } });
     const members = JSON.stringify({ members: [peer, stale] });
