@@ -1769,6 +1769,25 @@ describe("an upgrade", () => {
     );
   });
 
+  it("looks sixty times, every five seconds, whether a worker's certificate is signed", async () => {
+    const machine = memberIn(worker);
+    machine.write("/var/lib/zoned/variables", "machine=it api_name=api api_port=6443\n");
+    machine.program("openssl", "");
+    machine.program(
+      "curl",
+      `case $* in
+        *--data*) echo '{"metadata": {"name": "the-request"}}' ;;
+        *the-request*) echo x >>"$root/looks"
+          if (($(wc -l <"$root/looks") < 60)); then echo '{}'
+          else echo '{"status": {"certificate": "${base64("new\n")}"}}'; fi ;;
+      esac`,
+    );
+
+    const { code, stdout } = await machine.run(script, ["request_kubelet_certificate"]);
+
+    expect([code, stdout.trim()]).toEqual([0, "new"]);
+  });
+
   it("tells who is to join of the CAs, by the control plane that gives the cluster its configuration", async () => {
     const payload = { ...controlPlane, configuration: "later", clusterConfiguration: "of all" };
     const machine = memberIn({ ...payload, tasks: ["cas"] });
