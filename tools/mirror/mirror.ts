@@ -29,6 +29,12 @@ export interface MirrorOptions {
   readonly system?: string;
   /** The Kubernetes versions that it has; by default the program's. */
   readonly kubernetes?: readonly string[];
+  /**
+   * Whether it has the images of Azure's cloud provider, whose programs take long to build.
+   *
+   * @default true
+   */
+  readonly cloudProvider?: boolean;
   readonly progress: Progress;
   readonly signal: AbortSignal;
   readonly cache?: string;
@@ -48,19 +54,21 @@ export interface Mirror {
  */
 export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
   checkCommands();
-  const { cache = cacheFolder(), progress, signal, system } = options;
+  const { cache = cacheFolder(), progress, signal, system, cloudProvider = true } = options;
   const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
   const sources = new Sources(signal);
   const distribution = await chooseDistribution(system, sources, (text) => progress.line(text));
-  // A folder for each choice of versions, since a mirror removes what does not belong to it.
+  // A folder for each choice, since a mirror removes what does not belong to it.
   const others = kubernetes.filter((version) => version !== versions.kubernetes);
-  const name = [distribution.name, ...others].join("-");
+  const less = cloudProvider ? [] : ["without-cloud-provider"];
+  const name = [distribution.name, ...others, ...less].join("-");
   const folder = resolve(options.folder ?? join(cache, "mirror", name));
   const opened = openFolder(folder);
   try {
     const { state, drafts } = opened;
     const at = { cache, folder, state, drafts };
-    return { folder, ...(await fill({ ...options, ...at, kubernetes, sources, distribution })) };
+    const choice = { kubernetes, cloudProvider, sources, distribution };
+    return { folder, ...(await fill({ ...options, ...at, ...choice })) };
   } finally {
     opened.release();
   }
@@ -69,6 +77,7 @@ export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
 interface Filling {
   readonly folder: string;
   readonly kubernetes: readonly string[];
+  readonly cloudProvider: boolean;
   readonly state: string;
   readonly drafts: string;
   readonly sources: Sources;
@@ -79,8 +88,8 @@ interface Filling {
 }
 
 async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
-  const { folder, kubernetes, sources, progress, signal } = filling;
-  const needed = await neededPrograms(sources, kubernetes);
+  const { folder, kubernetes, cloudProvider, sources, progress, signal } = filling;
+  const needed = await neededPrograms(sources, kubernetes, cloudProvider);
   let installed: Promise<void> | undefined;
   const items: Item[] = [];
   const missing: Missing[] = [];
@@ -117,7 +126,9 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
     const kubeadm = await pathOf(versionedName("kubeadm", releaseOf(version)));
     images[version] = await kubeadmImages(kubeadm, version, signal);
   }
-  const wanted = wantedImages(kubernetes, Object.values(images).flat(), manifests!.texts);
+  const wanted = wantedImages(kubernetes, Object.values(images).flat(), manifests!.texts).filter(
+    ({ part }) => cloudProvider || part !== "cloud provider",
+  );
   const provided = await progress.during("images for machines", (step) =>
     provideImages(wanted, {
       ...filling,

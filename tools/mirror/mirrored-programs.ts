@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { controllerManager, nodeManager } from "../programs/controllers";
 import { pinned } from "../programs/pinned";
 import { current, type Release, releaseOf } from "../programs/releases";
 import {
@@ -184,6 +185,7 @@ const controlPlanePrograms = (release: Release): readonly Tool[] => [
 export const programsInImages: Readonly<Record<string, readonly Tool[]>> = {
   "registry.k8s.io": [...controlPlanePrograms(current), metricsServer, agnhost, pause],
   "ghcr.io": [flannel],
+  "mcr.microsoft.com": [controllerManager, nodeManager],
 };
 
 /** Programs of the packages and images of one more Kubernetes version. */

@@ -9,11 +9,13 @@ import { programsInImages, programsInPackages, programsOfRelease } from "./mirro
 export async function neededPrograms(
   sources: Sources,
   kubernetes: readonly string[],
+  cloudProvider = true,
 ): Promise<Tool[]> {
   const needed = kubernetes.map((version) => kubernetesToolOf(releaseOf(version)));
   const others = kubernetes.filter((version) => version !== current.version);
   const ofOthers = others.flatMap(programsOfRelease);
   for (const [registry, tools] of Object.entries(programsInImages)) {
+    if (registry === "mcr.microsoft.com" && !cloudProvider) continue;
     if (await sources.answers(registryAddress(registry))) continue;
     needed.push(...tools, ...(registry === "registry.k8s.io" ? ofOthers : []));
   }

@@ -82,7 +82,10 @@ export async function chooseBackend(
   // What they need with KVM they need in any case.
   if (!runs) checkFits(machines, scale, "kvm", available());
   const version = String(stack["kubernetesVersion"] ?? versions.kubernetes);
-  const settings = await prepareMachines({ ...options, scale, kubernetes: [version, ...upgrades] });
+  const settings = await prepareMachines({
+    ...{ ...options, scale, kubernetes: [version, ...upgrades] },
+    cloudProvider: stack["cloudProvider"] !== false,
+  });
   if (runs) return;
   checkFits(machines, scale, settings.accelerator, available());
   const oneVcpuEach = needOneVcpuEach(stack, settings.accelerator, availableParallelism());

@@ -1,3 +1,4 @@
+import { cloudProviderImages } from "../../../components/versions";
 import { pinned } from "../../programs/pinned";
 import { current, type Release, releases } from "../../programs/releases";
 import { UserError } from "../../shared/user-error";
@@ -56,6 +57,16 @@ const kubernetes = (recipe: ImageRecipe, { version, sources }: Release): BuiltIm
 const ofModule = (folder: string, module: string, recipe: ImageRecipe): BuiltImage => {
   const version = pinned(folder, module);
   return { recipe, from: `Go module ${module} v${version}`, version };
+};
+
+/** Azure's cloud provider, whose programs are there for the current Kubernetes version alone. */
+const cloudProvider = (program: string): BuiltImage =>
+  ofModule("controllers", "sigs.k8s.io/cloud-provider-azure", oneProgram(program, current));
+
+const cloudProviders: Readonly<Record<string, () => BuiltImage>> = {
+  [cloudProviderImages(current.version).controllerManager]: () =>
+    cloudProvider("cloud-controller-manager"),
+  [cloudProviderImages(current.version).nodeManager]: () => cloudProvider("cloud-node-manager"),
 };
 
 /** Images that can be built here, by their names without registry and tag. */
@@ -131,7 +142,7 @@ const recipes: Readonly<Record<string, (release: Release) => BuiltImage>> = {
  */
 export function builtImage(image: string): BuiltImage | undefined {
   const { name, tag } = partsOf(image);
-  const make = recipes[name];
+  const make = cloudProviders[image] ?? recipes[name];
   if (!make) return undefined;
   const version = tag.replace(/^v/, "").replace(/-\d+$/, "");
   const candidates = releases.map(make);

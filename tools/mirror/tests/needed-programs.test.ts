@@ -10,7 +10,20 @@ const names = async (there: RegExp) => (await tools(there)).map(({ name }) => na
 
 it("builds nothing that an official source gives", async () => {
   expect(await names(/./)).toEqual(["kubernetes"]);
-  expect(await names(/pkgs\.k8s\.io|registry\.k8s\.io/)).toEqual(["kubernetes", "flannel"]);
+  expect(await names(/pkgs\.k8s\.io|registry\.k8s\.io|microsoft/)).toEqual([
+    "kubernetes",
+    "flannel",
+  ]);
+});
+
+it("builds Azure's cloud provider only for stacks that run it", async () => {
+  const asked = (cloudProvider: boolean) =>
+    neededPrograms(answering(/^nowhere$/), [versions.kubernetes], cloudProvider);
+  const programs = ["cloud-controller-manager", "cloud-node-manager"];
+
+  const [without, withIt] = await Promise.all([asked(false), asked(true)]);
+  expect(without.filter(({ name }) => programs.includes(name))).toEqual([]);
+  expect(withIt.map(({ name }) => name)).toEqual(expect.arrayContaining(programs));
 });
 
 it("builds each thing once, and the kubelet when most of it is in Go's cache", async () => {

@@ -26,6 +26,8 @@ export interface MachinesOptions {
   readonly scale: number;
   /** The Kubernetes version that machines begin with, and those that they can be upgraded to. */
   readonly kubernetes: readonly [string, ...string[]];
+  /** Whether they run Azure's cloud provider. */
+  readonly cloudProvider: boolean;
 }
 
 /** Everything that real machines need, from nothing; what is cached is taken from there. */

@@ -64,6 +64,12 @@ it("gives kube-proxy's image the shell that upstream's has, which takes old rule
   );
 });
 
+it("makes no cloud provider of another minor", () => {
+  const images = Object.values(cloudProviderImages(previousMinor.version));
+
+  expect(images.map(builtImage)).toEqual([undefined, undefined]);
+});
+
 it("does not call an image by a version that it would not be made of", () => {
   expect(() => builtImage("registry.k8s.io/kube-proxy:v1.2.3")).toThrow(
     /kube-proxy:v1\.2\.3 is wanted.*go\.mod/,
@@ -75,7 +81,7 @@ const [, flannelImage] = /= `(\S+):\$\{versions\.flannel\}`/.exec(flannel)!;
 
 it.each([
   ["flannel", [`${flannelImage}:${versions.flannel}`], true],
-  ["cloud provider", Object.values(cloudProviderImages(versions.kubernetes)), false],
+  ["cloud provider", Object.values(cloudProviderImages(versions.kubernetes)), true],
   ["metrics-server", [metricsServerImage], true],
   ["reboots", [kuredImage], false],
   ["tests", [expect.stringContaining("/busybox:"), expect.stringContaining("/agnhost:")], true],
