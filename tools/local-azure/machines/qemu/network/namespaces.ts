@@ -2,12 +2,13 @@ import { createHash } from "node:crypto";
 
 import { run } from "../command";
 import type { Plug, VirtualNetwork } from "./network-view";
-import { outside, platformAddress } from "./ruleset";
+import { markOf, outside, platformAddress } from "./ruleset";
 
 /** What the simulated internet has of its own, in the range that benchmarks of networks use. */
 export const operatorAddress = "198.18.0.1";
 export const mirrorAddress = "198.18.1.1";
 export const storageAddress = "198.18.2.1";
+export const resourceManagerAddress = "198.18.3.1";
 
 export const metadataAddress = "169.254.169.254";
 
@@ -53,6 +54,7 @@ export class Namespaces {
       `address add ${operatorAddress}/32 dev lo`,
       `address add ${mirrorAddress}/32 dev lo`,
       `address add ${storageAddress}/32 dev lo`,
+      `address add ${resourceManagerAddress}/32 dev lo`,
     ]);
   }
 
@@ -90,6 +92,7 @@ export class Namespaces {
         ]),
     ]);
     await this.route(link, network.publicAddresses);
+    await this.routeMarks(namespace, network);
   }
 
   /** The socket that a machine's cable goes into. */
@@ -126,6 +129,25 @@ export class Namespaces {
       ...addresses
         .filter((address) => !present.includes(address))
         .map((address) => `route add ${address} via ${near} dev ${link} onlink`),
+    ]);
+  }
+
+  /** Leads packets that have a machine's mark to that machine, whatever address they are for. */
+  private async routeMarks(namespace: string, { balanced }: VirtualNetwork): Promise<void> {
+    const text = await run(["ip", "-n", namespace, "-json", "rule", "show"]);
+    const rules = JSON.parse(text) as { fwmark?: string; table: string }[];
+    const present = rules.filter(({ fwmark }) => fwmark !== undefined).map(({ table }) => table);
+    const floating = balanced.filter(({ isFloating }) => isFloating);
+    const machines = [...new Set(floating.flatMap(({ backends }) => backends))];
+    const marks = machines.map((address) => String(markOf(address)));
+    await this.ip(namespace, [
+      ...present
+        .filter((table) => !marks.includes(table))
+        .flatMap((table) => [`rule delete table ${table}`, `route flush table ${table}`]),
+      ...machines.map((address) => `route replace default via ${address} table ${markOf(address)}`),
+      ...marks
+        .filter((mark) => !present.includes(mark))
+        .map((mark) => `rule add fwmark ${mark} lookup ${mark}`),
     ]);
   }
 

@@ -32,6 +32,8 @@ export interface Balanced {
   readonly port: number;
   readonly protocol: string;
   readonly backendPort: number;
+  /** Whether packets keep the public address, and their port, on their way to a machine. */
+  readonly isFloating: boolean;
   readonly backends: readonly string[];
   readonly probe?: Probe & { readonly probeThreshold?: number };
 }
@@ -102,6 +104,20 @@ const membersOf = (pool: string, view: View): { address: string; network: string
     return [{ address: one.privateIPAddress, network: keyOf(parseId(subnet)?.parent ?? "") }];
   });
 
+interface Pool {
+  readonly id: string;
+  readonly virtualNetwork?: Ref;
+  readonly loadBalancerBackendAddresses?: readonly { readonly ipAddress?: string }[];
+}
+
+/** Addresses that a pool itself names, in its network. */
+const addressesIn = (pool: Pool | undefined): { address: string; network: string }[] =>
+  (pool?.loadBalancerBackendAddresses ?? []).flatMap(({ ipAddress }) =>
+    ipAddress === undefined
+      ? []
+      : [{ address: ipAddress, network: keyOf(pool?.virtualNetwork?.id ?? "") }],
+  );
+
 interface Frontend {
   readonly id: string;
   readonly publicIPAddress?: Ref;
@@ -110,12 +126,16 @@ interface Frontend {
 function balancedOf({ body }: Resource, network: string, view: View): Balanced[] {
   const frontends = (body["frontendIPConfigurations"] ?? []) as Frontend[];
   const probes = (body["probes"] ?? []) as (Probe & { id: string })[];
+  const ownPools = (body["backendAddressPools"] ?? []) as Pool[];
   const same = (ref: Ref | undefined, id: string) => keyOf(ref?.id ?? "") === keyOf(id);
   return ((body["loadBalancingRules"] ?? []) as LoadBalancingRule[]).flatMap((rule) => {
     const frontend = frontends.find(({ id }) => same(rule.frontendIPConfiguration, id));
     const address = publicAddressOf(frontend?.publicIPAddress, view);
     const pools = [rule.backendAddressPool, ...(rule.backendAddressPools ?? [])];
-    const members = pools.flatMap((pool) => (pool?.id ? membersOf(pool.id, view) : []));
+    const members = pools.flatMap((pool) => [
+      ...(pool?.id ? membersOf(pool.id, view) : []),
+      ...addressesIn(ownPools.find(({ id }) => same(pool, id))),
+    ]);
     const backends = members.filter((one) => one.network === network).map((one) => one.address);
     if (address === undefined || backends.length === 0) return [];
     return [
@@ -124,6 +144,7 @@ function balancedOf({ body }: Resource, network: string, view: View): Balanced[]
         port: rule.frontendPort ?? 0,
         protocol: rule.protocol ?? "Tcp",
         backendPort: rule.backendPort ?? 0,
+        isFloating: rule.enableFloatingIP ?? false,
         backends: [...new Set(backends)].sort(),
         probe: probes.find(({ id }) => same(rule.probe, id)),
       },

@@ -1,3 +1,5 @@
+import { Address4 } from "ip-address";
+
 import type { RuleBody } from "../../../arm/types/network/security-rule";
 import type { Balanced, Subnet, VirtualNetwork } from "./network-view";
 
@@ -69,17 +71,37 @@ function chainsOf({ bridge, rules }: Subnet, ranges: readonly string[]): string[
   return [chain("Outbound", "return"), chain("Inbound", "accept")];
 }
 
+const newTo = ({ address, port, protocol }: Balanced): string =>
+  `iifname "${outside}" ip daddr ${address} ${protocol.toLowerCase()} dport ${port}`;
+
+/** One of so many, the same for all packets of a connection. */
+const choice = ({ protocol }: Balanced, places: readonly string[]): string => {
+  const hash = `jhash ip saddr . ${protocol.toLowerCase()} sport mod ${places.length}`;
+  return `${hash} map ${set(places.map((place, at) => `${at} : ${place}`))}`;
+};
+
 /** New connections go to the machines whose probe succeeds; with none they get no answer. */
 function balancing(one: Balanced, healthy: readonly string[]): string[] {
-  const protocol = one.protocol.toLowerCase();
-  const match = `iifname "${outside}" ip daddr ${one.address} ${protocol} dport ${one.port}`;
   const [first, ...others] = one.backends.filter((backend) => healthy.includes(backend));
-  if (first === undefined) return [];
-  if (others.length === 0) return [`${match} dnat to ${first}:${one.backendPort}`];
-  const places = [first, ...others].map((target, at) => `${at} : ${target} . ${one.backendPort}`);
-  const hash = `jhash ip saddr . ${protocol} sport mod ${places.length}`;
-  return [`${match} dnat ip to ${hash} map ${set(places)}`];
+  if (first === undefined || one.isFloating) return [];
+  if (others.length === 0) return [`${newTo(one)} dnat to ${first}:${one.backendPort}`];
+  const places = [first, ...others].map((target) => `${target} . ${one.backendPort}`);
+  return [`${newTo(one)} dnat ip to ${choice(one, places)}`];
 }
+
+/**
+ * The same with floating IP, where a machine gets packets as they came: each connection has the mark
+ * of its machine, and marks have routes.
+ */
+function floating(one: Balanced, healthy: readonly string[]): string[] {
+  const marks = one.backends.filter((backend) => healthy.includes(backend)).map(markOf);
+  if (!one.isFloating || marks.length === 0) return [];
+  const mark = marks.length === 1 ? String(marks[0]) : choice(one, marks.map(String));
+  return [`${newTo(one)} ct state new ct mark set ${mark}`];
+}
+
+/** Of a machine behind a balancer with floating IP, and the number of its routing table. */
+export const markOf = (address: string): number => Number(new Address4(address).bigInt());
 
 /** Where a rule's machines are looked for in the probes' results. */
 export const probeKey = ({ address, port, protocol }: Balanced): string =>
@@ -95,6 +117,7 @@ export function ruleset(
   healthy: ReadonlyMap<string, readonly string[]>,
 ): string {
   const lines = (texts: readonly string[]): string => texts.map((text) => `    ${text}`).join("\n");
+  const healthyOf = (one: Balanced) => healthy.get(probeKey(one)) ?? [];
   const withNat = subnets.filter(({ natAddress }) => natAddress !== undefined);
   return `table ip zoned
 delete table ip zoned
@@ -102,7 +125,12 @@ table ip zoned {
   ${subnets.flatMap((subnet) => chainsOf(subnet, ranges)).join("\n  ")}
   chain balance {
     type nat hook prerouting priority dstnat; policy accept;
-${lines(balanced.flatMap((one) => balancing(one, healthy.get(probeKey(one)) ?? [])))}
+${lines(balanced.flatMap((one) => balancing(one, healthyOf(one))))}
+  }
+  chain float {
+    type filter hook prerouting priority mangle; policy accept;
+${lines(balanced.flatMap((one) => floating(one, healthyOf(one))))}
+    iifname "${outside}" meta mark set ct mark
   }
   chain translate {
     type nat hook postrouting priority srcnat; policy accept;

@@ -3,7 +3,14 @@ import type { View } from "../../../../arm/resources/resource";
 import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
 import { networksOf, plugOf, publicNamesOf } from "../../../../machines/qemu/network/network-view";
 import { newArm } from "../../../support/arm/fixture";
-import { withChange, compute, group, type Kind, valid } from "../../../support/arm/valid-resources";
+import {
+  withChange,
+  compute,
+  group,
+  type Kind,
+  network,
+  valid,
+} from "../../../support/arm/valid-resources";
 
 const kinds: readonly Kind[] = [
   ...(["group", "securityGroup", "rule", "routeTable", "natIp", "nat", "vnet", "subnet"] as const),
@@ -48,6 +55,43 @@ test("a balancer's rule leads to the interfaces in its pool, and its name to its
     },
   ]);
   expect(publicNamesOf(view)).toEqual({ "zoned-abc.westeurope.cloudapp.azure.com": "203.0.113.2" });
+});
+
+test("a pool that names addresses, as the cloud provider's, leads to those of its own network", async () => {
+  const balancer = network("loadBalancers/services");
+  const pool = `${balancer}/backendAddressPools/machines`;
+  const frontend = `${balancer}/frontendIPConfigurations/web`;
+  const leads = async (virtualNetwork: string) => {
+    const ip = network("publicIPAddresses/web");
+    const body = {
+      ...{ location: "westeurope", sku: { name: "Standard" } },
+      frontendIPConfigurations: [{ name: "web", publicIPAddress: { id: ip } }],
+      backendAddressPools: [
+        {
+          name: "machines",
+          virtualNetwork: { id: virtualNetwork },
+          loadBalancerBackendAddresses: [{ name: "workers-1", ipAddress: "172.16.1.16" }],
+        },
+      ],
+      loadBalancingRules: [
+        {
+          ...{ name: "web", protocol: "Tcp", frontendPort: 80, backendPort: 80 },
+          ...{ enableFloatingIP: true, backendAddressPool: { id: pool } },
+          frontendIPConfiguration: { id: frontend },
+        },
+      ],
+    };
+    const view = await viewAfter({}, [
+      [ip, withChange("apiIp", { dnsSettings: undefined })],
+      [balancer, body],
+    ]);
+    return networksOf(view)[0]?.balanced.filter(({ port }) => port === 80);
+  };
+
+  expect(await leads(valid.vnet[0])).toMatchObject([
+    { backends: ["172.16.1.16"], isFloating: true },
+  ]);
+  expect(await leads(network("virtualNetworks/other"))).toEqual([]);
 });
 
 test("a machine is plugged in where its interface lies, with the hardware address that Azure shows", async () => {

@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 
 import type { RuleBody } from "../../../../arm/types/network/security-rule";
-import type { VirtualNetwork } from "../../../../machines/qemu/network/network-view";
-import { probeKey, ruleset } from "../../../../machines/qemu/network/ruleset";
+import type { Balanced, VirtualNetwork } from "../../../../machines/qemu/network/network-view";
+import { markOf, probeKey, ruleset } from "../../../../machines/qemu/network/ruleset";
 
 const rule = (change: Partial<RuleBody>): RuleBody => ({
   ...{ access: "Allow", direction: "Inbound", priority: 100, protocol: "Tcp" },
@@ -13,14 +13,22 @@ const rule = (change: Partial<RuleBody>): RuleBody => ({
 
 const balanced = {
   ...{ address: "203.0.113.1", port: 6443, protocol: "Tcp", backendPort: 6443 },
+  isFloating: false,
   backends: ["172.16.1.4", "172.16.2.4"],
 };
 
-const network = (rules?: RuleBody[], natAddress?: string): VirtualNetwork => ({
+/** Of a Service, as the cloud provider makes it. */
+const floating = { ...balanced, port: 80, backendPort: 80, isFloating: true };
+
+const network = (
+  rules?: RuleBody[],
+  natAddress?: string,
+  one: Balanced = balanced,
+): VirtualNetwork => ({
   key: "k",
   ranges: ["172.16.0.0/16"],
   subnets: [{ bridge: "s1", prefix: "172.16.1.0/24", gateway: "172.16.1.1", rules, natAddress }],
-  balanced: [balanced],
+  balanced: [one],
   publicAddresses: [],
 });
 
@@ -91,9 +99,29 @@ test("connections are dealt to the healthy only, and to nobody when there is non
   );
 });
 
-test("nft takes it", () => {
+test("with floating IP a connection keeps its address, and has the mark of a healthy machine", () => {
+  const [first, second] = balanced.backends.map(markOf);
+  const text = (...backends: string[]) =>
+    ruleset(network([], undefined, floating), new Map([[probeKey(floating), backends]]));
+  const marks = (...backends: string[]) =>
+    chain("float", text(...backends)).filter((line) => line.includes("ct mark set"));
+
+  expect(marks()).toEqual([]);
+  expect(marks("172.16.2.4")[0]).toBe(
+    `iifname "out0" ip daddr 203.0.113.1 tcp dport 80 ct state new ct mark set ${second}`,
+  );
+  expect(marks(...balanced.backends)[0]).toContain(
+    `jhash ip saddr . tcp sport mod 2 map { 0 : ${first}, 1 : ${second} }`,
+  );
+  expect(text(...balanced.backends)).not.toContain("dnat");
+});
+
+test.each([balanced, floating])("nft takes it (%j)", (one) => {
   const rules = [rule({}), rule({ protocol: "*", destinationPortRange: "30000-32767" })];
-  const input = ruleset(network(rules, "203.0.113.9"), healthy(...balanced.backends));
+  const input = ruleset(
+    network(rules, "203.0.113.9", one),
+    new Map([[probeKey(one), one.backends]]),
+  );
   const checked = spawnSync("unshare", ["--net", "nft", "--file", "-"], {
     input,
     encoding: "utf8",
