@@ -58,6 +58,10 @@ const azureNativeSettings = ({ ports, authority }: Attachment): Record<string, s
 export const endpointOf = ({ resourceManager }: Ports): string =>
   `http://127.0.0.1:${resourceManager}`;
 
+/** The same for official SDKs, which send no token without TLS. */
+export const secureEndpointOf = ({ resourceManager }: Ports): string =>
+  `https://127.0.0.1:${resourceManager}`;
+
 /** Where the blobs of a storage account are, for a client on this host. */
 export const blobEndpointOf = ({ blob }: Ports, account: string): string =>
   `http://127.0.0.1:${blob}/${account}`;
@@ -89,6 +93,7 @@ export const attachedEnvironment = (
   return {
     ...(official.includes("azure-native") && azureNativeSettings(azure)),
     ...(standIns !== "" && { PULUMI_DEBUG_PROVIDERS: standIns }),
+    NODE_EXTRA_CA_CERTS: azure.authority,
     ...proxies(proxyOf(azure.ports)),
   };
 };

@@ -78,12 +78,18 @@ export interface MachineReport {
   readonly agent: string;
 }
 
+/** Where Azure's services that machines use listen on this host. */
+export interface ServicePorts {
+  readonly blob: number;
+  readonly resourceManager: number;
+}
+
 /** Virtual machines of this host, with a network of their own. */
 export interface RealBackend extends ClusterMachines {
   readonly backend: "qemu";
   machines(): readonly MachineReport[];
   /** Called after every change, before its request is answered; what may be read there stays current. */
   networkChanged(view: View): Promise<void>;
-  /** Leads machines to the Blob service, on this port of the host. */
-  openStorage(port: number): Promise<void>;
+  /** Leads machines to Azure's services. */
+  openServices(ports: ServicePorts): Promise<void>;
 }

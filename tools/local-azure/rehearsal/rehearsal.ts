@@ -16,7 +16,9 @@ import {
   type Attachment,
   attachedEnvironment,
   endpointOf,
+  secureEndpointOf,
 } from "../daemon/attachment";
+import { hostSettings } from "../machines/local-machines";
 import { assumedSettings } from "./assumed-settings";
 import { pluginsOf } from "./choose-plugins";
 import { endEarlierRun } from "./earlier-run";
@@ -102,7 +104,10 @@ export class Rehearsal {
   async configure(settings: Readonly<Record<string, unknown>>): Promise<void> {
     this.#settings = settings;
     const { program } = this.#engine;
-    const endpoint = { resourceManagerEndpoint: endpointOf(this.options.azure.ports) };
+    const { azure, state } = this.options;
+    // Real machines run upstream's cloud provider, which finds the address in azure.json.
+    const addressOf = hostSettings(state) ? secureEndpointOf : endpointOf;
+    const endpoint = { resourceManagerEndpoint: addressOf(azure.ports) };
     const { unreadable } = writeConfig({
       program,
       stack: this.options.stack,

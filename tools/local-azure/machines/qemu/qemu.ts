@@ -6,12 +6,20 @@ import { join } from "node:path";
 import { parsePayload } from "../../../../components/machine/payload";
 import { messageOf } from "../../../shared/user-error";
 import type { View } from "../../arm/resources/resource";
+import { authorityFile } from "../../arm/rest/certificate";
 import type { Address } from "../../daemon/attachment";
-import type { PowerAction, RealBackend, ScriptResult, VirtualMachine } from "../machines";
+import type {
+  PowerAction,
+  RealBackend,
+  ScriptResult,
+  ServicePorts,
+  VirtualMachine,
+} from "../machines";
 import { administratorOf } from "./administrator";
 import { SimulatedCloudProvider } from "./simulated-cloud-provider";
 import { Fabric } from "./network/fabric";
 import { Guest } from "./guest/guest";
+import { leadToResourceManager } from "./guest/resource-manager";
 import type { Host, HostSettings } from "./host";
 import { Namespaces } from "./network/namespaces";
 import { type Plug, plugOf } from "./network/network-view";
@@ -61,6 +69,7 @@ export class QemuMachines implements RealBackend {
   private readonly cloudProvider: SimulatedCloudProvider;
   private readonly guests = new Map<string, Guest>();
   private view: View | undefined;
+  private resourceManagerPort = 0;
 
   constructor(options: {
     readonly state: string;
@@ -99,7 +108,10 @@ export class QemuMachines implements RealBackend {
     await this.fabric.apply(view);
   }
 
-  openStorage = (port: number): Promise<void> => this.fabric.openStorage(port);
+  async openServices(ports: ServicePorts): Promise<void> {
+    this.resourceManagerPort = ports.resourceManager;
+    await this.fabric.openServices(ports);
+  }
 
   async create(vm: VirtualMachine): Promise<void> {
     const guest = this.guests.get(vm.id) ?? Guest.of(vm, this.host);
@@ -114,6 +126,7 @@ export class QemuMachines implements RealBackend {
     );
     await guest.boot(this.plug(vm));
     await guest.awaitAgent();
+    await leadToResourceManager(guest.agent, this.resourceManagerPort, authorityFile(this.state));
   }
 
   async runScript(vm: VirtualMachine, script: string): Promise<ScriptResult> {

@@ -8,6 +8,7 @@ import { writeWhole } from "../../../../shared/files";
 import type { View } from "../../../arm/resources/resource";
 import type { Address } from "../../../daemon/attachment";
 import { Supervisor } from "../../supervisor";
+import type { ServicePorts } from "../../machines";
 import type { Host } from "../host";
 import { metadataOf } from "./machine-metadata";
 import type { NetworkConfig } from "./network-process";
@@ -25,7 +26,7 @@ export class Fabric {
   private readonly supervisor: Supervisor;
   private readonly applied = new Map<string, string>();
   private last: Promise<void>;
-  private storage?: Server;
+  private services: readonly Server[] = [];
 
   constructor(
     private readonly host: Host,
@@ -43,9 +44,14 @@ export class Fabric {
 
   apis = () => this.forwards.all();
 
-  /** Leads machines to the Blob service, which listens on this port of the host. */
-  async openStorage(port: number): Promise<void> {
-    this.storage = await relay({ path: this.socket("storage") }, { host: "127.0.0.1", port });
+  /** Leads machines to Azure's services, which listen on these ports of the host. */
+  async openServices(ports: ServicePorts): Promise<void> {
+    const lead = (name: string, port: number): Promise<Server> =>
+      relay({ path: this.socket(name) }, { host: "127.0.0.1", port });
+    this.services = [
+      await lead("storage", ports.blob),
+      await lead("resource-manager", ports.resourceManager),
+    ];
   }
 
   /** Makes the networks what the resource manager says; one change after the other. */
@@ -58,7 +64,7 @@ export class Fabric {
   /** Ends what lives in the networks; with `remove`, they too are gone. */
   async stop({ remove }: { readonly remove: boolean }): Promise<void> {
     this.forwards.close();
-    this.storage?.close();
+    this.services.forEach((service) => service.close());
     await Promise.all(this.supervisor.status().map(({ name }) => this.supervisor.stop(name)));
     this.supervisor.close();
     const { namespaces, sockets } = this.host;
@@ -103,7 +109,8 @@ export class Fabric {
     if (this.supervisor.isRunning("internet")) return;
     await namespaces.ensureInternet();
     const name = "internet";
-    const args = [this.socket(name), mirror, this.socket("storage")];
+    const services = ["storage", "resource-manager"].map(this.socket);
+    const args = [this.socket(name), mirror, ...services];
     this.run(namespaces.internet, name, "internet-process.ts", ...args);
   }
 

@@ -2,7 +2,12 @@ import { rmSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 
 import { serveMirror } from "../../../../mirror/serve/serve";
-import { mirrorAddress, operatorAddress, storageAddress } from "./namespaces";
+import {
+  mirrorAddress,
+  operatorAddress,
+  resourceManagerAddress,
+  storageAddress,
+} from "./namespaces";
 import { relay } from "./storage";
 
 const longestOrder = 100;
@@ -38,17 +43,23 @@ function forward(from: Socket): void {
   from.on("error", () => undefined).on("data", listen);
 }
 
-/** What the internet is to machines without one: the mirror, Azure's storage, and operators. */
-async function serve(socket: string, mirror: string, storage: string): Promise<void> {
+/** What the internet is to machines without one: the mirror, Azure's services, and operators. */
+async function serve(
+  socket: string,
+  mirror: string,
+  storage: string,
+  resourceManager: string,
+): Promise<void> {
   await serveMirror(mirror, { address: mirrorAddress, port: 80 });
   for (const port of [80, 443]) await relay({ host: storageAddress, port }, { path: storage });
+  await relay({ host: resourceManagerAddress, port: 443 }, { path: resourceManager });
   rmSync(socket, { force: true });
   createServer(forward).listen(socket);
 }
 
 if (require.main === module) {
-  const [socket = "", mirror = "", storage = ""] = process.argv.slice(2);
-  serve(socket, mirror, storage).catch((error: Error) => {
+  const [socket = "", mirror = "", storage = "", resourceManager = ""] = process.argv.slice(2);
+  serve(socket, mirror, storage, resourceManager).catch((error: Error) => {
     console.error(error.message);
     process.exit(1);
   });
