@@ -10,6 +10,8 @@ export interface HostSettings {
   readonly image: BaseImage;
   /** Folder of packages and images; empty without one. */
   readonly mirror: string;
+  /** Whether clusters run Azure's cloud provider; without it, it is simulated. */
+  readonly cloudProvider: boolean;
   /** How much of a size's memory its machine gets. */
   readonly scale: number;
   /** Whether not even control planes have two processors here, though kubeadm wants them to. */

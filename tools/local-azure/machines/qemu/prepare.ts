@@ -34,7 +34,7 @@ export interface MachinesOptions {
 export async function prepareMachines(
   options: InstallOptions & MachinesOptions,
 ): Promise<Omit<HostSettings, "oneVcpuEach">> {
-  const { progress, scale } = options;
+  const { progress, scale, cloudProvider } = options;
   // What waits for a network goes beside what compiles.
   const [qemu, system, mirror] = await runConcurrently(options.signal, [
     (signal) => prepareQemu({ ...options, signal }),
@@ -51,5 +51,5 @@ export async function prepareMachines(
           `times slower than this host's ${availableParallelism()} cores; on two, one control plane with two workers took 6 to 15 min`,
   );
   progress.line(`each machine has ${scale * 100} % of the memory of its size on Azure (--scale)`);
-  return { qemu, accelerator, image, mirror: mirror.folder, scale };
+  return { qemu, accelerator, image, mirror: mirror.folder, cloudProvider, scale };
 }

@@ -198,7 +198,7 @@ export class QemuMachines implements RealBackend {
   }
 
   private async learn(script: string): Promise<void> {
-    if (!script.includes("\n#--- payload ---\n")) return;
+    if (this.host.cloudProvider || !script.includes("\n#--- payload ---\n")) return;
     const administrator = await administratorOf(parsePayload(script));
     if (administrator) this.cloudProvider.serve(administrator);
   }

@@ -21,10 +21,7 @@ interface SimulatedCloudProviderOptions {
   readonly log: (message: string) => void;
 }
 
-/**
- * Azure's cloud provider, simulated by the local Azure for clusters on real machines that leave it
- * out: its image cannot be had where there is nothing but package registries.
- */
+/** Azure's cloud provider, simulated for clusters on real machines that leave it out. */
 export class SimulatedCloudProvider {
   private readonly administrators = new Map<string, Administrator>();
   private readonly poller: Poller;

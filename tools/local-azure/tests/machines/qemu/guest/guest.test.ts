@@ -88,7 +88,7 @@ async function boot(where: Plug, oneVcpuEach = false): Promise<void> {
       stop: async () => undefined,
     },
     image: { disk: "", kernel: "", initrd: "" },
-    ...{ accelerator: "tcg", mirror: "", scale: 1, cores: 2, oneVcpuEach },
+    ...{ accelerator: "tcg", mirror: "", cloudProvider: false, scale: 1, cores: 2, oneVcpuEach },
     ...{ machines: folder, sockets: folder, log: () => undefined },
   };
   guest = Guest.of(vm, host);
