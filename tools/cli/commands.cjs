@@ -255,7 +255,7 @@ module.exports = {
       about: "all of them without any",
       choices: [
         ...["one", "alone", "three", "upgrade", "upgrade-three"],
-        ...["authorities", "restore", "restore-three"],
+        ...["authorities", "restore", "restore-three", "traffic"],
       ],
     },
     options: {

@@ -6,13 +6,14 @@ import { closedClaims } from "./claims/closed";
 import { initializationClaims } from "./claims/initialization";
 import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
-import { comesUp, nodeClaims } from "./claims/nodes";
+import { areInitialized, comesUp, nodeClaims } from "./claims/nodes";
 import { podClaims } from "./claims/pods";
 import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";
 import { manyServicesClaims, serviceClaims } from "./claims/services";
 import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
+import { trafficClaims } from "./claims/traffic";
 import { upgradeClaims, upgradeThreeClaims } from "./claims/upgrade";
 import { upstreamClaims } from "./claims/upstream";
 
@@ -45,6 +46,12 @@ export const chapters: readonly Chapter[] = [
     name: "three control planes",
     settings: { controlPlaneCount: 3, workerPools: [] },
     claims: [comesUp, ...threeClaims],
+  },
+  {
+    key: "traffic",
+    name: "one control plane and two workers in three zones, with Azure's cloud provider",
+    settings: { cloudProvider: true },
+    claims: [comesUp, areInitialized, ...trafficClaims],
   },
   {
     key: "upgrade",

@@ -213,6 +213,22 @@ export class RealCluster {
     });
   }
 
+  /**
+   * What an address answers to somebody on the internet, who has one of the addresses there.
+   *
+   * @throws when nothing answers within ten seconds
+   */
+  fromInternet(url: string, localAddress: string): Promise<string> {
+    const ask = `
+require("node:http")
+  .get(process.argv[1], { localAddress: process.argv[2], agent: false, timeout: 10_000 }, (answer) => answer.pipe(process.stdout))
+  .on("timeout", () => { console.error("no answer"); process.exit(1); })`;
+    const { internet } = this.namespaces;
+    return run(this.namespaces.within(internet, [process.execPath, "-e", ask, url, localAddress]), {
+      signal: this.signal,
+    });
+  }
+
   /** Reads or changes a thing in the resource group behind Pulumi's back. */
   inGroup(method: string, path: string): Promise<Body> {
     return this.sendToAzure(method, `${this.group}/providers${path}`);

@@ -54,22 +54,24 @@ export const comesUp: Claim = {
   check: async (cluster) => void succeeded(await cluster.up()),
 };
 
-export const nodeClaims: readonly Claim[] = [
-  {
-    sentence:
-      "every machine is a Ready node with its zone's label and its provider id, and takes pods",
-    check: async (cluster) => {
-      const machines = await cluster.machines();
-      const nodes = await eventually(60, cluster.signal, () => allReady(cluster, machines.length));
-      for (const { name, zone } of machines) {
-        const node = nodes.find(({ metadata }) => metadata.name === name);
-        expectSame(`zone of ${name}`, node?.metadata.labels["topology.kubernetes.io/zone"], zone);
-        expectSame(`taints of ${name}`, node?.spec.taints ?? [], []);
-        const id = `azure://${cluster.group}/providers/Microsoft.Compute/virtualMachines/${name}`;
-        expectSame(`provider id of ${name}`, node?.spec.providerID, id);
-      }
-    },
+export const areInitialized: Claim = {
+  sentence:
+    "every machine is a Ready node with its zone's label and its provider id, and takes pods",
+  check: async (cluster) => {
+    const machines = await cluster.machines();
+    const nodes = await eventually(60, cluster.signal, () => allReady(cluster, machines.length));
+    for (const { name, zone } of machines) {
+      const node = nodes.find(({ metadata }) => metadata.name === name);
+      expectSame(`zone of ${name}`, node?.metadata.labels["topology.kubernetes.io/zone"], zone);
+      expectSame(`taints of ${name}`, node?.spec.taints ?? [], []);
+      const id = `azure://${cluster.group}/providers/Microsoft.Compute/virtualMachines/${name}`;
+      expectSame(`provider id of ${name}`, node?.spec.providerID, id);
+    }
   },
+};
+
+export const nodeClaims: readonly Claim[] = [
+  areInitialized,
   {
     sentence:
       "kubelet, kubeadm, kubectl and every image of the control plane have the pinned versions",
