@@ -103,6 +103,5 @@ export const notCovered: Readonly<Record<string, string>> = {
   "upstream's other conformance tests for DNS: /etc/hosts, subdomain":
     "they ask once more what those above ask",
   "the same with KVM, and on Ubuntu 24.04": "neither is at hand here",
-  "the official cloud provider, disk driver and Canal":
-    "their images cannot be had from package registries",
+  "Azure's disk driver and Canal": "their images cannot be had from package registries",
 };
