@@ -38,9 +38,12 @@ export const testImage = "docker.io/library/busybox:1.37.0";
  * What upstream's tests of Services and DNS run, as test/utils/image/manifest.go of Kubernetes
  * 1.36.3 names it.
  */
-const upstreamTestImages = ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"].map(
-  (image) => `registry.k8s.io/e2e-test-images/${image}`,
-);
+const upstreamTestImage = (image: string): string => `registry.k8s.io/e2e-test-images/${image}`;
+
+/** It serves its host's name and its client's address, among much else. */
+export const agnhostImage = upstreamTestImage("agnhost:2.63.0");
+
+const testImages = [testImage, agnhostImage, upstreamTestImage("glibc-dns-testing:2.0.0")];
 
 const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
   { image: `ghcr.io/flannel-io/flannel:${versions.flannel}`, part: "flannel" },
@@ -52,7 +55,7 @@ const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
   ),
   { image: metricsServerImage, part: "metrics-server" },
   { image: kuredImage, part: "reboots" },
-  ...[testImage, ...upstreamTestImages].map((image) => ({ image, part: "tests" as const })),
+  ...testImages.map((image) => ({ image, part: "tests" as const })),
 ];
 
 export interface ManifestText {

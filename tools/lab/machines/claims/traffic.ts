@@ -2,11 +2,13 @@ import {
   operatorAddress,
   storageAddress,
 } from "../../../local-azure/machines/qemu/network/namespaces";
+import { agnhostImage } from "../../../mirror/images/wanted-images";
+import { succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
+import { expectMode } from "./services";
 
 const namespace = "zoned-traffic";
-const image = "registry.k8s.io/e2e-test-images/agnhost:2.63.0";
 const port = 8080;
 const controlPlane = "node-role.kubernetes.io/control-plane";
 
@@ -41,7 +43,9 @@ const exposed = (
           metadata: { labels },
           spec: {
             terminationGracePeriodSeconds: 1,
-            containers: [{ name, image, args, readinessProbe: { tcpSocket: { port } } }],
+            containers: [
+              { name, image: agnhostImage, args, readinessProbe: { tcpSocket: { port } } },
+            ],
             affinity: { ...affinity, ...pod },
           },
         },
@@ -170,6 +174,41 @@ const expectCounts = async (cluster: RealCluster, service: string): Promise<void
   expectSame("pods", await localEndpoints(cluster, service), Object.fromEntries(expected));
 };
 
+/** Only the machine with a pod says so at its health port, and the pod sees its client's address. */
+async function expectLocal(cluster: RealCluster): Promise<void> {
+  await eventually(240, cluster.signal, () => expectCounts(cluster, "local"));
+  await allAnswer(cluster, "local");
+  const client = await ask(cluster, "local", "clientip");
+  expectSame("client", client.split(":")[0], operatorAddress);
+}
+
+/** Somebody outside of the Service's ranges gets no answer, and somebody within still does. */
+async function expectRanges(cluster: RealCluster): Promise<void> {
+  await eventually(240, cluster.signal, async () => {
+    const stranger = ask(cluster, "everywhere", "hostname", storageAddress);
+    const isAnswered = await stranger.then(
+      () => true,
+      () => false,
+    );
+    if (isAnswered) throw new Error(`${storageAddress} is still answered`);
+  });
+  await ask(cluster, "everywhere", "hostname");
+}
+
+const sameIn = (mode: string): Claim => ({
+  sentence: `all of this is so with proxyMode ${mode}, too`,
+  check: async (cluster) => {
+    const before = await cluster.generations();
+    await cluster.configure({ proxyMode: mode });
+    succeeded(await cluster.up());
+    expectSame("machines", await cluster.generations(), before);
+    await expectMode(cluster, mode);
+    await allAnswer(cluster, "everywhere");
+    await expectLocal(cluster);
+    await expectRanges(cluster);
+  },
+});
+
 export const trafficClaims: readonly Claim[] = [
   {
     sentence:
@@ -204,10 +243,7 @@ export const trafficClaims: readonly Claim[] = [
     check: async (cluster) => {
       await cluster.apply(...local(1));
       await rolledOut(cluster, "local");
-      await eventually(240, cluster.signal, () => expectCounts(cluster, "local"));
-      await allAnswer(cluster, "local");
-      const client = await ask(cluster, "local", "clientip");
-      expectSame("client", client.split(":")[0], operatorAddress);
+      await expectLocal(cluster);
     },
   },
   {
@@ -219,17 +255,11 @@ export const trafficClaims: readonly Claim[] = [
         ...["patch", "service", "everywhere", "--namespace", namespace],
         ...["--type", "merge", "--patch", JSON.stringify({ spec })],
       ]);
-      await eventually(240, cluster.signal, async () => {
-        const heard = ask(cluster, "everywhere", "hostname", storageAddress);
-        const isHeard = await heard.then(
-          () => true,
-          () => false,
-        );
-        if (isHeard) throw new Error(`${storageAddress} is still answered`);
-      });
-      await ask(cluster, "everywhere", "hostname");
+      await expectRanges(cluster);
     },
   },
+  sameIn("nftables"),
+  sameIn("iptables"),
   {
     sentence: "when the machine that answers is deleted, another answers",
     check: async (cluster) => {
