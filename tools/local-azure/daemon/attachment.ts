@@ -93,7 +93,6 @@ export const attachedEnvironment = (
   return {
     ...(official.includes("azure-native") && azureNativeSettings(azure)),
     ...(standIns !== "" && { PULUMI_DEBUG_PROVIDERS: standIns }),
-    NODE_EXTRA_CA_CERTS: azure.authority,
     ...proxies(proxyOf(azure.ports)),
   };
 };

@@ -63,7 +63,11 @@ export class Rehearsal {
     private readonly assumed: Readonly<Record<string, unknown>>,
   ) {
     const { state, binaries, azure, program = checkout, signal } = options;
-    const environment = attachedEnvironment(azure, pluginsOf(state));
+    const environment = {
+      ...attachedEnvironment(azure, pluginsOf(state)),
+      // The program asks the address that it writes into azure.json.
+      ...(hostSettings(state) && { NODE_EXTRA_CA_CERTS: azure.authority }),
+    };
     const passphrase = passphraseOf(state);
     this.#engine = { state, binaries, environment, program, signal, passphrase };
     this.#settings = options.settings ?? {};
