@@ -254,8 +254,8 @@ module.exports = {
       name: "chapter",
       about: "all of them without any",
       choices: [
-        ...["one", "alone", "three", "upgrade", "upgrade-three"],
-        ...["authorities", "restore", "restore-three", "traffic"],
+        ...["one", "alone", "three", "traffic", "upgrade", "upgrade-three"],
+        ...["authorities", "restore", "restore-three"],
       ],
     },
     options: {

@@ -388,6 +388,11 @@ describe("etcd's own list", () => {
   it.each([
     ["of a machine that is gone", member("cp-9"), "cp-9-id, named cp-9, belongs to no"],
     [
+      "that has begun under another name where a control plane is",
+      member("cp-9").replaceAll(addressOf("cp-9"), addressOf("cp-2")),
+      "cp-9-id, named cp-9, belongs to no",
+    ],
+    [
       "that a failed join has left",
       member("cp-9", "unstarted", true),
       "cp-9-id at https://172.16.9.4:2380, which has not started, belongs to no",
