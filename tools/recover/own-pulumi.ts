@@ -17,7 +17,7 @@ export function ownPulumi(
   if (command === undefined) {
     throw new UserError(
       "pulumi is not on the PATH, and nothing else reads or changes a stack's state: " +
-        "https://www.pulumi.com/docs/install/ (the stacks of npm start need none: npm run doctor -- --state .local-azure)",
+        "https://www.pulumi.com/docs/install/ (the stacks of npm start need none: leave --stack out, or name the folder by --state)",
     );
   }
   // The preview is wanted as one document.
