@@ -38,13 +38,17 @@ export = async () => {
   const identity = new Identity("identity", shared);
 
   const parts = { resourceGroup, plan, network, api, certificates, identity };
-  const initial = new InitialControlPlane("control-plane", parts);
+  const initial = new InitialControlPlane("initial-control-plane", parts);
   new RoleAssignments("identity", { ...shared, identity, after: initial.machine.vm });
   const kubeconfig = kubeconfigOf(initial.initialized, plan, certificates);
   const cluster = clusterProvider(kubeconfig, plan, initial);
 
   const nodeAddOns = new NodeAddOns("node-add-ons", shared, { provider: cluster });
-  const joining = new JoiningControlPlanes("joining", { ...parts, initial, nodeAddOns });
+  const joining = new JoiningControlPlanes("joining-control-planes", {
+    ...parts,
+    initial,
+    nodeAddOns,
+  });
   const controlPlanes = [initial, ...joining.members];
   const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlanes, cluster });
   const members = [...controlPlanes, ...workers.members];

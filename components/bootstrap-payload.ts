@@ -1,4 +1,6 @@
-import { CertificateAuthority } from "./certificates";
+import type { Unwrap } from "@pulumi/pulumi";
+
+import type { CertificateAuthority, KeyPair } from "./certificates";
 import { areTaken, signingFile } from "./kubeadm/certificate-authorities";
 import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
@@ -12,8 +14,7 @@ import { renewalFiles } from "./machine/renewal";
 import { Plan } from "./plan/plan";
 import { MachinePlan } from "./settings/topology";
 
-type KeyPair = Readonly<Record<"cert" | "key", string>>;
-type Authority = Readonly<Record<keyof CertificateAuthority, string>>;
+type Authority = Unwrap<CertificateAuthority>;
 
 /** What Azure and other resources say only once they exist, for a control plane. */
 export interface ControlPlaneValues {
@@ -22,7 +23,7 @@ export interface ControlPlaneValues {
   /** Of the API's balancer. */
   readonly apiAddress: string;
   readonly cas: Readonly<Record<"cluster" | "frontProxy" | "etcd", Authority>>;
-  readonly serviceAccount: KeyPair;
+  readonly serviceAccount: Unwrap<KeyPair>;
   readonly encryptionSecret: string;
   readonly kubeletFiles: readonly PayloadFile[];
   /** Of the identity that writes snapshots; empty where they stay on the machines. */

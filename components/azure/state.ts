@@ -18,7 +18,7 @@ export interface BootstrapState {
   readonly configuration?: string;
   /** Which keys of Secrets the step was given; see encryption.ts. */
   readonly encryptionKeys?: string;
-  /** Which CAs it was given; see authorities.ts. */
+  /** Which CAs it was given; see plan/certificate-authorities.ts. */
   readonly cas?: string;
   /** The drain of its machine after which it ran; see membership.ts. */
   readonly drained?: string;

@@ -39,7 +39,7 @@ export const firstBootFiles = (settings: BootSettings): PayloadFile[] => [
  * First-boot instructions, encoded the way Azure wants them, the same for all machines of a
  * cluster.
  *
- * A machine that exists keeps what it was made with (`kept` in generation.ts). There is no secret in
+ * A machine that exists keeps what it was made with (`ignoredOnExisting` in generation.ts). There is no secret in
  * it, since Azure leaves it readable on the machine's disk.
  */
 export function customData(settings: BootSettings): string {

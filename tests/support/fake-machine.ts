@@ -12,11 +12,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
+import { cloudInitText } from "../../components/machine/cloud-init-files";
 import { bootstrapText } from "../../components/machine/payload";
-import { checkout } from "../../tools/shared/checkout";
 import { Outcome, run } from "./tools";
-
-const sources = join(checkout, "cloud-init");
 
 /**
  * The system's own of a program that a fake stands before; a version manager's takes ten times as
@@ -99,8 +97,7 @@ export class FakeMachine {
 
   /** A script of `cloud-init/`, put on the machine with what follows it there. */
   ship(name: string, path: string, more = ""): void {
-    const text =
-      name === "bootstrap.sh" ? bootstrapText() : readFileSync(join(sources, name), "utf8");
+    const text = name === "bootstrap.sh" ? bootstrapText() : cloudInitText(name);
     this.write(path, `${text}${more}`, 0o700);
   }
 

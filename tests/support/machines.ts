@@ -171,9 +171,13 @@ export async function buildMachines({
     encryptionSecret: pulumi.secret("private secret of Secrets"),
   });
   const parts = { resourceGroup, plan, network, api, certificates, identity };
-  const initial = new InitialControlPlane("control-plane", parts, watched);
+  const initial = new InitialControlPlane("initial-control-plane", parts, watched);
   const nodeAddOns = new pulumi.ComponentResource("test:index:NodeAddOns", "node-add-ons");
-  const joining = new JoiningControlPlanes("joining", { ...parts, initial, nodeAddOns }, watched);
+  const joining = new JoiningControlPlanes(
+    "joining-control-planes",
+    { ...parts, initial, nodeAddOns },
+    watched,
+  );
   const controlPlanesMade = [initial, ...joining.members];
   const cluster = new Provider("kubernetes", { kubeconfig: "{}" });
   const workers = new Workers(

@@ -10,14 +10,14 @@ import { listen } from "./listen";
 import { Recorded, Recorder, valueOf } from "./record";
 import { access, settingsWith, stackValues, Values } from "./stack";
 
-export const keyPem =
+const keyPem =
   "-----BEGIN EC PRIVATE KEY-----\nthe key that nobody may see\n-----END EC PRIVATE KEY-----\n";
 
 const vmType = "azure-native:compute:VirtualMachine";
 const stepType = "azure-native:compute:VirtualMachineExtension";
 
 /** What Azure, a key's maker and a certificate's fill in. */
-const filledIn = {
+export const filledIn = {
   [vmType]: ({ name }: { readonly name: string }) => ({
     vmId: `id of ${name}`,
     timeCreated: "2026-11-21T09:00:00Z",

@@ -1,7 +1,7 @@
 import { RunError } from "@pulumi/pulumi";
 
-import { askAzure, type AzureResources } from "../picture/azure";
-import { askCluster } from "../picture/cluster";
+import { getAzureResources, type AzureResources } from "../picture/azure";
+import { getClusterAnswer } from "../picture/cluster";
 import { pictureOf, summaryOf } from "../picture/model";
 import { draw } from "../picture/svg/draw";
 import { Progress } from "../shared/progress";
@@ -23,7 +23,7 @@ async function run({ output, ...words }: Words, signal: AbortSignal): Promise<vo
     "looking at Azure and the cluster",
     async () => {
       const { stack, cluster } = await clusterOf(words, signal);
-      const seen = await Promise.all([resourcesOf(words, signal), askCluster(cluster)]);
+      const seen = await Promise.all([resourcesOf(words, signal), getClusterAnswer(cluster)]);
       return pictureOf({ stack, azure: seen[0], cluster: seen[1] });
     },
   );
@@ -33,7 +33,7 @@ async function run({ output, ...words }: Words, signal: AbortSignal): Promise<vo
 
 async function resourcesOf(words: StackWords, signal: AbortSignal): Promise<AzureResources> {
   const { arm, group } = await azureOf(words, signal);
-  const resources = await askAzure(arm, group).catch((error: unknown) => {
+  const resources = await getAzureResources(arm, group).catch((error: unknown) => {
     throw RunError.isInstance(error) ? new UserError(error.message) : error;
   });
   if (resources !== undefined) return resources;

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 
 import { checkCluster } from "../doctor/doctor";
-import { askInventory, inventoryLines } from "../doctor/inventory";
+import { getInventory, inventoryLines } from "../doctor/inventory";
 import { checkLines, verdict } from "../doctor/report";
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
@@ -30,7 +30,7 @@ async function run({ output, ...words }: Words, signal: AbortSignal): Promise<vo
     async () => {
       const health = await checkCluster(cluster);
       if (!health.looked) throw new UserError(checkLines(health).join("\n"));
-      return { health, inventory: await askInventory(cluster) };
+      return { health, inventory: await getInventory(cluster) };
     },
   );
   const lines = [

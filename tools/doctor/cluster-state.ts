@@ -62,7 +62,7 @@ export interface SnapshotReport {
 }
 
 /** @throws Error, or NoAnswer, when the API is not ready or refuses to say something of this */
-export async function askClusterState(api: KubernetesApi): Promise<ClusterState> {
+export async function getClusterState(api: KubernetesApi): Promise<ClusterState> {
   await api.get("/readyz");
   const writeError = await tryWrite(api).then(
     () => undefined,

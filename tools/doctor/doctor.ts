@@ -5,7 +5,7 @@ import { certificateAuthorities } from "./certificate-authorities";
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
-import { askClusterState, type ClusterState } from "./cluster-state";
+import { getClusterState, type ClusterState } from "./cluster-state";
 import { kernels } from "./kernels";
 import { cordons, nodes, pressure, versions } from "./nodes";
 import { encryptionKeyGeneration } from "./encryption-key";
@@ -35,7 +35,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
   const api = new KubernetesApi(cluster.kubeconfig, cluster.proxy);
   const since = Date.now();
   const way = await wayTo(api, cluster.proxy);
-  const { checks, looked } = await askClusterState(api)
+  const { checks, looked } = await getClusterState(api)
     .then((state) => ({
       looked: true,
       checks: [

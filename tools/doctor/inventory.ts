@@ -29,7 +29,7 @@ export interface Inventory {
   readonly storageClasses: readonly StorageClass[];
 }
 
-export async function askInventory({ kubeconfig, proxy }: Cluster): Promise<Inventory> {
+export async function getInventory({ kubeconfig, proxy }: Cluster): Promise<Inventory> {
   const api = new KubernetesApi(kubeconfig, proxy);
   const [nodes, daemonSets, deployments, storageClasses] = await Promise.all([
     api.list<Node>("/api/v1/nodes"),

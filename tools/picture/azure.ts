@@ -117,7 +117,10 @@ export interface AzureResources {
  * @param group the id of the resource group
  * @returns undefined when Azure has no such group
  */
-export async function askAzure(arm: ArmClient, group: string): Promise<AzureResources | undefined> {
+export async function getAzureResources(
+  arm: ArmClient,
+  group: string,
+): Promise<AzureResources | undefined> {
   const found = await arm.get<{ readonly name: string; readonly location: string }>(
     group,
     { "api-version": "2024-03-01" },

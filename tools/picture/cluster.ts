@@ -36,12 +36,12 @@ export interface ClusterAnswer {
   readonly objects?: ClusterObjects;
 }
 
-export async function askCluster(cluster: Cluster): Promise<ClusterAnswer> {
+export async function getClusterAnswer(cluster: Cluster): Promise<ClusterAnswer> {
   const report = await checkCluster(cluster);
-  return { report, objects: report.looked ? await askObjects(cluster) : undefined };
+  return { report, objects: report.looked ? await getObjects(cluster) : undefined };
 }
 
-async function askObjects({ kubeconfig, proxy }: Cluster): Promise<ClusterObjects | undefined> {
+async function getObjects({ kubeconfig, proxy }: Cluster): Promise<ClusterObjects | undefined> {
   const api = new KubernetesApi(kubeconfig, proxy);
   return Promise.all([
     api.list("/api/v1/nodes"),

@@ -11,16 +11,13 @@ import { clusterTools, engineTool, type Tool } from "./tools";
 /** From this version on, the engine and Pulumi's Node library agree on Node 22. */
 export const oldestEngine = [3, 249] as const;
 
-/** All executables of this name on a PATH. */
-export const allOnPath = (name: string, path = process.env.PATH ?? ""): string[] =>
+/** The first executable of this name on a PATH. */
+export const onPath = (name: string, path = process.env.PATH ?? ""): string | undefined =>
   path
     .split(delimiter)
     .filter((folder) => folder !== "")
     .map((folder) => join(folder, name))
-    .filter(isExecutable);
-
-/** The first of them. */
-export const onPath = (name: string, path?: string): string | undefined => allOnPath(name, path)[0];
+    .find(isExecutable);
 
 function isExecutable(path: string): boolean {
   try {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
 import {
@@ -8,6 +8,7 @@ import {
   Payload,
   upgradeCordon,
 } from "../../../components/machine/payload";
+import { cloudInitText } from "../../../components/machine/cloud-init-files";
 import { checkout } from "../../../tools/shared/checkout";
 
 const payload: Payload = {
@@ -38,7 +39,7 @@ it("ships all of bootstrap.sh as one file, and its payload after it", () => {
   expect(shipped.endsWith("\nexit\n#--- payload ---\n")).toBe(true);
   expect(shipped).not.toContain(`. "$parts/`);
   for (const part of readdirSync(join(checkout, "cloud-init/bootstrap"))) {
-    expect(shipped).toContain(readFileSync(join(checkout, "cloud-init/bootstrap", part), "utf8"));
+    expect(shipped).toContain(cloudInitText(`bootstrap/${part}`));
   }
 });
 

@@ -11,11 +11,9 @@ import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { checked } from "../../../tools/local-azure/plugins/kubernetes/operations/check";
 import { checkConfig } from "../../../tools/local-azure/plugins/kubernetes/provider-config";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { filledIn } from "../../support/program";
 import { Recorded, Recorder } from "../../support/record";
 import { access, settingsWith, stackValues, Values } from "../../support/stack";
-
-const keyPem =
-  "-----BEGIN EC PRIVATE KEY-----\nthe key that nobody may see\n-----END EC PRIVATE KEY-----\n";
 
 /** Works with the settings of a stack, on a local Azure without the engine. */
 async function withStack<T>(
@@ -38,21 +36,7 @@ async function withStack<T>(
     calls: {
       "azure-native:authorization:getClientToken": () => ({ token: "local" }),
     },
-    filledIn: {
-      "azure-native:compute:VirtualMachine": {
-        vmId: "9d2f0a4e-0000-4000-8000-000000000001",
-        timeCreated: "2026-11-21T09:00:00Z",
-      },
-      "azure-native:compute:VirtualMachineExtension": { provisioningState: "Succeeded" },
-      "azure-native:managedidentity:UserAssignedIdentity": { principalId: "p", clientId: "c" },
-      "tls:index/privateKey:PrivateKey": {
-        privateKeyPem: pulumi.secret(keyPem),
-        publicKeyPem: "public",
-      },
-      "tls:index/selfSignedCert:SelfSignedCert": { certPem: "certificate" },
-      "tls:index/certRequest:CertRequest": { certRequestPem: "request" },
-      "tls:index/locallySignedCert:LocallySignedCert": { certPem: "certificate" },
-    },
+    filledIn,
   });
   settingsWith(values);
   try {

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 
 import { gather, install, isInstalled, placesOf } from "../installs";
 import type { Tool } from "../tools";
@@ -56,6 +56,7 @@ function fakeGo(build: string): void {
   const script = [
     "#!/bin/sh",
     'if [ "$1" = env ]; then echo go1.26.0; exit; fi',
+    `if [ "$1" = list ]; then echo ${folder}/sources/$5; exit; fi`,
     `echo built >> ${folder}/builds`,
     'while [ "$1" != -o ]; do shift; done',
     "out=$2",
@@ -78,6 +79,19 @@ it("builds what cannot be downloaded, once, and says so", async () => {
   expect(builds()).toBe(1);
   expect(said).toContain("building etcd 1.0.0 (typically 1 min on two cores)");
   expect(readdirSync(cache)).toEqual(["etcd-1.0.0"]);
+});
+
+it("puts beside a program what it reads of its module", async () => {
+  fakeGo('echo fake > "$out"');
+  mkdirSync(join(folder, "sources/example.org/it/cmd"), { recursive: true });
+  writeFileSync(join(folder, "sources/example.org/it/cmd/schema.json"), "{}");
+  const beside = { module: "example.org/it", files: ["cmd/schema.json"] };
+  const reading = tool({ builds: [{ module: "etcd", ldflags: "", binary: "etcd", beside }] });
+
+  await install([reading], options());
+
+  const place = placesOf(reading, cache)["etcd"]!;
+  expect(readdirSync(dirname(place)).sort()).toEqual(["etcd", "schema.json"]);
 });
 
 it("lets a second install wait for the first, not build beside it", async () => {
