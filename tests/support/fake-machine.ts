@@ -26,6 +26,9 @@ const realOf = (program: string) =>
   }).trim();
 const real = { sleep: realOf("sleep"), timeout: realOf("timeout"), python3: realOf("python3") };
 
+/** In the record of calls: what separates words, and what stands for a newline in one. */
+const [between, newline] = ["\x1f", "\x1e"];
+
 /**
  * A folder that stands for a machine, and small programs before the system's own on its path.
  *
@@ -64,8 +67,8 @@ export class FakeMachine {
 
   program(name: string, text: string): void {
     const path = join(this.programs, name);
-    // Written at once: fakes of one pipeline run side by side.
-    const log = `printf '%s\\0' "${name}" "$@" $'\\n' >>${this.callsPath}`;
+    // Fakes of one pipeline run side by side, and bash writes a line at once, not more.
+    const log = `note() { local IFS=$'${between}'; printf '%s\\n' "\${*//$'\\n'/$'${newline}'}" >>${this.callsPath}; }; note "${name}" "$@"`;
     writeFileSync(path, `#!/bin/bash\nroot=${this.root}\n${log}\n${text}\n`);
     chmodSync(path, 0o755);
   }
@@ -124,9 +127,9 @@ export class FakeMachine {
   /** Every call of a fake, as words. */
   get calls(): string[][] {
     return readFileSync(this.callsPath, "utf8")
-      .split("\0\n\0")
+      .split("\n")
       .filter((call) => call !== "")
-      .map((call) => call.split("\0"));
+      .map((call) => call.split(between).map((word) => word.replaceAll(newline, "\n")));
   }
 
   /** Calls of one program, each as a line, without the folder's own name. */
