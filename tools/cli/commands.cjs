@@ -224,12 +224,16 @@ module.exports = {
     options: {
       json: { about: "answer as JSON" },
       measure: { about: "run the real kube-proxy here and write docs/proxy-modes.md" },
+      "virtual-machine": {
+        about: "with --measure: in a virtual machine, whose kernel has IPVS (needs root)",
+      },
     },
     after: [
       "Examples:",
       "  npm run compare -- iptables/ ipvs/ nftables/",
       "  npm run --silent compare -- --json before/ after/",
       "  npm run compare -- --measure",
+      "  npm run compare -- --measure --virtual-machine",
       "",
       "A dash is what no dump in that folder says.",
     ],

@@ -26,25 +26,33 @@ process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => {
 function run(): Promise<void> {
   if (commandName() === "compare") {
     const { options, args } = typed<CompareWords>();
-    return options.measure ? measured(args) : compareCommand(args, options);
+    if (options.virtualMachine && !options.measure) {
+      throw new UserError("--virtual-machine says where to --measure: give both", 2);
+    }
+    return options.measure ? measured(args, options) : compareCommand(args, options);
   }
   const { options, args } = typed<TraceWords>();
   return traceCommand(args, options);
 }
 
-async function measured(paths: readonly string[]): Promise<void> {
+async function measured(
+  paths: readonly string[],
+  { virtualMachine }: Pick<CompareWords, "virtualMachine">,
+): Promise<void> {
   if (paths.length > 0) {
     throw new UserError(`--measure makes its own dumps: leave out ${paths.join(", ")}`, 2);
   }
   // Loaded only here: counting dumps needs none of it.
-  const { measure, usualServices } =
+  const { measure } =
     require("../lab/packets/measure/measure") as typeof import("../lab/packets/measure/measure");
   const controller = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => controller.abort());
   }
-  const folder = join(checkout, "docs");
-  await measure({ services: usualServices, folder }, new Progress(), controller.signal);
+  await measure(virtualMachine ? "virtualMachine" : "host", join(checkout, "docs"), {
+    progress: new Progress(),
+    signal: controller.signal,
+  });
 }
 
 run().catch((error: unknown) => {

@@ -6,6 +6,7 @@ import { readDumps } from "../read/read-dumps";
 export interface CompareWords {
   readonly json: boolean;
   readonly measure: boolean;
+  readonly virtualMachine: boolean;
 }
 
 interface Row {

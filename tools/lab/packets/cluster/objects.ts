@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { send } from "./api-server";
 
 /** Kubernetes objects as the API takes them, as far as a lab fills them in. */
@@ -123,7 +124,8 @@ export async function create(all: readonly Wanted[]): Promise<void> {
   const worker = async (): Promise<void> => {
     for (let next = waiting.shift(); next; next = waiting.shift()) await createOne(next);
   };
-  await Promise.all(Array.from({ length: 16 }, worker));
+  // An API server on emulated processors lets requests that wait for others time out.
+  await Promise.all(Array.from({ length: 2 * availableParallelism() }, worker));
 }
 
 async function createOne(wanted: Wanted): Promise<void> {

@@ -6,7 +6,7 @@ import { nodeDump } from "../../../trace/read/read-dumps";
 import { startApiServer } from "../cluster/api-server";
 import { create, createNode, remove, replaceEndpoints, type Wanted } from "../cluster/objects";
 import { metric, type Mode, processorSeconds, startProxy } from "../cluster/proxy";
-import { runLabTask, output, reportProgress } from "../task";
+import { output, reportProgress, runAll, runLabTask } from "../task";
 import type { LabBinaries } from "../machine";
 import { buildNetwork, clusterIp, node, podHere, ranges } from "../network";
 import type { Probe } from "../probe-agent";
@@ -118,6 +118,7 @@ async function measureOne(binary: string, mode: Mode, agents: Agents): Promise<F
   await remove(probe(3));
   await proxy.stop();
   await output("nft", "flush", "ruleset");
+  if (mode === "ipvs") await runAll("ipvsadm --clear\nip link delete kube-ipvs0\nipset destroy");
   const changeSeconds = times[Math.floor(changes / 2)] ?? 0;
   const worstChangeSeconds = times.at(-1) ?? 0;
   return {

@@ -1,44 +1,72 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { debianPackages, forLab } from "../../../programs/debian";
+import type { InstallOptions } from "../../../programs/installs";
 import { writeWhole } from "../../../shared/files";
-import type { Progress } from "../../../shared/progress";
 import { UserError } from "../../../shared/user-error";
 import { inLab, labProblem } from "../enter";
-import { labBinaries, modesHere } from "../machine";
+import { labBinaries, machine, modesHere } from "../machine";
+import { csvOf, measuredIn } from "./csv";
 import type { Measurement, MeasuringTask } from "./lab-task";
-import { pageOf } from "./page";
+import { type Measured, pageOf, type Places } from "./page";
 import { plotOf } from "./plot";
-import { csvOf, tableOf } from "./table";
-
-interface MeasureOptions {
-  /** How many Services, in rising order. */
-  readonly services: readonly number[];
-  /** Where `proxy-modes.md`, `.csv` and `.svg` are written. */
-  readonly folder: string;
-}
+import { ratiosOf, tableOf } from "./table";
+import { measureInVirtualMachine } from "./virtual-machine";
 
 /** Each Service has six pods. */
 const endpoints = 6;
 
-export const usualServices = [10, 100, 1000, 5000] as const;
+/** How many Services, in rising order. */
+const services: Readonly<Record<keyof Places, readonly number[]>> = {
+  host: [10, 100, 1000, 5000],
+  virtualMachine: [10, 100, 1000],
+};
 
-/** Measures the real kube-proxy in every mode that is possible here, and writes it down. */
+const csvNames: Readonly<Record<keyof Places, string>> = {
+  host: "proxy-modes.csv",
+  virtualMachine: "proxy-modes-virtual-machine.csv",
+};
+
+/**
+ * Measures the real kube-proxy in every mode that the kernel of this place has, and writes it down
+ * into `folder`: a CSV of the place, and the page of both places.
+ */
 export async function measure(
-  { services, folder }: MeasureOptions,
-  progress: Progress,
-  signal: AbortSignal,
+  place: keyof Places,
+  folder: string,
+  options: InstallOptions,
 ): Promise<void> {
+  const { progress } = options;
+  const now = await (place === "host" ? measureHere(options) : measureElsewhere(options));
+  progress.line((place === "host" ? tableOf : ratiosOf)(now.all));
+  mkdirSync(folder, { recursive: true });
+  writeWhole(join(folder, csvNames[place]), csvOf(now));
+  const places: Places = { ...measuredBefore(folder), [place]: now };
+  if (places.host) writeWhole(join(folder, "proxy-modes.svg"), plotOf(places.host.all));
+  writeWhole(join(folder, "proxy-modes.md"), pageOf(places));
+  progress.line(`written to ${join(folder, "proxy-modes.md")}, and ${csvNames[place]} beside it`);
+}
+
+const measuredBefore = (folder: string): Places =>
+  Object.fromEntries(
+    Object.entries(csvNames)
+      .map(([place, name]) => [place, join(folder, name)] as const)
+      .filter(([, file]) => existsSync(file))
+      .map(([place, file]) => [place, measuredIn(file, readFileSync(file, "utf8"))]),
+  );
+
+async function measureHere(options: InstallOptions): Promise<Measured> {
+  const { progress, signal } = options;
   await debianPackages(progress, signal, forLab);
   const problem = labProblem();
   if (problem !== undefined) throw new UserError(`kube-proxy cannot be measured here: ${problem}`);
   const { modes, leftOut } = modesHere();
   for (const line of leftOut) progress.line(line);
-  const binaries = await labBinaries({ progress, signal });
-  const task: MeasuringTask = { binaries, modes, services, endpoints };
+  const binaries = await labBinaries(options);
+  const task: MeasuringTask = { binaries, modes, services: services.host, endpoints };
   const all = await progress.during(
-    `measuring ${modes.join(" and ")} with up to ${services.at(-1)} Services`,
+    `measuring ${modes.join(" and ")} with up to ${task.services.at(-1)} Services`,
     (step) =>
       inLab<Measurement[]>(join(__dirname, "lab-task.ts"), task, {
         onProgress: step.update,
@@ -46,12 +74,12 @@ export async function measure(
       }),
     "4 to 8 min on two cores",
   );
-  progress.line(tableOf(all));
-  mkdirSync(folder, { recursive: true });
-  const write = (ending: string, text: string): void =>
-    writeWhole(join(folder, `proxy-modes.${ending}`), text);
-  write("csv", csvOf(all));
-  write("svg", plotOf(all));
-  write("md", await pageOf(all, leftOut));
-  progress.line(`written to ${join(folder, "proxy-modes.md")}, .csv and .svg`);
+  return { machine: [...(await machine()), ...leftOut], all };
+}
+
+async function measureElsewhere(options: InstallOptions): Promise<Measured> {
+  const binaries = await labBinaries(options);
+  const modes = ["iptables", "nftables", "ipvs"] as const;
+  const task = { binaries, modes, services: services.virtualMachine, endpoints };
+  return await measureInVirtualMachine(task, options);
 }

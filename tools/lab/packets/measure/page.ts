@@ -1,39 +1,41 @@
 import type { Mode } from "../cluster/proxy";
-import { machine } from "../machine";
 import type { Measurement } from "./lab-task";
-import { tableOf } from "./table";
+import { ratiosOf, tableOf } from "./table";
+
+export interface Measured {
+  /** What the figures depend on, one line each. */
+  readonly machine: readonly string[];
+  readonly all: readonly Measurement[];
+}
+
+/** What has been measured: on this host's kernel, and in a virtual machine. */
+export interface Places {
+  readonly host?: Measured;
+  readonly virtualMachine?: Measured;
+}
 
 /** docs/proxy-modes.md, whose every figure comes from the measurements. */
-export async function pageOf(
-  all: readonly Measurement[],
-  leftOut: readonly string[],
-): Promise<string> {
-  const lines = await machine();
+export function pageOf({ host, virtualMachine }: Places): string {
+  const all = (virtualMachine ?? host)?.all ?? [];
   return `# kube-proxy's modes, measured
 
-Made whole by this command, and made anew by it:
+Made whole by these commands, and made anew by them:
 
 \`\`\`sh
-npm run compare -- --measure
+npm run compare -- --measure                    # on this host's kernel
+npm run compare -- --measure --virtual-machine  # in a virtual machine, whose kernel has IPVS
 \`\`\`
 
-It runs the real etcd, kube-apiserver and kube-proxy in namespaces of their own, makes Services of ${endpoints(all)} endpoints each, and
-starts kube-proxy as kubeadm configures it. Nothing of it is left afterwards. These figures are of
-
-${[...lines, ...leftOut].map((line) => `- ${line}`).join("\n")}
-
-${tableOf(all)}
-
-The same as [CSV](proxy-modes.csv), and as a picture:
-
-![rules, first sync and changes over the number of Services](proxy-modes.svg)
+Each runs the real etcd, kube-apiserver and kube-proxy in namespaces of their own, makes Services of ${all[0]?.endpoints} endpoints each, and
+starts kube-proxy as kubeadm configures it. Nothing of it is left afterwards.
 
 - *rules*, *chains*, *sets and maps*: what the node's kernel has for IPv4 after the first sync.
+- *IPVS destinations*: the endpoints of all its virtual servers.
 - *first sync*: what kube-proxy itself reports (\`sync_full_proxy_rules_duration_seconds\`).
 - *change in force*: from the API taking another endpoint for one more Service of a single pod, until a connection reaches that pod. Median and
   worst of five, each after a pause, since kube-proxy writes at most once a second.
 - *CPU*: processor time of kube-proxy and of the tools it runs.
-
+${host ? onHost(host) : ""}${virtualMachine ? inVirtualMachine(virtualMachine) : ""}
 ## Is it 120 entries against a constant?
 
 An old rule says that 10 Services of 6 pods are 120 entries for iptables, and a constant number for what came after it. Between ${ends(all)}
@@ -43,7 +45,30 @@ ${rule(all)}
 `;
 }
 
-const endpoints = (all: readonly Measurement[]): number => all[0]?.endpoints ?? 0;
+const listed = (lines: readonly string[]): string => lines.map((line) => `- ${line}`).join("\n");
+
+const onHost = ({ machine, all }: Measured): string => `
+## On a host
+
+${listed(machine)}
+
+${tableOf(all)}
+
+The same as [CSV](proxy-modes.csv), and as a picture:
+
+![rules, first sync and changes over the number of Services](proxy-modes.svg)
+`;
+
+const inVirtualMachine = ({ machine, all }: Measured): string => `
+## In a virtual machine
+
+${listed(machine)}
+
+Its processors may be emulated, 10 to 20 times slower than real ones. So each time is shown as a multiple of what iptables took for as many
+Services; the seconds are in the [CSV](proxy-modes-virtual-machine.csv).
+
+${ratiosOf(all)}
+`;
 
 const ends = (all: readonly Measurement[]): string =>
   `${all[0]?.services} and ${all.at(-1)?.services}`;
@@ -61,11 +86,12 @@ function rule(all: readonly Measurement[]): string {
       const rules = each((one) => one.rules);
       const ofEndpoints = each((one) => one.endpointRules);
       const members = each((one) => one.members);
+      const destinations = each((one) => one.destinations);
       const besides = (least.rules ?? 0) - rules * least.services;
       return [
-        `- ${mode}: ${fixed(rules)} rules, ${fixed(ofEndpoints)} of them in chains of single endpoints, and ${fixed(members)} members of sets,`,
-        `  besides ${fixed(besides)} rules that are always there. For 10 Services that is ${fixed(10 * ofEndpoints)} in chains of endpoints and`,
-        `  ${fixed(10 * (rules + members))} in all. ${met[mode]}`,
+        `- ${mode}: ${fixed(rules)} rules, ${fixed(ofEndpoints)} of them in chains of single endpoints, ${fixed(members)} members of sets and`,
+        `  ${fixed(destinations)} destinations of IPVS, besides ${fixed(besides)} rules that are always there. For 10 Services that is ${fixed(10 * ofEndpoints)} in chains of endpoints and`,
+        `  ${fixed(10 * (rules + members + destinations))} in all. ${met[mode]}`,
       ].join("\n");
     })
     .join("\n");

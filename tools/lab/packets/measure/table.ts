@@ -2,55 +2,57 @@ import type { Measurement } from "./lab-task";
 
 interface Column {
   readonly title: string;
-  /** In the CSV. */
-  readonly name: string;
   value(one: Measurement): string;
 }
 
 const seconds = (value: number): string => (value < 1 ? value.toFixed(3) : value.toFixed(2));
 
-/** What is measured, in the order of the table. */
-const columns: readonly Column[] = [
-  { title: "mode", name: "mode", value: ({ mode }) => mode },
-  { title: "Services", name: "services", value: ({ services }) => `${services}` },
-  { title: "rules", name: "rules", value: ({ rules }) => `${rules}` },
-  { title: "chains", name: "chains", value: ({ chains }) => `${chains}` },
-  { title: "sets and maps", name: "sets", value: ({ sets }) => `${sets ?? 0}` },
-  { title: "their members", name: "members", value: ({ members }) => `${members ?? 0}` },
-  {
-    title: "first sync, s",
-    name: "first_sync_seconds",
-    value: ({ firstSyncSeconds }) => seconds(firstSyncSeconds),
-  },
-  {
-    title: "its CPU, s",
-    name: "first_sync_cpu_seconds",
-    value: ({ firstCpuSeconds }) => seconds(firstCpuSeconds),
-  },
-  {
-    title: "change in force, s",
-    name: "change_seconds",
-    value: ({ changeSeconds }) => seconds(changeSeconds),
-  },
-  {
-    title: "worst, s",
-    name: "worst_change_seconds",
-    value: ({ worstChangeSeconds }) => seconds(worstChangeSeconds),
-  },
-  {
-    title: "its CPU, s",
-    name: "change_cpu_seconds",
-    value: ({ changeCpuSeconds }) => seconds(changeCpuSeconds),
-  },
+/** What is counted, in the order of the table. */
+const counted: readonly Column[] = [
+  { title: "mode", value: ({ mode }) => mode },
+  { title: "Services", value: ({ services }) => `${services}` },
+  { title: "rules", value: ({ rules }) => `${rules}` },
+  { title: "chains", value: ({ chains }) => `${chains}` },
+  { title: "sets and maps", value: ({ sets }) => `${sets ?? 0}` },
+  { title: "their members", value: ({ members }) => `${members ?? 0}` },
+  { title: "IPVS destinations", value: ({ destinations }) => `${destinations ?? 0}` },
 ];
 
-export const csvOf = (all: readonly Measurement[]): string =>
-  [columns.map(({ name }) => name), ...all.map((one) => columns.map(({ value }) => value(one)))]
-    .map((cells) => `${cells.join(",")}\n`)
-    .join("");
+/** What is timed, all in seconds. */
+const timed: readonly { readonly title: string; value(one: Measurement): number }[] = [
+  { title: "first sync", value: ({ firstSyncSeconds }) => firstSyncSeconds },
+  { title: "its CPU", value: ({ firstCpuSeconds }) => firstCpuSeconds },
+  { title: "change in force", value: ({ changeSeconds }) => changeSeconds },
+  { title: "worst", value: ({ worstChangeSeconds }) => worstChangeSeconds },
+  { title: "its CPU", value: ({ changeCpuSeconds }) => changeCpuSeconds },
+];
+
+export const tableOf = (all: readonly Measurement[]): string =>
+  markdown(all, [
+    ...counted,
+    ...timed.map(({ title, value }) => ({
+      title: `${title}, s`,
+      value: (one: Measurement) => seconds(value(one)),
+    })),
+  ]);
+
+/** With each time as a multiple of what iptables takes for as many Services. */
+export function ratiosOf(all: readonly Measurement[]): string {
+  const ratio = (one: Measurement, value: (one: Measurement) => number): string => {
+    const base = all.find(({ mode, services }) => mode === "iptables" && services === one.services);
+    return base === undefined ? "–" : (value(one) / value(base)).toFixed(2);
+  };
+  return markdown(all, [
+    ...counted,
+    ...timed.map(({ title, value }) => ({
+      title: `${title}, ×`,
+      value: (one: Measurement) => ratio(one, value),
+    })),
+  ]);
+}
 
 /** Rows with cells of equal width, which read well on a terminal and are a table in Markdown. */
-export function tableOf(all: readonly Measurement[]): string {
+function markdown(all: readonly Measurement[], columns: readonly Column[]): string {
   const rows = [
     columns.map(({ title }) => title),
     ...all.map((one) => columns.map(({ value }) => value(one))),
