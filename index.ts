@@ -23,7 +23,7 @@ export = async () => {
   const settings = loadSettings();
   const plan = await makePlan(settings);
   await explainRefusals(settings);
-  keepAdditions(settings.clusterName, plan.shown);
+  keepAdditions(plan);
 
   const roles = new Roles("identity", plan);
   const resourceGroup = new ResourceGroup(

@@ -32,6 +32,7 @@ export function outputsOf(
     balancer: balancerDigest(),
     kubeProxy: proxyDigest(plan.settings),
     storageClasses: plan.diskClasses.map(({ name }) => name),
+    tags: Object.keys(plan.settings.tags),
     machines: Object.fromEntries(plan.machineRecords),
   };
   const whole = pulumi

@@ -1,6 +1,7 @@
 import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { Settings } from "../settings/settings";
 import { Shown, shownAs } from "./shown";
 
 type Properties = Readonly<Record<string, unknown>>;
@@ -49,14 +50,17 @@ const inputsOf =
   (shown: unknown): Properties =>
     pick(shown, keys);
 
-/** Every tag but those of this program. */
-const tags: Rule = (own, shown) => {
-  const mine = (own ?? {}) as Properties;
-  const others = Object.entries((shown ?? {}) as Properties).filter(
-    ([key]) => !ownTag.test(key) && !Object.keys(mine).some((one) => isSameText(one, key)),
-  );
-  return others.length === 0 ? own : { ...Object.fromEntries(others), ...mine };
-};
+/** Every tag but those of this program, and those that its settings had before. */
+const tagsBut =
+  (former: readonly string[]): Rule =>
+  (own, shown) => {
+    const mine = (own ?? {}) as Properties;
+    const others = Object.entries((shown ?? {}) as Properties).filter(
+      ([key]) =>
+        !ownTag.test(key) && ![...former, ...Object.keys(mine)].some((one) => isSameText(one, key)),
+    );
+    return others.length === 0 ? own : { ...Object.fromEntries(others), ...mine };
+  };
 
 /** A property that this program does not set, or leaves at Azure's default. */
 const setting =
@@ -271,119 +275,134 @@ const networkToken = (type: string): string => `azure-native:network:${type}`;
  *
  * An element that this program once made under another name counts as somebody else's.
  */
-export const additionsTo = (clusterName: string): Additions => ({
-  "azure-native:resources:ResourceGroup": {
-    name: "resourceGroupName",
-    rules: { tags, managedBy: setting() },
-  },
-  "azure-native:managedidentity:UserAssignedIdentity": { name: "resourceName", rules: { tags } },
-  [networkToken("VirtualNetwork")]: {
-    name: "virtualNetworkName",
-    rules: {
-      tags,
-      addressSpace: fields({ addressPrefixes: list((prefix) => prefix, String) }),
-      bgpCommunities: setting(
-        undefined,
-        inputsOf<input.network.VirtualNetworkBgpCommunitiesArgs>()("virtualNetworkCommunity"),
-      ),
-      ddosProtectionPlan: reference,
-      dhcpOptions: setting(),
-      enableDdosProtection: setting(false),
-      flowTimeoutInMinutes: setting(),
+export function additionsTo(clusterName: string, formerTags: readonly string[] = []): Additions {
+  const tags = tagsBut(formerTags);
+  return {
+    "azure-native:resources:ResourceGroup": {
+      name: "resourceGroupName",
+      rules: { tags, managedBy: setting() },
     },
-  },
-  [networkToken("Subnet")]: {
-    name: "subnetName",
-    rules: {
-      delegations: setting(
-        undefined,
-        each(
-          // Not its etag, which every write changes: see network.ts.
-          inputsOf<input.network.DelegationArgs>()("actions", "id", "name", "serviceName", "type"),
+    "azure-native:managedidentity:UserAssignedIdentity": { name: "resourceName", rules: { tags } },
+    [networkToken("VirtualNetwork")]: {
+      name: "virtualNetworkName",
+      rules: {
+        tags,
+        addressSpace: fields({ addressPrefixes: list((prefix) => prefix, String) }),
+        bgpCommunities: setting(
+          undefined,
+          inputsOf<input.network.VirtualNetworkBgpCommunitiesArgs>()("virtualNetworkCommunity"),
         ),
-      ),
-      natGateway: reference,
-      privateEndpointNetworkPolicies: setting("Disabled"),
-      privateLinkServiceNetworkPolicies: setting("Enabled"),
-      routeTable: reference,
-      serviceEndpointPolicies: references,
-      serviceEndpoints: setting(
-        undefined,
-        each(
-          inputsOf<input.network.ServiceEndpointPropertiesFormatArgs>()(
-            "locations",
-            "networkIdentifier",
-            "provisioningState",
-            "service",
+        ddosProtectionPlan: reference,
+        dhcpOptions: setting(),
+        enableDdosProtection: setting(false),
+        flowTimeoutInMinutes: setting(),
+      },
+    },
+    [networkToken("Subnet")]: {
+      name: "subnetName",
+      rules: {
+        delegations: setting(
+          undefined,
+          each(
+            // Not its etag, which every write changes: see network.ts.
+            inputsOf<input.network.DelegationArgs>()(
+              "actions",
+              "id",
+              "name",
+              "serviceName",
+              "type",
+            ),
           ),
         ),
-      ),
-    },
-  },
-  [networkToken("NetworkSecurityGroup")]: {
-    name: "networkSecurityGroupName",
-    rules: { tags, flushConnection: setting(false) },
-  },
-  [networkToken("RouteTable")]: {
-    name: "routeTableName",
-    rules: { tags, disableBgpRoutePropagation: setting(false) },
-  },
-  [networkToken("PublicIPAddress")]: {
-    name: "publicIpAddressName",
-    rules: {
-      tags,
-      ddosSettings: (own, shown) =>
-        (shown as { protectionMode?: string } | undefined)?.protectionMode ===
-        "VirtualNetworkInherited"
-          ? own
-          : setting()(own, shown),
-      dnsSettings: (own, shown) =>
-        own === undefined ? setting()(own, shown) : fields({ reverseFqdn: setting() })(own, shown),
-      idleTimeoutInMinutes: setting(4),
-    },
-  },
-  [networkToken("NatGateway")]: {
-    name: "natGatewayName",
-    rules: {
-      tags,
-      idleTimeoutInMinutes: setting(4),
-      publicIpAddresses: references,
-      publicIpPrefixes: references,
-    },
-  },
-  [networkToken("LoadBalancer")]: {
-    name: "loadBalancerName",
-    rules: { tags, ...balancerLists },
-  },
-  [networkToken("NetworkInterface")]: {
-    name: "networkInterfaceName",
-    rules: {
-      tags,
-      dnsSettings: fields({ dnsServers: setting(), internalDnsNameLabel: setting() }),
-      ipConfigurations: interfaceConfigurations,
-      networkSecurityGroup: reference,
-    },
-  },
-  "azure-native:compute:VirtualMachine": {
-    name: "vmName",
-    rules: {
-      tags,
-      identity: identity(
-        `/resourceGroups/${clusterName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${clusterName}`,
-      ),
-      networkProfile: fields({
-        networkInterfaces: list(
-          idOf,
-          inputsOf<input.compute.NetworkInterfaceReferenceArgs>()("deleteOption", "id", "primary"),
+        natGateway: reference,
+        privateEndpointNetworkPolicies: setting("Disabled"),
+        privateLinkServiceNetworkPolicies: setting("Enabled"),
+        routeTable: reference,
+        serviceEndpointPolicies: references,
+        serviceEndpoints: setting(
+          undefined,
+          each(
+            inputsOf<input.network.ServiceEndpointPropertiesFormatArgs>()(
+              "locations",
+              "networkIdentifier",
+              "provisioningState",
+              "service",
+            ),
+          ),
         ),
-      }),
+      },
     },
-  },
-  "azure-native:compute:VirtualMachineExtension": {
-    name: "vmName",
-    rules: { tags, enableAutomaticUpgrade: setting(false) },
-  },
-});
+    [networkToken("NetworkSecurityGroup")]: {
+      name: "networkSecurityGroupName",
+      rules: { tags, flushConnection: setting(false) },
+    },
+    [networkToken("RouteTable")]: {
+      name: "routeTableName",
+      rules: { tags, disableBgpRoutePropagation: setting(false) },
+    },
+    [networkToken("PublicIPAddress")]: {
+      name: "publicIpAddressName",
+      rules: {
+        tags,
+        ddosSettings: (own, shown) =>
+          (shown as { protectionMode?: string } | undefined)?.protectionMode ===
+          "VirtualNetworkInherited"
+            ? own
+            : setting()(own, shown),
+        dnsSettings: (own, shown) =>
+          own === undefined
+            ? setting()(own, shown)
+            : fields({ reverseFqdn: setting() })(own, shown),
+        idleTimeoutInMinutes: setting(4),
+      },
+    },
+    [networkToken("NatGateway")]: {
+      name: "natGatewayName",
+      rules: {
+        tags,
+        idleTimeoutInMinutes: setting(4),
+        publicIpAddresses: references,
+        publicIpPrefixes: references,
+      },
+    },
+    [networkToken("LoadBalancer")]: {
+      name: "loadBalancerName",
+      rules: { tags, ...balancerLists },
+    },
+    [networkToken("NetworkInterface")]: {
+      name: "networkInterfaceName",
+      rules: {
+        tags,
+        dnsSettings: fields({ dnsServers: setting(), internalDnsNameLabel: setting() }),
+        ipConfigurations: interfaceConfigurations,
+        networkSecurityGroup: reference,
+      },
+    },
+    "azure-native:compute:VirtualMachine": {
+      name: "vmName",
+      rules: {
+        tags,
+        identity: identity(
+          `/resourceGroups/${clusterName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${clusterName}`,
+        ),
+        networkProfile: fields({
+          networkInterfaces: list(
+            idOf,
+            inputsOf<input.compute.NetworkInterfaceReferenceArgs>()(
+              "deleteOption",
+              "id",
+              "primary",
+            ),
+          ),
+        }),
+      },
+    },
+    "azure-native:compute:VirtualMachineExtension": {
+      name: "vmName",
+      rules: { tags, enableAutomaticUpgrade: setting(false) },
+    },
+  };
+}
 
 /**
  * What this program sets of no machine and others do: Update Manager, Defender, backup, a hybrid
@@ -405,14 +424,40 @@ export const ignoredAlways: readonly string[] = [
   "storageProfile.osDisk.managedDisk.diskEncryptionSet",
 ];
 
-/** Sends along, with every resource, what Azure shows of others on it. Call before any is made. */
-export function keepAdditions(clusterName: string, shown: Shown): void {
-  const additions = additionsTo(clusterName);
+export interface KeepAdditionsArgs {
+  readonly settings: Pick<Settings, "clusterName" | "tags">;
+  readonly shown: Shown;
+  /** What the last update left. */
+  readonly previous?: { readonly tags?: readonly string[] };
+}
+
+/**
+ * Sends along, with every resource, what Azure shows of others on it, and gives it the tags of the
+ * settings. Call before any is made.
+ */
+export function keepAdditions({ settings, shown, previous }: KeepAdditionsArgs): void {
+  const additions = additionsTo(settings.clusterName, previous?.tags);
   pulumi.runtime.registerStackTransformation(({ type, props, opts }) => ({
-    props: withAdditions(type, props, additions, shown),
+    props: withAdditions(type, tagged(type, props, settings.tags, additions), additions, shown),
     opts,
   }));
 }
+
+/** The properties of a resource, with the tags of the settings where it takes some. */
+export const tagged = (
+  type: string,
+  props: Properties,
+  tags: Settings["tags"],
+  additions: Additions,
+): Properties =>
+  additions[type]?.rules["tags"] === undefined || Object.keys(tags).length === 0
+    ? props
+    : {
+        ...props,
+        tags: pulumi
+          .output(props["tags"] as pulumi.Input<Settings["tags"] | undefined>)
+          .apply((own) => ({ ...tags, ...own })),
+      };
 
 /** The properties of a resource, with what Azure shows of others in them. */
 export function withAdditions(

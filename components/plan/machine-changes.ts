@@ -31,6 +31,8 @@ export interface PreviousOutputs {
   readonly kubeProxy?: string;
   /** Names of those that were made, also where Azure offers their disks no longer. */
   readonly storageClasses?: readonly string[];
+  /** Names of the tags that the settings gave every resource. */
+  readonly tags?: readonly string[];
   /** By name of the VM. */
   readonly machines: Readonly<Record<string, MachineRecord>>;
 }

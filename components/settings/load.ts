@@ -11,6 +11,7 @@ import {
   readNumber,
   readPools,
   readReboots,
+  readTags,
   readTexts,
 } from "./read";
 import { problems } from "./rules";
@@ -73,6 +74,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     encryptionKeyGeneration: number("encryptionKeyGeneration"),
     caGeneration: number("caGeneration"),
     mirror: text("mirror"),
+    tags: readTags(json("tags"), report),
     resourceManagerEndpoint: text("resourceManagerEndpoint").replace(/\/+$/, ""),
     protect: yes("protect"),
     drainMinutes: number("drainMinutes"),

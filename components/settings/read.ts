@@ -172,6 +172,9 @@ export function readEtcdBackups(raw: unknown, problems: Report): EtcdBackups | u
   };
 }
 
+export const readTags = (raw: unknown, problems: Report): Record<string, string> =>
+  readTextByName("tags", raw, problems);
+
 /** When machines may be rebooted; an empty object means never. */
 export function readReboots(raw: unknown, problems: Report): Reboots | undefined {
   const key = "reboots";

@@ -11,6 +11,7 @@ import { rangeProblems } from "./rules/ranges";
 import { rebootProblems } from "./rules/reboots";
 import { sizeProblems } from "./rules/sizes";
 import { sshKeyProblems } from "./rules/ssh-key";
+import { tagProblems } from "./rules/tags";
 import type { Settings } from "./settings";
 import { sourceProblems } from "./sources";
 
@@ -139,5 +140,6 @@ export const problems = (settings: Settings): Problem[] => [
   ...kubeProxyProblems(settings),
   ...etcdBackupProblems(settings),
   ...rebootProblems(settings),
+  ...tagProblems(settings),
   ...sourceProblems(settings),
 ];

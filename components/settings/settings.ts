@@ -117,6 +117,8 @@ export interface Settings {
   readonly caGeneration: number;
   /** Empty for the official sources. */
   readonly mirror: string;
+  /** On every resource that takes tags, and on what the cloud provider and the disk driver make. */
+  readonly tags: Readonly<Record<string, string>>;
   readonly resourceManagerEndpoint: string;
   readonly protect: boolean;
   /** Minutes that pods and their budgets may hold a machine that is to go. */

@@ -60,6 +60,7 @@ export const validSettings: Settings = {
   encryptionKeyGeneration: 1,
   caGeneration: 1,
   mirror: "",
+  tags: {},
   resourceManagerEndpoint: "https://management.azure.com",
   protect: false,
   drainMinutes: 15,

@@ -106,6 +106,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     cas: { keys: [3, 1], rewritten: true, past: [2] },
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
     storageClasses: diskClasses([]).map(({ name }) => name),
+    tags: [],
     machines: { [machine.name]: order, [worker.name]: order },
   });
   const early = [first.remembered, second.remembered, setTimeout(50)];

@@ -16,6 +16,8 @@ export interface AzureJsonArgs {
   /** Only of a service principal. */
   readonly clientSecret?: string;
   readonly resourceManagerEndpoint: string;
+  /** For the balancers, addresses and security group that the cloud provider writes. */
+  readonly tags: Readonly<Record<string, string>>;
 }
 
 /**
@@ -51,6 +53,9 @@ export function azureJson(args: AzureJsonArgs): string {
       securityGroupResourceGroup: args.resourceGroup,
       routeTableName: args.routeTable,
       routeTableResourceGroup: args.resourceGroup,
+
+      // Without systemTags: with it, the provider deletes every tag that it does not know.
+      ...(Object.keys(args.tags).length > 0 && { tagsMap: args.tags }),
 
       loadBalancerSku: "standard",
       // Addresses, not network interfaces: those are ours, and one that is in another balancer's

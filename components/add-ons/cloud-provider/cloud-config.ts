@@ -52,6 +52,7 @@ export class CloudConfig extends pulumi.ComponentResource {
           clientId,
           clientSecret,
           resourceManagerEndpoint: settings.resourceManagerEndpoint,
+          tags: settings.tags,
         }),
       );
     this.digest = pulumi.unsecret(

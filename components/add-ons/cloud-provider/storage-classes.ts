@@ -6,7 +6,7 @@ import type { Settings } from "../../settings/settings";
 import { driverName } from "./disk-driver";
 
 export interface StorageClassesArgs {
-  readonly settings: Pick<Settings, "location">;
+  readonly settings: Pick<Settings, "location" | "tags">;
   readonly diskClasses: readonly DiskClass[];
 }
 
@@ -18,6 +18,9 @@ export class StorageClasses extends pulumi.ComponentResource {
   constructor(name: string, args: StorageClassesArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:StorageClasses", name, {}, opts);
     const { settings, diskClasses } = args;
+    const tags = Object.entries(settings.tags)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(",");
     const child = { parent: this, dependsOn: opts?.dependsOn };
 
     for (const { name: className, skuName, zone, isDefault } of diskClasses) {
@@ -29,7 +32,7 @@ export class StorageClasses extends pulumi.ComponentResource {
             annotations: { "storageclass.kubernetes.io/is-default-class": String(isDefault) },
           },
           provisioner: driverName,
-          parameters: { skuName },
+          parameters: { skuName, ...(tags !== "" && { tags }) },
           reclaimPolicy: "Delete",
           allowVolumeExpansion: true,
           volumeBindingMode: "WaitForFirstConsumer",

@@ -297,11 +297,10 @@ describe("what others write on a cluster's resources", () => {
   let clients: Clients;
   let resources: Resource[];
 
+  const settings = hasManifests ? {} : { cni: "flannel", diskDriver: false };
+
   beforeAll(async () => {
-    cloud = await LocalCloud.start(
-      "local",
-      hasManifests ? {} : { cni: "flannel", diskDriver: false },
-    );
+    cloud = await LocalCloud.start("local", settings);
     succeeded(await cloud.stack.up("--skip-preview"));
     clients = cloud.sdks();
     const { deployment } = (await cloud.stack.stackExport()) as {
@@ -406,5 +405,44 @@ describe("what others write on a cluster's resources", () => {
     expect(Object.keys(now.identity!.userAssignedIdentities!)).toEqual([
       expect.stringMatching(`/resourceGroups/${group}/.*/userAssignedIdentities/${group}$`),
     ]);
+  });
+
+  describe("the tags of the settings", () => {
+    const withoutTags = [":Subnet", ":SecurityRule", ":RoleDefinition", ":RoleAssignment"];
+    const tagsNow = async () =>
+      Promise.all(
+        resources
+          .filter(({ type }) => !withoutTags.some((end) => type.endsWith(end)))
+          .map(async ({ id }) => {
+            const { tags = {} } = (await cloud.read(id)) as { tags?: Record<string, string> };
+            return tags;
+          }),
+      );
+
+    it("come to every resource that takes some, and replace none of Azure's", async () => {
+      await cloud.stack.configure({ ...settings, tags: { Team: "platform", Cost: "4711" } });
+
+      const { steps } = succeeded(await cloud.stack.up("--skip-preview"));
+
+      const ofAzure = steps.filter((step) => step.includes("azure-native"));
+      expect(ofAzure.filter((step) => !step.startsWith("update "))).toEqual([]);
+      for (const tags of await tagsNow()) {
+        expect(tags).toMatchObject({ Team: "platform", Cost: "4711" });
+      }
+      succeeded(await cloud.stack.refresh());
+      unchanged(await cloud.stack.up("--skip-preview"));
+    });
+
+    it("go with the setting, one by one, and others' stay", async () => {
+      await cloud.stack.configure({ ...settings, tags: { Cost: "4712" } });
+
+      succeeded(await cloud.stack.up("--skip-preview"));
+
+      for (const tags of await tagsNow()) {
+        expect(tags).toMatchObject({ Cost: "4712", "hidden-link:/app": "Resource" });
+        expect(tags).not.toHaveProperty("Team");
+      }
+      unchanged(await cloud.stack.up("--skip-preview"));
+    });
   });
 });

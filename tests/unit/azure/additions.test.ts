@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { additionsTo, withAdditions } from "../../../components/azure/additions";
+import { additionsTo, tagged, withAdditions } from "../../../components/azure/additions";
 import { shownAs, ShownResource } from "../../../components/azure/shown";
 import { Recorder, valueOf } from "../../support/record";
 
@@ -283,4 +283,41 @@ it("finds the step of a machine whose name is an output", async () => {
   });
 
   expect(tags).toEqual({ owner: "firm", "zoned-bootstrap-requested-at": "now" });
+});
+
+describe("the tags of the settings", () => {
+  const tagsOf = async (type: string, props: Properties) =>
+    (
+      (await valueOf(
+        pulumi.output(
+          tagged(type, props, { owner: "firm", "zoned-drained": "x" }, additionsTo(group)),
+        ),
+      )) as Properties
+    )["tags"];
+
+  it("are on a resource beside those of the program, which win", async () => {
+    const props = { tags: { "zoned-drained": "now" } };
+
+    expect(await tagsOf("azure-native:compute:VirtualMachine", props)).toEqual({
+      owner: "firm",
+      "zoned-drained": "now",
+    });
+  });
+
+  it("are on no subnet, which takes none", async () => {
+    expect(await tagsOf("azure-native:network:Subnet", {})).toBeUndefined();
+  });
+
+  it("go when they have left the settings, and others' stay", async () => {
+    const type = "azure-native:network:RouteTable";
+    const shown = new Map([
+      [shownAs(type, "it"), { name: "it", tags: { Owner: "firm", policy: "theirs" } }],
+    ]);
+    const given = { routeTableName: "it" };
+    const { tags } = (await valueOf(
+      pulumi.output(withAdditions(type, given, additionsTo(group, ["owner"]), shown)),
+    )) as Properties;
+
+    expect(tags).toEqual({ policy: "theirs" });
+  });
 });

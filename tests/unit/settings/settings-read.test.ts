@@ -106,6 +106,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
       endpoint: "https://ours.privatelink.example",
     },
     mirror: "https://mirror.example",
+    tags: { costCenter: "4711" },
     resourceManagerEndpoint: "https://management.example",
     protect: true,
     reinitialize: "1-20261123T174128Z",

@@ -5,6 +5,7 @@ import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
 import { rebootCases } from "../../support/settings-cases/reboots";
+import { tagCases } from "../../support/settings-cases/tags";
 import { kubeadmCases } from "../../support/settings-cases/kubeadm";
 import { kubeProxyCases } from "../../support/settings-cases/kube-proxy";
 import { poolCases } from "../../support/settings-cases/pools";
@@ -36,6 +37,7 @@ describe.each(
     kubeProxyCases,
     etcdBackupCases,
     rebootCases,
+    tagCases,
   }),
 )("%s", (_, { refused, accepted }) => {
   it.each(refused)("refuses %s, and only that", (_flaw, values, says) => {

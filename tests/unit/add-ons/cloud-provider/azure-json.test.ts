@@ -11,6 +11,7 @@ const args: AzureJsonArgs = {
   routeTable: "shop-rt",
   clientId: "client",
   resourceManagerEndpoint: "https://management.azure.com",
+  tags: {},
 };
 
 const written = (change: Partial<AzureJsonArgs> = {}) =>
@@ -99,4 +100,12 @@ it("gives the endpoint of any other cloud, and no name that it may not be listed
 
   expect(other.resourceManagerEndpoint).toBe("http://localhost:9");
   expect(other).not.toHaveProperty("cloud");
+});
+
+it("has the cloud provider tag what it makes, and take away no other's tag", () => {
+  const tags = { owner: "a,b=c" };
+
+  expect(written({ tags })).toMatchObject({ tagsMap: tags });
+  expect(written({ tags })).not.toHaveProperty("systemTags");
+  expect(written()).not.toHaveProperty("tagsMap");
 });

@@ -78,4 +78,12 @@ describe("StorageClasses", () => {
       });
     }
   });
+
+  it("has the disk driver tag every disk that it makes", async () => {
+    const { classes } = await build({ tags: { owner: "a=b", cost: "1" } });
+
+    for (const { inputs } of classes) expect(inputs.parameters.tags).toBe("owner=a=b,cost=1");
+    const { classes: untagged } = await build();
+    for (const { inputs } of untagged) expect(inputs.parameters).not.toHaveProperty("tags");
+  });
 });

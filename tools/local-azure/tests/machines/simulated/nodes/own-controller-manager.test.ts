@@ -142,6 +142,7 @@ describeUnless(obstacle)(`the program's cloud provider (${controllerManager.vers
       securityGroup: "nsg",
       routeTable: "rt",
       resourceManagerEndpoint: `http://127.0.0.1:${azure.ports.resourceManager}`,
+      tags: {},
     });
     const own = async (kind: string, apiVersion: string, path: string) =>
       (await recorder.of(`kubernetes:${kind}`)).map(({ inputs }): [string, KubernetesObject] => [

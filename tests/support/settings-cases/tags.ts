@@ -1,0 +1,27 @@
+import type { Cases } from "./case";
+
+const many = Object.fromEntries(Array.from({ length: 31 }, (_, n) => [`tag-${n}`, "x"]));
+
+export const tagCases: Cases = {
+  refused: [
+    ["tags that are no map", { tags: "cost=1" }, 'tags is "cost=1", expected values by name'],
+    ["a tag that is a list", { tags: { cost: ["1"] } }, "tags.cost is"],
+    ["a tag without a name", { tags: { "": "x" } }, "a name of 1 to 512 characters"],
+    ["a tag's name with a slash", { tags: { "cost/center": "1" } }, "without < > % & \\ ? /"],
+    [
+      "a name that Azure keeps",
+      { tags: { AzureOwner: "me" } },
+      "none of microsoft, azure and windows",
+    ],
+    ["a name of this program", { tags: { "Zoned-Drained": "x" } }, "does not begin with zoned-"],
+    ["a name in two spellings", { tags: { owner: "a", Owner: "b" } }, "each name once"],
+    ["a tag too long", { tags: { owner: "x".repeat(257) } }, "is 257 characters long"],
+    ["a comma in a tag", { tags: { owner: "a,b" } }, "a value without a comma"],
+    ["an equals sign in a tag's name", { tags: { "a=b": "c" } }, "a name without a comma or ="],
+    ["more tags than Azure leaves room for", { tags: many }, "has 31 tags, expected at most 30"],
+  ],
+  accepted: [
+    ["tags", { tags: { costCenter: "4711", "the owner": "team=platform", empty: "" } }],
+    ["a number as a tag", { tags: { costCenter: 4711 } }],
+  ],
+};
