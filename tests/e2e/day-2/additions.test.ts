@@ -439,7 +439,7 @@ describe("what others write on a cluster's resources", () => {
       succeeded(await cloud.stack.up("--skip-preview"));
 
       for (const tags of await tagsNow()) {
-        expect(tags).toMatchObject({ Cost: "4712", "hidden-link:/app": "Resource" });
+        expect(tags).toMatchObject({ Cost: "4712", "cost-center": "4711" });
         expect(tags).not.toHaveProperty("Team");
       }
       unchanged(await cloud.stack.up("--skip-preview"));
