@@ -84,6 +84,7 @@ step "payload" 300 0 read_payload
 . "$run/variables"
 step "first boot" 3000 0 await_first_boot
 first_boot pause_upgrades >>"$log" 2>&1 || true
+if has_other_proxy; then step "proxy" 300 1 set_proxy; fi
 step "kernel modules" 60 1 load_modules
 
 if [[ ! -e $state/joined ]]; then

@@ -17,6 +17,12 @@ root=${ZONED_ROOT:-}
 . "$root/opt/zoned/etcd-snapshot.env"
 # shellcheck source=/dev/null
 . "$root/etc/zoned/first-boot.env"
+if [[ -s $root/etc/zoned/proxy.env ]]; then
+  set -a
+  # shellcheck source=/dev/null
+  . "$root/etc/zoned/proxy.env"
+  set +a
+fi
 : "$CLUSTER_NAME" "$CONTAINER" "$CLIENT_ID" "$EVERY" "$KUBERNETES_VERSION"
 
 pki=$root/etc/kubernetes/pki

@@ -25,6 +25,15 @@ state=$root/var/lib/zoned
 : "$KUBERNETES_VERSION" "$CONTAINER_RUNTIME" "$CONTAINERD_AT_LEAST" "$DOCKER_AT_LEAST"
 : "$CRI_DOCKERD_VERSION" "$MIRROR"
 
+# Empty where the internet is reached without a proxy.
+proxy=$root/etc/zoned/proxy
+if [[ -s $proxy.env ]]; then
+  set -a
+  # shellcheck source=/dev/null
+  . "$proxy.env"
+  set +a
+fi
+
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
 
 say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
@@ -164,6 +173,29 @@ at_least() {
   return 1
 }
 
+has_other_proxy() { [[ $(cat "$proxy.env" "$proxy-ca.crt") != "$(cat "$state/proxy")" ]]; } 2>/dev/null
+
+# What pulls images inherits it, and apt has it also for upgrades. What runs in containers goes on meanwhile.
+set_proxy() {
+  local unit apt=/etc/apt/apt.conf.d/95zoned-proxy ca=/usr/local/share/ca-certificates/zoned-proxy.crt
+  rm -f "$root$apt" "$root$ca"
+  if [[ -s $proxy-ca.crt ]]; then write "$ca" <"$proxy-ca.crt"; fi
+  update-ca-certificates --fresh
+  {
+    [[ -z ${http_proxy-} ]] || echo "Acquire::http::Proxy \"$http_proxy\";"
+    [[ -z ${https_proxy-} ]] || echo "Acquire::https::Proxy \"$https_proxy\";"
+  } | write "$apt"
+  for unit in containerd docker; do
+    write "/etc/systemd/system/$unit.service.d/zoned-proxy.conf" <<END
+[Service]
+EnvironmentFile=-/etc/zoned/proxy.env
+END
+  done
+  systemctl daemon-reload
+  systemctl try-restart containerd.service docker.service
+  cat "$proxy.env" "$proxy-ca.crt" | write /var/lib/zoned/proxy
+}
+
 can_connect() {
   [[ $1 =~ ^(https?)://([^/:]+)(:([0-9]+))? ]]
   host=${BASH_REMATCH[2]}
@@ -186,6 +218,11 @@ check_egress() {
     [[ $CONTAINER_RUNTIME == cri-dockerd ]] && sources+=(https://github.com)
     later=(https://mcr.microsoft.com https://quay.io https://registry-1.docker.io https://ghcr.io)
   fi
+  # What lies behind a proxy, only the proxy can reach.
+  if [[ -s $proxy.env ]]; then
+    mapfile -t sources < <(printf '%s\n' "${http_proxy-}" "${https_proxy-}" "$MIRROR" | sed '/^$/d' | sort --unique)
+    later=()
+  fi
   for source in "${sources[@]}"; do
     [[ $source != http* ]] || can_connect "$source" || missing+=("$host port $port")
   done
@@ -194,7 +231,7 @@ check_egress() {
   done
   ((${#missing[@]} == 0)) && return
   say "no connection to $(paste --serial --delimiters , <(printf '%s\n' "${missing[@]}")): look at the subnet's" \
-    "NAT gateway, its route table and firewall, and at DNS; for machines without internet set zoned:mirror"
+    "NAT gateway, its route table and firewall, and at DNS; for machines without internet set zoned:mirror or zoned:httpProxy"
   return 1
 }
 
@@ -548,6 +585,7 @@ rm -f "$state/first-boot.failed"
 head --bytes=64K /dev/zero >"$state/spare" || true
 
 pause_upgrades
+if has_other_proxy; then step "proxy" 120 3 set_proxy; fi
 step "egress" 60 20 check_egress
 step "package source" 900 8 add_package_source
 step "kernel modules" 900 1 load_modules

@@ -60,7 +60,7 @@ export function payloadFor(
   };
   const files = [
     ...values.kubeletFiles,
-    ...firstBootFiles(settings),
+    ...firstBootFiles(settings, apiServer.name),
     ...kubeadmFiles(spec, machine),
   ];
   if (values.role === "worker") {

@@ -30,6 +30,13 @@ await_first_boot() {
   done
 }
 
+# Another one than that by which this machine has reached the internet.
+has_other_proxy() {
+  [[ $(cat "$root"/etc/zoned/proxy{.env,-ca.crt}) != "$(cat "$state/proxy")" ]]
+} 2>/dev/null
+
+set_proxy() { first_boot set_proxy; }
+
 load_modules() {
   local module missing=()
   for module in "${modules[@]}"; do

@@ -34,9 +34,9 @@ export interface Workload {
         containers: {
           name: string;
           env?: { name: string; value?: string }[];
-          volumeMounts?: { name: string }[];
+          volumeMounts?: { name: string; mountPath?: string; readOnly?: boolean }[];
         }[];
-        volumes?: { name: string }[];
+        volumes?: { name: string; hostPath?: { path: string; type: string } }[];
       };
     };
   };

@@ -2,12 +2,22 @@ import type { Settings } from "../settings/settings";
 import { versions } from "../versions";
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { scriptFile } from "./cloud-init-files";
+import { proxyFiles } from "./http-proxy";
 
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;
 
 /** The settings that a first boot depends on. */
-type BootSettings = Pick<Settings, "kubernetesVersion" | "containerRuntime" | "mirror">;
+type BootSettings = Pick<
+  Settings,
+  | "kubernetesVersion"
+  | "containerRuntime"
+  | "mirror"
+  | "httpProxy"
+  | "networkCidr"
+  | "podCidr"
+  | "serviceCidr"
+>;
 
 /** Single quotes keep a POSIX shell from reading anything into a value. */
 const quoted = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
@@ -17,7 +27,7 @@ const machineMirror = (mirror: string) =>
   /^https?:\/\//.test(mirror) ? mirror.replace(/\/+$/, "") : "";
 
 /** Settings of first-boot.sh, as shell assignments. */
-const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettings) =>
+const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettings): string =>
   Object.entries({
     KUBERNETES_VERSION: kubernetesVersion,
     CONTAINER_RUNTIME: containerRuntime,
@@ -30,9 +40,10 @@ const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettin
     .join("");
 
 /** What a first boot is made of, for a living machine that installs another version by it. */
-export const firstBootFiles = (settings: BootSettings): PayloadFile[] => [
+export const firstBootFiles = (settings: BootSettings, apiName: string): PayloadFile[] => [
   scriptFile("first-boot.sh"),
   { path: "/etc/zoned/first-boot.env", mode: "0600", content: environment(settings) },
+  ...proxyFiles(settings, apiName),
 ];
 
 /**
@@ -42,12 +53,12 @@ export const firstBootFiles = (settings: BootSettings): PayloadFile[] => [
  * A machine that exists keeps what it was made with (`ignoredOnExisting` in generation.ts). There is no secret in
  * it, since Azure leaves it readable on the machine's disk.
  */
-export function customData(settings: BootSettings): string {
-  const [script, settingsFile] = firstBootFiles(settings);
+export function customData(settings: BootSettings, apiName: string): string {
+  const files = firstBootFiles(settings, apiName);
   const document = {
     // Debian's images rewrite /etc/hosts at every boot otherwise, and the API's own name is lost.
     manage_etc_hosts: "localhost",
-    write_files: [script!, settingsFile!].map(({ path, mode, content }) => ({
+    write_files: files.map(({ path, mode, content }) => ({
       path,
       permissions: mode,
       content,
@@ -59,7 +70,7 @@ export function customData(settings: BootSettings): string {
   if (bytes.length > maxCustomDataBytes) {
     throw new Error(
       `custom data is ${bytes.length} bytes, and Azure takes at most ${maxCustomDataBytes}; ` +
-        `cloud-init/first-boot.sh alone is ${Buffer.byteLength(script!.content)}: shorten it`,
+        `cloud-init/first-boot.sh alone is ${Buffer.byteLength(files[0]!.content)}: shorten it`,
     );
   }
   return bytes.toString("base64");

@@ -90,7 +90,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     turns: turnsOf(decision.controlPlanes, azure, repairFirst),
     workers: decision.workers,
     spec: decision.spec,
-    customData: customData(settings),
+    customData: customData(settings, observed.apiName),
     apiServer: { name: observed.apiName, port: apiPort },
     manifests: typeof manifests === "string" ? new Map<string, string>() : manifests,
   };

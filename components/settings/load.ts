@@ -5,6 +5,7 @@ import { Problem, sentence, unknownNames } from "./problem";
 import {
   readBoolean,
   readEtcdBackups,
+  readHttpProxy,
   readJson,
   readKubeadm,
   readKubeProxy,
@@ -74,6 +75,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     encryptionKeyGeneration: number("encryptionKeyGeneration"),
     caGeneration: number("caGeneration"),
     mirror: text("mirror"),
+    httpProxy: readHttpProxy(json("httpProxy"), report),
     tags: readTags(json("tags"), report),
     resourceManagerEndpoint: text("resourceManagerEndpoint").replace(/\/+$/, ""),
     protect: yes("protect"),

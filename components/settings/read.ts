@@ -1,5 +1,5 @@
 import { entry, found, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
-import type { EtcdBackups, KubeadmExtras, Reboots, Taint, WorkerPool } from "./settings";
+import type { EtcdBackups, HttpProxy, KubeadmExtras, Reboots, Taint, WorkerPool } from "./settings";
 
 /** Takes what is wrong with lists and maps, which Pulumi's schema does not type to the end. */
 type Report = Problem[];
@@ -170,6 +170,20 @@ export function readEtcdBackups(raw: unknown, problems: Report): EtcdBackups | u
     ...(container !== undefined && { container }),
     ...(endpoint !== undefined && { endpoint: endpoint.replace(/\/+$/, "") }),
   };
+}
+
+/** The proxy on the way to the internet; an empty object means none. */
+export function readHttpProxy(raw: unknown, problems: Report): HttpProxy | undefined {
+  const key = "httpProxy";
+  const isMap = raw === undefined || isRecord(raw);
+  const { noProxy = [], ...texts } = (isMap ? raw : {}) ?? {};
+  const given = readTextByName(key, isMap ? texts : raw, problems);
+  const known = ["http", "https", "noProxy", "ca"];
+  problems.push(...unknownNames(key, Object.keys(given), known));
+  const without = readTexts(`${key}.noProxy`, noProxy, problems);
+  if (Object.keys(given).length === 0 && without.length === 0) return undefined;
+  const { http = "", https = "", ca = "" } = given;
+  return { http, https, noProxy: without, ca: ca && `${ca.trim()}\n` };
 }
 
 export const readTags = (raw: unknown, problems: Report): Record<string, string> =>

@@ -3,6 +3,7 @@ import { compactTime, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
 import { accessProblems } from "./rules/access";
 import { etcdBackupProblems } from "./rules/etcd-backups";
+import { httpProxyProblems } from "./rules/http-proxy";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
 import { nameProblems } from "./rules/names";
@@ -140,6 +141,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...kubeProxyProblems(settings),
   ...etcdBackupProblems(settings),
   ...rebootProblems(settings),
+  ...httpProxyProblems(settings),
   ...tagProblems(settings),
   ...sourceProblems(settings),
 ];

@@ -68,6 +68,18 @@ export interface EtcdBackups {
   readonly endpoint?: string;
 }
 
+/** The way to the internet where that is a proxy. */
+export interface HttpProxy {
+  /** For addresses that begin with http, such as http://proxy.example:3128; empty for none. */
+  readonly http: string;
+  /** For those that begin with https; empty for none. */
+  readonly https: string;
+  /** Names, domains and ranges that are reached without it, besides the cluster's own. */
+  readonly noProxy: readonly string[];
+  /** Certificates of the CAs by which the proxy answers in others' names, as PEM; empty for none. */
+  readonly ca: string;
+}
+
 /** This stack's settings. Pulumi.yaml explains each under the same name. */
 export interface Settings {
   readonly clusterName: string;
@@ -117,6 +129,8 @@ export interface Settings {
   readonly caGeneration: number;
   /** Empty for the official sources. */
   readonly mirror: string;
+  /** Undefined when machines reach the internet directly, or by a mirror. */
+  readonly httpProxy?: HttpProxy;
   /** On every resource that takes tags, and on what the cloud provider and the disk driver make. */
   readonly tags: Readonly<Record<string, string>>;
   readonly resourceManagerEndpoint: string;

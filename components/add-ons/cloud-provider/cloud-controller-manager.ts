@@ -4,6 +4,7 @@ import { RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
+import { proxyVariables, type ProxySettings } from "../../machine/http-proxy";
 import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
@@ -15,10 +16,8 @@ const namespace = "kube-system";
 const port = 10268;
 
 export interface CloudControllerManagerArgs {
-  readonly settings: Pick<
-    Settings,
-    "clusterName" | "podCidr" | "controlPlaneCount" | "kubernetesVersion"
-  >;
+  readonly settings: Pick<Settings, "clusterName" | "controlPlaneCount" | "kubernetesVersion"> &
+    ProxySettings;
   readonly apiServer: ApiServer;
   readonly cloudConfig: CloudConfig;
 }
@@ -99,7 +98,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
                     `--secure-port=${port}`,
                     "--v=2",
                   ],
-                  env: apiServerEnv(apiServer),
+                  env: [...apiServerEnv(apiServer), ...proxyVariables(settings, apiServer.name)],
                   ports: [{ name: "https", containerPort: port, hostPort: port }],
                   livenessProbe: {
                     httpGet: { host: "127.0.0.1", path: "/healthz", port, scheme: "HTTPS" },

@@ -2,6 +2,7 @@ import { CustomResource } from "@pulumi/kubernetes/apiextensions";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
+import { proxyVariables, type ProxySettings } from "../../machine/http-proxy";
 import type { Settings } from "../../settings/settings";
 import { manifests as sources } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
@@ -20,7 +21,7 @@ import { RollOutTarget, targetOf } from "../roll-out";
 export const driverName = "disk.csi.azure.com";
 
 export interface DiskDriverArgs {
-  readonly settings: Pick<Settings, "controlPlaneCount">;
+  readonly settings: Pick<Settings, "controlPlaneCount"> & ProxySettings;
   /** Text of upstream's files by path. */
   readonly manifests: ReadonlyMap<string, string>;
   readonly cloudConfig: CloudConfig;
@@ -54,6 +55,11 @@ export class DiskDriver extends pulumi.ComponentResource {
     ] as const) {
       readFromSecret(objectIn<Workload>(objects, kind, workload), apiServer);
     }
+    useProxy(
+      objectIn<Workload>(objects, "Deployment", "csi-azuredisk-controller"),
+      settings,
+      apiServer.name,
+    );
     this.targets = onEveryNode.map(targetOf);
 
     const isDefinition = ({ kind }: ManifestObject) => kind === "CustomResourceDefinition";
@@ -120,6 +126,26 @@ function readFromSecret({ spec }: Workload, apiServer: ApiServer): void {
       container.env = [...(container.env ?? []), ...apiServerEnv(apiServer)];
     }
   }
+}
+
+/**
+ * Only the controller calls Azure; on nodes the driver asks the metadata service. A proxy that answers in
+ * others' names is trusted by the machine, and not by the image.
+ */
+function useProxy({ spec }: Workload, settings: ProxySettings, apiName: string): void {
+  const pod = spec.template.spec;
+  const driver = pod.containers.find(({ name }) => name === "azuredisk")!;
+  driver.env = [...(driver.env ?? []), ...proxyVariables(settings, apiName)];
+  if (!settings.httpProxy?.ca) return;
+  const name = "certificates";
+  driver.volumeMounts = [
+    ...(driver.volumeMounts ?? []),
+    { name, mountPath: "/etc/ssl", readOnly: true },
+  ];
+  pod.volumes = [
+    ...(pod.volumes ?? []),
+    { name, hostPath: { path: "/etc/ssl", type: "Directory" } },
+  ];
 }
 
 /**

@@ -8,8 +8,10 @@ import { checkout } from "../../../tools/shared/checkout";
 import { validSettings } from "../../support/sample";
 import { installed, output } from "../../support/tools";
 
+const apiName = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
+
 const decoded = (settings = validSettings) =>
-  Buffer.from(customData(settings), "base64").toString();
+  Buffer.from(customData(settings, apiName), "base64").toString();
 
 const document = (settings = validSettings) => {
   const [header, ...lines] = decoded(settings).split("\n");
@@ -91,13 +93,45 @@ it.each([
   { change: { apiExtraSans: ["kubernetes.example.com"] } },
   { change: { kubeadm: { ...validSettings.kubeadm, timeouts: { etcdAPICall: "5m0s" } } } },
 ])("has nothing in it that reaches living machines too: $change", ({ change }) => {
-  expect(customData({ ...validSettings, ...change })).toBe(customData(validSettings));
+  expect(customData({ ...validSettings, ...change }, apiName)).toBe(
+    customData(validSettings, apiName),
+  );
 });
 
 it("refuses what Azure would refuse, and says by how much", () => {
   const mirror = `https://${"m".repeat(65_535)}.example.com`;
 
-  expect(() => customData({ ...validSettings, mirror })).toThrow(
+  expect(() => customData({ ...validSettings, mirror }, apiName)).toThrow(
     /is \d+ bytes, and Azure takes at most 65535/,
   );
+});
+
+it("brings the proxy on the way to the internet, and what is reached without it", () => {
+  const https = "http://proxy.example:3128";
+  const settings = {
+    ...validSettings,
+    mirror: "https://mirror.example.com/zoned",
+    httpProxy: { https, http: "", noProxy: [".firm.example"], ca: "a certificate\n" },
+  };
+
+  const variables = output("bash", [
+    "-euc",
+    'eval "$1"; echo "$HTTPS_PROXY $https_proxy ${HTTP_PROXY-none}"; echo "$no_proxy"',
+    "shell",
+    fileAt("/etc/zoned/proxy.env", settings).content,
+  ]).split("\n");
+
+  expect(variables[0]).toBe(`${https} ${https} none`);
+  expect(variables[1]!.split(",")).toEqual(
+    expect.arrayContaining([
+      ...["127.0.0.1", "169.254.169.254", "168.63.129.16", "172.16.0.0/16", "10.244.0.0/16"],
+      ...["10.96.0.0/12", ".svc", ".cluster.local", "mirror.example.com", ".firm.example", apiName],
+    ]),
+  );
+  expect(fileAt("/etc/zoned/proxy-ca.crt", settings).content).toBe("a certificate\n");
+});
+
+it("says to a machine that had a proxy that there is none", () => {
+  expect(fileAt("/etc/zoned/proxy.env").content).toBe("");
+  expect(fileAt("/etc/zoned/proxy-ca.crt").content).toBe("");
 });

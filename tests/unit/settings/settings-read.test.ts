@@ -106,6 +106,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
       endpoint: "https://ours.privatelink.example",
     },
     mirror: "https://mirror.example",
+    httpProxy: { http: "", https: "http://proxy.example:3128", noProxy: [".example"], ca: "" },
     tags: { costCenter: "4711" },
     resourceManagerEndpoint: "https://management.example",
     protect: true,

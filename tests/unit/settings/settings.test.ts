@@ -5,6 +5,7 @@ import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
 import { rebootCases } from "../../support/settings-cases/reboots";
+import { httpProxyCases } from "../../support/settings-cases/http-proxy";
 import { tagCases } from "../../support/settings-cases/tags";
 import { kubeadmCases } from "../../support/settings-cases/kubeadm";
 import { kubeProxyCases } from "../../support/settings-cases/kube-proxy";
@@ -37,6 +38,7 @@ describe.each(
     kubeProxyCases,
     etcdBackupCases,
     rebootCases,
+    httpProxyCases,
     tagCases,
   }),
 )("%s", (_, { refused, accepted }) => {

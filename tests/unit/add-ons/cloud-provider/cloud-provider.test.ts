@@ -285,4 +285,17 @@ describe("the cloud provider", () => {
       expect(version).toMatch(new RegExp(`^v${minor.replace(".", "\\.")}\\.\\d+$`));
     }
   });
+
+  it("reaches Azure through the proxy, and the API without", async () => {
+    const httpProxy = { http: "", https: "http://proxy.example:3128", noProxy: [], ca: "" };
+    const { recorder } = await build({ httpProxy });
+
+    const [container] = (await controller(recorder)).spec.template.spec.containers;
+
+    expect(container.env).toContainEqual({ name: "HTTPS_PROXY", value: httpProxy.https });
+    expect(container.env).toContainEqual({
+      name: "NO_PROXY",
+      value: expect.stringMatching(/,api\.example$/),
+    });
+  });
 });

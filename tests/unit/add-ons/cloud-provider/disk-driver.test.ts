@@ -38,6 +38,36 @@ const controller = async (recorder: Recorder) =>
 
 describe("DiskDriver", () => {
   claim(
+    "reaches Azure through the proxy, whose CA the machine trusts, and the API without",
+    async (texts) => {
+      const httpProxy = { http: "", https: "http://proxy.example:3128", noProxy: [], ca: "a CA" };
+      const { recorder } = await build(texts, { httpProxy });
+
+      const { containers, volumes } = (await controller(recorder)).template.spec;
+      const { env, volumeMounts } = containers.find(
+        ({ name }: { name: string }) => name === "azuredisk",
+      );
+
+      expect(env).toContainEqual({ name: "HTTPS_PROXY", value: httpProxy.https });
+      expect(env).toContainEqual({
+        name: "NO_PROXY",
+        value: expect.stringMatching(/,api\.example$/),
+      });
+      expect(volumes).toContainEqual({
+        name: "certificates",
+        hostPath: { path: "/etc/ssl", type: "Directory" },
+      });
+      expect(volumeMounts).toContainEqual({
+        name: "certificates",
+        mountPath: "/etc/ssl",
+        readOnly: true,
+      });
+      const { recorder: without } = await build(texts);
+      expect(JSON.stringify(await controller(without))).not.toMatch(/PROXY|certificates/);
+    },
+  );
+
+  claim(
     "runs its controller only where the identity is, also before machines are initialized",
     async (texts) => {
       const { recorder } = await build(texts);

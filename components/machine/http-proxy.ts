@@ -1,0 +1,53 @@
+import type { PayloadFile } from "../kubeadm/payload-file";
+import type { Settings } from "../settings/settings";
+
+export type ProxySettings = Pick<
+  Settings,
+  "httpProxy" | "mirror" | "networkCidr" | "podCidr" | "serviceCidr"
+>;
+
+/**
+ * What is reached without the proxy: the machine itself, Azure's metadata service and its agent's
+ * server, the network, pods and Services, and the mirror. curl and Python read no ranges in it; what
+ * they ask of a machine by its address, they ask with no proxy by an option of their own.
+ */
+const direct = ({ httpProxy, mirror, networkCidr, podCidr, serviceCidr }: ProxySettings): string =>
+  [
+    ...["localhost", "127.0.0.1", "169.254.169.254", "168.63.129.16"],
+    ...[networkCidr, podCidr, serviceCidr, ".svc", ".cluster.local"],
+    ...(URL.canParse(mirror) ? [new URL(mirror).hostname] : []),
+    ...(httpProxy?.noProxy ?? []),
+  ].join(",");
+
+/**
+ * The variables by which programs know the proxy; none where there is none.
+ *
+ * @param apiName the API, which is in the network or has another way to it
+ */
+export const proxyVariables = (
+  settings: ProxySettings,
+  apiName: string,
+): readonly { readonly name: string; readonly value: string }[] => {
+  const { httpProxy } = settings;
+  if (httpProxy === undefined) return [];
+  return [
+    { name: "HTTP_PROXY", value: httpProxy.http },
+    { name: "HTTPS_PROXY", value: httpProxy.https },
+    { name: "NO_PROXY", value: `${direct(settings)},${apiName}` },
+  ].filter(({ value }) => value !== "");
+};
+
+/**
+ * The same for a machine: first-boot.sh has apt, containerd and Docker use it. Empty files say that
+ * there is none, to a machine that had one. curl reads `http_proxy` in lower case alone.
+ */
+export const proxyFiles = (settings: ProxySettings, apiName: string): PayloadFile[] => [
+  {
+    path: "/etc/zoned/proxy.env",
+    mode: "0644",
+    content: proxyVariables(settings, apiName)
+      .flatMap(({ name, value }) => [name, name.toLowerCase()].map((one) => `${one}='${value}'\n`))
+      .join(""),
+  },
+  { path: "/etc/zoned/proxy-ca.crt", mode: "0644", content: settings.httpProxy?.ca ?? "" },
+];

@@ -1,0 +1,129 @@
+import { createServer, type Server } from "node:http";
+
+import { proxyFiles } from "../../../components/machine/http-proxy";
+import type { HttpProxy } from "../../../components/settings/settings";
+import { FakeMachine } from "../../support/fake-machine";
+import { listen } from "../../support/listen";
+import { validSettings } from "../../support/sample";
+
+const programs = { "apt-get": "", "update-ca-certificates": "", systemctl: "" };
+const aptConf = "/etc/apt/apt.conf.d/95zoned-proxy";
+const caFile = "/usr/local/share/ca-certificates/zoned-proxy.crt";
+
+const machines: FakeMachine[] = [];
+afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
+
+const setProxy = (machine: FakeMachine, httpProxy: Partial<HttpProxy> | undefined) => {
+  const given = httpProxy && { http: "", https: "", noProxy: [], ca: "", ...httpProxy };
+  const settings = { ...validSettings, httpProxy: given };
+  for (const { path, content } of proxyFiles(settings, "api.example")) machine.write(path, content);
+};
+
+const machineWith = (httpProxy: Partial<HttpProxy> | undefined, mirror = ""): FakeMachine => {
+  const machine = new FakeMachine(programs);
+  machines.push(machine);
+  machine.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
+  machine.ship("bootstrap.sh", "/script.sh", "{}\n");
+  machine.write(
+    "/etc/zoned/first-boot.env",
+    `KUBERNETES_VERSION=1.36.3 CONTAINER_RUNTIME=docker CONTAINERD_AT_LEAST=1 DOCKER_AT_LEAST=1 CRI_DOCKERD_VERSION=1 MIRROR=${mirror}\n`,
+  );
+  setProxy(machine, httpProxy);
+  return machine;
+};
+
+const firstBoot = async (machine: FakeMachine, what: string) => {
+  const { code, stderr } = await machine.run("/opt/zoned/first-boot.sh", [what]);
+  return { code, stderr };
+};
+const well = { code: 0, stderr: "" };
+
+/** Whether the bootstrap step has something to do about it. */
+const isOther = async (machine: FakeMachine) =>
+  (await machine.run("/script.sh", ["has_other_proxy"])).code === 0;
+
+const proxy = "http://proxy.example:3128";
+
+it("is what apt asks, what pulls images inherits, and whose CA the machine trusts", async () => {
+  const machine = machineWith({ http: proxy, https: "http://tls.example:3129", ca: "a CA\n" });
+
+  expect(await firstBoot(machine, "set_proxy")).toEqual(well);
+
+  expect(machine.read(aptConf)).toBe(
+    `Acquire::http::Proxy "${proxy}";\nAcquire::https::Proxy "http://tls.example:3129";\n`,
+  );
+  for (const unit of ["containerd", "docker"]) {
+    const settings = machine.read(`/etc/systemd/system/${unit}.service.d/zoned-proxy.conf`);
+    expect(settings).toContain("EnvironmentFile=-/etc/zoned/proxy.env");
+  }
+  expect(machine.callsOf("systemctl")).toEqual([
+    "daemon-reload",
+    "try-restart containerd.service docker.service",
+  ]);
+  expect(machine.read(caFile)).toBe("a CA\n");
+  expect(machine.callsOf("update-ca-certificates")).toEqual(["--fresh"]);
+});
+
+it("is set once, and again when it is another one, has another CA, or is gone", async () => {
+  const machine = machineWith({ https: proxy });
+  expect(await isOther(machine)).toBe(true);
+  await firstBoot(machine, "set_proxy");
+  expect(await isOther(machine)).toBe(false);
+
+  for (const change of [{ https: "http://b:1" }, { https: "http://b:1", ca: "b" }, undefined]) {
+    setProxy(machine, change);
+    expect(await isOther(machine)).toBe(true);
+    expect(await firstBoot(machine, "set_proxy")).toEqual(well);
+    expect(await isOther(machine)).toBe(false);
+  }
+
+  expect(machine.read(aptConf)).toBe("");
+  expect(machine.has(caFile)).toBe(false);
+});
+
+it("is no concern of a machine that never had one", async () => {
+  expect(await isOther(machineWith(undefined))).toBe(false);
+});
+
+describe("a proxy that answers", () => {
+  let server: Server;
+  let address: string;
+  const asked: string[] = [];
+
+  beforeAll(async () => {
+    server = createServer(({ url = "" }, reply) => {
+      asked.push(url);
+      reply.end("-----BEGIN PGP PUBLIC KEY BLOCK-----\n");
+    });
+    address = `http://127.0.0.1:${await listen(server)}`;
+  });
+  afterAll(() => server.close());
+
+  it("is asked for what the script downloads, whose names this machine need not know", async () => {
+    const machine = machineWith({ http: address });
+    machine.write(
+      "/etc/zoned/first-boot.env",
+      machine
+        .read("/etc/zoned/first-boot.env")
+        .replace("MIRROR=", "MIRROR=http://packages.invalid"),
+    );
+
+    expect(await firstBoot(machine, "add_package_source")).toEqual(well);
+
+    expect(asked).toEqual(["http://packages.invalid/apt/Release.key"]);
+    expect(machine.read("/etc/apt/keyrings/zoned.asc")).toContain("PGP PUBLIC KEY");
+  });
+
+  it("is all that has to be connected to for a first boot to begin", async () => {
+    expect(await firstBoot(machineWith({ http: address }), "check_egress")).toEqual(well);
+  });
+});
+
+it("is named, with its port, where it cannot be connected to", async () => {
+  const machine = machineWith({ https: "http://127.0.0.1:9" });
+
+  const { code, stdout } = await machine.run("/opt/zoned/first-boot.sh", ["check_egress"]);
+
+  expect(code).not.toBe(0);
+  expect(stdout).toMatch(/no connection to 127\.0\.0\.1 port 9: .*zoned:httpProxy/);
+});
