@@ -4,9 +4,8 @@ import { join } from "node:path";
 
 import { ResourceManager, ResourceManagerArgs } from "../../../arm/resource-manager";
 import { Clock } from "../../../arm/durations";
-import { Body } from "../../../arm/resources/resource";
 import { Machines, ScriptResult, VirtualMachine } from "../../../machines/machines";
-import { withChange, Kind, valid } from "./valid-resources";
+import { Kind, valid } from "./valid-resources";
 
 /** Machines that record their calls; `scriptResult` decides how scripts end. */
 export class RecordingMachines implements Machines {
@@ -113,17 +112,3 @@ export const refusedBy = (request: Promise<unknown>): Promise<string> =>
     () => "not refused",
     (error: { code?: string; message: string }) => `${error.code}: ${error.message}`,
   );
-
-/**
- * The error for a valid body with one change, when all resources before it exist.
- */
-export async function refusalOf(kind: Kind, change: Body): Promise<string> {
-  const { arm } = newArm();
-  const kinds = Object.keys(valid) as Kind[];
-  const before = kinds[kinds.indexOf(kind) - 1];
-  if (before !== undefined) await createResources(arm, before);
-  const [id] = valid[kind];
-  const refusal = await refusedBy(arm.put(id, withChange(kind, change)));
-  if (arm.peek(id) !== undefined) throw new Error(`${kind} was refused but exists`);
-  return refusal;
-}

@@ -177,19 +177,15 @@ export const valid = {
 
 export type Kind = keyof typeof valid;
 
-/** A valid body with a deep change; undefined removes a property. */
+/** A valid body with these values at their paths, as `storageProfile.osDisk.name`; undefined removes one. */
 export function withChange(kind: Kind, change: Body): Body {
-  return merged(valid[kind][1], change) as Body;
-}
-
-function merged(base: unknown, change: unknown): unknown {
-  const isPlain = (value: unknown): value is Body =>
-    typeof value === "object" && value !== null && !Array.isArray(value);
-  if (!isPlain(base) || !isPlain(change)) return change;
-  const keys = new Set([...Object.keys(base), ...Object.keys(change)]);
-  return Object.fromEntries(
-    [...keys]
-      .map((key) => [key, key in change ? merged(base[key], change[key]) : base[key]] as const)
-      .filter(([, value]) => value !== undefined),
-  );
+  const body = structuredClone<Body>(valid[kind][1]);
+  for (const [path, value] of Object.entries(change)) {
+    const steps = path.split(".");
+    const last = steps.pop()!;
+    const parent = steps.reduce<Body>((at, step) => (at[step] ??= {}) as Body, body);
+    if (value === undefined) delete parent[last];
+    else parent[last] = value;
+  }
+  return body;
 }

@@ -2,6 +2,7 @@ import { Durations } from "../../../../arm/durations";
 import { account, subscriptionPath } from "../../../../arm/resources/ids";
 import { Body } from "../../../../arm/resources/resource";
 import { createResources, ManualClock, newArm, refusedBy } from "../../../support/arm/fixture";
+import { itNeverChanges, itRefuses } from "../../../support/arm/input-tables";
 import { group, reader, roleDefinition } from "../../../support/arm/valid-resources";
 
 const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
@@ -33,25 +34,18 @@ it("keeps the ids of an identity in an update", async () => {
   expect(arm.peek(identity)).toMatchObject({ principalId, clientId, tenantId, tags: { a: "b" } });
 });
 
-it.each<[flaw: string, change: Body, code: string]>([
+itRefuses("assignment", [
   [
-    "to a User that is an identity",
-    { principalType: "User" },
+    { principalId: account.objectId, principalType: "User" },
     "UnmatchedPrincipalType: .*PrinciaplType 'User'",
   ],
-  ["to a principal that does not exist", { principalId: guid(9) }, "PrincipalNotFound"],
-  [
-    "of a role that there is not",
-    { roleDefinitionId: roleDefinition(guid(9)) },
-    "RoleDefinitionDoesNotExist",
-  ],
-])("refuses an assignment %s", async (_, change, code) => {
-  const { arm, grant } = await withIdentity();
-
-  const refusal = await refusedBy(arm.put(assignment(group, 1), { ...grant, ...change }));
-
-  expect(refusal).toMatch(new RegExp(`^${code}`));
-});
+  [{ principalId: guid(9) }, "PrincipalNotFound"],
+  [{ roleDefinitionId: roleDefinition(guid(9)) }, "RoleDefinitionDoesNotExist"],
+]);
+itNeverChanges("assignment", [
+  [{ principalId: "other" }, "RoleAssignmentUpdateNotPermitted"],
+  [{ roleDefinitionId: networkContributor }, "RoleAssignmentUpdateNotPermitted"],
+]);
 
 it("does not know a new identity and a new role for a while, as long as things take time at all", async () => {
   const clock = new ManualClock();

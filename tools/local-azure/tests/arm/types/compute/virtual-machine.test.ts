@@ -2,99 +2,163 @@ import { readFileSync } from "node:fs";
 
 import { ResourceManager } from "../../../../arm/resource-manager";
 import { Faults } from "../../../../arm/faults/faults";
-import { Body } from "../../../../arm/resources/resource";
-import {
-  createResources,
-  newArm,
-  ManualClock,
-  refusalOf,
-  refusedBy,
-} from "../../../support/arm/fixture";
+import { createResources, ManualClock, newArm, refusedBy } from "../../../support/arm/fixture";
+import { itLimits, itNeverChanges, itRefuses } from "../../../support/arm/input-tables";
 import { withChange, compute, group, network, valid } from "../../../support/arm/valid-resources";
 
 const [id, body] = valid.machine;
-const key = body.osProfile.linuxConfiguration.ssh.publicKeys[0];
-const signIn = (publicKeys: object[]) => ({ linuxConfiguration: { ssh: { publicKeys } } });
-const nic = (name: string) => ({
-  networkProfile: { networkInterfaces: [{ id: network(`networkInterfaces/${name}`) }] },
-});
-const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/none`;
+const keys = "osProfile.linuxConfiguration.ssh.publicKeys";
+const image = "storageProfile.imageReference";
+const osDisk = "storageProfile.osDisk";
+const identities = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
+const notAllowed = (path: string) => `PropertyChangeNotAllowed: Changing property '${path}'`;
 
-it.each<[flaw: string, change: Body, code: string]>([
-  ["two zones", { zones: ["1", "2"] }, "ResourceCannotHaveMultipleZonesSpecified"],
+itRefuses("machine", [
+  [{ zones: ["1", "2"] }, "ResourceCannotHaveMultipleZonesSpecified"],
+  [{ "hardwareProfile.vmSize": "Standard_Z9" }, "InvalidParameter: The value Standard_Z9"],
+  // Barred in the zone.
+  [{ "hardwareProfile.vmSize": "Standard_D2as_v5", zones: ["3"] }, "SkuNotAvailable: .*zones '3'"],
+  // An Arm size and an x64 image.
+  [{ "hardwareProfile.vmSize": "Standard_D2ps_v5" }, "BadRequest: .*CPU Architecture of 'Arm64'"],
+  // A Premium disk and a size that takes none.
   [
-    "a size that there is not",
-    { hardwareProfile: { vmSize: "Standard_Z9" } },
-    "InvalidParameter: The value Standard_Z9",
-  ],
-  [
-    "a size barred in the zone",
-    { hardwareProfile: { vmSize: "Standard_D2as_v5" }, zones: ["3"] },
-    "SkuNotAvailable: .*zones '3'",
-  ],
-  [
-    "an Arm size and an x64 image",
-    { hardwareProfile: { vmSize: "Standard_D2ps_v5" } },
-    "BadRequest: .*CPU Architecture of 'Arm64'",
-  ],
-  [
-    "a Premium disk and a size that takes none",
-    { hardwareProfile: { vmSize: "Standard_D2_v5" } },
+    { "hardwareProfile.vmSize": "Standard_D2_v5" },
     "InvalidParameter: .*storage account type Premium_LRS",
   ],
+  // An old size and a Gen2 image.
+  [{ "hardwareProfile.vmSize": "Standard_D2_v3" }, "BadRequest: .*Hypervisor Generation"],
+  [{ [`${image}.offer`]: "UbuntuServer" }, "PlatformImageNotFound"],
+  [{ [`${image}.sku`]: "server-gen1" }, "BadRequest: Use of TrustedLaunch"],
   [
-    "an old size and a Gen2 image",
-    { hardwareProfile: { vmSize: "Standard_D2_v3" } },
-    "BadRequest: .*Hypervisor Generation",
-  ],
-  [
-    "an image that there is not",
-    { storageProfile: { imageReference: { offer: "UbuntuServer" } } },
-    "PlatformImageNotFound",
-  ],
-  [
-    "an interface that is not there",
-    nic("none"),
+    { "networkProfile.networkInterfaces.0.id": network("networkInterfaces/none") },
     "NotFound: Resource .*/networkInterfaces/none not found",
   ],
+  [{ "networkProfile.networkInterfaces": [] }, "InvalidParameter: .*networkInterfaces"],
+  [{ identity: { userAssignedIdentities: [`${identities}/none`] } }, "FailedIdentityOperation"],
+  [{ "osProfile.customData": "#cloud-config" }, "InvalidParameter: Custom data"],
+  [{ [keys]: [] }, "InvalidParameter: Authentication"],
+  [{ [`${keys}.0.path`]: "/root/key" }, "InvalidParameter: Destination path"],
+  // Which nobody has registered.
+  [{ "securityProfile.encryptionAtHost": true }, "InvalidParameter: .*EncryptionAtHost"],
+]);
+itLimits("machine", [
   [
-    "no interface",
-    { networkProfile: { networkInterfaces: [] } },
-    "InvalidParameter: .*networkInterfaces",
-  ],
-  [
-    "an identity that is not there",
-    { identity: { userAssignedIdentities: [identity] } },
-    "FailedIdentityOperation",
-  ],
-  [
-    "customData beyond 64 KiB",
-    { osProfile: { customData: "A".repeat(87_384) } },
+    "osProfile.customData",
+    ["A".repeat(87_380)],
+    ["A".repeat(87_384)],
     "InvalidParameter: Custom data",
   ],
   [
-    "customData that is no base64",
-    { osProfile: { customData: "#cloud-config" } },
-    "InvalidParameter: Custom data",
-  ],
-  [
-    "the user root",
-    { osProfile: { adminUsername: "root" } },
-    "InvalidParameter: The Admin Username",
-  ],
-  ["no way to sign in", { osProfile: signIn([]) }, "InvalidParameter: Authentication"],
-  [
-    "a key elsewhere",
-    { osProfile: signIn([{ ...key, path: "/root/key" }]) },
-    "InvalidParameter: Destination path",
-  ],
-  [
-    "a long host name",
-    { osProfile: { computerName: "a".repeat(65) } },
+    "osProfile.computerName",
+    ["a".repeat(64), "cp-1.example"],
+    ["a".repeat(65), "cp_1", "-cp"],
     "InvalidParameter: Linux host name",
   ],
-])("refuses a machine with %s", async (_, change, code) => {
-  expect(await refusalOf("machine", change)).toMatch(new RegExp(`^${code}`));
+  [
+    "osProfile.adminUsername",
+    ["azureuser"],
+    ["root", "admin", "administrator", "Root", "user", "test", "guest"],
+    "InvalidParameter: The Admin Username",
+  ],
+  [
+    `${keys}.0.keyData`,
+    ["ssh-rsa AAAAB3Nz", "ssh-ed25519 AAAAC3Nz"],
+    ["ssh-dss AAAAB3Nz", "AAAAB3Nz"],
+    "InvalidParameter: The value of parameter linuxConfiguration.ssh.publicKeys.keyData",
+  ],
+]);
+itNeverChanges("machine", [
+  [{ zones: ["2"] }, notAllowed("zones")],
+  [{ "osProfile.customData": "Iw==" }, notAllowed("osProfile.customData")],
+  [{ "osProfile.computerName": "other" }, notAllowed("osProfile.computerName")],
+  [
+    {
+      "osProfile.adminUsername": "other",
+      [`${keys}.0.path`]: "/home/other/.ssh/authorized_keys",
+    },
+    notAllowed("osProfile.adminUsername"),
+  ],
+  [{ [`${keys}.0.keyData`]: "ssh-rsa AAAA" }, notAllowed("linuxConfiguration.ssh.publicKeys")],
+  [{ [`${image}.id`]: "/images/a" }, notAllowed("imageReference")],
+  [{ [`${image}.sku`]: "minimal" }, notAllowed("imageReference")],
+  [{ [`${image}.version`]: "24.04.202604160" }, notAllowed("imageReference")],
+  [
+    { [`${image}.offer`]: "0001-com-ubuntu-server-jammy", [`${image}.sku`]: "22_04-lts-gen2" },
+    notAllowed("imageReference"),
+  ],
+  [{ [`${osDisk}.name`]: "other" }, notAllowed("osDisk.name")],
+  [
+    { [`${osDisk}.managedDisk.storageAccountType`]: "Standard_LRS" },
+    notAllowed("osDisk.managedDisk.storageAccountType"),
+  ],
+  [{ [`${osDisk}.diskSizeGB`]: 128 }, "OperationNotAllowed: Disk resizing"],
+  [{ "securityProfile.securityType": "Standard" }, notAllowed("securityProfile.securityType")],
+  [{ availabilitySet: { id: "/sets/a" } }, notAllowed("availabilitySet")],
+  [{ priority: "Spot" }, notAllowed("priority")],
+]);
+
+it("takes a user whose name only begins as one that Azure keeps", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  const user = withChange("machine", {
+    "osProfile.adminUsername": "administrators",
+    [`${keys}.0.path`]: "/home/administrators/.ssh/authorized_keys",
+  });
+
+  expect(await refusedBy(arm.put(id, user))).toBe("not refused");
+});
+
+/** An interface of its own. */
+async function interfaceNamed(arm: ResourceManager, name: string): Promise<string> {
+  const nic = network(`networkInterfaces/${name}`);
+  const ipConfigurations = [{ name: "ip", subnet: { id: valid.subnet[0] } }];
+  await arm.put(nic, { location: "westeurope", ipConfigurations });
+  return nic;
+}
+
+it("gives a machine no interface that another has, and one of several that is the primary", async () => {
+  const { arm } = newArm();
+  await createResources(arm);
+  const [second, third] = [await interfaceNamed(arm, "b"), await interfaceNamed(arm, "c")];
+  const put = (...networkInterfaces: object[]) => {
+    const change = {
+      "networkProfile.networkInterfaces": networkInterfaces,
+      [`${osDisk}.name`]: "cp-2-os",
+    };
+    return refusedBy(arm.put(compute("virtualMachines/cp-2"), withChange("machine", change)));
+  };
+
+  expect(await put({ id: valid.nic[0] })).toMatch(/^NicInUse/);
+  expect(await put({ id: second }, { id: third })).toMatch(
+    /^VirtualMachineMustHaveOneNetworkInterfaceAsPrimary/,
+  );
+  expect(await put({ id: second, primary: true }, { id: third })).toBe("not refused");
+});
+
+it("neither attaches an interface to a machine nor detaches one", async () => {
+  const { arm } = newArm();
+  await createResources(arm);
+  const second = await interfaceNamed(arm, "second");
+
+  for (const nics of [[{ id: valid.nic[0], primary: true }, { id: second }], [{ id: second }]]) {
+    const put = arm.put(id, withChange("machine", { "networkProfile.networkInterfaces": nics }));
+    expect(await refusedBy(put)).toMatch(/^AddingOrDeletingNetworkInterfaces/);
+  }
+});
+
+it("gives a zone's machine no public address of another zone", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "balancer");
+  const own = network("publicIPAddresses/own");
+  await arm.put(own, withChange("natIp", { zones: ["2"] }));
+  await arm.put(
+    valid.nic[0],
+    withChange("nic", { "ipConfigurations.0.publicIPAddress": { id: own } }),
+  );
+
+  expect(await refusedBy(arm.put(...valid.machine))).toMatch(
+    /^ComputeResourceZoneConstraintDoesNotMatchPublicIPAddressZoneConstraint/,
+  );
 });
 
 it("gives an interface with accelerated networking to no machine whose size has none", async () => {
@@ -103,7 +167,7 @@ it("gives an interface with accelerated networking to no machine whose size has 
   await arm.put(valid.nic[0], withChange("nic", { enableAcceleratedNetworking: true }));
 
   const refusal = await refusedBy(
-    arm.put(id, withChange("machine", { hardwareProfile: { vmSize: "Standard_B2s" } })),
+    arm.put(id, withChange("machine", { "hardwareProfile.vmSize": "Standard_B2s" })),
   );
 
   expect(refusal).toMatch(/^VMSizeIsNotPermittedToEnableAcceleratedNetworking/);
@@ -113,7 +177,7 @@ it("gives an interface with accelerated networking to no machine whose size has 
 it("leaves a machine its identity when a PUT names none, and takes it away when asked to", async () => {
   const { arm } = newArm();
   await createResources(arm, "machine");
-  const own = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/zoned`;
+  const own = `${identities}/zoned`;
   await arm.put(own, { location: "westeurope" });
   const identity = { type: "UserAssigned", userAssignedIdentities: { [own]: {} } };
   await arm.put(id, withChange("machine", { identity }));
@@ -131,7 +195,7 @@ it("creates the machine, and restarts it when its size changed", async () => {
   await createResources(arm, "machine");
 
   await arm.put(id, withChange("machine", { tags: { a: "b" } }));
-  await arm.put(id, withChange("machine", { hardwareProfile: { vmSize: "Standard_D4s_v5" } }));
+  await arm.put(id, withChange("machine", { "hardwareProfile.vmSize": "Standard_D4s_v5" }));
 
   expect(machines.calls).toEqual(["create cp-1 172.16.1.4", "restart cp-1 Standard_D4s_v5"]);
 });
@@ -139,7 +203,7 @@ it("creates the machine, and restarts it when its size changed", async () => {
 it("returns neither customData nor password, and does not store the password", async () => {
   const { arm, args } = newArm();
   await createResources(arm, "nic");
-  await arm.put(id, withChange("machine", { osProfile: { adminPassword: "pa55word" } }));
+  await arm.put(id, withChange("machine", { "osProfile.adminPassword": "pa55word" }));
 
   const shown = JSON.stringify(arm.peek(id));
   const kept = readFileSync(args.stateFile, "utf8");
@@ -161,8 +225,8 @@ it("deletes disk and interface according to their deleteOption", async () => {
   await arm.put(
     id,
     withChange("machine", {
-      storageProfile: { osDisk: { deleteOption: undefined } },
-      networkProfile: { networkInterfaces: [{ id: valid.nic[0], deleteOption: "Delete" }] },
+      [`${osDisk}.deleteOption`]: undefined,
+      "networkProfile.networkInterfaces.0.deleteOption": "Delete",
     }),
   );
   await arm.delete(id);
@@ -183,7 +247,7 @@ it("reserves the interface of a machine whose creation failed for 180 seconds", 
   await arm.delete(id);
   const other = arm.put(
     compute("virtualMachines/b"),
-    withChange("machine", { storageProfile: { osDisk: { name: "b" } } }),
+    withChange("machine", { [`${osDisk}.name`]: "b" }),
   );
   expect(await refusedBy(other)).toMatch(/^NicReservedForAnotherVm/);
   expect(await refusedBy(arm.delete(valid.nic[0]))).toMatch(/^NicReservedForAnotherVm/);
@@ -191,27 +255,6 @@ it("reserves the interface of a machine whose creation failed for 180 seconds", 
   await arm.delete(id);
   clock.advance(181);
   expect(await refusedBy(arm.delete(valid.nic[0]))).toBe("not refused");
-});
-
-it("keeps data disks when a PUT has none, and detaches those that it leaves out", async () => {
-  const { arm } = newArm();
-  await createResources(arm);
-  const disk = compute("disks/pv");
-  await arm.put(disk, {
-    location: "westeurope",
-    zones: ["1"],
-    creationData: { createOption: "Empty" },
-    diskSizeGB: 8,
-  });
-  const dataDisks = [{ lun: 0, createOption: "Attach", managedDisk: { id: disk } }];
-  await arm.put(id, withChange("machine", { storageProfile: { dataDisks } }));
-
-  await arm.put(...valid.machine);
-  expect(arm.peek(id)).toMatchObject({ storageProfile: { dataDisks } });
-  expect(await refusedBy(arm.delete(disk))).toMatch(/^OperationNotAllowed: Disk pv is attached/);
-
-  await arm.put(id, withChange("machine", { storageProfile: { dataDisks: [] } }));
-  expect(await refusedBy(arm.delete(disk))).toBe("not refused");
 });
 
 /** A disk of its own, and a data disk of the machine that is this one. */
@@ -222,23 +265,61 @@ async function dataDisk(arm: ResourceManager, lun: number, more: object) {
   return { lun, createOption: "Attach", managedDisk: { id: disk } };
 }
 
+const withDisks = (...dataDisks: object[]) =>
+  withChange("machine", { "storageProfile.dataDisks": dataDisks });
+
+it("keeps data disks when a PUT has none, and detaches those that it leaves out", async () => {
+  const { arm } = newArm();
+  await createResources(arm);
+  const disk = await dataDisk(arm, 0, { zones: ["1"] });
+  await arm.put(id, withDisks(disk));
+
+  await arm.put(...valid.machine);
+  expect(arm.peek(id)).toMatchObject({ storageProfile: { dataDisks: [disk] } });
+  expect(await refusedBy(arm.delete(disk.managedDisk.id))).toMatch(
+    /^OperationNotAllowed: Disk pv-0 is attached/,
+  );
+
+  await arm.put(id, withDisks());
+  expect(await refusedBy(arm.delete(disk.managedDisk.id))).toBe("not refused");
+});
+
 it.each([
   { what: "of its zone", disk: { zones: ["1"] }, answer: /^not refused/ },
   {
     what: "of another zone",
     disk: { zones: ["2"] },
-    answer: /^BadRequest: .* not in the same zone as the VM. VM zone: '1'. Disk zone: '2'/,
+    answer: /^BadRequest: .* VM zone: '1'. Disk zone: '2'/,
   },
   { what: "of no zone", disk: {}, answer: /^BadRequest: .* not in zone '1'/ },
   { what: "of every zone", disk: { sku: { name: "Premium_ZRS" } }, answer: /^not refused/ },
 ])("attaches a disk $what as Azure does", async ({ disk, answer }) => {
   const { arm } = newArm();
   await createResources(arm);
-  const dataDisks = [await dataDisk(arm, 0, disk)];
 
-  const put = arm.put(id, withChange("machine", { storageProfile: { dataDisks } }));
+  const put = arm.put(id, withDisks(await dataDisk(arm, 0, disk)));
 
   expect(await refusedBy(put)).toMatch(answer);
+});
+
+it("attaches no disk of another machine, or where there is one", async () => {
+  const { arm } = newArm();
+  await createResources(arm);
+  const zones = ["1"];
+  const [one, other] = [await dataDisk(arm, 0, { zones }), await dataDisk(arm, 1, { zones })];
+
+  expect(await refusedBy(arm.put(id, withDisks(one, { ...other, lun: 0 })))).toMatch(
+    /^InvalidParameter: A disk at LUN 0/,
+  );
+  await arm.put(id, withDisks(one));
+  const second = withChange("machine", {
+    "networkProfile.networkInterfaces.0.id": await interfaceNamed(arm, "b"),
+    [`${osDisk}.name`]: "b",
+    "storageProfile.dataDisks": [one],
+  });
+  expect(await refusedBy(arm.put(compute("virtualMachines/cp-2"), second))).toMatch(
+    /^ConflictingUserInput: .*cp-1/,
+  );
 });
 
 it("takes as many disks as its size does, and no smaller size with more", async () => {
@@ -246,11 +327,12 @@ it("takes as many disks as its size does, and no smaller size with more", async 
   await createResources(arm);
   const dataDisks: object[] = [];
   for (const lun of [0, 1, 2, 3, 4]) dataDisks.push(await dataDisk(arm, lun, { zones: ["1"] }));
-  const put = (vmSize: string, storageProfile = {}) =>
-    refusedBy(arm.put(id, withChange("machine", { hardwareProfile: { vmSize }, storageProfile })));
+  const put = (vmSize: string, change = {}) =>
+    refusedBy(arm.put(id, withChange("machine", { "hardwareProfile.vmSize": vmSize, ...change })));
   const tooMany = /^OperationNotAllowed: The maximum number of data disks .* is 4/;
+  const withAll = { "storageProfile.dataDisks": dataDisks };
 
-  expect(await put("Standard_D2s_v5", { dataDisks })).toMatch(tooMany);
-  expect(await put("Standard_D4s_v5", { dataDisks })).toBe("not refused");
+  expect(await put("Standard_D2s_v5", withAll)).toMatch(tooMany);
+  expect(await put("Standard_D4s_v5", withAll)).toBe("not refused");
   expect(await put("Standard_D2s_v5")).toMatch(tooMany);
 });

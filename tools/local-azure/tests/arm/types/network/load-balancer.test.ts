@@ -1,6 +1,6 @@
-import { Body } from "../../../../arm/resources/resource";
-import { createResources, newArm, refusalOf, refusedBy } from "../../../support/arm/fixture";
-import { network, valid } from "../../../support/arm/valid-resources";
+import { createResources, newArm, refusedBy } from "../../../support/arm/fixture";
+import { itLimits, itNeverChanges, itRefuses } from "../../../support/arm/input-tables";
+import { network, valid, withChange } from "../../../support/arm/valid-resources";
 
 const [id, body] = valid.balancer;
 const [rule] = body.loadBalancingRules;
@@ -13,76 +13,95 @@ const outbound = {
   frontendIPConfigurations: [part("frontendIPConfigurations", "api")],
   backendAddressPool: part("backendAddressPools", "cp"),
 };
+const another = (change: object) => ({
+  loadBalancingRules: [rule, { ...rule, name: "b", ...change }],
+});
 
-it.each<[flaw: string, change: Body, code: string]>([
+itRefuses("balancer", [
+  [frontend({}), "FrontendIPConfigurationHasNoSubnetOrPublicIPAddressOrPublicIPPrefix"],
   [
-    "no address",
-    frontend({}),
-    "FrontendIPConfigurationHasNoSubnetOrPublicIPAddressOrPublicIPPrefix",
-  ],
-  [
-    "two kinds of address",
     frontend({ ...address, subnet: { id: valid.subnet[0] } }),
     "FrontendIPConfigHasBothSubnetAndPublicIP",
   ],
   [
-    "zones on a public frontend",
     frontend({ ...address, zones: ["1"] }),
     "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress",
   ],
-  ["the sku Basic on a Standard address", { sku: { name: "Basic" } }, "PublicIPAndLBSkuDoNotMatch"],
+  [{ "sku.name": "Basic" }, "PublicIPAndLBSkuDoNotMatch"],
+  [another({ frontendPort: 443 }), "RulesUseSameBackendPortProtocolAndPool"],
+  [another({ backendPort: 443 }), "RulesUseSameFrontendPortProtocolAndIPConfig"],
+  // The rule has SNAT on the address of an outbound rule.
   [
-    "a probe that is not there",
-    { loadBalancingRules: [{ ...rule, probe: part("probes", "none") }] },
-    "InvalidResourceReference",
-  ],
-  [
-    "two rules to one port of one pool",
-    { loadBalancingRules: [rule, { ...rule, name: "b", frontendPort: 443 }] },
-    "RulesUseSameBackendPortProtocolAndPool",
-  ],
-  [
-    "two rules on one port",
-    { loadBalancingRules: [rule, { ...rule, name: "b", backendPort: 443 }] },
-    "RulesUseSameFrontendPortProtocolAndIPConfig",
-  ],
-  [
-    "a rule with SNAT on the address of an outbound rule",
     { outboundRules: [outbound] },
     "LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule",
   ],
+  [{ "probes.0.requestPath": undefined }, "InvalidRequestFormat: Probe readyz .*requestPath"],
   [
-    "an HTTPS probe without a path",
-    { probes: [{ ...body.probes[0], requestPath: undefined }] },
-    "InvalidRequestFormat: Probe readyz .*requestPath",
+    { "probes.0.protocol": "Tcp", "probes.0.requestPath": "/readyz" },
+    "InvalidRequestFormat: .*requestPath",
+  ],
+  [{ backendAddressPools: [{ name: "cp" }, { name: "CP" }] }, "InvalidRequestFormat: .*twice"],
+  ...[
+    { "loadBalancingRules.0.probe": part("probes", "none") },
+    {
+      "loadBalancingRules.0.frontendIPConfiguration": part("frontendIPConfigurations", "none"),
+    },
+    { "loadBalancingRules.0.backendAddressPools": [part("backendAddressPools", "none")] },
+    { "loadBalancingRules.0.backendAddressPool": part("backendAddressPools", "none") },
+    { outboundRules: [{ ...outbound, backendAddressPool: part("backendAddressPools", "none") }] },
+  ].map((change) => [change, "InvalidResourceReference"] as const),
+]);
+itLimits("balancer", [
+  ["probes.0.intervalInSeconds", [5], [1, 4], "InvalidRequestFormat: Probe readyz .*interval"],
+  ["probes.0.port", [1, 65535], [0, 65536], "InvalidRequestFormat: .*port"],
+  [
+    "loadBalancingRules.0.frontendPort",
+    [1, 65534],
+    [0, 65535, undefined],
+    "InvalidRequestFormat: .*ports",
   ],
   [
-    "a probe every second",
-    { probes: [{ ...body.probes[0], intervalInSeconds: 1 }] },
-    "InvalidRequestFormat: Probe readyz .*interval",
-  ],
-  [
-    "a rule that idles for hours",
-    { loadBalancingRules: [{ ...rule, idleTimeoutInMinutes: 240 }] },
+    "loadBalancingRules.0.idleTimeoutInMinutes",
+    [4, 100],
+    [3, 101],
     "InvalidRequestFormat: .*idle timeout",
   ],
+]);
+itNeverChanges("balancer", [
+  [{ "sku.name": "Gateway" }, "LoadBalancerSkuCannotBeChanged"],
+  // Its member is an interface, which names its pools itself.
   [
-    "a pool twice",
-    { backendAddressPools: [{ name: "cp" }, { name: "CP" }] },
-    "InvalidRequestFormat: .*twice",
+    { backendAddressPools: [{ name: "cp", loadBalancerBackendAddresses: [] }] },
+    "ModificationOfNICIpConfigBackendPoolNotSupported",
   ],
-])("refuses a balancer with %s", async (_, change, code) => {
-  expect(await refusalOf("balancer", change)).toMatch(new RegExp(`^${code}`));
-});
+]);
 
-it("accepts an outbound rule beside a rule without SNAT", async () => {
+it.each([
+  {
+    what: "that has no SNAT",
+    change: { "loadBalancingRules.0.disableOutboundSnat": true, outboundRules: [outbound] },
+  },
+  { what: "of another protocol", change: another({ frontendPort: 443, protocol: "Udp" }) },
+  {
+    what: "with a floating address",
+    change: another({ frontendPort: 443, enableFloatingIP: true }),
+  },
+  {
+    what: "over TCP without a path",
+    change: { "probes.0.protocol": "Tcp", "probes.0.requestPath": undefined },
+  },
+])("takes a rule $what", async ({ change }) => {
   const { arm } = newArm();
   await createResources(arm, "apiIp");
-  const loadBalancingRules = [{ ...rule, disableOutboundSnat: true }];
 
-  const put = arm.put(id, { ...body, loadBalancingRules, outboundRules: [outbound] });
+  expect(await refusedBy(arm.put(id, withChange("balancer", change)))).toBe("not refused");
+});
 
-  expect(await refusedBy(put)).toBe("not refused");
+it("takes itself back as it is shown, with members that it does not name itself", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+
+  expect(await refusedBy(arm.put(id, { ...body, ...arm.peek(id)! }))).toBe("not refused");
 });
 
 it("refuses a second balancer on an address", async () => {
@@ -142,4 +161,18 @@ it("gives an internal frontend an address of its subnet", async () => {
   expect(await refusedBy(arm.delete(valid.subnet[0]))).toMatch(
     /internal\/frontendIPConfigurations\/api/,
   );
+});
+
+it("does not change the zones of an internal frontend", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  const put = (zones: string[]) =>
+    arm.put(network("loadBalancers/internal"), {
+      location: "westeurope",
+      sku: { name: "Standard" },
+      ...frontend({ subnet: { id: valid.subnet[0] }, zones }),
+    });
+  await put(["1", "2", "3"]);
+
+  expect(await refusedBy(put(["1"]))).toMatch(/^ResourceAvailabilityZonesCannotBeModified/);
 });

@@ -1,130 +1,276 @@
+import { subscriptionPath } from "../../../../arm/resources/ids";
 import { Body } from "../../../../arm/resources/resource";
-import { refusalOf } from "../../../support/arm/fixture";
-import { Kind, network, valid } from "../../../support/arm/valid-resources";
+import { createResources, newArm, refusedBy } from "../../../support/arm/fixture";
+import { itLimits, itNeverChanges, itRefuses } from "../../../support/arm/input-tables";
+import { Kind, network, valid, withChange } from "../../../support/arm/valid-resources";
 
-const ipConfiguration = (more: object) => ({
-  ipConfigurations: [{ ...valid.nic[1].ipConfigurations[0], ...more }],
-});
-const pool = (name: string) => ({ id: network(`loadBalancers/api/backendAddressPools/${name}`) });
+const zonesFixed = "ResourceAvailabilityZonesCannotBeModified";
+const dynamicNic = {
+  location: "westeurope",
+  ipConfigurations: [{ name: "ip", subnet: { id: valid.subnet[0] } }],
+};
 
-it.each<[flaw: string, kind: Kind, change: Body, code: string]>([
-  ["a group nowhere", "group", { location: "atlantis" }, "LocationNotAvailableForResourceGroup"],
-  ["a network nowhere", "vnet", { location: "x" }, "LocationNotAvailableForResourceType"],
+itRefuses("vnet", [
+  [{ "addressSpace.addressPrefixes": ["172.16.0.0"] }, "InvalidAddressPrefixFormat"],
   [
-    "a range that is none",
-    "vnet",
-    { addressSpace: { addressPrefixes: ["172.16.0.0"] } },
-    "InvalidAddressPrefixFormat",
+    {
+      subnets: [
+        { name: "a", addressPrefix: "172.16.1.0/24" },
+        { name: "b", addressPrefixes: ["172.16.2.0/24", "172.16.0.0/23"] },
+      ],
+    },
+    "NetcfgSubnetRangesOverlap",
   ],
-  ["a range with host bits", "subnet", { addressPrefix: "172.16.1.5/24" }, "InvalidCIDRNotation"],
+]);
+itNeverChanges("vnet", [
   [
-    "a subnet outside its network",
-    "subnet",
-    { addressPrefix: "10.0.0.0/24" },
-    "NetcfgSubnetRangeOutsideVnet",
+    { subnets: [{ name: "nodes-1", addressPrefix: "172.16.9.0/24" }] },
+    "InUsePrefixCannotBeDeleted",
   ],
+  [{ subnets: [] }, "InUseSubnetCannotBeDeleted"],
+]);
+
+itRefuses("subnet", [
+  [{ addressPrefix: "172.16.1.5/24" }, "InvalidCIDRNotation"],
+  [{ addressPrefix: "10.0.0.0/24" }, "NetcfgSubnetRangeOutsideVnet"],
   [
-    "a security group that is not there",
-    "subnet",
-    { networkSecurityGroup: { id: network("networkSecurityGroups/none") } },
+    { "networkSecurityGroup.id": network("networkSecurityGroups/none") },
     "InvalidResourceReference",
   ],
-  ["a rule before the first priority", "rule", { priority: 99 }, "SecurityRuleInvalidPriority"],
-  ["ports upside down", "rule", { destinationPortRange: "30-20" }, "SecurityRuleInvalidPortRange"],
+]);
+itNeverChanges("subnet", [
+  [{ addressPrefix: "172.16.9.0/24" }, "InUsePrefixCannotBeDeleted"],
+  [{ defaultOutboundAccess: false }, "SubnetDefaultOutboundAccessCannotBeChanged"],
+]);
+
+itRefuses("rule", [
+  [{ sourceAddressPrefix: undefined }, "SecurityRuleParameterNotSpecified"],
+  [{ access: "Maybe" }, "InvalidRequestFormat: .*access"],
+  [{ access: undefined }, "InvalidParameter: .*'access'"],
+]);
+itLimits("rule", [
+  ["priority", [100, 4096], [99, 4097, 100.5], "SecurityRuleInvalidPriority"],
   [
-    "a rule from nowhere",
-    "rule",
-    { sourceAddressPrefix: undefined },
-    "SecurityRuleParameterNotSpecified",
+    "destinationPortRange",
+    ["0", "65535", "0-65535", "*"],
+    ["65536", "1-65536", "30-20", "-1", "1-2-3", "ssh"],
+    "SecurityRuleInvalidPortRange",
   ],
+  ["sourcePortRange", ["*"], ["65536"], "SecurityRuleInvalidPortRange"],
   [
-    "a rule from no address",
-    "rule",
-    { sourceAddressPrefix: "10.0.0.0/33" },
+    "protocol",
+    ["Tcp", "Udp", "Icmp", "Esp", "Ah", "*", "tcp"],
+    ["Sctp", "All"],
+    "InvalidRequestFormat: .*protocol",
+  ],
+  ["direction", ["Inbound", "Outbound"], ["Both"], "InvalidRequestFormat: .*direction"],
+  [
+    "sourceAddressPrefix",
+    ["*", "10.0.0.1", "2001:db8::/32", "Internet", "AzureCloud.westeurope"],
+    ["10.0.0", "10.0.0.0/33", "example.com/x"],
     "SecurityRuleInvalidAddressPrefix",
   ],
   [
-    "a rule that neither allows nor denies",
-    "rule",
-    { access: "Maybe" },
-    "InvalidRequestFormat: .*access",
+    "destinationAddressPrefix",
+    ["VirtualNetwork"],
+    ["10.0.0.0/33"],
+    "SecurityRuleInvalidAddressPrefix",
   ],
-  ["a rule without access", "rule", { access: undefined }, "InvalidParameter: .*'access'"],
+]);
+
+itRefuses("routeTable", [
+  [{ routes: [{ name: "r", addressPrefix: "10.0.0.1/8" }] }, "InvalidCIDRNotation"],
+]);
+
+itRefuses("apiIp", [
+  [{ sku: undefined }, "IPv4BasicSkuPublicIpCountLimitReached"],
+  [{ publicIPAllocationMethod: "Dynamic" }, "StandardSkuPublicIPAddressesMustBeStatic"],
+  [{ zones: ["4"] }, "InvalidAvailabilityZone"],
+  [{ location: "westus" }, "LocationNotSupportAvailabilityZones"],
+]);
+itLimits("apiIp", [
   [
-    "a route with host bits",
-    "routeTable",
-    { routes: [{ name: "r", addressPrefix: "10.0.0.1/8" }] },
-    "InvalidCIDRNotation",
-  ],
-  ["a Basic address", "apiIp", { sku: undefined }, "IPv4BasicSkuPublicIpCountLimitReached"],
-  [
-    "a dynamic Standard address",
-    "apiIp",
-    { publicIPAllocationMethod: "Dynamic" },
-    "StandardSkuPublicIPAddressesMustBeStatic",
-  ],
-  ["a fourth zone", "apiIp", { zones: ["4"] }, "InvalidAvailabilityZone"],
-  [
-    "zones in a region without",
-    "apiIp",
-    { location: "westus" },
-    "LocationNotSupportAvailabilityZones",
-  ],
-  [
-    "a label with capitals",
-    "apiIp",
-    { dnsSettings: { domainNameLabel: "Zoned" } },
+    "dnsSettings.domainNameLabel",
+    ["abc", `a${"b".repeat(62)}`],
+    ["ab", `a${"b".repeat(63)}`, "1abc", "abc-", "a_bc", "Zoned"],
     "InvalidDomainNameLabel",
   ],
+]);
+itNeverChanges("natIp", [
+  [{ "sku.name": "StandardV2" }, "SkuCannotBeChangedForPublicIp"],
+  [{ zones: ["2"] }, zonesFixed],
+]);
+
+itRefuses("nat", [
+  [{ zones: ["1", "2"] }, "ResourceCannotHaveMultipleZonesSpecified"],
+  [{ zones: ["2"] }, "PublicIPOrPrefixAndStandardSkuNatGatewayZoneDoNotMatch"],
+]);
+itLimits("nat", [
+  ["idleTimeoutInMinutes", [4, 120], [3, 121], "InvalidIdleTimeout"],
+  ["sku.name", ["Standard"], ["Basic", "StandardV2"], "InvalidRequestFormat: .*sku"],
+]);
+itNeverChanges("nat", [[{ zones: undefined }, zonesFixed]]);
+
+itRefuses("nic", [
+  [{ ipConfigurations: [] }, "NetworkInterfaceMustHaveAtleastOneIpConfiguration"],
+  [{ "ipConfigurations.0.subnet": undefined }, "SubnetIsRequired"],
+  [{ "ipConfigurations.0.privateIPAddress": "172.16.1" }, "InvalidIPAddressFormat"],
+  // The fourth address is the first that Azure does not keep, and it keeps the last.
+  [{ "ipConfigurations.0.privateIPAddress": "172.16.1.3" }, "PrivateIPAddressInReservedRange"],
+  [{ "ipConfigurations.0.privateIPAddress": "172.16.1.255" }, "PrivateIPAddressInReservedRange"],
+  [{ "ipConfigurations.0.privateIPAddress": "172.16.2.4" }, "PrivateIPAddressNotInSubnet"],
   [
-    "a NAT gateway in two zones",
-    "nat",
-    { zones: ["1", "2"] },
-    "ResourceCannotHaveMultipleZonesSpecified",
-  ],
-  [
-    "a NAT gateway with an address of another zone",
-    "nat",
-    { zones: ["2"] },
-    "PublicIPOrPrefixAndStandardSkuNatGatewayZoneDoNotMatch",
-  ],
-  [
-    "an interface without a subnet",
-    "nic",
-    ipConfiguration({ subnet: undefined }),
-    "SubnetIsRequired",
-  ],
-  [
-    "an address that Azure keeps",
-    "nic",
-    ipConfiguration({ privateIPAddress: "172.16.1.3" }),
-    "PrivateIPAddressInReservedRange",
-  ],
-  [
-    "the last address",
-    "nic",
-    ipConfiguration({ privateIPAddress: "172.16.1.255" }),
-    "PrivateIPAddressInReservedRange",
-  ],
-  [
-    "an address of another subnet",
-    "nic",
-    ipConfiguration({ privateIPAddress: "172.16.2.4" }),
-    "PrivateIPAddressNotInSubnet",
-  ],
-  [
-    "a pool that is not there",
-    "nic",
-    ipConfiguration({ loadBalancerBackendAddressPools: [pool("none")] }),
+    {
+      "ipConfigurations.0.loadBalancerBackendAddressPools": [
+        { id: network("loadBalancers/api/backendAddressPools/none") },
+      ],
+    },
     "InvalidResourceReference",
   ],
+  // Its pool is in another region.
+  [{ location: "northeurope" }, "InvalidResourceReference"],
+  [{ zones: ["1"] }, "InvalidRequestFormat: .*zones"],
+]);
+
+it.each<[id: string, code: string, body: Body]>([
   [
-    "an interface in another region than its pool",
-    "nic",
-    { location: "northeurope" },
-    "InvalidResourceReference",
+    network("virtualNetworks/vnet/subnets/b"),
+    "NetcfgSubnetRangesOverlap",
+    { addressPrefix: "172.16.1.128/25" },
   ],
-  ["an interface with zones", "nic", { zones: ["1"] }, "InvalidRequestFormat: .*zones"],
-])("refuses %s", async (_, kind, change, code) => {
-  expect(await refusalOf(kind, change)).toMatch(new RegExp(`^${code}`));
+  [network("networkSecurityGroups/nsg/securityRules/b"), "SecurityRuleConflict", valid.rule[1]],
+  [network("publicIPAddresses/b"), "DnsRecordInUse", valid.apiIp[1]],
+  [network("networkInterfaces/b"), "PrivateIPAddressIsAllocated", valid.nic[1]],
+  [
+    network("virtualNetworks/none/subnets/b"),
+    "ResourceNotFound",
+    { addressPrefix: "172.16.7.0/24" },
+  ],
+  [valid.vnet[0].replace("/zoned/", "/none/"), "ResourceGroupNotFound", valid.vnet[1]],
+  [
+    valid.vnet[0].replace(subscriptionPath, "/subscriptions/other"),
+    "SubscriptionNotFound",
+    valid.vnet[1],
+  ],
+])("does not create %s beside what is there: %s", async (id, code, body) => {
+  const { arm } = newArm();
+  await createResources(arm);
+
+  expect(await refusedBy(arm.put(id, body))).toMatch(new RegExp(`^${code}:`));
+});
+
+it.each<[kind: Kind, code: string]>([
+  ["securityGroup", "InUseNetworkSecurityGroupCannotBeDeleted"],
+  ["routeTable", "InUseRouteTableCannotBeDeleted"],
+  ["natIp", "PublicIPAddressCannotBeDeleted"],
+  ["apiIp", "PublicIPAddressCannotBeDeleted"],
+  ["nat", "CannotDeleteNatGatewayAssociatedToSubnet"],
+  ["vnet", "InUseSubnetCannotBeDeleted"],
+  ["subnet", "InUseSubnetCannotBeDeleted"],
+  ["nic", "NicInUse"],
+])("does not delete a %s that is in use", async (kind, code) => {
+  const { arm } = newArm();
+  await createResources(arm);
+
+  expect(await refusedBy(arm.delete(valid[kind][0]))).toMatch(new RegExp(`^${code}:`));
+});
+
+it("lets a rule of the other direction have the same priority", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "rule");
+
+  const outbound = arm.put(`${valid.rule[0]}-out`, { ...valid.rule[1], direction: "Outbound" });
+
+  expect(await refusedBy(outbound)).toBe("not refused");
+});
+
+it("deletes rules that a PUT of their group leaves out", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "rule");
+
+  await arm.put(...valid.securityGroup);
+
+  expect(arm.peek(valid.rule[0])).toBeUndefined();
+});
+
+it("keeps the rules and subnets that a PUT names", async () => {
+  const { arm } = newArm();
+  await createResources(arm);
+  const [group, vnet] = [arm.peek(valid.securityGroup[0])!, arm.peek(valid.vnet[0])!];
+
+  await arm.put(
+    valid.securityGroup[0],
+    withChange("securityGroup", { securityRules: group["securityRules"] }),
+  );
+  await arm.put(valid.vnet[0], withChange("vnet", { subnets: vnet["subnets"] }));
+
+  expect(arm.peek(valid.rule[0])).toMatchObject(valid.rule[1]);
+  expect(arm.peek(valid.subnet[0])).toMatchObject(valid.subnet[1]);
+});
+
+it("allocates the lowest free address from .4 up", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+
+  const [first, second] = [network("networkInterfaces/b"), network("networkInterfaces/c")];
+  await arm.put(first, dynamicNic);
+  await arm.put(second, dynamicNic);
+  await arm.put(first, dynamicNic);
+
+  const addresses = [first, second].map((id) => arm.peek(id)?.["ipConfigurations"]);
+  expect(addresses).toMatchObject([
+    [{ privateIPAddress: "172.16.1.5" }],
+    [{ privateIPAddress: "172.16.1.6" }],
+  ]);
+});
+
+it("refuses an address in a subnet that is full: Azure keeps five", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "vnet");
+  const subnet = network("virtualNetworks/vnet/subnets/small");
+  await arm.put(subnet, { addressPrefix: "172.16.9.0/29" });
+  const put = (name: number) =>
+    arm.put(network(`networkInterfaces/${name}`), {
+      location: "westeurope",
+      ipConfigurations: [{ name: "ip", subnet: { id: subnet } }],
+    });
+
+  for (const name of [1, 2, 3]) await put(name);
+
+  expect(await refusedBy(put(4))).toMatch(/^SubnetIsFull/);
+});
+
+it("does not move an interface to another virtual network", async () => {
+  const { arm } = newArm();
+  await createResources(arm);
+  const subnet = network("virtualNetworks/other/subnets/nodes");
+  await arm.put(network("virtualNetworks/other"), valid.vnet[1]);
+  await arm.put(subnet, { addressPrefix: "172.16.1.0/24" });
+
+  const moved = withChange("nic", { "ipConfigurations.0.subnet.id": subnet });
+
+  expect(await refusedBy(arm.put(valid.nic[0], moved))).toMatch(/^SubnetsNotInSameVnet/);
+});
+
+it("shows the rules of every security group, by which a subnet is closed to the internet", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "rule");
+
+  const { defaultSecurityRules } = arm.peek(valid.securityGroup[0])! as any;
+
+  // https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview#default-security-rules
+  expect(
+    defaultSecurityRules.map((one: any) =>
+      ["priority", "direction", "sourceAddressPrefix", "destinationAddressPrefix", "access"]
+        .map((property) => one[property])
+        .join(" "),
+    ),
+  ).toEqual([
+    "65000 Inbound VirtualNetwork VirtualNetwork Allow",
+    "65001 Inbound AzureLoadBalancer * Allow",
+    "65500 Inbound * * Deny",
+    "65000 Outbound VirtualNetwork VirtualNetwork Allow",
+    "65001 Outbound * Internet Allow",
+    "65500 Outbound * * Deny",
+  ]);
 });

@@ -1,0 +1,14 @@
+import { itNeverChanges, itRefuses } from "../../support/arm/input-tables";
+import { Kind, valid } from "../../support/arm/valid-resources";
+
+itRefuses("group", [
+  [{ location: undefined }, "LocationRequired"],
+  [{ location: "atlantis" }, "LocationNotAvailableForResourceGroup"],
+]);
+itRefuses("vnet", [[{ location: "x" }, "LocationNotAvailableForResourceType"]]);
+
+const located = (Object.keys(valid) as Kind[]).filter((kind) => "location" in valid[kind][1]);
+for (const kind of located) {
+  const code = kind === "group" ? "InvalidResourceGroupLocation:" : "InvalidResourceLocation:";
+  itNeverChanges(kind, [[{ location: "northeurope" }, code]]);
+}
