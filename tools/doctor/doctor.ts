@@ -1,14 +1,13 @@
 import { lookup } from "node:dns/promises";
 
 import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kubernetes-api";
-import { certificateAuthorities } from "./certificate-authorities";
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
 import { getClusterState, type ClusterState } from "./cluster-state";
 import { kernels } from "./kernels";
 import { cordons, nodes, pressure, versions } from "./nodes";
-import { encryptionKeyGeneration } from "./encryption-key";
+import { certificateAuthorities, encryptionKeyGeneration } from "./rotations";
 import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";

@@ -14,7 +14,7 @@ import {
   type StorageAccountBody,
   storageAccountType,
 } from "../arm/types/storage/storage-account";
-import { authorize, principalOf } from "./authorize";
+import { authorize, checkVersion, principalOf } from "./authorize";
 import { BlobError, containerNotFound } from "./blob-error";
 import { deletable, readable, writable } from "./conditions";
 import { escaped, listOf } from "./list";
@@ -27,7 +27,6 @@ import {
   wantedBlocks,
 } from "./requests";
 import type { Blob, BlobStore } from "./store";
-import { checkVersion } from "./versions";
 
 interface Reply {
   readonly status: number;

@@ -6,15 +6,16 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  readdirSync,
+  statSync,
+  writeFileSync,
 } from "node:fs";
-import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 import { type Package, stanzas } from "./archive-packages";
 import { sha256, sha256OfFile } from "../hash";
 import { run } from "../commands";
-import { clearSign } from "./signing";
 
 export interface RepositoryOptions {
   /** Folder of the repository. */
@@ -122,4 +123,41 @@ async function publish(
   rmSync(at("Release"));
   for (const name of readdirSync(draft)) renameSync(at(name), join(folder, name));
   rmSync(draft, { recursive: true });
+}
+
+const owner = "zoned mirror";
+
+/**
+ * Signs a text with this user's key, which is created at the first use and kept in `home`, so that
+ * machines that trust it also trust later states of the mirror.
+ */
+export async function clearSign(
+  files: { readonly text: string; readonly signed: string; readonly key: string },
+  home: string,
+  signal: AbortSignal,
+): Promise<void> {
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  const gpg = (...args: string[]) =>
+    run("gpg", ["--homedir", home, "--batch", ...args], { signal });
+  try {
+    const keys = await gpg("--list-secret-keys", "--with-colons");
+    if (!/^sec:/m.test(keys)) {
+      await gpg("--passphrase", "", "--quick-generate-key", owner, "ed25519", "sign", "never");
+    }
+    await gpg(
+      "--yes",
+      "--digest-algo",
+      "SHA512",
+      "--output",
+      files.signed,
+      "--clearsign",
+      files.text,
+    );
+    await gpg("--yes", "--armor", "--output", files.key, "--export", owner);
+  } finally {
+    // gpg starts it, and it would go on running.
+    await run("gpgconf", ["--homedir", home, "--kill", "gpg-agent"], {
+      signal: AbortSignal.timeout(10_000),
+    });
+  }
 }

@@ -26,9 +26,8 @@ import { kindOfType, marked, normalised, partsOfId, stateOf, titleOf, without } 
 import { Context, created, managerOf, previewed, relinquished, updated } from "./operations/apply";
 import { checked } from "./operations/check";
 import { deleted } from "./operations/delete";
-import { difference } from "./operations/diff";
+import { difference, pruned } from "./operations/diff";
 import { explained } from "./operations/errors";
-import { pruned } from "./operations/prune";
 import { checkConfig, diffConfig, Settings, settingsFrom } from "./provider-config";
 
 const { version } = JSON.parse(

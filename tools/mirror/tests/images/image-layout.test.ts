@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { ImageLayout } from "../../images/image-layout";
-import { pullImage } from "../../images/pull-image";
+import { pullImage } from "../../images/provide-images";
 import { smallImage, testFolder } from "../support/fixture";
 
 const folder = testFolder();

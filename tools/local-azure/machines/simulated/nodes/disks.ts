@@ -3,9 +3,8 @@ import type { VirtualMachine } from "../../machines";
 import { type Api, ApiError, type Body, strategicPatch } from "../api";
 import { cloudLabels } from "./cloud-provider";
 import { podPath } from "./kubelets";
-import { isOfNode } from "./mirror-pods";
+import { imageName, isOfDaemonSet, isOfNode } from "./mirror-pods";
 import { isOf, nodePath } from "./node";
-import { imageName, isOfDaemonSet } from "./pods";
 
 const driverName = "disk.csi.azure.com";
 const csiNodes = "/apis/storage.k8s.io/v1/csinodes";

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-
 import { parse } from "yaml";
 
 import type { Body } from "../api";
@@ -106,3 +105,11 @@ export function endOf(
     },
   };
 }
+
+/** The name of a container's image, without registry and tag. */
+export const imageName = ({ image = "" }: Body): string =>
+  /([^/:@]+)([:@][^/]*)?$/.exec(image as string)?.[1] ?? "";
+
+/** What a DaemonSet runs on a machine is of that machine. */
+export const isOfDaemonSet = ({ metadata }: Body): boolean =>
+  (metadata.ownerReferences ?? []).some(({ kind }: Body) => kind === "DaemonSet");

@@ -9,7 +9,7 @@ import { type Api, type ApiServer, type Body, strategicPatch, unlessStatus } fro
 import { freePort } from "../control-plane/ports";
 import { serviceAccount } from "./cloud-provider";
 import { podPath } from "./kubelets";
-import { imageName, isOfDaemonSet } from "./pods";
+import { imageName, isOfDaemonSet } from "./mirror-pods";
 import { type ContainerProcess, passesReadinessProbe, statusOfProcesses } from "./process-status";
 
 /** As a kubelet asks for it, and renewed as early. */
