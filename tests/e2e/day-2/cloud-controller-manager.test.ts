@@ -1,4 +1,4 @@
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -89,21 +89,53 @@ describe("a rehearsal with Azure's own cloud controller manager", () => {
     expect(await npm(state, "start", "--stack", "local")).toContain("nothing changed");
   });
 
-  it("has Azure's balancer lead a Service to the workers", async () => {
-    const [rules, addresses] = await Promise.all([
-      azures("networkSecurityGroups/zoned-local-nsg/securityRules"),
-      azures("publicIPAddresses"),
-    ]);
+  const made = async () => ({
+    rules: (await azures("networkSecurityGroups/zoned-local-nsg/securityRules")).length,
+    addresses: (await azures("publicIPAddresses")).length,
+    balancers: await azures("loadBalancers"),
+  });
+
+  it("has Azure's balancer lead a Service to the workers, and takes all away with it", async () => {
+    const before = await made();
     await expose();
 
     await hasAddress();
 
-    expect(await azures("loadBalancers")).toContain("zoned-local");
-    expect(await azures("publicIPAddresses")).toHaveLength(addresses.length + 1);
-    expect(await azures("networkSecurityGroups/zoned-local-nsg/securityRules")).toHaveLength(
-      rules.length + 1,
-    );
+    expect(await made()).toEqual({
+      rules: before.rules + 1,
+      addresses: before.addresses + 1,
+      balancers: [...before.balancers, "zoned-local"],
+    });
     expect(await members()).toEqual(await addressesOf("workers"));
+    await cloud.kubectl("delete", "service", "web");
+    expect(await made()).toEqual(before);
+  });
+
+  it("gives an internal Service an address of the network, and no public one", async () => {
+    await expose();
+    await hasAddress();
+    const { addresses, balancers } = await made();
+    const file = join(parent, "inner.json");
+    const annotations = { "service.beta.kubernetes.io/azure-load-balancer-internal": "true" };
+    writeFileSync(
+      file,
+      JSON.stringify({
+        ...{ apiVersion: "v1", kind: "Service", metadata: { name: "inner", annotations } },
+        spec: { type: "LoadBalancer", ports: [{ port: 80 }] },
+      }),
+    );
+    await cloud.kubectl("create", "--filename", file);
+
+    const address = "jsonpath={.status.loadBalancer.ingress[0].ip}";
+    await waitFor("service/inner", address);
+
+    expect(await cloud.kubectl("get", "service/inner", "--output", address)).toMatch(/^172\.16\./);
+    expect(await made()).toMatchObject({
+      addresses,
+      balancers: [...balancers, "zoned-local-internal"],
+    });
+    await cloud.kubectl("delete", "service", "inner");
+    expect((await made()).balancers).toEqual(balancers);
   });
 
   it("keeps what it has made through a refresh and an update", async () => {
