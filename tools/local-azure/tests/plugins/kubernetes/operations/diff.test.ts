@@ -23,88 +23,44 @@ const workload = (kind: string, app: string, image = "a") =>
     spec: { selector: { matchLabels: { app } }, template: { containers: [{ image }] } },
   });
 
-it.each([
-  {
-    what: "a Deployment's selector",
-    olds: workload("Deployment", "a"),
-    news: workload("Deployment", "b"),
-    replaces: ["spec.selector.matchLabels.app"],
+const storage = "storage.k8s.io/v1";
+const rbac = "rbac.authorization.k8s.io/v1";
+const there = { metadata: { name: "it", namespace: "there" } };
+
+it.each<[apiVersion: string, kind: string, before: Properties, after: Properties, path: string]>([
+  [storage, "StorageClass", { provisioner: "a" }, { provisioner: "b" }, "provisioner"],
+  [storage, "StorageClass", { parameters: { a: "1" } }, { parameters: { a: "2" } }, "parameters.a"],
+  [rbac, "RoleBinding", { roleRef: { name: "a" } }, { roleRef: { name: "b" } }, "roleRef.name"],
+  [rbac, "ClusterRoleBinding", { roleRef: { a: "1" } }, { roleRef: { a: "2" } }, "roleRef.a"],
+  ["v1", "ConfigMap", { binaryData: { a: "YQ==" } }, { binaryData: { a: "Yg==" } }, "binaryData.a"],
+  ["v1", "ConfigMap", { data: { "a.b": "1" } }, { data: { "a.b": "2" } }, 'data["a.b"]'],
+  ["v1", "Secret", { data: { key: "YQ==" } }, { data: { key: "Yg==" } }, "data.key"],
+  ["v1", "Secret", { type: "Opaque" }, { type: "kubernetes.io/tls" }, "type"],
+  ["v1", "ServiceAccount", {}, there, "metadata.namespace"],
+])(
+  "replaces an object of %s, a %s with %j, by one with %j",
+  (apiVersion, kind, olds, news, path) => {
+    expect(replacing(object(apiVersion, kind, olds), object(apiVersion, kind, news))).toEqual([
+      path,
+    ]);
   },
-  {
-    what: "a DaemonSet's selector",
-    olds: workload("DaemonSet", "a"),
-    news: workload("DaemonSet", "b"),
-    replaces: ["spec.selector.matchLabels.app"],
-  },
-  {
-    what: "a Deployment's image",
-    olds: workload("Deployment", "a", "a"),
-    news: workload("Deployment", "a", "b"),
-    replaces: [],
-  },
-  {
-    what: "a StorageClass's provisioner",
-    olds: object("storage.k8s.io/v1", "StorageClass", { provisioner: "a" }),
-    news: object("storage.k8s.io/v1", "StorageClass", { provisioner: "b" }),
-    replaces: ["provisioner"],
-  },
-  {
-    what: "a binding's role",
-    olds: object("rbac.authorization.k8s.io/v1", "RoleBinding", { roleRef: { name: "a" } }),
-    news: object("rbac.authorization.k8s.io/v1", "RoleBinding", { roleRef: { name: "b" } }),
-    replaces: ["roleRef.name"],
-  },
-  {
-    what: "a StorageClass's parameters",
-    olds: object("storage.k8s.io/v1", "StorageClass", { parameters: { skuName: "a" } }),
-    news: object("storage.k8s.io/v1", "StorageClass", { parameters: { skuName: "b" } }),
-    replaces: ["parameters.skuName"],
-  },
-  {
-    what: "a cluster binding's role",
-    olds: object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", { roleRef: { name: "a" } }),
-    news: object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", { roleRef: { name: "b" } }),
-    replaces: ["roleRef.name"],
-  },
-  {
-    what: "a ConfigMap's binary data",
-    olds: object("v1", "ConfigMap", { binaryData: { a: "YQ==" } }),
-    news: object("v1", "ConfigMap", { binaryData: { a: "Yg==" } }),
-    replaces: ["binaryData.a"],
-  },
-  {
-    what: "a Secret's type",
-    olds: object("v1", "Secret", { type: "Opaque" }),
-    news: object("v1", "Secret", { type: "kubernetes.io/tls" }),
-    replaces: ["type"],
-  },
-  {
-    what: "a ConfigMap's data",
-    olds: object("v1", "ConfigMap", { data: { "a.b": "1" } }),
-    news: object("v1", "ConfigMap", { data: { "a.b": "2" } }),
-    replaces: ['data["a.b"]'],
-  },
-  {
-    what: "a Secret's data",
-    olds: object("v1", "Secret", { data: { key: "YQ==" } }),
-    news: object("v1", "Secret", { data: { key: "Yg==" } }),
-    replaces: ["data.key"],
-  },
-  {
-    what: "a label",
-    olds: object("v1", "ConfigMap"),
-    news: object("v1", "ConfigMap", { metadata: { name: "it", namespace: "here", labels: {} } }),
-    replaces: [],
-  },
-  {
-    what: "a namespace",
-    olds: object("v1", "ServiceAccount"),
-    news: object("v1", "ServiceAccount", { metadata: { name: "it", namespace: "there" } }),
-    replaces: ["metadata.namespace"],
-  },
-])("for $what replaces $replaces", ({ olds, news, replaces }) => {
-  expect(replacing(olds, news)).toEqual(replaces);
-  expect(compare(olds, news).changes).not.toEqual([]);
+);
+
+it.each(["Deployment", "DaemonSet"])("replaces a %s whose selector changes alone", (kind) => {
+  const before = workload(kind, "a");
+
+  expect(replacing(before, workload(kind, "b"))).toEqual(["spec.selector.matchLabels.app"]);
+  expect(replacing(before, workload(kind, "a", "b"))).toEqual([]);
+  expect(compare(before, workload(kind, "a", "b")).changes).toHaveLength(1);
+});
+
+it("changes labels in place", () => {
+  const labelled = object("v1", "ConfigMap", {
+    metadata: { name: "it", namespace: "here", labels: {} },
+  });
+
+  expect(replacing(object("v1", "ConfigMap"), labelled)).toEqual([]);
+  expect(compare(object("v1", "ConfigMap"), labelled).changes).toHaveLength(1);
 });
 
 it.each([
@@ -159,74 +115,26 @@ it("deletes first only where the new object would have the name of the old one",
 });
 
 const container = (name: string, more = {}) => ({ name, image: name, ...more });
+const [main, side] = [container("main"), container("side")];
+const filledIn = { containers: [container("main", { imagePullPolicy: "Always" })], status: "x" };
+const empty = { a: {}, b: [], c: "", d: false, e: 0 };
+const own = { containers: [main] };
 
-it.each([
-  {
-    what: "what the server fills in",
-    inputs: { containers: [container("main")] },
-    live: { containers: [container("main", { imagePullPolicy: "Always" })], status: "x" },
-    seen: { containers: [container("main")] },
-  },
-  {
-    what: "what is empty and left out by the server",
-    inputs: { a: {}, b: [], c: "", d: false, e: 0, f: "1" },
-    live: { f: "1" },
-    seen: { a: {}, b: [], c: "", d: false, e: 0, f: "1" },
-  },
-  {
-    what: "a quantity as the server writes it",
-    inputs: { cpu: "0.5" },
-    live: { cpu: "500m" },
-    seen: { cpu: "500m" },
-  },
-  {
-    what: "a field that somebody added",
-    inputs: { a: "1" },
-    live: { a: "1", b: "2" },
-    seen: { a: "1" },
-  },
-  {
-    what: "a value that somebody changed",
-    inputs: { a: "1" },
-    live: { a: "2" },
-    seen: { a: "2" },
-  },
-  {
-    what: "a value that somebody removed",
-    inputs: { labels: { a: "1", b: "2" } },
-    live: { labels: { a: "1" } },
-    seen: { labels: { a: "1" } },
-  },
-  {
-    what: "a container that was added behind its own",
-    inputs: { containers: [container("main")] },
-    live: { containers: [container("main"), container("side")] },
-    seen: { containers: [container("main")] },
-  },
-  {
-    what: "a container that was put before its own",
-    inputs: { containers: [container("main")] },
-    live: { containers: [container("side"), container("main")] },
-    seen: { containers: [container("side")] },
-  },
-  {
-    what: "arguments of which one was changed",
-    inputs: { args: ["a", "b"] },
-    live: { args: ["a", "c"] },
-    seen: { args: ["a", "c"] },
-  },
-  {
-    what: "arguments of which one was removed",
-    inputs: { args: ["a", "b"] },
-    live: { args: ["b"] },
-    seen: { args: ["b"] },
-  },
-  {
-    what: "arguments to which one was added",
-    inputs: { args: ["a", "b"] },
-    live: { args: ["a", "b", "c"] },
-    seen: { args: ["a", "b"] },
-  },
-])("sees $what", ({ inputs, live, seen }) => {
+it.each<[what: string, inputs: Properties, live: Properties, seen: Properties]>([
+  ["nothing that the server fills in", own, filledIn, own],
+  ["what is empty, which the server leaves out", empty, {}, empty],
+  ["a quantity as the server writes it", { cpu: "0.5" }, { cpu: "500m" }, { cpu: "500m" }],
+  ["no field that somebody added", { a: "1" }, { a: "1", b: "2" }, { a: "1" }],
+  [
+    "that somebody removed a value",
+    { x: { a: "1", b: "2" } },
+    { x: { a: "1" } },
+    { x: { a: "1" } },
+  ],
+  ["no container behind its own", own, { containers: [main, side] }, own],
+  ["one before its own in its place", own, { containers: [side, main] }, { containers: [side] }],
+  ["a changed argument", { args: ["a", "b"] }, { args: ["a", "c"] }, { args: ["a", "c"] }],
+  ["that an argument went", { args: ["a", "b"] }, { args: ["b"] }, { args: ["b"] }],
+])("sees of an object %s", (_, inputs, live, seen) => {
   expect(pruned(live, inputs)).toEqual(seen);
 });
