@@ -1,5 +1,11 @@
 import type { VirtualMachine } from "@azure/arm-compute";
-import type { LoadBalancer } from "@azure/arm-network";
+import type {
+  LoadBalancer,
+  NatGateway,
+  NetworkInterface,
+  PublicIPAddress,
+  Subnet,
+} from "@azure/arm-network";
 
 import { account } from "../../arm/resources/ids";
 import { createResources } from "../support/arm/fixture";
@@ -11,132 +17,65 @@ import {
   reader,
   roleDefinition,
   valid,
+  withChange,
 } from "../support/arm/valid-resources";
 
 const group = "zoned";
 const location = "westeurope";
 const zones = ["1", "2", "3"];
-const standard = { name: "Standard" };
 
 /** Network of a cluster: an outgoing address and a subnet per zone, and the balancer of the API. */
 async function createNetwork({ network, resources }: Clients): Promise<void> {
   await resources.resourceGroups.createOrUpdate(group, { location, tags: { stack: "dev" } });
-  await network.networkSecurityGroups.beginCreateOrUpdateAndWait(
-    group,
-    "nsg",
-    {
-      location,
-      securityRules: [
-        {
-          name: "api",
-          access: "Allow",
-          direction: "Inbound",
-          priority: 100,
-          protocol: "Tcp",
-          sourceAddressPrefix: "10.0.0.0/8",
-          sourcePortRange: "*",
-          destinationAddressPrefix: "*",
-          destinationPortRange: "6443",
-        },
-      ],
-    },
-    soon,
-  );
-  await network.routeTables.beginCreateOrUpdateAndWait(group, "routes", { location }, soon);
-  await network.virtualNetworks.beginCreateOrUpdateAndWait(
-    group,
-    "vnet",
-    { location, addressSpace: { addressPrefixes: ["172.16.0.0/16"] } },
-    soon,
-  );
+  const securityRules = [{ name: "api", ...valid.rule[1] }];
+  const created = { location, securityRules };
+  await network.networkSecurityGroups.beginCreateOrUpdateAndWait(group, "nsg", created, soon);
+  await network.routeTables.beginCreateOrUpdateAndWait(group, "rt", { location }, soon);
+  const addressSpace = { addressPrefixes: ["172.16.0.0/16"] };
+  const vnet = { location, addressSpace };
+  await network.virtualNetworks.beginCreateOrUpdateAndWait(group, "vnet", vnet, soon);
   for (const zone of zones) {
-    const publicIp = await network.publicIPAddresses.beginCreateOrUpdateAndWait(
+    const { id: publicIp } = await network.publicIPAddresses.beginCreateOrUpdateAndWait(
       group,
       `nat-${zone}`,
-      { location, sku: standard, publicIPAllocationMethod: "Static", zones: [zone] },
+      withChange("natIp", { zones: [zone] }) as PublicIPAddress,
       soon,
     );
-    const nat = await network.natGateways.beginCreateOrUpdateAndWait(
+    const { id: nat } = await network.natGateways.beginCreateOrUpdateAndWait(
       group,
       `nat-${zone}`,
-      { location, sku: standard, zones: [zone], publicIpAddresses: [{ id: publicIp.id }] },
+      withChange("nat", { zones: [zone], "publicIpAddresses.0.id": publicIp }) as NatGateway,
       soon,
     );
-    await network.subnets.beginCreateOrUpdateAndWait(
-      group,
-      "vnet",
-      `nodes-${zone}`,
-      {
-        addressPrefix: `172.16.${zone}.0/24`,
-        networkSecurityGroup: { id: networkId("networkSecurityGroups/nsg") },
-        routeTable: { id: networkId("routeTables/routes") },
-        natGateway: { id: nat.id },
-      },
-      soon,
-    );
+    const change = { addressPrefix: `172.16.${zone}.0/24`, "natGateway.id": nat };
+    const subnet = withChange("subnet", change) as Subnet;
+    const name = `nodes-${zone}`;
+    await network.subnets.beginCreateOrUpdateAndWait(group, "vnet", name, subnet, soon);
   }
-  const api = await network.publicIPAddresses.beginCreateOrUpdateAndWait(
-    group,
-    "api",
-    { location, sku: standard, publicIPAllocationMethod: "Static", zones },
-    soon,
-  );
-  await network.loadBalancers.beginCreateOrUpdateAndWait(group, "api", balancer(api.id), soon);
+  const address = withChange("apiIp", {}) as PublicIPAddress;
+  await network.publicIPAddresses.beginCreateOrUpdateAndWait(group, "api", address, soon);
+  const balancer = withChange("balancer", {}) as LoadBalancer;
+  await network.loadBalancers.beginCreateOrUpdateAndWait(group, "api", balancer, soon);
 }
-
-const balancer = (publicIp?: string): LoadBalancer => ({
-  location,
-  sku: standard,
-  frontendIPConfigurations: [{ name: "api", publicIPAddress: { id: publicIp } }],
-  backendAddressPools: [{ name: "cp" }],
-  probes: [{ name: "readyz", protocol: "Https", port: 6443, requestPath: "/readyz" }],
-  loadBalancingRules: [
-    {
-      name: "api",
-      protocol: "Tcp",
-      frontendPort: 6443,
-      backendPort: 6443,
-      frontendIPConfiguration: { id: networkId("loadBalancers/api/frontendIPConfigurations/api") },
-      backendAddressPools: [{ id: networkId("loadBalancers/api/backendAddressPools/cp") }],
-      probe: { id: networkId("loadBalancers/api/probes/readyz") },
-    },
-  ],
-});
 
 async function createMachine({ network, compute }: Clients, zone: string): Promise<VirtualMachine> {
   const nic = await network.networkInterfaces.beginCreateOrUpdateAndWait(
     group,
     `cp-${zone}-nic`,
-    {
-      location,
-      ipConfigurations: [
-        {
-          name: "ip",
-          subnet: { id: networkId(`virtualNetworks/vnet/subnets/nodes-${zone}`) },
-          loadBalancerBackendAddressPools: [
-            { id: networkId("loadBalancers/api/backendAddressPools/cp") },
-          ],
-        },
-      ],
-    },
+    withChange("nic", {
+      "ipConfigurations.0.subnet.id": networkId(`virtualNetworks/vnet/subnets/nodes-${zone}`),
+      "ipConfigurations.0.privateIPAllocationMethod": "Dynamic",
+      "ipConfigurations.0.privateIPAddress": undefined,
+    }) as NetworkInterface,
     soon,
   );
-  return compute.virtualMachines.createOrUpdate(
-    group,
-    `cp-${zone}`,
-    {
-      location,
-      zones: [zone],
-      hardwareProfile: { vmSize: "Standard_D2s_v5" },
-      networkProfile: { networkInterfaces: [{ id: nic.id, primary: true }] },
-      osProfile: { ...valid.machine[1].osProfile, computerName: `cp-${zone}` } as never,
-      storageProfile: {
-        ...valid.machine[1].storageProfile,
-        osDisk: { name: `cp-${zone}-os`, createOption: "FromImage", deleteOption: "Delete" },
-      },
-    },
-    soon,
-  );
+  const machine = withChange("machine", {
+    zones: [zone],
+    "networkProfile.networkInterfaces": [{ id: nic.id, primary: true }],
+    "osProfile.computerName": `cp-${zone}`,
+    "storageProfile.osDisk.name": `cp-${zone}-os`,
+  });
+  return compute.virtualMachines.createOrUpdate(group, `cp-${zone}`, machine as never, soon);
 }
 
 it("creates, lists and deletes the network and machines of a cluster in three zones", () =>
@@ -364,76 +303,39 @@ it("pages lists, each page with the address of the next", () =>
   }));
 
 it("refuses a stale If-Match and an If-None-Match of what is there with 412", () =>
-  withSdks(async ({ network }, { arm }) => {
+  withSdks(async ({ network: { networkSecurityGroups, routeTables, securityRules } }, { arm }) => {
     await createResources(arm);
-    const headers = (name: string, value: string) => ({
-      requestOptions: { customHeaders: { [name]: value } },
-      ...soon,
+    const when = (name: "If-Match" | "If-None-Match", value = "") => ({
+      ...{ requestOptions: { customHeaders: { [name]: value } }, ...soon },
     });
-    const seen = await network.networkSecurityGroups.get(group, "nsg");
-    const { etag: rulesEtag } = await network.securityRules.get(group, "nsg", "api");
-    await network.securityRules.beginCreateOrUpdateAndWait(
-      group,
-      "nsg",
-      "more",
-      { ...valid.rule[1], priority: 200 },
-      soon,
-    );
-    const now = await network.networkSecurityGroups.get(group, "nsg");
+    const seen = await networkSecurityGroups.get(group, "nsg");
+    const { etag: rulesEtag } = await securityRules.get(group, "nsg", "api");
+    const rule = { ...valid.rule[1], priority: 200 };
+    await securityRules.beginCreateOrUpdateAndWait(group, "nsg", "more", rule, soon);
+    const now = await networkSecurityGroups.get(group, "nsg");
+    const put = (body: typeof now, options: ReturnType<typeof when>) =>
+      networkSecurityGroups.beginCreateOrUpdateAndWait(group, "nsg", body, options);
+    const putRoutes = (name: string, options: ReturnType<typeof when>) =>
+      routeTables.beginCreateOrUpdateAndWait(group, name, { location }, options);
+    const stale = when("If-Match", seen.etag);
 
     expect(rulesEtag).toBe(seen.etag);
     expect(now.etag).not.toBe(seen.etag);
-    await expect(
-      network.networkSecurityGroups.beginCreateOrUpdateAndWait(
-        group,
-        "nsg",
-        seen,
-        headers("If-Match", seen.etag!),
-      ),
-    ).rejects.toMatchObject({ statusCode: 412, code: "PreconditionFailed" });
-    const refusals = await Promise.allSettled([
-      network.networkSecurityGroups.updateTags(
-        group,
-        "nsg",
-        { tags: {} },
-        headers("If-Match", seen.etag!),
-      ),
-      network.networkSecurityGroups.beginDeleteAndWait(
-        group,
-        "nsg",
-        headers("If-Match", seen.etag!),
-      ),
-      network.routeTables.beginCreateOrUpdateAndWait(
-        group,
-        "none",
-        { location },
-        headers("If-Match", "*"),
-      ),
-      network.networkSecurityGroups.beginCreateOrUpdateAndWait(
-        group,
-        "nsg",
-        now,
-        headers("If-None-Match", now.etag!),
-      ),
-    ]);
-    expect(refusals).toEqual(
-      Array(4).fill({ status: "rejected", reason: expect.objectContaining({ statusCode: 412 }) }),
-    );
+    for (const refused of [
+      () => put(seen, stale),
+      () => networkSecurityGroups.updateTags(group, "nsg", { tags: {} }, stale),
+      () => networkSecurityGroups.beginDeleteAndWait(group, "nsg", stale),
+      () => putRoutes("none", when("If-Match", "*")),
+      () => put(now, when("If-None-Match", now.etag)),
+      () => putRoutes("rt", when("If-None-Match", "*")),
+    ]) {
+      await expect(refused()).rejects.toMatchObject({
+        statusCode: 412,
+        code: "PreconditionFailed",
+      });
+    }
     expect(arm.peek(valid.securityGroup[0])!["securityRules"]).toHaveLength(2);
-    await network.networkSecurityGroups.beginCreateOrUpdateAndWait(
-      group,
-      "nsg",
-      now,
-      headers("If-Match", now.etag!),
-    );
-    await expect(
-      network.routeTables.beginCreateOrUpdateAndWait(
-        group,
-        "rt",
-        { location },
-        headers("If-None-Match", "*"),
-      ),
-    ).rejects.toMatchObject({ statusCode: 412 });
+    await put(now, when("If-Match", now.etag));
   }));
 
 it("changes a pool of a load balancer as a resource of its own", () =>
