@@ -34,8 +34,16 @@ type Ask = <B = Answer>(
   token?: string,
 ) => Promise<{ readonly status: number; readonly body: B }>;
 
+/** The answer to a request, by path or by an address that an answer before it gave. */
+type Send = (
+  method: string,
+  at: string,
+  body?: object | string,
+  token?: string,
+) => Promise<Response>;
+
 async function withServer<T>(
-  use: (ask: Ask, built: ReturnType<typeof newArm> & { readonly port: number }) => Promise<T>,
+  use: (ask: Ask, built: ReturnType<typeof newArm> & { readonly send: Send }) => Promise<T>,
 ): Promise<T> {
   const built = newArm();
   await createResources(built.arm);
@@ -51,19 +59,19 @@ async function withServer<T>(
       snapshot: async () => undefined,
     },
   });
+  const send: Send = (method, at, body, token = "anything") =>
+    fetch(at.startsWith("http") ? at : `http://127.0.0.1:${server.port}${versioned(at)}`, {
+      method,
+      headers: token === "" ? {} : { authorization: `Bearer ${token}` },
+      body: typeof body === "object" ? JSON.stringify(body) : body,
+    });
+  const ask: Ask = async <B>(...request: Parameters<Send>) => {
+    const response = await send(...request);
+    const text = await response.text();
+    return { status: response.status, body: (text === "" ? undefined : JSON.parse(text)) as B };
+  };
   try {
-    return await use(
-      async <B>(method: string, path: string, body?: object, token = "anything") => {
-        const response = await fetch(`http://127.0.0.1:${server.port}${versioned(path)}`, {
-          method,
-          headers: token === "" ? {} : { authorization: `Bearer ${token}` },
-          body: body && JSON.stringify(body),
-        });
-        const text = await response.text();
-        return { status: response.status, body: (text === "" ? undefined : JSON.parse(text)) as B };
-      },
-      { ...built, port: server.port },
-    );
+    return await use(ask, { ...built, send });
   } finally {
     await server.close();
   }
@@ -175,75 +183,58 @@ it("lists sizes with their zones and restrictions", () =>
     expect(restricted.capabilities).toContainEqual({ name: "PremiumIO", value: "True" });
   }));
 
-it.each([
-  [
-    "a filter it does not know",
-    "GET",
-    `${group}/resources?$filter=${encodeURIComponent("color eq 'a'")}`,
-    400,
-    "InvalidFilterInQueryString",
-  ],
-  ["a collection", "GET", `${group}/providers/Microsoft.Network`, 404, "InvalidResourceType"],
-  ["a kind it does not have", "GET", network("azureFirewalls/x"), 404, "InvalidResourceType"],
-  ["another method", "POST", valid.vnet[0], 405, "MethodNotAllowed"],
-  ["PATCH of what has no tags", "PATCH", valid.subnet[0], 405, "MethodNotAllowed"],
-  ["a machine's view by POST", "POST", `${valid.machine[0]}/instanceView`, 405, "MethodNotAllowed"],
-  ["a restart by GET", "GET", `${valid.machine[0]}/restart`, 405, "MethodNotAllowed"],
-  [
-    "PUT of a part that is no resource",
-    "PUT",
-    network("loadBalancers/api/probes/more"),
-    ...([405, "MethodNotAllowed"] as const),
-  ],
-  ["pages of nothing", "GET", `${group}/resources?$top=0`, 400, "InvalidTopInQueryString"],
-  [
-    "a filter of sizes that it does not know",
-    "GET",
-    `${subscriptionPath}/providers/Microsoft.Compute/skus?$filter=${encodeURIComponent("name eq 'a'")}`,
-    ...([400, "InvalidFilterInQueryString"] as const),
-  ],
-  [
-    "an operation that there is not",
-    "GET",
-    `${subscriptionPath}/providers/Microsoft.Network/locations/westeurope/operations/00000000-0000-4000-8000-000000000000`,
-    ...([404, "NotFound"] as const),
-  ],
-])("refuses %s with Azure's error", (_, method, path, status, code) =>
-  withServer(async (ask) => {
-    expect(await ask(method, path)).toMatchObject({ status, body: { error: { code } } });
-  }),
-);
+const providers = `${subscriptionPath}/providers`;
+const operations = `${providers}/Microsoft.Network/locations/westeurope/operations`;
+const filter = (text: string) => `?$filter=${encodeURIComponent(text)}`;
+const unused = "00000000-0000-4000-8000-000000000009";
 
-it.each([
-  ["none", "GET", group, "?api-version=", 400, "MissingApiVersionParameter"],
-  ["no date", "GET", valid.vnet[0], "?api-version=latest", 400, "InvalidApiVersionParameter"],
-  ["one of others", "GET", group, "?api-version=2024-05-01", 400, "InvalidApiVersionParameter"],
-  ["one of others", "GET", valid.vnet[0], "?api-version=2024-11-01", 404, "InvalidResourceType"],
+it.each<[method: string, path: string, answer: string]>([
+  ["GET", `${group}/resources${filter("color eq 'a'")}`, "400 InvalidFilterInQueryString"],
+  ["GET", `${group}/resources?$top=0`, "400 InvalidTopInQueryString"],
   [
-    "one of others",
-    "PUT",
-    valid.machine[0],
-    "?api-version=2024-05-01",
-    400,
-    "NoRegisteredProviderFound",
+    "GET",
+    `${providers}/Microsoft.Compute/skus${filter("name eq 'a'")}`,
+    "400 InvalidFilterInQueryString",
   ],
-])("refuses %s as API version of a %s of %s", (_, method, path, version, status, code) =>
+  // A collection, and a type that it does not have.
+  ["GET", `${group}/providers/Microsoft.Network`, "404 InvalidResourceType"],
+  ["GET", network("azureFirewalls/x"), "404 InvalidResourceType"],
+  ["GET", `${operations}/${unused}`, "404 NotFound"],
+  ["POST", valid.vnet[0], "405 MethodNotAllowed"],
+  ["PATCH", valid.subnet[0], "405 MethodNotAllowed"],
+  ["POST", `${valid.machine[0]}/instanceView`, "405 MethodNotAllowed"],
+  ["GET", `${valid.machine[0]}/restart`, "405 MethodNotAllowed"],
+  // A part that is no resource.
+  ["PUT", network("loadBalancers/api/probes/more"), "405 MethodNotAllowed"],
+  ["GET", `${group}?api-version=`, "400 MissingApiVersionParameter"],
+  ["GET", `${valid.vnet[0]}?api-version=latest`, "400 InvalidApiVersionParameter"],
+  // Versions that others have.
+  ["GET", `${group}?api-version=2024-05-01`, "400 InvalidApiVersionParameter"],
+  ["GET", `${valid.vnet[0]}?api-version=2024-11-01`, "404 InvalidResourceType"],
+  ["PUT", `${valid.machine[0]}?api-version=2024-05-01`, "400 NoRegisteredProviderFound"],
+  // What is gone.
+  ["GET", network("virtualNetworks/gone"), "404 ResourceNotFound"],
+  ["GET", network("virtualNetworks/vnet/subnets/gone"), "404 NotFound"],
+  ["GET", network("networkSecurityGroups/nsg/securityRules/gone"), "404 NotFound"],
+  ["GET", network("loadBalancers/api/backendAddressPools/gone"), "404 NotFound"],
+  ["GET", storage("/blobServices/default/containers/gone"), "404 ContainerNotFound"],
+  [
+    "GET",
+    `${group}/providers/Microsoft.Authorization/roleAssignments/${unused}`,
+    "404 RoleAssignmentNotFound",
+  ],
+  ["GET", roleDefinition(unused), "404 RoleDefinitionDoesNotExist"],
+])("answers %s %s with %s", (method, path, answer) =>
   withServer(async (ask) => {
-    expect(await ask(method, `${path}${version}`)).toMatchObject({
-      status,
-      body: { error: { code } },
-    });
+    const { status, body } = await ask(method, path);
+
+    expect(`${status} ${body.error.code}`).toBe(answer);
   }),
 );
 
 it("refuses a body that is no JSON, and a PATCH of more than tags", () =>
-  withServer(async (ask, { port }) => {
-    const path = `${valid.routeTable[0]}?api-version=2024-03-01`;
-    const half = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method: "PUT",
-      headers: { authorization: "Bearer anything" },
-      body: '{"location":',
-    });
+  withServer(async (ask, { send }) => {
+    const half = await send("PUT", valid.routeTable[0], '{"location":');
     const more = { properties: { disableBgpRoutePropagation: true } };
 
     expect(half.status).toBe(400);
@@ -330,17 +321,14 @@ it("refuses subscriptions other than its own, and takes a doubled slash for one"
   }));
 
 it("answers a PUT at once, and a poll when the operation is done", () =>
-  withServer(async (_, { arm, port }) => {
+  withServer(async (_, { arm, send }) => {
     const seconds = { "Microsoft.Network/publicIPAddresses": { create: 20, delete: 20 } };
     arm.durations.set({ factor: 0.1, seconds });
     const address = network("publicIPAddresses/slow");
     const { location, sku, publicIPAllocationMethod } = valid.apiIp[1];
-    const headers = { authorization: "Bearer anything" };
 
-    const put = await fetch(`http://127.0.0.1:${port}${address}?api-version=2024-05-01`, {
-      method: "PUT",
-      headers,
-      body: JSON.stringify({ location, sku, properties: { publicIPAllocationMethod } }),
+    const put = await send("PUT", address, {
+      ...{ location, sku, properties: { publicIPAllocationMethod } },
     });
 
     expect(put.status).toBe(201);
@@ -349,42 +337,19 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     expect(put.headers.get("location")).toBeNull();
     const operation = put.headers.get("azure-asyncoperation")!;
     expect(operation).toContain("/providers/Microsoft.Network/locations/westeurope/operations/");
-    const poll = async () => (await fetch(operation, { headers })).json();
+    const poll = async () => (await send("GET", operation)).json();
     expect(await poll()).toEqual({ status: "InProgress" });
     await until(async () => ((await poll()) as { status: string }).status !== "InProgress");
     expect(await poll()).toEqual({ status: "Succeeded" });
     expect(arm.peek(address)).toMatchObject({ provisioningState: "Succeeded" });
-    const removal = await fetch(`http://127.0.0.1:${port}${address}?api-version=2024-05-01`, {
-      method: "DELETE",
-      headers,
-    });
+    const removal = await send("DELETE", address);
     expect([removal.status, await removal.text()]).toEqual([202, ""]);
-    const result = () => fetch(removal.headers.get("location")!, { headers });
+    const result = () => send("GET", removal.headers.get("location")!);
     expect((await result()).status).toBe(202);
     await until(async () => (await result()).status !== 202);
     expect((await result()).status).toBe(200);
     expect(arm.peek(address)).toBeUndefined();
   }));
-
-const unused = "00000000-0000-4000-8000-000000000009";
-
-it.each<[what: string, id: string, code: string]>([
-  ["a network", network("virtualNetworks/gone"), "ResourceNotFound"],
-  ["a subnet", network("virtualNetworks/vnet/subnets/gone"), "NotFound"],
-  ["a rule", network("networkSecurityGroups/nsg/securityRules/gone"), "NotFound"],
-  ["a pool", network("loadBalancers/api/backendAddressPools/gone"), "NotFound"],
-  ["a container", storage("/blobServices/default/containers/gone"), "ContainerNotFound"],
-  [
-    "a role assignment",
-    `${group}/providers/Microsoft.Authorization/roleAssignments/${unused}`,
-    "RoleAssignmentNotFound",
-  ],
-  ["a role definition", roleDefinition(unused), "RoleDefinitionDoesNotExist"],
-])("says of %s that is gone so by Azure's code", (_, id, code) =>
-  withServer(async (ask) => {
-    expect(await ask("GET", id)).toMatchObject({ status: 404, body: { error: { code } } });
-  }),
-);
 
 it.each([
   [0, null, "50"],
@@ -395,15 +360,13 @@ it.each([
 ])(
   "asks a client at the share %p of Azure's time to wait %p seconds, or %p milliseconds",
   (factor, retryAfter, milliseconds) =>
-    withServer(async (_, { arm, port }) => {
+    withServer(async (_, { arm, send }) => {
       const seconds = { "Microsoft.Network/routeTables": { create: 0, delete: 0 } };
       arm.durations.set({ factor, seconds });
-      const url = `http://127.0.0.1:${port}${network("routeTables/new")}?api-version=2024-05-01`;
-      const headers = { authorization: "Bearer anything" };
-      const body = JSON.stringify({ location: "westeurope" });
+      const id = network("routeTables/new");
 
-      const put = await fetch(url, { method: "PUT", headers, body });
-      const removal = await fetch(url, { method: "DELETE", headers });
+      const put = await send("PUT", id, { location: "westeurope" });
+      const removal = await send("DELETE", id);
 
       for (const answer of [put, removal]) {
         expect(answer.headers.get("retry-after")).toBe(retryAfter);
@@ -413,19 +376,12 @@ it.each([
 );
 
 it("describes the operation of a machine's disk by its name and times, and a new disk as being created", () =>
-  withServer(async (_, { arm, port }) => {
-    const seconds = { "Microsoft.Compute/disks": { create: 20 } };
-    arm.durations.set({ factor: 0.1, seconds });
-    const headers = { authorization: "Bearer anything" };
+  withServer(async (_, { arm, send }) => {
+    arm.durations.set({ factor: 0.1, seconds: { "Microsoft.Compute/disks": { create: 20 } } });
     const { location, ...properties } = valid.disk[1];
-    const disk = compute("disks/slow");
 
-    const put = await fetch(`http://127.0.0.1:${port}${disk}?api-version=2024-03-02`, {
-      ...{ method: "PUT", headers },
-      body: JSON.stringify({ location, properties }),
-    });
-    const poll = async () =>
-      (await fetch(put.headers.get("azure-asyncoperation")!, { headers })).json();
+    const put = await send("PUT", compute("disks/slow"), { location, properties });
+    const poll = async () => (await send("GET", put.headers.get("azure-asyncoperation")!)).json();
 
     expect(await put.json()).toMatchObject({ properties: { provisioningState: "Creating" } });
     const time = expect.stringMatching(/^\d{4}-.*Z$/);
@@ -436,17 +392,13 @@ it("describes the operation of a machine's disk by its name and times, and a new
   }));
 
 it("answers the request for the result of an operation that has failed with its error", () =>
-  withServer(async (_, { arm, port }) => {
+  withServer(async (_, { arm, send }) => {
     const id = valid.storageAccount[0].replace("zonedbackups", "zonedothers");
     arm.faults.add({ method: "PUT", id: "zonedothers$", accepted: true, code: "Boom" });
     const { location, kind, sku } = valid.storageAccount[1];
-    const headers = { authorization: "Bearer anything" };
 
-    const put = await fetch(`http://127.0.0.1:${port}${id}?api-version=2024-01-01`, {
-      ...{ method: "PUT", headers },
-      body: JSON.stringify({ location, kind, sku }),
-    });
-    const result = () => fetch(put.headers.get("location")!, { headers });
+    const put = await send("PUT", id, { location, kind, sku });
+    const result = () => send("GET", put.headers.get("location")!);
 
     expect([put.status, put.headers.get("azure-asyncoperation")]).toEqual([202, null]);
     await until(async () => (await result()).status !== 202);
@@ -456,11 +408,8 @@ it("answers the request for the result of an operation that has failed with its 
   }));
 
 it("answers a group's DELETE with a Location alone, and its HEAD without a body", () =>
-  withServer(async (ask, { port }) => {
-    const removal = await fetch(`http://127.0.0.1:${port}${group}?api-version=2024-03-01`, {
-      method: "DELETE",
-      headers: { authorization: "Bearer anything" },
-    });
+  withServer(async (ask, { send }) => {
+    const removal = await send("DELETE", group);
 
     expect(removal.status).toBe(202);
     expect(removal.headers.get("azure-asyncoperation")).toBeNull();
@@ -498,7 +447,7 @@ it("names the clouds to clients without a token, in the shape of the API version
   }));
 
 it("has a control API under /local", () =>
-  withServer(async (ask, { port }) => {
+  withServer(async (ask, { send }) => {
     expect(await ask("GET", "/local/health")).toMatchObject({
       body: { pid: process.pid, empty: false },
     });
@@ -510,11 +459,7 @@ it("has a control API under /local", () =>
     });
     const busy = { method: "PUT", id: "routeTables/rt$", status: 429, code: "Busy", retryAfter: 3 };
     await ask("POST", "/local/faults", busy);
-    const refused = await fetch(`http://127.0.0.1:${port}${versioned(valid.routeTable[0])}`, {
-      method: "PUT",
-      headers: { authorization: "Bearer anything" },
-      body: JSON.stringify({ location: "westeurope" }),
-    });
+    const refused = await send("PUT", valid.routeTable[0], { location: "westeurope" });
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "3"]);
     await ask("POST", "/local/faults", { ...busy, times: 2 });
     await ask("DELETE", "/local/faults");
