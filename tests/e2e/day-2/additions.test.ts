@@ -1,6 +1,12 @@
 import { parseId } from "../../../tools/local-azure/arm/resources/ids";
 import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
-import { hasManifests, LocalCloud, unchanged, succeeded } from "../../../tools/lab/local-cloud";
+import {
+  asPlanned,
+  hasManifests,
+  LocalCloud,
+  unchanged,
+  succeeded,
+} from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);
 
@@ -293,11 +299,10 @@ const addressOf = (network: Clients["network"], name: string) =>
   );
 
 describe("what others write on a cluster's resources", () => {
+  const settings = hasManifests ? {} : { cni: "flannel", diskDriver: false };
   let cloud: LocalCloud;
   let clients: Clients;
   let resources: Resource[];
-
-  const settings = hasManifests ? {} : { cni: "flannel", diskDriver: false };
 
   beforeAll(async () => {
     cloud = await LocalCloud.start("local", settings);
@@ -444,5 +449,35 @@ describe("what others write on a cluster's resources", () => {
       }
       unchanged(await cloud.stack.up("--skip-preview"));
     });
+  });
+
+  it("is a disk that stays attached through a refresh and a resize", async () => {
+    const disk = "/providers/Microsoft.Compute/disks/pvc-1";
+    const vm = "/providers/Microsoft.Compute/virtualMachines/zoned-local-workers-1";
+    const made = (await cloud.inGroup("PUT", disk, {
+      location: "southeastasia",
+      zones: ["2"],
+      sku: { name: "StandardSSD_LRS" },
+      properties: { creationData: { createOption: "Empty" }, diskSizeGB: 8 },
+    })) as { id: string };
+    const machine = (await cloud.inGroup("GET", vm)) as {
+      properties: { storageProfile: Record<string, unknown>; [name: string]: unknown };
+    };
+    const dataDisks = [{ lun: 0, createOption: "Attach", managedDisk: { id: made.id } }];
+    machine.properties.storageProfile = { ...machine.properties.storageProfile, dataDisks };
+    await cloud.inGroup("PUT", vm, machine);
+
+    succeeded(await cloud.stack.refresh());
+    await cloud.stack.configure({
+      ...settings,
+      workerPools: [{ name: "workers", count: 2, size: "Standard_B2ms" }],
+    });
+    asPlanned(await cloud.stack.up());
+
+    const resized = (await cloud.inGroup("GET", vm)) as {
+      properties: { hardwareProfile: { vmSize: string }; storageProfile: { dataDisks: unknown[] } };
+    };
+    expect(resized.properties.hardwareProfile.vmSize).toBe("Standard_B2ms");
+    expect(resized.properties.storageProfile.dataDisks).toHaveLength(1);
   });
 });

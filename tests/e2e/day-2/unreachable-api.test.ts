@@ -3,8 +3,8 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { apiNameIn } from "../../tools/local-azure/rehearsal/cluster-view";
-import { LocalCloud, refused, unchanged, succeeded } from "../../tools/lab/local-cloud";
+import { apiNameIn } from "../../../tools/local-azure/rehearsal/cluster-view";
+import { LocalCloud, refused, unchanged, succeeded } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(600_000);
 
@@ -23,7 +23,7 @@ interface Exported {
 let cloud: LocalCloud;
 beforeAll(async () => {
   cloud = await LocalCloud.start("dev", { cni: "flannel", diskDriver: false });
-  succeeded(await cloud.stack.up());
+  succeeded(await cloud.stack.up("--skip-preview"));
 });
 afterAll(() => cloud?.stop());
 
@@ -93,7 +93,7 @@ it("forgets nothing when it cannot reach the API, and changes nothing once that 
   expect((await inCluster()).map(({ urn }) => urn).sort()).toEqual(before);
 
   await apiAnswers();
-  unchanged(await cloud.stack.up());
+  unchanged(await cloud.stack.up("--skip-preview"));
 });
 
 it("takes up what is in the cluster and not in the state", async () => {
@@ -101,7 +101,7 @@ it("takes up what is in the cluster and not in the state", async () => {
   const lost = before.filter((urn) => /:(Secret|ConfigMap|DaemonSet|NodePatch)::/.test(urn));
   await forget(lost);
 
-  succeeded(await cloud.stack.up());
+  succeeded(await cloud.stack.up("--skip-preview"));
 
   expect(lost.length).toBeGreaterThan(3);
   expect((await inCluster()).map(({ urn }) => urn).sort()).toEqual(before);
