@@ -230,7 +230,7 @@ describe("two real API servers on one real etcd", () => {
           // A server that is started anew answers nobody meanwhile.
           if (error instanceof ApiError) unread.push(`${name}: ${error.message}`);
         }
-        await wait(50);
+        await wait(500);
       }
     };
     const writes = busy();
@@ -244,7 +244,7 @@ describe("two real API servers on one real etcd", () => {
         if (up === 1 && one === first) {
           expect(await one.hasLoaded()).toBe(false);
           // By itself, within a minute.
-          for (let tries = 0; tries < 90 && !(await one.hasLoaded()); tries++) await wait(1000);
+          for (let tries = 0; tries < 20 && !(await one.hasLoaded()); tries++) await wait(5000);
         } else {
           await one.start();
         }
