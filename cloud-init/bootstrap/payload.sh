@@ -4,8 +4,7 @@
 # has_task NAME: whether the step does this besides; see Task in components/machine/payload.ts.
 has_task() { [[ " ${tasks[*]} " == *" $1 "* ]]; }
 
-# payload variables: what the steps need, as shell assignments.
-# payload files: keys and configuration, each where it belongs.
+# payload files: keys and configuration, each where it belongs, and what the steps need, as shell assignments.
 # payload settings: the same without the keys, which a member has.
 # payload authorities: the keys alone, for a member that takes other CAs.
 payload() {
@@ -17,7 +16,7 @@ text = open(script, encoding="utf-8").read().split("\n#--- payload ---\n", 1)[1]
 if not text.strip():
     sys.exit("the payload is gone, since this script has done its work: run `pulumi up` for more")
 payload = json.loads(text)
-if what == "variables":
+if what != "authorities":
     names = {"machine": "machine", "role": "role", "initial_control_plane": "initialControlPlane", "api_name": "apiName",
              "api_port": "apiPort", "api_address": "apiAddress", "version": "kubernetesVersion",
              "configuration": "configuration", "cluster": "clusterConfiguration",
@@ -28,9 +27,7 @@ if what == "variables":
         file.write(f"modules=({shlex.join(payload['modules'])})\n")
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
         file.write(f"tasks=({shlex.join(payload['tasks'])})\n")
-    sys.exit()
-# kubeadm applies every patch that it finds there.
-if what != "authorities":
+    # kubeadm applies every patch that it finds there.
     shutil.rmtree(root + "/etc/zoned/patches", ignore_errors=True)
 for entry in payload["files"]:
     path = root + entry["path"]
@@ -46,7 +43,6 @@ END
 }
 
 read_payload() {
-  payload variables
   if [[ -e $state/joined ]]; then
     payload settings
     return
