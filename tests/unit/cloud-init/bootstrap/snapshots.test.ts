@@ -1,0 +1,188 @@
+import { Payload } from "../../../../components/machine/payload";
+import {
+  asInitial,
+  bootstrap,
+  bootstrapDespite,
+  controlPlane,
+  deeds,
+  endedWell,
+  machineIn,
+  programs,
+  ship,
+} from "../../../support/bootstrapped-machine";
+import { Outcome } from "../../../support/tools";
+
+jest.setTimeout(120_000);
+
+describe("a snapshot of etcd", () => {
+  /** Writes down what it is asked for; a restored etcd has its data in its folder. */
+  const snapshotScript = `#!/bin/bash
+    root=$ZONED_ROOT
+    printf '%s\\n' "$*" >>"$root/asked"
+    case $1 in
+      fetch) [[ ! -e $root/refuses ]] || { echo "fetching" >&2; echo "there is no snapshot" >&2; exit 1; }
+        echo data >"$3" ;;
+      etcdutl) cp "$root/programs/etcdutl" "$2" ;;
+      save) [[ ! -e $root/refuses ]] || { echo "no container of etcd runs" >&2; exit 1; } ;;
+    esac`;
+  const snapshotFile = {
+    path: "/opt/zoned/etcd-snapshot.sh",
+    mode: "0700",
+    content: snapshotScript,
+  };
+  const timer = {
+    path: "/etc/systemd/system/zoned-etcd-snapshot.timer",
+    mode: "0644",
+    content: "",
+  };
+  const service = { ...timer, path: "/etc/systemd/system/zoned-etcd-snapshot.service" };
+  const environment = { ...timer, path: "/opt/zoned/etcd-snapshot.env" };
+  const saved = [snapshotFile, environment, timer, service];
+  const saving: Payload = {
+    ...controlPlane,
+    tasks: ["snapshots"],
+    files: [...controlPlane.files, ...saved],
+  };
+  const restoring: Payload = { ...saving, restoredFrom: "latest" };
+
+  const restoredIn = () => {
+    const machine = machineIn({ ...asInitial, api: "silent", node: true }, restoring);
+    machine.program("systemctl", "");
+    machine.program(
+      "etcdutl",
+      'if [[ $2 == restore ]]; then mkdir -p "$root/var/lib/etcd/member"; fi',
+    );
+    machine.write("/etc/cni/net.d/10-it.conflist", "");
+    return machine;
+  };
+  const said = ({ stdout }: Outcome) =>
+    [...stdout.matchAll(/ bootstrap: (.+): done after/g)].map(([, step]) => step);
+
+  it("is what the initial control plane initializes with, past all revisions that anybody has seen", async () => {
+    const machine = restoredIn();
+    const outcome = await bootstrap(machine);
+
+    expect(outcome).toMatchObject({ code: 0, stderr: "" });
+    expect(said(outcome)).toContain("snapshot");
+    expect(machine.read("/asked")).toMatch(/^fetch latest \S+\netcdutl \S+\n$/);
+    const [, restore = ""] = machine.callsOf("etcdutl");
+    expect(restore).toMatch(
+      /^snapshot restore \S+ --data-dir \/var\/lib\/etcd --name zoned-test-cp-2 --initial-cluster zoned-test-cp-2=https:\/\/172\.16\.2\.5:2380 --initial-advertise-peer-urls https:\/\/172\.16\.2\.5:2380 --initial-cluster-token zoned-\S+ --bump-revision 1000000000 --mark-compacted$/,
+    );
+    expect(machine.callsOf("kubeadm").find((call) => call.startsWith("init --"))).toBe(
+      "init --config /etc/zoned/kubeadm-init.yaml --skip-token-print --skip-phases addon/kube-proxy " +
+        "--ignore-preflight-errors DirAvailable--var-lib-etcd",
+    );
+    expect(machine.read("/var/lib/zoned/joined")).toBe("joined\n");
+    // It holds every Secret.
+    const left = ["snapshot.db", "etcdutl"].filter((file) => machine.has(`/var/lib/zoned/${file}`));
+    expect(left).toEqual([]);
+  });
+
+  it("is asked for once more where it did not come, and so is its timer", async () => {
+    const machine = restoredIn();
+
+    expect(
+      await bootstrapDespite(machine, { fetch_snapshot: 1, initialize: 1, schedule_snapshots: 1 }),
+    ).toEqual(endedWell);
+  });
+
+  it("knows control planes that are gone, which are forgotten while no kubelet speaks for this one", async () => {
+    const machine = restoredIn();
+    await bootstrap(machine);
+
+    const order = machine.calls
+      .map((words) => words.join(" ").replaceAll(machine.root, ""))
+      .filter((call) =>
+        /delete|(stop|start) kubelet|^kubeadm init .*(--skip-token|mark)/.test(call),
+      )
+      .map((call) => call.replace(/--kubeconfig \S+ --request-timeout 30s /, ""));
+    expect(order).toEqual([
+      expect.stringMatching(/^kubeadm init --config/),
+      "systemctl stop kubelet",
+      ...["zoned-test-cp-1", "zoned-test-cp-2"].flatMap((name) => [
+        `kubectl delete node ${name} --ignore-not-found --wait=false`,
+        `kubectl delete pods --all-namespaces --field-selector spec.nodeName=${name} --grace-period 0 --force --wait=false`,
+      ]),
+      "systemctl start kubelet",
+      "kubeadm init phase mark-control-plane --config /etc/zoned/kubeadm-init.yaml",
+    ]);
+  });
+
+  it("is not restored where it cannot be fetched: the message says why, and nothing was begun", async () => {
+    const machine = restoredIn();
+    machine.write("/refuses", "");
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.code).toBe(1);
+    expect(outcome.stderr).toMatch(
+      /\nthere is no snapshot\nstep "snapshot" failed with exit code 1\n$/,
+    );
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("is not restored where etcdutl cannot read it", async () => {
+    const machine = restoredIn();
+    machine.program("etcdutl", "[[ $2 != status ]]");
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.stderr).toMatch(
+      /\netcdutl cannot read snapshot latest: name an older one .*\nstep "snapshot" failed with exit code 1\n$/,
+    );
+    expect(deeds(machine)).toEqual([]);
+  });
+
+  it("is restored again, from its beginning, where that has ended half-way", async () => {
+    const machine = restoredIn();
+    machine.write("/failing/init", "1");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine)).toEqual(["init", "reset", "init", "delete node", "delete node"]);
+    expect(machine.callsOf("etcdutl").filter((call) => call.includes("restore"))).toHaveLength(2);
+  });
+
+  it("is restored again where what it knows of old control planes could not be forgotten", async () => {
+    const machine = restoredIn();
+    const broken = 'case $* in *"delete node"*) mkdir "$root/tried" 2>/dev/null && exit 1 ;; esac';
+    machine.program("kubectl", `${broken}\n${programs.kubectl}`);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(deeds(machine).filter((deed) => !deed.startsWith("delete"))).toEqual([
+      ...["init", "reset", "init"],
+    ]);
+  });
+
+  it("is restored by nobody else, and not where an API answers", async () => {
+    for (const world of [{ api: "answers" as const }, { ...asInitial, api: "answers" as const }]) {
+      const machine = machineIn(world, restoring);
+      expect((await bootstrap(machine)).code).toBe(0);
+      expect(machine.has("/asked")).toBe(false);
+      expect(deeds(machine)).toEqual(["join"]);
+    }
+  });
+
+  it("is saved by a timer that comes with the payload, and goes when it does not come any more", async () => {
+    const machine = machineIn({}, saving);
+    const units = () =>
+      machine.callsOf("systemctl").filter((call) => /reload|etcd-snapshot/.test(call));
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(units()).toEqual([
+      "daemon-reload",
+      "enable zoned-etcd-snapshot.timer",
+      "restart zoned-etcd-snapshot.timer",
+      "daemon-reload",
+    ]);
+
+    machine.forgetCalls();
+    ship(machine, controlPlane);
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(units()).toEqual([
+      "disable --now zoned-etcd-snapshot.timer",
+      "daemon-reload",
+      "daemon-reload",
+    ]);
+    expect(saved.filter(({ path }) => machine.has(path))).toEqual([]);
+  });
+});

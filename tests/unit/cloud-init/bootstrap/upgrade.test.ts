@@ -1,0 +1,546 @@
+import { createHash } from "node:crypto";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+import { Payload } from "../../../../components/machine/payload";
+import {
+  allWell,
+  base64,
+  bootstrap,
+  bootstrapDespite,
+  clusterWith,
+  controlPlane,
+  endedWell,
+  kubeletPods,
+  lastLine,
+  listedNode,
+  machineIn,
+  peer,
+  script,
+  ship,
+  worker,
+} from "../../../support/bootstrapped-machine";
+import { FakeMachine } from "../../../support/fake-machine";
+
+jest.setTimeout(120_000);
+
+describe("an upgrade", () => {
+  const next = { kubernetesVersion: "9.9.10", configuration: "later" };
+
+  /** A member whose node has these pods, with what the script does to machine and cluster in turn. */
+  function memberIn(payload: Payload, pods: readonly object[] = []) {
+    const machine = machineIn({}, payload);
+    machine.write("/var/lib/zoned/joined", "joined\n");
+    machine.write("/var/lib/zoned/configuration", "now\n");
+    machine.write("/var/lib/zoned/boot", "boot 1\n");
+    machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
+    machine.write("/etc/cni/net.d/it.conf", "");
+    machine.write("/etc/kubernetes/kubelet.conf", "    certificate-authority-data: b2xk\n");
+    machine.write("/etc/kubernetes/pki/ca.crt", "the CA before");
+    machine.write("/pods", JSON.stringify({ items: pods }));
+    machine.write("/wanted", payload.kubernetesVersion);
+    machine.write("/version-of-kubeadm", "9.9.9");
+    machine.write("/version-of-kubelet", "9.9.9");
+    machine.write(
+      "/opt/zoned/first-boot.sh",
+      `#!/bin/bash\n[[ $1 != *_upgrades && $1 != remove_* ]] || exit 0\necho "first-boot $1" >>"${machine.root}/order"
+      [[ $1 != install_* ]] || cp "${machine.root}"/{wanted,version-of-"\${1#install_}"}`,
+      0o700,
+    );
+    machine.program("kubelet", 'echo "Kubernetes v$(cat "$root/version-of-kubelet")"');
+    machine.program(
+      "kubeadm",
+      `case $* in version*) echo "v$(cat "$root/version-of-kubeadm")" ;; *) echo "kubeadm $1 $2 $3" >>"$root/order" ;; esac`,
+    );
+    machine.program(
+      "kubectl",
+      'case $* in *jsonpath*) cat "$root/annotation" ;; *cluster-info*) ;; *annotate*) echo "annotate" >>"$root/order" ;; *"replace --filename -"*) cat >/dev/null ;; *) cat "$root/objects" ;; esac',
+    );
+    machine.write("/annotation", "");
+    machine.write("/objects", JSON.stringify({ items: allWell }));
+    machine.program(
+      "curl",
+      `case $* in
+        *eviction*) echo "evict" >>"$root/order"; echo '{"items":[]}' >"$root/pods"; printf '{}\\n201' ;;
+        *PATCH*) [[ $* == *'"unschedulable": true'* ]] && echo cordon >>"$root/order" || echo uncordon >>"$root/order" ;;
+        *"/api/v1/pods"*) cat "$root/pods" ;;
+        *"/leases/"*) TZ=UTC0 printf '{"spec": {"renewTime": "%(%FT%TZ)T"}}' -1 ;;
+        *"/api/v1/nodes/"*) echo '{"metadata":{"annotations":{"zoned/cordoned-for-upgrade":"x"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}' ;;
+        *10250/pods*) echo kubelet >>"$root/order"; { cat "$root/kubelet-pods" || echo '${kubeletPods()}'; rm -f "$root/kubelet-pods"; } 2>/dev/null ;;
+        *2379/health*) echo '{"health":"true"}' ;;
+        *maintenance/alarm*) echo '{}' ;;
+        *member/list*) echo '${JSON.stringify({ members: [peer] })}' ;;
+      esac`,
+    );
+    return machine;
+  }
+
+  const order = (machine: FakeMachine) => machine.read("/order").trim().split("\n");
+  const pod = (name: string, owner?: string) => ({
+    metadata: { namespace: "default", name, ...(owner && { ownerReferences: [{ kind: owner }] }) },
+    status: { phase: "Running" },
+  });
+
+  it("drains a worker before it is upgraded, leaves pods that would come back or have ended, and uncordons it after", async () => {
+    const mirrored = { annotations: { "kubernetes.io/config.mirror": "hash" } };
+    const machine = memberIn({ ...worker, ...next }, [
+      pod("proxy", "DaemonSet"),
+      { ...pod("etcd"), metadata: { ...pod("etcd").metadata, ...mirrored } },
+      { ...pod("job", "Job"), status: { phase: "Succeeded" } },
+      { ...pod("lost"), status: { phase: "Failed" } },
+      pod("web", "ReplicaSet"),
+    ]);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    const asked = machine.callsOf("curl").filter((call) => call.includes("pods"));
+    expect(asked.map((call) => /:6443(\S+)/.exec(call)?.[1])).toEqual([
+      "/api/v1/pods?fieldSelector=spec.nodeName%3Dzoned-test-workers-1",
+      "/api/v1/namespaces/default/pods/web/eviction",
+      "/api/v1/pods?fieldSelector=spec.nodeName%3Dzoned-test-workers-1",
+    ]);
+    expect(order(machine)).toEqual([
+      "first-boot add_package_source",
+      "first-boot install_kubeadm",
+      "first-boot pull_images",
+      "cordon",
+      "evict",
+      "kubeadm upgrade node --config",
+      "first-boot install_kubelet",
+      "kubeadm init phase kubelet-start",
+      "uncordon",
+    ]);
+    expect(machine.read("/var/lib/zoned/configuration")).toBe("later\n");
+    // Its own limit comes first, which uncordons and says why.
+    const limits = machine.callsOf("timeout").filter((call) => call.endsWith(" drain"));
+    expect(limits.map((call) => Number(call.split(" ")[1]))).toEqual([17 * 60]);
+  });
+
+  it.each([
+    ["kubeadm", "packages", 2],
+    ["kubelet", "kubelet", 6],
+  ])(
+    "goes no further where %s is of another version after its installation",
+    async (program, step, done) => {
+      const machine = memberIn({ ...worker, ...next });
+      machine.program(
+        program,
+        machine
+          .read(`/programs/${program}`)
+          .replace(/^#!.*\n/, "")
+          .replace(`$(cat "$root/version-of-${program}")`, "9.9.9"),
+      );
+
+      const outcome = await bootstrap(machine);
+
+      expect(lastLine(outcome)).toBe(`step "${step}" failed with exit code 1`);
+      expect(outcome.stderr).toMatch(/ is of version v9\.9\.9 .*v9\.9\.10/);
+      const tried = order(machine);
+      expect(tried.slice(tried.lastIndexOf(`first-boot install_${program}`) + 1)).toEqual([]);
+      expect([...new Set(tried)].length).toBe(done);
+    },
+  );
+
+  it("leaves a node cordoned that somebody else has cordoned", async () => {
+    const machine = memberIn({ ...worker, ...next }, [pod("web")]);
+    const curl = machine.read("/programs/curl").replace(/^#!.*\n/, "");
+    machine.program(
+      "curl",
+      `${curl.replace('{"zoned/cordoned-for-upgrade":"x"}},"spec":{}', '{}},"spec":{"unschedulable":true}')}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine)).toContain("evict");
+    expect(order(machine).join()).not.toContain("cordon");
+  });
+
+  it("begins on a control plane that is well only when all others are, and saves etcd first", async () => {
+    const saving = { ...controlPlane, ...next, tasks: ["snapshots" as const] };
+    const save = (machine: FakeMachine, code = 0) =>
+      machine.write(
+        "/opt/zoned/etcd-snapshot.sh",
+        `#!/bin/bash\necho "snapshot $*" >>"${machine.root}/order"; echo "no space" >&2; exit ${code}\n`,
+        0o700,
+      );
+    const sick = JSON.stringify({
+      items: clusterWith({ [peer.name]: listedNode(peer.name, "False") }),
+    });
+    const well = memberIn(saving);
+    const unsaved = memberIn(saving);
+    const besideSick = memberIn(saving);
+    const halfDone = memberIn(saving);
+    [well, besideSick, halfDone].forEach((machine) => save(machine));
+    save(unsaved, 1);
+    for (const machine of [besideSick, halfDone]) {
+      machine.write("/objects", sick);
+      machine.write("/order", "");
+    }
+    const curl = halfDone.read("/programs/curl").replace(/^#!.*\n/, "");
+    halfDone.program(
+      "curl",
+      `[[ $* != *2381/health* ]] || grep --quiet kubelet-start "$root/order" || exit 22\n${curl}`,
+    );
+
+    expect((await bootstrap(well)).code).toBe(0);
+    expect(order(well).slice(0, 6)).toEqual([
+      "first-boot add_package_source",
+      "first-boot install_kubeadm",
+      "first-boot pull_images",
+      "snapshot save any",
+      "cordon",
+      "kubeadm init phase certs",
+    ]);
+    expect((await bootstrap(unsaved)).stderr).toMatch(/\nno space\nstep "snapshot" failed/);
+    expect(order(unsaved).join()).not.toMatch(/cordon|upgrade/);
+    expect(lastLine(await bootstrap(besideSick, { HANGS: "await_peers" }))).toBe(
+      'step "other control planes" failed with exit code 124',
+    );
+    expect(besideSick.read("/order")).toBe("");
+    await bootstrap(halfDone, { HANGS: "await_peers" });
+    expect(order(halfDone)).toContain("kubeadm upgrade node --config");
+  });
+
+  it("has kubeadm sign the API server's certificate anew where it lacks a name, and keeps it else", async () => {
+    const certificate = "/etc/kubernetes/pki/apiserver.crt";
+    const [lacking, sound] = [
+      memberIn({ ...controlPlane, ...next }),
+      memberIn({ ...controlPlane, ...next }),
+    ];
+    for (const machine of [lacking, sound]) machine.write(certificate, "of before");
+    lacking.program(
+      "kubeadm",
+      `case $* in version*) echo v9.9.10 ;;
+        "init phase certs apiserver "*) [[ ! -e $root${certificate} ]] || exit 1; echo new >"$root${certificate}" ;;
+      esac`,
+    );
+
+    expect((await bootstrap(lacking)).code).toBe(0);
+    expect((await bootstrap(sound)).code).toBe(0);
+    expect(lacking.read(certificate)).toBe("new\n");
+    expect(sound.read(certificate)).toBe("of before");
+  });
+
+  it("fetches images before the drain also where an earlier try got no further than kubeadm", async () => {
+    const machine = memberIn({ ...worker, ...next }, [pod("web")]);
+    machine.write("/version-of-kubeadm", "9.9.10");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine).slice(0, 2)).toEqual(["first-boot pull_images", "cordon"]);
+  });
+
+  it("gives the cluster its configuration once, by the first control plane", async () => {
+    const clusterConfiguration = "of all";
+    const first = memberIn({ ...controlPlane, ...next, clusterConfiguration });
+    const second = memberIn({ ...controlPlane, ...next, clusterConfiguration });
+    second.write("/annotation", clusterConfiguration);
+
+    expect((await bootstrap(first)).code).toBe(0);
+    expect((await bootstrap(second)).code).toBe(0);
+    const upgrades = (machine: FakeMachine) =>
+      order(machine).filter((line) => /upload-config|upgrade|annotate/.test(line));
+    expect(upgrades(first)).toEqual([
+      "kubeadm init phase upload-config",
+      "kubeadm upgrade apply --yes",
+      "annotate",
+    ]);
+    expect(upgrades(second)).toEqual(["kubeadm upgrade node --config"]);
+  });
+
+  it.each([
+    ["has not yet read their manifests", '{"items":[]}'],
+    ["starts one of them anew", kubeletPods("etcd")],
+  ])("waits for the static pods while the upgraded kubelet %s", async (_, pods) => {
+    const machine = memberIn({ ...controlPlane, ...next });
+    machine.write("/kubelet-pods", pods);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine).slice(-4)).toEqual([
+      "kubeadm init phase kubelet-start",
+      "kubelet",
+      "kubelet",
+      "uncordon",
+    ]);
+    expect(machine.read("/var/log/zoned.log")).toContain(
+      `not Ready for the kubelet: etcd-${controlPlane.machine}`,
+    );
+    // By the certificate that kubelets take from API servers, and verified by the name in their own.
+    const asked = machine.callsOf("curl").find((call) => call.includes(":10250/pods"));
+    expect(asked).toContain(
+      "--noproxy * --cacert /etc/kubernetes/pki/ca.crt --cert /etc/kubernetes/pki/apiserver-kubelet-client.crt " +
+        "--key /etc/kubernetes/pki/apiserver-kubelet-client.key " +
+        "--resolve zoned-test-cp-2:10250:127.0.0.1 https://zoned-test-cp-2:10250/pods",
+    );
+  });
+
+  it.each([
+    ["ends when the API server has loaded the keys that it brought", "/etc/zoned/encryption", 2],
+    ["does not wait for keys that are the operator's own", "/etc/kubernetes/pki", 0],
+  ])("%s", async (_, folder, asked) => {
+    const path = "/etc/zoned/encryption/secrets.yaml";
+    const files = [...controlPlane.files, { path, mode: "0600", content: "other keys" }];
+    const machine = memberIn({ ...controlPlane, ...next, files });
+    machine.write(path, "keys");
+    machine.write(
+      "/etc/kubernetes/manifests/kube-apiserver.yaml",
+      `--encryption-provider-config=${folder}/secrets.yaml`,
+    );
+    const digest = (text: string) => createHash("sha256").update(text).digest("hex");
+    const metric = (text: string) =>
+      `apiserver_encryption_config_controller_last_config_info{apiserver_id_hash="sha256:1",hash="sha256:${digest(text)}"} 1`;
+    machine.write("/loaded", metric("keys"));
+    const kubectl = machine.read("/programs/kubectl");
+    machine.program(
+      "kubectl",
+      `case $* in */metrics*) cat "$root/loaded"; echo '${metric("other keys")}' >"$root/loaded"; exit ;; esac\n${kubectl.replace(/^#!.*\n/, "")}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read(path)).toBe("other keys");
+    expect(machine.callsOf("kubectl").filter((call) => call.includes("/metrics"))).toHaveLength(
+      asked,
+    );
+    expect(machine.read("/var/log/zoned.log")).not.toContain("other keys");
+  });
+
+  it("keeps kubeadm's copy of etcd's data until the member is well again, and no longer", async () => {
+    const copy =
+      "/etc/kubernetes/tmp/kubeadm-backup-etcd-2026-11-24-02-06-21/etcd/member/wal/0.wal";
+    const machine = memberIn({ ...controlPlane, ...next });
+    machine.write(copy, "");
+    machine.write("/broken", "");
+    machine.program(
+      "kubeadm",
+      '[[ $1 != version ]] || echo v9.9.10; [[ $1 != upgrade || ! -e "$root/broken" ]]',
+    );
+
+    expect((await bootstrap(machine)).stderr).toContain('step "kubeadm upgrade" failed');
+    expect(machine.has(copy)).toBe(true);
+    machine.removeFile("/broken");
+    ship(machine, { ...controlPlane, ...next });
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.has(copy)).toBe(false);
+  });
+
+  it.each([
+    ["a control plane", controlPlane],
+    ["a worker", worker],
+  ])(
+    "has %s trust the CAs that come with it, before kubeadm runs and after",
+    async (_, payload) => {
+      const machine = memberIn({ ...payload, configuration: "later", tasks: ["cas"] });
+      const conf = "/etc/kubernetes/kubelet.conf";
+      const trusting = `    certificate-authority-data: ${base64("the CA")}\n`;
+      machine.program(
+        "kubeadm",
+        `[[ $1 != version ]] || echo v9.9.9
+      [[ $1 != upgrade ]] || { cp "$root${conf}" "$root/before"; echo "    certificate-authority-data: b25l" >"$root${conf}"; }`,
+      );
+
+      expect((await bootstrap(machine)).code).toBe(0);
+      expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA");
+      expect([machine.read("/before"), machine.read(conf)]).toEqual([trusting, trusting]);
+    },
+  );
+
+  it("goes back to the one CA that comes with it where a change of CAs was taken back half-way", async () => {
+    const pem = (name: string) => `-----BEGIN CERTIFICATE-----\n${name}\n`;
+    const machine = memberIn({ ...controlPlane, configuration: "later" });
+    machine.write("/etc/kubernetes/pki/ca.crt", pem("the CA") + pem("another CA"));
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    // The controller manager ends where it is to sign with several.
+    expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA");
+  });
+
+  it("is undone where it has failed half-way and its change is taken back", async () => {
+    const machine = memberIn({ ...worker, ...next });
+    machine.write("/order", "");
+    machine.write("/broken", "");
+    const kubeadm = machine.read("/programs/kubeadm").replace(/^#!.*\n/, "");
+    machine.program("kubeadm", `${kubeadm}\n[[ $* != *kubelet-start* || ! -e "$root/broken" ]]`);
+    expect((await bootstrap(machine)).stderr).toContain('step "kubelet" failed');
+
+    machine.removeFile("/broken");
+    machine.write("/order", "");
+    machine.write("/wanted", worker.kubernetesVersion);
+    ship(machine, worker);
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    // Both programs of the version before, its configuration, and pods may come again.
+    expect(order(machine)).toEqual([
+      "first-boot add_package_source",
+      "first-boot install_kubeadm",
+      "first-boot pull_images",
+      "cordon",
+      "kubeadm upgrade node --config",
+      "first-boot install_kubelet",
+      "kubeadm init phase kubelet-start",
+      "uncordon",
+    ]);
+  });
+
+  it("takes no patch that came with an earlier step, and not with this one", async () => {
+    const patch = (name: string) => ({
+      path: `/etc/zoned/patches/${name}`,
+      mode: "0600",
+      content: "",
+    });
+    const files = [...controlPlane.files, patch("corednsdeployment.yaml")];
+    const machine = memberIn({ ...controlPlane, configuration: "later", files });
+    machine.write(patch("etcd.yaml").path, "taken back");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(readdirSync(join(machine.root, "etc/zoned/patches"))).toEqual([
+      "corednsdeployment.yaml",
+    ]);
+  });
+
+  it("leaves the CAs of a member as they are, unless other ones are ordered", async () => {
+    const machine = memberIn({ ...controlPlane, configuration: "later" });
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA before");
+  });
+
+  it("gives the kubelet a certificate of the CA that signs before it starts anew, readable by root alone", async () => {
+    const certificate = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+    const machine = memberIn({ ...controlPlane, configuration: "later", tasks: ["cas"] });
+    machine.write(certificate, "of the CA before\n");
+    machine.program("openssl", `[[ $1 != verify ]] || grep --quiet new "$root${certificate}"`);
+    machine.program(
+      "kubeadm",
+      `case $* in version*) echo v9.9.9 ;;
+        "kubeconfig user"*) echo "    client-certificate-data: ${base64("new\n")}"; echo "    client-key-data: ${base64("key\n")}" ;;
+        *kubelet-start*) cat "$root${certificate}" >"$root/at-start" ;;
+      esac`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/at-start")).toBe("new\nkey\n");
+    expect(statSync(join(machine.root, certificate)).mode & 0o777).toBe(0o600);
+    expect(machine.callsOf("kubeadm").find((call) => call.startsWith("kubeconfig"))).toBe(
+      "kubeconfig user --config /etc/zoned/kubeadm-init.yaml --client-name system:node:zoned-test-cp-2 --org system:nodes",
+    );
+  });
+
+  it("looks sixty times, every five seconds, whether a worker's certificate is signed", async () => {
+    const machine = memberIn(worker);
+    machine.write("/var/lib/zoned/variables", "machine=it api_name=api api_port=6443\n");
+    machine.program("openssl", "");
+    machine.program(
+      "curl",
+      `case $* in
+        *--data*) echo '{"metadata": {"name": "the-request"}}' ;;
+        *the-request*) echo x >>"$root/looks"
+          if (($(wc -l <"$root/looks") < 60)); then echo '{}'
+          else echo '{"status": {"certificate": "${base64("new\n")}"}}'; fi ;;
+      esac`,
+    );
+
+    const { code, stdout } = await machine.run(script, ["request_kubelet_certificate"]);
+
+    expect([code, stdout.trim()]).toEqual([0, "new"]);
+  });
+
+  it("tells who is to join of the CAs, by the control plane that gives the cluster its configuration", async () => {
+    const payload = { ...controlPlane, configuration: "later", clusterConfiguration: "of all" };
+    const machine = memberIn({ ...payload, tasks: ["cas"] });
+    const info = { data: { kubeconfig: "  certificate-authority-data: b2xk\n" } };
+    const kubectl = machine.read("/programs/kubectl").replace(/^#!.*\n/, "");
+    machine.program(
+      "kubectl",
+      `case $* in *"configmap cluster-info"*) echo '${JSON.stringify(info)}'; exit ;;
+        *"--namespace kube-public replace"*) cat >"$root/published"; exit ;; esac\n${kubectl}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(JSON.parse(machine.read("/published"))).toEqual({
+      data: { kubeconfig: `  certificate-authority-data: ${base64("the CA")}\n` },
+    });
+  });
+
+  it("restarts pods of the namespaces kube-* when they get the new CAs, and not before", async () => {
+    const machine = memberIn({ ...controlPlane, configuration: "now", tasks: ["restart-pods"] });
+    const kubectl = machine.read("/programs/kubectl").replace(/^#!.*\n/, "");
+    machine.program(
+      "kubectl",
+      `case $* in
+        *kube-root-ca.crt*) echo asked >>"$root/order"; [[ $(wc -l <"$root/order") -lt 3 ]] || printf "the CA before"; exit ;;
+        *"get namespaces"*) printf 'namespace/%s\\n' default kube-system kube-flannel; exit ;;
+        *"get daemonsets,deployments"*) echo daemonset.apps/it; exit ;;
+        *"rollout restart"*) echo "$*" >>"$root/order"; exit ;;
+      esac\n${kubectl}`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine).map((line) => line.replace(/^.*--namespace/, "in"))).toEqual([
+      ...Array<string>(3).fill("asked"),
+      "in kube-system rollout restart daemonset.apps/it",
+      "in kube-flannel rollout restart daemonset.apps/it",
+    ]);
+  });
+
+  it.each<[Payload["role"], Payload, Record<string, number>]>([
+    [
+      "worker",
+      { ...worker, ...next },
+      { upgrade_kubeadm: 3, upgrade_member: 1, upgrade_kubelet: 2, uncordon: 5 },
+    ],
+    [
+      "control-plane",
+      { ...controlPlane, ...next, tasks: ["snapshots", "rewrite-secrets"] },
+      {
+        ...{ upgrade_kubeadm: 3, upgrade_member: 1, upgrade_kubelet: 2, uncordon: 5 },
+        ...{ save_snapshot: 1, keep_certificates: 2, rewrite_secrets: 5 },
+      },
+    ],
+    [
+      "control-plane",
+      { ...controlPlane, configuration: "now", tasks: ["snapshots", "restart-pods"] },
+      { schedule_snapshots: 1, restart_pods: 2, keep_certificates: 2 },
+    ],
+  ])("of a %s goes on when something has failed this often in a row", async (_, payload, tries) => {
+    const machine = memberIn(payload);
+    machine.write("/opt/zoned/etcd-snapshot.sh", "#!/bin/bash\n", 0o700);
+    machine.program(
+      "kubectl",
+      `case $* in *kube-root-ca.crt*) printf "the CA before"; exit ;; esac\n${machine
+        .read("/programs/kubectl")
+        .replace(/^#!.*\n/, "")}`,
+    );
+
+    expect(await bootstrapDespite(machine, tries)).toEqual(endedWell);
+  });
+
+  it("does nothing to a member that is what it shall be", async () => {
+    const machine = memberIn({ ...worker, configuration: "now" });
+    machine.write("/order", "");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/order")).toBe("");
+  });
+
+  it("drains nothing where only the configuration differs", async () => {
+    const machine = memberIn({ ...worker, configuration: "later" }, [pod("web")]);
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine).join()).not.toMatch(/evict|first-boot/);
+    expect(order(machine)).toContain("kubeadm upgrade node --config");
+  });
+
+  it("leaves a node that cannot be drained in time as it was, and says what holds it", async () => {
+    const machine = memberIn({ ...worker, ...next, drainMinutes: 0 }, [pod("web")]);
+    const curl = machine.read("/programs/curl");
+    machine.program(
+      "curl",
+      `case $* in *eviction*) printf '{"message":"Cannot evict pod as it would violate the budget.","details":{"causes":[{"message":"The disruption budget web needs 1 healthy pods and has 1 currently"}]}}\\n429'; exit ;; esac\n${curl.replace(/^#!.*\n/, "")}`,
+    );
+
+    const { code, stderr } = await bootstrap(machine);
+
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("default/web: Cannot evict pod");
+    expect(stderr).toContain("The disruption budget web needs 1 healthy pods");
+    expect(order(machine)).toContain("uncordon");
+    expect(order(machine)).not.toContain("kubeadm upgrade node --config");
+  });
+});
