@@ -1,6 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import * as tls from "@pulumi/tls";
 
+import { privateKeyArgs } from "./key-algorithm";
 import type { RotationState } from "./kubeadm/rotation";
 
 export interface KeyPair {
@@ -51,7 +52,7 @@ export class Certificates extends pulumi.ComponentResource {
     const child = { parent: this };
 
     const privateKey = (what: string) =>
-      new tls.PrivateKey(`${name}-${what}-key`, { algorithm: "ECDSA", ecdsaCurve: "P256" }, child);
+      new tls.PrivateKey(`${name}-${what}-key`, privateKeyArgs, child);
     const pair = (what: string, commonName: string): KeyPair => {
       const key = privateKey(what).privateKeyPem;
       const { certPem } = new tls.SelfSignedCert(

@@ -1,6 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import * as tls from "@pulumi/tls";
 
+import { privateKeyArgs } from "./key-algorithm";
 import type { Certificates } from "./certificates";
 
 const yearHours = 8_760;
@@ -25,11 +26,7 @@ export function servingCertificate(
   opts: pulumi.CustomResourceOptions,
   keyOpts: pulumi.CustomResourceOptions = {},
 ) {
-  const { privateKeyPem } = new tls.PrivateKey(
-    names.key,
-    { algorithm: "ECDSA", ecdsaCurve: "P256" },
-    { ...opts, ...keyOpts },
-  );
+  const { privateKeyPem } = new tls.PrivateKey(names.key, privateKeyArgs, { ...opts, ...keyOpts });
   const { certRequestPem } = new tls.CertRequest(
     names.request,
     // No organization, which would be a group of users: the certificate is a server's only.

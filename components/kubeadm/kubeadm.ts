@@ -13,6 +13,7 @@ import type { Component, Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import type { RotationState } from "./rotation";
 import { digest } from "../digest";
+import { encryptionAlgorithm } from "../key-algorithm";
 import { apiPort } from "../api-server";
 
 /** The API server that a machine joins, and the credential for it. */
@@ -228,7 +229,7 @@ function clusterConfiguration({ settings, apiName, cas }: ClusterSpec) {
     clusterName: settings.clusterName,
     kubernetesVersion: `v${settings.kubernetesVersion}`,
     controlPlaneEndpoint: `${apiName}:${apiPort}`,
-    encryptionAlgorithm: "ECDSA-P256",
+    encryptionAlgorithm,
     networking: networking(settings),
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],

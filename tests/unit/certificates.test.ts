@@ -71,6 +71,14 @@ it("renews no authority by itself, since a new one reaches every machine and eve
   }
 });
 
+it("makes every key RSA, since Entra takes no token that another one has signed", async () => {
+  const { recorder } = await build();
+
+  for (const { inputs } of await recorder.of(privateKey)) {
+    expect(inputs).toEqual({ algorithm: "RSA", rsaBits: 2048 });
+  }
+});
+
 it("gives its administrator a year, and renews it by any update of its last 30 days", async () => {
   const { recorder } = await build();
 

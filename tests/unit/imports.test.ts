@@ -8,6 +8,7 @@ import { checkout } from "../../tools/shared/checkout";
 const program = [
   "components/versions.ts",
   "components/digest.ts",
+  "components/key-algorithm.ts",
   "components/settings",
   "components/azure",
   "components/api-server.ts",

@@ -14,8 +14,8 @@ import { promisify } from "node:util";
 import * as x509 from "@peculiar/x509";
 
 const { KeyUsageFlags } = x509;
-const curve = { name: "ECDSA", namedCurve: "P-256" };
-const signingAlgorithm = { name: "ECDSA", hash: "SHA-256" };
+const modulusLength = 2048;
+const signingAlgorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
 const engine = webcrypto as Crypto;
 
 const keyUsages: Readonly<Record<string, x509.KeyUsageFlags>> = {
@@ -62,11 +62,11 @@ export interface Issued {
   readonly end: Date;
 }
 
-/** A new key of curve P256; `privateKeyPem` is in SEC 1, as Go writes keys of curves. */
+/** A new RSA key of 2048 bits; `privateKeyPem` is in PKCS #1, as Go writes RSA keys. */
 export async function newPrivateKey() {
-  const { privateKey } = await promisify(generateKeyPair)("ec", { namedCurve: "prime256v1" });
+  const { privateKey } = await promisify(generateKeyPair)("rsa", { modulusLength });
   return {
-    privateKeyPem: privateKey.export({ type: "sec1", format: "pem" }).toString(),
+    privateKeyPem: privateKey.export({ type: "pkcs1", format: "pem" }).toString(),
     privateKeyPemPkcs8: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
     publicKeyPem: createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString(),
   };
@@ -92,14 +92,14 @@ export async function signingKey(
       `${property} is not a private key in PEM: give privateKeyPem of a tls.PrivateKey`,
     );
   }
-  if (key.asymmetricKeyDetails?.namedCurve !== "prime256v1") {
+  if (key.asymmetricKeyDetails?.modulusLength !== modulusLength) {
     throw new Error(
-      `${property} is not an ECDSA key of curve P256, and this stand-in for the tls plugin signs ` +
-        `with no other: set algorithm and ecdsaCurve of the tls.PrivateKey`,
+      `${property} is not an RSA key of ${modulusLength} bits, and this stand-in for the tls plugin signs ` +
+        `with no other: set algorithm and rsaBits of the tls.PrivateKey`,
     );
   }
   const load = (format: "pkcs8" | "spki", der: Buffer, use: "sign" | "verify") =>
-    webcrypto.subtle.importKey(format, der, curve, true, [use]);
+    webcrypto.subtle.importKey(format, der, signingAlgorithm, true, [use]);
   return {
     privateKey: await load("pkcs8", key.export({ type: "pkcs8", format: "der" }), "sign"),
     publicKey: await load(

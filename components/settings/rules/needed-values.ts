@@ -167,8 +167,8 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
       "kubeadm sets service-account-signing-key-file, and an API server does not start with both",
     ),
     "tls-cipher-suites": withHttp2(
-      ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"],
-      "without which no server of HTTP/2 starts, and the balancer's probe cannot speak to the API, whose key is ECDSA",
+      ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
+      "without which no server of HTTP/2 starts, and the balancer's probe cannot speak to the API, whose key is RSA",
     ),
     "tls-min-version": (value) =>
       value === "VersionTLS13" ? `another value, ${probe}` : undefined,

@@ -45,7 +45,7 @@ export const argumentCases: Readonly<Record<Component, ArgumentCases>> = {
         "batch/v1=true",
         "api/alpha=false",
       ),
-      ...each("tls-cipher-suites", gcm("ECDSA"), `${gcm("ECDSA")},TLS_AES_128_GCM_SHA256`),
+      ...each("tls-cipher-suites", gcm("RSA"), `${gcm("RSA")},TLS_AES_128_GCM_SHA256`),
       ...each("tls-min-version", "VersionTLS12"),
       ...each("goaway-chance", "0", "0.02", "1e-3"),
       ...each("audit-log-mode", "batch", "blocking", "blocking-strict"),

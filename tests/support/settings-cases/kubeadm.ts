@@ -37,6 +37,10 @@ const needed: readonly [string, string, unknown, string][] = [
   ["apiServer", "runtime-config", "api/all=false,api/beta=true", "it without api/all"],
   ["apiServer", "runtime-config", "apps/v1=false", "it without apps/v1"],
   ["apiServer", "tls-cipher-suites", "TLS_AES_128_GCM_SHA256", "the balancer's probe"],
+  [
+    ...(["apiServer", "tls-cipher-suites", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"] as const),
+    "whose key is RSA",
+  ],
   ["apiServer", "tls-cipher-suites", "TLS_NONE", "TLS_NONE is none"],
   ["apiServer", "tls-min-version", "1.2", "VersionTLS12"],
   ["apiServer", "service-account-signing-endpoint", "/run/signer.sock", "does not start with both"],

@@ -15,6 +15,7 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { MetricsServer } from "../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../components/certificates";
 import { only } from "../../../components/kubeadm/rotation";
@@ -59,8 +60,17 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
   const certificate = (name: string, names: string, authority = "ca") => {
     const file = (suffix: string) => join(root, `${name}.${suffix}`);
     const [key, request, extensions, signed] = ["key", "csr", "ext", "crt"].map(file);
-    const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-    output("openssl", ["req", ...curve, "-keyout", key!, "-subj", `/CN=${name}`, "-out", request!]);
+    const newKey = ["-newkey", "rsa:2048", "-nodes"];
+    output("openssl", [
+      "req",
+      ...newKey,
+      "-keyout",
+      key!,
+      "-subj",
+      `/CN=${name}`,
+      "-out",
+      request!,
+    ]);
     writeFileSync(extensions!, `subjectAltName=${names}\nextendedKeyUsage=serverAuth\n`);
     const by = ["-CA", `${pki}/${authority}.crt`, "-CAkey", `${pki}/${authority}.key`];
     const rest = ["-CAcreateserial", "-days", "2", "-extfile", extensions!, "-out", signed!];
@@ -136,7 +146,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
           kind: "ClusterConfiguration",
           kubernetesVersion: `v${versions.kubernetes}`,
           certificatesDir: pki,
-          encryptionAlgorithm: "ECDSA-P256",
+          encryptionAlgorithm,
         }),
     );
     const phase = (...words: string[]) =>

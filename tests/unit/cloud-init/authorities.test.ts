@@ -6,6 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { stringify } from "yaml";
 
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { signingFile } from "../../../components/kubeadm/certificate-authorities";
 import { nextKeys, only } from "../../../components/kubeadm/rotation";
 import { Api, ApiUser, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
@@ -227,7 +228,7 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
         kind: "ClusterConfiguration",
         kubernetesVersion: "v1.36.3",
         controlPlaneEndpoint: `${apiName}:${ports.api}`,
-        encryptionAlgorithm: "ECDSA-P256",
+        encryptionAlgorithm,
         apiServer: { certSANs: [apiName, "127.0.0.1"] },
       }),
     );

@@ -5,6 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { stringify } from "yaml";
 
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { encryptionFile, encryptionFlags } from "../../../components/kubeadm/encryption";
 import { isRewriting, nextKeys, only, RotationState } from "../../../components/kubeadm/rotation";
 import {
@@ -61,7 +62,7 @@ class ControlPlane {
       kubernetesVersion: "v1.36.3",
       controlPlaneEndpoint: `${apiName}:${port}`,
       certificatesDir: pki,
-      encryptionAlgorithm: "ECDSA-P256",
+      encryptionAlgorithm,
       apiServer: { certSANs: [apiName, "127.0.0.1"] },
     });
     machine.write("/init.yaml", configuration);

@@ -224,7 +224,7 @@ describe("a list of the operator's", () => {
   );
 
   it("stands where it says what may be at most", () => {
-    const suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+    const suite = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
     expect(valuesOf("apiServerExtraArgs", "tls-cipher-suites", suite)).toEqual([suite]);
   });
 });
@@ -357,10 +357,10 @@ it("has kubelets confine pods, end them in order, and keep memory for the machin
   });
 });
 
-it("makes small keys, and shows nobody profiles", () => {
+it("has kubeadm make keys of the one algorithm, and shows nobody profiles", () => {
   const cluster = object("ClusterConfiguration");
 
-  expect(cluster.encryptionAlgorithm).toBe("ECDSA-P256");
+  expect(cluster.encryptionAlgorithm).toBe("RSA-2048");
   for (const part of ["apiServer", "controllerManager", "scheduler"]) {
     expect(cluster[part].extraArgs).toContainEqual({ name: "profiling", value: "false" });
   }

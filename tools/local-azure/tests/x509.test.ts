@@ -45,7 +45,7 @@ const extensionsOf = (certPem: string): string[] =>
 it("gives a key in the formats that Go writes", async () => {
   const { privateKeyPem, privateKeyPemPkcs8, publicKeyPem } = await newPrivateKey();
 
-  expect(privateKeyPem).toMatch(/^-----BEGIN EC PRIVATE KEY-----\n[^]*\n$/);
+  expect(privateKeyPem).toMatch(/^-----BEGIN RSA PRIVATE KEY-----\n[^]*\n$/);
   expect(privateKeyPemPkcs8).toMatch(/^-----BEGIN PRIVATE KEY-----\n[^]*\n$/);
   expect(publicKeyPem).toMatch(/^-----BEGIN PUBLIC KEY-----\n[^]*\n$/);
   expect(createPrivateKey(privateKeyPem).export({ type: "pkcs8", format: "pem" })).toBe(
@@ -101,11 +101,11 @@ it("takes names and addresses of a request over into the certificate, last", asy
   expect(extensionsOf(serverPem).at(-1)).toBe("2.5.29.17");
 });
 
-it("identifies keys by the SHA-1 of their point, and an issued certificate by its authority's", async () => {
+it("identifies keys by the SHA-1 of their PKCS #1 form, and an issued certificate by its authority's", async () => {
   const { key, certPem, certificate } = await authority();
   const { pem } = await request();
-  const point = certificate.publicKey.export({ type: "spki", format: "der" }).subarray(-65);
-  const keyId = createHash("sha1").update(point).digest("hex");
+  const publicKey = certificate.publicKey.export({ type: "pkcs1", format: "der" });
+  const keyId = createHash("sha1").update(publicKey).digest("hex");
 
   const client = new x509.X509Certificate((await signed(key, certPem, pem, clientTerms)).certPem);
 

@@ -39,7 +39,7 @@ const { Provider } =
   require("@pulumi/kubernetes/provider") as typeof import("@pulumi/kubernetes/provider");
 const { PrivateKey } = require("@pulumi/tls") as typeof import("@pulumi/tls");
 
-const key = new PrivateKey("unknown", { algorithm: "ECDSA", ecdsaCurve: "P256" });
+const key = new PrivateKey("unknown", { algorithm: "RSA", rsaBits: 2048 });
 // Unknown in a preview, as the real program's is: nothing is asked of a cluster.
 const cluster = new Provider("kubernetes", { ...providerInputs, kubeconfig: key.privateKeyPem });
 for (const { type, name, inputs } of resources) {

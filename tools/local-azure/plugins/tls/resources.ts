@@ -39,7 +39,10 @@ const isText = (value: unknown): value is string => typeof value === "string" &&
 const isHours = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
 
 const required = (rule: Rule): Rule => ({ ...rule, required: true });
-const only = (value: string): Rule => ({ is: value, accepts: (given) => given === value });
+const only = (value: string | number): Rule => ({
+  is: `${value}`,
+  accepts: (given) => given === value,
+});
 const pem: Rule = { is: "a text in PEM", accepts: isText };
 const flag: Rule = { is: "true or false", accepts: (value) => typeof value === "boolean" };
 const hours: Rule = { is: "a whole number of hours, 0 or more", accepts: isHours };
@@ -95,7 +98,7 @@ const issued = (
 
 export const resources: Readonly<Record<string, Resource>> = {
   PrivateKey: {
-    inputs: { algorithm: required(only("ECDSA")), ecdsaCurve: required(only("P256")) },
+    inputs: { algorithm: required(only("RSA")), rsaBits: only(2048) },
     defaults: { rsaBits: 2048 },
     computed: ["privateKeyPem", "privateKeyPemPkcs8", "publicKeyPem"],
     secrets: ["privateKeyPem", "privateKeyPemPkcs8"],
@@ -120,7 +123,7 @@ export const resources: Readonly<Record<string, Resource>> = {
       const certRequestPem = await certificateRequest(key, subject, inputs as Names);
       return {
         id: sha1(derOf(certRequestPem)),
-        outputs: { certRequestPem, keyAlgorithm: "ECDSA" },
+        outputs: { certRequestPem, keyAlgorithm: "RSA" },
       };
     },
   },
@@ -132,7 +135,7 @@ export const resources: Readonly<Record<string, Resource>> = {
     create: async (inputs) => {
       const key = await signingKey(text(inputs.privateKeyPem), "privateKeyPem");
       const made = await selfSigned(key, (inputs.subject ?? {}) as Subject, terms(inputs));
-      return issued(inputs, made, { keyAlgorithm: "ECDSA" });
+      return issued(inputs, made, { keyAlgorithm: "RSA" });
     },
   },
   LocallySignedCert: {
@@ -149,7 +152,7 @@ export const resources: Readonly<Record<string, Resource>> = {
       const key = await signingKey(text(inputs.caPrivateKeyPem), "caPrivateKeyPem");
       const { caCertPem, certRequestPem } = inputs;
       const made = await signed(key, text(caCertPem), text(certRequestPem), terms(inputs));
-      return issued(inputs, made, { caKeyAlgorithm: "ECDSA" });
+      return issued(inputs, made, { caKeyAlgorithm: "RSA" });
     },
   },
 };

@@ -73,7 +73,7 @@ function replacedBy(
   );
 }
 
-const ecdsa = { algorithm: "ECDSA", ecdsaCurve: "P256" };
+const rsa = { algorithm: "RSA", rsaBits: 2048 };
 
 const certificate = {
   subject: { commonName: "a" },
@@ -86,15 +86,15 @@ const endingIn = (hours: number) => ({
 });
 
 it("marks private keys as secret, and public ones not", async () => {
-  const state = await create("PrivateKey", ecdsa);
+  const state = await create("PrivateKey", rsa);
 
-  expect(secretOf(state.privateKeyPem)).toMatch(/^-----BEGIN EC PRIVATE KEY-----/);
+  expect(secretOf(state.privateKeyPem)).toMatch(/^-----BEGIN RSA PRIVATE KEY-----/);
   expect(secretOf(state.privateKeyPemPkcs8)).toBeDefined();
   expect(state.publicKeyPem).toMatch(/^-----BEGIN PUBLIC KEY-----/);
 });
 
 it("makes no key in a preview", async () => {
-  const state = await create("PrivateKey", ecdsa, true);
+  const state = await create("PrivateKey", rsa, true);
 
   expect(secretOf(state.privateKeyPem)).toBe(unknown);
   expect(state.publicKeyPem).toBe(unknown);
@@ -102,13 +102,13 @@ it("makes no key in a preview", async () => {
 });
 
 it("keeps the key that a certificate was made with secret", async () => {
-  const key = await create("PrivateKey", ecdsa);
+  const key = await create("PrivateKey", rsa);
   const privateKeyPem = secretOf(key.privateKeyPem);
 
   const state = await create("SelfSignedCert", { ...certificate, privateKeyPem });
 
   expect(secretOf(state.privateKeyPem)).toBe(privateKeyPem);
-  expect(state).toMatchObject({ keyAlgorithm: "ECDSA", readyForRenewal: false });
+  expect(state).toMatchObject({ keyAlgorithm: "RSA", readyForRenewal: false });
   expect(
     Date.parse(String(state.validityEndTime)) - Date.parse(String(state.validityStartTime)),
   ).toBe(10 * hour);
@@ -143,7 +143,7 @@ it.each([
 ])(
   "creates a certificate of 10 hours that may be renewed $earlyRenewalHours hours early with readyForRenewal $ready",
   async ({ earlyRenewalHours, ready }) => {
-    const privateKeyPem = secretOf((await create("PrivateKey", ecdsa)).privateKeyPem);
+    const privateKeyPem = secretOf((await create("PrivateKey", rsa)).privateKeyPem);
 
     const state = await create("SelfSignedCert", {
       ...certificate,
@@ -156,16 +156,21 @@ it.each([
 );
 
 it.each([
-  { problem: "no algorithm", inputs: { ecdsaCurve: "P256" }, says: "algorithm is required: ECDSA" },
+  { problem: "no algorithm", inputs: { rsaBits: 2048 }, says: "algorithm is required: RSA" },
   {
     problem: "another algorithm than the program's",
-    inputs: { algorithm: "RSA", ecdsaCurve: "P256" },
-    says: 'algorithm is "RSA", expected ECDSA',
+    inputs: { algorithm: "ECDSA" },
+    says: 'algorithm is "ECDSA", expected RSA',
+  },
+  {
+    problem: "more bits than the program's",
+    inputs: { ...rsa, rsaBits: 4096 },
+    says: "rsaBits is 4096, expected 2048",
   },
   {
     problem: "an input that the program does not use",
-    inputs: { ...ecdsa, rsaBits: 4096 },
-    says: "rsaBits is not supported by this stand-in for the tls plugin; it supports algorithm, ecdsaCurve",
+    inputs: { ...rsa, ecdsaCurve: "P256" },
+    says: "ecdsaCurve is not supported by this stand-in for the tls plugin; it supports algorithm, rsaBits",
   },
 ])("refuses a key with $problem", async ({ inputs, says }) => {
   expect(await check("PrivateKey", inputs)).toEqual([says]);

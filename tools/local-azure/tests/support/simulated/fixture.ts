@@ -16,6 +16,7 @@ import {
   encryptionFlags,
   encryptionVolume,
 } from "../../../../../components/kubeadm/encryption";
+import { encryptionAlgorithm } from "../../../../../components/key-algorithm";
 import { keysOfTag } from "../../../../../components/kubeadm/rotation";
 import type { Payload } from "../../../../../components/machine/payload";
 import type { VirtualMachine } from "../../../machines/machines";
@@ -38,7 +39,12 @@ export const firstBoot = Buffer.from(
   })}\n`,
 ).toString("base64");
 
-const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+const algorithm = {
+  name: "RSASSA-PKCS1-v1_5",
+  hash: "SHA-256",
+  modulusLength: 2048,
+  publicExponent: new Uint8Array([1, 0, 1]),
+};
 
 async function authority(name: string): Promise<[string, string]> {
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
@@ -66,7 +72,7 @@ export async function newFixture(apiName: string): Promise<Fixture> {
   for (const stem of ["ca", "front-proxy-ca", "etcd/ca"]) {
     [pki[`${stem}.crt`], pki[`${stem}.key`]] = await authority(stem);
   }
-  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   pki["sa.pub"] = `${publicKey.export({ type: "spki", format: "pem" })}`;
   pki["sa.key"] = `${privateKey.export({ type: "pkcs8", format: "pem" })}`;
   return { apiName, pki };
@@ -158,7 +164,7 @@ const clusterConfiguration = (
   clusterName: "demo",
   kubernetesVersion: "v1.36.3",
   controlPlaneEndpoint: `${apiName}:6443`,
-  encryptionAlgorithm: "ECDSA-P256",
+  encryptionAlgorithm,
   networking: { podSubnet: "10.244.0.0/16", serviceSubnet: "10.96.0.0/12" },
   apiServer: {
     certSANs: [apiName],
