@@ -23,7 +23,7 @@ if [[ -s $root/etc/zoned/proxy.env ]]; then
   . "$root/etc/zoned/proxy.env"
   set +a
 fi
-: "$CLUSTER_NAME" "$CONTAINER" "$CLIENT_ID" "$EVERY" "$KUBERNETES_VERSION"
+: "$CLUSTER_NAME" "$CONTAINER" "$CLIENT_ID" "$EVERY" "$ORIGIN" "$KUBERNETES_VERSION"
 
 pki=$root/etc/kubernetes/pki
 folder=$root/var/lib/zoned/snapshots
@@ -62,9 +62,6 @@ is_whole() {
   [[ $(head --bytes=-32 "$1" | sha256sum | cut --characters=-64) == \
     "$(tail --bytes=32 "$1" | od --address-radix=n --format=x1 --output-duplicates | tr -d ' \n')" ]]
 }
-
-# By the key of its service accounts: its CAs may be other ones by the time it is restored.
-own_cluster() { sha256sum "$pki/sa.pub" | cut --characters=-64; }
 
 # A token lives in a file of root's for the run: arguments of a process are everybody's to read.
 authorize() {
@@ -113,7 +110,7 @@ upload() {
   done
   rm -f "$work/block"
   storage PUT "$path?comp=blocklist" --data-binary "<BlockList>$list</BlockList>" \
-    --header 'Content-Type: application/xml' --header "x-ms-meta-cluster: $(own_cluster)" \
+    --header 'Content-Type: application/xml' --header "x-ms-meta-cluster: $ORIGIN" \
     --header "x-ms-meta-kubernetes: $KUBERNETES_VERSION" --header "x-ms-meta-etcd: $etcd" \
     --header "x-ms-meta-machine: $(uname -n)" || no_container
 }
@@ -146,8 +143,8 @@ check_origin() {
   cluster=$(header x-ms-meta-cluster)
   kubernetes=$(header x-ms-meta-kubernetes)
   own=$(minor_of "$KUBERNETES_VERSION")
-  if [[ -n $cluster && $cluster != $(own_cluster) ]]; then
-    fail "snapshot $name is of another cluster named $CLUSTER_NAME, one with another key of service accounts:" \
+  if [[ -n $cluster && $cluster != "$ORIGIN" ]]; then
+    fail "snapshot $name is of another cluster named $CLUSTER_NAME, one whose Secrets are encrypted by other keys:" \
       "name one of this stack's own (pulumi config set restoreFrom), or use the state of the stack that it is of"
   fi
   if [[ -n $kubernetes && $(minor_of "$kubernetes") != "$own" &&

@@ -82,7 +82,7 @@ export function payloadFor(
     ...(restoredFrom !== undefined && { restoredFrom }),
     files: [
       ...pkiFiles(values),
-      ...snapshotFiles(settings, clientId),
+      ...snapshotFiles(settings, clientId, values.encryptionSecret),
       ...(spec.encryptionKeys === undefined
         ? []
         : [encryptionFile(values.encryptionSecret, spec.encryptionKeys)]),

@@ -1,3 +1,5 @@
+import { createHmac } from "node:crypto";
+
 import { containerAddress } from "../azure/snapshots";
 import type { PayloadFile } from "../kubeadm/payload-file";
 import type { Settings } from "../settings/settings";
@@ -6,12 +8,24 @@ import { scriptFile, unitFile } from "./cloud-init-files";
 type BackupSettings = Pick<Settings, "clusterName" | "etcdBackups" | "resourceManagerEndpoint">;
 
 /**
+ * What a snapshot has in common with the one stack by which it can be read: the key from which those of
+ * Secrets are derived stays, whatever other keys change. It tells nothing of that key.
+ */
+const originOf = (encryptionSecret: string): string =>
+  createHmac("sha256", encryptionSecret).update("snapshot-origin").digest("hex");
+
+/**
  * What saves etcd on a control plane, for its bootstrap step; nothing where the settings want no
  * snapshots.
  *
  * @param clientId of the identity by which the machine asks for a token
+ * @param encryptionSecret from which the keys of Secrets are derived
  */
-export function snapshotFiles(settings: BackupSettings, clientId: string): PayloadFile[] {
+export function snapshotFiles(
+  settings: BackupSettings,
+  clientId: string,
+  encryptionSecret: string,
+): PayloadFile[] {
   const { etcdBackups } = settings;
   if (etcdBackups === undefined) return [];
   const environment = Object.entries({
@@ -19,6 +33,7 @@ export function snapshotFiles(settings: BackupSettings, clientId: string): Paylo
     CONTAINER: containerAddress(settings),
     CLIENT_ID: clientId,
     EVERY: etcdBackups.every,
+    ORIGIN: originOf(encryptionSecret),
   })
     .map(([name, value]) => `${name}='${value}'\n`)
     .join("");

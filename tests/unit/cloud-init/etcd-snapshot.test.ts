@@ -1,5 +1,4 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +17,6 @@ jest.setTimeout(120_000);
 const script = "/opt/zoned/etcd-snapshot.sh";
 const name = /^\d{8}T\d{6}Z-\d+\.db$/;
 const folder = "/var/lib/zoned/snapshots";
-const serviceAccounts = "the key of service accounts";
 
 type Blobs = Parameters<Parameters<typeof withBlobs>[0]>[0];
 
@@ -97,9 +95,10 @@ interface Scene {
   readonly container?: boolean;
   readonly status?: object;
   readonly kubernetes?: string;
-  /** The key of its service accounts. */
-  readonly cluster?: string;
+  /** From which the keys of its Secrets are derived. */
+  readonly secret?: string;
   readonly cas?: string;
+  readonly serviceAccounts?: string;
   readonly runtime?: string;
 }
 
@@ -115,14 +114,18 @@ function machineIn(blobs: Blobs | undefined, scene: Scene = {}): FakeMachine {
     ...(scene.container !== false && { container, endpoint: blobs?.endpoint }),
   };
   const settings = { ...validSettings, etcdBackups };
-  for (const { path, content, mode } of snapshotFiles(settings, "the-client")) {
+  for (const { path, content, mode } of snapshotFiles(
+    settings,
+    "the-client",
+    scene.secret ?? "the secret",
+  )) {
     machine.write(path, content, parseInt(mode, 8));
   }
   machine.write(
     "/etc/zoned/first-boot.env",
     `KUBERNETES_VERSION='${scene.kubernetes ?? "1.36.3"}'\nCONTAINER_RUNTIME='${scene.runtime ?? "docker"}'\n`,
   );
-  machine.write("/etc/kubernetes/pki/sa.pub", scene.cluster ?? serviceAccounts);
+  machine.write("/etc/kubernetes/pki/sa.pub", scene.serviceAccounts ?? "the key");
   machine.write("/etc/kubernetes/pki/ca.crt", scene.cas ?? "the CA");
   machine.write("/status", JSON.stringify(scene.status ?? leading));
   machine.write("/var/lib/etcd/member/it", "");
@@ -168,7 +171,7 @@ describe("a snapshot of etcd", () => {
       );
       const { metadata, contentLength } = await client.getProperties();
       expect(metadata).toEqual({
-        cluster: createHash("sha256").update(serviceAccounts).digest("hex"),
+        cluster: expect.stringMatching(/^[0-9a-f]{64}$/),
         kubernetes: "1.36.3",
         etcd: "3.6.8",
         machine: expect.any(String),
@@ -407,6 +410,7 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
 
   it.each<[string, Scene]>([
     ["the cluster had other CAs", { cas: "the CA, and another one" }],
+    ["it had another key of service accounts", { serviceAccounts: "the key before" }],
     ["it had an older minor of Kubernetes", { kubernetes: "1.37.0" }],
     ["it had another patch of Kubernetes", { kubernetes: "1.36.2" }],
   ])("is fetched from a time in which %s", async (_, scene) =>
@@ -448,10 +452,10 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
     ],
     [
       "it is of another cluster",
-      { cluster: "another key" },
+      { secret: "another secret" },
       "latest",
       async () => undefined,
-      /is of another cluster named zoned-test, one with another key of service accounts: .+restoreFrom/,
+      /is of another cluster named zoned-test, one whose Secrets are encrypted by other keys: .+restoreFrom/,
     ],
     [
       "it is of a newer Kubernetes",

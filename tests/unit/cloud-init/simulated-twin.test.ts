@@ -65,7 +65,6 @@ const member = (as: "initialized" | "joined") => ({
   "/var/lib/zoned/configuration": "now\n",
   "/etc/kubernetes/kubelet.conf": "",
   "/etc/kubernetes/pki/ca.crt": "",
-  "/etc/kubernetes/pki/sa.pub": "",
 });
 const encrypting = {
   "/etc/kubernetes/manifests/kube-apiserver.yaml":
@@ -215,7 +214,7 @@ type Blobs = Parameters<Parameters<typeof withBlobs>[0]>[0];
 function saving(script: string, blobs: Blobs, change: Partial<Payload> = {}): string {
   const etcdBackups = { container: valid.container[0], every: "1h", endpoint: blobs.endpoint };
   const settings = { ...validSettings, clusterName: "demo", etcdBackups };
-  const files = snapshotFiles(settings, blobs.identity.clientId);
+  const files = snapshotFiles(settings, blobs.identity.clientId, "the stack's secret");
   const own = payloadOf(script).files;
   return configured(script, {
     configuration: "now",

@@ -13,12 +13,12 @@ const container =
   "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/Backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
 
 const fileOf = (settings: object, ending: string) =>
-  snapshotFiles({ ...validSettings, ...settings }, "the-client").find(({ path }) =>
+  snapshotFiles({ ...validSettings, ...settings }, "the-client", "the secret").find(({ path }) =>
     path.endsWith(ending),
   )!;
 
 it("brings nothing where no snapshots are wanted", () => {
-  expect(snapshotFiles(validSettings, "the-client")).toEqual([]);
+  expect(snapshotFiles(validSettings, "the-client", "the secret")).toEqual([]);
 });
 
 it.each([
@@ -37,8 +37,9 @@ it.each([
 ])("tells the script where the container is, %s", (_, settings, address) => {
   const etcdBackups = { container, every: "1h" };
   const { content, mode } = fileOf({ etcdBackups, ...settings }, "etcd-snapshot.env");
+  const origin = /^ORIGIN='([0-9a-f]{64})'$/m.exec(content)![1];
   expect(content).toBe(
-    `CLUSTER_NAME='zoned-test'\nCONTAINER='${address}'\nCLIENT_ID='the-client'\nEVERY='1h'\n`,
+    `CLUSTER_NAME='zoned-test'\nCONTAINER='${address}'\nCLIENT_ID='the-client'\nEVERY='1h'\nORIGIN='${origin}'\n`,
   );
   expect(mode).toBe("0600");
 });
@@ -60,7 +61,7 @@ it("saves by the clock of the setting from the first minute on, and again soon w
 
 it("brings what its units start, for root alone", () => {
   const etcdBackups = { container, every: "30m" };
-  const files = snapshotFiles({ ...validSettings, etcdBackups }, "the-client");
+  const files = snapshotFiles({ ...validSettings, etcdBackups }, "the-client", "the secret");
 
   expect(files.map(({ path, mode }) => [path, mode])).toEqual([
     ["/opt/zoned/etcd-snapshot.sh", "0700"],
@@ -74,7 +75,7 @@ it("writes units that systemd itself takes, and starts nothing that is not there
   const folder = mkdtempSync(join(tmpdir(), "zoned-units-"));
   const etcdBackups = { container, every: "30m" };
   const files = [
-    ...snapshotFiles({ ...validSettings, etcdBackups }, "the-client"),
+    ...snapshotFiles({ ...validSettings, etcdBackups }, "the-client", "the secret"),
     ...renewalFiles(0),
   ];
   const at = (path: string) => join(folder, path.replace("/etc/systemd/system", "units"));

@@ -9,7 +9,6 @@ export const joinFile = "/etc/zoned/kubeadm-join.yaml";
 export const discoveryFile = "/etc/zoned/discovery.conf";
 export const encryptionFile = "/etc/zoned/encryption/secrets.yaml";
 export const caFile = "/etc/kubernetes/pki/ca.crt";
-export const serviceAccountsFile = "/etc/kubernetes/pki/sa.pub";
 
 export const payloadMarker = "#--- payload ---";
 

@@ -10,7 +10,6 @@ import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { EtcdSnapshots } from "../control-plane/etcd-snapshots";
 import type { SimulatedMachine } from "../machine";
 import { Blobs } from "./blobs";
-import { fileOf, serviceAccountsFile } from "./payload";
 
 const settingsFile = "/opt/zoned/etcd-snapshot.env";
 const folder = "/var/lib/zoned/snapshots";
@@ -81,10 +80,9 @@ export class Snapshots {
     const file = path.join(root, folder, name);
     fs.mkdirSync(path.dirname(file), { recursive: true });
     fs.renameSync(draft, file);
-    const serviceAccounts = fs.readFileSync(path.join(root, serviceAccountsFile), "utf8");
     if (this.settings["CONTAINER"]) {
       await this.blobs().put(this.blobNamed(name), fs.readFileSync(file), {
-        cluster: sha256(serviceAccounts),
+        cluster: this.settings["ORIGIN"] ?? "",
         kubernetes: `${gitVersion}`.slice(1),
         etcd: version,
         machine: vm.name,
@@ -120,7 +118,7 @@ export class Snapshots {
       );
     }
     const { content, metadata } = blob;
-    checkOrigin(name, cluster, metadata, payload);
+    checkOrigin(name, this.settings, metadata, payload);
     const whole = content.subarray(0, -32);
     if (!createHash("sha256").update(whole).digest().equals(content.subarray(-32))) {
       throw new Error(
@@ -145,8 +143,6 @@ export class Snapshots {
 /** To the second, as the script's `date` has it. */
 const seconds = (time: Date): string => time.toISOString().replace(/\.\d+/, "");
 
-const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-
 /** What the metadata service would give a process of this machine. */
 function tokenOf({ identities }: VirtualMachine, clientId: string): string {
   const query = new URLSearchParams({
@@ -164,21 +160,21 @@ function tokenOf({ identities }: VirtualMachine, clientId: string): string {
 const minorOf = (version: string): number => Number(version.split(".")[1]);
 
 function checkOrigin(
-  name: string,
-  cluster: string,
-  { cluster: key, kubernetes }: Readonly<Record<string, string>>,
+  snapshot: string,
+  { CLUSTER_NAME: name, ORIGIN: origin }: Readonly<Record<string, string>>,
+  { cluster, kubernetes }: Readonly<Record<string, string>>,
   payload: Payload,
 ): void {
-  if (key !== undefined && key !== sha256(fileOf(payload, serviceAccountsFile))) {
+  if (cluster !== undefined && cluster !== origin) {
     throw new Error(
-      `snapshot ${name} is of another cluster named ${cluster}, one with another key of service accounts: ` +
+      `snapshot ${snapshot} is of another cluster named ${name}, one whose Secrets are encrypted by other keys: ` +
         "name one of this stack's own (pulumi config set restoreFrom), or use the state of the stack that it is of",
     );
   }
   const own = payload.kubernetesVersion;
   if (kubernetes !== undefined && minorOf(kubernetes) > minorOf(own)) {
     throw new Error(
-      `snapshot ${name} is of Kubernetes ${kubernetes}, newer than this cluster's ${own}, which cannot read it: ` +
+      `snapshot ${snapshot} is of Kubernetes ${kubernetes}, newer than this cluster's ${own}, which cannot read it: ` +
         `pulumi config set kubernetesVersion ${kubernetes}, or name an older snapshot (pulumi config set restoreFrom)`,
     );
   }
