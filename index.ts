@@ -34,7 +34,7 @@ export = async () => {
   const shared = { resourceGroup, roles, ...plan };
   const network = new Network("network", shared);
   const api = new ApiBalancer("api", shared);
-  const certificates = new Certificates("pki", plan.spec.cas);
+  const certificates = new Certificates("pki", plan.spec);
   const identity = new Identity("identity", shared);
 
   const parts = { resourceGroup, plan, network, api, certificates, identity };

@@ -1,6 +1,6 @@
 import type { Unwrap } from "@pulumi/pulumi";
 
-import type { CertificateAuthority, KeyPair } from "./certificates";
+import type { CertificateAuthority, TokenKey } from "./certificates";
 import { areTaken, signingFile } from "./kubeadm/certificate-authorities";
 import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
@@ -23,7 +23,7 @@ export interface ControlPlaneValues {
   /** Of the API's balancer. */
   readonly apiAddress: string;
   readonly cas: Readonly<Record<"cluster" | "frontProxy" | "etcd", Authority>>;
-  readonly serviceAccount: Unwrap<KeyPair>;
+  readonly serviceAccount: Unwrap<TokenKey>;
   readonly encryptionSecret: string;
   readonly kubeletFiles: readonly PayloadFile[];
   /** Of the identity that writes snapshots; empty where they stay on the machines. */
@@ -119,6 +119,6 @@ const pkiFiles = ({ cas, serviceAccount }: ControlPlaneValues): PayloadFile[] =>
   { path: signingFile, mode: "0644", content: cas.cluster.cert },
   ...authorityFiles("front-proxy-ca", cas.frontProxy),
   ...authorityFiles("etcd/ca", cas.etcd),
-  { path: `${pki}/sa.pub`, mode: "0644", content: serviceAccount.cert },
+  { path: `${pki}/sa.pub`, mode: "0644", content: serviceAccount.trusted },
   { path: `${pki}/sa.key`, mode: "0600", content: serviceAccount.key },
 ];

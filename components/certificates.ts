@@ -2,11 +2,18 @@ import * as pulumi from "@pulumi/pulumi";
 import * as tls from "@pulumi/tls";
 
 import { privateKeyArgs } from "./key-algorithm";
-import type { RotationState } from "./kubeadm/rotation";
+import type { ClusterSpec } from "./kubeadm/kubeadm";
 
 export interface KeyPair {
   readonly cert: pulumi.Output<string>;
   readonly key: pulumi.Output<string>;
+}
+
+/** What signs the tokens of service accounts. */
+export interface TokenKey {
+  readonly key: pulumi.Output<string>;
+  /** The public one of this key, and then those of the others whose tokens are admitted, as one file. */
+  readonly trusted: pulumi.Output<string>;
 }
 
 export interface CertificateAuthority extends KeyPair {
@@ -28,14 +35,14 @@ const adminHours = { validityPeriodHours: 8_760, earlyRenewalHours: 720 };
  * the kubeconfig is an output, SSH is not needed, and any control plane machine can be replaced at
  * any time. Changing one replaces no machine, but every machine's bootstrap step runs again.
  *
- * The CAs have numbers; see plan/certificate-authorities.ts.
+ * The CAs and the keys of service accounts have numbers; see plan/certificate-authorities.ts and
+ * plan/service-account-keys.ts.
  */
 export class Certificates extends pulumi.ComponentResource {
   readonly cluster: CertificateAuthority;
   readonly frontProxy: CertificateAuthority;
   readonly etcd: CertificateAuthority;
-  /** Signs the tokens of service accounts; `cert` is the public key. */
-  readonly serviceAccount: KeyPair;
+  readonly serviceAccount: TokenKey;
   /** In group `kubeadm:cluster-admins`, which `kubeadm init` binds to the role cluster-admin. */
   readonly admin: KeyPair;
   /** From this one the tokens are derived by which workers join. */
@@ -45,7 +52,7 @@ export class Certificates extends pulumi.ComponentResource {
 
   constructor(
     name: string,
-    { keys }: Pick<RotationState, "keys">,
+    { cas, serviceAccountKeys }: Pick<ClusterSpec, "cas" | "serviceAccountKeys">,
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("zoned:index:Certificates", name, {}, opts);
@@ -71,7 +78,7 @@ export class Certificates extends pulumi.ComponentResource {
       return { cert: certPem, key };
     };
     const authority = (what: string, commonName: string): CertificateAuthority => {
-      const [signing, ...others] = keys.map((number) =>
+      const [signing, ...others] = cas.keys.map((number) =>
         number === 1
           ? pair(what, commonName)
           : pair(`${what}-${number}`, `${commonName}-${number}`),
@@ -84,10 +91,13 @@ export class Certificates extends pulumi.ComponentResource {
     this.frontProxy = authority("front-proxy-ca", "front-proxy-ca");
     this.etcd = authority("etcd-ca", "etcd-ca");
 
-    const serviceAccountKey = privateKey("service-account");
+    const [signing, ...others] = serviceAccountKeys.keys.map((number) =>
+      privateKey(number === 1 ? "service-account" : `service-account-${number}`),
+    ) as [tls.PrivateKey, ...tls.PrivateKey[]];
+    const publicKeys = pulumi.all([signing, ...others].map(({ publicKeyPem }) => publicKeyPem));
     this.serviceAccount = {
-      cert: serviceAccountKey.publicKeyPem,
-      key: serviceAccountKey.privateKeyPem,
+      key: signing.privateKeyPem,
+      trusted: publicKeys.apply((texts) => texts.join("")),
     };
 
     const adminKey = privateKey("admin").privateKeyPem;

@@ -28,6 +28,7 @@ export function outputsOf(
     settings: fixedSettings(plan.settings),
     encryptionKeys: plan.spec.encryptionKeys,
     cas: plan.spec.cas,
+    serviceAccountKeys: plan.spec.serviceAccountKeys,
     ownEncryption: plan.spec.encryptionKeys === undefined ? true : undefined,
     balancer: balancerDigest(),
     kubeProxy: proxyDigest(plan.settings),

@@ -6,7 +6,8 @@ has_task() { [[ " ${tasks[*]} " == *" $1 "* ]]; }
 
 # payload files: keys and configuration, each where it belongs, and what the steps need, as shell assignments.
 # payload settings: the same without the keys, which a member has.
-# payload authorities: the keys alone, for a member that takes other CAs.
+# payload authorities: the CAs alone, for a member that takes other ones.
+# payload service-accounts: the keys of service accounts alone.
 payload() {
   python3 - "$0" "$1" "$run/variables" "$root" <<'END'
 import json, os, shlex, shutil, sys
@@ -16,7 +17,7 @@ text = open(script, encoding="utf-8").read().split("\n#--- payload ---\n", 1)[1]
 if not text.strip():
     sys.exit("the payload is gone, since this script has done its work: run `pulumi up` for more")
 payload = json.loads(text)
-if what != "authorities":
+if what in ("files", "settings"):
     names = {"machine": "machine", "role": "role", "initial_control_plane": "initialControlPlane", "api_name": "apiName",
              "api_port": "apiPort", "api_address": "apiAddress", "version": "kubernetesVersion",
              "configuration": "configuration", "cluster": "clusterConfiguration",
@@ -29,10 +30,14 @@ if what != "authorities":
         file.write(f"tasks=({shlex.join(payload['tasks'])})\n")
     # kubeadm applies every patch that it finds there.
     shutil.rmtree(root + "/etc/zoned/patches", ignore_errors=True)
+def is_wanted(path):
+    is_key = path.startswith("/etc/kubernetes/")
+    is_of_accounts = path.startswith("/etc/kubernetes/pki/sa.")
+    return {"files": True, "settings": not is_key, "authorities": is_key and not is_of_accounts,
+            "service-accounts": is_of_accounts}[what]
 for entry in payload["files"]:
     path = root + entry["path"]
-    is_key = entry["path"].startswith("/etc/kubernetes/")
-    if what == "settings" and is_key or what == "authorities" and not is_key:
+    if not is_wanted(entry["path"]):
         continue
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".new", "w", encoding="utf-8") as file:

@@ -35,6 +35,8 @@ upgrade_member() {
   if trusts_several; then tasks+=(cas); fi
   ! has_task cas || take_authorities
   if [[ $role == control-plane ]]; then
+    # What runs has read them when it started, and starts anew where they are other ones.
+    payload service-accounts
     upgrade_control_plane
   else
     kubeadm upgrade node --config "$upgrade_config"

@@ -20,6 +20,8 @@ export interface BootstrapState {
   readonly encryptionKeys?: string;
   /** Which CAs it was given; see plan/certificate-authorities.ts. */
   readonly cas?: string;
+  /** Which keys of service accounts it was given; see plan/service-account-keys.ts. */
+  readonly serviceAccountKeys?: string;
   /** The drain of its machine after which it ran; see membership.ts. */
   readonly drained?: string;
   /** Hash over what it ran. */
@@ -79,6 +81,7 @@ export const tag = {
   configuration: "zoned-configuration",
   encryptionKeys: "zoned-encryption-keys",
   cas: "zoned-cas",
+  serviceAccountKeys: "zoned-service-account-keys",
   initialControlPlane: "zoned-initial-control-plane",
   restoredFrom: "zoned-restored-from",
 } as const;
@@ -204,6 +207,7 @@ function stateOf(
       configuration: step.tags?.[tag.configuration],
       encryptionKeys: step.tags?.[tag.encryptionKeys],
       cas: step.tags?.[tag.cas],
+      serviceAccountKeys: step.tags?.[tag.serviceAccountKeys],
       drained: step.tags?.[tag.drained],
       script: step.tags?.[tag.script],
     },

@@ -82,7 +82,7 @@ export function bootstrapControlPlane(
   { initialControlPlane, after, previous }: BootstrapArgs,
 ): Member {
   const { settings, spec, initialization } = plan;
-  const { encryptionKeys, cas } = spec;
+  const { encryptionKeys, cas, serviceAccountKeys } = spec;
   // What asks for no token waits for no identity.
   const client = settings.etcdBackups?.container && identity.credential.clientId;
   const { cluster, frontProxy, etcd, serviceAccount, encryptionSecret } = certificates;
@@ -104,6 +104,7 @@ export function bootstrapControlPlane(
     restoredFrom: initialization.restoredFrom,
     encryptionKeys: encryptionKeys && tagOf(encryptionKeys),
     cas: tagOf(cas),
+    serviceAccountKeys: tagOf(serviceAccountKeys),
     script,
     after,
     outlives: previous ? [previous.membership] : [],

@@ -1,4 +1,4 @@
-import { rotationTexts, type RotationState } from "./rotation";
+import { areFirst, rotationTexts, type RotationState } from "./rotation";
 
 export const nameOf = (number: number): string => `CA ${number}`;
 
@@ -10,9 +10,6 @@ export const { stageText, heldText } = rotationTexts({
   uses: (number) => `has every certificate signed by ${nameOf(number)}`,
   drops: (names) => `has nobody trust ${names} any more`,
 });
-
-/** A cluster's first CAs, until others are wanted: then nothing differs from what kubeadm makes. */
-export const areFirst = ({ keys }: RotationState): boolean => keys.length === 1 && keys[0] === 1;
 
 /** Whether members may have others than the first CAs, or did before the last stage back to those. */
 export const areTaken = (authorities: RotationState): boolean =>

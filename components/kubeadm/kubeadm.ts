@@ -1,7 +1,7 @@
 import { stringify } from "yaml";
 
 import { cipherSuites, securityFiles, securityFlags, securityVolumes } from "./api-server-security";
-import { areFirst, authoritiesVariable, signingFile } from "./certificate-authorities";
+import { authoritiesVariable, signingFile } from "./certificate-authorities";
 import { coreDnsPatch } from "./core-dns";
 import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
@@ -11,7 +11,8 @@ import { kubeletKeyPath } from "./kubelet-certificate-paths";
 import { kubeletCertificatePath } from "./kubelet-certificate-paths";
 import type { Component, Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
-import type { RotationState } from "./rotation";
+import { areFirst, type RotationState } from "./rotation";
+import { type ServiceAccountKeys, serviceAccountKeysVariable } from "./service-account-keys";
 import { digest } from "../digest";
 import { encryptionAlgorithm } from "../key-algorithm";
 import { apiPort } from "../api-server";
@@ -171,6 +172,7 @@ export interface ClusterSpec {
   readonly settings: KubeadmSettings;
   readonly apiName: string;
   readonly cas: RotationState;
+  readonly serviceAccountKeys: ServiceAccountKeys;
   /** Nothing where the operator sees to the encryption of Secrets. */
   readonly encryptionKeys?: RotationState;
 }
@@ -178,7 +180,7 @@ export interface ClusterSpec {
 /**
  * A hash over everything that kubeadm configures a member with and that may change on a living one:
  * the version, flags, names in certificates, the kubelet's configuration, patches, which keys Secrets
- * are encrypted with, and which CAs there are.
+ * are encrypted with, which CAs there are, and which keys of service accounts.
  */
 export const configurationOf = (spec: ClusterSpec, machine: KubeadmMachine): string =>
   digest([
@@ -200,9 +202,16 @@ const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
   serviceSubnet: serviceCidr,
 });
 
-function clusterConfiguration({ settings, apiName, cas }: ClusterSpec) {
+/** Of a component, where there are any: with what a cluster begins with nothing differs from kubeadm's own. */
+const extraEnvs = (...variables: readonly { readonly name: string; readonly value: string }[]) =>
+  variables.length > 0 && { extraEnvs: variables };
+
+function clusterConfiguration({ settings, apiName, cas, serviceAccountKeys }: ClusterSpec) {
   const { kubeadm } = settings;
-  const extraEnvs = areFirst(cas) ? {} : { extraEnvs: [authoritiesVariable(cas)] };
+  const everywhere = areFirst(cas) ? [] : [authoritiesVariable(cas)];
+  const withTokens = areFirst(serviceAccountKeys)
+    ? everywhere
+    : [...everywhere, serviceAccountKeysVariable(serviceAccountKeys)];
   const isEncrypted = isOurs(kubeadm.apiServerExtraArgs);
   const apiServer = {
     ...quiet,
@@ -234,7 +243,7 @@ function clusterConfiguration({ settings, apiName, cas }: ClusterSpec) {
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],
       extraArgs: args("apiServerExtraArgs", apiServer, kubeadm.apiServerExtraArgs),
-      ...extraEnvs,
+      ...extraEnvs(...withTokens),
       extraVolumes: [...securityVolumes, ...(isEncrypted ? [encryptionVolume] : [])],
     },
     controllerManager: {
@@ -243,14 +252,17 @@ function clusterConfiguration({ settings, apiName, cas }: ClusterSpec) {
         controllerManager,
         kubeadm.controllerManagerExtraArgs,
       ),
-      ...extraEnvs,
+      ...extraEnvs(...withTokens),
     },
     scheduler: {
       extraArgs: args("schedulerExtraArgs", quiet, kubeadm.schedulerExtraArgs),
-      ...extraEnvs,
+      ...extraEnvs(...everywhere),
     },
     etcd: {
-      local: { extraArgs: args("etcdExtraArgs", etcd, kubeadm.etcdExtraArgs), ...extraEnvs },
+      local: {
+        extraArgs: args("etcdExtraArgs", etcd, kubeadm.etcdExtraArgs),
+        ...extraEnvs(...everywhere),
+      },
     },
   };
 }

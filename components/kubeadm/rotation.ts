@@ -1,6 +1,7 @@
 /**
  * Keys that change on a living cluster, by the numbers of a setting: those by which Secrets are
- * encrypted, and those of its certificate authorities. Every machine that needs them has them all.
+ * encrypted, those of its certificate authorities, and those of service accounts' tokens. Every machine
+ * that needs them has them all.
  */
 export interface RotationState {
   /** The first one encrypts or signs; the others are only known, for what they did before. */
@@ -36,6 +37,9 @@ export function nextKeys({ keys, rewritten, past }: RotationState, wanted: numbe
     ? { keys: [wanted, ...keys.filter((key) => key !== wanted)], rewritten: true, past }
     : { keys: [...keys, wanted], rewritten: false, past };
 }
+
+/** Whether there is nothing but what a cluster begins with. */
+export const areFirst = ({ keys }: RotationState): boolean => keys.length === 1 && keys[0] === 1;
 
 /** Whether an update that leaves these does everything anew by the first one. */
 export const isRewriting = ({ keys, rewritten }: RotationState): boolean =>

@@ -59,6 +59,8 @@ export interface BootstrapArgs {
   readonly encryptionKeys?: string;
   /** The CAs that it brings, as a tag; control planes only. */
   readonly cas?: string;
+  /** The keys of service accounts that it brings, as a tag; control planes only. */
+  readonly serviceAccountKeys?: string;
   /** What runs as root; it may hold keys. */
   readonly script: pulumi.Output<string>;
   readonly after: readonly pulumi.Resource[];
@@ -210,6 +212,7 @@ export class Machine extends pulumi.ComponentResource {
     restoredFrom,
     encryptionKeys,
     cas,
+    serviceAccountKeys,
     script,
     after,
     outlives = [],
@@ -250,6 +253,9 @@ export class Machine extends pulumi.ComponentResource {
           ...(restoredFrom === undefined ? {} : { [tag.restoredFrom]: restoredFrom }),
           ...(encryptionKeys === undefined ? {} : { [tag.encryptionKeys]: encryptionKeys }),
           ...(cas === undefined ? {} : { [tag.cas]: cas }),
+          ...(serviceAccountKeys === undefined
+            ? {}
+            : { [tag.serviceAccountKeys]: serviceAccountKeys }),
         })),
       },
       {

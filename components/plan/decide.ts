@@ -19,6 +19,7 @@ import {
   type WantedMachine,
 } from "./machine-changes";
 import type { Observed } from "./observe";
+import { planServiceAccountKeys } from "./service-account-keys";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
 import { upgradeProblems } from "./upgrade";
 
@@ -52,7 +53,7 @@ export interface Decision {
 
 /** Lays the settings beside what exists. */
 export function decide(observed: Observed): Decision {
-  const { settings, azure, offers, connection, now, previous } = observed;
+  const { settings, azure, offers, connection, now, previous, legacyTokens } = observed;
   const machines = machinesOf(settings);
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
@@ -77,10 +78,12 @@ export function decide(observed: Observed): Decision {
   const rotation = { settings, id, controlPlanes, azure, previous: current };
   const keys = planEncryptionKeys(rotation);
   const cas = planCas({ ...rotation, created });
+  const accounts = planServiceAccountKeys({ ...rotation, legacyTokens, now });
   const spec: ClusterSpec = {
     settings,
     apiName: observed.apiName,
     cas: cas.cas,
+    serviceAccountKeys: accounts.serviceAccountKeys,
     encryptionKeys: keys.encryptionKeys,
   };
   const wanted = planned.map((one) => ({
@@ -123,7 +126,7 @@ export function decide(observed: Observed): Decision {
       ...(keys.problem === undefined ? [] : [keys.problem]),
     ],
     messages: [
-      ...[keys.message, cas.message].flatMap((message) => message ?? []),
+      ...[keys.message, cas.message, accounts.message].flatMap((message) => message ?? []),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
         const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;
         return `StorageClass ${name} is left out: Azure offers this subscription no ${skuName} disks in ${place}`;

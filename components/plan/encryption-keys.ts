@@ -112,7 +112,7 @@ export const leavingControlPlanes = ({
 export function beganWith(
   id: string,
   { machines }: Pick<AzureState, "machines">,
-  what: "encryptionKeys" | "cas",
+  what: "encryptionKeys" | "cas" | "serviceAccountKeys",
 ): RotationState | undefined {
   const tag = [...machines.values()].find(
     (machine) => isOfThisCluster(id, machine) && machine.bootstrap?.[what] !== undefined,

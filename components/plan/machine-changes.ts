@@ -1,4 +1,5 @@
 import type { RotationState } from "../kubeadm/rotation";
+import type { ServiceAccountKeys } from "../kubeadm/service-account-keys";
 import { AzureState, MachineState } from "../azure/state";
 import { FixedSettings } from "./fixed-settings";
 import { MachinePlan } from "../settings/topology";
@@ -23,6 +24,8 @@ export interface PreviousOutputs {
   readonly encryptionKeys?: RotationState;
   /** The CAs that every machine has; the first ones alone where there is nothing. */
   readonly cas?: RotationState;
+  /** The keys of service accounts that every control plane has; the first one alone where there is nothing. */
+  readonly serviceAccountKeys?: ServiceAccountKeys;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
   /** Hash of what the API's balancer is. */

@@ -13,6 +13,7 @@ import type { Settings } from "../settings/settings";
 import { machinesOf } from "../settings/topology";
 import type { PlacedMachine } from "./addresses";
 import { fixedProblems } from "./fixed-settings";
+import { getLegacyTokens, type LegacyTokens } from "./legacy-tokens";
 import { markRemovedFromEtcd } from "./left-control-planes";
 import type { PreviousOutputs } from "./machine-changes";
 import { refuse } from "./refuse";
@@ -37,6 +38,7 @@ export interface Observed {
   readonly offers: Offers;
   /** Upstream's manifests by path; or why they cannot be had. */
   readonly manifests: ReadonlyMap<string, string> | string;
+  readonly legacyTokens: LegacyTokens;
   /** What a new stack lacks in its subscription, and of images. */
   readonly missing: readonly string[];
 }
@@ -54,7 +56,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   const api = apiName(settings, connection.subscriptionId);
   const controlPlanes = machinesOf(settings).filter(({ role }) => role === "control-plane");
   const found = getAzureState(settings, connection);
-  const [azure, missing, offers, manifests] = await Promise.all([
+  const [azure, missing, offers, manifests, legacyTokens] = await Promise.all([
     found.then((answer) =>
       markRemovedFromEtcd({
         settings,
@@ -76,9 +78,16 @@ export async function observe(settings: Settings): Promise<Observed> {
     findManifests(manifestsFor(settings), settings).catch(
       ({ message }: pulumi.RunError) => message,
     ),
+    getLegacyTokens({
+      settings,
+      previous: previous.outputs,
+      kubeconfig: previous.kubeconfig,
+      now,
+    }),
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, offers, manifests, missing },
+    legacyTokens,
   };
 }
 

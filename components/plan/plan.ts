@@ -48,7 +48,7 @@ export interface Plan {
   /** The same in the order in which they are touched. */
   readonly turns: readonly MachinePlan[];
   readonly workers: readonly MachinePlan[];
-  /** What all members are configured with: CAs, of which the first one signs, and keys of Secrets. */
+  /** What all members are configured with: CAs and keys of service accounts, of which the first one signs, and keys of Secrets. */
   readonly spec: ClusterSpec;
   /** First-boot data, the same for every machine. */
   readonly customData: string;

@@ -74,6 +74,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     etcdBackups: readEtcdBackups(json("etcdBackups"), report),
     encryptionKeyGeneration: number("encryptionKeyGeneration"),
     caGeneration: number("caGeneration"),
+    serviceAccountKeyGeneration: number("serviceAccountKeyGeneration"),
     mirror: text("mirror"),
     httpProxy: readHttpProxy(json("httpProxy"), report),
     tags: readTags(json("tags"), report),

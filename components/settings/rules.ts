@@ -44,7 +44,12 @@ const ubuntu = versions.ubuntuImage.split(".").slice(0, 2).join(".");
 
 const within = (
   settings: Settings,
-  key: "osDiskSizeGb" | "drainMinutes" | "encryptionKeyGeneration" | "caGeneration",
+  key:
+    | "osDiskSizeGb"
+    | "drainMinutes"
+    | "encryptionKeyGeneration"
+    | "caGeneration"
+    | "serviceAccountKeyGeneration",
   least: number,
   most: number,
   why: string,
@@ -80,6 +85,7 @@ const single = (settings: Settings): Rule[] => [
   within(settings, "drainMinutes", 1, 1440, "since an update must end", 15),
   within(settings, "encryptionKeyGeneration", 0, 9999, "the number of a key, or 0 for none", 1),
   within(settings, "caGeneration", 1, 9999, "the number of the cluster's CAs", 1),
+  within(settings, "serviceAccountKeyGeneration", 1, 9999, "the number of a key", 1),
   {
     key: "kubernetesVersion",
     holds:

@@ -127,6 +127,8 @@ export interface Settings {
   readonly encryptionKeyGeneration: number;
   /** Number of the CAs that sign the cluster's certificates. */
   readonly caGeneration: number;
+  /** Number of the key that signs the tokens of service accounts. */
+  readonly serviceAccountKeyGeneration: number;
   /** Empty for the official sources. */
   readonly mirror: string;
   /** Undefined when machines reach the internet directly, or by a mirror. */

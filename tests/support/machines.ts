@@ -32,6 +32,7 @@ export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly repairFirst?: string;
   readonly encryptionKeys?: RotationState;
   readonly cas?: RotationState;
+  readonly serviceAccountKeys?: RotationState;
   /** Names of the machines that exist. */
   readonly existing?: readonly string[];
   /** Names of those that are no members of etcd any more. */
@@ -128,6 +129,7 @@ export async function buildMachines({
       apiName: apiName(settings, subscriptionId),
       encryptionKeys: scene.encryptionKeys,
       ...(scene.cas && { cas: scene.cas }),
+      ...(scene.serviceAccountKeys && { serviceAccountKeys: scene.serviceAccountKeys }),
     }),
     machineRecords: new Map(
       machines.map(({ name }) => [
@@ -166,7 +168,10 @@ export async function buildMachines({
     admin: pair("admin"),
     frontProxy: authority("front-proxy-ca"),
     etcd: authority("etcd-ca"),
-    serviceAccount: pair("service-account"),
+    serviceAccount: {
+      key: pulumi.secret("private key of service-account"),
+      trusted: pulumi.output("all public keys of service-account"),
+    },
     joinSecret: pulumi.secret("private join secret"),
     encryptionSecret: pulumi.secret("private secret of Secrets"),
   });

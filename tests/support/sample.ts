@@ -59,6 +59,7 @@ export const validSettings: Settings = {
   },
   encryptionKeyGeneration: 1,
   caGeneration: 1,
+  serviceAccountKeyGeneration: 1,
   mirror: "",
   tags: {},
   resourceManagerEndpoint: "https://management.azure.com",
@@ -81,13 +82,16 @@ export const machine: MachinePlan = {
   taints: [],
 };
 
-/** What members of a cluster with the first CA agree on. */
+/** The keys that a cluster begins with. */
+export const firstKeys = { cas: only(1), serviceAccountKeys: only(1) };
+
+/** What members of a cluster with these agree on. */
 export const specOf = (
   settings: KubeadmSettings = validSettings,
   more: Partial<ClusterSpec> = {},
 ): ClusterSpec => ({
   settings,
   apiName: "zoned-test-1a2b3c.westeurope.cloudapp.azure.com",
-  cas: only(1),
+  ...firstKeys,
   ...more,
 });

@@ -1,25 +1,29 @@
 import { Certificates, KeyPair } from "../../components/certificates";
-import { only } from "../../components/kubeadm/rotation";
 import { Recorder, revealed, valueOf } from "../support/record";
+import { firstKeys } from "../support/sample";
 
 const privateKey = "tls:index/privateKey:PrivateKey";
 const selfSigned = "tls:index/selfSignedCert:SelfSignedCert";
 const request = "tls:index/certRequest:CertRequest";
 const locallySigned = "tls:index/locallySignedCert:LocallySignedCert";
 
-const build = async (authorities = only(1)) => {
+const build = async (change: Partial<typeof firstKeys> = {}) => {
   const recorder = await Recorder.start({
     filledIn: {
       [privateKey]: ({ name }) => ({
         privateKeyPem: `private ${name}`,
-        publicKeyPem: `public ${name}`,
+        publicKeyPem: `public ${name}\n`,
       }),
       [selfSigned]: ({ name }) => ({ certPem: `cert ${name}` }),
       [request]: ({ name }) => ({ certRequestPem: `request ${name}` }),
       [locallySigned]: ({ name }) => ({ certPem: `cert ${name}` }),
     },
   });
-  const certificates = new Certificates("pki", authorities, { transformations: [recorder.watch] });
+  const certificates = new Certificates(
+    "pki",
+    { ...firstKeys, ...change },
+    { transformations: [recorder.watch] },
+  );
   return { recorder, certificates };
 };
 
@@ -44,7 +48,9 @@ it("makes an authority each for the cluster, its aggregated APIs and etcd, under
 });
 
 it("keeps the CAs that there are beside others, trusts all of them, and signs with the first one", async () => {
-  const { recorder, certificates } = await build({ keys: [2, 1], rewritten: true, past: [] });
+  const { recorder, certificates } = await build({
+    cas: { keys: [2, 1], rewritten: true, past: [] },
+  });
 
   const { cluster, etcd } = certificates;
   expect(await valueOf(cluster.cert)).toBe("cert pki-cluster-ca-2");
@@ -120,10 +126,22 @@ it("pairs every certificate with its own key", async () => {
   ]);
   expect(await pair(certificates.etcd)).toEqual(["cert pki-etcd-ca", "private pki-etcd-ca-key"]);
   expect(await pair(certificates.admin)).toEqual(["cert pki-admin", "private pki-admin-key"]);
-  expect(await pair(certificates.serviceAccount)).toEqual([
-    "public pki-service-account-key",
-    "private pki-service-account-key",
-  ]);
+});
+
+it("signs tokens with the first key of service accounts, and admits those of all, the first one first", async () => {
+  const { serviceAccount } = (await build()).certificates;
+  const changing = await build({
+    serviceAccountKeys: { keys: [2, 1], rewritten: true, past: [] },
+  });
+
+  expect(await valueOf(serviceAccount.key)).toBe("private pki-service-account-key");
+  expect(await valueOf(serviceAccount.trusted)).toBe("public pki-service-account-key\n");
+  const { key, trusted } = changing.certificates.serviceAccount;
+  expect(await valueOf(key)).toBe("private pki-service-account-2-key");
+  // kubeadm takes the first one for that of the private key.
+  expect(await valueOf(trusted)).toBe(
+    "public pki-service-account-2-key\npublic pki-service-account-key\n",
+  );
 });
 
 it.each([

@@ -205,6 +205,24 @@ it("brings all CAs to every control plane, the one that signs alone as well, and
   }
 });
 
+it("brings every control plane the keys of service accounts that the plan has, and says which", async () => {
+  const changing = await buildMachines({
+    settings,
+    serviceAccountKeys: { keys: [1, 2], rewritten: false, past: [] },
+  });
+
+  expect((await changing.recorder.of(stepType)).map(({ inputs }) => inputs.tags)).toEqual(
+    names.map(() => expect.objectContaining({ "zoned-service-account-keys": "1 2" })),
+  );
+  const unchanged = await payloadOf(firstUp.recorder, names[0]!);
+  for (const name of names) {
+    const payload = await payloadOf(changing.recorder, name);
+    expect([name, payload.tasks]).toEqual([name, []]);
+    // Else no control plane would start anew what reads the keys.
+    expect(payload.clusterConfiguration).not.toBe(unchanged.clusterConfiguration);
+  }
+});
+
 it("has nobody rewrite Secrets where the key does not change, and the only one where it does", async () => {
   const { recorder } = await buildMachines({ settings, encryptionKeys: only(1) });
   for (const name of names) {
@@ -260,7 +278,7 @@ it("hands every machine the cluster's keys, readable by root only, and kubeadm's
     ["/etc/kubernetes/pki/front-proxy-ca.key", "0600", "private key of front-proxy-ca"],
     ["/etc/kubernetes/pki/etcd/ca.crt", "0644", "all certs of etcd-ca"],
     ["/etc/kubernetes/pki/etcd/ca.key", "0600", "private key of etcd-ca"],
-    ["/etc/kubernetes/pki/sa.pub", "0644", "cert of service-account"],
+    ["/etc/kubernetes/pki/sa.pub", "0644", "all public keys of service-account"],
     ["/etc/kubernetes/pki/sa.key", "0600", "private key of service-account"],
   ]);
   expect(files.map(({ path }) => path)).toEqual(

@@ -9,7 +9,7 @@ async function awaitedBy(request: Recorded): Promise<string[]> {
 
 let requests: Update["requests"];
 beforeAll(async () => {
-  ({ requests } = await update({ caGeneration: 3 }));
+  ({ requests } = await update({ caGeneration: 3, serviceAccountKeyGeneration: 4 }));
 });
 
 const named = (name: string): Recorded => {
@@ -74,6 +74,10 @@ it("applies every object by the provider of this cluster, with which it goes", (
 
 it("makes the CAs that the plan has", () => {
   expect(named("pki-cluster-ca-3").type).toBe("tls:index/selfSignedCert:SelfSignedCert");
+});
+
+it("makes the key of service accounts that the plan has", () => {
+  expect(named("pki-service-account-4-key").type).toBe("tls:index/privateKey:PrivateKey");
 });
 
 it("has every refusal of Azure's explained", () => {

@@ -53,6 +53,7 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
     spec: {
       encryptionKeys: { keys: [1, 2], rewritten: false, past: [] },
       cas: { keys: [3, 1], rewritten: true, past: [2] },
+      serviceAccountKeys: { keys: [4, 5], rewritten: false, past: [] },
     },
     apiServer: { name: "api.example", port: 6443 },
     initialization: { id: "1-then", exists: true },
@@ -104,6 +105,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     kubeProxy: expect.stringMatching(/^[0-9a-f]{16}$/),
     encryptionKeys: { keys: [1, 2], rewritten: false, past: [] },
     cas: { keys: [3, 1], rewritten: true, past: [2] },
+    serviceAccountKeys: { keys: [4, 5], rewritten: false, past: [] },
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
     storageClasses: diskClasses([]).map(({ name }) => name),
     tags: [],

@@ -17,6 +17,7 @@ const ours: Values = {
   ...common,
   encryptionKeyGeneration: 4,
   caGeneration: 3,
+  serviceAccountKeyGeneration: 5,
   restoreFrom: "latest",
 };
 const ownEncryption: Values = {
@@ -78,6 +79,7 @@ async function nextPlan(
     says,
     `initialization ${initialization.id} by ${initialization.initialControlPlane}`,
     `Secrets ${spec.encryptionKeys?.keys.join()}, CAs ${spec.cas.keys.join()}`,
+    `accounts ${spec.serviceAccountKeys.keys.join()}`,
     `classes ${diskClasses.map(({ name }) => name).join()}`,
     ...[...machineRecords].map(
       ([name, { createdAt, bootstrapRequestedAt }]) =>
@@ -108,6 +110,7 @@ const readers: Readonly<Record<string, Next>> = {
   "cluster.settings": { change: { serviceCidr: "10.112.0.0/12" }, says: () => /serviceCidr is/ },
   "cluster.encryptionKeys": { says: () => /Secrets 4,/ },
   "cluster.cas": { says: () => /CAs 3$/m },
+  "cluster.serviceAccountKeys": { says: () => /accounts 5$/m },
   "cluster.ownEncryption": { says: () => /encrypted with the keys of that configuration/ },
   "cluster.kubeProxy": {
     change: { proxyMode: "nftables" },
@@ -168,6 +171,7 @@ it("leaves what `npm run doctor` compares the cluster with", () => {
     etcdBackups: "6h",
     encryptionKeys: { keys: [4] },
     cas: { keys: [3] },
+    serviceAccountKeys: { keys: [5] },
   });
   expect(machines.map(({ name, role, zone }) => [name, role, zone])).toContainEqual([
     cp1,

@@ -34,8 +34,17 @@ export function clusterIn(outputs: string, stack: string): Cluster {
       `stack ${stack} has no outputs kubeconfig and machines: run pulumi up until it ends well`,
     );
   }
-  const { machines: records = {}, etcdBackups, encryptionKeys, cas } = cluster ?? {};
+  const {
+    machines: records = {},
+    etcdBackups,
+    encryptionKeys,
+    cas,
+    serviceAccountKeys,
+  } = cluster ?? {};
   // They are written when all machines have it.
   const kubernetesVersion = Object.values(records)[0]?.kubernetesVersion;
-  return { kubeconfig, machines, kubernetesVersion, etcdBackups, encryptionKeys, cas };
+  return {
+    ...{ kubeconfig, machines, kubernetesVersion, etcdBackups },
+    ...{ encryptionKeys, cas, serviceAccountKeys },
+  };
 }

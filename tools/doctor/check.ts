@@ -18,6 +18,8 @@ export interface Expected {
   readonly encryptionKeys?: RotationState;
   /** Missing where they are the first ones. */
   readonly cas?: RotationState;
+  /** The keys of service accounts that every control plane has; the first one alone where there is nothing. */
+  readonly serviceAccountKeys?: RotationState;
 }
 
 export interface Problem {

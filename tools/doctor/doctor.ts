@@ -7,7 +7,7 @@ import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
 import { getClusterState, type ClusterState } from "./cluster-state";
 import { kernels } from "./kernels";
 import { cordons, nodes, pressure, versions } from "./nodes";
-import { certificateAuthorities, encryptionKeyGeneration } from "./rotations";
+import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "./rotations";
 import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";
@@ -113,6 +113,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     renewals(expected, state),
     kubeletCertificates(expected, state),
     encryptionKeyGeneration(expected),
+    serviceAccountKey(expected),
     certificateAuthorities(expected),
     etcdWrite(state),
     etcdMembers(expected, state),

@@ -1,5 +1,6 @@
 import { nameOf as nameOfAuthority } from "../../components/kubeadm/certificate-authorities";
 import { nameOf as nameOfKey } from "../../components/kubeadm/encryption";
+import { nameOf as nameOfAccountsKey } from "../../components/kubeadm/service-account-keys";
 import { isRewriting, only, type RotationState } from "../../components/kubeadm/rotation";
 import type { Check, Expected } from "./check";
 
@@ -40,6 +41,23 @@ export function encryptionKeyGeneration({ encryptionKeys }: Expected): Check {
       encryptionKeys,
       problem,
       "pulumi up, and again until it says nothing of the key",
+    ),
+  };
+}
+
+/** Whether a change of the key of service accounts is under way, by what the last update that ended well left. */
+export function serviceAccountKey({ serviceAccountKeys = only(1) }: Expected): Check {
+  const { first, rest } = named(serviceAccountKeys, nameOfAccountsKey);
+  const problem = isRewriting(serviceAccountKeys)
+    ? `its change has not finished: ${first} signs, and tokens of ${rest} are still admitted`
+    : `its change has not finished: ${first} still signs, and tokens of ${rest} are admitted as well`;
+  return {
+    name: "key of service accounts",
+    saw: `${first} signs tokens, and those of no other are admitted`,
+    problems: problemsOf(
+      serviceAccountKeys,
+      problem,
+      "pulumi up, which says until when tokens of the key before may be in use, and again until it says nothing of the key",
     ),
   };
 }

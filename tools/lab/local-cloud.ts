@@ -1,6 +1,6 @@
 import { ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { get } from "node:https";
+import { get, type RequestOptions } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -249,7 +249,16 @@ export class LocalCloud {
   }
 
   /** The status of the API's answer to a GET by somebody who shows no credential. */
-  async anonymously(path: string, tls: SecureContextOptions = {}): Promise<number> {
+  anonymously(path: string, tls: SecureContextOptions = {}): Promise<number> {
+    return this.ask(path, tls);
+  }
+
+  /** The same of somebody who shows a token. */
+  byToken(token: string, path: string): Promise<number> {
+    return this.ask(path, { headers: { authorization: `Bearer ${token}` } });
+  }
+
+  private async ask(path: string, more: RequestOptions): Promise<number> {
     const { clusters } = parse(await this.kubectl("config", "view", "--raw")) as {
       clusters: { cluster: Record<"server" | "tls-server-name", string> & { [ca]: string } }[];
     };
@@ -258,7 +267,7 @@ export class LocalCloud {
       ca: Buffer.from(cluster[ca], "base64"),
       servername: cluster["tls-server-name"],
       agent: false,
-      ...tls,
+      ...more,
     };
     return new Promise((resolve, reject) => {
       get(`${cluster.server}${path}`, options, (answer) => {

@@ -63,6 +63,7 @@ export const clusterCases: Cases = {
     ["a key that is no number", { encryptionKeyGeneration: "new" }, "encryptionKeyGeneration is"],
     ["half a key", { encryptionKeyGeneration: 1.5 }, "0 to 9999"],
     ["no CA", { caGeneration: 0 }, "1 to 9999"],
+    ["no key of service accounts", { serviceAccountKeyGeneration: 0 }, "1 to 9999"],
     ["a drain without an end", { drainMinutes: 0 }, "1 to 1440"],
     ["a disk smaller than the image", { osDiskSizeGb: 29 }, "30 to 4095"],
     ["a disk larger than Azure boots from", { osDiskSizeGb: 4096 }, "30 to 4095"],

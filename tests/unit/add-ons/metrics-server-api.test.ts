@@ -18,11 +18,10 @@ import { setTimeout as wait } from "node:timers/promises";
 import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { MetricsServer } from "../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../components/certificates";
-import { only } from "../../../components/kubeadm/rotation";
 import { versions } from "../../../components/versions";
 import { freePort } from "../../support/listen";
 import { Recorder, revealed } from "../../support/record";
-import { validSettings } from "../../support/sample";
+import { firstKeys, validSettings } from "../../support/sample";
 import { built, output, run } from "../../support/tools";
 import { describeUnless } from "../../support/unless";
 
@@ -213,7 +212,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
       },
     });
     const opts = { transformations: [recorder.watch] };
-    const certificates = new Certificates("pki", only(1), opts);
+    const certificates = new Certificates("pki", firstKeys, opts);
     new MetricsServer("metrics-server", { settings: validSettings, certificates }, opts);
     return (await recorder.objects()).map(({ inputs }) => plain(inputs));
   };

@@ -7,13 +7,13 @@ import {
   locallySignedCert,
 } from "../../support/filled-in-certificates";
 import { dependenciesOf, Recorder, revealed } from "../../support/record";
-import { validSettings } from "../../support/sample";
+import { firstKeys, validSettings } from "../../support/sample";
 
-async function build(change: Partial<typeof validSettings> = {}, authorities = only(1)) {
+async function build(change: Partial<typeof validSettings> = {}, cas = only(1)) {
   const recorder = await Recorder.start({ filledIn: filledInCertificates });
   const opts = { transformations: [recorder.watch] };
   const settings = { ...validSettings, ...change };
-  const certificates = new Certificates("pki", authorities, opts);
+  const certificates = new Certificates("pki", { ...firstKeys, cas }, opts);
   new MetricsServer("metrics-server", { settings, certificates }, opts);
   const find = async (type: string, name: string) =>
     (await recorder.of(type)).find((one) => one.name === name)!.inputs;

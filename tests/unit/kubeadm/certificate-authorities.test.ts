@@ -1,5 +1,4 @@
 import {
-  areFirst,
   authoritiesVariable,
   stageText,
 } from "../../../components/kubeadm/certificate-authorities";
@@ -9,7 +8,7 @@ import {
   kubeadmFiles,
 } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
-import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
+import { areFirst, nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
 import { specOf, validSettings } from "../../support/sample";
 import { parseAllDocuments } from "yaml";
 

@@ -2,13 +2,12 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { Certificates } from "../../../components/certificates";
-import { only } from "../../../components/kubeadm/rotation";
 import { BootstrapArgs, Machine } from "../../../components/machine/machine";
 import { bootstrapRequestTime } from "../../../components/machine/machine-record";
 import * as power from "../../../components/machine/power";
 import { awaitedBy, order } from "../../support/machines";
 import { Recorder } from "../../support/record";
-import { machine as plan, validSettings } from "../../support/sample";
+import { firstKeys, machine as plan, validSettings } from "../../support/sample";
 
 const now = "2026-03-01T10:00:00.000Z";
 const script = "#!/bin/sh\n# keys follow\n";
@@ -79,7 +78,7 @@ const build = async (
       accelerated: true,
       initialization: "1",
       record: { ...order, bootstrapRequestedAt },
-      certificates: new Certificates("pki", only(1)),
+      certificates: new Certificates("pki", firstKeys),
       kubeconfig: "the-kubeconfig",
       after: [],
     },

@@ -1,7 +1,6 @@
 import type * as pulumi from "@pulumi/pulumi";
 
 import { Certificates } from "../../../components/certificates";
-import { only } from "../../../components/kubeadm/rotation";
 import { kubeletCertificate } from "../../../components/machine/kubelet-certificate";
 import {
   certRequest,
@@ -9,12 +8,12 @@ import {
   locallySignedCert,
 } from "../../support/filled-in-certificates";
 import { Recorder, revealed, valueOf } from "../../support/record";
-import { machine } from "../../support/sample";
+import { firstKeys, machine } from "../../support/sample";
 
 async function build() {
   const recorder = await Recorder.start({ filledIn: filledInCertificates });
   const opts = { transformations: [recorder.watch] };
-  const certificates = new Certificates("pki", only(1), opts);
+  const certificates = new Certificates("pki", firstKeys, opts);
   const made = kubeletCertificate(machine, { made: "now", certificates }, opts);
   const [files, validUntil] = await Promise.all([valueOf(made.files), valueOf(made.validUntil)]);
   const find = async (type: string, name: string) =>

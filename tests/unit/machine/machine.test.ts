@@ -3,14 +3,13 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ignoredAlways } from "../../../components/azure/additions";
 import { Certificates } from "../../../components/certificates";
-import { only } from "../../../components/kubeadm/rotation";
 import { versions } from "../../../components/versions";
 import { generationOf } from "../../../components/machine/generation";
 import { Machine, MachineArgs } from "../../../components/machine/machine";
 import { MachinePlan } from "../../../components/settings/topology";
 import { awaitedBy, order, vmType } from "../../support/machines";
 import { Recorder } from "../../support/record";
-import { machine as plan, validSettings } from "../../support/sample";
+import { firstKeys, machine as plan, validSettings } from "../../support/sample";
 
 const nicType = "azure-native:network:NetworkInterface";
 const name = "zoned-test-cp-1";
@@ -32,7 +31,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       accelerated: true,
       initialization: "1-then",
       record: order,
-      certificates: new Certificates("pki", only(1)),
+      certificates: new Certificates("pki", firstKeys),
       kubeconfig: "the-kubeconfig",
       after: [],
       ...change,

@@ -79,6 +79,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     drainMinutes: 30,
     encryptionKeyGeneration: 2,
     caGeneration: 3,
+    serviceAccountKeyGeneration: 4,
     containerRuntime: "containerd",
     proxyMode: "nftables",
     proxyScheduler: "sh",

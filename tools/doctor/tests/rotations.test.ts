@@ -1,5 +1,5 @@
 import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
-import { certificateAuthorities, encryptionKeyGeneration } from "../rotations";
+import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "../rotations";
 import { threeByThree } from "./support/cluster-state";
 
 const ofAuthorities = (cas?: RotationState) => certificateAuthorities({ ...threeByThree, cas });
@@ -50,4 +50,29 @@ it("says at each stage of a change of the key that it has not finished", () => {
     },
   ]);
   expect(ofKeys(nextKeys(written, 2)).problems).toEqual([]);
+});
+
+const lookAtAccounts = (serviceAccountKeys?: RotationState) =>
+  serviceAccountKey({ ...threeByThree, serviceAccountKeys });
+
+it("says at each stage of a change of the key of service accounts that it has not finished", () => {
+  const admitted = nextKeys(only(1), 2);
+  const signing = nextKeys(admitted, 2);
+  const well = (key: number) => ({
+    saw: `service account key ${key} signs tokens, and those of no other are admitted`,
+    problems: [],
+  });
+
+  expect(lookAtAccounts()).toMatchObject(well(1));
+  expect(lookAtAccounts(admitted).problems).toMatchObject([
+    {
+      saw: "its change has not finished: service account key 1 still signs, and tokens of service account key 2 are admitted as well",
+    },
+  ]);
+  expect(lookAtAccounts(signing).problems).toMatchObject([
+    {
+      saw: "its change has not finished: service account key 2 signs, and tokens of service account key 1 are still admitted",
+    },
+  ]);
+  expect(lookAtAccounts(nextKeys(signing, 2))).toMatchObject(well(2));
 });

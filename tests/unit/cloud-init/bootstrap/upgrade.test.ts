@@ -401,6 +401,29 @@ describe("an upgrade", () => {
     expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA before");
   });
 
+  it("takes the keys of service accounts that come with it before kubeadm runs, which starts anew what reads them", async () => {
+    const file = (name: string, content: string) => ({
+      path: `/etc/kubernetes/pki/${name}`,
+      mode: "0600",
+      content,
+    });
+    const files = [
+      ...controlPlane.files,
+      file("sa.pub", "two public keys"),
+      file("sa.key", "the new key"),
+    ];
+    const machine = memberIn({ ...controlPlane, configuration: "later", files });
+    machine.write("/etc/kubernetes/pki/sa.key", "the key before");
+    machine.program(
+      "kubeadm",
+      `[[ $1 != version ]] || echo v9.9.9
+      [[ $1 != upgrade ]] || cat "$root"/etc/kubernetes/pki/sa.* >"$root/at-upgrade"`,
+    );
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.read("/at-upgrade")).toBe("the new keytwo public keys");
+  });
+
   it("gives the kubelet a certificate of the CA that signs before it starts anew, readable by root alone", async () => {
     const certificate = "/var/lib/kubelet/pki/kubelet-client-current.pem";
     const machine = memberIn({ ...controlPlane, configuration: "later", tasks: ["cas"] });

@@ -1,0 +1,378 @@
+import { ChildProcess, spawn } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
+import { closeSync, cpSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { stringify } from "yaml";
+
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
+import { renderKubeconfig } from "../../../components/kubeconfig";
+import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
+import { getLegacyTokens } from "../../../components/plan/legacy-tokens";
+import type { PreviousOutputs } from "../../../components/plan/machine-changes";
+import { Api, ApiError, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
+import { FakeMachine } from "../../support/fake-machine";
+import { freePort } from "../../support/listen";
+import { built, output } from "../../support/tools";
+
+jest.setTimeout(300_000);
+
+const apiName = "demo.westeurope.cloudapp.azure.com";
+const accounts = "/api/v1/namespaces/default/serviceaccounts";
+const secrets = "/api/v1/namespaces/default/secrets";
+
+const spawned = (program: string, flags: Readonly<Record<string, string>>, log: string) => {
+  const out = openSync(log, "a");
+  const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
+  const child = spawn(built(program), words, { stdio: ["ignore", out, out] });
+  closeSync(out);
+  return child;
+};
+
+const ended = async (child: ChildProcess | undefined) => {
+  if (child === undefined || child.exitCode !== null) return;
+  const exit = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await exit;
+};
+
+const until = async <T>(what: string, ask: () => Promise<T | undefined>): Promise<T> => {
+  for (let tries = 0; tries < 400; tries++) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    await wait(200);
+  }
+  throw new Error(`waited in vain for ${what}`);
+};
+
+/** By number, as the stack's state has them. */
+const pairs = [1, 2].map(() => {
+  const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  return {
+    trusted: `${publicKey.export({ type: "spki", format: "pem" })}`,
+    key: `${privateKey.export({ type: "pkcs1", format: "pem" })}`,
+  };
+});
+
+/** The real API server and controller manager of one machine, with the script that gives it keys. */
+class ControlPlane {
+  readonly machine = new FakeMachine({});
+  private readonly pki = join(this.machine.root, "etc/kubernetes/pki");
+  private server: ChildProcess | undefined;
+  private manager: ChildProcess | undefined;
+
+  constructor(
+    private readonly port: number,
+    private readonly managerPort: number,
+    private readonly etcd: string,
+  ) {}
+
+  kubeadm(...words: string[]): string {
+    const config = join(this.machine.root, "init.yaml");
+    return output(built("kubeadm"), ["init", "phase", ...words, "--config", config]);
+  }
+
+  prepare(from?: ControlPlane): void {
+    const { machine, pki, port } = this;
+    if (from) cpSync(from.pki, pki, { recursive: true });
+    const configuration = stringify({
+      apiVersion: "kubeadm.k8s.io/v1beta4",
+      kind: "ClusterConfiguration",
+      kubernetesVersion: "v1.36.3",
+      controlPlaneEndpoint: `127.0.0.1:${port}`,
+      certificatesDir: pki,
+      encryptionAlgorithm,
+      apiServer: { certSANs: [apiName, "127.0.0.1"] },
+    });
+    machine.write("/init.yaml", configuration);
+    if (!from) for (const what of ["ca", "apiserver"]) this.kubeadm("certs", what);
+    const folder = join(machine.root, "etc/kubernetes");
+    this.kubeadm("kubeconfig", "super-admin", "--kubeconfig-dir", folder);
+  }
+
+  /** By the script, as the bootstrap step of a stage has it. */
+  async take({ keys }: RotationState): Promise<void> {
+    const file = (name: string, content: string) => ({
+      path: `/etc/kubernetes/pki/${name}`,
+      mode: "0600",
+      content,
+    });
+    const of = (number: number) => pairs[number - 1]!;
+    const files = [
+      file("sa.pub", keys.map((number) => of(number).trusted).join("")),
+      file("sa.key", of(keys[0]!).key),
+      file("ca.crt", "a CA that nobody has ordered"),
+    ];
+    this.machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify({ files })}\n`);
+    const { code, stderr } = await this.machine.run("/script.sh", ["payload", "service-accounts"]);
+    expect([code, stderr]).toEqual([0, ""]);
+  }
+
+  async startApi(): Promise<void> {
+    const { root } = this.machine;
+    await ended(this.server);
+    const flags = {
+      "etcd-servers": this.etcd,
+      "bind-address": "127.0.0.1",
+      "secure-port": `${this.port}`,
+      "service-cluster-ip-range": "10.96.0.0/24",
+      "endpoint-reconciler-type": "none",
+      "authorization-mode": "RBAC",
+      "client-ca-file": `${this.pki}/ca.crt`,
+      "tls-cert-file": `${this.pki}/apiserver.crt`,
+      "tls-private-key-file": `${this.pki}/apiserver.key`,
+      "service-account-issuer": "https://kubernetes.default.svc",
+      "service-account-key-file": `${this.pki}/sa.pub`,
+      "service-account-signing-key-file": `${this.pki}/sa.key`,
+    };
+    this.server = spawned("kube-apiserver", flags, join(root, "api.log"));
+    await until("the API server", async () => {
+      if (this.server!.exitCode !== null)
+        throw new Error(readFileSync(join(root, "api.log"), "utf8").slice(-4000));
+      return (await this.api.isReady()) || undefined;
+    });
+  }
+
+  async startManager(): Promise<void> {
+    const { root } = this.machine;
+    await ended(this.manager);
+    const flags = {
+      kubeconfig: join(root, "etc/kubernetes/super-admin.conf"),
+      "leader-elect": "false",
+      "bind-address": "127.0.0.1",
+      "secure-port": `${this.managerPort}`,
+      controllers: "serviceaccount-controller,serviceaccount-token-controller",
+      "root-ca-file": `${this.pki}/ca.crt`,
+      "service-account-private-key-file": `${this.pki}/sa.key`,
+    };
+    this.manager = spawned("kube-controller-manager", flags, join(root, "manager.log"));
+  }
+
+  async stop(): Promise<void> {
+    await ended(this.manager);
+    await ended(this.server);
+    this.machine.remove();
+  }
+
+  private get admin() {
+    return kubeconfigOf(this.machine.read("/etc/kubernetes/super-admin.conf"));
+  }
+
+  private of(user: ConstructorParameters<typeof Api>[1]): Api {
+    const server = { host: "127.0.0.1", port: this.port, serverName: apiName, ca: this.admin.ca };
+    return new Api(server, user);
+  }
+
+  get api(): Api {
+    return this.of(this.admin.user);
+  }
+
+  /** As the stack's output has it. */
+  get kubeconfig(): string {
+    const { ca, user } = this.admin;
+    return renderKubeconfig({
+      clusterName: "demo",
+      server: `https://127.0.0.1:${this.port}`,
+      caCert: ca,
+      clientCert: user.cert!,
+      clientKey: user.key!,
+    });
+  }
+
+  async newToken(): Promise<string> {
+    const { status } = await this.api.post(`${accounts}/default/token`, {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: { expirationSeconds: 3600 },
+    });
+    return status.token;
+  }
+
+  /** What the API server says of a token: 403 to one that may not, 401 to one that is nobody's. */
+  statusOf = (token: string): Promise<number | undefined> =>
+    this.of({ token })
+      .get(secrets)
+      .then(
+        () => 200,
+        (error: Error) => (error instanceof ApiError ? error.status : undefined),
+      );
+
+  /** Those that it publishes for whoever else verifies tokens. */
+  publicKeys(): number {
+    const kubeconfig = join(this.machine.root, "etc/kubernetes/super-admin.conf");
+    const jwks = ["get", "--raw", "/openid/v1/jwks"];
+    const said = output(built("kubectl"), ["--kubeconfig", kubeconfig, ...jwks]);
+    return (JSON.parse(said) as { keys: object[] }).keys.length;
+  }
+}
+
+describe("two real API servers, a real controller manager and the real kubeadm", () => {
+  const machine = new FakeMachine({});
+  let etcd: ChildProcess | undefined;
+  let first: ControlPlane;
+  let second: ControlPlane;
+
+  beforeAll(async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    etcd = spawned(
+      "etcd",
+      {
+        "data-dir": join(machine.root, "data"),
+        "listen-client-urls": url,
+        "advertise-client-urls": url,
+        "listen-peer-urls": `http://127.0.0.1:${await freePort()}`,
+        "unsafe-no-fsync": "true",
+      },
+      join(machine.root, "etcd.log"),
+    );
+    first = new ControlPlane(await freePort(), await freePort(), url);
+    second = new ControlPlane(await freePort(), await freePort(), url);
+    first.prepare();
+    second.prepare(first);
+    for (const one of [first, second]) await one.take(only(1));
+    await Promise.all([first.startApi(), second.startApi()]);
+    await first.startManager();
+    await until("the account", () => first.api.find(`${accounts}/default`));
+    await first.api.post(secrets, {
+      apiVersion: "v1",
+      kind: "Secret",
+      type: "kubernetes.io/service-account-token",
+      metadata: {
+        name: "legacy",
+        annotations: { "kubernetes.io/service-account.name": "default" },
+      },
+    });
+  });
+
+  afterAll(async () => {
+    await Promise.all([first, second].map((one) => one?.stop()));
+    await ended(etcd);
+    machine.remove();
+  });
+
+  const legacyToken = () =>
+    until("the token in a Secret", async () => {
+      const { data } = await first.api.get(`${secrets}/legacy`);
+      return data?.token && Buffer.from(data.token, "base64").toString();
+    });
+
+  const legacyTokens = (keys: RotationState) =>
+    getLegacyTokens({
+      settings: { skipHealthCheckUntil: "" },
+      previous: { serviceAccountKeys: keys } as PreviousOutputs,
+      kubeconfig: first.kubeconfig,
+      now: new Date().toISOString(),
+    });
+
+  it("admit every token of before at each moment of a change of the key, until the last stage", async () => {
+    const tokens = new Set([await first.newToken(), await second.newToken(), await legacyToken()]);
+    const [old] = tokens;
+    const refused: string[] = [];
+    let isOver = false;
+    const watch = (async () => {
+      while (!isOver) {
+        for (const [name, one] of Object.entries({ first, second })) {
+          for (const token of tokens) {
+            const status = await one.statusOf(token);
+            // A server that is started anew answers nobody meanwhile.
+            if (status !== undefined && status !== 403) refused.push(`${name}: ${status}`);
+          }
+        }
+        await wait(50);
+      }
+    })();
+
+    const published: number[] = [];
+    let keys = only(1);
+    for (let up = 0; up < 2; up++) {
+      keys = nextKeys(keys, 2);
+      for (const one of [first, second]) {
+        await one.take(keys);
+        // kubeadm takes the file of several keys, and leaves it.
+        expect(one.kubeadm("certs", "sa")).toContain('Using the existing "sa" key');
+        await one.startApi();
+        if (one === first) await one.startManager();
+        // Of both stages, at once.
+        tokens.add(await first.newToken()).add(await second.newToken());
+      }
+      published.push(first.publicKeys());
+      await wait(1000);
+    }
+    isOver = true;
+    await watch;
+
+    expect(refused).toEqual([]);
+    expect(published).toEqual([2, 2]);
+    expect(await legacyTokens(keys)).toEqual({ secrets: ["default/legacy"] });
+
+    const fresh = await first.newToken();
+    const legacy = await legacyToken();
+    keys = nextKeys(keys, 2);
+    for (const one of [first, second]) {
+      await one.take(keys);
+      await one.startApi();
+      expect(one.publicKeys()).toBe(1);
+      expect([await one.statusOf(old!), await one.statusOf(legacy)]).toEqual([401, 401]);
+      expect(await one.statusOf(fresh)).toBe(403);
+    }
+  });
+
+  it("show a Secret that was made anew to have a token of the new key", async () => {
+    const signing = { keys: [2, 1], rewritten: true, past: [] };
+    await first.api.delete(`${secrets}/legacy`);
+    expect(await legacyTokens(signing)).toEqual({ secrets: [] });
+
+    await first.startManager();
+    await first.api.post(secrets, {
+      apiVersion: "v1",
+      kind: "Secret",
+      type: "kubernetes.io/service-account-token",
+      metadata: {
+        name: "legacy",
+        annotations: { "kubernetes.io/service-account.name": "default" },
+      },
+    });
+
+    expect(await first.statusOf(await legacyToken())).toBe(403);
+    expect(await legacyTokens(signing)).toEqual({ secrets: [] });
+  });
+
+  it("are not asked for Secrets where no key is to go, nor where they are not to be asked", async () => {
+    const silent = { kubeconfig: "none", now: "2026-11-28T12:00:00.000Z" };
+    const previous = (keys: RotationState) => ({ serviceAccountKeys: keys }) as PreviousOutputs;
+    const skipHealthCheckUntil = "20261128T130000Z";
+    const signing = { keys: [2, 1], rewritten: true, past: [] };
+
+    expect(
+      await getLegacyTokens({
+        ...silent,
+        settings: { skipHealthCheckUntil: "" },
+        previous: previous(nextKeys(only(1), 2)),
+      }),
+    ).toEqual({ secrets: [] });
+    expect(
+      await getLegacyTokens({
+        ...silent,
+        settings: { skipHealthCheckUntil },
+        previous: previous(signing),
+      }),
+    ).toEqual({ secrets: [] });
+  });
+
+  it("say why nobody knows where they do not answer", async () => {
+    const port = await freePort();
+    const kubeconfig = first.kubeconfig.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`);
+
+    expect(
+      await getLegacyTokens({
+        settings: { skipHealthCheckUntil: "" },
+        previous: {
+          serviceAccountKeys: { keys: [2, 1], rewritten: true, past: [] },
+        } as unknown as PreviousOutputs,
+        kubeconfig,
+        now: new Date().toISOString(),
+      }),
+    ).toEqual({ unknown: expect.stringMatching(/does not answer from here \(ECONNREFUSED\)/) });
+  });
+});
