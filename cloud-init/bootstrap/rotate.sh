@@ -46,7 +46,8 @@ sign_kubelet_certificate() {
     while read -r data; do base64 --decode <<<"$data"; done
 }
 
-# As a kubelet asks for it, with an ECDSA key, which it does by itself only when the one that it has is about to end.
+# As a kubelet asks for it, with a key of its own kind, which it does by itself only when the one that it has is
+# about to end.
 request_kubelet_certificate() {
   local key request name certificate='' tries=60
   local requests=/apis/certificates.k8s.io/v1/certificatesigningrequests
