@@ -12,9 +12,9 @@ import { podPath } from "./kubelets";
 import { imageName, isOfDaemonSet } from "./mirror-pods";
 import { type ContainerProcess, passesReadinessProbe, statusOfProcesses } from "./process-status";
 
-/** As a kubelet asks for it, and renewed as early. */
+/** As a kubelet asks for it, and renewed no sooner than a kubelet does. */
 const tokenSeconds = 3607;
-const renewedAfterMs = 30 * 60_000;
+const renewedAfterMs = 0.8 * tokenSeconds * 1000;
 
 /**
  * Where a process finds the folder of its pod, in which it is started: a Unix socket's path has no
