@@ -145,7 +145,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
         }),
       ),
       backendAddressPools: each("backendAddressPools", body.backendAddressPools, (subResource) => {
-        const members = view.referrers(subResource).map(({ from }) => ({ id: from }));
+        const members = configurationsIn(subResource, view).map((from) => ({ id: from }));
         const addresses = membersOf(subResource, view);
         return {
           backendIPConfigurations: members.length > 0 ? members : undefined,
@@ -171,9 +171,16 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   },
 };
 
+/** By their ids, whichever was written last: a list in another order would be a change of the balancer. */
+const configurationsIn = (pool: string, view: View): string[] =>
+  view
+    .referrers(pool)
+    .map(({ from }) => from)
+    .sort();
+
 /** Network interfaces in a pool, as Azure names them in a list that is also an input. */
 const membersOf = (pool: string, view: View): { name: string }[] =>
-  view.referrers(pool).map(({ from }) => {
+  configurationsIn(pool, view).map((from) => {
     const { group, name } = parseId(from.split("/ipConfigurations/")[0]!)!;
     return { name: `${group}_${name}${from.split("/").at(-1)}` };
   });
