@@ -307,6 +307,11 @@ module.exports = {
     file: "tools/cli/settings.ts",
     about: "Writes docs/settings.md from Pulumi.yaml.",
   },
+  firewall: {
+    file: "tools/cli/firewall.ts",
+    about:
+      "Writes docs/firewall.md: every host that machines and updates ask, by the versions of now.",
+  },
   arguments: {
     file: "tools/cli/arguments.ts",
     about:

@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { cloudInitText } from "../../../components/machine/cloud-init-files";
+import { manifests, versions } from "../../../components/versions";
+import { itWith } from "../../../tests/support/upstream";
+import { wantedImages } from "../../mirror/images/wanted-images";
+import { checkout } from "../../shared/checkout";
+import { firewallPage, machineHosts, operatorHosts, registryOf } from "../firewall";
+
+const isListed = (host: string): boolean =>
+  machineHosts.some((one) => one.host === host || one.host.startsWith(`registry-1.${host}`));
+
+it("docs/firewall.md is what npm run firewall writes", () => {
+  expect(readFileSync(join(checkout, "docs/firewall.md"), "utf8")).toBe(firewallPage());
+});
+
+it("has every host that a first boot tries to connect to", () => {
+  const hosts = [
+    ...cloudInitText("first-boot.sh").matchAll(/https:\/\/([\w-]+(?:\.[\w-]+)+)/g),
+  ].map(([, host]) => host!);
+
+  expect(hosts.length).toBeGreaterThan(5);
+  expect(hosts.filter((host) => !isListed(host))).toEqual([]);
+});
+
+itWith(
+  [...manifests.canal, ...manifests.diskDriver],
+  "has the registry of every image that a machine may pull",
+  (texts) => {
+    const all = [...texts.values()].map((text) => ({ part: "Canal" as const, text }));
+    const kubeadms = ["registry.k8s.io/kube-apiserver:v1"];
+    const images = wantedImages([versions.kubernetes], kubeadms, all).filter(
+      ({ part }) => part !== "tests",
+    );
+
+    expect(images.length).toBeGreaterThan(15);
+    expect(images.map(({ image }) => registryOf(image)).filter((one) => !isListed(one))).toEqual(
+      [],
+    );
+  },
+);
+
+it("has the host of every manifest, for where the update runs", () => {
+  const hosts = Object.values(manifests)
+    .flat()
+    .map(({ url }) => new URL(url).hostname);
+
+  expect(hosts.filter((host) => !operatorHosts.some((one) => one.host === host))).toEqual([]);
+});
