@@ -98,6 +98,29 @@ export function etcdMembers(expected: Expected, state: ClusterState): Check {
   };
 }
 
+/** By the images of etcd's pods: a member that is being upgraded is not the last one. */
+export function etcdVersions(state: ClusterState): Check {
+  const members = etcdPods(state).map(({ metadata: { name }, spec }) => ({
+    name,
+    version: /:v?(\d+\.\d+\.\d+)/.exec(spec?.containers?.[0]?.image ?? "")?.[1],
+  }));
+  const versions = [...new Set(members.map(({ version }) => version))];
+  return {
+    name: "etcd version",
+    saw: versions.join(", "),
+    notAsked: versions.includes(undefined) ? "an image of etcd names no version" : undefined,
+    problems:
+      versions.length > 1
+        ? [
+            {
+              saw: members.map(({ name, version }) => `${name} is ${version}`).join(", "),
+              fix: "run pulumi up until the upgrade has ended",
+            },
+          ]
+        : [],
+  };
+}
+
 export function etcdSize(expected: Expected, state: ClusterState): Check {
   const commands = etcdPods(state).flatMap(({ spec }) => spec?.containers?.[0]?.command ?? []);
   const quotas = commands.flatMap((word) => {

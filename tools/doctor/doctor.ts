@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kubernetes-api";
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import type { Check, Expected } from "./check";
-import { etcdMembers, etcdSize, etcdWrite, staticPods } from "./control-planes";
+import { etcdMembers, etcdSize, etcdVersions, etcdWrite, staticPods } from "./control-planes";
 import { getClusterState, type ClusterState } from "./cluster-state";
 import { kernels } from "./kernels";
 import { cordons, nodes, pressure, versions } from "./nodes";
@@ -117,6 +117,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     certificateAuthorities(expected),
     etcdWrite(state),
     etcdMembers(expected, state),
+    etcdVersions(state),
     etcdSize(expected, state),
     snapshots(expected, state),
     rollOuts(state),

@@ -181,6 +181,14 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
     [/^etcd members: etcd-cp-9 is the etcd of no control plane of this stack$/],
   ],
   [
+    "members of etcd of two versions",
+    (state) =>
+      Object.assign(ofMachine(state.pods, "etcd-cp-2").spec!.containers![0]!, {
+        image: "registry.k8s.io/etcd:3.6.14-0",
+      }),
+    [/^etcd version: etcd-cp-1 is 3\.7\.0, etcd-cp-2 is 3\.6\.14, etcd-cp-3 is 3\.7\.0$/],
+  ],
+  [
     "that etcd takes no writes",
     (state) => (state.writeError = "mvcc: database space exceeded"),
     [/^etcd takes writes: mvcc: database space exceeded$/],

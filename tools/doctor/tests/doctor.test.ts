@@ -25,6 +25,7 @@ it("asks a living API for everything, and goes by the API server's clock", async
   expect(checks).toHaveLength(24);
   expect(checks[0]!.saw).toMatch(/^https:\/\/localhost:\d+ \((127\.0\.0\.1|::1)\) is ready/);
   expect(checks.find(({ name }) => name === "etcd size")!.saw).toBe("40.0 MiB of 8 GiB (0 %)");
+  expect(checks.find(({ name }) => name === "etcd version")!.saw).toBe("3.7.0");
   expect(checks.find(({ name }) => name === "etcd snapshots")!.saw).toBe(
     "the newest is 20 min old: 20261124T215500Z-42.db of cp-2, 3.0 MiB, in https://backups.blob.core.windows.net/etcd",
   );

@@ -42,7 +42,7 @@ const staticPod = (component: string, machine: string) => ({
     nodeName: machine,
     containers: [
       {
-        image: `registry.k8s.io/${component}:v1.36.3`,
+        image: `registry.k8s.io/${component}:${component === "etcd" ? "3.7.0-0" : "v1.36.3"}`,
         command: component === "etcd" ? ["etcd", `--quota-backend-bytes=${8 * 1024 ** 3}`] : [],
       },
     ],
