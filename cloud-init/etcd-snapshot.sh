@@ -97,9 +97,8 @@ no_container() { fail "there is no container $CONTAINER: make it, or name anothe
 
 # upload FILE NAME: in blocks, since one request carries no more than 5,000 MiB.
 upload() {
-  local file=$1 path=/$CLUSTER_NAME/$2 bytes count=0 id list='' etcd
+  local file=$1 path=/$CLUSTER_NAME/$2 etcd=$3 bytes count=0 id list=''
   bytes=$(stat --format %s "$file")
-  etcd=$(ask_etcd /v3/maintenance/status | jq --raw-output .version)
   authorize
   while ((count * block_bytes < bytes)); do
     dd if="$file" of="$work/block" bs="$block_bytes" skip="$count" count=1 status=none
@@ -137,20 +136,33 @@ PYTHON
 
 minor_of() { cut --delimiter=. --fields=-2 <<<"$1"; }
 
+# is_newer_minor VERSION THAN
+is_newer_minor() {
+  [[ $(minor_of "$1") != "$(minor_of "$2")" &&
+    $(printf '%s\n' "$(minor_of "$1")" "$(minor_of "$2")" | sort --version-sort | tail --lines=1) != "$(minor_of "$2")" ]]
+}
+
+# As first boot has pulled it.
+etcd_image() { kubeadm config images list --config "$root/etc/zoned/kubeadm-images.yaml" | grep /etcd:; }
+
 # A snapshot of another cluster would be restored without a word, and nobody could read a Secret in it.
 check_origin() {
-  local name=$1 cluster kubernetes own
+  local name=$1 cluster kubernetes etcd own
   cluster=$(header x-ms-meta-cluster)
   kubernetes=$(header x-ms-meta-kubernetes)
-  own=$(minor_of "$KUBERNETES_VERSION")
+  etcd=$(header x-ms-meta-etcd)
   if [[ -n $cluster && $cluster != "$ORIGIN" ]]; then
     fail "snapshot $name is of another cluster named $CLUSTER_NAME, one whose Secrets are encrypted by other keys:" \
       "name one of this stack's own (pulumi config set restoreFrom), or use the state of the stack that it is of"
   fi
-  if [[ -n $kubernetes && $(minor_of "$kubernetes") != "$own" &&
-    $(printf '%s\n' "$(minor_of "$kubernetes")" "$own" | sort --version-sort | tail --lines=1) != "$own" ]]; then
+  if [[ -n $kubernetes ]] && is_newer_minor "$kubernetes" "$KUBERNETES_VERSION"; then
     fail "snapshot $name is of Kubernetes $kubernetes, newer than this cluster's $KUBERNETES_VERSION, which cannot read it:" \
       "pulumi config set kubernetesVersion $kubernetes, or name an older snapshot (pulumi config set restoreFrom)"
+  fi
+  own=$(etcd_image)
+  if [[ -n $etcd ]] && is_newer_minor "$etcd" "${own##*:}"; then
+    fail "snapshot $name is of etcd $etcd, newer than the ${own##*:} of this cluster's Kubernetes $KUBERNETES_VERSION, which cannot" \
+      "read it: set kubernetesVersion to what the cluster ran then, or name an older snapshot (pulumi config set restoreFrom)"
   fi
 }
 
@@ -181,7 +193,7 @@ fetch() {
 # What runs no etcd takes the program from where etcd would come from.
 unpack_etcdutl() {
   local image container
-  image=$(kubeadm config images list --kubernetes-version "v$KUBERNETES_VERSION" | grep /etcd:)
+  image=$(etcd_image)
   if [[ $CONTAINER_RUNTIME == cri-dockerd ]]; then
     container=$(docker create "$image")
     docker cp "$container:/usr/local/bin/etcdutl" "$1"
@@ -200,8 +212,8 @@ say_saved() {
   local where=$CONTAINER
   [[ -n $where ]] || where="folder /var/lib/zoned/snapshots on $(uname -n)"
   apply_report result "$(jq --null-input --arg where "$where" --arg machine "$(uname -n)" --arg name "$1" \
-    --arg bytes "$2" --arg revision "$3" --arg every "$EVERY" \
-    '{$where, $machine, $name, $bytes, $revision, $every, time: (now | todate)}')"
+    --arg bytes "$2" --arg revision "$3" --arg etcd "$4" --arg every "$EVERY" \
+    '{$where, $machine, $name, $bytes, $revision, $etcd, $every, time: (now | todate)}')"
   apply_report failure '{}'
 }
 
@@ -220,7 +232,8 @@ apply_report() {
 leads() { jq --exit-status '.leader == .header.member_id' <<<"$1" >/dev/null; }
 
 take() {
-  local status revision name bytes
+  local status revision name bytes etcd
+  etcd=$(ask_etcd /v3/maintenance/status | jq --raw-output .version)
   rm -f "$root/$draft"
   in_etcd etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt \
     --cert /etc/kubernetes/pki/etcd/healthcheck-client.crt --key /etc/kubernetes/pki/etcd/healthcheck-client.key \
@@ -235,10 +248,10 @@ take() {
   mkdir -p "$folder"
   mv "$root/$draft" "$folder/$name"
   if [[ -n $CONTAINER ]]; then
-    upload "$folder/$name" "$name"
+    upload "$folder/$name" "$name" "$etcd"
     rm "$folder/$name"
   fi
-  say_saved "$name" "$bytes" "$revision"
+  say_saved "$name" "$bytes" "$revision" "$etcd"
   say "saved $name, $bytes bytes"
 }
 

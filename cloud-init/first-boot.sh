@@ -22,7 +22,7 @@ state=$root/var/lib/zoned
 
 # shellcheck source=/dev/null
 . "$root/etc/zoned/first-boot.env"
-: "$KUBERNETES_VERSION" "$CONTAINER_RUNTIME" "$CONTAINERD_AT_LEAST" "$DOCKER_AT_LEAST"
+: "$KUBERNETES_VERSION" "$ETCD_IMAGE_TAG" "$CONTAINER_RUNTIME" "$CONTAINERD_AT_LEAST" "$DOCKER_AT_LEAST"
 : "$CRI_DOCKERD_VERSION" "$MIRROR"
 
 # Empty where the internet is reached without a proxy.
@@ -441,7 +441,22 @@ install_kubernetes() {
   write /etc/crictl.yaml <<<"runtime-endpoint: $(runtime_socket)"
 }
 
-kubernetes_images() { kubeadm config images list --kubernetes-version "v$KUBERNETES_VERSION"; }
+# What kubeadm lists and pulls images for. Without a tag it chooses etcd's.
+images_config() {
+  write /etc/zoned/kubeadm-images.yaml <<END
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: InitConfiguration
+nodeRegistration: {criSocket: "$(runtime_socket)"}
+---
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+kubernetesVersion: v$KUBERNETES_VERSION
+etcd: {local: {imageTag: "$ETCD_IMAGE_TAG"}}
+END
+  echo "$root/etc/zoned/kubeadm-images.yaml"
+}
+
+kubernetes_images() { kubeadm config images list --config "$(images_config)"; }
 
 pause_image() { kubernetes_images | grep '/pause:'; }
 
@@ -553,10 +568,9 @@ runtime_socket() {
 }
 
 pull_images() {
-  local image host socket
-  socket=$(runtime_socket)
+  local image host
   if [[ $CONTAINER_RUNTIME != cri-dockerd || -z $MIRROR ]]; then
-    kubeadm config images pull --kubernetes-version "v$KUBERNETES_VERSION" --cri-socket "$socket"
+    kubeadm config images pull --config "$(images_config)"
     return
   fi
   # dockerd redirects Docker Hub only.

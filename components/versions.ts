@@ -34,28 +34,39 @@ export const versions = {
   dockerAtLeast: "26.1.3",
 } as const;
 
+interface Minor {
+  readonly minor: string;
+  /** A tag of kubernetes-sigs/cloud-provider-azure, whose minor must be that of Kubernetes. */
+  readonly cloudProvider: string;
+  /** A tag of etcd's image, where that of kubeadm is too old for the minor that comes after. */
+  readonly etcd?: string;
+}
+
 /**
  * The Kubernetes minors that a cluster of this release may run, newest first: the one before is a
  * place to come from, since kubeadm upgrades by one minor at a time.
  */
-export const minors = [
-  /** A tag of kubernetes-sigs/cloud-provider-azure, whose minor must be that of Kubernetes. */
-  { minor: "1.36", cloudProvider: "v1.36.5" },
+export const minors: readonly [Minor, Minor] = [
+  // etcd 3.7 may not be compatible with members before 3.6.11 (etcd's guide "Upgrade etcd from v3.6 to v3.7").
+  { minor: "1.36", cloudProvider: "v1.36.5", etcd: "3.6.14-0" },
   { minor: "1.35", cloudProvider: "v1.35.8" },
-] as const;
+];
 
 /** The minor of a version, such as `1.36`. */
 export const minorOf = (version: string): string => version.split(".").slice(0, 2).join(".");
 
-/** The cloud provider of a Kubernetes version; settings admit no other minor. */
-const cloudProviderOf = (kubernetesVersion: string): string =>
-  minors.find(({ minor }) => minor === minorOf(kubernetesVersion))?.cloudProvider ??
-  minors[0].cloudProvider;
+/** What belongs to a Kubernetes version; settings admit no other minor. */
+export const minorFor = (kubernetesVersion: string): Minor =>
+  minors.find(({ minor }) => minor === minorOf(kubernetesVersion)) ?? minors[0];
+
+/** The tag of etcd's image for a Kubernetes version. */
+export const etcdOf = (kubernetesVersion: string): string =>
+  minorFor(kubernetesVersion).etcd ?? versions.etcd;
 
 /** The cloud provider's images for a Kubernetes version. */
 export const cloudProviderImages = (kubernetesVersion: string) => {
   const image = (name: string): string =>
-    `mcr.microsoft.com/oss/v2/kubernetes/${name}:${cloudProviderOf(kubernetesVersion)}`;
+    `mcr.microsoft.com/oss/v2/kubernetes/${name}:${minorFor(kubernetesVersion).cloudProvider}`;
   return {
     controllerManager: image("azure-cloud-controller-manager"),
     nodeManager: image("azure-cloud-node-manager"),

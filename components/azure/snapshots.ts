@@ -4,9 +4,16 @@ import { parseContainer } from "../settings/blob-container";
 import type { Settings } from "../settings/settings";
 import { azureCloudAt } from "./clouds";
 
+/** A snapshot, and what it is of, as the control plane that saved it has noted. */
+export interface Snapshot {
+  readonly name: string;
+  /** Version of the etcd that wrote it. */
+  readonly etcd?: string;
+}
+
 /** The snapshots of a cluster, the oldest first; or why the login of this update does not see them. */
 export type Listed =
-  | { readonly names: readonly string[]; readonly unknown?: undefined }
+  | { readonly snapshots: readonly Snapshot[]; readonly unknown?: undefined }
   | { readonly unknown: string };
 
 type BackupSettings = Pick<Settings, "etcdBackups" | "resourceManagerEndpoint">;
@@ -35,21 +42,31 @@ export async function listSnapshots(
     const { token } = await authorization.getClientToken({
       endpoint: "https://storage.azure.com",
     });
-    const names: string[] = [];
+    const found: Snapshot[] = [];
     for (let marker: string | undefined = ""; marker !== undefined;) {
-      const query = new URLSearchParams({ restype: "container", comp: "list", prefix, marker });
+      const query = new URLSearchParams({
+        ...{ restype: "container", comp: "list", prefix, marker },
+        include: "metadata",
+      });
       const answer: Response = await fetch(`${container}?${query}`, {
         headers: { authorization: `Bearer ${token}`, "x-ms-version": "2024-11-04" },
         signal: AbortSignal.timeout(secondsPerRequest * 1000),
       });
       const text = await answer.text();
       const code = answer.headers.get("x-ms-error-code") ?? "";
-      if (code === "ContainerNotFound") return { names: [] };
+      if (code === "ContainerNotFound") return { snapshots: [] };
       if (!answer.ok) return { unknown: refusal(answer.status, code) };
-      names.push(...elements(text, "Name").map((name) => name.slice(prefix.length)));
+      for (const [blob] of text.matchAll(/<Blob>.*?<\/Blob>/gs)) {
+        const [name = ""] = elements(blob, "Name");
+        found.push({ name: name.slice(prefix.length), etcd: elements(blob, "etcd")[0] });
+      }
       marker = elements(text, "NextMarker")[0];
     }
-    return { names: names.filter((name) => /^\d{8}T\d{6}Z-\d+\.db$/.test(name)).sort() };
+    return {
+      snapshots: found
+        .filter(({ name }) => /^\d{8}T\d{6}Z-\d+\.db$/.test(name))
+        .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    };
   } catch (error) {
     const { message, cause } = error as Error;
     const why = cause instanceof Error ? cause.message : message;

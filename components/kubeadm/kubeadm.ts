@@ -16,6 +16,7 @@ import { type ServiceAccountKeys, serviceAccountKeysVariable } from "./service-a
 import { digest } from "../digest";
 import { encryptionAlgorithm } from "../key-algorithm";
 import { apiPort } from "../api-server";
+import { minorFor } from "../versions";
 
 /** The API server that a machine joins, and the credential for it. */
 const discoveryPath = "/etc/zoned/discovery.conf";
@@ -232,6 +233,7 @@ function clusterConfiguration({ settings, apiName, cas, serviceAccountKeys }: Cl
     ...(cas.keys.length > 1 && { "cluster-signing-cert-file": signingFile }),
   };
   const etcd = { "quota-backend-bytes": `${etcdQuotaBytes}` };
+  const { etcd: imageTag } = minorFor(settings.kubernetesVersion);
   return {
     apiVersion,
     kind: "ClusterConfiguration",
@@ -260,6 +262,7 @@ function clusterConfiguration({ settings, apiName, cas, serviceAccountKeys }: Cl
     },
     etcd: {
       local: {
+        ...(imageTag !== undefined && { imageTag }),
         extraArgs: args("etcdExtraArgs", etcd, kubeadm.etcdExtraArgs),
         ...extraEnvs(...everywhere),
       },

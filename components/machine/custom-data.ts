@@ -1,5 +1,5 @@
 import type { Settings } from "../settings/settings";
-import { versions } from "../versions";
+import { minorFor, versions } from "../versions";
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { scriptFile } from "./cloud-init-files";
 import { proxyFiles } from "./http-proxy";
@@ -30,6 +30,7 @@ const machineMirror = (mirror: string) =>
 const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettings): string =>
   Object.entries({
     KUBERNETES_VERSION: kubernetesVersion,
+    ETCD_IMAGE_TAG: minorFor(kubernetesVersion).etcd ?? "",
     CONTAINER_RUNTIME: containerRuntime,
     CONTAINERD_AT_LEAST: versions.containerdAtLeast,
     DOCKER_AT_LEAST: versions.dockerAtLeast,

@@ -1,14 +1,17 @@
 import { KubernetesApi } from "../cluster/kubernetes-api";
-import { containerAddress, listSnapshots } from "../azure/snapshots";
+import { containerAddress, listSnapshots, type Snapshot } from "../azure/snapshots";
 import type { Initialization } from "./initialization";
 import { compactTime, parseCompactTime } from "../settings/times";
 import type { Settings } from "../settings/settings";
+import { etcdOf, minorOf } from "../versions";
+import { isNewer } from "./upgrade";
 
 interface SnapshotArgs {
   readonly settings: Pick<
     Settings,
     | "clusterName"
     | "etcdBackups"
+    | "kubernetesVersion"
     | "resourceManagerEndpoint"
     | "restoreFrom"
     | "skipHealthCheckUntil"
@@ -38,11 +41,18 @@ export async function checkSnapshot(args: SnapshotArgs): Promise<Answer> {
   const container = containerAddress(settings);
   const listed = await listSnapshots(settings);
   if (listed.unknown === undefined) {
-    const { names } = listed;
-    const isThere = restoreFrom === "latest" ? names.length > 0 : names.includes(restoreFrom);
-    return isThere ? fine : { problems: [missing(settings, container, names)], warnings: [] };
+    const { snapshots } = listed;
+    const found =
+      restoreFrom === "latest"
+        ? snapshots.at(-1)
+        : snapshots.find(({ name }) => name === restoreFrom);
+    const names = snapshots.map(({ name }) => name);
+    return found === undefined
+      ? { problems: [missing(settings, container, names)], warnings: [] }
+      : { problems: tooNew(settings, found), warnings: [] };
   }
-  if (await isReported(restoreFrom, container, kubeconfig)) return fine;
+  const reported = await getReported(restoreFrom, container, kubeconfig);
+  if (reported !== undefined) return { problems: tooNew(settings, reported), warnings: [] };
   const unsure = `whether ${restoreFrom === "latest" ? "a snapshot" : `snapshot ${restoreFrom}`} of cluster ${clusterName} is in ${container} is not known: ${listed.unknown}`;
   const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
   return initialization.isByChoice && !isSkipped
@@ -72,29 +82,40 @@ function missing(
   );
 }
 
+/** An older etcd cannot read what a newer minor has written. */
+function tooNew(
+  { kubernetesVersion }: SnapshotArgs["settings"],
+  { name, etcd }: Snapshot,
+): string[] {
+  const own = minorOf(etcdOf(kubernetesVersion));
+  if (etcd === undefined || !isNewer(`${minorOf(etcd)}.0`, `${own}.0`)) return [];
+  return [
+    `snapshot ${name} is of etcd ${etcd}, and Kubernetes ${kubernetesVersion} runs etcd ${own}, which cannot read it. Nothing was changed; ` +
+      "set kubernetesVersion to what the cluster ran then, or name a snapshot from before its upgrade (pulumi config set restoreFrom)",
+  ];
+}
+
 const waysToKnow = ({ etcdBackups }: SnapshotArgs["settings"], now: string): string =>
   "The control plane is not lost, and would be deleted before anybody looks. To have this login see the container, and run again in some minutes: " +
   `az role assignment create --role "Storage Blob Data Reader" --assignee LOGIN --scope ${etcdBackups?.container}. ` +
   `If you know that it is there: pulumi config set skipHealthCheckUntil ${compactTime(Date.parse(now) + 3_600_000)}, and pulumi up before then`;
 
-/** Whether the control planes say of their last snapshot that it is this one. */
-async function isReported(
-  name: string,
+/** The last snapshot, if the control planes say of it that it is this one. */
+async function getReported(
+  wanted: string,
   container: string,
   kubeconfig: string | undefined,
-): Promise<boolean> {
-  if (kubeconfig === undefined) return false;
+): Promise<Snapshot | undefined> {
+  if (kubeconfig === undefined) return undefined;
   const api = new KubernetesApi(kubeconfig);
   try {
     const path = "/api/v1/namespaces/kube-system/configmaps/zoned-etcd-snapshot";
     const { data = {} } = JSON.parse(await api.get(path)) as { data?: Record<string, string> };
-    return (
-      data["where"] === container &&
-      data["name"] !== undefined &&
-      (name === "latest" || data["name"] === name)
-    );
+    const { where, name, etcd } = data;
+    const isThis = where === container && name !== undefined && ["latest", name].includes(wanted);
+    return isThis ? { name, etcd } : undefined;
   } catch {
-    return false;
+    return undefined;
   } finally {
     await api.close();
   }

@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
 
-import { versions } from "../../components/versions";
+import { minorFor, versions } from "../../components/versions";
 import { install, isInstalled, placesOf } from "../programs/installs";
 import { releaseOf } from "../programs/releases";
 import { cacheFolder } from "../programs/tools";
@@ -175,7 +175,9 @@ const kubeadmImages = async (
   signal: AbortSignal,
 ): Promise<string[]> => {
   const flags = ["--kubernetes-version", `v${version}`];
+  const { etcd } = minorFor(version);
   return (await run(kubeadm, ["config", "images", "list", ...flags], { signal }))
     .trim()
-    .split("\n");
+    .split("\n")
+    .map((image) => (etcd === undefined ? image : image.replace(/(?<=\/etcd:).+/, etcd)));
 };

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { minorOf, minors } from "../../versions";
+import { minorFor } from "../../versions";
 import type { Component } from "../settings";
 
 /** What a program takes on its command line. */
@@ -32,8 +32,7 @@ const byMinor = new Map<string, Readonly<Record<string, KnownArguments>>>();
 
 /** What a component takes at a Kubernetes version; at the newest where there is no such version. */
 export function knownArguments(component: Component, kubernetesVersion: string): KnownArguments {
-  const wanted = minorOf(kubernetesVersion);
-  const { minor } = minors.find((one) => one.minor === wanted) ?? minors[0];
+  const { minor } = minorFor(kubernetesVersion);
   if (!byMinor.has(minor)) byMinor.set(minor, read(minor));
   return byMinor.get(minor)![programs[component]]!;
 }

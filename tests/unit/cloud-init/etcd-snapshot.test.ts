@@ -182,6 +182,7 @@ describe("a snapshot of etcd", () => {
         name: blob.split("/")[1],
         bytes: `${contentLength}`,
         revision: expect.stringMatching(/^\d+$/),
+        etcd: "3.6.8",
         every: "6h",
         time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
       });
@@ -463,6 +464,18 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
       "latest",
       async () => undefined,
       /is of Kubernetes 1\.36\.3, newer than this cluster's 1\.35\.9.+config set kubernetesVersion 1\.36\.3/,
+    ],
+    [
+      "it is of a newer minor of etcd",
+      {},
+      "latest",
+      async (blobs, blob) => {
+        const client = blobs.client().getBlockBlobClient(blob);
+        const { metadata } = await client.getProperties();
+        const content = await client.downloadToBuffer();
+        await client.upload(content, content.length, { metadata: { ...metadata, etcd: "3.7.0" } });
+      },
+      /is of etcd 3\.7\.0, newer than the 3\.6\.8-0 of this cluster's Kubernetes 1\.36\.3.+set kubernetesVersion/,
     ],
     [
       "it is cut short",

@@ -6,6 +6,8 @@ import { createServer, Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { parseAllDocuments } from "yaml";
+
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
 import { versions } from "../../../components/versions";
@@ -77,8 +79,15 @@ const programs = {
 const machines: FakeMachine[] = [];
 afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
 
+const imagesFile = "/etc/zoned/kubeadm-images.yaml";
+
+/** What kubeadm is to have the images of. */
+const imagesFor = (machine: FakeMachine) =>
+  parseAllDocuments(machine.read(imagesFile)).map((document) => document.toJS());
+
 const environment = {
   KUBERNETES_VERSION: "9.9.9",
+  ETCD_IMAGE_TAG: "9.9.8-0",
   CONTAINER_RUNTIME: "docker",
   CONTAINERD_AT_LEAST: "1.7.24",
   DOCKER_AT_LEAST: versions.dockerAtLeast,
@@ -321,9 +330,16 @@ describe("a first boot that ends well", () => {
   });
 
   it("pulls kubeadm's images ahead, through the kubelet's own runtime", async () => {
-    expect(healthy.callsOf("kubeadm")).toContain(
-      "config images pull --kubernetes-version v9.9.9 --cri-socket unix:///run/containerd/containerd.sock",
-    );
+    expect(healthy.callsOf("kubeadm")).toContain(`config images pull --config ${imagesFile}`);
+    expect(imagesFor(healthy)).toEqual([
+      expect.objectContaining({
+        nodeRegistration: { criSocket: "unix:///run/containerd/containerd.sock" },
+      }),
+      expect.objectContaining({
+        kubernetesVersion: "v9.9.9",
+        etcd: { local: { imageTag: "9.9.8-0" } },
+      }),
+    ]);
   });
 
   it("leaves a folder for static pods, which a worker's kubelet misses every second", async () => {
@@ -1063,9 +1079,10 @@ describe("with dockerd under the kubelet", () => {
       "https://github.com/Mirantis/cri-dockerd/releases/download/v0.9.9/cri-dockerd-0.9.9.amd64.tgz",
     ]);
     expect(official.read("/usr/local/bin/cri-dockerd")).toBe("the program");
-    expect(official.callsOf("kubeadm")).toContain(
-      "config images pull --kubernetes-version v9.9.9 --cri-socket unix:///run/cri-dockerd.sock",
-    );
+    expect(official.callsOf("kubeadm")).toContain(`config images pull --config ${imagesFile}`);
+    expect(imagesFor(official)[0]).toMatchObject({
+      nodeRegistration: { criSocket: "unix:///run/cri-dockerd.sock" },
+    });
   });
 
   it("refuses an archive with another checksum", async () => {

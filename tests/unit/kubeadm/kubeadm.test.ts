@@ -15,6 +15,7 @@ import {
   KubeadmSettings,
 } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
+import { minors } from "../../../components/versions";
 import { validSettings, specOf } from "../../support/sample";
 import { everyField } from "../../support/settings-cases/kube-proxy";
 import { built, output, run } from "../../support/tools";
@@ -311,6 +312,15 @@ it.each([
     ...(mode === "ipvs" && { ipvs: { scheduler } }),
   });
   expect(proxyModules(settings)).toEqual(modules);
+});
+
+it("names etcd's version where kubeadm's own is too old for the next minor, and elsewhere leaves it to kubeadm", () => {
+  const tagOf = (minor: string | undefined) =>
+    object("ClusterConfiguration", { ...validSettings, kubernetesVersion: `${minor}.0` }).etcd.local
+      .imageTag;
+
+  expect(tagOf("1.36")).toMatch(/^3\.6\.(1[1-9]|[2-9]\d)-\d+$/);
+  expect(tagOf(minors.find(({ minor }) => minor !== "1.36")?.minor)).toBeUndefined();
 });
 
 it("gives Services and pods the ranges of the settings", () => {

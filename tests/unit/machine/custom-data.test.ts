@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { customData } from "../../../components/machine/custom-data";
-import { versions } from "../../../components/versions";
+import { minors, versions } from "../../../components/versions";
 import { checkout } from "../../../tools/shared/checkout";
 import { validSettings } from "../../support/sample";
 import { installed, output } from "../../support/tools";
@@ -66,6 +66,7 @@ it("keeps what a later step writes into /etc/hosts", () => {
 
 it("tells the script what to install, from the versions and from the settings", () => {
   expect(shellValue("KUBERNETES_VERSION")).toBe(validSettings.kubernetesVersion);
+  expect(shellValue("ETCD_IMAGE_TAG")).toBe(minors[0].etcd ?? "");
   expect(shellValue("CONTAINER_RUNTIME")).toBe("docker");
   expect(shellValue("CONTAINERD_AT_LEAST")).toBe(versions.containerdAtLeast);
   expect(shellValue("DOCKER_AT_LEAST")).toBe(versions.dockerAtLeast);

@@ -1,5 +1,6 @@
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { checkSnapshot } from "../../../components/plan/wanted-snapshot";
+import { minors } from "../../../components/versions";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { loginToken } from "../../../tools/local-azure/machines/identity-token";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
@@ -11,6 +12,7 @@ import {
 import { Recorder } from "../../support/record";
 
 const now = "2026-11-23T17:41:28.123Z";
+const [, previous] = minors;
 const [container] = valid.container;
 const reader = roleDefinition("2a2b9908-6ea1-4ae2-8e65-a410df84e7d1");
 const older = "20261122T170000Z-41.db";
@@ -24,7 +26,9 @@ interface Scene {
   readonly reads?: boolean;
   readonly isByChoice?: true;
   /** What the cluster says of the last snapshot, if there is an API. */
-  readonly reported?: { readonly where?: string; readonly name?: string };
+  readonly reported?: { readonly where?: string; readonly name?: string; readonly etcd?: string };
+  /** What the snapshots say that they are of. */
+  readonly etcd?: string;
   readonly skipHealthCheckUntil?: string;
 }
 
@@ -34,7 +38,8 @@ const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }
     await allowHttp(arm);
     await grant();
     for (const name of blobs ?? []) {
-      await client().getBlockBlobClient(name).upload("snapshot", 8);
+      const metadata: Record<string, string> = more.etcd === undefined ? {} : { etcd: more.etcd };
+      await client().getBlockBlobClient(name).upload("snapshot", 8, { metadata });
     }
     if (blobs === undefined) await arm.delete(container);
     if (reads) {
@@ -56,6 +61,7 @@ const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }
       settings: {
         clusterName: "zoned-test",
         etcdBackups: { container, endpoint, every: "1h" },
+        kubernetesVersion: `${previous.minor}.3`,
         resourceManagerEndpoint: "https://management.azure.com",
         restoreFrom,
         skipHealthCheckUntil: more.skipHealthCheckUntil ?? "",
@@ -103,6 +109,23 @@ it.each<[string, Scene, string]>([
       problems: [expect.stringContaining(says)],
       warnings: [],
     });
+  }
+});
+
+it("refuses a snapshot that the cluster's etcd cannot read, before a control plane is deleted", async () => {
+  const etcd = "3.7.0";
+  const says = new RegExp(
+    `snapshot ${newer} is of etcd ${etcd}, and Kubernetes ${previous.minor}.3 runs etcd 3.6, .*Nothing was changed`,
+  );
+  const refusal = { problems: [expect.stringMatching(says)], warnings: [] };
+
+  expect(await ask({ restoreFrom: "latest", blobs: both, etcd, isByChoice: true })).toEqual(
+    refusal,
+  );
+  const reported = { name: newer, etcd };
+  expect(await ask({ restoreFrom: newer, blobs: both, reads: false, reported })).toEqual(refusal);
+  for (const readable of ["3.6.99", "3.5.9"]) {
+    expect(await ask({ restoreFrom: newer, blobs: both, etcd: readable })).toEqual(quiet);
   }
 });
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-import { minorOf, minors, versions } from "../../../components/versions";
+import { etcdOf, minorOf, minors, versions } from "../../../components/versions";
 import {
   craneTool,
   programsInImages,
@@ -29,7 +29,7 @@ const builds = all.flatMap((tool) => tool.builds.map((build) => ({ tool, ...buil
 
 it("builds what versions.ts asks for", () => {
   expect(pinned("kubernetes", "k8s.io/kubernetes")).toBe(versions.kubernetes);
-  expect(versions.etcd).toMatch(
+  expect(etcdOf(versions.kubernetes)).toMatch(
     new RegExp(`^${pinned("etcd", "go.etcd.io/etcd/server/v3")}-\\d+$`),
   );
   expect(clusterTools.map(({ name, version }) => `${name} ${version}`)).toEqual(

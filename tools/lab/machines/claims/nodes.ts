@@ -1,4 +1,4 @@
-import { versions } from "../../../../components/versions";
+import { etcdOf, versions } from "../../../../components/versions";
 import { isReady } from "../../../local-azure/machines/simulated/nodes/node";
 import { succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSame } from "../claim";
@@ -94,7 +94,7 @@ export const nodeClaims: readonly Claim[] = [
       ]);
       const tags = text.split(" ").filter((image) => !image.includes("/etcd:"));
       expectSame("tags", [...new Set(tags.map((image) => image.split(":")[1]))], [expected]);
-      expectAll("images", text.split(" "), [`registry.k8s.io/etcd:${versions.etcd}`]);
+      expectAll("images", text.split(" "), [`registry.k8s.io/etcd:${etcdOf(versions.kubernetes)}`]);
     },
   },
   {

@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 
 import type { Payload } from "../../../../../components/machine/payload";
+import { etcdOf } from "../../../../../components/versions";
 import { issueToken } from "../../identity-token";
 import type { VirtualMachine } from "../../machines";
 import type { Api } from "../api";
@@ -74,7 +75,8 @@ export class Snapshots {
     fs.mkdirSync(path.dirname(draft), { recursive: true });
     fs.rmSync(draft, { force: true });
     await cluster.etcdSnapshots.save(draft);
-    const { revision, version } = await cluster.etcdSnapshots.status(draft);
+    const { revision } = await cluster.etcdSnapshots.status(draft);
+    const etcd = cluster.etcdVersionOf(vm);
     const name = `${seconds(new Date()).replace(/[-:]/g, "")}-${revision}.db`;
     const bytes = fs.statSync(draft).size;
     const file = path.join(root, folder, name);
@@ -84,14 +86,14 @@ export class Snapshots {
       await this.blobs().put(this.blobNamed(name), fs.readFileSync(file), {
         cluster: this.settings["ORIGIN"] ?? "",
         kubernetes: `${gitVersion}`.slice(1),
-        etcd: version,
+        etcd,
         machine: vm.name,
       });
       fs.rmSync(file);
     }
     const files = fs.readdirSync(path.dirname(file)).sort();
     files.slice(0, -keep).forEach((old) => fs.rmSync(path.join(path.dirname(file), old)));
-    return { name, bytes: `${bytes}`, revision: `${revision}` };
+    return { name, bytes: `${bytes}`, revision: `${revision}`, etcd };
   }
 
   /** Brings a snapshot to this machine, and verifies it; returns its file. */
@@ -162,7 +164,7 @@ const minorOf = (version: string): number => Number(version.split(".")[1]);
 function checkOrigin(
   snapshot: string,
   { CLUSTER_NAME: name, ORIGIN: origin }: Readonly<Record<string, string>>,
-  { cluster, kubernetes }: Readonly<Record<string, string>>,
+  { cluster, kubernetes, etcd }: Readonly<Record<string, string>>,
   payload: Payload,
 ): void {
   if (cluster !== undefined && cluster !== origin) {
@@ -176,6 +178,13 @@ function checkOrigin(
     throw new Error(
       `snapshot ${snapshot} is of Kubernetes ${kubernetes}, newer than this cluster's ${own}, which cannot read it: ` +
         `pulumi config set kubernetesVersion ${kubernetes}, or name an older snapshot (pulumi config set restoreFrom)`,
+    );
+  }
+  const ownEtcd = etcdOf(own);
+  if (etcd !== undefined && minorOf(etcd) > minorOf(ownEtcd)) {
+    throw new Error(
+      `snapshot ${snapshot} is of etcd ${etcd}, newer than the ${ownEtcd} of this cluster's Kubernetes ${own}, which cannot read it: ` +
+        "set kubernetesVersion to what the cluster ran then, or name an older snapshot (pulumi config set restoreFrom)",
     );
   }
 }

@@ -14,15 +14,18 @@ export interface Ended {
 export const memberId = ({ vmId }: Pick<Member, "vmId">): string =>
   createHash("sha256").update(vmId).digest("hex").slice(0, 16);
 
+/** What is known of the machines around etcd. */
+interface Host {
+  readonly vmOf: (name: string) => VirtualMachine | undefined;
+  /** Of the image in a control plane's manifest of etcd. */
+  readonly versionOf: (vm: VirtualMachine) => string;
+}
+
 /**
  * What `etcdctl` prints and does, with the list of members that stands for etcd's own here: the
  * one etcd that runs knows nothing of the other machines.
  */
-function etcdctl(
-  args: readonly string[],
-  members: Members,
-  vmOf: (name: string) => VirtualMachine | undefined,
-): Ended {
+function etcdctl(args: readonly string[], members: Members, { vmOf, versionOf }: Host): Ended {
   const printed = (output: string, after = members): Ended => ({
     exitCode: 0,
     output: `${output}\n`,
@@ -39,6 +42,8 @@ function etcdctl(
       return printed(members.list.map((member) => lineOf(member, vmOf(member.machine))).join("\n"));
     case "endpoint health":
       return healthOf(members, vmOf);
+    case "endpoint status":
+      return printed(JSON.stringify(statusOf(args, members, { vmOf, versionOf })));
     case "move-leader":
       return named === undefined
         ? fails("etcdserver: bad leader transferee")
@@ -54,6 +59,16 @@ function etcdctl(
       return fails(`unknown command "${words.join(" ")}" for "etcdctl"`);
   }
 }
+
+/** As `--write-out=json` has it of those that are asked, with what is read of it here. */
+const statusOf = (args: readonly string[], members: Members, { vmOf, versionOf }: Host) =>
+  members.list.flatMap(({ machine }) => {
+    const vm = vmOf(machine);
+    const asked = args.findLast((arg) => arg.startsWith("--endpoints=")) ?? "";
+    return vm !== undefined && asked.includes(clientUrl(vm))
+      ? [{ Endpoint: clientUrl(vm), Status: { version: versionOf(vm) } }]
+      : [];
+  });
 
 /** As each member answers for itself; an alarm is every member's. */
 function healthOf(members: Members, vmOf: (name: string) => VirtualMachine | undefined): Ended {
@@ -100,7 +115,7 @@ const certificates = "/etc/kubernetes/pki/etcd";
 export function runEtcdctlPod(
   { spec }: Body,
   members: Members,
-  vmOf: (name: string) => VirtualMachine | undefined,
+  host: Host,
 ): (Ended & { readonly outputs: ReadonlyMap<string, string> }) | undefined {
   const containers = [...(spec.initContainers ?? []), ...spec.containers];
   if (!containers.every(({ command }) => command?.[0] === "etcdctl")) return undefined;
@@ -109,7 +124,7 @@ export function runEtcdctlPod(
   for (const { name, command, volumeMounts = [] } of containers) {
     const reaches = spec.hostNetwork && isMounted(volumeMounts, spec.volumes ?? []);
     ended = reaches
-      ? etcdctl(command.slice(1), ended.members, vmOf)
+      ? etcdctl(command.slice(1), ended.members, host)
       : {
           ...ended,
           exitCode: 1,
@@ -127,6 +142,10 @@ const isMounted = (mounts: readonly Body[], volumes: readonly Body[]) =>
       mountPath === certificates &&
       volumes.some((volume) => volume.name === name && volume.hostPath?.path === certificates),
   );
+
+/** The version that the image in a manifest has. */
+export const etcdVersionIn = (manifest: string): string =>
+  /image: \S+\/etcd:(\d+\.\d+\.\d+)/.exec(manifest)?.[1] ?? "unknown";
 
 /** Whether a member's machine would run a pod at this moment. */
 export const runsPods = (member: Member): boolean =>

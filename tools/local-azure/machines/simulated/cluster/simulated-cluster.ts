@@ -18,7 +18,7 @@ import { reconcileDisks } from "../nodes/disks";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
 import { PodProcesses } from "../nodes/pod-processes";
-import { type Ended, runEtcdctlPod, runsPods } from "./etcdctl";
+import { type Ended, etcdVersionIn, runEtcdctlPod, runsPods } from "./etcdctl";
 import { isUnhealthy, type Member, Members, type MemberComponent } from "./members";
 import { peerProblems } from "./peers";
 import { runSnapshotPod, type PodResult } from "./snapshot-pod";
@@ -123,7 +123,7 @@ export class SimulatedCluster {
     this.podRunner = new Poller(
       async () => {
         await wait(podPollMs);
-        if (this.members.list.length > 1) await this.runPods();
+        await this.runPods();
         // A KWOK that has just started takes every Node once.
         if (this.options.hasMachinesOff()) await this.reconcileKubelets();
         const api = this.superAdmin();
@@ -218,6 +218,11 @@ export class SimulatedCluster {
   certificatesValidUntil = (): string => this.controlPlane.certificatesValidUntil();
 
   hasQuorum = (): boolean => this.members.haveQuorum;
+
+  /** What a member of etcd says that it is: a release of the other minor is only said to run. */
+  etcdVersionOf(vm: VirtualMachine): string {
+    return etcdVersionIn(this.controlPlane.manifestOf("etcd", vm));
+  }
 
   get etcdSnapshots(): EtcdSnapshots {
     return this.controlPlane.snapshots;
@@ -444,7 +449,10 @@ export class SimulatedCluster {
   }
 
   private runEtcdctl(pod: Body): Ended | undefined {
-    const ended = runEtcdctlPod(pod, this.members, this.options.vmOf);
+    const ended = runEtcdctlPod(pod, this.members, {
+      vmOf: this.options.vmOf,
+      versionOf: (vm) => this.etcdVersionOf(vm),
+    });
     if (ended === undefined) return undefined;
     this.members = ended.members;
     this.save();

@@ -8,7 +8,6 @@ const run = promisify(execFile);
 /** What `etcdutl snapshot status` says of a file. */
 export interface SnapshotStatus {
   readonly revision: number;
-  readonly version: string;
 }
 
 interface EtcdBinaries {

@@ -1,5 +1,9 @@
 import { parseMembers } from "../../../../../../components/cluster/etcd-member";
-import { memberId, runEtcdctlPod } from "../../../../machines/simulated/cluster/etcdctl";
+import {
+  etcdVersionIn,
+  memberId,
+  runEtcdctlPod,
+} from "../../../../machines/simulated/cluster/etcdctl";
 import { Members } from "../../../../machines/simulated/cluster/members";
 import { vmOf } from "../../../support/simulated/fixture";
 
@@ -24,7 +28,8 @@ const pod = (...commands: readonly (readonly string[])[]) => {
     },
   };
 };
-const run = (body: object, members = all) => runEtcdctlPod(body, members, find);
+const run = (body: object, members = all) =>
+  runEtcdctlPod(body, members, { vmOf: find, versionOf: ({ name }) => `3.6.${name.slice(-1)}` });
 
 it("lists members as the program reads them", () => {
   const { output } = run(pod(["member", "list"]))!;
@@ -77,6 +82,15 @@ it("asks each member how it is, and fails where one does not serve", () => {
   expect(ask(all.withFailure(two.name, "etcd-space")).output).toMatch(
     /172\.16\.1\.4:2379 is unhealthy: .*NOSPACE/,
   );
+});
+
+it("says of the members that are asked which version they have, by the image in a manifest", () => {
+  const { output } = run(pod(["endpoint", "status", "--endpoints=https://172.16.2.4:2379"]))!;
+
+  expect(etcdVersionIn("    image: registry.k8s.io/etcd:3.6.14-0\n")).toBe("3.6.14");
+  expect(JSON.parse(output)).toEqual([
+    { Endpoint: "https://172.16.2.4:2379", Status: { version: "3.6.2" } },
+  ]);
 });
 
 it("finds no certificates in a pod that does not mount them, and leaves other pods alone", () => {
