@@ -4,9 +4,9 @@
  */
 export const versions = {
   /** Kubernetes and kubeadm, for clusters that name no version. */
-  kubernetes: "1.36.3",
+  kubernetes: "1.37.2",
   /** What kubeadm of this minor asks for; the first boot pulls it ahead. */
-  etcd: "3.6.8-0",
+  etcd: "3.7.0-0",
   /**
    * Canonical:ubuntu-24_04-lts:server. Old versions are withdrawn from time to time: then take a
    * newer one.
@@ -40,6 +40,8 @@ interface Minor {
   readonly cloudProvider: string;
   /** A tag of etcd's image, where that of kubeadm is too old for the minor that comes after. */
   readonly etcd?: string;
+  /** What every member of etcd must report before an upgrade to this minor; kubeadm does not look. */
+  readonly etcdBefore?: string;
 }
 
 /**
@@ -47,9 +49,9 @@ interface Minor {
  * place to come from, since kubeadm upgrades by one minor at a time.
  */
 export const minors: readonly [Minor, Minor] = [
-  // etcd 3.7 may not be compatible with members before 3.6.11 (etcd's guide "Upgrade etcd from v3.6 to v3.7").
+  // Its etcd may not be compatible with members before that (etcd's guide "Upgrade etcd from v3.6 to v3.7").
+  { minor: "1.37", cloudProvider: "v1.37.5", etcdBefore: "3.6.11" },
   { minor: "1.36", cloudProvider: "v1.36.5", etcd: "3.6.14-0" },
-  { minor: "1.35", cloudProvider: "v1.35.8" },
 ];
 
 /** The minor of a version, such as `1.36`. */

@@ -80,6 +80,23 @@ const unhealthyIn = (lines: string): Map<string, string> =>
     [...lines.matchAll(/(https:\S+) is unhealthy: (.*)/g)].map(([, url, why]) => [url!, why!]),
   );
 
+/**
+ * The versions that members report, in the order of their client URLs; by a pod on one control plane.
+ *
+ * @throws PodFailed when one of them does not answer
+ */
+export async function getEtcdVersions(
+  api: KubernetesApi,
+  node: string,
+  clientUrls: readonly string[],
+): Promise<string[]> {
+  const status = ["--command-timeout=20s", "--write-out=json", "endpoint", "status"];
+  const said = await run(api, node, [etcdctl(clientUrls, ...status)]);
+  const endpoints = JSON.parse(said) as { Endpoint: string; Status: { version: string } }[];
+  const versions = new Map(endpoints.map(({ Endpoint, Status }) => [Endpoint, Status.version]));
+  return clientUrls.map((url) => versions.get(url)!);
+}
+
 export const parseMembers = (lines: string): EtcdMember[] =>
   lines
     .trim()

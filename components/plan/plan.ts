@@ -11,6 +11,7 @@ import type { MachineRecord } from "../machine/machine-record";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { decide, type Decision } from "./decide";
+import { etcdVersionProblems } from "./etcd-versions";
 import { checkGate, type Gate } from "./gate";
 import type { Initialization } from "./initialization";
 import type { PreviousOutputs } from "./machine-changes";
@@ -137,8 +138,17 @@ async function check(observed: Observed, decision: Decision) {
   const deallocated = await getDeallocations(resized, azure.machines, settings, connection);
   const gate: Gate = isStopped ? { problems: stopped.problems } : await checkGate(gateArgs);
   const proxyProblems = isStopped ? [] : await proxyRollOutProblems(proxyArgs);
+  // What is not well is not asked for its version.
+  const isWell = !isStopped && gate.problems.length === 0;
+  const etcdProblems = isWell ? await etcdVersionProblems(gateArgs) : [];
   const snapshot = await checkSnapshot({ settings, initialization, kubeconfig, now });
-  refuse([...decision.problems, ...gate.problems, ...snapshot.problems, ...proxyProblems]);
+  refuse([
+    ...decision.problems,
+    ...gate.problems,
+    ...etcdProblems,
+    ...snapshot.problems,
+    ...proxyProblems,
+  ]);
   return {
     deallocated,
     repairFirst: gate.repairFirst,

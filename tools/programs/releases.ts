@@ -6,7 +6,7 @@ import { pinned } from "./pinned";
 export interface Release {
   readonly version: string;
   /** Folder of these sources below `tools/programs/modules`, as a path's beginning. */
-  readonly sources: "" | "1.35/";
+  readonly sources: "" | "1.36/";
 }
 
 export const current: Release = { version: versions.kubernetes, sources: "" };
@@ -21,8 +21,8 @@ export const nextPatch: Release = { version: `${major}.${minor}.${patch! + 1}`, 
 
 /** The minor that an upgrade to this one comes from. */
 export const previousMinor: Release = {
-  version: pinned("1.35/kubernetes", "k8s.io/kubernetes"),
-  sources: "1.35/",
+  version: pinned("1.36/kubernetes", "k8s.io/kubernetes"),
+  sources: "1.36/",
 };
 
 export const releases: readonly Release[] = [current, nextPatch, previousMinor];

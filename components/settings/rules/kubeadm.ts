@@ -20,6 +20,7 @@ import { wrongValue } from "./argument-values";
 import { knownArguments, programs } from "./known-arguments";
 import { lacking } from "./needed-values";
 import { ownedArguments } from "./owned-arguments";
+import { replacementOf } from "./removed-arguments";
 
 /** Fields of v1beta4's Timeouts. */
 const timeoutNames = [
@@ -67,7 +68,7 @@ function argumentProblems(
       );
     }
     if (!Object.hasOwn(known.flags, name)) {
-      const like = meant(name, Object.keys(known.flags));
+      const like = replacementOf(component, name, known) ?? meant(name, Object.keys(known.flags));
       return refused(
         "is no argument of that component",
         [`one that ${program} has`, like].filter(Boolean).join("; "),

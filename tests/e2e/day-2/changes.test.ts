@@ -1,3 +1,5 @@
+import { etcdOf, versions } from "../../../components/versions";
+import { previousMinor } from "../../../tools/programs/releases";
 import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
 import {
   asPlanned,
@@ -9,6 +11,8 @@ import {
 
 jest.setTimeout(600_000);
 
+/** The minor that an upgrade comes from. */
+const older = { ...small, kubernetesVersion: previousMinor.version };
 const pool = { name: "workers", count: 2, size: "Standard_B2as_v2" };
 const taints = [{ key: "gpu", value: "yes", effect: "NoSchedule" }];
 
@@ -29,7 +33,7 @@ describe("a living cluster", () => {
   let cloud: LocalCloud;
   const change = async (settings: Record<string, unknown>) => {
     const before = (await cloud.requests()).length;
-    await cloud.stack.configure({ ...small, ...settings });
+    await cloud.stack.configure({ ...older, ...settings });
     asPlanned(await cloud.stack.up());
     return writes((await cloud.requests()).slice(before));
   };
@@ -37,7 +41,7 @@ describe("a living cluster", () => {
     requests.filter((request) => /virtualMachines\/[^/]+$/.test(request));
 
   beforeAll(async () => {
-    cloud = await LocalCloud.start("dev", small);
+    cloud = await LocalCloud.start("dev", older);
     asPlanned(await cloud.stack.up());
   });
   afterAll(() => cloud?.stop());
@@ -82,8 +86,16 @@ describe("a living cluster", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
-  it("upgrades Kubernetes in place, the control plane first, then one worker at a time", async () => {
-    const requests = await change({ ...settings, kubernetesVersion: "1.36.4" });
+  const etcdImage = async () => {
+    const pod = ["pods", "--namespace", "kube-system", "-l", "component=etcd"];
+    const [etcd] = await cloud.get<{ spec: { containers: { image: string }[] } }>(...pod);
+    return etcd?.spec.containers[0]?.image;
+  };
+
+  it("upgrades Kubernetes and its etcd in place, the control plane first, then one worker at a time", async () => {
+    expect(await etcdImage()).toBe(`registry.k8s.io/etcd:${etcdOf(older.kubernetesVersion)}`);
+
+    const requests = await change({ ...settings, kubernetesVersion: versions.kubernetes });
     expect(requests).toEqual([
       "PUT virtualMachines/cp-1/extensions/bootstrap",
       "PUT virtualMachines/workers-1/extensions/bootstrap",
@@ -94,16 +106,17 @@ describe("a living cluster", () => {
       status: { nodeInfo: { kubeletVersion: string } };
     }>("nodes");
     expect(nodes.map(({ status }) => status.nodeInfo.kubeletVersion)).toEqual(
-      Array(3).fill("v1.36.4"),
+      Array(3).fill(`v${versions.kubernetes}`),
     );
     expect(nodes.some(({ spec }) => spec.unschedulable)).toBe(false);
+    expect(await etcdImage()).toBe(`registry.k8s.io/etcd:${versions.etcd}`);
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("gives living machines another flag of the API server", async () => {
     const kubeadm = { apiServerExtraArgs: { "event-ttl": "2h" } };
 
-    const requests = await change({ ...settings, kubernetesVersion: "1.36.4", kubeadm });
+    const requests = await change({ ...settings, kubernetesVersion: versions.kubernetes, kubeadm });
     expect(requests).toContain("PUT virtualMachines/cp-1/extensions/bootstrap");
     const pods = await cloud.get<{ spec: { containers: { command: string[] }[] } }>(
       ...["pods", "--namespace", "kube-system", "-l", "component=kube-apiserver"],
@@ -142,7 +155,7 @@ describe("a living cluster", () => {
     await cloud.stack.configure({
       ...small,
       ...settings,
-      kubernetesVersion: "1.36.4",
+      kubernetesVersion: versions.kubernetes,
       encryptionKeyGeneration: 2,
     });
 
@@ -165,12 +178,12 @@ describe("a living cluster", () => {
     expect(Buffer.from(data, "base64").toString()).toBe("hush");
   });
 
-  it.each([
-    ["an older Kubernetes", { kubernetesVersion: "1.36.3" }, /cannot go back to an older version/],
+  it.each<[string, Record<string, unknown>, RegExp]>([
+    ["an older Kubernetes", older, /cannot go back to an older version/],
     [
       "one that this release does not know",
-      { kubernetesVersion: "1.37.0" },
-      /a published version 1\.36\.z or 1\.35\.z/,
+      { kubernetesVersion: "1.38.0" },
+      /a published version 1\.37\.z or 1\.36\.z/,
     ],
     [
       "another region, name and pod network",
@@ -186,7 +199,7 @@ describe("a living cluster", () => {
     const before = (await cloud.requests()).length;
     await cloud.stack.configure({
       ...small,
-      kubernetesVersion: "1.36.4",
+      kubernetesVersion: versions.kubernetes,
       encryptionKeyGeneration: 2,
       ...settings,
     });

@@ -97,6 +97,6 @@ export function everyField() {
     nftables: { masqueradeAll: true, masqueradeBit: 14, minSyncPeriod: "1s", syncPeriod: "30s" },
     nodePortAddresses: ["primary"],
     oomScoreAdj: -998,
-    showHiddenMetricsForVersion: "1.35",
+    showHiddenMetricsForVersion: "1.36",
   };
 }

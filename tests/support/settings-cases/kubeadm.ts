@@ -15,7 +15,7 @@ const owned: readonly [string, string, string, string][] = [
   ["kubelet", "register-with-taints", "a=b:NoSchedule", "set taints of a pool"],
 ];
 
-const newer = { "tls-curve-preferences": "29" };
+const newer = { "concurrent-disruption-syncs": "5" };
 
 /** What the program, or the machines' scripts, would lose. */
 const needed: readonly [string, string, unknown, string][] = [
@@ -62,7 +62,6 @@ const needed: readonly [string, string, unknown, string][] = [
   ["etcd", "enable-grpc-gateway", false, "members are asked by it"],
   ["etcd", "listen-client-http-urls", "http://0.0.0.0:2390", "members are asked"],
   ["etcd", "listen-metrics-urls", "https://0.0.0.0:2381", "the machine asks there"],
-  ["etcd", "experimental-initial-corrupt-check", true, "set feature-gates"],
   ["etcd", "config-file", "/etc/etcd.yaml", "passes over all its arguments"],
   ["etcd", "discovery-srv", "example.org", "does not start with both"],
   ["etcd", "wal-dir", "/wal", "only the data directory"],
@@ -87,9 +86,12 @@ export const kubeadmCases: Cases = {
       ["controllerManager", "node-monitor-perio", "did you mean node-monitor-period?"],
       ["scheduler", "profile", "is no argument of that component"],
       ["kubelet", "constructor", "is no argument of that component"],
-      ["kubelet", "pod-infra-container-image", "one that kubelet 1.36 has"],
+      ["kubelet", "pod-infra-container-image", "one that kubelet 1.37 has"],
       ["kubelet", "max-podz", "did you mean max-pods?"],
       ["etcd", "quota-backend-byte", "did you mean quota-backend-bytes?"],
+      ["etcd", "experimental-corrupt-check-time", "its name is corrupt-check-time now"],
+      ["etcd", "experimental-initial-corrupt-check", "gate InitialCorruptCheck: set feature-gates"],
+      ["etcd", "discovery", "etcd has no v2 store"],
     ].map(([component, name, says]): Refused => [
       `${name}, which ${component} does not have`,
       kubeadm(`${component}ExtraArgs`, { [String(name)]: "1" }),
@@ -136,8 +138,8 @@ export const kubeadmCases: Cases = {
     ],
     [
       "an argument that the version before does not have",
-      { kubernetesVersion: "1.35.4", ...kubeadm("schedulerExtraArgs", newer) },
-      "one that kube-scheduler 1.35 has",
+      { kubernetesVersion: "1.36.3", ...kubeadm("controllerManagerExtraArgs", newer) },
+      "one that kube-controller-manager 1.36 has",
     ],
     [
       "an unknown part",
@@ -209,7 +211,7 @@ export const kubeadmCases: Cases = {
     ],
   ],
   accepted: [
-    ["an argument of this version", kubeadm("schedulerExtraArgs", newer)],
+    ["an argument of this version", kubeadm("controllerManagerExtraArgs", newer)],
     [
       "stable APIs without all others",
       kubeadm("apiServerExtraArgs", { "runtime-config": "api/all=false,api/ga=true" }),

@@ -60,8 +60,11 @@ const ofModule = (folder: string, module: string, recipe: ImageRecipe): BuiltIma
 };
 
 /** Azure's cloud provider, whose programs are there for the current Kubernetes version alone. */
-const cloudProvider = (program: string): BuiltImage =>
-  ofModule("controllers", "sigs.k8s.io/cloud-provider-azure", oneProgram(program, current));
+const cloudProvider = (program: string): BuiltImage => ({
+  ...ofModule("controllers", "sigs.k8s.io/cloud-provider-azure", oneProgram(program, current)),
+  // There is no Go module of the tag.
+  version: undefined,
+});
 
 const cloudProviders: Readonly<Record<string, () => BuiltImage>> = {
   [cloudProviderImages(current.version).controllerManager]: () =>

@@ -36,14 +36,14 @@ export const testImage = "docker.io/library/busybox:1.37.0";
 
 /**
  * What upstream's tests of Services and DNS run, as test/utils/image/manifest.go of Kubernetes
- * 1.36.3 names it.
+ * 1.37.2 names it.
  */
 const upstreamTestImage = (image: string): string => `registry.k8s.io/e2e-test-images/${image}`;
 
 /** It serves its host's name and its client's address, among much else. */
-export const agnhostImage = upstreamTestImage("agnhost:2.63.0");
+export const agnhostImage = upstreamTestImage("agnhost:2.66.1");
 
-const testImages = [testImage, agnhostImage, upstreamTestImage("glibc-dns-testing:2.0.0")];
+const testImages = [testImage, agnhostImage, upstreamTestImage("glibc-dns-testing:2.1.1")];
 
 const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
   { image: `ghcr.io/flannel-io/flannel:${versions.flannel}`, part: "flannel" },

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-import { etcdOf, minorOf, minors, versions } from "../../../components/versions";
+import { minorOf, minors, versions } from "../../../components/versions";
 import {
   craneTool,
   programsInImages,
@@ -29,7 +29,7 @@ const builds = all.flatMap((tool) => tool.builds.map((build) => ({ tool, ...buil
 
 it("builds what versions.ts asks for", () => {
   expect(pinned("kubernetes", "k8s.io/kubernetes")).toBe(versions.kubernetes);
-  expect(etcdOf(versions.kubernetes)).toMatch(
+  expect(versions.etcd).toMatch(
     new RegExp(`^${pinned("etcd", "go.etcd.io/etcd/server/v3")}-\\d+$`),
   );
   expect(clusterTools.map(({ name, version }) => `${name} ${version}`)).toEqual(
@@ -38,12 +38,13 @@ it("builds what versions.ts asks for", () => {
 });
 
 it("builds the controllers of versions.ts, where a module of that version can be had", () => {
-  expect(`v${controllerManager.version}`).toBe(minors[0].cloudProvider);
+  // There is none of v1.37.
+  expect([minors[0].cloudProvider, controllerManager.version]).toEqual(["v1.37.5", "1.36.5"]);
   // There is none of v1.34.5, whose manifests are used.
   expect([versions.diskDriver, diskPlugin.version]).toEqual(["v1.34.5", "1.34.4"]);
 });
 
-it("builds controllers of the packages that are compiled for Kubernetes already", () => {
+it("builds controllers of the packages of the Kubernetes that their cloud provider is of", () => {
   const pins = (module: string, pattern: RegExp): string[] => {
     const text = readFileSync(join(checkout, "tools/programs/modules", module, "go.mod"), "utf8");
     return [...text.matchAll(pattern)].map(([, name, version]) => `${name} ${version}`);
@@ -52,7 +53,10 @@ it("builds controllers of the packages that are compiled for Kubernetes already"
   const shared = pins("controllers", /^replace (\S+) => \S+ (\S+)$/gm);
 
   expect(shared.length).toBeGreaterThan(20);
-  const ofKubernetes = pins("kubernetes", /^(?:\t|replace \S+ => )(\S+) (\S+)/gm);
+  const ofKubernetes = pins(
+    `${previousMinor.sources}kubernetes`,
+    /^(?:\t|replace \S+ => )(\S+) (\S+)/gm,
+  );
   expect(shared.filter((pin) => !ofKubernetes.includes(pin))).toEqual([]);
 });
 
@@ -62,22 +66,22 @@ it.each(controllers)("has $name say its version", async (tool) => {
   expect(stdout).toMatch(RegExp(String.raw`\bv${tool.version}$`, "m"));
 });
 
-it("builds the minor that an upgrade comes from, with the etcd and CoreDNS of its kubeadm", () => {
+it("builds the minor that an upgrade comes from, with its etcd and the CoreDNS of its kubeadm", () => {
   expect(minorOf(previousMinor.version)).toBe(minors[1].minor);
   expect(
     programsOfRelease(previousMinor.version).map((one) => `${one.name} ${one.version}`),
   ).toEqual([
     `kubernetes ${previousMinor.version}`,
-    "coredns 1.13.1",
-    "etcd 3.6.6",
-    "etcdctl 3.6.6",
+    "coredns 1.14.2",
+    "etcd 3.6.14",
+    "etcdctl 3.6.14",
     `kubernetes-node ${previousMinor.version}`,
   ]);
 });
 
 it("says which versions can be built where another is asked for", () => {
-  expect(() => releaseOf("1.34.1")).toThrow(
-    `Kubernetes 1.34.1 is not among the versions that can be built here: ${versions.kubernetes}, `,
+  expect(() => releaseOf("1.35.1")).toThrow(
+    `Kubernetes 1.35.1 is not among the versions that can be built here: ${versions.kubernetes}, `,
   );
 });
 

@@ -139,7 +139,10 @@ describe.each(components)("%s", (component) => {
     const { stdout, stderr } = await run(built(programs[component]), ["--help"]);
 
     const listed = `${stdout}\n${stderr}`.matchAll(/^ +(?:-[a-zA-Z], )?--([a-z0-9][a-z0-9.-]*)/gm);
-    const names = [...new Set([...listed].map(([, name]) => name!))];
+    const names = [...new Set([...listed].map(([, name]) => name!))].filter(
+      // etcd 3.7 still lists two that it has removed.
+      (name) => component !== "etcdExtraArgs" || !/^discovery(-proxy)?$/.test(name),
+    );
     expect(names.length).toBeGreaterThan(50);
     expect(Object.keys(known(component).flags)).toEqual(expect.arrayContaining(names));
   });

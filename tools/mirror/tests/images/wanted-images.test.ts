@@ -43,7 +43,7 @@ it("says that the next patch is made of the sources of this one", () => {
 });
 
 it("gives the images of upstream's tests another shell than busybox's, whose nc they would get", () => {
-  for (const image of ["agnhost:2.63.0", "glibc-dns-testing:2.0.0"]) {
+  for (const image of ["agnhost:2.66.1", "glibc-dns-testing:2.1.1"]) {
     const layers = builtImage(`registry.k8s.io/e2e-test-images/${image}`)!.recipe.layers;
     const above = layers.slice(layers.findIndex(({ kind }) => kind === "busybox") + 1);
 

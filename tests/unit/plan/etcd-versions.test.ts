@@ -1,0 +1,129 @@
+import type { MachineState } from "../../../components/azure/state";
+import { etcdVersionProblems } from "../../../components/plan/etcd-versions";
+import type { MachineChange } from "../../../components/plan/machine-changes";
+import { machinesOf } from "../../../components/settings/topology";
+import { minors } from "../../../components/versions";
+import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { validSettings } from "../../support/sample";
+
+const now = "2026-11-25T02:00:00.000Z";
+const before = "1.36.3";
+const wanted = `${minors[0].minor}.2`;
+const controlPlanes = machinesOf({ ...validSettings, controlPlaneCount: 3 }).filter(
+  ({ role }) => role === "control-plane",
+);
+const names = controlPlanes.map(({ name }) => name);
+
+/** Commands of the pods that were made. */
+let asked: string[][];
+/** What each member reports; nothing where its pod fails. */
+let versions: readonly string[] | undefined;
+let kubeconfig: string;
+let close: () => void;
+
+/** An API whose kubelets run etcdctl at once. */
+beforeAll(async () => {
+  ({ kubeconfig, close } = await serveKubernetesApi((request, response) => {
+    const { method, url = "" } = request;
+    let body = "";
+    request.on("data", (chunk) => (body += chunk));
+    request.on("end", () => {
+      if (method === "PATCH") asked.push(JSON.parse(body).spec.containers[0].command);
+      const status = versions
+        ? { phase: "Succeeded" }
+        : {
+            phase: "Failed",
+            containerStatuses: [{ state: { terminated: { exitCode: 1, message: "silence" } } }],
+          };
+      const endpoints = versions?.map((version, index) => ({
+        Endpoint: `https://${controlPlanes[index]!.address}:2379`,
+        Status: { version },
+      }));
+      response.end(
+        url.includes("/log?")
+          ? JSON.stringify(endpoints)
+          : JSON.stringify({ items: [], spec: { containers: [{ image: "etcd" }] }, status }),
+      );
+    });
+  }));
+});
+afterAll(() => close());
+beforeEach(() => {
+  asked = [];
+  versions = ["3.6.14", "3.6.14", "3.6.14"];
+});
+
+interface Scene {
+  readonly kubernetesVersion?: string;
+  readonly skipHealthCheckUntil?: string;
+  /** Versions that the machines have, in their order. */
+  readonly have?: readonly string[];
+}
+
+const problemsOf = ({
+  kubernetesVersion = wanted,
+  skipHealthCheckUntil = "",
+  have = names.map(() => before),
+}: Scene = {}) =>
+  etcdVersionProblems({
+    settings: { kubernetesVersion, skipHealthCheckUntil },
+    controlPlanes,
+    changes: names
+      .filter((_, index) => have[index] !== kubernetesVersion)
+      .map((machine): MachineChange => ({ machine, action: "upgrade", reasons: [] })),
+    azure: {
+      machines: new Map(
+        names.map((name, index): [string, MachineState] => [
+          name,
+          { size: "any", bootstrap: { state: "Succeeded", kubernetesVersion: have[index] } },
+        ]),
+      ),
+    },
+    previous: undefined,
+    ...{ kubeconfig, now },
+  });
+
+it("lets a cluster go to the next minor whose etcd is new enough, after a look at every member", async () => {
+  versions = ["3.6.11", "3.6.14", "3.7.0"];
+
+  expect(await problemsOf()).toEqual([]);
+  const urls = controlPlanes.map(({ address }) => `https://${address}:2379`).join(",");
+  expect(asked).toEqual([expect.arrayContaining([`--endpoints=${urls}`, "status"])]);
+});
+
+it("refuses the next minor while a member is older, and names it with the command that upgrades it", async () => {
+  versions = ["3.6.14", "3.6.10", "3.6.8"];
+
+  expect(await problemsOf()).toEqual([
+    expect.stringMatching(
+      `members from 3.6.11 on, and ${names[1]} reports 3.6.10, ${names[2]} reports 3.6.8. Nothing was changed; ` +
+        `.*pulumi config set kubernetesVersion ${before}, pulumi up, then`,
+    ),
+  ]);
+});
+
+it("refuses what nobody can vouch for", async () => {
+  versions = undefined;
+
+  expect(await problemsOf()).toEqual([
+    expect.stringMatching(/nobody knows which version the members have: .*silence/),
+  ]);
+});
+
+it("goes on with an upgrade that has begun, by a look at the members that it has not come to", async () => {
+  expect(await problemsOf({ have: [wanted, before, before] })).toEqual([]);
+  const [first, ...others] = controlPlanes.map(({ address }) => `https://${address}:2379`);
+  expect(asked[0]).toContain(`--endpoints=${others.join(",")}`);
+  expect(asked[0]!.join()).not.toContain(first);
+});
+
+it.each<[string, Scene]>([
+  ["another patch of the same minor", { have: names.map(() => `${minors[0].minor}.1`) }],
+  ["what the etcd of the minor before is for", { kubernetesVersion: before, have: ["1.35.4"] }],
+  ["a cluster that the operator vouches for", { skipHealthCheckUntil: "29990101T000000Z" }],
+])("asks nobody for %s", async (_, scene) => {
+  versions = undefined;
+
+  expect(await problemsOf(scene)).toEqual([]);
+  expect(asked).toEqual([]);
+});
