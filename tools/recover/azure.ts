@@ -14,6 +14,9 @@ export const idTemplates: Readonly<Record<string, string>> = {
   "azure-native:network:NetworkInterface": `${network}/networkInterfaces/{networkInterfaceName}`,
   "azure-native:network:NetworkSecurityGroup": `${network}/networkSecurityGroups/{networkSecurityGroupName}`,
   "azure-native:network:PublicIPAddress": `${network}/publicIPAddresses/{publicIpAddressName}`,
+  "azure-native:privatedns:PrivateRecordSet": `${network}/privateDnsZones/{privateZoneName}/{recordType}/{relativeRecordSetName}`,
+  "azure-native:privatedns:PrivateZone": `${network}/privateDnsZones/{privateZoneName}`,
+  "azure-native:privatedns:VirtualNetworkLink": `${network}/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}`,
   "azure-native:resources:ResourceGroup": group,
   "azure-native:authorization:RoleAssignment":
     "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",

@@ -2,7 +2,7 @@ import { AzureError, conflict, invalidParameter, invalidReference, refuse } from
 import { account, ArmId, groupType, keyOf, parseId } from "./resources/ids";
 import { Body, Resource, View } from "./resources/resource";
 import { ResourceType } from "./types/resource-type";
-import { checkedLocation, checkZones } from "./subscription/regions";
+import { checkedGlobal, checkedLocation, checkZones } from "./subscription/regions";
 
 const inFlight = new Set(["Creating", "Updating", "Deleting"]);
 
@@ -60,7 +60,9 @@ export function checkRequest(
   }
   if (!type.inputs.includes("location") || type.type === groupType) return body;
 
-  const location = checkedLocation(body["location"], type.type);
+  const location = type.isGlobal
+    ? checkedGlobal(body["location"], type.type)
+    : checkedLocation(body["location"], type.type);
   if (old && old.body["location"] !== location) {
     throw conflict(
       "InvalidResourceLocation",
@@ -135,7 +137,10 @@ export function checkReferences(type: ResourceType, id: ArmId, body: Body, view:
     const target = view.find(to) ?? view.find(parseId(to)?.parent ?? "");
     const location = target?.body["location"];
     const isElsewhere =
-      location !== undefined && body["location"] !== undefined && location !== body["location"];
+      !type.isGlobal &&
+      location !== undefined &&
+      body["location"] !== undefined &&
+      location !== body["location"];
     if (target === undefined || !view.exists(to) || isElsewhere)
       throw missing ?? invalidReference(to, from);
     if (keyOf(target.id) === id.key || !isInFlight(target)) continue;

@@ -4,7 +4,7 @@ type Seconds = Readonly<Record<Operation, number>>;
 
 /**
  * How long Azure takes, in seconds, from published measurements. An extension is what the agent
- * needs besides the script. There are no figures for rules, role definitions and storage: they have
+ * needs besides the script. There are no figures for rules, role definitions, storage and private DNS: they have
  * those of similar types.
  */
 const measured: Readonly<Record<string, Seconds>> = {
@@ -17,6 +17,9 @@ const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.network/publicipaddresses": { create: 4, update: 3, delete: 15 },
   "microsoft.network/natgateways": { create: 13, update: 7, delete: 15 },
   "microsoft.network/loadbalancers": { create: 6, update: 5, delete: 12 },
+  "microsoft.network/privatednszones": { create: 30, update: 5, delete: 30 },
+  "microsoft.network/privatednszones/a": { create: 2, update: 2, delete: 2 },
+  "microsoft.network/privatednszones/virtualnetworklinks": { create: 30, update: 5, delete: 30 },
   "microsoft.network/networkinterfaces": { create: 3, update: 3, delete: 9 },
   "microsoft.compute/disks": { create: 6, update: 4, delete: 11 },
   "microsoft.compute/snapshots": { create: 6, update: 4, delete: 11 },

@@ -2,6 +2,7 @@ import { AzureError, refuse } from "../azure-error";
 
 /** Published versions by the beginning of the type in lower case; the first that fits counts. */
 const published: Readonly<Record<string, string>> = {
+  "microsoft.network/privatednszones": "2018-09-01 2020-01-01 2020-06-01 2024-06-01",
   "microsoft.network/":
     "2023-09-01 2023-11-01 2024-01-01 2024-03-01 2024-05-01 2024-07-01 2024-10-01 2025-01-01 2025-03-01 2025-05-01",
   "microsoft.compute/skus": "2017-09-01 2019-04-01 2021-07-01",

@@ -88,6 +88,16 @@ export function checkedLocation(location: unknown, what: string): string {
       );
 }
 
+/** The location of what is in no region. */
+export function checkedGlobal(location: unknown, type: string): string {
+  if (typeof location === "string" && normalLocation(location) === "global") return "global";
+  throw refuse(
+    "LocationNotAvailableForResourceType",
+    `The provided location '${String(location)}' is not available for resource type '${type}'. ` +
+      "List of available regions for the resource type is 'global'.",
+  );
+}
+
 /** Throws when the region does not have a zone, or when there are more than `most`. */
 export function checkZones(zones: readonly string[], location: string, id: string, most = 3): void {
   if (zones.length === 0) return;

@@ -82,6 +82,8 @@ export interface ResourceType<B extends Body = Body> {
   readonly armNames?: Readonly<Record<string, string>>;
   /** Whether a PUT leaves alone what it does not name, as Compute's of machines does. */
   readonly mergesOnPut?: boolean;
+  /** Whether it is in no region: its location is `global`. @default false */
+  readonly isGlobal?: boolean;
   /** Whether Azure shows no provisioningState. @default false */
   readonly isStateless?: boolean;
   /** What PATCH takes besides tags. @default nothing */

@@ -15,6 +15,9 @@ import { routeTable } from "./network/route-table";
 import { securityRule } from "./network/security-rule";
 import { subnet } from "./network/subnet";
 import { virtualNetwork } from "./network/virtual-network";
+import { privateRecordSet } from "./privatedns/private-record-set";
+import { privateZone } from "./privatedns/private-zone";
+import { virtualNetworkLink } from "./privatedns/virtual-network-link";
 import { resourceGroup } from "./resource-group";
 import { blobContainer } from "./storage/blob-container";
 import { blobService } from "./storage/blob-service";
@@ -29,6 +32,8 @@ export const resourceTypes: readonly ResourceType[] = [
   natGateway,
   networkInterface,
   networkSecurityGroup,
+  privateRecordSet,
+  privateZone,
   publicIpAddress,
   resourceGroup,
   roleAssignment,
@@ -42,6 +47,7 @@ export const resourceTypes: readonly ResourceType[] = [
   virtualMachine,
   virtualMachineExtension,
   virtualNetwork,
+  virtualNetworkLink,
 ];
 
 const byType = new Map(resourceTypes.map((type) => [type.type.toLowerCase(), type]));

@@ -9,6 +9,11 @@ itRefuses("vnet", [[{ location: "x" }, "LocationNotAvailableForResourceType"]]);
 
 const located = (Object.keys(valid) as Kind[]).filter((kind) => "location" in valid[kind][1]);
 for (const kind of located) {
-  const code = kind === "group" ? "InvalidResourceGroupLocation:" : "InvalidResourceLocation:";
+  const codes: Partial<Record<Kind, string>> = {
+    group: "InvalidResourceGroupLocation:",
+    zone: "LocationNotAvailableForResourceType:",
+    link: "LocationNotAvailableForResourceType:",
+  };
+  const code = codes[kind] ?? "InvalidResourceLocation:";
   itNeverChanges(kind, [[{ location: "northeurope" }, code]]);
 }

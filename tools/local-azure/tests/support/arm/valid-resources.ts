@@ -64,6 +64,19 @@ export const valid = {
     network("virtualNetworks/vnet"),
     { location, addressSpace: { addressPrefixes: ["172.16.0.0/16"] } },
   ],
+  zone: [network("privateDnsZones/zoned-abc.internal"), { location: "global" }],
+  link: [
+    network("privateDnsZones/zoned-abc.internal/virtualNetworkLinks/vnet"),
+    {
+      location: "global",
+      virtualNetwork: { id: network("virtualNetworks/vnet") },
+      registrationEnabled: false,
+    },
+  ],
+  record: [
+    network("privateDnsZones/zoned-abc.internal/A/api"),
+    { aRecords: [{ ipv4Address: "172.16.0.4" }], ttl: 300 },
+  ],
   subnet: [
     network("virtualNetworks/vnet/subnets/nodes-1"),
     {

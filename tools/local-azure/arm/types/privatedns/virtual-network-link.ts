@@ -1,0 +1,62 @@
+import { invalidParameter, refuse } from "../../azure-error";
+import { keyOf, parseId } from "../../resources/ids";
+import { Reference, View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
+import { networkName, Ref } from "../network/common";
+
+export type LinkBody = {
+  location: string;
+  virtualNetwork?: Ref;
+  registrationEnabled?: boolean;
+};
+
+const nameOfZone = (link: string): string => parseId(parseId(link)!.parent)!.name;
+
+export const virtualNetworkLink: ResourceType<LinkBody> = {
+  token: "azure-native:privatedns:VirtualNetworkLink",
+  type: "Microsoft.Network/privateDnsZones/virtualNetworkLinks",
+  apiVersion: "2024-06-01",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}",
+  autoName: "copy",
+  isGlobal: true,
+  inputs: ["location", "registrationEnabled", "resolutionPolicy", "tags", "virtualNetwork"],
+  required: ["virtualNetwork.id"],
+  name: networkName,
+
+  references: ({ virtualNetwork }, id): Reference[] =>
+    virtualNetwork?.id === undefined ? [] : [{ from: id, owner: id, to: virtualNetwork.id }],
+
+  accept({ id, body, old }: Put<LinkBody>, view: View): Accepted<LinkBody> {
+    const network = keyOf(body.virtualNetwork?.id ?? "");
+    if (old && keyOf(old.body.virtualNetwork?.id ?? "") !== network) {
+      throw invalidParameter(
+        `The virtual network of link '${id.name}' cannot be changed once it is created.`,
+        "virtualNetwork",
+      );
+    }
+    const others = view
+      .ofType(virtualNetworkLink.type)
+      .filter(
+        (one) =>
+          keyOf(one.id) !== id.key &&
+          keyOf((one.body as LinkBody).virtualNetwork?.id ?? "") === network,
+      );
+    const zone = nameOfZone(id.id);
+    const same = others.find((one) => nameOfZone(one.id).toLowerCase() === zone.toLowerCase());
+    if (same !== undefined) {
+      throw refuse(
+        "BadRequest",
+        "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual network " +
+          `with '${nameOfZone(same.id)}' and '${zone}' zones.`,
+      );
+    }
+    return {
+      body: {
+        registrationEnabled: false,
+        resolutionPolicy: "Default",
+        ...body,
+        virtualNetworkLinkState: "Completed",
+      } as LinkBody,
+    };
+  },
+};
