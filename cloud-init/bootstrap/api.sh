@@ -28,12 +28,44 @@ api_answers() {
 # The entry is known by the name: cloud-init moves tabs and comments when it writes this file anew.
 name_entry() { echo "[[:space:]]${api_name//./\\.}\\([[:space:]#]\\|\$\\)"; }
 
-name_is_here() {
-  grep --quiet "$(name_entry)" "$root/etc/hosts" ||
-    echo "127.0.0.1 $api_name # zoned" >>"$root/etc/hosts"
+name_is_elsewhere() { sed -i "/$(name_entry)/d" "$root/etc/hosts"; }
+
+name_is_at() {
+  name_is_elsewhere
+  echo "$1 $api_name # zoned" >>"$root/etc/hosts"
 }
 
-name_is_elsewhere() { sed -i "/$(name_entry)/d" "$root/etc/hosts"; }
+name_is_here() { name_is_at 127.0.0.1; }
+
+# An internal balancer drops what it would send back to its sender, and takes this machine into account as
+# soon as its API server runs, in the middle of a join. Until that has ended the name means another control plane.
+name_is_at_peer() {
+  local endpoint endpoints peer
+  endpoints=$(etcd_endpoints)
+  for endpoint in $endpoints; do
+    peer=${endpoint#https://}
+    peer=${peer%:*}
+    [[ $peer != "$address" ]] || continue
+    ask_api /readyz --fail --output /dev/null --max-time 5 --resolve "$api_name:$api_port:$peer" || continue
+    name_is_at "$peer"
+    return
+  done
+  reason "no API server of another control plane answers this machine; asked: ${endpoints//$'\n'/, }"
+  return 1
+}
+
+# A pod on the host's network keeps the /etc/hosts that the machine had when it started.
+restart_host_pods() {
+  local pods namespace pod
+  pods=$(kubectl --kubeconfig "$admin" --request-timeout 30s get pods --all-namespaces \
+    --field-selector "spec.nodeName=$machine" --output json)
+  jq --raw-output '.items[] | select(.spec.hostNetwork) | .metadata
+    | select((.annotations // {}) | has("kubernetes.io/config.mirror") | not) | "\(.namespace) \(.name)"' <<<"$pods" |
+    while read -r namespace pod; do
+      kubectl --kubeconfig "$admin" --request-timeout 30s --namespace "$namespace" delete pod "$pod" \
+        --ignore-not-found --wait=false
+    done
+}
 
 kubectl_join() { kubectl --kubeconfig "$discovery" --request-timeout 30s "$@"; }
 
@@ -53,7 +85,7 @@ await_api() {
 }
 
 # Azure's balancer sends no request here before its probe has seen this API server twice, and objects are
-# applied through it next. That it does not answer a machine behind it is no failure.
+# applied through it next. That it does not answer is no failure, and an internal one is not asked.
 await_balancer() {
   local tries=24
   [[ -n $api_address ]] || return 0

@@ -17,9 +17,9 @@ reset_machine() {
 
 decide() {
   local own tries=3
+  name_is_elsewhere
   if is_half_done && [[ -e $state/initialization ]]; then
     say "an earlier run began to initialize the cluster here, and did not end"
-    name_is_elsewhere
     reset_machine
   fi
   own=$(own_id)
@@ -68,10 +68,7 @@ become() {
 }
 
 initialize() {
-  if is_half_done; then
-    name_is_elsewhere
-    reset_machine
-  fi
+  if is_half_done; then reset_machine; fi
   name_is_here
   touch "$state/initialization"
   if [[ -n $restored_from ]]; then

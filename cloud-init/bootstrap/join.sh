@@ -112,6 +112,7 @@ join() {
   if [[ $role == control-plane ]]; then
     mint_credential
     forget_member
+    [[ -z $is_api_private ]] || name_is_at_peer
     has_settings "$discovery" || {
       kubeadm init phase upload-config all --config "$init_config" --kubeconfig "$discovery"
       note_settings "$discovery"

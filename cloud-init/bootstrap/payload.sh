@@ -27,6 +27,7 @@ if what in ("files", "settings"):
             file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")
         file.write(f"modules=({shlex.join(payload['modules'])})\n")
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
+        file.write(f"is_api_private={'yes' if payload.get('isApiPrivate') else ''}\n")
         file.write(f"tasks=({shlex.join(payload['tasks'])})\n")
     # kubeadm applies every patch that it finds there.
     shutil.rmtree(root + "/etc/zoned/patches", ignore_errors=True)

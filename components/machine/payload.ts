@@ -28,8 +28,13 @@ export interface Payload {
   readonly initialControlPlane?: string;
   readonly apiName: string;
   readonly apiPort: number;
-  /** Of the balancer, where the API's name means this very machine; control planes only. */
+  /** Of the public balancer, where the API's name means this very machine; control planes only. */
   readonly apiAddress?: string;
+  /**
+   * Whether the balancer is an internal one, which drops what it would send back to its sender; control
+   * planes only.
+   */
+  readonly isApiPrivate?: boolean;
   readonly kubernetesVersion: string;
   /** Hash over what kubeadm configures; a member that has another one is upgraded. */
   readonly configuration: string;

@@ -1,0 +1,78 @@
+import {
+  bootstrap,
+  controlPlane,
+  deeds,
+  hostsEntry,
+  machineIn,
+  programs,
+  World,
+} from "../../../support/bootstrapped-machine";
+
+jest.setTimeout(120_000);
+
+describe("a control plane behind an internal balancer, which sends nothing back to its sender", () => {
+  const behind = { ...controlPlane, isApiPrivate: true };
+  const pod = (name: string, more: object) => ({
+    metadata: { name, namespace: "kube-system" },
+    ...more,
+  });
+  const onHost = JSON.stringify({
+    items: [
+      pod("kube-proxy-abcde", { spec: { hostNetwork: true } }),
+      pod("coredns-abcde", { spec: {} }),
+      {
+        metadata: {
+          ...pod(`etcd-${controlPlane.machine}`, {}).metadata,
+          annotations: { "kubernetes.io/config.mirror": "hash" },
+        },
+        spec: { hostNetwork: true },
+      },
+    ],
+  });
+  const join = async (world: Partial<World> = {}) => {
+    const machine = machineIn(world, behind);
+    const answering = `*:172.16.1.4\\ *) exit "$(cat "$root/peer" 2>/dev/null || echo 0)" ;;`;
+    machine.program(
+      "curl",
+      programs.curl.replace("*--resolve*)", `${answering}\n    *--resolve*)`),
+    );
+    machine.program(
+      "kubectl",
+      programs.kubectl.replace(
+        `*"get pods"*)`,
+        `*spec.nodeName*) echo '${onHost}' ;;\n    *"get pods"*)`,
+      ),
+    );
+    return machine;
+  };
+
+  it("means another control plane by the API's name while it joins, and then itself", async () => {
+    const machine = await join();
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.read("/hosts-at-join")).toContain(`172.16.1.4 ${controlPlane.apiName} # zoned`);
+    expect(machine.read("/etc/hosts")).toContain(hostsEntry);
+    expect(machine.read("/etc/hosts")).not.toContain("172.16.1.4");
+  });
+
+  it("starts the pods on its network anew, whose /etc/hosts are those of before, and no others", async () => {
+    const machine = await join();
+
+    await bootstrap(machine);
+
+    const deleted = machine.callsOf("kubectl").filter((call) => call.includes("delete pod"));
+    expect(deleted.map((call) => /delete pod (\S+)/.exec(call)![1])).toEqual(["kube-proxy-abcde"]);
+  });
+
+  it("does not join while no other API server answers it, and says who was asked", async () => {
+    const machine = await join();
+    machine.write("/peer", "28");
+
+    const outcome = await bootstrap(machine);
+
+    expect(outcome.code).not.toBe(0);
+    expect(outcome.stderr).toMatch(/no API server of another control plane answers.*172\.16\.1\.4/);
+    expect(deeds(machine)).not.toContain("join");
+  });
+});
