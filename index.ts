@@ -33,7 +33,7 @@ export = async () => {
   );
   const shared = { resourceGroup, roles, ...plan };
   const network = new Network("network", shared);
-  const api = new ApiBalancer("api", shared);
+  const api = new ApiBalancer("api", { ...shared, network });
   const certificates = new Certificates("pki", plan.spec);
   const identity = new Identity("identity", shared);
 

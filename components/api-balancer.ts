@@ -1,19 +1,22 @@
 import * as network from "@pulumi/azure-native/network";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
+import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
+import { ApiDns } from "./api-dns";
+import { apiPort, dnsLabel } from "./api-server";
 import { digest } from "./digest";
-import { apiPort } from "./api-server";
-import { addressOf } from "./network";
+import { addressOf, type Network } from "./network";
 import { Shown } from "./azure/shown";
 import { Settings } from "./settings/settings";
-import { dnsLabel } from "./api-server";
+import { privateApiAddress } from "./settings/topology";
 import { apiBalancerName } from "./azure/resource-names";
 
 export interface ApiBalancerArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
   readonly subscriptionId: string;
+  readonly network: Pick<Network, "balancerSubnetId" | "virtualNetworkId">;
   /** What the last update left; undefined before the first one. */
   readonly previous?: { readonly balancer?: string };
   readonly shown: Shown;
@@ -58,8 +61,15 @@ const ignored = (memory: ApiBalancerArgs["previous"]): string[] =>
     ? ["backendAddressPools[0].loadBalancerBackendAddresses"]
     : [];
 
+/** Where the balancer takes connections. */
+interface Frontend {
+  readonly configuration: Omit<input.network.FrontendIPConfigurationArgs, "name">;
+  readonly address: pulumi.Output<string>;
+}
+
 /**
- * The API's one name and address, in all zones.
+ * The API's one name and address, in all zones: a public address, or a private one that the network
+ * alone reaches. An internal frontend has its zones itself, and keeps them.
  *
  * A control plane machine counts as healthy when its API server answers `/readyz`. The balancer
  * provides no egress: the NAT gateways do.
@@ -67,28 +77,20 @@ const ignored = (memory: ApiBalancerArgs["previous"]): string[] =>
 export class ApiBalancer extends pulumi.ComponentResource {
   /** The pool that control plane machines join. Known once the balancer exists. */
   readonly poolId: pulumi.Output<string>;
+  /** In an update, known once the API's name leads there. */
   readonly address: pulumi.Output<string>;
 
   constructor(name: string, args: ApiBalancerArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ApiBalancer", name, {}, opts);
-    const { resourceGroup, settings, subscriptionId, previous, shown } = args;
+    const { resourceGroup, settings, previous } = args;
     const { sku, frontend, pool, probe, rule } = definition;
     const resourceGroupName = resourceGroup.name;
     const child = { parent: this, deletedWith: resourceGroup };
     const loadBalancerName = apiBalancerName(settings.clusterName);
-
-    const address = new network.PublicIPAddress(
-      `${name}-ip`,
-      {
-        resourceGroupName,
-        publicIpAddressName: loadBalancerName,
-        sku: { name: "Standard" },
-        publicIPAllocationMethod: "Static",
-        zones: [...settings.zones],
-        dnsSettings: { domainNameLabel: dnsLabel(settings.clusterName, subscriptionId) },
-      },
-      child,
-    );
+    const { configuration, address } =
+      settings.apiAccess === "private"
+        ? this.privateFrontend(name, args)
+        : this.publicFrontend(name, args, child);
 
     // A rule names its own balancer's parts by full id.
     const part = (kind: string, id: string) => ({
@@ -100,7 +102,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
         resourceGroupName,
         loadBalancerName,
         sku,
-        frontendIPConfigurations: [{ ...frontend, publicIPAddress: { id: address.id } }],
+        frontendIPConfigurations: [{ ...frontend, ...configuration }],
         backendAddressPools: [pool],
         probes: [probe],
         loadBalancingRules: [
@@ -118,7 +120,49 @@ export class ApiBalancer extends pulumi.ComponentResource {
     this.poolId = pulumi
       .all([part("backendAddressPools", pool.name).id, balancer.id])
       .apply(([id]) => id);
-    this.address = addressOf(address, this, { name: loadBalancerName, shown });
+    this.address = address;
     this.registerOutputs();
+  }
+
+  private publicFrontend(
+    name: string,
+    { resourceGroup, settings, subscriptionId, shown }: ApiBalancerArgs,
+    child: pulumi.CustomResourceOptions,
+  ): Frontend {
+    const publicIpAddressName = apiBalancerName(settings.clusterName);
+    const address = new network.PublicIPAddress(
+      `${name}-ip`,
+      {
+        resourceGroupName: resourceGroup.name,
+        publicIpAddressName,
+        sku: { name: "Standard" },
+        publicIPAllocationMethod: "Static",
+        zones: [...settings.zones],
+        dnsSettings: { domainNameLabel: dnsLabel(settings.clusterName, subscriptionId) },
+      },
+      child,
+    );
+    return {
+      configuration: { publicIPAddress: { id: address.id } },
+      address: addressOf(address, this, { name: publicIpAddressName, shown }),
+    };
+  }
+
+  private privateFrontend(name: string, args: ApiBalancerArgs): Frontend {
+    const { settings, network: inside } = args;
+    const address = privateApiAddress(settings.networkCidr);
+    const named =
+      settings.apiName === ""
+        ? new ApiDns(`${name}-dns`, { ...args, address }, { parent: this }).parts
+        : [];
+    return {
+      configuration: {
+        subnet: { id: inside.balancerSubnetId },
+        privateIPAllocationMethod: "Static",
+        privateIPAddress: address,
+        zones: [...settings.zones],
+      },
+      address: pulumi.all(named.map(({ urn }) => urn)).apply(() => address),
+    };
   }
 }

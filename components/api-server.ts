@@ -16,8 +16,21 @@ export interface ApiServer {
 export const serverOf = ({ name, port }: ApiServer): string => `https://${name}:${port}`;
 
 /** The API's name, by which certificates, kubeconfigs and machines know it. */
-export const apiName = (settings: Settings, subscriptionId: string): string =>
-  `${dnsLabel(settings.clusterName, subscriptionId)}.${settings.location}.${azureCloudAt(settings.resourceManagerEndpoint).domain}`;
+export function apiName(settings: Settings, subscriptionId: string): string {
+  const { clusterName, location, resourceManagerEndpoint } = settings;
+  if (settings.apiName !== "") return settings.apiName;
+  if (settings.apiAccess === "private") {
+    return `${apiRecord}.${apiZone(clusterName, subscriptionId)}`;
+  }
+  return `${dnsLabel(clusterName, subscriptionId)}.${location}.${azureCloudAt(resourceManagerEndpoint).domain}`;
+}
+
+/** The name of a private API in its zone. */
+export const apiRecord = "api";
+
+/** The private DNS zone of a cluster's API, below the domain that is nobody's in the internet. */
+export const apiZone = (clusterName: string, subscriptionId: string): string =>
+  `${dnsLabel(clusterName, subscriptionId)}.internal`;
 
 /**
  * The DNS label of the API: unique in a region, since it carries a hash of subscription and

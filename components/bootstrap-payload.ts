@@ -72,12 +72,13 @@ export function payloadFor(
     };
   }
   const { initialControlPlane, apiAddress, clientId } = values;
+  const isPrivate = settings.apiAccess === "private";
   const { restoredFrom } = plan.initialization;
   return {
     ...shared,
     role: "control-plane",
     initialControlPlane,
-    apiAddress,
+    ...(isPrivate ? { isApiPrivate: true } : { apiAddress }),
     clusterConfiguration: clusterConfigurationOf(spec),
     ...(restoredFrom !== undefined && { restoredFrom }),
     files: [

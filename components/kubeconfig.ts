@@ -8,13 +8,15 @@ export interface Access {
   readonly clusterName: string;
   /** `https://name:port` */
   readonly server: string;
+  /** Of an HTTP proxy; empty or undefined for none. */
+  readonly proxy?: string;
   readonly caCert: string;
   readonly clientCert: string;
   readonly clientKey: string;
 }
 
 interface ClusterArgs {
-  readonly settings: Pick<Settings, "clusterName">;
+  readonly settings: Pick<Settings, "apiProxy" | "clusterName">;
   readonly apiServer: ApiServer;
 }
 
@@ -31,6 +33,7 @@ export function renderKubeconfig(access: Access): string {
         name: clusterName,
         cluster: {
           server: access.server,
+          ...proxied(access.proxy),
           "certificate-authority-data": base64(access.caCert),
         },
       },
@@ -51,6 +54,22 @@ export function renderKubeconfig(access: Access): string {
   });
 }
 
+const proxied = (proxy = "") => (proxy === "" ? {} : { "proxy-url": proxy });
+
+/** A kubeconfig of an earlier update with the proxy of now. */
+export function throughProxy(kubeconfig: string, proxy: string): string {
+  const { clusters, ...rest } = JSON.parse(kubeconfig) as {
+    clusters: { name: string; cluster: Record<string, string> }[];
+  };
+  return JSON.stringify({
+    ...rest,
+    clusters: clusters.map(({ name, cluster: { "proxy-url": _, ...cluster } }) => ({
+      name,
+      cluster: { ...cluster, ...proxied(proxy) },
+    })),
+  });
+}
+
 /** The administrator's kubeconfig, secret: known before anything answers to it. */
 export const adminKubeconfig = (
   { settings, apiServer }: ClusterArgs,
@@ -61,6 +80,7 @@ export const adminKubeconfig = (
       renderKubeconfig({
         clusterName: settings.clusterName,
         server: serverOf(apiServer),
+        proxy: settings.apiProxy,
         caCert,
         clientCert,
         clientKey,

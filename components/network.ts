@@ -6,8 +6,14 @@ import { apiPort } from "./api-server";
 import { knownOutput } from "./azure/known-output";
 import { Shown, shownText } from "./azure/shown";
 import { Settings } from "./settings/settings";
-import { zoneCidr } from "./settings/topology";
-import { egressName, networkNames, NetworkNames, suffixOf } from "./azure/resource-names";
+import { balancerZone, zoneCidr } from "./settings/topology";
+import {
+  egressName,
+  gatewayZones,
+  networkNames,
+  NetworkNames,
+  suffixOf,
+} from "./azure/resource-names";
 
 export interface NetworkArgs {
   readonly resourceGroup: ResourceGroup;
@@ -15,16 +21,28 @@ export interface NetworkArgs {
   readonly shown: Shown;
 }
 
+/** What Azure calls a group of addresses that it keeps itself. */
+type ServiceTag = "AzureLoadBalancer" | "VirtualNetwork";
+
+type Verdict = Pick<
+  network.SecurityRuleArgs,
+  "access" | "destinationAddressPrefix" | "destinationAddressPrefixes"
+> & { readonly access: "Allow" | "Deny" };
+
 /**
  * The network of the nodes: a subnet per zone, and one for internal balancers, closed to everything that no rule admits, each with
  * egress that survives the other zones.
  *
  * A Standard NAT gateway lives in one zone, so with `egress: zonal` every zone has its own. With
  * `egress: single` one gateway without zone serves all subnets: cheaper, and down when its zone is.
+ * With `egress: none` the network's own routes lead out.
  */
 export class Network extends pulumi.ComponentResource {
   /** By zone. */
   readonly subnetIds: ReadonlyMap<string, pulumi.Output<string>>;
+  readonly virtualNetworkId: pulumi.Output<string>;
+  /** Of the internal balancers, in all zones. */
+  readonly balancerSubnetId: pulumi.Output<string>;
   readonly names: NetworkNames;
 
   constructor(name: string, args: NetworkArgs, opts?: pulumi.ComponentResourceOptions) {
@@ -32,6 +50,7 @@ export class Network extends pulumi.ComponentResource {
     const { resourceGroup, settings, shown } = args;
     const resourceGroupName = resourceGroup.name;
     const child = { parent: this, deletedWith: resourceGroup };
+    const isPrivate = settings.apiAccess === "private";
     this.names = networkNames(settings.clusterName);
 
     const virtualNetwork = new network.VirtualNetwork(
@@ -89,8 +108,7 @@ export class Network extends pulumi.ComponentResource {
         address: addressOf(address, this, { name: gatewayName, shown }),
       };
     };
-    const gateways =
-      settings.egress === "zonal" ? settings.zones.map(gateway) : [gateway(undefined)];
+    const gateways = gatewayZones(settings).map(gateway);
 
     // After a refresh the etag of somebody's delegation is among the inputs; a subnet has one at most.
     const ofSubnet = { ...child, ignoreChanges: ["delegations[0].etag"] };
@@ -102,7 +120,8 @@ export class Network extends pulumi.ComponentResource {
       sentence: string,
       priority: number,
       port: number,
-      from: pulumi.Input<string>[],
+      from: pulumi.Input<string>[] | ServiceTag,
+      verdict: Verdict = { access: "Allow", destinationAddressPrefix: settings.networkCidr },
     ) => {
       chain.push(
         new network.SecurityRule(
@@ -113,11 +132,12 @@ export class Network extends pulumi.ComponentResource {
             securityRuleName: sentence,
             priority,
             direction: "Inbound",
-            access: "Allow",
             protocol: "Tcp",
-            sourceAddressPrefixes: from,
+            ...(Array.isArray(from)
+              ? { sourceAddressPrefixes: from }
+              : { sourceAddressPrefix: from }),
             sourcePortRange: "*",
-            destinationAddressPrefix: settings.networkCidr,
+            ...verdict,
             destinationPortRange: String(port),
           },
           { ...child, dependsOn: last() },
@@ -127,7 +147,7 @@ export class Network extends pulumi.ComponentResource {
     // A node's packet to the balancer's public address leaves by the NAT gateway and comes back as
     // a stranger. A rule for each gateway, made before a subnet leaves by it, and deleted with it:
     // while the egress changes, both ways lead to the API.
-    for (const { zone, suffix, address } of gateways) {
+    for (const { zone, suffix, address } of isPrivate ? [] : gateways) {
       rule(`nodes-reach-the-api-through-their-egress${suffix}`, 210 + Number(zone ?? 0), apiPort, [
         address,
       ]);
@@ -135,6 +155,7 @@ export class Network extends pulumi.ComponentResource {
 
     this.subnetIds = new Map(
       settings.zones.map((zone, index) => {
+        const { nat } = gateways[index] ?? gateways[0] ?? {};
         const subnet = new network.Subnet(
           `${name}-nodes-${zone}`,
           {
@@ -145,7 +166,7 @@ export class Network extends pulumi.ComponentResource {
             defaultOutboundAccess: false,
             networkSecurityGroup: { id: securityGroup.id },
             routeTable: { id: routeTable.id },
-            natGateway: { id: (gateways[index] ?? gateways[0]!).nat.id },
+            ...(nat && { natGateway: { id: nat.id } }),
           },
           { ...ofSubnet, dependsOn: last() },
         );
@@ -154,27 +175,43 @@ export class Network extends pulumi.ComponentResource {
       }),
     );
 
-    rule("operators-reach-the-api", 200, apiPort, [...settings.apiAccessCidrs]);
+    if (settings.apiAccessCidrs.length > 0) {
+      rule("operators-reach-the-api", 200, apiPort, [...settings.apiAccessCidrs]);
+    }
+    // Azure's own rule admits the tag VirtualNetwork, which is also every network that is peered, the
+    // probes' address, and with a default route in the table all that there is. Frontends of Services are
+    // in another subnet than machines, and stay open.
+    if (isPrivate) {
+      rule("nodes-reach-the-api", 230, apiPort, [settings.networkCidr, settings.podCidr]);
+      rule("azure-probes-the-api", 240, apiPort, "AzureLoadBalancer");
+      rule("nobody-else-reaches-the-api", 250, apiPort, "VirtualNetwork", {
+        access: "Deny",
+        destinationAddressPrefixes: settings.zones.map((zone) =>
+          zoneCidr(settings.networkCidr, zone),
+        ),
+      });
+    }
     if (settings.sshAccessCidrs.length > 0) {
       rule("operators-reach-ssh", 220, 22, [...settings.sshAccessCidrs]);
     }
 
     // An internal balancer takes the lowest free address of its subnet, which is the next machine's
     // in one of theirs.
-    chain.push(
-      new network.Subnet(
-        `${name}-internal-balancers`,
-        {
-          resourceGroupName,
-          virtualNetworkName: virtualNetwork.name,
-          subnetName: this.names.balancerSubnet,
-          addressPrefix: zoneCidr(settings.networkCidr, "0"),
-          defaultOutboundAccess: false,
-          networkSecurityGroup: { id: securityGroup.id },
-        },
-        { ...ofSubnet, dependsOn: last() },
-      ),
+    const balancers = new network.Subnet(
+      `${name}-internal-balancers`,
+      {
+        resourceGroupName,
+        virtualNetworkName: virtualNetwork.name,
+        subnetName: this.names.balancerSubnet,
+        addressPrefix: zoneCidr(settings.networkCidr, balancerZone),
+        defaultOutboundAccess: false,
+        networkSecurityGroup: { id: securityGroup.id },
+      },
+      { ...ofSubnet, dependsOn: last() },
     );
+    chain.push(balancers);
+    this.balancerSubnetId = balancers.id;
+    this.virtualNetworkId = virtualNetwork.id;
 
     this.registerOutputs();
   }

@@ -2,6 +2,7 @@ import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { Settings } from "../settings/settings";
+import { egressName } from "./resource-names";
 import { Shown, shownAs } from "./shown";
 
 type Properties = Readonly<Record<string, unknown>>;
@@ -106,6 +107,17 @@ const nameOf = (element: unknown): unknown => (element as { name?: unknown }).na
 const toId = inputsOf<input.network.SubResourceArgs>()("id");
 const reference = setting(undefined, toId);
 const references = list(idOf, toId);
+
+/** What this program has made is not somebody else's once it sends it no more. */
+const unlessOwn =
+  (path: string, rule: Rule): Rule =>
+  (own, shown) =>
+    String(idOf(shown ?? {}))
+      .toLowerCase()
+      .includes(path.toLowerCase())
+      ? own
+      : rule(own, shown);
+
 const each = (asInput: (shown: unknown) => unknown) => (shown: unknown) =>
   (shown as unknown[]).map(asInput);
 
@@ -283,6 +295,11 @@ export function additionsTo(clusterName: string, formerTags: readonly string[] =
       rules: { tags, managedBy: setting() },
     },
     "azure-native:managedidentity:UserAssignedIdentity": { name: "resourceName", rules: { tags } },
+    "azure-native:privatedns:PrivateZone": { name: "privateZoneName", rules: { tags } },
+    "azure-native:privatedns:VirtualNetworkLink": {
+      name: "virtualNetworkLinkName",
+      rules: { tags },
+    },
     [networkToken("VirtualNetwork")]: {
       name: "virtualNetworkName",
       rules: {
@@ -314,7 +331,7 @@ export function additionsTo(clusterName: string, formerTags: readonly string[] =
             ),
           ),
         ),
-        natGateway: reference,
+        natGateway: unlessOwn(`/natGateways/${egressName(clusterName, undefined)}`, reference),
         privateEndpointNetworkPolicies: setting("Disabled"),
         privateLinkServiceNetworkPolicies: setting("Enabled"),
         routeTable: reference,

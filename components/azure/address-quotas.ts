@@ -4,7 +4,10 @@ import type { Settings } from "../settings/settings";
 import { Quota } from "./quotas";
 import { ArmClient } from "./resource-manager";
 
-type AddressSettings = Pick<Settings, "clusterName" | "egress" | "location" | "zones">;
+type AddressSettings = Pick<
+  Settings,
+  "apiAccess" | "clusterName" | "egress" | "location" | "zones"
+>;
 
 /** What a region has room for in public addresses, and which of them the cluster has. */
 export interface AddressOffers {
@@ -54,9 +57,8 @@ export function addressQuotaProblems(
 ): string[] {
   const { clusterName, egress, location, zones } = settings;
   const has = new Set(existing.map((name) => name.toLowerCase()));
-  const made = [apiBalancerName(clusterName), ...egressNames(settings)].filter(
-    (name) => !has.has(name.toLowerCase()),
-  );
+  const ofApi = settings.apiAccess === "public" ? [apiBalancerName(clusterName)] : [];
+  const made = [...ofApi, ...egressNames(settings)].filter((name) => !has.has(name.toLowerCase()));
   return quotas.flatMap(({ name: { value, localizedValue = value }, currentValue, limit }) => {
     const free = Math.max(0, limit - currentValue);
     if (made.length <= free || limit < 0) return [];

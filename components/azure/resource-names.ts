@@ -11,9 +11,9 @@ export const egressNames = (
   settings: Pick<Settings, "clusterName" | "egress" | "zones">,
 ): string[] => gatewayZones(settings).map((zone) => egressName(settings.clusterName, zone));
 
-/** The zone of each NAT gateway, undefined for one without. */
+/** The zone of each NAT gateway, undefined for one without; none where the network leads out by itself. */
 export const gatewayZones = ({ egress, zones }: Pick<Settings, "egress" | "zones">) =>
-  egress === "zonal" ? zones : [undefined];
+  ({ zonal: zones, single: [undefined], none: [] })[egress];
 
 export interface NetworkNames {
   readonly virtualNetwork: string;

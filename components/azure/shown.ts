@@ -41,17 +41,30 @@ const networkTypes = {
   VirtualNetwork: "virtualNetworks",
 } as const;
 
+/** Asks for what is in the resource group of one type. */
+type List = (token: string, path: string, version: string) => Promise<[string, ShownResource][]>;
+
+/** Zones, and the links of each. */
+async function privateDns(list: List): Promise<[string, ShownResource][]> {
+  const [path, version] = ["Microsoft.Network/privateDnsZones", "2024-06-01"];
+  const zones = await list("azure-native:privatedns:PrivateZone", path, version);
+  const links = zones.map(([, { name }]) =>
+    list(
+      "azure-native:privatedns:VirtualNetworkLink",
+      `${path}/${name}/virtualNetworkLinks`,
+      version,
+    ),
+  );
+  return [...zones, ...(await Promise.all(links)).flat()];
+}
+
 /** Asks for what is in the resource group besides machines; see state.ts. */
 export async function getShown(
   arm: ArmClient,
   group: string,
-  { servicePrincipal }: Settings,
+  { apiAccess, apiName, servicePrincipal }: Settings,
 ): Promise<[string, ShownResource][]> {
-  const list = async (
-    token: string,
-    path: string,
-    version: string,
-  ): Promise<[string, ShownResource][]> => {
+  const list: List = async (token, path, version) => {
     const query = { "api-version": version };
     const found = await arm.list<ShownResource>(`${group}/providers/${path}`, query, { name: "" });
     return found.map((one) => [shownAs(token, one.name), one]);
@@ -71,7 +84,8 @@ export async function getShown(
         ]
       : []),
   ]);
-  const shown = lists.flat();
+  const dns = apiAccess === "private" && apiName === "" ? await privateDns(list) : [];
+  const shown = [...lists.flat(), ...dns];
   const subnets = shown.flatMap(
     ([, { properties }]) => (properties?.["subnets"] as ShownResource[] | undefined) ?? [],
   );

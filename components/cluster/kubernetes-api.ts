@@ -96,7 +96,7 @@ export class KubernetesApi {
 
   /**
    * @param kubeconfig as kubeconfig.ts renders it
-   * @param proxy for every request; without it, HTTPS_PROXY and NO_PROXY are honoured
+   * @param proxy for every request, before the kubeconfig's own; without any, HTTPS_PROXY and NO_PROXY are honoured
    */
   constructor(kubeconfig: string, proxy?: string) {
     const { clusters, users } = JSON.parse(kubeconfig) as {
@@ -118,9 +118,10 @@ export class KubernetesApi {
         return checkServerIdentity(host, certificate);
       },
     };
+    const httpsProxy = proxy ?? cluster["proxy-url"];
     this.dispatcher = new EnvHttpProxyAgent({
       ...{ connect: tls, requestTls: tls },
-      ...(proxy !== undefined && { httpsProxy: proxy, noProxy: "" }),
+      ...(httpsProxy !== undefined && { httpsProxy, noProxy: "" }),
     });
   }
 
@@ -167,7 +168,7 @@ export class KubernetesApi {
         const isSilent = error.name === "TimeoutError";
         throw new NoAnswer(
           `the API at ${this.server} does not answer from here (${isSilent ? `silence for ${secondsPerRequest} s` : code}): ` +
-            "the cluster is down, or this network may not reach it (apiAccessCidrs; a proxy is taken from HTTPS_PROXY)",
+            "the cluster is down, or this network may not reach it (apiAccessCidrs; a proxy is taken from apiProxy, else from HTTPS_PROXY)",
           isSilent ? "silence" : `${code}`,
         );
       },

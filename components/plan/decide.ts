@@ -8,7 +8,7 @@ import { isControlPlaneName, type MachinePlan, machinesOf } from "../settings/to
 import { addressProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";
 import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
-import { fixedProblems } from "./fixed-settings";
+import { fixedInAzure, fixedProblems } from "./fixed-settings";
 import { decideInitialization, type Initialization } from "./initialization";
 import {
   createdMachines,
@@ -20,6 +20,7 @@ import {
 } from "./machine-changes";
 import type { Observed } from "./observe";
 import { planServiceAccountKeys } from "./service-account-keys";
+import { ownRoutesWarnings } from "./own-routes";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
 import { upgradeProblems } from "./upgrade";
 
@@ -47,6 +48,8 @@ export interface Decision {
   readonly diskClasses: readonly DiskClass[];
   /** Why this update must not begin, one sentence each. */
   readonly problems: readonly string[];
+  /** What may be a mistake, or is somebody else's to do. */
+  readonly warnings: readonly string[];
   /** What is to be said of it. */
   readonly messages: readonly string[];
 }
@@ -117,14 +120,14 @@ export function decide(observed: Observed): Decision {
       ...initialization.problems,
       ...(exists
         ? [
-            // Before a first update has succeeded, Azure alone tells where the cluster is.
-            ...fixedProblems(settings, { location: azure.groupLocation }),
+            ...fixedProblems(settings, fixedInAzure(azure, settings)),
             ...addressProblems(machines, previous.placed),
             ...versionProblems(observed, { controlPlanes, created, changes, current }),
           ]
         : []),
       ...(keys.problem === undefined ? [] : [keys.problem]),
     ],
+    warnings: ownRoutesWarnings(settings, created.length > 0),
     messages: [
       ...[keys.message, cas.message, accounts.message].flatMap((message) => message ?? []),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {

@@ -1,19 +1,32 @@
 import { toSet } from "../settings/problem";
+import { apiBalancerName } from "../azure/resource-names";
+import { shownAs } from "../azure/shown";
+import { AzureAnswer } from "../azure/state";
 import { Settings } from "../settings/settings";
 
 /** What a cluster keeps for its life, by the names of the settings. */
 export type FixedSettings = Pick<
   Settings,
-  "clusterName" | "location" | "zones" | "networkCidr" | "podCidr" | "serviceCidr" | "cni"
+  | "clusterName"
+  | "location"
+  | "zones"
+  | "networkCidr"
+  | "podCidr"
+  | "serviceCidr"
+  | "apiAccess"
+  | "apiName"
+  | "cni"
 >;
 
 const why: Readonly<Record<keyof FixedSettings, string>> = {
   clusterName: "its machines, disks and addresses would be deleted with their resource group",
   location: "Azure cannot move it, so that everything would be deleted",
-  zones: "its public addresses keep their zones",
+  zones: "its addresses in Azure keep their zones",
   networkCidr: "its machines keep their addresses",
   podCidr: "its Nodes keep their ranges",
   serviceCidr: "its Services keep their addresses",
+  apiAccess: "certificates and kubeconfigs name the API, which would have another name and address",
+  apiName: "certificates and kubeconfigs name the API",
   cni: "its pods keep their network",
 };
 
@@ -24,8 +37,26 @@ export const fixedSettings = (settings: Settings): FixedSettings => ({
   networkCidr: settings.networkCidr,
   podCidr: settings.podCidr,
   serviceCidr: settings.serviceCidr,
+  apiAccess: settings.apiAccess,
+  apiName: settings.apiName,
   cni: settings.cni,
 });
+
+/** What Azure says of it, before a first update has succeeded and of what an older release has not noted. */
+export function fixedInAzure(
+  { groupLocation, shown }: Pick<AzureAnswer, "groupLocation" | "shown">,
+  { clusterName }: Pick<Settings, "clusterName">,
+): Partial<FixedSettings> {
+  const name = shownAs("azure-native:network:LoadBalancer", apiBalancerName(clusterName));
+  const frontends = shown.get(name)?.properties?.["frontendIPConfigurations"] as
+    { readonly properties?: { readonly subnet?: object } }[] | undefined;
+  const [frontend] = frontends ?? [];
+  const isInternal = frontend?.properties?.subnet !== undefined;
+  return {
+    location: groupLocation,
+    apiAccess: frontend && (isInternal ? "private" : "public"),
+  };
+}
 
 /** Zones in another order are the same zones; what that would move is refused by addresses.ts. */
 const textOf = (value: string | readonly string[]): string =>

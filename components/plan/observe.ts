@@ -9,6 +9,7 @@ import { type AzureConnection, connect } from "../azure/connection";
 import { getOffers, type Offers } from "../azure/offers";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { subscriptionProblems } from "../azure/subscription";
+import { throughProxy } from "../kubeconfig";
 import type { Settings } from "../settings/settings";
 import { machinesOf } from "../settings/topology";
 import type { PlacedMachine } from "./addresses";
@@ -21,6 +22,7 @@ import { refuse } from "./refuse";
 /** What the last update that succeeded left in this stack's outputs. */
 export interface Previous {
   readonly outputs?: PreviousOutputs;
+  /** With the proxy of now. */
   readonly kubeconfig?: string;
   /** Its machines, and where they are. */
   readonly placed: readonly PlacedMachine[];
@@ -50,7 +52,7 @@ export interface Observed {
  */
 export async function observe(settings: Settings): Promise<Observed> {
   const now = new Date().toISOString();
-  const previous = await readPreviousOutputs();
+  const previous = await readPreviousOutputs(settings);
   refuse(fixedProblems(settings, previous.outputs?.settings));
   const connection = await connect(settings);
   const api = apiName(settings, connection.subscriptionId);
@@ -99,18 +101,21 @@ const pauseMilliseconds = 300;
  * Read by a function, not by a StackReference: that would copy all outputs into the state, and could
  * not be tried again.
  */
-async function readPreviousOutputs(attempt = 1): Promise<Previous> {
+async function readPreviousOutputs(
+  settings: Pick<Settings, "apiProxy">,
+  attempt = 1,
+): Promise<Previous> {
   const name = `${pulumi.getOrganization()}/${pulumi.getProject()}/${pulumi.getStack()}`;
   try {
     const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", { name });
     return {
       outputs: outputs?.cluster as PreviousOutputs | undefined,
-      kubeconfig: outputs?.kubeconfig,
+      kubeconfig: outputs?.kubeconfig && throughProxy(outputs.kubeconfig, settings.apiProxy),
       placed: outputs?.machines ?? [],
     };
   } catch (error) {
     if (attempt === attempts) throw error;
     await pause(pauseMilliseconds);
-    return readPreviousOutputs(attempt + 1);
+    return readPreviousOutputs(settings, attempt + 1);
   }
 }

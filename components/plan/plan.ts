@@ -16,6 +16,7 @@ import { checkGate, type Gate } from "./gate";
 import type { Initialization } from "./initialization";
 import type { PreviousOutputs } from "./machine-changes";
 import { observe, type Observed } from "./observe";
+import { privateApiWarnings } from "./private-api";
 import { proxyRollOutProblems } from "./proxy-roll-out";
 import { refuse } from "./refuse";
 import { checkSnapshot } from "./wanted-snapshot";
@@ -141,6 +142,12 @@ async function check(observed: Observed, decision: Decision) {
   // What is not well is not asked for its version.
   const isWell = !isStopped && gate.problems.length === 0;
   const etcdProblems = isWell ? await etcdVersionProblems(gateArgs) : [];
+  const isLiving = initialization.exists && !initialization.isRestoring;
+  const reach = await privateApiWarnings({
+    settings,
+    apiName: observed.apiName,
+    kubeconfig: isLiving ? kubeconfig : undefined,
+  });
   const snapshot = await checkSnapshot({ settings, initialization, kubeconfig, now });
   refuse([
     ...decision.problems,
@@ -152,7 +159,7 @@ async function check(observed: Observed, decision: Decision) {
   return {
     deallocated,
     repairFirst: gate.repairFirst,
-    warnings: [...initialization.warnings, ...snapshot.warnings],
+    warnings: [...initialization.warnings, ...snapshot.warnings, ...decision.warnings, ...reach],
   };
 }
 

@@ -2,6 +2,7 @@ import { minorOf, minors, versions } from "../versions";
 import { compactTime, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
 import { accessProblems } from "./rules/access";
+import { apiProblems } from "./rules/api";
 import { etcdBackupProblems } from "./rules/etcd-backups";
 import { httpProxyProblems } from "./rules/http-proxy";
 import { kubeadmProblems } from "./rules/kubeadm";
@@ -23,11 +24,19 @@ interface Rule {
   readonly better: string | number;
 }
 
-type Choice = "egress" | "osDiskSku" | "containerRuntime" | "proxyMode" | "proxyScheduler" | "cni";
+type Choice =
+  | "egress"
+  | "apiAccess"
+  | "osDiskSku"
+  | "containerRuntime"
+  | "proxyMode"
+  | "proxyScheduler"
+  | "cni";
 
 /** What can be chosen, the default first. */
 const choices: Readonly<Record<Choice, readonly string[]>> = {
-  egress: ["zonal", "single"],
+  egress: ["zonal", "single", "none"],
+  apiAccess: ["public", "private"],
   osDiskSku: ["Premium_LRS", "StandardSSD_LRS"],
   containerRuntime: ["docker", "cri-dockerd", "containerd"],
   proxyMode: ["ipvs", "nftables", "iptables"],
@@ -140,6 +149,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...nameProblems(settings),
   ...rangeProblems(settings),
   ...accessProblems(settings),
+  ...apiProblems(settings),
   ...sshKeyProblems(settings.sshPublicKey),
   ...sizeProblems(settings),
   ...poolProblems(settings),

@@ -88,8 +88,13 @@ export interface Settings {
   readonly networkCidr: string;
   readonly podCidr: string;
   readonly serviceCidr: string;
-  readonly egress: "zonal" | "single";
+  readonly egress: "zonal" | "single" | "none";
+  readonly apiAccess: "public" | "private";
+  /** In DNS of the operator's own; empty for a name that this program makes. */
+  readonly apiName: string;
   readonly apiAccessCidrs: readonly string[];
+  /** Of an HTTP proxy; empty where the API is reached directly. */
+  readonly apiProxy: string;
   readonly sshAccessCidrs: readonly string[];
   readonly apiExtraSans: readonly string[];
   readonly adminUsername: string;

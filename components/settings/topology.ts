@@ -42,6 +42,9 @@ export const maxPools = 8;
 
 const start = (cidr: string): Address4 => new Address4(cidr).startAddress();
 
+/** What stands for a zone in the range of the subnet that all zones' internal balancers have. */
+export const balancerZone = "0";
+
 /** The node subnet of a zone: the range of 172.16.0.0/16 for zone 2 is 172.16.2.0/24. */
 export function zoneCidr(networkCidr: string, zone: string): string {
   const bits = new Address4(networkCidr).subnetMask + zoneBits;
@@ -51,6 +54,13 @@ export function zoneCidr(networkCidr: string, zone: string): string {
 
 const addressAt = (cidr: string, offset: number): string =>
   Address4.fromBigInt(start(cidr).bigInt() + BigInt(offset)).correctForm();
+
+/**
+ * The address of a private API: the first free one of the balancers' subnet, which no Service has taken
+ * before the cluster is there.
+ */
+export const privateApiAddress = (networkCidr: string): string =>
+  addressAt(zoneCidr(networkCidr, balancerZone), firstFree);
 
 const partOf = (networkCidr: string): number => {
   const subnetSize = 2 ** (32 - zoneBits - new Address4(networkCidr).subnetMask);

@@ -32,7 +32,7 @@ function fullest(settings: Settings): number {
 export const warnings = (settings: Settings): string[] =>
   [
     {
-      holds: isOpen(settings.apiAccessCidrs),
+      holds: settings.apiAccess === "public" && isOpen(settings.apiAccessCidrs),
       message:
         "apiAccessCidrs opens the Kubernetes API to the whole internet; only its " +
         "certificates guard it.",

@@ -1,3 +1,5 @@
+import * as pulumi from "@pulumi/pulumi";
+
 import type { ClusterSpec, KubeadmSettings } from "../../components/kubeadm/kubeadm";
 import { only } from "../../components/kubeadm/rotation";
 import { Settings, WorkerPool } from "../../components/settings/settings";
@@ -25,7 +27,10 @@ export const validSettings: Settings = {
   podCidr: "10.244.0.0/16",
   serviceCidr: "10.96.0.0/12",
   egress: "zonal",
+  apiAccess: "public",
+  apiName: "",
   apiAccessCidrs: ["203.0.113.0/24"],
+  apiProxy: "",
   sshAccessCidrs: [],
   apiExtraSans: [],
   adminUsername: "azureuser",
@@ -68,6 +73,12 @@ export const validSettings: Settings = {
   reinitialize: "",
   restoreFrom: "",
   skipHealthCheckUntil: "",
+};
+
+/** What the API's balancer has of a network. */
+export const networkIds = {
+  balancerSubnetId: pulumi.output("/ids/internal-balancers"),
+  virtualNetworkId: pulumi.output("/ids/vnet"),
 };
 
 /** The first control plane machine of the valid settings. */

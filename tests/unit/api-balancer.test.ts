@@ -6,7 +6,7 @@ import { apiName } from "../../components/api-server";
 import { kubeadmFiles } from "../../components/kubeadm/kubeadm";
 import { Settings } from "../../components/settings/settings";
 import { Recorder, valueOf } from "../support/record";
-import { machine, specOf, subscriptionId, validSettings } from "../support/sample";
+import { machine, networkIds, specOf, subscriptionId, validSettings } from "../support/sample";
 
 const groupId = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
 const balancerId = `${groupId}/providers/Microsoft.Network/loadBalancers/zoned-test-api`;
@@ -22,6 +22,7 @@ const build = async (change: Partial<Settings> = {}, previous?: ApiBalancerArgs[
       resourceGroup,
       settings: { ...validSettings, ...change },
       subscriptionId,
+      network: networkIds,
       previous,
       shown: new Map(),
     },
@@ -167,6 +168,72 @@ it("is gone when the resource group is gone, without a delete of its own", async
 
   expect(parts).toHaveLength(2);
   expect(left.map(({ name }) => name)).toEqual([]);
+});
+
+describe("a private API", () => {
+  const settings = { apiAccess: "private", apiAccessCidrs: [] } as const;
+  const zone = "zoned-test-e708c06c.internal";
+  const dns = (name: string) => `azure-native:privatedns:${name}`;
+
+  it("has an address of the network, in every zone by its own frontend, and no public one", async () => {
+    const { recorder, api } = await build({ ...settings, zones: ["2", "3"] });
+
+    const { inputs } = await recorder.only(loadBalancer);
+
+    expect(inputs.sku).toEqual({ name: "Standard" });
+    expect(inputs.frontendIPConfigurations).toEqual([
+      {
+        name: "api",
+        subnet: { id: "/ids/internal-balancers" },
+        privateIPAllocationMethod: "Static",
+        privateIPAddress: "172.16.0.4",
+        zones: ["2", "3"],
+      },
+    ]);
+    expect(await recorder.of(publicIp)).toEqual([]);
+    expect(await valueOf(api.address)).toBe("172.16.0.4");
+  });
+
+  it("is known to the network by the name that machines and kubeconfigs call it by", async () => {
+    const { recorder } = await build(settings);
+
+    const { inputs: record } = await recorder.only(dns("PrivateRecordSet"));
+    const { inputs: link } = await recorder.only(dns("VirtualNetworkLink"));
+
+    expect((await recorder.only(dns("PrivateZone"))).inputs).toMatchObject({
+      privateZoneName: zone,
+      location: "global",
+    });
+    expect(record).toMatchObject({ recordType: "A", aRecords: [{ ipv4Address: "172.16.0.4" }] });
+    expect(apiName({ ...validSettings, ...settings }, subscriptionId)).toBe(
+      `${record.relativeRecordSetName}.${zone}`,
+    );
+    expect(link).toMatchObject({
+      location: "global",
+      virtualNetwork: { id: "/ids/vnet" },
+      registrationEnabled: false,
+    });
+  });
+
+  it("has the name that somebody else keeps in DNS, and no zone then", async () => {
+    const named = { ...settings, apiName: "api.zoned.example" };
+    const { recorder } = await build(named);
+
+    const all = await recorder.all();
+
+    expect(all.filter(({ type }) => type.includes("privatedns"))).toEqual([]);
+    expect(apiName({ ...validSettings, ...named }, subscriptionId)).toBe("api.zoned.example");
+  });
+
+  it("is gone when the resource group is gone, without a delete of its own", async () => {
+    const { recorder, resourceGroup } = await build(settings);
+
+    const parts = (await recorder.all()).filter(({ type }) => type.startsWith("azure-native:"));
+    const own = parts.filter(({ type }) => !type.endsWith(":ResourceGroup"));
+
+    expect(own).toHaveLength(4);
+    expect(own.filter(({ opts }) => opts.deletedWith !== resourceGroup)).toEqual([]);
+  });
 });
 
 it("loses an API server, which answers on, before that ends; where there are others", async () => {

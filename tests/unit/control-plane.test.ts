@@ -352,6 +352,16 @@ it("tells control planes where the balancer is, since the API's name means thems
   }
 });
 
+it("asks no internal balancer, which sends nothing back to its sender", async () => {
+  const { recorder } = await buildMachines({ settings: { ...settings, apiAccess: "private" } });
+
+  for (const name of names) {
+    const payload = await payloadOf(recorder, name);
+    expect(payload).toMatchObject({ isApiPrivate: true });
+    expect(payload).not.toHaveProperty("apiAddress");
+  }
+});
+
 describe("that is restored from a snapshot", () => {
   const initialization = { ...existing, isRestoring: true, restoredFrom: "latest" };
 

@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { kubeconfigOf, renderKubeconfig } from "../../components/kubeconfig";
+import { kubeconfigOf, renderKubeconfig, throughProxy } from "../../components/kubeconfig";
 import { Recorder, valueOf } from "../support/record";
 import { validSettings } from "../support/sample";
 
@@ -93,4 +93,23 @@ it("is a secret, even if none of its parts were", async () => {
   await start(false);
 
   expect(await pulumi.isSecret(kubeconfigOf(new Step().state, plan, certificates))).toBe(true);
+});
+
+it("goes by a proxy if one is given, and takes the one of now in place of an earlier one", () => {
+  const access = {
+    clusterName: "zoned-test",
+    server: "https://api.example.com:6443",
+    caCert: "the authority",
+    clientCert: "the certificate",
+    clientKey: "the key",
+  };
+  const direct = renderKubeconfig(access);
+  const proxied = renderKubeconfig({ ...access, proxy: "http://proxy.example:3128" });
+  const [{ cluster }] = JSON.parse(proxied).clusters;
+
+  expect(cluster["proxy-url"]).toBe("http://proxy.example:3128");
+  expect(JSON.parse(throughProxy(direct, "http://proxy.example:3128"))).toEqual(
+    JSON.parse(proxied),
+  );
+  expect(JSON.parse(throughProxy(proxied, ""))).toEqual(JSON.parse(direct));
 });

@@ -106,6 +106,70 @@ it("lets all zones out through one gateway without a zone, if asked for a single
   );
 });
 
+describe("without a way out of its own", () => {
+  const settings = { apiAccess: "private", apiAccessCidrs: [], egress: "none" } as const;
+
+  it("has no gateway and no public address, and subnets that leave by the table of routes", async () => {
+    const { recorder } = await build(settings);
+
+    const subnets = await recorder.of(type("Subnet"));
+
+    expect(await recorder.of(type("NatGateway"))).toEqual([]);
+    expect(await recorder.of(type("PublicIPAddress"))).toEqual([]);
+    for (const { inputs } of subnets.slice(0, 3)) {
+      expect(inputs).toMatchObject({
+        defaultOutboundAccess: false,
+        routeTable: { id: "/ids/network-rt" },
+      });
+      expect(inputs).not.toHaveProperty("natGateway");
+    }
+  });
+});
+
+describe("around a private API", () => {
+  it("admits to the API its nodes, its pods and Azure's probe, and nobody else who is connected", async () => {
+    const { recorder } = await build({ apiAccess: "private", apiAccessCidrs: [] });
+
+    const rules = (await rulesOf(recorder))
+      .map(({ inputs }) => inputs)
+      .sort((one, other) => one.priority - other.priority);
+
+    expect(
+      rules.map(({ access, sourceAddressPrefix, sourceAddressPrefixes }) => [
+        access,
+        sourceAddressPrefix ?? sourceAddressPrefixes,
+      ]),
+    ).toEqual([
+      ["Allow", ["172.16.0.0/16", "10.244.0.0/16"]],
+      ["Allow", "AzureLoadBalancer"],
+      ["Deny", "VirtualNetwork"],
+    ]);
+    expect(rules.map(({ destinationPortRange }) => destinationPortRange)).toEqual(
+      Array(3).fill("6443"),
+    );
+    // A Service's frontend may have this port, in the subnet of internal balancers.
+    expect(rules[2]!.destinationAddressPrefixes).toEqual([
+      "172.16.1.0/24",
+      "172.16.2.0/24",
+      "172.16.3.0/24",
+    ]);
+  });
+
+  it("admits operators from connected networks before it denies, and below the cloud provider's priorities", async () => {
+    const { recorder } = await build({ apiAccess: "private", apiAccessCidrs: ["10.1.0.0/16"] });
+    const rules = await rulesOf(recorder);
+
+    const [operators] = named(rules, "operators-reach-the-api");
+    const denied = rules.filter(({ inputs }) => inputs.access === "Deny");
+
+    expect(operators!.inputs.sourceAddressPrefixes).toEqual(["10.1.0.0/16"]);
+    expect(denied.map(({ inputs }) => inputs.priority > operators!.inputs.priority)).toEqual([
+      true,
+    ]);
+    expect(Math.max(...rules.map(({ inputs }) => inputs.priority))).toBeLessThan(500);
+  });
+});
+
 it("leaves it to the gateway which addresses it has, also after a refresh has seen it there", async () => {
   for (const { opts } of await zonal.recorder.of(type("PublicIPAddress"))) {
     expect(opts.ignoreChanges).toEqual(["natGateway"]);

@@ -82,9 +82,9 @@ function tooMany({ apiAccessCidrs, sshAccessCidrs }: Settings): Problem[] {
 
 /** Problems of API and SSH access, which are closed by default. */
 export function accessProblems(settings: Settings): Problem[] {
-  const { apiAccessCidrs, sshAccessCidrs } = settings;
+  const { apiAccess, apiAccessCidrs, sshAccessCidrs } = settings;
   return [
-    ...(apiAccessCidrs.length > 0
+    ...(apiAccess === "private" || apiAccessCidrs.length > 0
       ? []
       : [
           wants(

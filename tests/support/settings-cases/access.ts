@@ -42,6 +42,31 @@ export const accessCases: Cases = {
     ),
     ["an API that nobody was let in to", { apiAccessCidrs: [] }, "apiAccessCidrs[0] is not set"],
     [
+      "a name for a public API, which Azure names",
+      { apiName: "api.zoned.example" },
+      'apiName is "api.zoned.example", expected nothing where apiAccess is public',
+    ],
+    ...["api", "API.zoned.example", "*.zoned.example", "10.1.2.3", "https://api.example"].map(
+      (apiName): Refused => [
+        `${apiName} for the name of a private API`,
+        { apiAccess: "private", apiName },
+        "expected a DNS name",
+      ],
+    ),
+    [
+      "a password in a proxy's address",
+      { apiProxy: "http://me:hush@proxy.example:3128" },
+      "apiProxy holds a user's name or password, expected an address without one",
+    ],
+    ...["proxy.example:3128", "socks5://proxy.example", "http://proxy.example/api"].map(
+      (apiProxy): Refused => [`${apiProxy} for a proxy`, { apiProxy }, "an HTTP proxy"],
+    ),
+    [
+      "routes of the network's own beside a public API, whose answers would leave by them",
+      { egress: "none" },
+      "(pulumi config set apiAccess private)",
+    ],
+    [
       "an address for a range",
       { apiAccessCidrs: ["203.0.113.7"] },
       "config set --path 'apiAccessCidrs[0]' 203.0.113.7/32",
@@ -112,6 +137,16 @@ export const accessCases: Cases = {
     ],
   ],
   accepted: [
+    ["a private API that nobody else was let in to", { apiAccess: "private", apiAccessCidrs: [] }],
+    [
+      "a private API without any way out of this program's",
+      { apiAccess: "private", egress: "none" },
+    ],
+    [
+      "a private API by a name of one's own",
+      { apiAccess: "private", apiName: "api.zoned.example" },
+    ],
+    ["a proxy", { apiProxy: "http://proxy.example:3128" }],
     [
       "as many ranges as there is room for",
       { apiAccessCidrs: ranges(2000, 20), sshAccessCidrs: ranges(1900, 20) },

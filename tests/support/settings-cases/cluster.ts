@@ -58,7 +58,7 @@ export const clusterCases: Cases = {
     ],
     ["seven control planes", { controlPlaneCount: 7 }, "1, 3 or 5"],
     ["no control plane", { controlPlaneCount: 0 }, "1, 3 or 5"],
-    ["an unknown egress", { egress: "none" }, "config set egress zonal"],
+    ["an unknown egress", { egress: "no" }, "config set egress zonal"],
     ["an unknown disk", { osDiskSku: "Premium_ZRS" }, "one of Premium_LRS, StandardSSD_LRS"],
     ["a key that is no number", { encryptionKeyGeneration: "new" }, "encryptionKeyGeneration is"],
     ["half a key", { encryptionKeyGeneration: 1.5 }, "0 to 9999"],

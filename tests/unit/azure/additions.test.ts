@@ -30,6 +30,8 @@ const sent = (token: string, props: Properties, shown: Omit<ShownResource, "name
 it.each([
   "resources:ResourceGroup",
   "managedidentity:UserAssignedIdentity",
+  "privatedns:PrivateZone",
+  "privatedns:VirtualNetworkLink",
   "network:VirtualNetwork",
   "network:NetworkSecurityGroup",
   "network:RouteTable",
@@ -320,4 +322,13 @@ describe("the tags of the settings", () => {
 
     expect(tags).toEqual({ policy: "theirs" });
   });
+});
+
+it("takes its own gateway from a subnet that is to leave by routes, and leaves somebody else's there", async () => {
+  const gateway = (name: string) => ({ id: `/providers/Microsoft.Network/natGateways/${name}` });
+  const withGateway = (name: string) =>
+    sent("network:Subnet", {}, { properties: { natGateway: gateway(name) } });
+
+  expect(await withGateway("Zoned-test-egress-1")).toEqual({});
+  expect(await withGateway("hub")).toEqual({ natGateway: gateway("hub") });
 });

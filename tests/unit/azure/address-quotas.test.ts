@@ -8,6 +8,7 @@ import { validSettings } from "../../support/sample";
 
 interface Scene {
   readonly egress?: Settings["egress"];
+  readonly apiAccess?: Settings["apiAccess"];
   /** Names of addresses that the cluster has. */
   readonly existing?: readonly string[];
   /** How many more the region has room for. */
@@ -18,12 +19,13 @@ interface Scene {
 /** What is said of a cluster's addresses by what the local Azure says of them. */
 async function problemsOf({
   egress = "zonal",
+  apiAccess = "public",
   existing = [],
   free = 0,
   quota = "PublicIPAddresses",
 }: Scene) {
   const azure = newArm().arm;
-  const settings = { ...validSettings, egress };
+  const settings = { ...validSettings, apiAccess, egress };
   const { location, clusterName } = settings;
   const group = `/subscriptions/${account.subscriptionId}/resourceGroups/${clusterName}`;
   if (existing.length > 0) await azure.put(group, { location });
@@ -91,4 +93,11 @@ it("has room for any number where Azure knows no limit, which it shows as -1", (
   );
 
   expect(problems).toEqual([]);
+});
+
+it("needs no public address at all for a private API whose network leads out by itself", async () => {
+  expect(await problemsOf({ apiAccess: "private", egress: "none" })).toEqual([]);
+
+  const [problem] = await problemsOf({ apiAccess: "private", egress: "single" });
+  expect(problem).toContain("needs 1 (zoned-test-egress)");
 });

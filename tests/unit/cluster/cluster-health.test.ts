@@ -8,7 +8,7 @@ import { ApiBalancer } from "../../../components/api-balancer";
 import { getClusterHealth } from "../../../components/cluster/cluster-health";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { Recorder } from "../../support/record";
-import { subscriptionId, validSettings } from "../../support/sample";
+import { networkIds, subscriptionId, validSettings } from "../../support/sample";
 
 // What is waited for takes a part of its time: an answer only where none comes, since a busy machine
 // takes long to give one.
@@ -302,7 +302,13 @@ it("waits before it asks again until the balancer's probe has left that API serv
   const resourceGroup = new ResourceGroup("cluster", {});
   new ApiBalancer(
     "api",
-    { resourceGroup, settings: validSettings, subscriptionId, shown: new Map() },
+    {
+      resourceGroup,
+      settings: validSettings,
+      subscriptionId,
+      network: networkIds,
+      shown: new Map(),
+    },
     { transformations: [recorder.watch] },
   );
   const { inputs } = await recorder.only("azure-native:network:LoadBalancer");

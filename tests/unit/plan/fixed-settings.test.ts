@@ -1,4 +1,9 @@
-import { fixedProblems, fixedSettings } from "../../../components/plan/fixed-settings";
+import { shownAs } from "../../../components/azure/shown";
+import {
+  fixedInAzure,
+  fixedProblems,
+  fixedSettings,
+} from "../../../components/plan/fixed-settings";
 import { validSettings } from "../../support/sample";
 
 const made = fixedSettings(validSettings);
@@ -17,6 +22,7 @@ it.each([
   ["podCidr", "10.1.0.0/16"],
   ["serviceCidr", "10.2.0.0/16"],
   ["cni", "flannel"],
+  ["apiAccess", "private"],
 ] as const)("names another %s, what it was, and the command back", (key, value) => {
   const [problem, ...others] = fixedProblems({ ...validSettings, [key]: value }, made);
 
@@ -31,4 +37,42 @@ it("names other zones, and a command for each that there was", () => {
   expect(problem).toContain("zones is 1, and this stack's cluster was made with 1, 2");
   expect(problem).toContain("pulumi config rm zones");
   expect(problem).toContain("pulumi config set --path --type string 'zones[1]' 2");
+});
+
+it("names another name of a private API, and the one back", () => {
+  const settings = {
+    ...validSettings,
+    apiAccess: "private",
+    apiName: "api.zoned.example",
+  } as const;
+  const [problem] = fixedProblems({ ...settings, apiName: "" }, fixedSettings(settings));
+
+  expect(problem).toContain("(pulumi config set apiName api.zoned.example)");
+});
+
+it.each([
+  ["private", { subnet: { id: "/subnets/internal-balancers" } }],
+  ["public", { publicIPAddress: { id: "/publicIPAddresses/api" } }],
+] as const)(
+  "knows an API by Azure that was made %s, before any update has ended well",
+  (apiAccess, properties) => {
+    const balancer = {
+      name: "zoned-test-api",
+      properties: { frontendIPConfigurations: [{ properties }] },
+    };
+    const shown = new Map([
+      [shownAs("azure-native:network:LoadBalancer", balancer.name), balancer],
+    ]);
+
+    expect(fixedInAzure({ groupLocation: "westeurope", shown }, validSettings)).toEqual({
+      location: "westeurope",
+      apiAccess,
+    });
+  },
+);
+
+it("knows nothing of an API by Azure that has no balancer yet", () => {
+  const { apiAccess } = fixedInAzure({ shown: new Map() }, validSettings);
+
+  expect(apiAccess).toBeUndefined();
 });

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const versions: readonly (readonly [RegExp, string])[] = [
   [/\/Microsoft\.Authorization\//i, "2022-04-01"],
+  [/\/Microsoft\.Network\/privateDnsZones(\/|$)/i, "2024-06-01"],
   [/\/Microsoft\.Network\//i, "2024-05-01"],
   [/\/Microsoft\.Compute\/(disks|snapshots)(\/|$)/i, "2024-03-02"],
   [/\/Microsoft\.Compute\//i, "2024-11-01"],

@@ -1,0 +1,55 @@
+import { privateApiWarnings } from "../../../components/plan/private-api";
+import { validSettings } from "../../support/sample";
+import { serveKubernetesApi } from "../../support/kubernetes-api";
+
+const apiName = "api.zoned-test-e708c06c.internal";
+const settings = { ...validSettings, apiAccess: "private" } as const;
+
+const ways = ["CI runner", "VPN", "pulumi config set apiProxy http://", `172.16.0.4 ${apiName}`];
+
+const expectWays = (warning: string | undefined): void => {
+  for (const way of ways) expect(warning).toContain(way);
+};
+
+it("says nothing of a public API", async () => {
+  const args = { settings: validSettings, apiName, kubeconfig: undefined };
+
+  expect(await privateApiWarnings(args)).toEqual([]);
+});
+
+it("says where a new cluster's API will answer, and the three ways there", async () => {
+  const [warning, ...more] = await privateApiWarnings({ settings, apiName, kubeconfig: undefined });
+
+  expect(more).toEqual([]);
+  expect(warning).toMatch(/^the API will answer at 172\.16\.0\.4 port 6443 alone/);
+  expectWays(warning);
+});
+
+it("says which record a name needs that somebody else keeps", async () => {
+  const own = { ...settings, apiName: "api.zoned.example" };
+  const args = { settings: own, apiName: own.apiName, kubeconfig: undefined };
+
+  expect((await privateApiWarnings(args))[0]).toContain("api.zoned.example. A 172.16.0.4");
+});
+
+it("says that a living cluster's API is out of reach, why, and the three ways there", async () => {
+  const api = await serveKubernetesApi((_, response) => response.end("ok"));
+  const { kubeconfig } = api;
+  const ask = () => privateApiWarnings({ settings, apiName, kubeconfig });
+  expect(await ask()).toEqual([]);
+  api.close();
+
+  const [warning] = await ask();
+
+  expect(warning).toMatch(/does not answer from here \(ECONNREFUSED\)/);
+  expectWays(warning);
+});
+
+it("is content with any answer, as of an API that is not ready", async () => {
+  const { kubeconfig, close } = await serveKubernetesApi((_, response) =>
+    response.writeHead(500).end("[-]etcd failed"),
+  );
+
+  expect(await privateApiWarnings({ settings, apiName, kubeconfig })).toEqual([]);
+  close();
+});
