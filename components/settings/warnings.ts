@@ -64,10 +64,9 @@ export const warnings = (settings: Settings): string[] =>
         "losing one zone can take etcd's majority. Use three zones, where the region has them.",
     },
     {
-      // kube-proxy has warned since 1.35, but only from 1.37 on does the next step of its removal
-      // concern an operator.
+      // kube-proxy has warned since 1.35, but only the minor after 1.39 needs another mode.
       holds:
-        settings.proxyMode === "ipvs" && Number(settings.kubernetesVersion.split(".")[1]) >= 37,
+        settings.proxyMode === "ipvs" && Number(settings.kubernetesVersion.split(".")[1]) >= 39,
       message:
         "proxyMode ipvs is deprecated: off by default from Kubernetes 1.40, gone in 1.43. " +
         "Move to nftables before (pulumi config set proxyMode nftables).",

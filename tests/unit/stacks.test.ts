@@ -60,8 +60,8 @@ describe("Pulumi.yaml", () => {
 });
 
 describe.each(["dev", "prod", "local"])("the %s stack", (stack) => {
-  it("is valid, and gives no warning but of the mode of kube-proxy that is by default", () => {
-    settingsWith({ ...stackValues(stack), ...access, proxyMode: "nftables" });
+  it("is valid, and gives no warning", () => {
+    settingsWith({ ...stackValues(stack), ...access });
     expect(pulumi.log.warn).not.toHaveBeenCalled();
   });
 

@@ -45,7 +45,7 @@ it.each([
   },
   {
     what: "IPVS once its end is near",
-    change: { kubernetesVersion: "1.37.0", proxyMode: "ipvs" as const },
+    change: { kubernetesVersion: "1.39.0", proxyMode: "ipvs" as const },
     says: "gone in 1.43",
   },
 ])("warns of $what", ({ change, says }) => {
