@@ -2,6 +2,7 @@ import * as managedidentity from "@pulumi/azure-native/managedidentity";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { ExistingIdentity } from "./azure/existing-identity";
 import { knownOutput } from "./azure/known-output";
 import { Shown, shownText } from "./azure/shown";
 import { Settings } from "./settings/settings";
@@ -10,6 +11,8 @@ export interface IdentityArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
   readonly shown: Shown;
+  /** The one that the settings name. */
+  readonly existingIdentity?: ExistingIdentity;
 }
 
 /** The identity of the cloud provider and the disk driver in Azure. */
@@ -21,23 +24,30 @@ export interface CloudCredential {
 }
 
 /**
- * A managed identity for the control plane machines; or nothing at all, when the settings name a
- * service principal. Its rights are in role-assignments.ts.
+ * A managed identity for the control plane machines, whose rights are in role-assignments.ts; or
+ * nothing at all, when the settings name one that exists, or a service principal.
  */
 export class Identity extends pulumi.ComponentResource {
   readonly credential: CloudCredential;
   /** To be put on control plane machines; none with a service principal. */
   readonly resourceId?: pulumi.Output<string>;
-  /** Whom roles are assigned to; none with a service principal. */
+  /** Whom roles are assigned to; none where others assign them. */
   readonly principalId?: pulumi.Output<string>;
 
   constructor(name: string, args: IdentityArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Identity", name, {}, opts);
-    const { resourceGroup, settings, shown } = args;
+    const { resourceGroup, settings, shown, existingIdentity } = args;
 
     if (settings.servicePrincipal !== undefined) {
       const { clientId, clientSecret } = settings.servicePrincipal;
       this.credential = { clientId: pulumi.output(clientId), clientSecret };
+      this.registerOutputs();
+      return;
+    }
+
+    if (existingIdentity !== undefined) {
+      this.credential = { clientId: pulumi.output(existingIdentity.clientId) };
+      this.resourceId = pulumi.output(settings.identityId);
       this.registerOutputs();
       return;
     }

@@ -25,6 +25,7 @@ export function outputsOf(
     controlPlanes: plan.controlPlanes.length,
     etcdBackups: plan.settings.etcdBackups?.every,
     restoreFrom: plan.settings.restoreFrom || undefined,
+    identityId: plan.settings.identityId || undefined,
     settings: fixedSettings(plan.settings),
     encryptionKeys: plan.spec.encryptionKeys,
     cas: plan.spec.cas,

@@ -28,7 +28,7 @@ export interface RoleAssignmentsArgs {
 
 /**
  * The rights that the cloud provider and the disk driver need, in networks more than that; none
- * where the settings name a service principal.
+ * where the settings name an identity, whose rights are others' to give, or a service principal.
  *
  * Azure honours a new assignment within seconds to minutes; what runs on the machines retries for
  * so long.

@@ -3,44 +3,18 @@ import { createHash } from "node:crypto";
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
+import { onMachines } from "./azure/needed-rights";
+import { hasOwnIdentity } from "./settings/own-identity";
 import { Settings } from "./settings/settings";
 
-/**
- * What the cloud provider and the disk driver do with machines, disks and snapshots, and what Azure
- * wants of them for what a disk names: an encryption set is to be read, a disk or snapshot that is
- * copied is to be accessed. The smallest built-in role with all of this may also run commands on every
- * machine. Upstream lists more, for scale sets, Azure Files and networks: there are none of the first
- * two here, and networks have a role of their own.
- *
- * @see https://github.com/kubernetes-sigs/azuredisk-csi-driver/blob/master/docs/driver-parameters.md
- * @see https://cloud-provider-azure.sigs.k8s.io/topics/azure-permissions/
- * @see https://learn.microsoft.com/azure/aks/concepts-identity
- */
-const onMachines = [
-  "virtualMachines/read",
-  "virtualMachines/instanceView/read",
-  "virtualMachines/write",
-  "disks/read",
-  "disks/write",
-  "disks/delete",
-  "disks/beginGetAccess/action",
-  "diskEncryptionSets/read",
-  "snapshots/read",
-  "snapshots/write",
-  "snapshots/delete",
-  "locations/DiskOperations/read",
-  "locations/operations/read",
-  "locations/vmSizes/read",
-].map((action) => `Microsoft.Compute/${action}`);
-
 export interface RolesArgs {
-  readonly settings: Pick<Settings, "clusterName" | "servicePrincipal">;
+  readonly settings: Pick<Settings, "clusterName" | "identityId" | "servicePrincipal">;
   readonly subscriptionId: string;
 }
 
 /**
- * Roles of the cluster's own, for its identity (role-assignments.ts); none where the settings name a service
- * principal.
+ * Roles of the cluster's own, for its identity (role-assignments.ts); none where the settings name an identity or
+ * a service principal.
  *
  * They belong to the subscription, and go with no group. Azure refuses to delete a role whose
  * assignment it has deleted a moment ago (`RoleDefinitionHasAssignments`), and nobody repeats it: so
@@ -55,7 +29,7 @@ export class Roles extends pulumi.ComponentResource {
   constructor(name: string, args: RolesArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Roles", name, {}, opts);
     const { settings, subscriptionId } = args;
-    if (settings.servicePrincipal !== undefined) {
+    if (!hasOwnIdentity(settings)) {
       this.registerOutputs();
       return;
     }

@@ -123,10 +123,11 @@ const each = (asInput: (shown: unknown) => unknown) => (shown: unknown) =>
 
 /**
  * All identities that a machine has, where this program gives it none or one. `None` takes away the
- * one that this program gave it, which bears the cluster's name and lies in its group.
+ * one that this program gave it: its own bears the cluster's name and lies in its group, and another
+ * one is in the outputs.
  */
 const identity =
-  (own: string): Rule =>
+  (...given: readonly string[]): Rule =>
   (wanted, shown) => {
     const { type = "", userAssignedIdentities = {} } = (shown ?? {}) as {
       type?: string;
@@ -134,7 +135,8 @@ const identity =
     };
     const mine = wanted as { type: string; userAssignedIdentities?: string[] } | undefined;
     const isOwn = (id: string) =>
-      mine !== undefined && id.toLowerCase().endsWith(own.toLowerCase());
+      mine !== undefined &&
+      given.some((own) => own !== "" && id.toLowerCase().endsWith(own.toLowerCase()));
     const others = Object.keys(userAssignedIdentities).filter((id) => !isOwn(id));
     const isSystem = /SystemAssigned/i.test(type);
     if (others.length === 0 && !isSystem) return wanted;
@@ -287,7 +289,10 @@ const networkToken = (type: string): string => `azure-native:network:${type}`;
  *
  * An element that this program once made under another name counts as somebody else's.
  */
-export function additionsTo(clusterName: string, formerTags: readonly string[] = []): Additions {
+export function additionsTo(
+  clusterName: string,
+  { tags: formerTags = [], identityId = "" }: NonNullable<KeepAdditionsArgs["previous"]> = {},
+): Additions {
   const tags = tagsBut(formerTags);
   return {
     "azure-native:resources:ResourceGroup": {
@@ -401,6 +406,7 @@ export function additionsTo(clusterName: string, formerTags: readonly string[] =
         tags,
         identity: identity(
           `/resourceGroups/${clusterName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${clusterName}`,
+          identityId,
         ),
         networkProfile: fields({
           networkInterfaces: list(
@@ -445,7 +451,11 @@ export interface KeepAdditionsArgs {
   readonly settings: Pick<Settings, "clusterName" | "tags">;
   readonly shown: Shown;
   /** What the last update left. */
-  readonly previous?: { readonly tags?: readonly string[] };
+  readonly previous?: {
+    readonly tags?: readonly string[];
+    /** The existing identity that it gave to control planes. */
+    readonly identityId?: string;
+  };
 }
 
 /**
@@ -453,7 +463,7 @@ export interface KeepAdditionsArgs {
  * settings. Call before any is made.
  */
 export function keepAdditions({ settings, shown, previous }: KeepAdditionsArgs): void {
-  const additions = additionsTo(settings.clusterName, previous?.tags);
+  const additions = additionsTo(settings.clusterName, previous);
   pulumi.runtime.registerStackTransformation(({ type, props, opts }) => ({
     props: withAdditions(type, tagged(type, props, settings.tags, additions), additions, shown),
     opts,

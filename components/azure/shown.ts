@@ -1,3 +1,4 @@
+import { hasOwnIdentity } from "../settings/own-identity";
 import { Settings } from "../settings/settings";
 import { ArmClient } from "./resource-manager";
 
@@ -62,7 +63,7 @@ async function privateDns(list: List): Promise<[string, ShownResource][]> {
 export async function getShown(
   arm: ArmClient,
   group: string,
-  { apiAccess, apiName, servicePrincipal }: Settings,
+  settings: Settings,
 ): Promise<[string, ShownResource][]> {
   const list: List = async (token, path, version) => {
     const query = { "api-version": version };
@@ -73,8 +74,8 @@ export async function getShown(
     ...Object.entries(networkTypes).map(([type, path]) =>
       list(`azure-native:network:${type}`, `Microsoft.Network/${path}`, "2024-05-01"),
     ),
-    // A subscription whose clusters all have service principals need not know this provider.
-    ...(servicePrincipal === undefined
+    // A subscription in which no cluster has an identity of its own need not know this provider.
+    ...(hasOwnIdentity(settings)
       ? [
           list(
             "azure-native:managedidentity:UserAssignedIdentity",
@@ -84,6 +85,7 @@ export async function getShown(
         ]
       : []),
   ]);
+  const { apiAccess, apiName } = settings;
   const dns = apiAccess === "private" && apiName === "" ? await privateDns(list) : [];
   const shown = [...lists.flat(), ...dns];
   const subnets = shown.flatMap(

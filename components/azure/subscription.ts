@@ -1,3 +1,4 @@
+import { hasOwnIdentity } from "../settings/own-identity";
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
 import { rightsProblems } from "./rights";
@@ -8,10 +9,10 @@ interface Provider {
 }
 
 /** The last one is only for the program's own managed identity. */
-const namespacesOf = ({ servicePrincipal }: Settings): string[] => [
+const namespacesOf = (settings: Settings): string[] => [
   "Microsoft.Compute",
   "Microsoft.Network",
-  ...(servicePrincipal === undefined ? ["Microsoft.ManagedIdentity"] : []),
+  ...(hasOwnIdentity(settings) ? ["Microsoft.ManagedIdentity"] : []),
 ];
 
 /**

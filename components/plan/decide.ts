@@ -115,6 +115,7 @@ export function decide(observed: Observed): Decision {
     diskClasses: diskClasses.made,
     problems: [
       ...observed.missing,
+      ...observed.identity.problems,
       ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
       ...offerProblems(machines, created, azure.machines, offers, settings, connection),
       ...initialization.problems,

@@ -18,6 +18,8 @@ export interface PreviousOutputs {
   readonly etcdBackups?: string;
   /** As that update had it: the same value does not restore a cluster that is lost later. */
   readonly restoreFrom?: string;
+  /** The identity that exists already and that its control planes have, by Azure's id. */
+  readonly identityId?: string;
   /** What this cluster keeps for its life. */
   readonly settings: FixedSettings;
   /** What every control plane has; nothing where the operator has a configuration of their own. */

@@ -6,6 +6,8 @@ import { cloudProviderProblems } from "../add-ons/manifests/cloud-provider-image
 import { findManifests, manifestsFor } from "../add-ons/manifests/manifests";
 import { apiName } from "../api-server";
 import { type AzureConnection, connect } from "../azure/connection";
+import { getExistingIdentity, type IdentityAnswer } from "../azure/existing-identity";
+import { lackingRights } from "../azure/lacking-rights";
 import { getOffers, type Offers } from "../azure/offers";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { subscriptionProblems } from "../azure/subscription";
@@ -37,12 +39,15 @@ export interface Observed {
   readonly apiName: string;
   readonly previous: Previous;
   readonly azure: AzureAnswer;
+  readonly identity: IdentityAnswer;
   readonly offers: Offers;
   /** Upstream's manifests by path; or why they cannot be had. */
   readonly manifests: ReadonlyMap<string, string> | string;
   readonly legacyTokens: LegacyTokens;
   /** What a new stack lacks in its subscription, and of images. */
   readonly missing: readonly string[];
+  /** What others have to do beside an update. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -58,7 +63,8 @@ export async function observe(settings: Settings): Promise<Observed> {
   const api = apiName(settings, connection.subscriptionId);
   const controlPlanes = machinesOf(settings).filter(({ role }) => role === "control-plane");
   const found = getAzureState(settings, connection);
-  const [azure, missing, offers, manifests, legacyTokens] = await Promise.all([
+  const existing = getExistingIdentity(settings, connection);
+  const [azure, missing, identity, lacking, offers, manifests, legacyTokens] = await Promise.all([
     found.then((answer) =>
       markRemovedFromEtcd({
         settings,
@@ -76,6 +82,11 @@ export async function observe(settings: Settings): Promise<Observed> {
       ]);
       return problems.flat();
     }),
+    existing,
+    Promise.all([existing, found]).then(
+      ([{ identity }, { groupState }]) =>
+        identity && lackingRights(settings, connection, identity, groupState !== undefined),
+    ),
     getOffers(settings, connection),
     findManifests(manifestsFor(settings), settings).catch(
       ({ message }: pulumi.RunError) => message,
@@ -88,8 +99,10 @@ export async function observe(settings: Settings): Promise<Observed> {
     }),
   ]);
   return {
-    ...{ now, settings, connection, apiName: api, previous, azure, offers, manifests, missing },
+    ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
+    missing,
     legacyTokens,
+    warnings: lacking === undefined ? [] : [lacking],
   };
 }
 

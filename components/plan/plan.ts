@@ -2,6 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort, type ApiServer } from "../api-server";
 import type { DiskClass } from "../azure/disk-classes";
+import type { ExistingIdentity } from "../azure/existing-identity";
 import { getDeallocations } from "../azure/resize-offers";
 import type { Shown } from "../azure/shown";
 import type { AzureState } from "../azure/state";
@@ -29,6 +30,8 @@ export interface Plan {
   readonly azure: AzureState;
   /** What Azure shows of resources that others write on too. */
   readonly shown: Shown;
+  /** The identity that the settings name; undefined where they name none. */
+  readonly existingIdentity?: ExistingIdentity;
   readonly initialization: Initialization;
   /** What the last update that succeeded left in the stack's outputs. */
   readonly previous?: PreviousOutputs;
@@ -79,6 +82,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     tenantId: connection.tenantId,
     azure,
     shown: azure.shown,
+    existingIdentity: observed.identity.identity,
     initialization: decision.initialization,
     previous: previous.outputs,
     machineRecords: decision.machineRecords,
@@ -159,7 +163,13 @@ async function check(observed: Observed, decision: Decision) {
   return {
     deallocated,
     repairFirst: gate.repairFirst,
-    warnings: [...initialization.warnings, ...snapshot.warnings, ...decision.warnings, ...reach],
+    warnings: [
+      ...observed.warnings,
+      ...initialization.warnings,
+      ...snapshot.warnings,
+      ...decision.warnings,
+      ...reach,
+    ],
   };
 }
 

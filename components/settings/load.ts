@@ -71,6 +71,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     diskDriver: yes("diskDriver"),
     storageClasses: yes("storageClasses"),
     metricsServer: yes("metricsServer"),
+    identityId: text("identityId"),
     servicePrincipal: readServicePrincipal(config, report),
     kubeadm: readKubeadm(json("kubeadm"), report),
     reboots: readReboots(json("reboots"), report),

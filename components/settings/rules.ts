@@ -5,6 +5,7 @@ import { accessProblems } from "./rules/access";
 import { apiProblems } from "./rules/api";
 import { etcdBackupProblems } from "./rules/etcd-backups";
 import { httpProxyProblems } from "./rules/http-proxy";
+import { existingIdentityProblems } from "./rules/existing-identity";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
 import { nameProblems } from "./rules/names";
@@ -155,6 +156,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...poolProblems(settings),
   ...kubeadmProblems(settings),
   ...kubeProxyProblems(settings),
+  ...existingIdentityProblems(settings),
   ...etcdBackupProblems(settings),
   ...rebootProblems(settings),
   ...httpProxyProblems(settings),

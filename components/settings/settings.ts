@@ -118,6 +118,8 @@ export interface Settings {
   readonly diskDriver: boolean;
   readonly storageClasses: boolean;
   readonly metricsServer: boolean;
+  /** Azure's id of a managed identity that exists already; empty for one that this program makes. */
+  readonly identityId: string;
   /** Given when there is no managed identity to use. */
   readonly servicePrincipal?: {
     readonly clientId: string;

@@ -52,6 +52,7 @@ export const validSettings: Settings = {
   diskDriver: true,
   storageClasses: true,
   metricsServer: false,
+  identityId: "",
   kubeadm: {
     apiServerExtraArgs: {},
     controllerManagerExtraArgs: {},

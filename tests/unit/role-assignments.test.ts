@@ -1,6 +1,8 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { ExistingIdentity } from "../../components/azure/existing-identity";
+import { neededRights } from "../../components/azure/needed-rights";
 import { Identity } from "../../components/identity";
 import { RoleAssignments } from "../../components/role-assignments";
 import { Settings } from "../../components/settings/settings";
@@ -20,6 +22,7 @@ interface Stack {
   readonly change?: Partial<Settings>;
   readonly principalId?: string;
   readonly subscriptionId?: string;
+  readonly existingIdentity?: ExistingIdentity;
 }
 
 const build = async (stack: Stack = {}) => {
@@ -39,7 +42,11 @@ const build = async (stack: Stack = {}) => {
   };
   const watched = { transformations: [recorder.watch] };
   const roles = new Roles("identity", args, watched);
-  const identity = new Identity("identity", { resourceGroup, ...args }, watched);
+  const identity = new Identity(
+    "identity",
+    { resourceGroup, ...args, existingIdentity: stack.existingIdentity },
+    watched,
+  );
   const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
   const rights = { resourceGroup, roles, identity, ...args, after: machine };
   new RoleAssignments("identity", rights, watched);
@@ -101,8 +108,8 @@ it("may do one thing at the subscription: read which zones a region has", async 
 });
 
 /** What the recorded roles allow the identity, as Azure decides it. */
-async function rights() {
-  const { recorder } = await build();
+async function rights(change: Partial<Settings> = {}) {
+  const { recorder } = await build({ change });
   const resourcesOf = async (type: string) =>
     (await recorder.of(type)).map(({ name, inputs }): Resource => ({
       ...{ id: `/ids/${name}`, type: type.split(":").pop()!, hidden: {}, changed: "2026-01-01" },
@@ -114,8 +121,8 @@ async function rights() {
   };
   const view = { ofType: (type: string) => resources[type] ?? [] } as unknown as View;
   const at = { now: new Date(), pace: 1 };
-  return (action: string, scope: string) =>
-    mayDo(principal, { kind: "actions", action, scope }, view, at);
+  return (action: string, scope: string, kind: "actions" | "dataActions" = "actions") =>
+    mayDo(principal, { kind, action, scope }, view, at);
 }
 
 const inGroup = (actions: Readonly<Record<string, string>>): [string, string][] =>
@@ -145,6 +152,20 @@ it("may do all that the cloud provider and the disk driver call", async () => {
     ["Microsoft.ManagedIdentity/userAssignedIdentities/assign/action", "/ids/identity-identity"],
   ] as const;
   expect(calls.filter(([action, scope]) => !isAllowed(action, scope))).toEqual([]);
+});
+
+it("may do all that an existing identity is asked to have", async () => {
+  const etcdBackups = { container: "/the/container", every: "1h" };
+  const settings = { ...validSettings, identityId: "/ids/identity-identity", etcdBackups };
+  const isAllowed = await rights({ etcdBackups });
+
+  const lacking = neededRights(settings, subscriptionId).flatMap(
+    ({ scope, actions, dataActions = [] }) => [
+      ...actions.filter((action) => !isAllowed(action, scope)),
+      ...dataActions.filter((action) => !isAllowed(action, scope, "dataActions")),
+    ],
+  );
+  expect(lacking).toEqual([]);
 });
 
 it("may become root on no machine, take none away, and give nobody rights", async () => {
@@ -257,6 +278,20 @@ it("hands its identity to machines and its client id to azure.json", async () =>
   expect(await valueOf(identity.resourceId!)).toBe("/ids/identity-identity");
   expect(await valueOf(identity.credential.clientId)).toBe("the-client");
   expect(identity.credential.clientSecret).toBeUndefined();
+});
+
+it("makes nothing where an identity exists, and hands that to machines and azure.json", async () => {
+  const existingIdentity = { clientId: "the-client-of-others", principalId: principal };
+  const { recorder, identity } = await build({
+    change: { identityId: "/theirs" },
+    existingIdentity,
+  });
+
+  const made = (await recorder.all()).map(({ type }) => type);
+
+  expect(made.filter((type) => /managedidentity|authorization/.test(type))).toEqual([]);
+  expect(await valueOf(identity.resourceId!)).toBe("/theirs");
+  expect(await valueOf(identity.credential.clientId)).toBe("the-client-of-others");
 });
 
 it("makes nothing where a service principal is given", async () => {

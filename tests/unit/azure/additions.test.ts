@@ -11,16 +11,19 @@ const identities = (name: string, inGroup = group) =>
   `/subscriptions/s/resourceGroups/${inGroup}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`;
 const own = identities(group);
 const policy = identities("policy", "theirs");
+const earlier = identities("earlier", "theirs");
 
 beforeEach(() => Recorder.start());
 
 /** What is sent of a resource when Azure shows it like this. */
 const sent = (token: string, props: Properties, shown: Omit<ShownResource, "name">) => {
   const type = `azure-native:${token}`;
-  const { name = "" } = additionsTo(group)[type] ?? {};
+  const { name = "" } = additionsTo(group, { identityId: earlier })[type] ?? {};
   const given = { [name]: "It", ...props };
   const all = new Map([[shownAs(type, "it"), { name: "it", ...shown }]]);
-  const output = pulumi.output(withAdditions(type, given, additionsTo(group), all));
+  const output = pulumi.output(
+    withAdditions(type, given, additionsTo(group, { identityId: earlier }), all),
+  );
   return valueOf(output as pulumi.Output<unknown>).then((sentNow) => {
     const { [name]: _, ...others } = sentNow as Properties;
     return JSON.parse(JSON.stringify(others));
@@ -90,6 +93,13 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
     { identity: { type: "None" } },
     { identity: { type: "UserAssigned", userAssignedIdentities: { [own]: {}, [policy]: {} } } },
     { identity: { type: "UserAssigned", userAssignedIdentities: [policy] } },
+  ],
+  [
+    "others' identities where the program takes away the one that the settings named before",
+    "compute:VirtualMachine",
+    { identity: { type: "UserAssigned", userAssignedIdentities: [own] } },
+    { identity: { type: "UserAssigned", userAssignedIdentities: { [earlier]: {}, [policy]: {} } } },
+    { identity: { type: "UserAssigned", userAssignedIdentities: [policy, own] } },
   ],
   [
     "a second interface of a machine",
@@ -317,7 +327,7 @@ describe("the tags of the settings", () => {
     ]);
     const given = { routeTableName: "it" };
     const { tags } = (await valueOf(
-      pulumi.output(withAdditions(type, given, additionsTo(group, ["owner"]), shown)),
+      pulumi.output(withAdditions(type, given, additionsTo(group, { tags: ["owner"] }), shown)),
     )) as Properties;
 
     expect(tags).toEqual({ policy: "theirs" });

@@ -238,6 +238,12 @@ it("asks for no identities where a service principal does what one would", async
   expect(times(identities)).toBe(0);
 });
 
+it("asks for no identities of its own where the settings name one", async () => {
+  await ask({}, { identityId: "/an/identity" });
+
+  expect(times(identities)).toBe(0);
+});
+
 it("reads all pages of a list", async () => {
   const first = (endpoint: string) => ({
     value: [machine("cp-1")],

@@ -3,6 +3,8 @@ import * as pulumi from "@pulumi/pulumi";
 import { versions } from "../../../components/versions";
 import { access, complaints, declared, settingsWith, Values } from "../../support/stack";
 
+const identityId =
+  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes";
 const stack: Values = { location: "westeurope", ...access };
 
 beforeEach(() => {
@@ -23,6 +25,18 @@ it.each(["", "my-app"])("refuses %j for the id of an application", (servicePrinc
   const principal = { servicePrincipalClientId, servicePrincipalClientSecret: "hush" };
   expect(complaints({ ...stack, ...principal }, ["servicePrincipalClientSecret"])).toEqual([
     expect.stringMatching(/^servicePrincipalClientId is .*, expected the application's client id/),
+  ]);
+});
+
+it("refuses an identity beside an application, of which only one can log in", () => {
+  const clientId = "5f0b7d9e-8c1a-4a53-9d0e-2f6c3b1a7e88";
+  const principal = { servicePrincipalClientId: clientId, servicePrincipalClientSecret: "hush" };
+  expect(
+    complaints({ ...stack, ...principal, identityId }, ["servicePrincipalClientSecret"]),
+  ).toEqual([
+    expect.stringMatching(
+      /^identityId is set beside servicePrincipalClientId.*config rm identityId/,
+    ),
   ]);
 });
 
@@ -92,6 +106,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     diskDriver: false,
     storageClasses: false,
     metricsServer: true,
+    identityId,
     reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
     kubeadm: {
       apiServerExtraArgs: { v: "1" },

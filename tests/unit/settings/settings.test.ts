@@ -4,6 +4,7 @@ import { after } from "../../support/settings-cases/config-command";
 import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
+import { existingIdentityCases } from "../../support/settings-cases/existing-identity";
 import { rebootCases } from "../../support/settings-cases/reboots";
 import { httpProxyCases } from "../../support/settings-cases/http-proxy";
 import { tagCases } from "../../support/settings-cases/tags";
@@ -37,6 +38,7 @@ describe.each(
     kubeadmCases,
     kubeProxyCases,
     etcdBackupCases,
+    existingIdentityCases,
     rebootCases,
     httpProxyCases,
     tagCases,

@@ -133,11 +133,12 @@ export const groupBeingDeleted = (group: string): AzureError =>
  * Everything that a body refers to must exist, in the same region, with no operation in progress.
  */
 export function checkReferences(type: ResourceType, id: ArmId, body: Body, view: View): void {
-  for (const { from, to, missing } of type.references?.(body, id.id) ?? []) {
+  for (const { from, to, missing, crossesRegions } of type.references?.(body, id.id) ?? []) {
     const target = view.find(to) ?? view.find(parseId(to)?.parent ?? "");
     const location = target?.body["location"];
     const isElsewhere =
       !type.isGlobal &&
+      !crossesRegions &&
       location !== undefined &&
       body["location"] !== undefined &&
       location !== body["location"];

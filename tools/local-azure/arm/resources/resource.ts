@@ -34,6 +34,8 @@ export interface Reference {
   readonly address?: string;
   /** The error when the target is missing. @default InvalidResourceReference */
   readonly missing?: AzureError;
+  /** Whether the target may be in any region. @default false */
+  readonly crossesRegions?: boolean;
 }
 
 /** Read access to all resources. */

@@ -6,6 +6,7 @@ import { versionsOf as apiVersionsOf } from "../subscription/api-versions";
 import { versionsOf } from "../subscription/images";
 import { checkedLocation, displayName, normalLocation, regions } from "../subscription/regions";
 import { skusIn } from "../subscription/skus";
+import { builtInRole } from "../types/authorization/role-definition";
 import { resourceTypes } from "../types/types";
 import { invalidFilter } from "./lists";
 
@@ -32,7 +33,11 @@ export function subscriptionAnswer(
   const at = path.slice(subscriptionPath.length + 1);
   if (/^locations$/i.test(at)) return { list: Object.keys(regions).map(locationBody) };
   if (/^providers$/i.test(at)) return { list: namespaces.map(providerBody) };
-  if (/^providers\/Microsoft\.Authorization\/permissions$/i.test(at)) return { list: [owner] };
+  if (/(^|\/)providers\/Microsoft\.Authorization\/permissions$/i.test(at)) return { list: [owner] };
+  const [, role = ""] =
+    /^providers\/Microsoft\.Authorization\/roleDefinitions\/([^/]+)$/i.exec(at) ?? [];
+  const properties = builtInRole(role);
+  if (properties !== undefined) return { body: { id: path, name: role, properties } };
   const [, namespace] = /^providers\/([^/]+)$/i.exec(at) ?? [];
   if (namespace !== undefined) return { body: providerBody(knownNamespace(namespace)) };
   if (/^providers\/Microsoft\.Compute\/skus$/i.test(at)) {

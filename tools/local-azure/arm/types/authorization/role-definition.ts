@@ -1,6 +1,6 @@
 import { AzureError, refuse } from "../../azure-error";
 import { account, keyOf } from "../../resources/ids";
-import { Ledger, Resource, View } from "../../resources/resource";
+import { Body, Ledger, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 
 type RoleDefinitionBody = {
@@ -116,7 +116,13 @@ const around = [
  */
 const builtIn: ReadonlyMap<string, Permission> = new Map([
   ["8e3af657-a8ff-443c-a75c-2fe8c4bcb635", { actions: ["*"] }], // Owner
-  ["b24988ac-6180-42a0-ab88-20f7382dd24c", {}], // Contributor
+  [
+    "b24988ac-6180-42a0-ab88-20f7382dd24c", // Contributor
+    {
+      actions: ["*"],
+      notActions: ["Microsoft.Authorization/*/Delete", "Microsoft.Authorization/*/Write"],
+    },
+  ],
   ["acdd72a7-3385-48ef-bd42-f606fba81ae7", { actions: ["*/read"] }], // Reader
   ["18d7d88d-d35e-4fb5-a5c3-7773c20a72d9", {}], // User Access Administrator
   [
@@ -149,6 +155,12 @@ const builtIn: ReadonlyMap<string, Permission> = new Map([
   ],
   ["b7e6dc6d-f1e8-4753-8033-0f276bb0955b", { dataActions: [`${blobs}/*`] }], // Storage Blob Data Owner
 ]);
+
+/** What GET returns of a role that every tenant has; undefined for others. */
+export const builtInRole = (name: string): Body | undefined => {
+  const permission = builtIn.get(name.toLowerCase());
+  return permission && { roleType: "BuiltInRole", permissions: [permission] };
+};
 
 const named = (roleDefinitionId: string): string =>
   roleDefinitionId.split("/").at(-1)!.toLowerCase();

@@ -99,8 +99,8 @@ export const virtualMachine: ResourceType<MachineBody> = {
       ...(body.storageProfile?.dataDisks ?? []).flatMap(({ managedDisk: { id: disk } = {} }) =>
         disk === undefined ? [] : [to(disk, notFound(disk))],
       ),
-      ...identitiesOf(body).map((identity) =>
-        to(
+      ...identitiesOf(body).map((identity) => ({
+        ...to(
           identity,
           refuse(
             "FailedIdentityOperation",
@@ -108,7 +108,8 @@ export const virtualMachine: ResourceType<MachineBody> = {
               `Status: 'BadRequest'. Response: 'Resource '${identity}' was not found.'.`,
           ),
         ),
-      ),
+        crossesRegions: true,
+      })),
     ];
   },
 

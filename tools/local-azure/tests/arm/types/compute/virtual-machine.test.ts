@@ -190,6 +190,16 @@ it("leaves a machine its identity when a PUT names none, and takes it away when 
   expect(arm.peek(id)).not.toHaveProperty("identity");
 });
 
+it("takes an identity of another region, as Azure does", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "machine");
+  const elsewhere = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/far`;
+  await arm.put(elsewhere, { location: "northeurope" });
+  const identity = { type: "UserAssigned", userAssignedIdentities: { [elsewhere]: {} } };
+
+  expect(await refusedBy(arm.put(id, withChange("machine", { identity })))).toBe("not refused");
+});
+
 it("creates the machine, and restarts it when its size changed", async () => {
   const { arm, machines } = newArm();
   await createResources(arm, "machine");

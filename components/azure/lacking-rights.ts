@@ -1,0 +1,94 @@
+import type { Settings } from "../settings/settings";
+import type { AzureConnection } from "./connection";
+import type { ExistingIdentity } from "./existing-identity";
+import { type NeededRight, neededRights } from "./needed-rights";
+import type { ArmClient } from "./resource-manager";
+import { type Permission, permits, permitsData } from "./rights";
+
+const version = { "api-version": "2022-04-01" };
+
+/**
+ * Which rights an existing identity lacks, with the commands that give them, as a text for whoever may
+ * run these; undefined where it lacks none. Not a refusal: rights at the resource group can be given when
+ * that is there, which is after the first update has begun, and what needs them tries again.
+ *
+ * @param isGroupThere whether Azure can say what is assigned at the cluster's resource group
+ */
+export async function lackingRights(
+  settings: Settings,
+  connection: AzureConnection,
+  { principalId }: ExistingIdentity,
+  isGroupThere: boolean,
+): Promise<string | undefined> {
+  const { clusterName, identityId } = settings;
+  const { arm, subscriptionId } = connection;
+  const subscription = `/subscriptions/${subscriptionId}`;
+  const group = `${subscription}/resourceGroups/${clusterName}`;
+  const needed = neededRights(settings, subscriptionId);
+  const scopes = [...new Set(needed.map(({ scope }) => scope))];
+  const given = new Map(
+    await Promise.all(
+      scopes.map(async (scope) => {
+        const asked = scope === group && !isGroupThere ? subscription : scope;
+        return [scope, await givenAt(arm, asked, principalId)] as const;
+      }),
+    ),
+  );
+  const lacking = needed.filter((one) => lacks(one, given.get(one.scope)));
+  const unread = scopes.filter((scope) => given.get(scope) === undefined);
+  if (lacking.length === 0 || (unread.length > 0 && isGroupThere)) return undefined;
+  return [
+    `The identity ${identityId} ${unread.length > 0 ? `may lack rights, which the login may not read at ${unread.join(", ")}` : "lacks rights"}. ` +
+      "The cloud provider, the disk driver and etcd's snapshots need them, and try again until they have them. Have this run by who may assign roles:",
+    ...lacking.flatMap((one, index) => commands(one, `${clusterName} ${index + 1}`, principalId)),
+    ...(isGroupThere
+      ? []
+      : [`What is for ${group}: as soon as that is there, while the first pulumi up goes on.`]),
+  ].join("\n  ");
+}
+
+/** Undefined where the login may not read it. */
+async function givenAt(
+  arm: ArmClient,
+  scope: string,
+  principalId: string,
+): Promise<Permission[] | undefined> {
+  const path = `${scope}/providers/Microsoft.Authorization/roleAssignments`;
+  // Of groups that the identity is in, too.
+  const query = { ...version, $filter: `atScope() and assignedTo('${principalId}')` };
+  const example = { properties: { roleDefinitionId: "" } };
+  try {
+    const assigned = await arm.list<typeof example>(path, query, example);
+    const ids = [...new Set(assigned.map(({ properties }) => properties.roleDefinitionId))];
+    const roles = await Promise.all(
+      ids.map((id) => arm.get<{ properties: { permissions: Permission[] } }>(id, version, {})),
+    );
+    return roles.flatMap((role) => role?.properties.permissions ?? []);
+  } catch {
+    return undefined;
+  }
+}
+
+const lacks = (
+  { actions, dataActions = [] }: NeededRight,
+  given: readonly Permission[] = [],
+): boolean =>
+  actions.some((action) => !permits(given, action)) ||
+  dataActions.some((action) => !permitsData(given, action));
+
+/** @param own what a role is called that is made for these rights */
+function commands(
+  { scope, actions, builtIn }: NeededRight,
+  own: string,
+  principalId: string,
+): string[] {
+  const [, subscription = ""] = /^(\/subscriptions\/[^/]+)/.exec(scope) ?? [];
+  const role = { Name: own, Actions: actions, AssignableScopes: [subscription] };
+  return [
+    ...(builtIn === undefined
+      ? [`az role definition create --role-definition '${JSON.stringify(role)}'`]
+      : []),
+    `az role assignment create --assignee-object-id ${principalId} --assignee-principal-type ServicePrincipal ` +
+      `--role '${builtIn ?? own}' --scope ${scope}`,
+  ];
+}

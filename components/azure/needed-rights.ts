@@ -1,0 +1,88 @@
+import type { Settings } from "../settings/settings";
+
+/** Rights at one scope, and the role that gives them. */
+export interface NeededRight {
+  readonly scope: string;
+  readonly actions: readonly string[];
+  readonly dataActions?: readonly string[];
+  /** The name of one of Azure's built-in roles; without it, the actions want a role of their own. */
+  readonly builtIn?: string;
+}
+
+/**
+ * What the cloud provider and the disk driver do with machines, disks and snapshots, and what Azure
+ * wants of them for what a disk names: an encryption set is to be read, a disk or snapshot that is
+ * copied is to be accessed. The smallest built-in role with all of this may also run commands on every
+ * machine. Upstream lists more, for scale sets, Azure Files and networks: there are none of the first
+ * two here, and networks have a role of their own.
+ *
+ * @see https://github.com/kubernetes-sigs/azuredisk-csi-driver/blob/master/docs/driver-parameters.md
+ * @see https://cloud-provider-azure.sigs.k8s.io/topics/azure-permissions/
+ * @see https://learn.microsoft.com/azure/aks/concepts-identity
+ */
+export const onMachines = [
+  "virtualMachines/read",
+  "virtualMachines/instanceView/read",
+  "virtualMachines/write",
+  "disks/read",
+  "disks/write",
+  "disks/delete",
+  "disks/beginGetAccess/action",
+  "diskEncryptionSets/read",
+  "snapshots/read",
+  "snapshots/write",
+  "snapshots/delete",
+  "locations/DiskOperations/read",
+  "locations/operations/read",
+  "locations/vmSizes/read",
+].map((action) => `Microsoft.Compute/${action}`);
+
+/** What the cloud provider does with Services of type LoadBalancer. */
+const onNetworks = [
+  ...["read", "write", "delete"].flatMap((verb) => [
+    `loadBalancers/${verb}`,
+    `loadBalancers/backendAddressPools/${verb}`,
+    `publicIPAddresses/${verb}`,
+  ]),
+  "publicIPAddresses/join/action",
+  "networkSecurityGroups/read",
+  "networkSecurityGroups/write",
+  "routeTables/read",
+  "virtualNetworks/read",
+  "virtualNetworks/join/action",
+  "virtualNetworks/subnets/read",
+  "virtualNetworks/subnets/join/action",
+].map((action) => `Microsoft.Network/${action}`);
+
+const onBlobs = ["read", "write", "delete"].map(
+  (verb) => `Microsoft.Storage/storageAccounts/blobServices/containers/blobs/${verb}`,
+);
+
+/** What an existing identity needs: the same as role-assignments.ts gives to the program's own. */
+export function neededRights(settings: Settings, subscriptionId: string): NeededRight[] {
+  const { cloudProvider, clusterName, diskDriver, etcdBackups, identityId } = settings;
+  const subscription = `/subscriptions/${subscriptionId}`;
+  const group = `${subscription}/resourceGroups/${clusterName}`;
+  const container = etcdBackups?.container;
+  const isUsed = cloudProvider || diskDriver;
+  const needed: (NeededRight | false)[] = [
+    cloudProvider && { scope: group, builtIn: "Network Contributor", actions: onNetworks },
+    isUsed && { scope: group, actions: onMachines },
+    isUsed && {
+      scope: identityId,
+      builtIn: "Managed Identity Operator",
+      actions: ["Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"],
+    },
+    cloudProvider && {
+      scope: subscription,
+      actions: ["Microsoft.Resources/subscriptions/providers/read"],
+    },
+    container !== undefined && {
+      scope: container,
+      builtIn: "Storage Blob Data Contributor",
+      actions: [],
+      dataActions: onBlobs,
+    },
+  ];
+  return needed.filter((one) => one !== false);
+}

@@ -1,0 +1,122 @@
+import type { ExistingIdentity } from "../../../components/azure/existing-identity";
+import { lackingRights } from "../../../components/azure/lacking-rights";
+import { ArmClient } from "../../../components/azure/resource-manager";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { issueToken } from "../../../tools/local-azure/machines/identity-token";
+import { validSettings } from "../../support/sample";
+
+const location = "westeurope";
+const group = `${subscriptionPath}/resourceGroups/zoned-test`;
+const identityId = `${subscriptionPath}/resourceGroups/theirs/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
+const contributor = "b24988ac-6180-42a0-ab88-20f7382dd24c";
+const identityOperator = "f1a07417-d97a-45cb-824c-7a7467783830";
+
+function tokenOf(identity: ExistingIdentity): string {
+  const query = { "api-version": "2018-02-01", resource: "https://management.azure.com" };
+  const { body } = issueToken(new URLSearchParams(query), [
+    { resourceId: identityId, ...identity },
+  ]);
+  return (body as { access_token: string }).access_token;
+}
+
+/** What is said of an identity to which these roles are assigned. */
+async function saidOf(
+  roles: readonly (readonly [scope: string, role: string])[],
+  {
+    settings = {},
+    isGroupThere = true,
+    mayRead = true,
+  }: {
+    readonly settings?: Partial<typeof validSettings>;
+    readonly isGroupThere?: boolean;
+    readonly mayRead?: boolean;
+  } = {},
+): Promise<string | undefined> {
+  const { arm } = newArm();
+  await arm.put(`${subscriptionPath}/resourceGroups/theirs`, { location });
+  if (isGroupThere) await arm.put(group, { location });
+  const { body } = await arm.put(identityId, { location });
+  const identity = { clientId: String(body["clientId"]), principalId: String(body["principalId"]) };
+  for (const [index, [scope, role]] of roles.entries()) {
+    const name = `00000000-0000-0000-0000-00000000000${index}`;
+    const of = `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`;
+    await arm.put(`${scope}/providers/Microsoft.Authorization/roleAssignments/${name}`, {
+      ...{ principalId: identity.principalId, principalType: "ServicePrincipal" },
+      roleDefinitionId: of,
+    });
+  }
+  const rest = await serveRest(arm, 0);
+  try {
+    // The token of an identity without rights; any other is that of an owner.
+    const token = mayRead ? "token" : tokenOf(identity);
+    const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
+    const connection = { arm: client, subscriptionId: account.subscriptionId, tenantId: "" };
+    const all = { ...validSettings, identityId, ...settings };
+    return await lackingRights(all, connection, identity, isGroupThere);
+  } finally {
+    await rest.close();
+  }
+}
+
+const rolesIn = (text: string | undefined): string[] =>
+  [...(text ?? "").matchAll(/--role '([^']+)' --scope (\S+)/g)].map(([, role, scope]) =>
+    [role, scope!.split("/").at(-1)].join(" at "),
+  );
+
+it("says nothing of an identity that has its rights, whichever roles give them", async () => {
+  expect(await saidOf([[subscriptionPath, contributor]])).toBeUndefined();
+});
+
+it("names each right that is missing, with a role that exists or the actions of one to be made", async () => {
+  const text = await saidOf([[group, contributor]]);
+
+  expect(rolesIn(text)).toEqual([
+    "Managed Identity Operator at kubernetes",
+    `zoned-test 2 at ${account.subscriptionId}`,
+  ]);
+  expect(text).toContain(
+    `{"Name":"zoned-test 2","Actions":["Microsoft.Resources/subscriptions/providers/read"],"AssignableScopes":["${subscriptionPath}"]}`,
+  );
+});
+
+it("wants no right of Contributor that Contributor has not: to what is in a container", async () => {
+  const container = `${subscriptionPath}/resourceGroups/theirs/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd`;
+
+  const text = await saidOf([[subscriptionPath, contributor]], {
+    isGroupThere: false,
+    settings: { etcdBackups: { container, every: "1h" } },
+  });
+
+  expect(rolesIn(text)).toEqual(["Storage Blob Data Contributor at etcd"]);
+});
+
+it("asks for what a group will need before that is there, and says when it can be given", async () => {
+  const text = await saidOf([[identityId, identityOperator]], { isGroupThere: false });
+
+  expect(rolesIn(text)).toEqual([
+    "Network Contributor at zoned-test",
+    "zoned-test 2 at zoned-test",
+    `zoned-test 3 at ${account.subscriptionId}`,
+  ]);
+  expect(text).toMatch(/zoned-test: as soon as that is there, while the first pulumi up goes on/);
+});
+
+it("wants rights of networks and zones for the cloud provider alone", async () => {
+  const text = await saidOf([], { settings: { cloudProvider: false } });
+
+  expect(rolesIn(text)).toEqual([
+    "zoned-test 1 at zoned-test",
+    "Managed Identity Operator at kubernetes",
+  ]);
+});
+
+it.each([
+  { goes: "its whole list before the first update", isGroupThere: false, roles: 4 },
+  { goes: "nothing later", isGroupThere: true, roles: 0 },
+])("gives a login that may not read what is assigned $goes", async ({ isGroupThere, roles }) => {
+  const text = await saidOf([], { isGroupThere, mayRead: false });
+
+  expect(rolesIn(text)).toHaveLength(roles);
+});
