@@ -21,16 +21,20 @@ const sources = [
  * @param created whether this update makes a machine, whose first boot fails without
  */
 export function ownRoutesWarnings(
-  { clusterName, egress, mirror, resourceManagerEndpoint }: Settings,
+  { clusterName, egress, httpProxy, mirror, resourceManagerEndpoint }: Settings,
   created: boolean,
 ): string[] {
   if (egress !== "none" || !created) return [];
   const { routeTable } = networkNames(clusterName);
   const azure = [new URL(resourceManagerEndpoint).host, "login.microsoftonline.com"];
   const packages = URL.canParse(mirror) ? [new URL(mirror).host] : sources;
+  const behind =
+    httpProxy === undefined
+      ? [...azure, ...packages]
+      : [...new Set([httpProxy.http, httpProxy.https])].filter(Boolean);
   return [
     `egress is none, and this update makes machines: within 20 minutes of their first boot, routes in ${routeTable} or of a gateway must ` +
-      `lead them to ${[...azure, ...packages].join(", ")}; az network route-table route create -g ${clusterName} --route-table-name ` +
+      `lead them to ${behind.join(", ")}; az network route-table route create -g ${clusterName} --route-table-name ` +
       `${routeTable} -n default --address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address FIREWALL`,
   ];
 }

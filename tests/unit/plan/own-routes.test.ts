@@ -20,6 +20,15 @@ it("names a mirror alone where packages and images come from it", () => {
   expect(warning).not.toContain("registry.k8s.io");
 });
 
+it("names a proxy alone, which machines ask for all else", () => {
+  const https = "http://proxy.example:3128";
+  const httpProxy = { http: https, https, noProxy: [], ca: "" };
+  const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, true);
+
+  expect(warning).toContain(`must lead them to ${https};`);
+  expect(warning).not.toContain("management.azure.com");
+});
+
 it("says nothing where no machine is made, or this program makes the way out", () => {
   expect(ownRoutesWarnings(settings, false)).toEqual([]);
   expect(ownRoutesWarnings(validSettings, true)).toEqual([]);
