@@ -31,7 +31,7 @@ starts kube-proxy as kubeadm configures it. Nothing of it is left afterwards.
 
 - *rules*, *chains*, *sets and maps*: what the node's kernel has for IPv4 after the first sync.
 - *IPVS destinations*: the endpoints of all its virtual servers.
-- *first sync*: what kube-proxy itself reports (\`sync_full_proxy_rules_duration_seconds\`).
+- *first sync*: what kube-proxy itself reports (\`sync_full_proxy_rules_duration_seconds\`, of IPVS \`sync_proxy_rules_duration_seconds\`).
 - *change in force*: from the API taking another endpoint for one more Service of a single pod, until a connection reaches that pod. Median and
   worst of five, each after a pause, since kube-proxy writes at most once a second.
 - *CPU*: processor time of kube-proxy and of the tools it runs.
