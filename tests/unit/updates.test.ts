@@ -18,6 +18,7 @@ const ours: Values = {
   encryptionKeyGeneration: 4,
   caGeneration: 3,
   serviceAccountKeyGeneration: 5,
+  tags: { team: "firm" },
   restoreFrom: "latest",
 };
 const ownEncryption: Values = {
@@ -80,6 +81,7 @@ async function nextPlan(
     `initialization ${initialization.id} by ${initialization.initialControlPlane}`,
     `Secrets ${spec.encryptionKeys?.keys.join()}, CAs ${spec.cas.keys.join()}`,
     `accounts ${spec.serviceAccountKeys.keys.join()}`,
+    `tags of before ${plan.previous?.tags?.join()}`,
     `classes ${diskClasses.map(({ name }) => name).join()}`,
     ...[...machineRecords].map(
       ([name, { createdAt, bootstrapRequestedAt }]) =>
@@ -111,6 +113,7 @@ const readers: Readonly<Record<string, Next>> = {
   "cluster.encryptionKeys": { says: () => /Secrets 4,/ },
   "cluster.cas": { says: () => /CAs 3$/m },
   "cluster.serviceAccountKeys": { says: () => /accounts 5$/m },
+  "cluster.tags": { says: () => /tags of before team$/m },
   "cluster.ownEncryption": { says: () => /encrypted with the keys of that configuration/ },
   "cluster.kubeProxy": {
     change: { proxyMode: "nftables" },

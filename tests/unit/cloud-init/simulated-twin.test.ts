@@ -4,6 +4,7 @@ import { join } from "node:path";
 
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
 import type { Payload } from "../../../components/machine/payload";
+import { versions } from "../../../components/versions";
 import type { Binaries } from "../../../tools/local-azure/machines/simulated/control-plane/control-plane";
 import type { ScriptResult, VirtualMachine } from "../../../tools/local-azure/machines/machines";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
@@ -98,7 +99,7 @@ const peer = {
 
 /** The payload's, once a part of the first boot has installed it. */
 const installedVersion = (program: string) =>
-  `version=1.36.3; [[ ! -e $root/install_${program} ]] || . "$root/run/zoned/variables"`;
+  `version=${versions.kubernetes}; [[ ! -e $root/install_${program} ]] || . "$root/run/zoned/variables"`;
 
 /** Of a cluster in which no Node is cordoned and no pod is on this node. */
 const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
@@ -117,7 +118,7 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
     mkdir -p "\${@: -1}/usr/local/bin"; cp ${folder}/etcdutl "\${@: -1}/usr/local/bin"; fi`,
   curl: `case $* in
     *oauth2/token*) cat "$root/token" ;;
-    *maintenance/status*) echo '{"version":"3.6.8"}' ;;
+    *maintenance/status*) echo '{"version":"3.7.0"}' ;;
     *"--request PUT"*) echo 201 ;;
     *"/etcd?"* | */etcd/demo*) exec ${installed("curl", "curl")} "$@" ;;
     *169.254.169.254*) echo -n ${vmId} ;;
@@ -145,7 +146,7 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
   kubelet: `${installedVersion("kubelet")}; echo "Kubernetes v$version"`,
   kubeadm: `case $* in
     version*) ${installedVersion("kubeadm")}; echo "v$version" ;;
-    "config images list"*) echo registry.k8s.io/etcd:3.6.8-0 ;;
+    "config images list"*) echo registry.k8s.io/etcd:${versions.etcd} ;;
     "upgrade"*) ;;
     "kubeconfig user"*) echo minted ;;
     "init phase"*) ;;
@@ -177,7 +178,7 @@ async function runScript(
     machine.write("/token", JSON.stringify({ access_token: world.token }));
     machine.write(
       "/etc/zoned/first-boot.env",
-      "KUBERNETES_VERSION=1.36.3\nCONTAINER_RUNTIME=docker\n",
+      `KUBERNETES_VERSION=${versions.kubernetes}\nCONTAINER_RUNTIME=docker\n`,
     );
     const files = { "/var/lib/zoned/first-boot.done": "", ...world.files };
     for (const [path, text] of Object.entries(files)) machine.write(path, text);
@@ -636,7 +637,7 @@ const upgradedWorker = [
         vm: worker,
         world: { files: { ...member("joined"), ...cni } },
         script: () =>
-          configured(script(worker), { kubernetesVersion: "1.36.5", configuration: "restored" }),
+          configured(script(worker), { kubernetesVersion: "1.37.5", configuration: "restored" }),
         steps: upgradedWorker,
       },
     ])("$situation", async ({ prepare, vm, world = {}, steps, refusal = /^$/, ...given }) => {

@@ -42,7 +42,7 @@ const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
 it("passes a healthy cluster, and asks everything of it", () => {
   expect(failures(healthyCluster())).toEqual([]);
   expect(notAsked(healthyCluster())).toEqual([]);
-  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(21);
+  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(22);
 });
 
 it.each(["v3.27.4", "v3.32.1"])("has nothing against Canal %s on a new kernel", (version) => {

@@ -7,6 +7,7 @@ import type { TLSSocket } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
 
+import { versions } from "../../../../../components/versions";
 import {
   authoritiesVariable,
   signingFile,
@@ -162,7 +163,7 @@ const clusterConfiguration = (
   apiVersion,
   kind: "ClusterConfiguration",
   clusterName: "demo",
-  kubernetesVersion: "v1.36.3",
+  kubernetesVersion: `v${versions.kubernetes}`,
   controlPlaneEndpoint: `${apiName}:6443`,
   encryptionAlgorithm,
   networking: { podSubnet: "10.244.0.0/16", serviceSubnet: "10.96.0.0/12" },
@@ -252,7 +253,7 @@ export function scriptOf(fixture: Fixture, vm: VirtualMachine, knobs: Knobs): st
     initialControlPlane: knobs.initialControlPlane,
     apiName: fixture.apiName,
     apiPort: 6443,
-    kubernetesVersion: "1.36.3",
+    kubernetesVersion: versions.kubernetes,
     configuration: "now",
     tasks: [],
     clusterConfiguration: JSON.stringify(knobs.apiServer ?? {}),
