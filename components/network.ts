@@ -3,22 +3,19 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort } from "./api-server";
+import { type ExistingNetwork, subnetIdOf } from "./azure/existing-network";
 import { knownOutput } from "./azure/known-output";
 import { Shown, shownText } from "./azure/shown";
 import { Settings } from "./settings/settings";
 import { balancerZone, zoneCidr } from "./settings/topology";
-import {
-  egressName,
-  gatewayZones,
-  networkNames,
-  NetworkNames,
-  suffixOf,
-} from "./azure/resource-names";
+import { egressName, gatewayZones, networkNames, suffixOf } from "./azure/resource-names";
 
 export interface NetworkArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
   readonly shown: Shown;
+  /** The network of the subnets that the settings name. */
+  readonly existingNetwork?: ExistingNetwork;
 }
 
 /** What Azure calls a group of addresses that it keeps itself. */
@@ -36,28 +33,38 @@ type Verdict = Pick<
  * A Standard NAT gateway lives in one zone, so with `egress: zonal` every zone has its own. With
  * `egress: single` one gateway without zone serves all subnets: cheaper, and down when its zone is.
  * With `egress: none` the network's own routes lead out.
+ *
+ * Where the settings name subnets that exist already, nothing is made: all of this is others' part.
  */
 export class Network extends pulumi.ComponentResource {
   /** By zone. */
   readonly subnetIds: ReadonlyMap<string, pulumi.Output<string>>;
-  readonly virtualNetworkId: pulumi.Output<string>;
-  /** Of the internal balancers, in all zones. */
-  readonly balancerSubnetId: pulumi.Output<string>;
-  readonly names: NetworkNames;
+  /** Undefined where the network is others'. */
+  readonly virtualNetworkId?: pulumi.Output<string>;
+  /** Of the internal balancers, in all zones; undefined where the network is others'. */
+  readonly balancerSubnetId?: pulumi.Output<string>;
 
   constructor(name: string, args: NetworkArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Network", name, {}, opts);
-    const { resourceGroup, settings, shown } = args;
+    const { resourceGroup, settings, shown, existingNetwork } = args;
+    if (existingNetwork !== undefined) {
+      this.subnetIds = new Map(
+        settings.zones.map((zone) => [zone, pulumi.output(subnetIdOf(settings, zone))]),
+      );
+      this.registerOutputs();
+      return;
+    }
+
     const resourceGroupName = resourceGroup.name;
     const child = { parent: this, deletedWith: resourceGroup };
     const isPrivate = settings.apiAccess === "private";
-    this.names = networkNames(settings.clusterName);
+    const names = networkNames(settings.clusterName);
 
     const virtualNetwork = new network.VirtualNetwork(
       `${name}-vnet`,
       {
         resourceGroupName,
-        virtualNetworkName: this.names.virtualNetwork,
+        virtualNetworkName: names.virtualNetwork,
         addressSpace: { addressPrefixes: [settings.networkCidr] },
       },
       child,
@@ -66,12 +73,12 @@ export class Network extends pulumi.ComponentResource {
     // adds.
     const securityGroup = new network.NetworkSecurityGroup(
       `${name}-nsg`,
-      { resourceGroupName, networkSecurityGroupName: this.names.securityGroup },
+      { resourceGroupName, networkSecurityGroupName: names.securityGroup },
       child,
     );
     const routeTable = new network.RouteTable(
       `${name}-rt`,
-      { resourceGroupName, routeTableName: this.names.routeTable },
+      { resourceGroupName, routeTableName: names.routeTable },
       child,
     );
 
@@ -202,7 +209,7 @@ export class Network extends pulumi.ComponentResource {
       {
         resourceGroupName,
         virtualNetworkName: virtualNetwork.name,
-        subnetName: this.names.balancerSubnet,
+        subnetName: names.balancerSubnet,
         addressPrefix: zoneCidr(settings.networkCidr, balancerZone),
         defaultOutboundAccess: false,
         networkSecurityGroup: { id: securityGroup.id },

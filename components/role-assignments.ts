@@ -2,6 +2,7 @@ import * as authorization from "@pulumi/azure-native/authorization";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { type ExistingNetwork, networkScopes } from "./azure/existing-network";
 import { Identity } from "./identity";
 import { guid, Roles } from "./roles";
 import { Settings } from "./settings/settings";
@@ -18,6 +19,7 @@ export interface RoleAssignmentsArgs {
   readonly roles: Roles;
   readonly identity: Identity;
   readonly settings: Settings;
+  readonly existingNetwork?: ExistingNetwork;
   readonly subscriptionId: string;
   /**
    * Something that takes a minute: a new identity and a new role are not known to all of Azure at
@@ -36,7 +38,8 @@ export interface RoleAssignmentsArgs {
 export class RoleAssignments extends pulumi.ComponentResource {
   constructor(name: string, args: RoleAssignmentsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:RoleAssignments", name, {}, opts);
-    const { resourceGroup, roles, identity, settings, subscriptionId, after } = args;
+    const { resourceGroup, roles, identity, settings, existingNetwork, subscriptionId, after } =
+      args;
     const { principalId, resourceId } = identity;
     if (principalId === undefined || resourceId === undefined) {
       this.registerOutputs();
@@ -80,6 +83,11 @@ export class RoleAssignments extends pulumi.ComponentResource {
     const container = settings.etcdBackups?.container;
     if (container !== undefined) {
       assign("snapshots", container, role(builtIn.storageBlobDataContributor));
+    }
+
+    // Nor there, in the network of others.
+    for (const scope of networkScopes(existingNetwork)) {
+      assign(`network-${scope.split("/").at(-1)}`, scope, roles.usesNetwork!);
     }
 
     assign("zones", subscription, roles.readsProviders!);

@@ -3,12 +3,15 @@ import { createHash } from "node:crypto";
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
-import { onMachines } from "./azure/needed-rights";
+import { inNetworks, onMachines } from "./azure/needed-rights";
 import { hasOwnIdentity } from "./settings/own-identity";
 import { Settings } from "./settings/settings";
 
 export interface RolesArgs {
-  readonly settings: Pick<Settings, "clusterName" | "identityId" | "servicePrincipal">;
+  readonly settings: Pick<
+    Settings,
+    "clusterName" | "identityId" | "nodeSubnets" | "servicePrincipal"
+  >;
   readonly subscriptionId: string;
 }
 
@@ -25,6 +28,8 @@ export class Roles extends pulumi.ComponentResource {
   readonly attachesDisks?: pulumi.Output<string>;
   /** Its id. */
   readonly readsProviders?: pulumi.Output<string>;
+  /** Its id; only where the network is that of others. */
+  readonly usesNetwork?: pulumi.Output<string>;
 
   constructor(name: string, args: RolesArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Roles", name, {}, opts);
@@ -63,6 +68,14 @@ export class Roles extends pulumi.ComponentResource {
       ["Microsoft.Resources/subscriptions/providers/read"],
       "For the cloud provider of this cluster; it stops at its start without this.",
     );
+    if (settings.nodeSubnets.length > 0) {
+      this.usesNetwork = role(
+        "uses-network",
+        "uses a network of others",
+        inNetworks,
+        "For the cloud provider of this cluster, in the network that its machines are in.",
+      );
+    }
     this.registerOutputs();
   }
 }

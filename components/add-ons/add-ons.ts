@@ -5,6 +5,7 @@ import type { ApiServer } from "../api-server";
 import type { Certificates } from "../certificates";
 import { CloudCredential } from "../identity";
 import type { DiskClass } from "../azure/disk-classes";
+import type { ExistingNetwork } from "../azure/existing-network";
 import type { Settings } from "../settings/settings";
 import { CloudConfig } from "./cloud-provider/cloud-config";
 import { CloudControllerManager } from "./cloud-provider/cloud-controller-manager";
@@ -19,6 +20,7 @@ import { StorageClasses } from "./cloud-provider/storage-classes";
 export interface AddOnsArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
+  readonly existingNetwork?: ExistingNetwork;
   readonly tenantId: string;
   readonly subscriptionId: string;
   readonly credential: CloudCredential;

@@ -6,7 +6,7 @@ import { ArmClient } from "./resource-manager";
 
 type AddressSettings = Pick<
   Settings,
-  "apiAccess" | "clusterName" | "egress" | "location" | "zones"
+  "apiAccess" | "clusterName" | "egress" | "location" | "nodeSubnets" | "zones"
 >;
 
 /** What a region has room for in public addresses, and which of them the cluster has. */

@@ -1,6 +1,7 @@
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import type { ExistingIdentity } from "./existing-identity";
+import type { ExistingNetwork } from "./existing-network";
 import { type NeededRight, neededRights } from "./needed-rights";
 import type { ArmClient } from "./resource-manager";
 import { type Permission, permits, permitsData } from "./rights";
@@ -12,19 +13,20 @@ const version = { "api-version": "2022-04-01" };
  * run these; undefined where it lacks none. Not a refusal: rights at the resource group can be given when
  * that is there, which is after the first update has begun, and what needs them tries again.
  *
- * @param isGroupThere whether Azure can say what is assigned at the cluster's resource group
+ * @param place where it needs them: the network of others, if it is one, and whether
+ *   Azure can say what is assigned at the cluster's resource group
  */
 export async function lackingRights(
   settings: Settings,
   connection: AzureConnection,
   { principalId }: ExistingIdentity,
-  isGroupThere: boolean,
+  { isGroupThere, network }: { readonly isGroupThere: boolean; readonly network?: ExistingNetwork },
 ): Promise<string | undefined> {
   const { clusterName, identityId } = settings;
   const { arm, subscriptionId } = connection;
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = `${subscription}/resourceGroups/${clusterName}`;
-  const needed = neededRights(settings, subscriptionId);
+  const needed = neededRights(settings, subscriptionId, network);
   const scopes = [...new Set(needed.map(({ scope }) => scope))];
   const given = new Map(
     await Promise.all(

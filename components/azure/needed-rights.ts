@@ -1,3 +1,4 @@
+import { type ExistingNetwork, networkScopes } from "./existing-network";
 import type { Settings } from "../settings/settings";
 
 /** Rights at one scope, and the role that gives them. */
@@ -45,13 +46,22 @@ const onNetworks = [
     `publicIPAddresses/${verb}`,
   ]),
   "publicIPAddresses/join/action",
-  "networkSecurityGroups/read",
-  "networkSecurityGroups/write",
   "routeTables/read",
+].map((action) => `Microsoft.Network/${action}`);
+
+/**
+ * What the cloud provider does in a network: it puts the addresses of machines into pools of balancers and
+ * internal balancers into a subnet, and adds rules of Services to the security group.
+ */
+export const inNetworks = [
   "virtualNetworks/read",
   "virtualNetworks/join/action",
+  "virtualNetworks/joinLoadBalancer/action",
   "virtualNetworks/subnets/read",
   "virtualNetworks/subnets/join/action",
+  "networkSecurityGroups/read",
+  "networkSecurityGroups/write",
+  "networkSecurityGroups/join/action",
 ].map((action) => `Microsoft.Network/${action}`);
 
 const onBlobs = ["read", "write", "delete"].map(
@@ -59,14 +69,25 @@ const onBlobs = ["read", "write", "delete"].map(
 );
 
 /** What an existing identity needs: the same as role-assignments.ts gives to the program's own. */
-export function neededRights(settings: Settings, subscriptionId: string): NeededRight[] {
+export function neededRights(
+  settings: Settings,
+  subscriptionId: string,
+  network?: ExistingNetwork,
+): NeededRight[] {
   const { cloudProvider, clusterName, diskDriver, etcdBackups, identityId } = settings;
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = `${subscription}/resourceGroups/${clusterName}`;
   const container = etcdBackups?.container;
   const isUsed = cloudProvider || diskDriver;
   const needed: (NeededRight | false)[] = [
-    cloudProvider && { scope: group, builtIn: "Network Contributor", actions: onNetworks },
+    cloudProvider && {
+      scope: group,
+      builtIn: "Network Contributor",
+      actions: network === undefined ? [...onNetworks, ...inNetworks] : onNetworks,
+    },
+    ...networkScopes(network).map(
+      (scope): NeededRight | false => cloudProvider && { scope, actions: inNetworks },
+    ),
     isUsed && { scope: group, actions: onMachines },
     isUsed && {
       scope: identityId,

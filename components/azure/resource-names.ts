@@ -8,12 +8,25 @@ export const egressName = (clusterName: string, zone: string | undefined): strin
 
 /** Names of the NAT gateways, which are those of their public addresses. */
 export const egressNames = (
-  settings: Pick<Settings, "clusterName" | "egress" | "zones">,
+  settings: Pick<Settings, "clusterName" | "egress" | "nodeSubnets" | "zones">,
 ): string[] => gatewayZones(settings).map((zone) => egressName(settings.clusterName, zone));
 
-/** The zone of each NAT gateway, undefined for one without; none where the network leads out by itself. */
-export const gatewayZones = ({ egress, zones }: Pick<Settings, "egress" | "zones">) =>
-  ({ zonal: zones, single: [undefined], none: [] })[egress];
+/**
+ * The zone of each NAT gateway, undefined for one without; none where the network leads out by itself, and
+ * none in subnets of others, which have those of others.
+ */
+export const gatewayZones = ({
+  egress,
+  nodeSubnets,
+  zones,
+}: Pick<Settings, "egress" | "nodeSubnets" | "zones">) =>
+  nodeSubnets.length > 0 ? [] : { zonal: zones, single: [undefined], none: [] }[egress];
+
+/** A resource in a group. */
+export interface Place {
+  readonly name: string;
+  readonly resourceGroup: string;
+}
 
 export interface NetworkNames {
   readonly virtualNetwork: string;

@@ -1,10 +1,12 @@
+import { hasInterface } from "../azure/free-addresses";
+import { networkProblems } from "./network-requests";
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
 import { acceleratedMachines, offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
 import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
 import { generationOf, replacementInputsOf } from "../machine/generation";
 import { bootstrapRequestTime, type MachineRecord } from "../machine/machine-record";
-import { isControlPlaneName, type MachinePlan, machinesOf } from "../settings/topology";
+import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 import { addressProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";
 import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
@@ -56,8 +58,7 @@ export interface Decision {
 
 /** Lays the settings beside what exists. */
 export function decide(observed: Observed): Decision {
-  const { settings, azure, offers, connection, now, previous, legacyTokens } = observed;
-  const machines = machinesOf(settings);
+  const { settings, azure, offers, connection, now, previous, legacyTokens, machines } = observed;
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
   const planned = machines.map((plan) => ({
@@ -116,6 +117,11 @@ export function decide(observed: Observed): Decision {
     problems: [
       ...observed.missing,
       ...observed.identity.problems,
+      ...networkProblems(settings, {
+        network: observed.network,
+        created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
+        subscriptionId: connection.subscriptionId,
+      }),
       ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
       ...offerProblems(machines, created, azure.machines, offers, settings, connection),
       ...initialization.problems,

@@ -16,9 +16,13 @@ export type FixedSettings = Pick<
   | "apiAccess"
   | "apiName"
   | "cni"
->;
+> & {
+  /** Undefined where the network is the cluster's own. */
+  readonly nodeSubnets?: Settings["nodeSubnets"];
+};
 
 const why: Readonly<Record<keyof FixedSettings, string>> = {
+  nodeSubnets: "its machines keep their subnets",
   clusterName: "its machines, disks and addresses would be deleted with their resource group",
   location: "Azure cannot move it, so that everything would be deleted",
   zones: "its addresses in Azure keep their zones",
@@ -35,6 +39,7 @@ export const fixedSettings = (settings: Settings): FixedSettings => ({
   location: settings.location,
   zones: settings.zones,
   networkCidr: settings.networkCidr,
+  nodeSubnets: settings.nodeSubnets.length === 0 ? undefined : settings.nodeSubnets,
   podCidr: settings.podCidr,
   serviceCidr: settings.serviceCidr,
   apiAccess: settings.apiAccess,
@@ -59,8 +64,14 @@ export function fixedInAzure(
 }
 
 /** Zones in another order are the same zones; what that would move is refused by addresses.ts. */
-const textOf = (value: string | readonly string[]): string =>
-  typeof value === "string" ? value : [...value].sort().join(", ");
+const textOf = (key: string, value: string | readonly string[]): string =>
+  typeof value === "string"
+    ? value
+    : (key === "zones" ? [...value].sort() : value).join(", ") || "none";
+
+/** None, where a cluster with a network of its own is known. */
+const subnetsOf = ({ nodeSubnets, networkCidr }: Partial<FixedSettings>) =>
+  nodeSubnets ?? (networkCidr === undefined ? undefined : []);
 
 const commandsFor = (key: string, value: string | readonly string[]): string =>
   typeof value === "string"
@@ -72,10 +83,10 @@ const commandsFor = (key: string, value: string | readonly string[]): string =>
 /** Why the settings are not those of the cluster that this stack has. */
 export const fixedProblems = (wanted: Settings, made: Partial<FixedSettings> = {}): string[] =>
   (Object.keys(why) as (keyof FixedSettings)[]).flatMap((key) => {
-    const had = made[key];
-    if (had === undefined || textOf(had) === textOf(wanted[key])) return [];
+    const had = key === "nodeSubnets" ? subnetsOf(made) : made[key];
+    if (had === undefined || textOf(key, had) === textOf(key, wanted[key])) return [];
     return [
-      `${key} is ${textOf(wanted[key])}, and this stack's cluster was made with ${textOf(had)}: ${why[key]}. ` +
+      `${key} is ${textOf(key, wanted[key])}, and this stack's cluster was made with ${textOf(key, had)}: ${why[key]}. ` +
         `Take the change back (${commandsFor(key, had)}), or make it in a new stack (pulumi stack init)`,
     ];
   });

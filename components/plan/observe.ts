@@ -7,13 +7,15 @@ import { findManifests, manifestsFor } from "../add-ons/manifests/manifests";
 import { apiName } from "../api-server";
 import { type AzureConnection, connect } from "../azure/connection";
 import { getExistingIdentity, type IdentityAnswer } from "../azure/existing-identity";
+import { type ExistingNetwork, getExistingNetwork } from "../azure/existing-network";
+import { placed } from "../azure/free-addresses";
 import { lackingRights } from "../azure/lacking-rights";
 import { getOffers, type Offers } from "../azure/offers";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { subscriptionProblems } from "../azure/subscription";
 import { throughProxy } from "../kubeconfig";
 import type { Settings } from "../settings/settings";
-import { machinesOf } from "../settings/topology";
+import { type MachinePlan, machinesOf } from "../settings/topology";
 import type { PlacedMachine } from "./addresses";
 import { fixedProblems } from "./fixed-settings";
 import { getLegacyTokens, type LegacyTokens } from "./legacy-tokens";
@@ -40,6 +42,10 @@ export interface Observed {
   readonly previous: Previous;
   readonly azure: AzureAnswer;
   readonly identity: IdentityAnswer;
+  /** The network of the subnets that the settings name. */
+  readonly network?: ExistingNetwork;
+  /** Every machine of the settings, where it is or will be. */
+  readonly machines: readonly MachinePlan[];
   readonly offers: Offers;
   /** Upstream's manifests by path; or why they cannot be had. */
   readonly manifests: ReadonlyMap<string, string> | string;
@@ -64,44 +70,57 @@ export async function observe(settings: Settings): Promise<Observed> {
   const controlPlanes = machinesOf(settings).filter(({ role }) => role === "control-plane");
   const found = getAzureState(settings, connection);
   const existing = getExistingIdentity(settings, connection);
-  const [azure, missing, identity, lacking, offers, manifests, legacyTokens] = await Promise.all([
-    found.then((answer) =>
-      markRemovedFromEtcd({
+  const network = getExistingNetwork(settings, connection);
+  const [azure, missing, identity, lacking, subnets, machines, offers, manifests, legacyTokens] =
+    await Promise.all([
+      found.then((answer) =>
+        markRemovedFromEtcd({
+          settings,
+          controlPlanes,
+          azure: answer,
+          kubeconfig: previous.kubeconfig,
+          now,
+        }),
+      ),
+      found.then(async ({ groupState }) => {
+        if (groupState !== undefined) return [];
+        const problems = await Promise.all([
+          subscriptionProblems(settings, connection, api),
+          cloudProviderProblems(settings),
+        ]);
+        return problems.flat();
+      }),
+      existing,
+      Promise.all([existing, found, network]).then(
+        ([{ identity }, { groupState }, one]) =>
+          identity &&
+          lackingRights(settings, connection, identity, {
+            isGroupThere: groupState !== undefined,
+            network: one,
+          }),
+      ),
+      network,
+      Promise.all([network, found]).then(([one, { shown }]) =>
+        placed(
+          machinesOf(settings),
+          { settings, network: one, shown, before: previous.placed },
+          connection,
+        ),
+      ),
+      getOffers(settings, connection),
+      findManifests(manifestsFor(settings), settings).catch(
+        ({ message }: pulumi.RunError) => message,
+      ),
+      getLegacyTokens({
         settings,
-        controlPlanes,
-        azure: answer,
+        previous: previous.outputs,
         kubeconfig: previous.kubeconfig,
         now,
       }),
-    ),
-    found.then(async ({ groupState }) => {
-      if (groupState !== undefined) return [];
-      const problems = await Promise.all([
-        subscriptionProblems(settings, connection, api),
-        cloudProviderProblems(settings),
-      ]);
-      return problems.flat();
-    }),
-    existing,
-    Promise.all([existing, found]).then(
-      ([{ identity }, { groupState }]) =>
-        identity && lackingRights(settings, connection, identity, groupState !== undefined),
-    ),
-    getOffers(settings, connection),
-    findManifests(manifestsFor(settings), settings).catch(
-      ({ message }: pulumi.RunError) => message,
-    ),
-    getLegacyTokens({
-      settings,
-      previous: previous.outputs,
-      kubeconfig: previous.kubeconfig,
-      now,
-    }),
-  ]);
+    ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
-    missing,
-    legacyTokens,
+    ...{ network: subnets, machines, missing, legacyTokens },
     warnings: lacking === undefined ? [] : [lacking],
   };
 }

@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { apiPort, type ApiServer } from "../api-server";
 import type { DiskClass } from "../azure/disk-classes";
 import type { ExistingIdentity } from "../azure/existing-identity";
+import type { ExistingNetwork } from "../azure/existing-network";
 import { getDeallocations } from "../azure/resize-offers";
 import type { Shown } from "../azure/shown";
 import type { AzureState } from "../azure/state";
@@ -32,6 +33,8 @@ export interface Plan {
   readonly shown: Shown;
   /** The identity that the settings name; undefined where they name none. */
   readonly existingIdentity?: ExistingIdentity;
+  /** The network of the subnets that the settings name; undefined where they name none. */
+  readonly existingNetwork?: ExistingNetwork;
   readonly initialization: Initialization;
   /** What the last update that succeeded left in the stack's outputs. */
   readonly previous?: PreviousOutputs;
@@ -83,6 +86,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     azure,
     shown: azure.shown,
     existingIdentity: observed.identity.identity,
+    existingNetwork: observed.network,
     initialization: decision.initialization,
     previous: previous.outputs,
     machineRecords: decision.machineRecords,

@@ -45,6 +45,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     networkCidr: text("networkCidr"),
     podCidr: text("podCidr"),
     serviceCidr: text("serviceCidr"),
+    nodeSubnets: texts("nodeSubnets"),
     egress: choice("egress"),
     apiAccess: choice("apiAccess"),
     apiName: text("apiName"),

@@ -9,6 +9,7 @@ import { existingIdentityProblems } from "./rules/existing-identity";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
 import { nameProblems } from "./rules/names";
+import { nodeSubnetProblems } from "./rules/node-subnets";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";
 import { rebootProblems } from "./rules/reboots";
@@ -149,6 +150,7 @@ export const problems = (settings: Settings): Problem[] => [
     .map(({ key, expected, better }) => wants(key, settings[key], expected, better)),
   ...nameProblems(settings),
   ...rangeProblems(settings),
+  ...nodeSubnetProblems(settings),
   ...accessProblems(settings),
   ...apiProblems(settings),
   ...sshKeyProblems(settings.sshPublicKey),

@@ -88,6 +88,11 @@ export interface Settings {
   readonly networkCidr: string;
   readonly podCidr: string;
   readonly serviceCidr: string;
+  /**
+   * Azure's ids of subnets that exist already: one for all zones, or one for each, in the order of
+   * {@link zones}. Empty for a network that this program makes.
+   */
+  readonly nodeSubnets: readonly string[];
   readonly egress: "zonal" | "single" | "none";
   readonly apiAccess: "public" | "private";
   /** In DNS of the operator's own; empty for a name that this program makes. */

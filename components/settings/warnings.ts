@@ -44,7 +44,8 @@ export const warnings = (settings: Settings): string[] =>
         "but whatever forwards to them is open.",
     },
     ...(["networkCidr", "podCidr", "serviceCidr"] as const).map((key) => ({
-      holds: !isPrivate(settings[key]),
+      holds:
+        !isPrivate(settings[key]) && !(key === "networkCidr" && settings.nodeSubnets.length > 0),
       message:
         `${key} ${settings[key]} is not private: nothing in the cluster can reach those addresses ` +
         `in the internet. Unless they are your own: ${toRemove(key)}.`,

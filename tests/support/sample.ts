@@ -26,6 +26,7 @@ export const validSettings: Settings = {
   networkCidr: "172.16.0.0/16",
   podCidr: "10.244.0.0/16",
   serviceCidr: "10.96.0.0/12",
+  nodeSubnets: [],
   egress: "zonal",
   apiAccess: "public",
   apiName: "",

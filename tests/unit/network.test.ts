@@ -1,12 +1,13 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
+import type { ExistingNetwork } from "../../components/azure/existing-network";
 import { Network } from "../../components/network";
 import { Settings } from "../../components/settings/settings";
 import { dependenciesOf, Recorded, Recorder, valueOf } from "../support/record";
 import { validSettings } from "../support/sample";
 
 const type = (name: string) => `azure-native:network:${name}`;
-const build = async (change: Partial<Settings> = {}) => {
+const build = async (change: Partial<Settings> = {}, existingNetwork?: ExistingNetwork) => {
   // An address of its own for each public IP, so that a forgotten one shows.
   let made = 0;
   const recorder = await Recorder.start({
@@ -15,7 +16,10 @@ const build = async (change: Partial<Settings> = {}) => {
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
   const network = new Network(
     "network",
-    { resourceGroup, settings: { ...validSettings, ...change }, shown: new Map() },
+    {
+      ...{ resourceGroup, settings: { ...validSettings, ...change }, shown: new Map() },
+      existingNetwork,
+    },
     { transformations: [recorder.watch] },
   );
   return { recorder, resourceGroup, network };
@@ -34,6 +38,23 @@ beforeAll(async () => {
 const rulesOf = (recorder: Recorder) => recorder.of(type("SecurityRule"));
 const named = (requests: readonly Recorded[], part: string) =>
   requests.filter(({ inputs }) => String(inputs.securityRuleName).includes(part));
+
+it("makes nothing where the settings name subnets, and puts each zone's machines into its own", async () => {
+  const existingNetwork = { id: "/spoke" } as ExistingNetwork;
+  const one = await build({ nodeSubnets: ["/nodes"] }, existingNetwork);
+  const three = await build({ nodeSubnets: ["/a", "/b", "/c"] }, existingNetwork);
+
+  const subnetsOf = ({ network: { subnetIds } }: Built) =>
+    Promise.all([...subnetIds].map(async ([zone, id]) => [zone, await valueOf(id)]));
+  expect(await subnetsOf(one)).toEqual(["1", "2", "3"].map((zone) => [zone, "/nodes"]));
+  expect(await subnetsOf(three)).toEqual([
+    ["1", "/a"],
+    ["2", "/b"],
+    ["3", "/c"],
+  ]);
+  const made = await one.recorder.all();
+  expect(made.filter(({ type: of }) => of.startsWith("azure-native:network:"))).toEqual([]);
+});
 
 it("gives every zone a subnet without the outbound access that Azure would add", async () => {
   const { recorder, network } = zonal;

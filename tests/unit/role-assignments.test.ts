@@ -2,6 +2,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ExistingIdentity } from "../../components/azure/existing-identity";
+import type { ExistingNetwork } from "../../components/azure/existing-network";
 import { neededRights } from "../../components/azure/needed-rights";
 import { Identity } from "../../components/identity";
 import { RoleAssignments } from "../../components/role-assignments";
@@ -23,6 +24,7 @@ interface Stack {
   readonly principalId?: string;
   readonly subscriptionId?: string;
   readonly existingIdentity?: ExistingIdentity;
+  readonly existingNetwork?: ExistingNetwork;
 }
 
 const build = async (stack: Stack = {}) => {
@@ -48,7 +50,8 @@ const build = async (stack: Stack = {}) => {
     watched,
   );
   const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
-  const rights = { resourceGroup, roles, identity, ...args, after: machine };
+  const { existingNetwork } = stack;
+  const rights = { resourceGroup, roles, identity, ...args, existingNetwork, after: machine };
   new RoleAssignments("identity", rights, watched);
   return { recorder, resourceGroup, identity, machine };
 };
@@ -108,8 +111,8 @@ it("may do one thing at the subscription: read which zones a region has", async 
 });
 
 /** What the recorded roles allow the identity, as Azure decides it. */
-async function rights(change: Partial<Settings> = {}) {
-  const { recorder } = await build({ change });
+async function rights(change: Partial<Settings> = {}, existingNetwork?: ExistingNetwork) {
+  const { recorder } = await build({ change, existingNetwork });
   const resourcesOf = async (type: string) =>
     (await recorder.of(type)).map(({ name, inputs }): Resource => ({
       ...{ id: `/ids/${name}`, type: type.split(":").pop()!, hidden: {}, changed: "2026-01-01" },
@@ -166,6 +169,30 @@ it("may do all that an existing identity is asked to have", async () => {
     ],
   );
   expect(lacking).toEqual([]);
+});
+
+it("may use a network of others, and change nothing of it but its security group", async () => {
+  const guard = "/resourceGroups/network/providers/Microsoft.Network/networkSecurityGroups/guard";
+  const existingNetwork = {
+    ...{ id: "/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke" },
+    rules: new Map([[guard, []]]),
+  } as unknown as ExistingNetwork;
+  const change = { nodeSubnets: [`${existingNetwork.id}/subnets/nodes`] };
+  const isAllowed = await rights(change, existingNetwork);
+
+  const needed = neededRights({ ...validSettings, ...change }, subscriptionId, existingNetwork);
+  const inNetwork = needed.filter(({ scope }) => [existingNetwork.id, guard].includes(scope));
+  expect(inNetwork).toHaveLength(2);
+  for (const { scope, actions } of inNetwork) {
+    expect(actions.filter((action) => !isAllowed(action, scope))).toEqual([]);
+  }
+  expect(
+    isAllowed("Microsoft.Network/virtualNetworks/subnets/join/action", change.nodeSubnets[0]!),
+  ).toBe(true);
+  expect(isAllowed("Microsoft.Network/virtualNetworks/subnets/write", change.nodeSubnets[0]!)).toBe(
+    false,
+  );
+  expect(isAllowed("Microsoft.Network/networkSecurityGroups/delete", guard)).toBe(false);
 });
 
 it("may become root on no machine, take none away, and give nobody rights", async () => {

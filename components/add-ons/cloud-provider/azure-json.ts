@@ -1,4 +1,5 @@
 import { azureCloudAt } from "../../azure/clouds";
+import type { Place } from "../../azure/resource-names";
 
 /** What azure.json is made of, all of it known values. */
 export interface AzureJsonArgs {
@@ -6,11 +7,12 @@ export interface AzureJsonArgs {
   readonly subscriptionId: string;
   readonly resourceGroup: string;
   readonly location: string;
-  readonly virtualNetwork: string;
+  readonly virtualNetwork: Place;
   /** Where internal load balancers get their addresses unless a Service names another subnet. */
   readonly subnet: string;
-  readonly securityGroup: string;
-  readonly routeTable: string;
+  readonly securityGroup: Place;
+  /** None where the subnets of others have none. */
+  readonly routeTable?: Place;
   /** Of the managed identity, or of the service principal when there is a secret. */
   readonly clientId: string;
   /** Only of a service principal. */
@@ -46,13 +48,13 @@ export function azureJson(args: AzureJsonArgs): string {
       // deleted.
       nodeInstanceNotFoundGracePeriodInSeconds: 300,
 
-      vnetName: args.virtualNetwork,
-      vnetResourceGroup: args.resourceGroup,
+      vnetName: args.virtualNetwork.name,
+      vnetResourceGroup: args.virtualNetwork.resourceGroup,
       subnetName: args.subnet,
-      securityGroupName: args.securityGroup,
-      securityGroupResourceGroup: args.resourceGroup,
-      routeTableName: args.routeTable,
-      routeTableResourceGroup: args.resourceGroup,
+      securityGroupName: args.securityGroup.name,
+      securityGroupResourceGroup: args.securityGroup.resourceGroup,
+      routeTableName: args.routeTable?.name,
+      routeTableResourceGroup: args.routeTable?.resourceGroup,
 
       // Without systemTags: with it, the provider deletes every tag that it does not know.
       ...(Object.keys(args.tags).length > 0 && { tagsMap: args.tags }),

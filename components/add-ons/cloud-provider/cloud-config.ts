@@ -4,9 +4,10 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { Secret } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import { azureJson } from "./azure-json";
+import { azureJson, type AzureJsonArgs } from "./azure-json";
 import { CloudCredential } from "../../identity";
-import { networkNames } from "../../azure/resource-names";
+import type { ExistingNetwork, ExistingSubnet } from "../../azure/existing-network";
+import { networkNames, type Place } from "../../azure/resource-names";
 import type { Settings } from "../../settings/settings";
 
 /** Where the cloud provider and the disk driver look for azure.json. */
@@ -19,6 +20,7 @@ export const cloudConfigSecret = {
 export interface CloudConfigArgs {
   readonly resourceGroup: ResourceGroup;
   readonly settings: Settings;
+  readonly existingNetwork?: ExistingNetwork;
   readonly tenantId: string;
   readonly subscriptionId: string;
   readonly credential: CloudCredential;
@@ -34,8 +36,7 @@ export class CloudConfig extends pulumi.ComponentResource {
 
   constructor(name: string, args: CloudConfigArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:CloudConfig", name, {}, opts);
-    const { resourceGroup, settings, tenantId, subscriptionId, credential } = args;
-    const names = networkNames(settings.clusterName);
+    const { resourceGroup, settings, existingNetwork, tenantId, subscriptionId, credential } = args;
 
     const text = pulumi
       .all([resourceGroup.name, credential.clientId, credential.clientSecret])
@@ -45,10 +46,9 @@ export class CloudConfig extends pulumi.ComponentResource {
           subscriptionId,
           resourceGroup: group,
           location: settings.location,
-          virtualNetwork: names.virtualNetwork,
-          subnet: names.balancerSubnet,
-          securityGroup: names.securityGroup,
-          routeTable: names.routeTable,
+          ...(existingNetwork === undefined
+            ? ownNetwork(settings.clusterName, group)
+            : networkOf(existingNetwork)),
           clientId,
           clientSecret,
           resourceManagerEndpoint: settings.resourceManagerEndpoint,
@@ -71,4 +71,32 @@ export class CloudConfig extends pulumi.ComponentResource {
     );
     this.registerOutputs();
   }
+}
+
+type Network = Pick<AzureJsonArgs, "virtualNetwork" | "subnet" | "securityGroup" | "routeTable">;
+
+function ownNetwork(clusterName: string, resourceGroup: string): Network {
+  const { virtualNetwork, balancerSubnet, securityGroup, routeTable } = networkNames(clusterName);
+  return {
+    virtualNetwork: { name: virtualNetwork, resourceGroup },
+    subnet: balancerSubnet,
+    securityGroup: { name: securityGroup, resourceGroup },
+    routeTable: { name: routeTable, resourceGroup },
+  };
+}
+
+function networkOf({ id, subnets }: ExistingNetwork): Network {
+  const [{ name, securityGroup, routeTable }] = [...subnets.values()] as [ExistingSubnet];
+  return {
+    virtualNetwork: placeOf(id),
+    subnet: name,
+    securityGroup: placeOf(securityGroup!),
+    routeTable: routeTable === undefined ? undefined : placeOf(routeTable),
+  };
+}
+
+function placeOf(id: string): Place {
+  const [, resourceGroup = "", name = ""] =
+    /\/resourceGroups\/([^/]+)\/.*\/([^/]+)$/i.exec(id) ?? [];
+  return { name, resourceGroup };
 }

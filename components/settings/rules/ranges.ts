@@ -113,7 +113,9 @@ function disjoint(settings: Settings): Problem[] {
     ["serviceCidr", "podCidr"],
   ];
   return pairs
-    .filter(([key, other]) => overlap(settings[key], settings[other]))
+    .filter(
+      ([key, other]) => keysOf(settings).includes(other) && overlap(settings[key], settings[other]),
+    )
     .map(([key, other]) =>
       wants(
         key,
@@ -161,13 +163,16 @@ function poolsFit(settings: Settings): Problem[] {
   });
 }
 
+/** In subnets that exist already, the network's range is that of others. */
+const keysOf = ({ nodeSubnets }: Settings): RangeKey[] => [
+  ...(nodeSubnets.length === 0 ? (["networkCidr"] as const) : []),
+  "podCidr",
+  "serviceCidr",
+];
+
 /** What is wrong with the cluster's own ranges. */
 export function rangeProblems(settings: Settings): Problem[] {
-  const cluster = (["networkCidr", "podCidr", "serviceCidr"] as const).flatMap((key) =>
-    clusterRange(settings, key),
-  );
-  return [
-    ...cluster,
-    ...(cluster.length === 0 ? [...disjoint(settings), ...poolsFit(settings)] : []),
-  ];
+  const cluster = keysOf(settings).flatMap((key) => clusterRange(settings, key));
+  if (cluster.length > 0) return cluster;
+  return [...disjoint(settings), ...(settings.nodeSubnets.length === 0 ? poolsFit(settings) : [])];
 }

@@ -1,20 +1,76 @@
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import type { Clients } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
 import {
   asPlanned,
   fewAddOns,
   LocalCloud,
+  refused,
   succeeded,
   unchanged,
 } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);
 
-const location = "westeurope";
+const location = "southeastasia";
 /** Where others have what the cluster uses. */
 const theirs = "theirs";
 const contributor = "b24988ac-6180-42a0-ab88-20f7382dd24c";
 const identityId = `${subscriptionPath}/resourceGroups/${theirs}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
+
+const subnetId = `${subscriptionPath}/resourceGroups/${theirs}/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes`;
+
+/** A subnet with a security group and a NAT gateway, and a machine of somebody's at its end. */
+async function makeNetwork({ network }: Clients): Promise<void> {
+  const sku = { name: "Standard" };
+  const guard = await network.networkSecurityGroups.beginCreateOrUpdateAndWait(
+    theirs,
+    "guard",
+    { location },
+    soon,
+  );
+  const address = await network.publicIPAddresses.beginCreateOrUpdateAndWait(
+    theirs,
+    "out",
+    { location, sku, publicIPAllocationMethod: "Static", zones: ["1", "2", "3"] },
+    soon,
+  );
+  const gateway = await network.natGateways.beginCreateOrUpdateAndWait(
+    theirs,
+    "out",
+    { location, sku, publicIpAddresses: [{ id: address.id }] },
+    soon,
+  );
+  await network.virtualNetworks.beginCreateOrUpdateAndWait(
+    theirs,
+    "spoke",
+    { location, addressSpace: { addressPrefixes: ["10.1.0.0/16"] } },
+    soon,
+  );
+  const { id } = await network.subnets.beginCreateOrUpdateAndWait(
+    theirs,
+    "spoke",
+    "nodes",
+    {
+      ...{ addressPrefix: "10.1.1.0/27", defaultOutboundAccess: false },
+      ...{ networkSecurityGroup: { id: guard.id }, natGateway: { id: gateway.id } },
+    },
+    soon,
+  );
+  await network.networkInterfaces.beginCreateOrUpdateAndWait(
+    theirs,
+    "somebody",
+    {
+      location,
+      ipConfigurations: [
+        {
+          ...{ name: "one", subnet: { id } },
+          ...{ privateIPAllocationMethod: "Static", privateIPAddress: "10.1.1.30" },
+        },
+      ],
+    },
+    soon,
+  );
+}
 
 /** A cluster on what others have made, from its first update to its end. */
 describe("a cluster on what exists already", () => {
@@ -23,13 +79,15 @@ describe("a cluster on what exists already", () => {
   let before: Record<string, unknown>;
 
   beforeAll(async () => {
-    cloud = await LocalCloud.start("local", { ...fewAddOns, cloudProvider: true, identityId });
+    const settings = { ...fewAddOns, cloudProvider: true, identityId, nodeSubnets: [subnetId] };
+    cloud = await LocalCloud.start("local", settings);
     clients = cloud.sdks();
     await clients.resources.resourceGroups.createOrUpdate(theirs, { location });
     // Another region, which an identity serves as well.
     await clients.identities.userAssignedIdentities.createOrUpdate(theirs, "kubernetes", {
       location: "northeurope",
     });
+    await makeNetwork(clients);
   });
   afterAll(() => cloud?.stop());
 
@@ -47,8 +105,29 @@ describe("a cluster on what exists already", () => {
     return Object.fromEntries(await Promise.all(read));
   }
 
+  it("is refused in a network that lacks a rule, with what to ask for, and changes nothing there", async () => {
+    const text = refused(await cloud.stack.preview());
+
+    expect(text).toMatch(/DenyAllInBound .* stops inbound TCP 6443 from 203\.0\.113\.0\/24/);
+    expect(text).toMatch(
+      /for the owners of the network, as one text:.*\n\s*- a rule in .*\/guard/i,
+    );
+  });
+
   it("is previewed with the rights that the identity lacks, and the commands that give them", async () => {
     const { principalId } = await identity();
+    const { ipAddress } = await clients.network.publicIPAddresses.get(theirs, "out");
+    await clients.network.securityRules.beginCreateOrUpdateAndWait(
+      theirs,
+      "guard",
+      "kubernetes-api",
+      {
+        ...{ priority: 200, direction: "Inbound", access: "Allow", protocol: "Tcp" },
+        ...{ sourceAddressPrefixes: ["203.0.113.0/24", ipAddress!], sourcePortRange: "*" },
+        ...{ destinationAddressPrefix: "VirtualNetwork", destinationPortRange: "6443" },
+      },
+      soon,
+    );
 
     const { diagnostics } = succeeded(await cloud.stack.preview());
 
@@ -60,7 +139,7 @@ describe("a cluster on what exists already", () => {
     );
   });
 
-  it("is made without an identity, a role or an assignment of its own", async () => {
+  it("is made without an identity, a role, an assignment or a network of its own", async () => {
     const { principalId } = await identity();
     await clients.authorization.roleAssignments.create(
       subscriptionPath,
@@ -78,7 +157,9 @@ describe("a cluster on what exists already", () => {
     expect(diagnostics.join("\n")).not.toContain("lacks rights");
     const added = Object.keys(await everything()).filter((id) => !(id in before));
     expect(added.length).toBeGreaterThan(10);
-    expect(added.filter((id) => /ManagedIdentity|Authorization/i.test(id))).toEqual([]);
+    const ofOthers =
+      /ManagedIdentity|Authorization|virtualNetworks|networkSecurityGroups|routeTables|natGateways/i;
+    expect(added.filter((id) => ofOthers.test(id))).toEqual([]);
   });
 
   it("has that identity on its control plane, and in azure.json", async () => {
@@ -97,7 +178,15 @@ describe("a cluster on what exists already", () => {
       useManagedIdentityExtension: true,
       userAssignedIdentityID: clientId,
       tenantId: account.tenantId,
+      ...{ vnetName: "spoke", vnetResourceGroup: theirs, subnetName: "nodes" },
+      ...{ securityGroupName: "guard", securityGroupResourceGroup: theirs },
     });
+  });
+
+  it("has its machines at the end of the subnet, where nobody is", async () => {
+    const { machines } = (await cloud.stack.outputs()) as { machines: { address: string }[] };
+
+    expect(machines.map(({ address }) => address)).toEqual(["10.1.1.29", "10.1.1.28", "10.1.1.27"]);
   });
 
   it("changes nothing by a second update", async () => {

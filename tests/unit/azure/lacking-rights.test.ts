@@ -54,7 +54,7 @@ async function saidOf(
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
     const connection = { arm: client, subscriptionId: account.subscriptionId, tenantId: "" };
     const all = { ...validSettings, identityId, ...settings };
-    return await lackingRights(all, connection, identity, isGroupThere);
+    return await lackingRights(all, connection, identity, { isGroupThere });
   } finally {
     await rest.close();
   }

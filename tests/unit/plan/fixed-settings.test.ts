@@ -31,6 +31,19 @@ it.each([
   expect(problem).toContain(`(pulumi config set ${key} ${validSettings[key]})`);
 });
 
+it("keeps a network of the cluster's own, and subnets of others in their order", () => {
+  const given = { ...validSettings, nodeSubnets: ["/one", "/two", "/three"] };
+  const other = { ...given, nodeSubnets: ["/two", "/one", "/three"] };
+
+  expect(fixedProblems(given, fixedSettings(given))).toEqual([]);
+  expect(fixedProblems(other, fixedSettings(given))).toEqual([
+    expect.stringMatching(/nodeSubnets is \/two, .* made with \/one, \/two, \/three/),
+  ]);
+  expect(fixedProblems(given, made)).toEqual([
+    expect.stringMatching(/was made with none: .*\(pulumi config rm nodeSubnets\)/),
+  ]);
+});
+
 it("names other zones, and a command for each that there was", () => {
   const [problem] = fixedProblems({ ...validSettings, zones: ["1"] }, { zones: ["1", "2"] });
 

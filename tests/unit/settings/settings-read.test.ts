@@ -5,6 +5,8 @@ import { access, complaints, declared, settingsWith, Values } from "../../suppor
 
 const identityId =
   "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes";
+const subnet = (name: string) =>
+  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke/subnets/${name}`;
 const stack: Values = { location: "westeurope", ...access };
 
 beforeEach(() => {
@@ -68,6 +70,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     networkCidr: "10.8.0.0/16",
     podCidr: "10.16.0.0/16",
     serviceCidr: "10.32.0.0/16",
+    nodeSubnets: [subnet("1"), subnet("2")],
     egress: "single",
     apiAccess: "private",
     apiName: "api.zoned.example",

@@ -5,6 +5,7 @@ import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
 import { existingIdentityCases } from "../../support/settings-cases/existing-identity";
+import { nodeSubnetCases } from "../../support/settings-cases/node-subnets";
 import { rebootCases } from "../../support/settings-cases/reboots";
 import { httpProxyCases } from "../../support/settings-cases/http-proxy";
 import { tagCases } from "../../support/settings-cases/tags";
@@ -39,6 +40,7 @@ describe.each(
     kubeProxyCases,
     etcdBackupCases,
     existingIdentityCases,
+    nodeSubnetCases,
     rebootCases,
     httpProxyCases,
     tagCases,

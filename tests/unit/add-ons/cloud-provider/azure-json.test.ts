@@ -5,10 +5,10 @@ const args: AzureJsonArgs = {
   subscriptionId: "subscription",
   resourceGroup: "shop",
   location: "westeurope",
-  virtualNetwork: "shop-vnet",
+  virtualNetwork: { name: "shop-vnet", resourceGroup: "shop" },
   subnet: "nodes-1",
-  securityGroup: "shop-nsg",
-  routeTable: "shop-rt",
+  securityGroup: { name: "shop-nsg", resourceGroup: "shop" },
+  routeTable: { name: "shop-rt", resourceGroup: "shop" },
   clientId: "client",
   resourceManagerEndpoint: "https://management.azure.com",
   tags: {},
@@ -36,6 +36,20 @@ it("names the cluster's own network, firewall and routes, each with its group", 
     routeTableName: "shop-rt",
     routeTableResourceGroup: "shop",
   });
+});
+
+it("names a network of others by its own groups, and no routes where it has none", () => {
+  const theirs = { name: "spoke", resourceGroup: "network" };
+  const change = { virtualNetwork: theirs, securityGroup: { ...theirs, name: "guard" } };
+
+  const json = written({ ...change, routeTable: undefined });
+
+  expect(json).toMatchObject({
+    ...{ resourceGroup: "shop", vnetName: "spoke", vnetResourceGroup: "network" },
+    ...{ securityGroupName: "guard", securityGroupResourceGroup: "network" },
+  });
+  expect(json).not.toHaveProperty("routeTableName");
+  expect(json).not.toHaveProperty("routeTableResourceGroup");
 });
 
 it("puts addresses and not network interfaces into balancers, and gives no egress", () => {

@@ -12,6 +12,7 @@ import { storageAccountType } from "../types/storage/storage-account";
 import { Authorization } from "./authorize";
 import { Hooks } from "./control";
 import { collectionOf, membersOf, pageOf, resourceEntries } from "./lists";
+import { networkAnswer } from "./network-addresses";
 import { Operations, waitingFor } from "./operations";
 import { fromArm, toArm } from "./shape";
 import { subscriptionAnswer, subscriptionBody } from "./subscription";
@@ -89,6 +90,8 @@ export class ArmApi {
       if (parseId(scope)?.type === groupType) await this.arm.get(scope);
       return page(resourceEntries(this.arm, scope, filter, expand));
     }
+    const ofNetwork = await networkAnswer(this.arm, path, url.searchParams);
+    if (ofNetwork) return { status: 200, body: ofNetwork };
     const member = collectionOf(path);
     return member && page(await membersOf(this.arm, member, filter));
   }

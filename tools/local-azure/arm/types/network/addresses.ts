@@ -48,14 +48,24 @@ export const within = (inner: Range, outer: Range): boolean =>
 const reserved = ({ first, last }: Range, address: bigint): boolean =>
   address < first + 4n || address === last;
 
+/** All free addresses, the lowest first. */
+export const freeAddresses = (ranges: readonly Range[], taken: ReadonlySet<string>): string[] => [
+  ...freeIn(ranges, taken),
+];
+
 /** The lowest free address, as Azure allocates them. */
-export function firstFree(
+export const firstFree = (
   ranges: readonly Range[],
   taken: ReadonlySet<string>,
-): string | undefined {
+): string | undefined => freeIn(ranges, taken).next().value;
+
+function* freeIn(
+  ranges: readonly Range[],
+  taken: ReadonlySet<string>,
+): Generator<string, undefined> {
   for (const range of ranges) {
     for (let address = range.first; address <= range.last; address++) {
-      if (!reserved(range, address) && !taken.has(toText(address))) return toText(address);
+      if (!reserved(range, address) && !taken.has(toText(address))) yield toText(address);
     }
   }
   return undefined;

@@ -1,0 +1,204 @@
+import { Address4 } from "ip-address";
+
+import type { Settings } from "../settings/settings";
+import { parseSubnet } from "../settings/subnet-id";
+import type { AzureConnection } from "./connection";
+import type { ArmClient } from "./resource-manager";
+import { type Permission, permissionsAt } from "./rights";
+import type { SecurityRule } from "./security-rules";
+
+/** A subnet that is not this stack's, and what belongs to it. */
+export interface ExistingSubnet {
+  readonly id: string;
+  readonly name: string;
+  readonly ranges: readonly string[];
+  /** Services that the subnet is kept for. */
+  readonly delegations: readonly string[];
+  /** Azure's ids. */
+  readonly securityGroup?: string;
+  readonly routeTable?: string;
+  readonly gateway?: string;
+  /** How many addresses nothing has. */
+  readonly free: number;
+}
+
+interface Route {
+  readonly name: string;
+  readonly properties: { readonly addressPrefix?: string; readonly nextHopType: string };
+}
+
+/** A virtual network that is not this stack's, as far as the machines' subnets need it. */
+export interface ExistingNetwork {
+  readonly id: string;
+  readonly location: string;
+  /** Its own, and those of networks it is peered with. */
+  readonly ranges: readonly string[];
+  /** Those of its subnets that the settings name, by lower-case id. */
+  readonly subnets: ReadonlyMap<string, ExistingSubnet>;
+  /** By lower-case id of the security group, Azure's own rules included. */
+  readonly rules: ReadonlyMap<string, readonly SecurityRule[]>;
+  /** By lower-case id of the route table. */
+  readonly routes: ReadonlyMap<string, readonly Route[]>;
+  /** What the login may do in it; empty where Azure does not say. */
+  readonly permissions: readonly Permission[];
+  /** Public addresses and ranges, by lower-case id of the NAT gateway. */
+  readonly egress: ReadonlyMap<string, readonly string[]>;
+}
+
+/** A network may have IPv6 as well, and a cluster has none. */
+const onlyIPv4 = (ranges: readonly string[]): string[] =>
+  ranges.filter((range) => Address4.isValid(range));
+
+interface Ref {
+  readonly id: string;
+}
+
+interface Subnet {
+  readonly id: string;
+  readonly name: string;
+  readonly properties: {
+    readonly addressPrefix?: string;
+    readonly addressPrefixes?: readonly string[];
+    readonly delegations?: readonly { readonly properties?: { readonly serviceName?: string } }[];
+    readonly networkSecurityGroup?: Ref;
+    readonly routeTable?: Ref;
+    readonly natGateway?: Ref;
+  };
+}
+
+interface VirtualNetwork {
+  readonly location: string;
+  readonly properties: {
+    readonly addressSpace: { readonly addressPrefixes: readonly string[] };
+    readonly subnets: readonly Subnet[];
+    readonly virtualNetworkPeerings?: readonly {
+      readonly properties?: {
+        readonly remoteAddressSpace?: { readonly addressPrefixes?: readonly string[] };
+      };
+    }[];
+  };
+}
+
+export const networkVersion = { "api-version": "2024-05-01" };
+
+/** By which Azure's ids are compared. */
+export const keyOf = (id: string): string => id.toLowerCase();
+
+/** The subnet of a zone, of one for all or one for each. */
+export const subnetIdOf = (
+  { nodeSubnets, zones }: Pick<Settings, "nodeSubnets" | "zones">,
+  zone: string,
+): string => nodeSubnets[zones.indexOf(zone)] ?? nodeSubnets[0]!;
+
+/** What the cloud provider has rights on in a network of others: it, and the security groups of its subnets. */
+export const networkScopes = (network: ExistingNetwork | undefined): string[] =>
+  network === undefined ? [] : [network.id, ...network.rules.keys()];
+
+/** Asks for the network that the settings name; undefined where they name none, or Azure has none. */
+export async function getExistingNetwork(
+  { nodeSubnets }: Pick<Settings, "nodeSubnets">,
+  { arm }: AzureConnection,
+): Promise<ExistingNetwork | undefined> {
+  const id = parseSubnet(nodeSubnets[0] ?? "")?.networkId;
+  if (id === undefined) return undefined;
+  const [network, usages, permissions] = await Promise.all([
+    arm.get<VirtualNetwork>(id, networkVersion, {
+      location: "",
+      properties: { addressSpace: {} },
+    }),
+    arm.list<{ id: string; currentValue: number; limit: number }>(`${id}/usages`, networkVersion, {
+      id: "",
+      currentValue: 0,
+      limit: 0,
+    }),
+    permissionsAt(arm, id),
+  ]);
+  if (network === undefined) return undefined;
+  const { addressSpace, subnets: all = [], virtualNetworkPeerings = [] } = network.properties;
+  const wanted = new Set(nodeSubnets.map(keyOf));
+  const subnets = all
+    .filter((one) => wanted.has(keyOf(one.id)))
+    .map(({ id: subnetId, name, properties }): ExistingSubnet => {
+      const usage = usages.find((one) => keyOf(one.id) === keyOf(subnetId));
+      return {
+        id: subnetId,
+        name,
+        ranges: onlyIPv4(properties.addressPrefixes ?? [properties.addressPrefix!]),
+        delegations: (properties.delegations ?? []).map((one) => one.properties?.serviceName ?? ""),
+        securityGroup: properties.networkSecurityGroup?.id,
+        routeTable: properties.routeTable?.id,
+        gateway: properties.natGateway?.id,
+        free: usage === undefined ? 0 : usage.limit - usage.currentValue,
+      };
+    });
+  const [rules, routes, egress] = await Promise.all([
+    ofEach(
+      subnets.map(({ securityGroup }) => securityGroup),
+      (one) => rulesOf(arm, one),
+    ),
+    ofEach(
+      subnets.map(({ routeTable }) => routeTable),
+      (one) => routesOf(arm, one),
+    ),
+    ofEach(
+      subnets.map(({ gateway }) => gateway),
+      (one) => addressesOf(arm, one),
+    ),
+  ]);
+  return {
+    id,
+    permissions,
+    location: network.location,
+    ranges: onlyIPv4([
+      ...addressSpace.addressPrefixes,
+      ...virtualNetworkPeerings.flatMap(
+        ({ properties }) => properties?.remoteAddressSpace?.addressPrefixes ?? [],
+      ),
+    ]),
+    subnets: new Map(subnets.map((one) => [keyOf(one.id), one])),
+    rules,
+    routes,
+    egress,
+  };
+}
+
+async function ofEach<T>(
+  ids: readonly (string | undefined)[],
+  ask: (id: string) => Promise<T>,
+): Promise<Map<string, T>> {
+  const distinct = [...new Set(ids.flatMap((id) => (id === undefined ? [] : [keyOf(id)])))];
+  return new Map(await Promise.all(distinct.map(async (id) => [id, await ask(id)] as const)));
+}
+
+async function rulesOf(arm: ArmClient, id: string): Promise<SecurityRule[]> {
+  const group = await arm.get<{
+    properties: { securityRules?: SecurityRule[]; defaultSecurityRules?: SecurityRule[] };
+  }>(id, networkVersion, { properties: {} });
+  const { securityRules = [], defaultSecurityRules = [] } = group?.properties ?? {};
+  return [...securityRules, ...defaultSecurityRules];
+}
+
+async function routesOf(arm: ArmClient, id: string): Promise<readonly Route[]> {
+  const table = await arm.get<{ properties: { routes?: Route[] } }>(id, networkVersion, {
+    properties: {},
+  });
+  return table?.properties.routes ?? [];
+}
+
+async function addressesOf(arm: ArmClient, id: string): Promise<string[]> {
+  const gateway = await arm.get<{
+    properties: { publicIpAddresses?: Ref[]; publicIpPrefixes?: Ref[] };
+  }>(id, networkVersion, { properties: {} });
+  const { publicIpAddresses = [], publicIpPrefixes = [] } = gateway?.properties ?? {};
+  const found = await Promise.all(
+    [...publicIpAddresses, ...publicIpPrefixes].map((one) =>
+      arm.get<{ properties: { ipAddress?: string; ipPrefix?: string } }>(one.id, networkVersion, {
+        properties: {},
+      }),
+    ),
+  );
+  return found.flatMap((one) => {
+    const { ipAddress, ipPrefix } = one?.properties ?? {};
+    return ipPrefix ?? (ipAddress === undefined ? [] : `${ipAddress}/32`);
+  });
+}

@@ -1,0 +1,68 @@
+import { found, Problem, toRemove, wants } from "../problem";
+import type { Settings } from "../settings";
+import { parseSubnet } from "../subnet-id";
+
+const example =
+  "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes";
+
+/** What is wrong with the ids of subnets that exist already. */
+export function nodeSubnetProblems({
+  nodeSubnets,
+  zones,
+  clusterName,
+  apiAccess,
+}: Settings): Problem[] {
+  const same = (one: string | undefined, other: string | undefined) =>
+    one?.toLowerCase() === other?.toLowerCase();
+  const first = parseSubnet(nodeSubnets[0] ?? "")?.networkId;
+  const isOther = ![0, 1, zones.length].includes(nodeSubnets.length);
+  return [
+    ...(nodeSubnets.length > 0 && apiAccess === "private"
+      ? [
+          wants(
+            "apiAccess",
+            apiAccess,
+            "public beside nodeSubnets, since this program knows a fixed address for an internal balancer in its own network alone",
+            "public",
+          ),
+        ]
+      : []),
+    ...(isOther
+      ? [
+          {
+            key: "nodeSubnets",
+            is: `has ${nodeSubnets.length} entries`,
+            expected: `one subnet for all zones, or one for each of the ${zones.length} in zones, in the same order`,
+            fix: toRemove(`nodeSubnets[${nodeSubnets.length - 1}]`),
+          },
+        ]
+      : []),
+    ...nodeSubnets.flatMap((id, index) => {
+      const key = `nodeSubnets[${index}]`;
+      const place = parseSubnet(id);
+      if (place === undefined) {
+        return wants(
+          key,
+          id,
+          "Azure's id of a subnet, as `az network vnet subnet show --query id` prints it",
+          example,
+        );
+      }
+      if (same(place.resourceGroup, clusterName)) {
+        return wants(
+          key,
+          id,
+          `a subnet in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
+          example,
+        );
+      }
+      if (same(place.networkId, first)) return [];
+      return {
+        key,
+        is: found(id),
+        expected: `a subnet of the virtual network of the first one, ${first}, since a balancer reaches one network`,
+        fix: toRemove(key),
+      };
+    }),
+  ];
+}

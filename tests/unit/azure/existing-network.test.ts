@@ -1,0 +1,145 @@
+import { getExistingNetwork } from "../../../components/azure/existing-network";
+import { placed } from "../../../components/azure/free-addresses";
+import { ArmClient } from "../../../components/azure/resource-manager";
+import { shownAs, type Shown } from "../../../components/azure/shown";
+import { machinesOf } from "../../../components/settings/topology";
+import type { ResourceManager } from "../../../tools/local-azure/arm/resource-manager";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { pool, validSettings } from "../../support/sample";
+
+const location = "westeurope";
+const group = `${subscriptionPath}/resourceGroups/network`;
+const inNetwork = (path: string) => `${group}/providers/Microsoft.Network/${path}`;
+const vnet = inNetwork("virtualNetworks/spoke");
+const subnets = ["a", "b"].map((name) => `${vnet}/subnets/${name}`);
+const standard = { name: "Standard" };
+
+/** What a network team has made: a subnet with all that a cluster needs, and a bare one. */
+async function make(arm: ResourceManager): Promise<void> {
+  const put = (id: string, body: object) => arm.put(id, { location, ...body });
+  await arm.put(group, { location });
+  await put(inNetwork("networkSecurityGroups/guard"), {});
+  await put(inNetwork("routeTables/table"), {
+    routes: [{ name: "on-premises", addressPrefix: "192.168.0.0/16", nextHopType: "None" }],
+  });
+  await put(inNetwork("publicIPAddresses/out"), {
+    ...{ sku: standard, publicIPAllocationMethod: "Static", zones: ["1"] },
+  });
+  await put(inNetwork("natGateways/out"), {
+    ...{ sku: standard, zones: ["1"] },
+    publicIpAddresses: [{ id: inNetwork("publicIPAddresses/out") }],
+  });
+  await put(vnet, { addressSpace: { addressPrefixes: ["10.1.0.0/16"] } });
+  await arm.put(subnets[0]!, {
+    addressPrefix: "10.1.1.0/28",
+    networkSecurityGroup: { id: inNetwork("networkSecurityGroups/guard") },
+    routeTable: { id: inNetwork("routeTables/table") },
+    natGateway: { id: inNetwork("natGateways/out") },
+  });
+  await arm.put(subnets[1]!, { addressPrefix: "10.1.2.0/28" });
+  await put(inNetwork("networkInterfaces/theirs"), {
+    ipConfigurations: [
+      {
+        ...{ name: "one", subnet: { id: subnets[0] } },
+        ...{ privateIPAllocationMethod: "Static", privateIPAddress: "10.1.1.13" },
+      },
+    ],
+  });
+}
+
+const settings = {
+  ...{ ...validSettings, zones: ["1", "2"], nodeSubnets: subnets, controlPlaneCount: 3 },
+  workerPools: [{ ...pool, count: 1, zones: ["1", "2"] }],
+};
+
+async function withNetwork<T>(
+  work: (connection: { arm: ArmClient; subscriptionId: string; tenantId: string }) => Promise<T>,
+): Promise<T> {
+  const { arm } = newArm();
+  await make(arm);
+  const rest = await serveRest(arm, 0);
+  try {
+    const client = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
+    return await work({ arm: client, subscriptionId: account.subscriptionId, tenantId: "" });
+  } finally {
+    await rest.close();
+  }
+}
+
+it("has of each subnet what belongs to it, and how much room there is", async () => {
+  const network = await withNetwork((connection) => getExistingNetwork(settings, connection));
+
+  expect([...network!.subnets.values()]).toMatchObject([
+    {
+      ...{ id: subnets[0], name: "a", ranges: ["10.1.1.0/28"], delegations: [] },
+      securityGroup: inNetwork("networkSecurityGroups/guard"),
+      routeTable: inNetwork("routeTables/table"),
+      gateway: inNetwork("natGateways/out"),
+      // Of 16 addresses, Azure keeps 5, and somebody has one.
+      free: 10,
+    },
+    { name: "b", securityGroup: undefined, gateway: undefined, free: 11 },
+  ]);
+  expect([...network!.rules.values()].flat().map(({ name }) => name)).toContain("DenyAllInBound");
+  expect([...network!.routes.values()].flat().map(({ name }) => name)).toEqual(["on-premises"]);
+  expect([...network!.egress.values()].flat()).toEqual([expect.stringMatching(/^[\d.]+\/32$/)]);
+  expect(network).toMatchObject({ location, ranges: ["10.1.0.0/16"] });
+});
+
+it("finds no network where Azure has none", async () => {
+  const nodeSubnets = [`${inNetwork("virtualNetworks/other")}/subnets/a`];
+
+  expect(
+    await withNetwork((connection) => getExistingNetwork({ nodeSubnets }, connection)),
+  ).toBeUndefined();
+});
+
+/** Where the machines are put: their addresses by their names. */
+const addresses = (
+  shown: Shown = new Map(),
+  before: readonly { readonly name: string; readonly address: string }[] = [],
+) =>
+  withNetwork(async (connection) => {
+    const network = await getExistingNetwork(settings, connection);
+    const machines = await placed(
+      machinesOf(settings),
+      { settings, network, shown, before },
+      connection,
+    );
+    return Object.fromEntries(
+      machines.map(({ name, address }) => [name.replace("zoned-test-", ""), address]),
+    );
+  });
+
+it("gives machines the last free addresses of their zones' subnets", async () => {
+  expect(await addresses()).toEqual({
+    "cp-1": "10.1.1.14",
+    "cp-2": "10.1.2.14",
+    // 10.1.1.13 is somebody's.
+    "cp-3": "10.1.1.12",
+    "workers-1": "10.1.2.13",
+  });
+});
+
+it("leaves a machine the address that its interface has, or had when it was last seen", async () => {
+  const nic = {
+    name: "zoned-test-cp-1-nic",
+    properties: { ipConfigurations: [{ properties: { privateIPAddress: "10.1.1.7" } }] },
+  };
+  const shown = new Map([[shownAs("azure-native:network:NetworkInterface", nic.name), nic]]);
+
+  expect(await addresses(shown, [{ name: "zoned-test-cp-2", address: "10.1.2.9" }])).toMatchObject({
+    "cp-1": "10.1.1.7",
+    "cp-2": "10.1.2.9",
+    "cp-3": "10.1.1.14",
+  });
+});
+
+it("leaves machines where they are in a network of the cluster's own", async () => {
+  const machines = machinesOf(validSettings);
+  const own = { settings: validSettings, network: undefined, shown: new Map(), before: [] };
+
+  expect(await withNetwork((connection) => placed(machines, own, connection))).toEqual(machines);
+});

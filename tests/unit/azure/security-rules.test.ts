@@ -1,0 +1,84 @@
+import { type Flow, type SecurityRule, stoppedBy } from "../../../components/azure/security-rules";
+
+type Change = Partial<SecurityRule["properties"]>;
+
+let priority = 100;
+const rule = (name: string, change: Change): SecurityRule => ({
+  name,
+  properties: {
+    ...{ direction: "Inbound", access: "Allow", protocol: "*", priority: priority++ },
+    ...{ sourceAddressPrefix: "*", sourcePortRange: "*" },
+    ...{ destinationAddressPrefix: "*", destinationPortRange: "*" },
+    ...change,
+  },
+});
+const last = rule("DenyAllInBound", { access: "Deny", priority: 65500 });
+const ofNetwork = rule("AllowVnetInBound", {
+  ...{ priority: 65000, sourceAddressPrefix: "VirtualNetwork" },
+  destinationAddressPrefix: "VirtualNetwork",
+});
+const network = ["10.0.0.0/16"];
+const flow: Flow = {
+  ...{ direction: "Inbound", protocol: "Tcp", from: "203.0.113.0/24" },
+  ...{ to: "10.0.1.0/24", port: 6443 },
+};
+
+const stops = (rules: readonly SecurityRule[], change: Partial<Flow> = {}) =>
+  stoppedBy({ ...flow, ...change }, [last, ofNetwork, ...rules], network)?.name;
+
+it.each<[string, Change]>([
+  ["any packet", {}],
+  [
+    "the range and the port",
+    { sourceAddressPrefix: "203.0.113.0/24", destinationPortRange: "6443" },
+  ],
+  ["a wider range", { sourceAddressPrefixes: ["198.51.100.0/24", "203.0.0.0/16"] }],
+  ["ports around it", { destinationPortRanges: ["80", "6000-7000"] }],
+  ["the internet", { sourceAddressPrefix: "Internet" }],
+  ["the nodes' network", { destinationAddressPrefix: "VirtualNetwork" }],
+  ["TCP, in whichever letters", { protocol: "TCP" }],
+])("lets a flow pass by a rule for %s", (_, change) => {
+  expect(stops([rule("opens", change)])).toBeUndefined();
+});
+
+it.each<[string, Change]>([
+  ["another port", { destinationPortRange: "443" }],
+  ["another protocol", { protocol: "Udp" }],
+  ["a part of the range", { sourceAddressPrefix: "203.0.113.0/25" }],
+  ["another direction", { direction: "Outbound" }],
+  ["some source ports", { sourcePortRange: "1024-2048" }],
+  ["services of Azure", { sourceAddressPrefix: "AzureCloud" }],
+  ["application security groups", { sourceAddressPrefix: undefined, sourceAddressPrefixes: [] }],
+])("stops it where there is only a rule for %s", (_, change) => {
+  expect(stops([rule("opens", change)])).toBe("DenyAllInBound");
+});
+
+it("goes by the lowest priority, in whatever order Azure lists the rules", () => {
+  const opens = rule("opens", { priority: 300 });
+  const closes = rule("closes", { priority: 200, access: "Deny" });
+
+  expect(stops([opens, closes])).toBe("closes");
+  expect(stops([opens, { ...closes, properties: { ...closes.properties, priority: 400 } }])).toBe(
+    undefined,
+  );
+});
+
+it("is stopped by a rule that denies a part of it", () => {
+  const closes = rule("closes", { access: "Deny", sourceAddressPrefix: "203.0.113.7/32" });
+
+  expect(stops([closes, rule("opens", {})])).toBe("closes");
+});
+
+it("lets machines of a network reach each other, as Azure does by itself", () => {
+  expect(stops([], { from: "10.0.2.0/24" })).toBeUndefined();
+  expect(stops([], { from: "10.1.2.0/24" })).toBe("DenyAllInBound");
+});
+
+it("takes the balancers' probes by their tag", () => {
+  const probes = { from: "AzureLoadBalancer" };
+
+  expect(stops([], probes)).toBe("DenyAllInBound");
+  expect(stops([rule("probes", { sourceAddressPrefix: "AzureLoadBalancer" })], probes)).toBe(
+    undefined,
+  );
+});
