@@ -22,6 +22,13 @@ export interface ExistingSubnet {
   readonly free: number;
 }
 
+interface Gateway {
+  /** Public ranges that it sends from. */
+  readonly ranges: readonly string[];
+  /** The only zone that it is in; undefined where Azure has chosen one, or it is in several. */
+  readonly zone?: string;
+}
+
 interface Route {
   readonly name: string;
   readonly properties: { readonly addressPrefix?: string; readonly nextHopType: string };
@@ -41,8 +48,8 @@ export interface ExistingNetwork {
   readonly routes: ReadonlyMap<string, readonly Route[]>;
   /** What the login may do in it; empty where Azure does not say. */
   readonly permissions: readonly Permission[];
-  /** Public addresses and ranges, by lower-case id of the NAT gateway. */
-  readonly egress: ReadonlyMap<string, readonly string[]>;
+  /** By lower-case id of the NAT gateway. */
+  readonly egress: ReadonlyMap<string, Gateway>;
 }
 
 /** A network may have IPv6 as well, and a cluster has none. */
@@ -142,7 +149,7 @@ export async function getExistingNetwork(
     ),
     ofEach(
       subnets.map(({ gateway }) => gateway),
-      (one) => addressesOf(arm, one),
+      (one) => gatewayOf(arm, one),
     ),
   ]);
   return {
@@ -185,8 +192,9 @@ async function routesOf(arm: ArmClient, id: string): Promise<readonly Route[]> {
   return table?.properties.routes ?? [];
 }
 
-async function addressesOf(arm: ArmClient, id: string): Promise<string[]> {
+async function gatewayOf(arm: ArmClient, id: string): Promise<Gateway> {
   const gateway = await arm.get<{
+    zones?: string[];
     properties: { publicIpAddresses?: Ref[]; publicIpPrefixes?: Ref[] };
   }>(id, networkVersion, { properties: {} });
   const { publicIpAddresses = [], publicIpPrefixes = [] } = gateway?.properties ?? {};
@@ -197,8 +205,12 @@ async function addressesOf(arm: ArmClient, id: string): Promise<string[]> {
       }),
     ),
   );
-  return found.flatMap((one) => {
-    const { ipAddress, ipPrefix } = one?.properties ?? {};
-    return ipPrefix ?? (ipAddress === undefined ? [] : `${ipAddress}/32`);
-  });
+  const [zone, ...others] = gateway?.zones ?? [];
+  return {
+    zone: others.length === 0 ? zone : undefined,
+    ranges: found.flatMap((one) => {
+      const { ipAddress, ipPrefix } = one?.properties ?? {};
+      return ipPrefix ?? (ipAddress === undefined ? [] : `${ipAddress}/32`);
+    }),
+  };
 }

@@ -1,5 +1,5 @@
 import { hasInterface } from "../azure/free-addresses";
-import { networkProblems } from "./network-requests";
+import { networkMessages, networkProblems } from "./network-requests";
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
 import { acceleratedMachines, offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
@@ -136,6 +136,7 @@ export function decide(observed: Observed): Decision {
     ],
     warnings: ownRoutesWarnings(settings, created.length > 0),
     messages: [
+      ...(current === undefined ? networkMessages(settings, observed.network) : []),
       ...[keys.message, cas.message, accounts.message].flatMap((message) => message ?? []),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
         const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;

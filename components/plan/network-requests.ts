@@ -57,6 +57,25 @@ export function networkProblems(settings: Settings, asks: Asked): string[] {
   ];
 }
 
+/** What a network of others does not survive: the loss of a zone whose NAT gateway serves other zones too. */
+export function networkMessages(
+  settings: Settings,
+  network: ExistingNetwork | undefined,
+): string[] {
+  if (network === undefined) return [];
+  return [...network.egress].flatMap(([id, { zone }]) => {
+    const served = settings.zones.filter((one) => {
+      const subnet = network.subnets.get(keyOf(subnetIdOf(settings, one)));
+      return subnet?.gateway !== undefined && keyOf(subnet.gateway) === id;
+    });
+    if (zone === undefined || served.every((one) => one === zone)) return [];
+    return [
+      `the NAT gateway ${id} is in zone ${zone} and serves machines in ${served.map((one) => `zone ${one}`).join(", ")}: with zone ${zone}, ` +
+        "all of them lose the API and the internet. A subnet with a NAT gateway for each zone, named by nodeSubnets in the order of zones, does not have that",
+    ];
+  });
+}
+
 function requestsOf(settings: Settings, { network, created, subscriptionId }: Asked): Request[] {
   const { location, nodeSubnets } = settings;
   const ids = [...new Set(nodeSubnets)];
@@ -219,7 +238,7 @@ function groupsOf(
   }
   if (first === undefined) return [];
   const nodes = subnets.flatMap(({ ranges }) => ranges);
-  const egress = [...network.egress.values()].flat();
+  const egress = [...network.egress.values()].flatMap(({ ranges }) => ranges);
   return flowsOf(settings, nodes, egress).flatMap(({ flow, why }) => {
     const rule = stoppedBy(flow, network.rules.get(first) ?? [], network.ranges);
     if (rule === undefined) return [];

@@ -19,6 +19,8 @@ const identityId = `${subscriptionPath}/resourceGroups/${theirs}/providers/Micro
 
 const subnetId = `${subscriptionPath}/resourceGroups/${theirs}/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes`;
 
+const settings = { ...fewAddOns, cloudProvider: true, identityId, nodeSubnets: [subnetId] };
+
 /** A subnet with a security group and a NAT gateway, and a machine of somebody's at its end. */
 async function makeNetwork({ network }: Clients): Promise<void> {
   const sku = { name: "Standard" };
@@ -79,7 +81,6 @@ describe("a cluster on what exists already", () => {
   let before: Record<string, unknown>;
 
   beforeAll(async () => {
-    const settings = { ...fewAddOns, cloudProvider: true, identityId, nodeSubnets: [subnetId] };
     cloud = await LocalCloud.start("local", settings);
     clients = cloud.sdks();
     await clients.resources.resourceGroups.createOrUpdate(theirs, { location });
@@ -196,6 +197,23 @@ describe("a cluster on what exists already", () => {
   it("leaves exactly what was there before, when it is destroyed", async () => {
     succeeded(await cloud.stack.destroy());
 
+    expect(await everything()).toEqual(before);
+  });
+
+  it("gives an identity of its own the rights in that network, and takes them away with it", async () => {
+    await cloud.stack.configure({ ...settings, identityId: "" });
+
+    succeeded(await cloud.stack.up("--skip-preview"));
+
+    const assigned = Object.keys(await everything())
+      .filter((id) => !(id in before) && id.includes(`/${theirs}/`))
+      .map((id) => id.replace(/^.*\/Microsoft\.Network\/(.*)\/providers\/.*$/i, "$1"));
+    expect(assigned.map((id) => id.toLowerCase()).sort()).toEqual([
+      "networksecuritygroups/guard",
+      "virtualnetworks/spoke",
+    ]);
+
+    succeeded(await cloud.stack.destroy());
     expect(await everything()).toEqual(before);
   });
 });

@@ -84,7 +84,9 @@ it("has of each subnet what belongs to it, and how much room there is", async ()
   ]);
   expect([...network!.rules.values()].flat().map(({ name }) => name)).toContain("DenyAllInBound");
   expect([...network!.routes.values()].flat().map(({ name }) => name)).toEqual(["on-premises"]);
-  expect([...network!.egress.values()].flat()).toEqual([expect.stringMatching(/^[\d.]+\/32$/)]);
+  expect([...network!.egress.values()]).toEqual([
+    { zone: "1", ranges: [expect.stringMatching(/^[\d.]+\/32$/)] },
+  ]);
   expect(network).toMatchObject({ location, ranges: ["10.1.0.0/16"] });
 });
 

@@ -1,5 +1,5 @@
 import type { ExistingNetwork, ExistingSubnet } from "../../../components/azure/existing-network";
-import { networkProblems } from "../../../components/plan/network-requests";
+import { networkMessages, networkProblems } from "../../../components/plan/network-requests";
 import type { SecurityRule } from "../../../components/azure/security-rules";
 import { subscriptionId, validSettings } from "../../support/sample";
 
@@ -65,7 +65,7 @@ const network: ExistingNetwork = {
   ]),
   rules: new Map([[guard, rules]]),
   routes: new Map(),
-  egress: new Map([[nat, ["20.0.0.1/32"]]]),
+  egress: new Map([[nat, { ranges: ["20.0.0.1/32"] }]]),
 };
 
 const created = [{ zone: "1" }, { zone: "2" }, { zone: "2" }];
@@ -201,6 +201,20 @@ it("wants pods and Services apart from the network, and from those it is peered 
       /podCidr is 10\.244\.0\.0\/16, expected .* apart from 10\.244\.128\.0\/20/,
     ),
   ]);
+});
+
+it.each([
+  ["is in a zone and serves others", { zone: "1" }, 1],
+  ["is in no zone that one could name", {}, 0],
+])("says of a NAT gateway that %s what the loss of its zone takes", (_, at, times) => {
+  const egress = new Map([[nat, { ranges: [], ...at }]]);
+
+  const messages = networkMessages(settings, { ...network, egress });
+
+  expect(messages).toHaveLength(times);
+  expect(messages.join()).toMatch(
+    times === 0 ? /^$/ : /is in zone 1 and serves .* zone 1, zone 2:/,
+  );
 });
 
 it("wants a network of the cluster's region", () => {
