@@ -200,7 +200,7 @@ describe("a cluster on what exists already", () => {
     expect(await everything()).toEqual(before);
   });
 
-  it("gives an identity of its own the rights in that network, and takes them away with it", async () => {
+  it("gives an identity of its own the rights in that network", async () => {
     await cloud.stack.configure({ ...settings, identityId: "" });
 
     succeeded(await cloud.stack.up("--skip-preview"));
@@ -212,8 +212,20 @@ describe("a cluster on what exists already", () => {
       "networksecuritygroups/guard",
       "virtualnetworks/spoke",
     ]);
+  });
 
-    succeeded(await cloud.stack.destroy());
-    expect(await everything()).toEqual(before);
+  it("changes to the identity of others in place, and takes its own away with its rights", async () => {
+    await cloud.stack.configure(settings);
+
+    const { steps } = succeeded(await cloud.stack.up("--skip-preview"));
+
+    expect(steps.filter((step) => /replace.*-(vm|membership)$/.test(step))).toEqual([]);
+    const { identity: ofMachine } = await clients.compute.virtualMachines.get(
+      "zoned-local",
+      "zoned-local-cp-1",
+    );
+    expect(Object.keys(ofMachine!.userAssignedIdentities!)).toEqual([identityId]);
+    const left = Object.keys(await everything()).filter((id) => !(id in before));
+    expect(left.filter((id) => /ManagedIdentity|Authorization/i.test(id))).toEqual([]);
   });
 });

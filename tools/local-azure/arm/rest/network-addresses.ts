@@ -2,7 +2,7 @@ import { refuse } from "../azure-error";
 import type { ResourceManager } from "../resource-manager";
 import type { Body, Resource, View } from "../resources/resource";
 import { freeAddresses, parseRange, type Range } from "../types/network/addresses";
-import { type SubnetBody, subnetRanges } from "../types/network/subnet";
+import { subnet, type SubnetBody, subnetRanges } from "../types/network/subnet";
 
 /** Azure keeps the first four addresses of a range, and its last. */
 const kept = 5;
@@ -18,17 +18,18 @@ export async function networkAnswer(
   if (question === "") return undefined;
   await arm.get(id);
   const { view } = arm;
-  const subnets = view.children(id);
+  // Roles may be assigned at the network, too.
+  const subnets = view.children(id).filter(({ type }) => type === subnet.type);
   return /^usages$/i.test(question)
-    ? { value: subnets.map((subnet) => usageOf(subnet, view)) }
+    ? { value: subnets.map((one) => usageOf(one, view)) }
     : availability(query.get("ipAddress") ?? "", subnets, view, id);
 }
 
-function usageOf(subnet: Resource, view: View): Body {
-  const sizes = rangesOf(subnet).map(({ first, last }) => Number(last - first) + 1 - kept);
+function usageOf(one: Resource, view: View): Body {
+  const sizes = rangesOf(one).map(({ first, last }) => Number(last - first) + 1 - kept);
   return {
-    id: subnet.id,
-    currentValue: takenIn(subnet, view).size,
+    id: one.id,
+    currentValue: takenIn(one, view).size,
     limit: sizes.reduce((sum, size) => sum + size, 0),
     name: { value: "SubnetSpace", localizedValue: "Subnet size and usage" },
     unit: "Count",
@@ -42,16 +43,16 @@ function availability(
   network: string,
 ): Body {
   const { first } = parseRange(`${address}/32`, network);
-  const subnet = subnets.find((one) =>
+  const holder = subnets.find((one) =>
     rangesOf(one).some((range) => range.first <= first && first <= range.last),
   );
-  if (subnet === undefined) {
+  if (holder === undefined) {
     throw refuse(
       "PrivateIPAddressNotInAnySubnet",
       `Private static IP address ${address} does not belong to the range of any subnet of virtual network ${network}.`,
     );
   }
-  const free = freeAddresses(rangesOf(subnet), takenIn(subnet, view));
+  const free = freeAddresses(rangesOf(holder), takenIn(holder, view));
   return free.includes(address)
     ? { available: true, availableIPAddresses: [], isPlatformReserved: false }
     : { available: false, availableIPAddresses: free.slice(0, 5), isPlatformReserved: false };

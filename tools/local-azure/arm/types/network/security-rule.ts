@@ -55,7 +55,7 @@ export const securityRule: ResourceType<RuleBody> = {
     checkRule(body, id.id);
     const siblings = view
       .children(id.parent)
-      .filter((sibling) => keyOf(sibling.id) !== id.key)
+      .filter((one) => one.type === securityRule.type && keyOf(one.id) !== id.key)
       .map((sibling) => ({ ...(sibling.body as RuleBody), name: sibling.id.split("/").at(-1)! }));
     checkPrioritiesUnique([...siblings, { ...body, name: id.name }]);
     return { body: completeRule(body) };

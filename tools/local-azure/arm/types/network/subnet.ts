@@ -64,7 +64,9 @@ export const subnet: ResourceType<SubnetBody> = {
       space.map((prefix) => parseRange(prefix, id.parent)),
       virtualNetworkName,
     );
-    const siblings = view.children(id.parent).filter((sibling) => keyOf(sibling.id) !== id.key);
+    const siblings = view
+      .children(id.parent)
+      .filter((one) => one.type === subnet.type && keyOf(one.id) !== id.key);
     const taken = siblings.flatMap((sibling) => subnetRanges(sibling.body, sibling.id));
     checkApart(id.name, ranges, taken, virtualNetworkName);
     if (old) checkChange(body, old.body, id.id, view);

@@ -1,5 +1,6 @@
 import { createResources } from "../../support/arm/fixture";
-import { all, withSdks } from "../../support/arm/official-sdks";
+import { all, soon, withSdks } from "../../support/arm/official-sdks";
+import { network as networkId, valid } from "../../support/arm/valid-resources";
 
 const [group, vnet] = ["zoned", "vnet"];
 
@@ -27,6 +28,24 @@ it.each([
     ).toMatchObject({ available, availableIPAddresses: others });
   }),
 );
+
+it("takes roles that are assigned at a network or a security group for no subnets and no rules", () =>
+  withSdks(async ({ network }, { arm }) => {
+    await createResources(arm, "nic");
+    const name =
+      "providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000001";
+    const owners = [networkId("virtualNetworks/vnet"), networkId("networkSecurityGroups/nsg")];
+    for (const owner of owners) await arm.put(`${owner}/${name}`, valid.assignment[1]);
+
+    const found = await network.virtualNetworks.get(group, vnet);
+    await network.virtualNetworks.beginCreateOrUpdateAndWait(group, vnet, found, soon);
+    const { securityRules } = await network.networkSecurityGroups.get(group, "nsg");
+
+    expect(found.subnets).toHaveLength(1);
+    expect(securityRules).toHaveLength(1);
+    expect(await all(network.virtualNetworks.listUsage(group, vnet))).toHaveLength(1);
+    for (const owner of owners) expect(arm.peek(`${owner}/${name}`)).toBeDefined();
+  }));
 
 it("refuses an address that is in no subnet", () =>
   withSdks(async ({ network }, { arm }) => {
