@@ -70,7 +70,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     networkCidr: "10.8.0.0/16",
     podCidr: "10.16.0.0/16",
     serviceCidr: "10.32.0.0/16",
-    nodeSubnets: [subnet("1"), subnet("2")],
+    nodeSubnets: [],
     egress: "single",
     apiAccess: "private",
     apiName: "api.zoned.example",
@@ -137,6 +137,10 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     skipHealthCheckUntil: "20261123T180000Z",
   };
   expect(settingsWith(given)).toEqual({ ...given, servicePrincipal: undefined });
+  // Not beside a private API.
+  const nodeSubnets = [subnet("1"), subnet("2")];
+  const publicly = { ...given, apiAccess: "public", apiName: "", nodeSubnets };
+  expect(settingsWith(publicly)).toMatchObject({ nodeSubnets });
   const principal = ["servicePrincipalClientId", "servicePrincipalClientSecret"];
   expect([...Object.keys(given), ...principal].sort()).toEqual(Object.keys(declared).sort());
 });
