@@ -2,7 +2,7 @@ import { networkNames } from "../azure/resource-names";
 import type { Settings } from "../settings/settings";
 
 /** Hosts that machines fetch packages and images from; some of them redirect to storage of theirs. */
-const sources = [
+export const sources = [
   "pkgs.k8s.io",
   "prod-cdn.packages.k8s.io",
   "registry.k8s.io",

@@ -23,7 +23,7 @@ process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => {
   process.exit(code === "EPIPE" ? 0 : 1);
 });
 
-function run(): Promise<void> {
+async function run(): Promise<void> {
   if (commandName() === "compare") {
     const { options, args } = typed<CompareWords>();
     if (options.virtualMachine && !options.measure) {

@@ -306,6 +306,12 @@ describe("a snapshot of etcd", () => {
       "no container of etcd runs on this machine",
     ],
     [
+      "the container is behind a proxy that does not answer",
+      (machine: FakeMachine) =>
+        machine.write("/etc/zoned/proxy.env", "http_proxy='http://127.0.0.1:9'\n"),
+      "does not answer: look at its name",
+    ],
+    [
       "etcdutl does not take what etcd has saved",
       (machine: FakeMachine) => damaged(machine, "snapshot status", "exit 1"),
       "etcdutl does not find the snapshot to be whole",

@@ -245,6 +245,19 @@ describe("a first boot that ends well", () => {
     }
   });
 
+  it("begins with the proxy, where there is one, by which it goes from then on", async () => {
+    const behind = machine();
+    behind.program("update-ca-certificates", "");
+    behind.write("/etc/zoned/proxy.env", `http_proxy='${mirror}'\nno_proxy='127.0.0.1'\n`);
+    behind.write("/etc/zoned/proxy-ca.crt", "");
+
+    expect(await boot(behind)).toMatchObject({ code: 0, stderr: "" });
+
+    const begun = [...behind.read("/var/log/zoned.log").matchAll(/first boot: (.+): begins/g)];
+    expect(begun[0]![1]).toBe("proxy");
+    expect(behind.read("/etc/apt/apt.conf.d/95zoned-proxy")).toContain(mirror);
+  });
+
   it("loads every module now and at every boot", async () => {
     const wanted = ["overlay", "br_netfilter", "nf_conntrack", "nft_fib_inet", "vxlan", "ip_vs"];
     const schedulers = [

@@ -2,6 +2,7 @@ import { createServer, type Server } from "node:http";
 
 import { proxyFiles } from "../../../components/machine/http-proxy";
 import type { HttpProxy } from "../../../components/settings/settings";
+import { bootstrap, machineIn } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
 import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";
@@ -79,6 +80,18 @@ it("is set once, and again when it is another one, has another CA, or is gone", 
 
   expect(machine.read(aptConf)).toBe("");
   expect(machine.has(caFile)).toBe(false);
+});
+
+it.each([
+  ["brings another one", { https: proxy }, ["set_proxy"]],
+  ["brings none", undefined, []],
+])("has the bootstrap step that %s do what there is to do", async (_, httpProxy, expected) => {
+  const machine = machineIn();
+  setProxy(machine, httpProxy);
+
+  expect((await bootstrap(machine)).code).toBe(0);
+
+  expect(machine.callsOf("first-boot").filter((call) => call === "set_proxy")).toEqual(expected);
 });
 
 it("is no concern of a machine that never had one", async () => {

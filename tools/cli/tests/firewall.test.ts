@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { cloudInitText } from "../../../components/machine/cloud-init-files";
 import { manifests, versions } from "../../../components/versions";
+import { sources } from "../../../components/plan/own-routes";
 import { itWith } from "../../../tests/support/upstream";
 import { wantedImages } from "../../mirror/images/wanted-images";
 import { checkout } from "../../shared/checkout";
@@ -47,4 +48,10 @@ it("has the host of every manifest, for where the update runs", () => {
     .map(({ url }) => new URL(url).hostname);
 
   expect(hosts.filter((host) => !operatorHosts.some((one) => one.host === host))).toEqual([]);
+});
+
+it("has every host that a preview with egress none names", () => {
+  const hosts = sources.map((source) => /\((.+)\)$/.exec(source)?.[1] ?? source);
+
+  expect(hosts.filter((host) => !machineHosts.some((one) => one.host === host))).toEqual([]);
 });

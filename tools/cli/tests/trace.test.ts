@@ -151,3 +151,10 @@ it("counts dumps side by side, with a dash for what no dump says", () => {
   const [first] = JSON.parse(run("compare", "--json", dumps).stdout) as unknown[];
   expect(first).toMatchObject({ dump: dumps, rules: 9, members: null });
 });
+
+it("says that a virtual machine is where to measure, and does not measure without being told to", () => {
+  const { status, stdout, stderr } = run("compare", "--virtual-machine", dumps);
+
+  expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+  expect(stderr).toContain("--virtual-machine says where to --measure: give both");
+});
