@@ -2,22 +2,14 @@ import type { Settings } from "../settings/settings";
 import { minorFor, versions } from "../versions";
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { scriptFile } from "./cloud-init-files";
-import { proxyFiles } from "./http-proxy";
+import { proxyFiles, type ProxySettings } from "./http-proxy";
 
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;
 
 /** The settings that a first boot depends on. */
-type BootSettings = Pick<
-  Settings,
-  | "kubernetesVersion"
-  | "containerRuntime"
-  | "mirror"
-  | "httpProxy"
-  | "networkCidr"
-  | "podCidr"
-  | "serviceCidr"
->;
+type BootSettings = Pick<Settings, "kubernetesVersion" | "containerRuntime" | "mirror"> &
+  ProxySettings;
 
 /** Single quotes keep a POSIX shell from reading anything into a value. */
 const quoted = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;

@@ -1,6 +1,5 @@
-import { hasInterface } from "../azure/free-addresses";
-import { networkMessages, networkProblems } from "./network-requests";
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
+import { hasInterface } from "../azure/free-addresses";
 import { acceleratedMachines, offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
 import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
@@ -20,9 +19,10 @@ import {
   type PreviousOutputs,
   type WantedMachine,
 } from "./machine-changes";
+import { networkMessages, networkProblems } from "./network-requests";
 import type { Observed } from "./observe";
-import { planServiceAccountKeys } from "./service-account-keys";
 import { ownRoutesWarnings } from "./own-routes";
+import { planServiceAccountKeys } from "./service-account-keys";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
 import { upgradeProblems } from "./upgrade";
 

@@ -1,7 +1,7 @@
 import type { AzureState } from "../azure/state";
 import { getEtcdVersions } from "../cluster/etcd-member";
 import { KubernetesApi } from "../cluster/kubernetes-api";
-import { parseCompactTime } from "../settings/times";
+import { isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { minorFor } from "../versions";
@@ -28,9 +28,9 @@ interface EtcdVersionArgs {
  */
 export async function etcdVersionProblems(args: EtcdVersionArgs): Promise<string[]> {
   const { settings, changes, controlPlanes, azure, previous, kubeconfig, now } = args;
-  const { kubernetesVersion, skipHealthCheckUntil } = settings;
+  const { kubernetesVersion } = settings;
   const { minor, etcdBefore } = minorFor(kubernetesVersion);
-  const isSkipped = parseCompactTime(skipHealthCheckUntil) > Date.parse(now);
+  const isSkipped = isHealthCheckSkipped(settings, now);
   if (etcdBefore === undefined || isSkipped || kubeconfig === undefined) return [];
   const upgraded = controlPlanes.flatMap(({ name, address }) => {
     const { kubernetesVersion: before = kubernetesVersion } = memberState(

@@ -1,7 +1,7 @@
 import { AzureState, isOff } from "../azure/state";
 import { getClusterHealth, ClusterHealth } from "../cluster/cluster-health";
 import { startCommand } from "./stopped-machines";
-import { compactTime, parseCompactTime } from "../settings/times";
+import { compactTime, isHealthCheckSkipped } from "../settings/times";
 import { Initialization } from "./initialization";
 import { isMemberOf, MachineChange, PreviousOutputs } from "./machine-changes";
 import { Settings } from "../settings/settings";
@@ -55,7 +55,7 @@ export async function checkGate(args: GateArgs): Promise<Gate> {
   if (args.changes.length === 0) return { problems: [], repairFirst: lostMember(args) };
   const { settings, initialization, kubeconfig, now } = args;
   if (initialization.isRestoring) return { problems: notNowProblems(args) };
-  const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
+  const isSkipped = isHealthCheckSkipped(settings, now);
   const bySettings = [
     ...(settings.reinitialize === initialization.id ? [dataLossProblem(settings)] : []),
     ...(settings.restoreFrom === "" ? [] : [unrestoredProblem(settings)]),

@@ -3,7 +3,7 @@ import { drainMark } from "../cluster/drain";
 import { getEtcdMembers } from "../cluster/etcd-member";
 import type { AzureState, MachineState } from "../azure/state";
 import { isMember, named } from "../cluster/cluster-health";
-import { parseCompactTime } from "../settings/times";
+import { isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 
@@ -39,7 +39,7 @@ export async function markRemovedFromEtcd<T extends AzureState>(
 
 async function getRemovedFromEtcd(args: LeftArgs): Promise<string[]> {
   const { settings, controlPlanes, azure, kubeconfig, now } = args;
-  const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
+  const isSkipped = isHealthCheckSkipped(settings, now);
   // Not by the outputs, which know already of fewer when one that is to be removed cannot go.
   const before = controlPlanes.filter(
     ({ name }) => azure.machines.get(name)?.bootstrap?.state === "Succeeded",

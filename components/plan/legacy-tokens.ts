@@ -1,6 +1,6 @@
 import { KubernetesApi } from "../cluster/kubernetes-api";
 import { isRewriting } from "../kubeadm/rotation";
-import { parseCompactTime } from "../settings/times";
+import { isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import type { PreviousOutputs } from "./machine-changes";
 
@@ -34,7 +34,7 @@ const keyOf = (token: string): string | undefined =>
 export async function getLegacyTokens(args: LegacyTokensArgs): Promise<LegacyTokens> {
   const { settings, previous, kubeconfig, now } = args;
   const keys = previous?.serviceAccountKeys;
-  const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
+  const isSkipped = isHealthCheckSkipped(settings, now);
   if (keys === undefined || !isRewriting(keys) || isSkipped || kubeconfig === undefined) {
     return { secrets: [] };
   }

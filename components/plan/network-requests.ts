@@ -1,7 +1,6 @@
-import { Address4 } from "ip-address";
-
 import { apiPort } from "../api-server";
 import { hasOwnIdentity } from "../settings/own-identity";
+import { overlap } from "../settings/rules/ranges";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import {
@@ -151,11 +150,6 @@ function overlaps({ podCidr, serviceCidr }: Settings, { id, ranges }: ExistingNe
     };
   });
 }
-
-const overlap = (one: string, other: string): boolean => {
-  const [left, right] = [new Address4(one), new Address4(other)];
-  return left.isInSubnet(right) || right.isInSubnet(left);
-};
 
 const ofSubnet = ({ id, delegations, securityGroup }: ExistingSubnet): Request[] => [
   ...(delegations.length === 0

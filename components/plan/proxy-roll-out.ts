@@ -3,7 +3,7 @@ import { kubeProxyConfiguration } from "../kubeadm/kube-proxy";
 import { KubernetesApi } from "../cluster/kubernetes-api";
 import { nodeProblems } from "../cluster/cluster-health";
 import { MachineChange, PreviousOutputs } from "./machine-changes";
-import { parseCompactTime } from "../settings/times";
+import { isHealthCheckSkipped } from "../settings/times";
 import { Settings } from "../settings/settings";
 
 type ProxySettings = Parameters<typeof kubeProxyConfiguration>[0] &
@@ -33,7 +33,7 @@ interface ProxyRollOutArgs {
  */
 export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<string[]> {
   const { settings, previous, changes, retained, kubeconfig, now } = args;
-  const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
+  const isSkipped = isHealthCheckSkipped(settings, now);
   const before = previous?.kubeProxy;
   const isChanged = before !== undefined && before !== proxyDigest(settings);
   if (!isChanged || isSkipped || kubeconfig === undefined) return [];

@@ -1,7 +1,7 @@
 import { KubernetesApi } from "../cluster/kubernetes-api";
 import { containerAddress, listSnapshots, type Snapshot } from "../azure/snapshots";
 import type { Initialization } from "./initialization";
-import { compactTime, parseCompactTime } from "../settings/times";
+import { compactTime, isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import { etcdOf, minorOf } from "../versions";
 import { isNewer } from "./upgrade";
@@ -54,7 +54,7 @@ export async function checkSnapshot(args: SnapshotArgs): Promise<Answer> {
   const reported = await getReported(restoreFrom, container, kubeconfig);
   if (reported !== undefined) return { problems: tooNew(settings, reported), warnings: [] };
   const unsure = `whether ${restoreFrom === "latest" ? "a snapshot" : `snapshot ${restoreFrom}`} of cluster ${clusterName} is in ${container} is not known: ${listed.unknown}`;
-  const isSkipped = parseCompactTime(settings.skipHealthCheckUntil) > Date.parse(now);
+  const isSkipped = isHealthCheckSkipped(settings, now);
   return initialization.isByChoice && !isSkipped
     ? { problems: [`${unsure}. ${waysToKnow(settings, now)}`], warnings: [] }
     : {

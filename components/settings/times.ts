@@ -14,3 +14,9 @@ export function parseCompactTime(text: string): number {
     /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text) ?? [];
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
 }
+
+/** Whether nobody is to be asked of the cluster's health, by the setting `skipHealthCheckUntil`. */
+export const isHealthCheckSkipped = (
+  { skipHealthCheckUntil }: { readonly skipHealthCheckUntil: string },
+  now: string,
+): boolean => parseCompactTime(skipHealthCheckUntil) > Date.parse(now);

@@ -15,7 +15,7 @@ export const corrected = (range: Address4): string =>
   `${range.startAddress().correctForm()}/${range.subnetMask}`;
 
 /** Whether two ranges share an address. */
-const overlap = (a: string, b: string): boolean => {
+export const overlap = (a: string, b: string): boolean => {
   const [left, right] = [new Address4(a), new Address4(b)];
   return left.isInSubnet(right) || right.isInSubnet(left);
 };

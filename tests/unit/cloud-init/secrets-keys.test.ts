@@ -1,5 +1,5 @@
-import { ChildProcess, spawn } from "node:child_process";
-import { cpSync, openSync, closeSync, readFileSync } from "node:fs";
+import type { ChildProcess } from "node:child_process";
+import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -14,6 +14,7 @@ import {
   Body,
   kubeconfigOf,
 } from "../../../tools/local-azure/machines/simulated/api";
+import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
@@ -23,23 +24,6 @@ jest.setTimeout(300_000);
 const apiName = "demo.westeurope.cloudapp.azure.com";
 const encryptionSecret = "a key in the stack's state";
 const namespace = "/api/v1/namespaces/default/secrets";
-
-const spawned = (program: string, flags: Readonly<Record<string, string>>, log: string) => {
-  const out = openSync(log, "a");
-  const child = spawn(
-    built(program),
-    Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
-    { stdio: ["ignore", out, out] },
-  );
-  closeSync(out);
-  return child;
-};
-
-const ended = async (child: ChildProcess) => {
-  const exit = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await exit;
-};
 
 /** A control plane machine, as far as its API server and its script are concerned. */
 class ControlPlane {
@@ -99,34 +83,18 @@ class ControlPlane {
   /** Starts the API server, or starts it anew, as a reboot would. */
   async start(): Promise<void> {
     const { root } = this.machine;
-    if (this.server) await ended(this.server);
+    await ended(this.server);
     const flags = {
       ...encryptionFlags,
       "encryption-provider-config": `${root}${encryptionFlags["encryption-provider-config"]}`,
-      "etcd-servers": this.etcd,
-      "bind-address": "127.0.0.1",
-      "secure-port": `${this.port}`,
-      "service-cluster-ip-range": "10.96.0.0/24",
-      "endpoint-reconciler-type": "none",
-      "authorization-mode": "RBAC",
-      "client-ca-file": `${this.pki}/ca.crt`,
-      "tls-cert-file": `${this.pki}/apiserver.crt`,
-      "tls-private-key-file": `${this.pki}/apiserver.key`,
-      "service-account-issuer": "https://kubernetes.default.svc",
-      "service-account-key-file": `${this.pki}/sa.pub`,
-      "service-account-signing-key-file": `${this.pki}/sa.key`,
+      ...apiServerFlags(this.etcd, this.port, this.pki),
     };
     this.server = spawned("kube-apiserver", flags, join(root, "api.log"));
-    for (let tries = 0; !(await this.api.isReady()); tries++) {
-      if (tries > 400 || this.server.exitCode !== null) {
-        throw new Error(readFileSync(join(root, "api.log"), "utf8").slice(-4000));
-      }
-      await wait(200);
-    }
+    await apiIsReady(this.server, () => this.api.isReady(), join(root, "api.log"));
   }
 
   async stop(): Promise<void> {
-    if (this.server) await ended(this.server);
+    await ended(this.server);
     this.machine.remove();
   }
 
@@ -143,7 +111,7 @@ class ControlPlane {
 
 describe("two real API servers on one real etcd", () => {
   const machine = new FakeMachine({});
-  let etcd: ChildProcess;
+  let etcd: ChildProcess | undefined;
   let url: string;
   let first: ControlPlane;
   let second: ControlPlane;
@@ -171,18 +139,7 @@ describe("two real API servers on one real etcd", () => {
   });
 
   beforeAll(async () => {
-    url = `http://127.0.0.1:${await freePort()}`;
-    etcd = spawned(
-      "etcd",
-      {
-        "data-dir": join(machine.root, "data"),
-        "listen-client-urls": url,
-        "advertise-client-urls": url,
-        "listen-peer-urls": `http://127.0.0.1:${await freePort()}`,
-        "unsafe-no-fsync": "true",
-      },
-      join(machine.root, "etcd.log"),
-    );
+    ({ etcd, url } = await startEtcd(machine.root));
     first = new ControlPlane(await freePort(), url);
     second = new ControlPlane(await freePort(), url);
     first.prepare();
@@ -200,7 +157,7 @@ describe("two real API servers on one real etcd", () => {
 
   afterAll(async () => {
     await Promise.all([first, second].map((one) => one?.stop()));
-    if (etcd) await ended(etcd);
+    await ended(etcd);
     machine.remove();
   });
 

@@ -1,6 +1,6 @@
-import { ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { closeSync, cpSync, openSync, readFileSync } from "node:fs";
+import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -13,6 +13,7 @@ import { getLegacyTokens } from "../../../components/plan/legacy-tokens";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { checkout } from "../../../tools/shared/checkout";
 import { Api, ApiError, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
+import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
@@ -22,21 +23,6 @@ jest.setTimeout(300_000);
 const apiName = "demo.westeurope.cloudapp.azure.com";
 const accounts = "/api/v1/namespaces/default/serviceaccounts";
 const secrets = "/api/v1/namespaces/default/secrets";
-
-const spawned = (program: string, flags: Readonly<Record<string, string>>, log: string) => {
-  const out = openSync(log, "a");
-  const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
-  const child = spawn(built(program), words, { stdio: ["ignore", out, out] });
-  closeSync(out);
-  return child;
-};
-
-const ended = async (child: ChildProcess | undefined) => {
-  if (child === undefined || child.exitCode !== null) return;
-  const exit = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await exit;
-};
 
 const until = async <T>(what: string, ask: () => Promise<T | undefined>): Promise<T> => {
   for (let tries = 0; tries < 400; tries++) {
@@ -121,26 +107,10 @@ class ControlPlane {
   async startApi(): Promise<void> {
     const { root } = this.machine;
     await ended(this.server);
-    const flags = {
-      "etcd-servers": this.etcd,
-      "bind-address": "127.0.0.1",
-      "secure-port": `${this.port}`,
-      "service-cluster-ip-range": "10.96.0.0/24",
-      "endpoint-reconciler-type": "none",
-      "authorization-mode": "RBAC",
-      "client-ca-file": `${this.pki}/ca.crt`,
-      "tls-cert-file": `${this.pki}/apiserver.crt`,
-      "tls-private-key-file": `${this.pki}/apiserver.key`,
-      "service-account-issuer": "https://kubernetes.default.svc",
-      "service-account-key-file": `${this.pki}/sa.pub`,
-      "service-account-signing-key-file": `${this.pki}/sa.key`,
-    };
-    this.server = spawned("kube-apiserver", flags, join(root, "api.log"));
-    await until("the API server", async () => {
-      if (this.server!.exitCode !== null)
-        throw new Error(readFileSync(join(root, "api.log"), "utf8").slice(-4000));
-      return (await this.api.isReady()) || undefined;
-    });
+    const log = join(root, "api.log");
+    const flags = apiServerFlags(this.etcd, this.port, this.pki);
+    this.server = spawned("kube-apiserver", flags, log);
+    await apiIsReady(this.server, () => this.api.isReady(), log);
   }
 
   async startManager(): Promise<void> {
@@ -223,27 +193,27 @@ describe("two real API servers, a real controller manager and the real kubeadm",
   let second: ControlPlane;
 
   beforeAll(async () => {
-    const url = `http://127.0.0.1:${await freePort()}`;
-    etcd = spawned(
-      "etcd",
-      {
-        "data-dir": join(machine.root, "data"),
-        "listen-client-urls": url,
-        "advertise-client-urls": url,
-        "listen-peer-urls": `http://127.0.0.1:${await freePort()}`,
-        "unsafe-no-fsync": "true",
-      },
-      join(machine.root, "etcd.log"),
-    );
-    first = new ControlPlane(await freePort(), await freePort(), url);
-    second = new ControlPlane(await freePort(), await freePort(), url);
+    const started = await startEtcd(machine.root);
+    etcd = started.etcd;
+    first = new ControlPlane(await freePort(), await freePort(), started.url);
+    second = new ControlPlane(await freePort(), await freePort(), started.url);
     first.prepare();
     second.prepare(first);
     for (const one of [first, second]) await one.take(only(1));
     await Promise.all([first.startApi(), second.startApi()]);
     await first.startManager();
     await until("the account", () => first.api.find(`${accounts}/default`));
-    await first.api.post(secrets, {
+    await makeLegacySecret();
+  });
+
+  afterAll(async () => {
+    await Promise.all([first, second].map((one) => one?.stop()));
+    await ended(etcd);
+    machine.remove();
+  });
+
+  const makeLegacySecret = () =>
+    first.api.post(secrets, {
       apiVersion: "v1",
       kind: "Secret",
       type: "kubernetes.io/service-account-token",
@@ -252,13 +222,6 @@ describe("two real API servers, a real controller manager and the real kubeadm",
         annotations: { "kubernetes.io/service-account.name": "default" },
       },
     });
-  });
-
-  afterAll(async () => {
-    await Promise.all([first, second].map((one) => one?.stop()));
-    await ended(etcd);
-    machine.remove();
-  });
 
   const legacyToken = () =>
     until("the token in a Secret", async () => {
@@ -334,15 +297,7 @@ describe("two real API servers, a real controller manager and the real kubeadm",
     expect(await legacyTokens(signing)).toEqual({ secrets: [] });
 
     await first.startManager();
-    await first.api.post(secrets, {
-      apiVersion: "v1",
-      kind: "Secret",
-      type: "kubernetes.io/service-account-token",
-      metadata: {
-        name: "legacy",
-        annotations: { "kubernetes.io/service-account.name": "default" },
-      },
-    });
+    await makeLegacySecret();
 
     expect(await first.statusOf(await legacyToken())).toBe(403);
     expect(await legacyTokens(signing)).toEqual({ secrets: [] });

@@ -5,11 +5,10 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { run } from "../../../local-azure/machines/qemu/command";
@@ -18,7 +17,7 @@ import {
   kvmProblem,
   type Qemu,
 } from "../../../local-azure/machines/qemu/hypervisor";
-import { prepareSystem } from "../../../local-azure/machines/qemu/image/base-image";
+import { copyBootFiles, prepareSystem } from "../../../local-azure/machines/qemu/image/base-image";
 import { prepareQemu } from "../../../local-azure/machines/qemu/image/qemu-package";
 import { prepareHost } from "../../../local-azure/machines/qemu/prepare";
 import type { InstallOptions } from "../../../programs/installs";
@@ -120,13 +119,12 @@ async function makeDisk(
   writeFileSync(join(lab, "task.json"), JSON.stringify(there));
   writeFileSync(join(lab, "init"), init);
   chmodSync(join(lab, "init"), 0o755);
-  const of = (pattern: RegExp): string => {
-    const name = readdirSync(join(root, "boot")).find((file) => pattern.test(file)) ?? "";
-    const copy = join(folder, basename(name));
-    copyFileSync(join(root, "boot", name), copy);
-    return copy;
+  copyBootFiles(root, folder);
+  const disk = {
+    file: join(folder, "disk"),
+    kernel: join(folder, "vmlinuz"),
+    initrd: join(folder, "initrd"),
   };
-  const disk = { file: join(folder, "disk"), kernel: of(/^vmlinuz-/), initrd: of(/^initrd\.img-/) };
   await run(["mke2fs", "-q", "-t", "ext4", "-m", "0", "-d", root, disk.file, "6G"], { signal });
   return disk;
 }

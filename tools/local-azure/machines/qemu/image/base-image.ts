@@ -143,6 +143,21 @@ export async function prepareBaseImage(
   }
 }
 
+/** What a machine is started with besides its disk. */
+const bootFiles = [
+  ["vmlinuz", /^vmlinuz-/],
+  ["initrd", /^initrd\.img-/],
+] as const;
+
+/** Copies a system's kernel and first stage out of it, as `vmlinuz` and `initrd`. */
+export function copyBootFiles(root: string, folder: string): void {
+  for (const [name, pattern] of bootFiles) {
+    const found = readdirSync(join(root, "boot")).find((file) => pattern.test(file));
+    if (found === undefined) throw new Error(`the system has no /boot/${name}`);
+    copyFileSync(join(root, "boot", found), join(folder, name));
+  }
+}
+
 /** Puts Kubernetes' packages and images into the system, natively, and makes a disk of it. */
 async function makeDisk(
   { system, mirror, kubernetes, folder }: Disk,
@@ -168,14 +183,7 @@ async function makeDisk(
           signal,
           onLine: step.update,
         });
-        for (const [name, pattern] of [
-          ["vmlinuz", /^vmlinuz-/],
-          ["initrd", /^initrd\.img-/],
-        ] as const) {
-          const found = readdirSync(join(root, "boot")).find((file) => pattern.test(file));
-          if (found === undefined) throw new Error(`the system has no /boot/${name}`);
-          copyFileSync(join(root, "boot", found), join(draft, name));
-        }
+        copyBootFiles(root, draft);
         step.update("making the disk");
         await run(
           [

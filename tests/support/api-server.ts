@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { freePort } from "./listen";
+import { built } from "./tools";
+
+type Flags = Readonly<Record<string, string>>;
+
+/** Starts a program of the control plane, which writes into a log. */
+export function spawned(program: string, flags: Flags, log: string): ChildProcess {
+  const out = openSync(log, "a");
+  const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
+  const child = spawn(built(program), words, { stdio: ["ignore", out, out] });
+  closeSync(out);
+  return child;
+}
+
+export async function ended(child: ChildProcess | undefined): Promise<void> {
+  if (child === undefined || child.exitCode !== null) return;
+  const exit = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await exit;
+}
+
+/** A real etcd of one member, whose files are in a folder; and where it answers. */
+export async function startEtcd(folder: string): Promise<{ etcd: ChildProcess; url: string }> {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const flags = {
+    "data-dir": join(folder, "data"),
+    "listen-client-urls": url,
+    "advertise-client-urls": url,
+    "listen-peer-urls": `http://127.0.0.1:${await freePort()}`,
+    "unsafe-no-fsync": "true",
+  };
+  return { etcd: spawned("etcd", flags, join(folder, "etcd.log")), url };
+}
+
+/** What an API server of kubeadm's certificates is started with here. */
+export const apiServerFlags = (etcd: string, port: number, pki: string): Flags => ({
+  "etcd-servers": etcd,
+  "bind-address": "127.0.0.1",
+  "secure-port": `${port}`,
+  "service-cluster-ip-range": "10.96.0.0/24",
+  "endpoint-reconciler-type": "none",
+  "authorization-mode": "RBAC",
+  "client-ca-file": `${pki}/ca.crt`,
+  "tls-cert-file": `${pki}/apiserver.crt`,
+  "tls-private-key-file": `${pki}/apiserver.key`,
+  "service-account-issuer": "https://kubernetes.default.svc",
+  "service-account-key-file": `${pki}/sa.pub`,
+  "service-account-signing-key-file": `${pki}/sa.key`,
+});
+
+/** Done when the API server answers; an error with the end of its log when it has ended, or does not. */
+export async function apiIsReady(
+  server: ChildProcess,
+  isReady: () => Promise<boolean>,
+  log: string,
+): Promise<void> {
+  for (let tries = 0; !(await isReady()); tries++) {
+    if (tries > 400 || server.exitCode !== null) {
+      throw new Error(readFileSync(log, "utf8").slice(-4000));
+    }
+    await wait(200);
+  }
+}
