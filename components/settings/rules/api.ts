@@ -1,5 +1,6 @@
 import { found, Problem, toSet, wants } from "../problem";
 import type { Settings } from "../settings";
+import { withoutCredentials } from "./http-proxy";
 
 const label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 const dnsName = new RegExp(`^(?=.{1,253}$)(${label}\\.)+${label}$`);
@@ -22,18 +23,18 @@ function nameProblems({ apiAccess, apiName }: Settings): Problem[] {
 
 function proxyProblems({ apiProxy }: Settings): Problem[] {
   if (apiProxy === "") return [];
-  const address = URL.canParse(apiProxy) ? new URL(apiProxy) : undefined;
-  if (address?.username || address?.password) {
+  const open = withoutCredentials(apiProxy);
+  if (open !== undefined) {
     return [
       {
         key: "apiProxy",
         is: "holds a user's name or password",
         expected: "an address without one, since the stack's file is no place for secrets",
-        fix: toSet("apiProxy", `${address.protocol}//${address.host}`),
+        fix: toSet("apiProxy", open),
       },
     ];
   }
-  if (address !== undefined && /^https?:\/\/[\w.-]+(:\d+)?\/?$/.test(apiProxy)) return [];
+  if (URL.canParse(apiProxy) && /^https?:\/\/[\w.-]+(:\d+)?\/?$/.test(apiProxy)) return [];
   return [
     wants(
       "apiProxy",

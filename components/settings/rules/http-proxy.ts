@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 
-import { Problem, toRemove, wants } from "../problem";
+import { Problem, toRemove, toSet, wants } from "../problem";
 import { Settings } from "../settings";
 
 const better = "http://proxy.example:3128";
@@ -30,16 +30,22 @@ export function httpProxyProblems({ httpProxy }: Settings): Problem[] {
   return problems.filter((problem) => problem !== false);
 }
 
+/** The address without the user and password that it has; undefined where it has neither. */
+export function withoutCredentials(address: string): string | undefined {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  return url?.username || url?.password ? `${url.protocol}//${url.host}` : undefined;
+}
+
 function addressProblem(key: string, value: string): Problem | false {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url?.username || url?.password) {
+  const open = withoutCredentials(value);
+  if (open !== undefined) {
     return {
       key,
       // Not the value: it has a password in it.
       is: "has a user or a password",
       expected:
         "a proxy that knows machines by their addresses, since customData, which Azure leaves readable on every machine, needs it before any secret can be sent",
-      fix: wants(key, undefined, "", `${url.protocol}//${url.host}`).fix,
+      fix: toSet(key, open),
     };
   }
   return (

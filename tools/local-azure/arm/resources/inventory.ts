@@ -39,13 +39,13 @@ export class Inventory implements Ledger {
     return subResources.some(({ name }) => name?.toLowerCase() === subResource.name.toLowerCase());
   }
 
-  children(id: string): Resource[] {
-    return this.resourcesOf(this.childKeys.get(keyOf(id)));
+  children(id: string, type: string): Resource[] {
+    return this.allChildren(id).filter((child) => child.type === type);
   }
 
   /** Everything below an id, outermost first. */
   descendants(id: string): Resource[] {
-    return this.children(id).flatMap((child) => [child, ...this.descendants(child.id)]);
+    return this.allChildren(id).flatMap((child) => [child, ...this.descendants(child.id)]);
   }
 
   ofType(type: string): Resource[] {
@@ -132,6 +132,10 @@ export class Inventory implements Ledger {
       else this.referencesTo.delete(keyOf(to));
     }
     this.referencesFrom.delete(key);
+  }
+
+  private allChildren(id: string): Resource[] {
+    return this.resourcesOf(this.childKeys.get(keyOf(id)));
   }
 
   private resourcesOf(keys: Iterable<string> = []): Resource[] {

@@ -43,7 +43,8 @@ export interface View {
   find(id: string): Resource | undefined;
   /** Also for sub-resources, such as a load balancer's backend pool. */
   exists(id: string): boolean;
-  children(id: string): Resource[];
+  /** Of one type: roles may be assigned at any resource, too. */
+  children(id: string, type: string): Resource[];
   ofType(type: string): Resource[];
   referrers(id: string): readonly Reference[];
 }

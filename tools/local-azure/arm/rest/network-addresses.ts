@@ -18,8 +18,7 @@ export async function networkAnswer(
   if (question === "") return undefined;
   await arm.get(id);
   const { view } = arm;
-  // Roles may be assigned at the network, too.
-  const subnets = view.children(id).filter(({ type }) => type === subnet.type);
+  const subnets = view.children(id, subnet.type);
   return /^usages$/i.test(question)
     ? { value: subnets.map((one) => usageOf(one, view)) }
     : availability(query.get("ipAddress") ?? "", subnets, view, id);

@@ -69,7 +69,7 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
     checkRuns(id, view);
     const handler = (body: Body) => `${String(body["publisher"])}.${String(body["type"])}`;
     const duplicate = view
-      .children(id.parent)
+      .children(id.parent, virtualMachineExtension.type)
       .find((other) => keyOf(other.id) !== id.key && handler(other.body) === handler(body));
     if (duplicate) {
       throw refuse(

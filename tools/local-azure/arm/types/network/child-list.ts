@@ -20,7 +20,7 @@ export class ChildList<B extends Body> {
   /** The children that a PUT with this list deletes. */
   dropped(owner: string, wanted: readonly { readonly name: string }[], view: View): Resource[] {
     const kept = new Set(wanted.map(({ name }) => keyOf(this.idOf(owner, name))));
-    return this.childrenOf(owner, view).filter(({ id }) => !kept.has(keyOf(id)));
+    return view.children(owner, this.child.type).filter(({ id }) => !kept.has(keyOf(id)));
   }
 
   commit(resource: Resource, ledger: Ledger, now: Date): void {
@@ -42,13 +42,8 @@ export class ChildList<B extends Body> {
     delete resource.body[this.list];
   }
 
-  /** Of the list's type: roles may be assigned at the owner, too. */
-  private childrenOf(owner: string, view: View): Resource[] {
-    return view.children(owner).filter(({ type }) => type === this.child.type);
-  }
-
   shown(owner: string, view: View): Body[] {
-    return this.childrenOf(owner, view).map(({ id, body }) => ({
+    return view.children(owner, this.child.type).map(({ id, body }) => ({
       ...body,
       id,
       name: id.split("/").at(-1),

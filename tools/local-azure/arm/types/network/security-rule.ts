@@ -54,8 +54,8 @@ export const securityRule: ResourceType<RuleBody> = {
   accept({ id, body }: Put<RuleBody>, view: View): Accepted<RuleBody> {
     checkRule(body, id.id);
     const siblings = view
-      .children(id.parent)
-      .filter((one) => one.type === securityRule.type && keyOf(one.id) !== id.key)
+      .children(id.parent, securityRule.type)
+      .filter((sibling) => keyOf(sibling.id) !== id.key)
       .map((sibling) => ({ ...(sibling.body as RuleBody), name: sibling.id.split("/").at(-1)! }));
     checkPrioritiesUnique([...siblings, { ...body, name: id.name }]);
     return { body: completeRule(body) };

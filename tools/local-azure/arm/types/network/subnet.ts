@@ -65,8 +65,8 @@ export const subnet: ResourceType<SubnetBody> = {
       virtualNetworkName,
     );
     const siblings = view
-      .children(id.parent)
-      .filter((one) => one.type === subnet.type && keyOf(one.id) !== id.key);
+      .children(id.parent, subnet.type)
+      .filter((sibling) => keyOf(sibling.id) !== id.key);
     const taken = siblings.flatMap((sibling) => subnetRanges(sibling.body, sibling.id));
     checkApart(id.name, ranges, taken, virtualNetworkName);
     if (old) checkChange(body, old.body, id.id, view);

@@ -89,6 +89,6 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
   }),
 
   mayDelete({ id }, view: View): void {
-    for (const child of view.children(id)) checkSubnetUnused(child.id, view);
+    for (const child of view.children(id, subnet.type)) checkSubnetUnused(child.id, view);
   },
 };

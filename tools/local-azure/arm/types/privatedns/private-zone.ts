@@ -1,6 +1,7 @@
 import { conflict, refuse } from "../../azure-error";
 import { Body, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
+import { privateRecordSet } from "./private-record-set";
 import { virtualNetworkLink } from "./virtual-network-link";
 
 type ZoneBody = { location: string };
@@ -49,7 +50,7 @@ export const privateZone: ResourceType<ZoneBody> = {
     const links = linksOf(id, view);
     return {
       // Azure's own record of the zone, SOA, counts.
-      numberOfRecordSets: view.children(id).length - links.length + 1,
+      numberOfRecordSets: view.children(id, privateRecordSet.type).length + 1,
       numberOfVirtualNetworkLinks: links.length,
       numberOfVirtualNetworkLinksWithRegistration: links.filter(
         ({ body }) => body["registrationEnabled"] === true,
@@ -70,4 +71,4 @@ export const privateZone: ResourceType<ZoneBody> = {
 };
 
 const linksOf = (zone: string, view: View): Resource[] =>
-  view.children(zone).filter(({ type }) => type === virtualNetworkLink.type);
+  view.children(zone, virtualNetworkLink.type);

@@ -12,8 +12,8 @@ import {
   type NetworkInterfaceBody,
 } from "../../../arm/types/network/network-interface";
 import type { PublicIpBody } from "../../../arm/types/network/public-ip-address";
-import type { RuleBody } from "../../../arm/types/network/security-rule";
-import type { SubnetBody } from "../../../arm/types/network/subnet";
+import { type RuleBody, securityRule } from "../../../arm/types/network/security-rule";
+import { subnet, type SubnetBody } from "../../../arm/types/network/subnet";
 
 export interface Subnet {
   /** Name of its bridge, which an interface may have at most 15 letters for. */
@@ -73,7 +73,7 @@ const publicAddressOf = (ref: Ref | undefined, view: View): string | undefined =
 function rulesOf(group: string | undefined, view: View): RuleBody[] | undefined {
   const found = group === undefined ? undefined : view.find(group);
   if (found === undefined) return undefined;
-  const ours = view.children(found.id).map(({ body }) => body as RuleBody);
+  const ours = view.children(found.id, securityRule.type).map(({ body }) => body as RuleBody);
   const azures = (found.body["defaultSecurityRules"] ?? []) as RuleBody[];
   return [...ours, ...azures].sort((a, b) => a.priority - b.priority);
 }
@@ -155,7 +155,7 @@ function balancedOf({ body }: Resource, network: string, view: View): Balanced[]
 /** Every virtual network, as machines and packets know it. */
 export const networksOf = (view: View): VirtualNetwork[] =>
   view.ofType("Microsoft.Network/virtualNetworks").map(({ id, body }) => {
-    const subnets = view.children(id).map((child) => subnetOf(child, view));
+    const subnets = view.children(id, subnet.type).map((child) => subnetOf(child, view));
     const balancers = view.ofType("Microsoft.Network/loadBalancers");
     const balanced = balancers.flatMap((one) => balancedOf(one, keyOf(id), view));
     const addresses = [

@@ -46,6 +46,18 @@ test("a subnet without a NAT gateway has no egress", async () => {
   expect(network?.subnets[0]?.natAddress).toBeUndefined();
 });
 
+test("roles that are assigned at a network or a security group are no subnets and no rules", async () => {
+  const name =
+    "providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000001";
+  const owners = [network("virtualNetworks/vnet"), network("networkSecurityGroups/nsg")];
+  const view = await viewAfter(
+    {},
+    owners.map((owner) => [`${owner}/${name}`, valid.assignment[1]]),
+  );
+
+  expect(networksOf(view)).toEqual(networksOf(await viewAfter()));
+});
+
 test("a balancer's rule leads to the interfaces in its pool, and its name to its address", async () => {
   const view = await viewAfter();
   expect(networksOf(view)[0]?.balanced).toMatchObject([
