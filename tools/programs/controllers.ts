@@ -38,7 +38,6 @@ export const controllerManager = controller("cloud-controller-manager", cloudPro
   typical: "2 min",
 });
 
-/** For a test: on simulated machines its work is simulated. */
 export const nodeManager = controller("cloud-node-manager", cloudProvider, {
   variable: `${cloudProvider}/pkg/version.gitVersion`,
 });

@@ -100,7 +100,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
       blob: await serve("blob", (port) => new BlobService(arm, store).serve(port, certificate)),
     };
-    await real?.openServices(ports);
+    await machines.openServices(ports);
     const authority = authorityFile(state);
     const apiAddress = async (name: string) => machines.apiAddress(name);
     return { arm, machines, ports, authority, stop, apiAddress };

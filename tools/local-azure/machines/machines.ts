@@ -54,6 +54,8 @@ interface ClusterMachines extends Machines {
   status(): readonly { readonly apiName: string; readonly api: Address }[];
   /** What Azure's own requests of these names do. */
   power(vm: VirtualMachine, action: PowerAction): Promise<void>;
+  /** Leads machines to Azure's services. */
+  openServices(ports: ServicePorts): Promise<void>;
 }
 
 /** Machines that processes of this host stand for, whose control planes can be made to fail. */
@@ -90,6 +92,4 @@ export interface RealBackend extends ClusterMachines {
   machines(): readonly MachineReport[];
   /** Called after every change, before its request is answered; what may be read there stays current. */
   networkChanged(view: View): Promise<void>;
-  /** Leads machines to Azure's services. */
-  openServices(ports: ServicePorts): Promise<void>;
 }

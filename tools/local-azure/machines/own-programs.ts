@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { controllerManager, diskDriver, diskPlugin } from "../../programs/controllers";
+import { controllerManager, diskDriver, diskPlugin, nodeManager } from "../../programs/controllers";
 import { isInstalled, placesOf, type InstallOptions, tryToInstall } from "../../programs/installs";
 import type { Tool } from "../../programs/tools";
 import { writeWhole } from "../../shared/files";
@@ -26,9 +26,12 @@ interface Controller {
 /** The longest build first. */
 const controllers: readonly Controller[] = [
   {
-    tools: { "azure-cloud-controller-manager": controllerManager },
+    tools: {
+      "azure-cloud-controller-manager": controllerManager,
+      "azure-cloud-node-manager": nodeManager,
+    },
     setting: "cloudProvider",
-    runs: `runs Azure's cloud controller manager v${controllerManager.version}; its node manager is simulated`,
+    runs: `runs Azure's cloud controller manager and node managers v${controllerManager.version} in place of their pods`,
     without: "Services get no load balancer",
   },
   {

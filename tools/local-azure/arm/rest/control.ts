@@ -1,13 +1,10 @@
-import { issueToken } from "../../machines/identity-token";
 import type { PowerAction, SimulatedBackend, VirtualMachine } from "../../machines/machines";
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { Pace } from "../durations";
 import { Breakpoint } from "../faults/breakpoints";
 import { Fault } from "../faults/faults";
-import { parseId } from "../resources/ids";
 import { Body } from "../resources/resource";
-import { isMachine, machineOf } from "../types/compute/virtual-machine";
 
 export interface Hooks {
   /** Additional fields of /local/health. */
@@ -29,13 +26,10 @@ export async function control(
   hooks: Hooks,
   method: string,
   path: string,
-  query: URLSearchParams,
   body: Body,
 ): Promise<Answer> {
   const [, machine] = /^\/local\/machines\/([^/]+)\/failures$/.exec(path) ?? [];
   if (machine !== undefined) return failures(hooks, method, machine, body);
-  const [, asking] = /^\/local\/machines\/([^/]+)\/token$/.exec(path) ?? [];
-  if (asking !== undefined && method === "GET") return token(arm, asking, query);
   const [, saved] = /^\/local\/machines\/([^/]+)\/snapshot$/.exec(path) ?? [];
   const { simulated } = hooks;
   if (saved !== undefined && method === "POST" && simulated !== undefined) {
@@ -83,20 +77,9 @@ export async function control(
         "NotFound",
         `${method} ${path} does not exist; there are GET health, GET requests, GET, POST and DELETE faults, ` +
           "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/failures, " +
-          "POST machines/NAME/snapshot, GET machines/NAME/token.",
+          "POST machines/NAME/snapshot.",
       );
   }
-}
-
-/** What a process on this machine gets as one of its managed identities. */
-function token(arm: ResourceManager, name: string, query: URLSearchParams): Answer {
-  const machine = arm.view
-    .ofType("Microsoft.Compute/virtualMachines")
-    .find((one) => parseId(one.id)?.name.toLowerCase() === name);
-  if (machine === undefined || !isMachine(machine)) {
-    throw new AzureError(404, "NotFound", `There is no machine ${name}.`);
-  }
-  return issueToken(query, machineOf(machine, arm.view).identities);
 }
 
 /** POST `{"component": "etcd"}` makes that component unhealthy; DELETE makes all healthy. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 
+import { answerMetadata } from "../../machines/qemu/network/metadata";
 import { AzureError, ConnectionLost } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { Body } from "../resources/resource";
@@ -8,6 +9,7 @@ import { type Answer, ArmApi } from "./arm";
 import type { Certificate } from "./certificate";
 import { control, Hooks } from "./control";
 import { serveBoth, type Served } from "./listener";
+import { isForMetadata, machineAsking } from "./metadata-proxy";
 import { endpoints } from "./endpoints";
 
 /** Serves Resource Manager's REST API on 127.0.0.1, and the control API under /local. */
@@ -21,6 +23,9 @@ export async function serveRest(
   return serveBoth(
     port,
     (request, response) => {
+      if (isForMetadata(request)) {
+        return answerMetadata(request, response, machineAsking(request, arm.view));
+      }
       answer(arm, api, hooks, request).then(
         (one) => send(response, one, request.method),
         (error: unknown) => sendError(response, error, request.method),
@@ -45,8 +50,7 @@ async function answer(
     .replace(/\/{2,}/g, "/")
     .replace(/\/$/, "");
   if (path.toLowerCase().startsWith("/local/")) {
-    const { searchParams } = url;
-    return control(arm, hooks, method, path.toLowerCase(), searchParams, await read(request));
+    return control(arm, hooks, method, path.toLowerCase(), await read(request));
   }
   if (path.toLowerCase() === "/metadata/endpoints") {
     return { status: 200, body: endpoints(origin, url.searchParams.get("api-version")) };

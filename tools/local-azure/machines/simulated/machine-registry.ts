@@ -15,6 +15,8 @@ const foldersIn = (folder: string): string[] =>
 export class MachineRegistry {
   readonly clusters = new Map<string, SimulatedCluster>();
   readonly clusterOptions: SimulatedClusterOptions;
+  /** Where the local Azure answers, once it does. */
+  resourceManagerPort?: number;
   private readonly machines = new Map<string, SimulatedMachine>();
 
   constructor(
@@ -31,6 +33,7 @@ export class MachineRegistry {
       log,
       vmOf: (name) => this.named(name)?.vm,
       kubeletOf: (name) => this.kubeletOf(this.named(name)),
+      resourceManagerPort: () => this.resourceManagerPort,
       hasMachinesOff: () => [...this.machines.values()].some(({ vm }) => vm.isOff),
       kubeletCertificates: (address) => {
         const machine = [...this.machines.values()].find(({ vm }) => vm.privateAddress === address);

@@ -1,4 +1,10 @@
-import type { PowerAction, ScriptResult, SimulatedBackend, VirtualMachine } from "../machines";
+import type {
+  PowerAction,
+  ScriptResult,
+  ServicePorts,
+  SimulatedBackend,
+  VirtualMachine,
+} from "../machines";
 import type { OwnPrograms } from "../own-programs";
 import type { ClusterStatus } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
@@ -18,7 +24,7 @@ const defaultLimits: Limits = { api: 5 * minute, ready: 5 * minute, peers: 2 * m
  * Real are kubeadm's certificates, manifests and objects, the components with the program's own
  * arguments, and every question of trust and rights when a machine joins. Simulated are the machines
  * themselves: kubelets (a certificate and a Node, kept alive by KWOK), the work of the cloud
- * provider's pods, and etcd's members after the first.
+ * provider's pods where no program runs in their place, and etcd's members after the first.
  */
 export class SimulatedMachines implements SimulatedBackend {
   readonly backend = "simulated";
@@ -74,6 +80,10 @@ export class SimulatedMachines implements SimulatedBackend {
 
   status(): readonly ClusterStatus[] {
     return [...this.registry.clusters.values()].map((cluster) => cluster.status());
+  }
+
+  async openServices({ resourceManager }: ServicePorts): Promise<void> {
+    this.registry.resourceManagerPort = resourceManager;
   }
 
   async create(vm: VirtualMachine): Promise<void> {

@@ -2,7 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-import { controllerManager, diskDriver, diskPlugin } from "../../../programs/controllers";
+import {
+  controllerManager,
+  diskDriver,
+  diskPlugin,
+  nodeManager,
+} from "../../../programs/controllers";
 import { placesOf } from "../../../programs/installs";
 import type { Tool } from "../../../programs/tools";
 import { Progress } from "../../../shared/progress";
@@ -28,7 +33,7 @@ function put(...tools: readonly Tool[]): void {
   }
 }
 
-const manager = "azure-cloud-controller-manager";
+const cloudProvider = [controllerManager, nodeManager];
 
 /** Paths by the name of the image, of what can be run. */
 const found = (programs = ownProgramsIn(state, cache)) =>
@@ -39,13 +44,17 @@ const found = (programs = ownProgramsIn(state, cache)) =>
     }),
   );
 
-it("takes a program over once it is in the cache", () => {
+it("takes the cloud provider over once both of its programs are in the cache", () => {
   const programs = ownProgramsIn(state, cache);
+  put(nodeManager);
   expect(found(programs)).toEqual({});
 
   put(controllerManager);
 
-  expect(found(programs)).toEqual({ [manager]: placeOf(controllerManager) });
+  expect(found(programs)).toEqual({
+    "azure-cloud-controller-manager": placeOf(controllerManager),
+    "azure-cloud-node-manager": placeOf(nodeManager),
+  });
 });
 
 it("takes the disk driver over once all that its controller needs is there", () => {
@@ -67,7 +76,7 @@ it("takes the disk driver over once all that its controller needs is there", () 
 });
 
 it("takes nothing over where a rehearsal is not to have it", () => {
-  put(controllerManager, ...diskDriver);
+  put(...cloudProvider, ...diskDriver);
 
   expect(ownProgramsIn(cache, cache)).toEqual({});
 });
@@ -88,16 +97,16 @@ async function said(settings: Readonly<Record<string, unknown>>): Promise<string
 }
 
 it("says what runs", async () => {
-  put(controllerManager, ...diskDriver);
+  put(...cloudProvider, ...diskDriver);
 
   expect(await said({})).toEqual([
-    `runs Azure's cloud controller manager v${controllerManager.version}; its node manager is simulated`,
+    `runs Azure's cloud controller manager and node managers v${controllerManager.version} in place of their pods`,
     `runs Azure's disk driver v${diskPlugin.version} in place of its controller's pods; on nodes it is simulated`,
   ]);
 });
 
 it("says what a cluster does without, and why", async () => {
-  put(...diskDriver.slice(1));
+  put(nodeManager, ...diskDriver.slice(1));
 
   expect(await said({})).toEqual([
     "Services get no load balancer until cloud-controller-manager is there",

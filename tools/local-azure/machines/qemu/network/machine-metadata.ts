@@ -1,7 +1,11 @@
 import type { View } from "../../../arm/resources/resource";
 import { isMachine, machineOf } from "../../../arm/types/compute/virtual-machine";
 import type { MachineMetadata } from "./metadata";
-import { plugOf, type VirtualNetwork } from "./network-view";
+import { networksOf, plugOf, type VirtualNetwork } from "./network-view";
+
+/** What the metadata service serves to every machine. */
+export const machineMetadata = (view: View): MachineMetadata[] =>
+  networksOf(view).flatMap((network) => metadataOf(network, view));
 
 /** What the metadata service of this network serves. */
 export function metadataOf(network: VirtualNetwork, view: View): MachineMetadata[] {

@@ -1,4 +1,4 @@
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 
 import { issueToken, type MachineIdentity } from "../../identity-token";
 
@@ -117,7 +117,14 @@ function balancerOf({ inboundRules }: MachineMetadata): Reply {
   );
 }
 
-function send(response: ServerResponse, { status, body, isText }: Reply): void {
+/** Answers a process of this machine. */
+export function answerMetadata(
+  request: IncomingMessage,
+  response: ServerResponse,
+  machine: MachineMetadata | undefined,
+): void {
+  const url = new URL(request.url ?? "/", "http://metadata");
+  const { status, body, isText } = describe(url, request.headers, machine);
   const type = isText ? "text/plain" : "application/json; charset=utf-8";
   response.writeHead(status, { "content-type": type });
   response.end(isText ? String(body) : JSON.stringify(body));
@@ -135,10 +142,9 @@ export const serveMetadata = (
   machineAt: (address: string) => MachineMetadata | undefined,
 ): Promise<Server> =>
   listen(
-    createServer((request, response) => {
-      const url = new URL(request.url ?? "/", "http://metadata");
-      send(response, describe(url, request.headers, machineAt(request.socket.remoteAddress ?? "")));
-    }),
+    createServer((request, response) =>
+      answerMetadata(request, response, machineAt(request.socket.remoteAddress ?? "")),
+    ),
     port,
     address,
   );

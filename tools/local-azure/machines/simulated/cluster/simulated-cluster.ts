@@ -55,6 +55,8 @@ export interface SimulatedClusterOptions {
   ) => (() => Promise<void>) | undefined;
   /** File of the authority that the local Azure identifies itself by. */
   readonly authority?: string;
+  /** Where the local Azure answers, once it does. */
+  readonly resourceManagerPort: () => number | undefined;
 }
 
 const recordFile = "cluster.json";
@@ -102,10 +104,13 @@ export class SimulatedCluster {
       kubeletCertificates,
       Object.keys(programs),
     );
-    const { vmOf, kubeletOf, authority = "" } = options;
+    const { vmOf, kubeletOf, authority = "", resourceManagerPort } = options;
     if (Object.keys(programs).length > 0) {
       const own = { programs, authority, folder: path.join(folder, "pods") };
-      this.podProcesses = new PodProcesses({ ...own, vmOf, kubeletOf, log });
+      this.podProcesses = new PodProcesses({
+        ...own,
+        ...{ vmOf, kubeletOf, resourceManagerPort, log },
+      });
     }
     this.controllers = new Poller(
       async (logOnce) => {

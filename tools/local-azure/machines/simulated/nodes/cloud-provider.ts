@@ -18,10 +18,7 @@ export interface CloudProviderOptions {
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   /** The API as the kubelet of this machine sees it, if it has joined. */
   readonly kubeletOf: (name: string) => Api | undefined;
-  /**
-   * Whether to delete the Node of a machine that is gone, and to taint that of one that is off: not
-   * where Azure's own program runs.
-   */
+  /** Whether to do the work of the cloud provider's pods: not where Azure's own programs run. */
   readonly managesNodes: boolean;
   readonly log: (message: string) => void;
 }
@@ -115,7 +112,7 @@ export async function reconcileCloudProvider({
   const manager = pods.find((pod) => runsImage(pod, "cloud-controller-manager"));
   const provider: CloudProviderPods = {
     nodeManager: (node) => {
-      const pod = nodeManagerOn(node, pods);
+      const pod = managesNodes ? nodeManagerOn(node, pods) : undefined;
       return pod && api.as(serviceAccount(pod));
     },
     ...(managesNodes &&

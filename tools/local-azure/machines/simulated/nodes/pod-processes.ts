@@ -2,6 +2,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 import { writeWhole } from "../../../../shared/files";
+import { metadataProxy } from "../../../arm/rest/metadata-proxy";
 import type { VirtualMachine } from "../../machines";
 import type { OwnPrograms } from "../../own-programs";
 import { Supervisor } from "../../supervisor";
@@ -37,6 +38,8 @@ export interface PodProcessesOptions {
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   /** The API as the kubelet of this machine sees it, if it has joined. */
   readonly kubeletOf: (name: string) => Api | undefined;
+  /** Where the local Azure answers, once it does. */
+  readonly resourceManagerPort: () => number | undefined;
   readonly log: (message: string) => void;
 }
 
@@ -49,6 +52,14 @@ interface Container {
   readonly readinessProbe?: Body;
 }
 
+/** What a process reaches. */
+interface Access {
+  readonly api: Api;
+  readonly server: ApiServer;
+  /** Of the local Azure. */
+  readonly port: number;
+}
+
 interface RunningPod {
   readonly containers: readonly Container[];
   /** When its token was issued. */
@@ -56,10 +67,10 @@ interface RunningPod {
 }
 
 /**
- * Controllers of upstream's, as processes of this host in place of pods that KWOK only pretends to
- * run: each container with its pod's arguments, volumes, azure.json, the token of its
- * ServiceAccount, and the managed identity of its machine. The pod shows what a kubelet would see
- * of the processes. Containers that have no program here count as running.
+ * Programs of upstream's, as processes of this host in place of pods that KWOK only pretends to run:
+ * each container with its pod's arguments, volumes, azure.json, the token of its ServiceAccount, and
+ * the metadata service of its machine. The pod shows what a kubelet would see of the processes.
+ * Containers that have no program here count as running.
  */
 export class PodProcesses {
   private readonly supervisor: Supervisor;
@@ -91,19 +102,21 @@ export class PodProcesses {
   }
 
   private async look(api: Api, server: ApiServer): Promise<void> {
+    const port = this.options.resourceManagerPort();
+    if (port === undefined) return;
     const { items } = await api.get("/api/v1/pods?fieldSelector=status.phase%3DRunning");
     const pods = (items as Body[]).filter(
       (pod) =>
         pod.metadata.deletionTimestamp === undefined &&
         this.options.vmOf(pod.spec.nodeName) !== undefined &&
-        !isOfDaemonSet(pod) &&
-        (pod.spec.containers as Body[]).some((one) => imageName(one) in this.options.programs),
+        ownContainers(pod).some((one) => imageName(one) in this.options.programs),
     );
     const chosen = this.withoutRivals(pods.filter((pod) => this.programsOf(pod).length > 0));
     await this.keep(chosen.map(({ metadata }) => metadata.uid as string));
     const looks = await Promise.allSettled(
       pods.map(async (pod) => {
-        const running = chosen.includes(pod) ? await this.run(pod, api, server) : undefined;
+        const access = { api, server, port };
+        const running = chosen.includes(pod) ? await this.run(pod, access) : undefined;
         await this.report(pod, running);
       }),
     );
@@ -124,8 +137,8 @@ export class PodProcesses {
   }
 
   /** A pod's containers that have a program here now, and the path of each one's. */
-  private programsOf({ spec }: Body): [container: Body, program: string][] {
-    return (spec.containers as Body[]).flatMap((container): [Body, string][] => {
+  private programsOf(pod: Body): [container: Body, program: string][] {
+    return ownContainers(pod).flatMap((container): [Body, string][] => {
       const program = this.options.programs[imageName(container)]?.();
       return program === undefined ? [] : [[container, program]];
     });
@@ -145,10 +158,10 @@ export class PodProcesses {
 
   close = (): void => this.supervisor.close();
 
-  private async run(pod: Body, api: Api, server: ApiServer): Promise<RunningPod> {
-    const running = this.pods.get(pod.metadata.uid) ?? (await this.start(pod, api, server));
+  private async run(pod: Body, access: Access): Promise<RunningPod> {
+    const running = this.pods.get(pod.metadata.uid) ?? (await this.start(pod, access));
     if (Date.now() - running.renewed > renewedAfterMs) {
-      await this.renewToken(pod, api);
+      await this.renewToken(pod, access.api);
       running.renewed = Date.now();
     }
     return running;
@@ -168,7 +181,7 @@ export class PodProcesses {
     writeWhole(this.file(pod, "token"), status.token as string);
   }
 
-  private async start(pod: Body, api: Api, server: ApiServer): Promise<RunningPod> {
+  private async start(pod: Body, { api, server, port }: Access): Promise<RunningPod> {
     const { metadata, spec } = pod;
     rmSync(this.file(pod), { recursive: true, force: true });
     mkdirSync(this.file(pod), { recursive: true, mode: 0o700 });
@@ -178,31 +191,28 @@ export class PodProcesses {
     const { data } = await api.get(`${core}/configmaps/kube-root-ca.crt`);
     const trusted = { ...server, ca: data["ca.crt"] as string };
     writeWhole(this.file(pod, "kubeconfig"), kubeconfigText(trusted, this.file(pod, "token")));
-    const azure = await this.fillVolumes(pod, api);
+    await this.fillVolumes(pod, api);
     for (const [container, program] of this.programsOf(pod)) {
       const process = `${metadata.name}_${container.name}`;
       // Clusters share this host.
-      const port = await freePort();
+      const ownPort = await freePort();
       this.supervisor.start({
         name: process,
         cwd: this.file(pod),
         command: [
           program,
-          ...argumentsOf(container, spec, port),
+          ...argumentsOf(container, spec, ownPort),
           `--kubeconfig=${podFolder}/kubeconfig`,
         ],
         env: {
           SSL_CERT_FILE: this.options.authority,
           ...(isDiskDriver(container) && { AZURE_CREDENTIAL_FILE: `${podFolder}/azure.json` }),
-          // The metadata service's address can be none of this host's. Azure's SDKs ask here instead.
-          ...(azure && {
-            IDENTITY_ENDPOINT: `${azure}/local/machines/${spec.nodeName}/token`,
-            IDENTITY_HEADER: "local",
-          }),
+          ...nodeNamesOf(container, spec),
+          ...metadataProxy(spec.nodeName, port),
         },
       });
       const { name, readinessProbe } = container as Container;
-      running.containers.push({ name, readinessProbe, process, port });
+      running.containers.push({ name, readinessProbe, process, port: ownPort });
     }
     this.pods.set(metadata.uid, running);
     const programs = this.programsOf(pod).map(([, program]) => program);
@@ -228,17 +238,12 @@ export class PodProcesses {
 
   /**
    * Puts the Secrets that the pod mounts below its folder, and what the disk driver reads as its
-   * ServiceAccount. Returns where Azure answers, as far as these say.
+   * ServiceAccount.
    */
-  private async fillVolumes(pod: Body, api: Api): Promise<string | undefined> {
+  private async fillVolumes(pod: Body, api: Api): Promise<void> {
     const { metadata, spec } = pod;
-    let azure: string | undefined;
-    const write = (file: string, base64: string): void => {
-      const text = Buffer.from(base64, "base64").toString("utf8");
-      const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(text) ?? [];
-      azure ??= origin;
-      writeWhole(file, origin === undefined ? text : onThisHost(text));
-    };
+    const write = (file: string, base64: string): void =>
+      writeWhole(file, onThisHost(Buffer.from(base64, "base64").toString("utf8")));
     for (const { name, secret, emptyDir } of (spec.volumes ?? []) as Body[]) {
       if (!secret && !emptyDir) continue;
       mkdirSync(this.file(pod, name), { mode: 0o700 });
@@ -253,21 +258,40 @@ export class PodProcesses {
       const { data } = await api.as(serviceAccount(pod)).get(`/api/v1/namespaces/${driverSecret}`);
       write(this.file(pod, "azure.json"), data["cloud-config"]);
     }
-    return azure;
   }
 
   private file = ({ metadata }: Body, ...names: string[]): string =>
     join(this.options.folder, metadata.name, ...names);
 }
 
+/**
+ * Containers that a process can stand for. On nodes the disk driver formats and mounts, for which
+ * there is no machine.
+ */
+const ownContainers = (pod: Body): Body[] =>
+  (pod.spec.containers as Body[]).filter((one) => !(isDiskDriver(one) && isOfDaemonSet(pod)));
+
 const isDiskDriver = (container: Body): boolean => imageName(container) === "azuredisk-csi";
 
+/** What of a container's environment names the machine that it is on. */
+const nodeNamesOf = ({ env = [] }: Body, { nodeName }: Body): Record<string, string> =>
+  Object.fromEntries(
+    (env as Body[])
+      .filter(({ valueFrom }) => valueFrom?.fieldRef?.fieldPath === "spec.nodeName")
+      .map(({ name }) => [name, nodeName]),
+  );
+
 /** A container's arguments, with paths in its volumes and ports as they are here. */
-function argumentsOf(container: Body, { volumes = [] }: Body, port: number): string[] {
+function argumentsOf(container: Body, { volumes = [], nodeName }: Body, port: number): string[] {
   const { args = [], env = [], volumeMounts = [] } = container;
   const own = (volumes as Body[]).filter(({ secret, emptyDir }) => secret ?? emptyDir);
   const paths = (volumeMounts as Body[]).filter(({ name }) => own.some((one) => one.name === name));
-  const values = new Map((env as Body[]).map(({ name, value }) => [name, value as string]));
+  const values = new Map(
+    (env as Body[]).map(({ name, value }) => [name, value as string | undefined]),
+  );
+  for (const [name, node] of Object.entries(nodeNamesOf(container, { nodeName }))) {
+    values.set(name, node);
+  }
   return [
     ...(args as string[]).map((arg) =>
       paths
@@ -286,16 +310,10 @@ function argumentsOf(container: Body, { volumes = [] }: Body, port: number): str
 
 /**
  * azure.json as this host needs it: Azure's SDKs send a token over TLS only, which the local Azure
- * speaks on the same port, and nothing serves a machine's metadata here.
+ * speaks on the same port.
  */
-function onThisHost(text: string): string {
-  const { resourceManagerEndpoint, ...others } = JSON.parse(text) as Record<string, string>;
-  return JSON.stringify({
-    ...others,
-    resourceManagerEndpoint: resourceManagerEndpoint?.replace("http:", "https:"),
-    useInstanceMetadata: false,
-  });
-}
+const onThisHost = (text: string): string =>
+  text.replace(/http:(\/\/127\.0\.0\.1:\d+)/, "https:$1");
 
 const kubeconfigText = ({ host, port, serverName, ca }: ApiServer, tokenFile: string): string =>
   JSON.stringify({

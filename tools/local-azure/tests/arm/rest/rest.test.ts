@@ -572,31 +572,3 @@ it("lists the versions of an image as a bare array, and returns 404 for others",
       });
     }
   }));
-
-it("gives a process on a machine the token of an identity that the machine has, and of no other", () =>
-  withServer(async (ask, { arm }) => {
-    const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/cluster`;
-    await arm.put(identity, { location: "westeurope" });
-    const { clientId, principalId } = arm.peek(identity)!;
-    const askAs = (machine: string, client: unknown) => {
-      const asked = query({
-        "api-version": "2019-08-01",
-        resource: "https://management.azure.com",
-        client_id: String(client),
-      });
-      return ask<{ access_token: string }>("GET", `/local/machines/${machine}/token?${asked}`);
-    };
-    expect((await askAs("cp-1", clientId)).status).toBe(400);
-
-    await arm.put(valid.machine[0], {
-      ...valid.machine[1],
-      identity: { type: "UserAssigned", userAssignedIdentities: [identity] },
-    });
-
-    const { status, body } = await askAs("CP-1", clientId);
-    expect(status).toBe(200);
-    const claims = Buffer.from(body.access_token.split(".")[1]!, "base64url").toString();
-    expect(JSON.parse(claims)).toMatchObject({ oid: principalId, appid: clientId });
-    expect((await askAs("cp-1", "another")).status).toBe(400);
-    expect((await askAs("cp-9", clientId)).status).toBe(404);
-  }));

@@ -122,6 +122,14 @@ it("initializes a node with the rights of the node manager on it", async () => {
   expect(asked[1]).toContain('"taints":[]');
 });
 
+it("leaves a new node to Azure's own node manager where that runs", async () => {
+  const { asked } = await reconcile([podOf("r/azure-cloud-node-manager:v1")], {
+    managesNodes: false,
+  });
+
+  expect(asked).toEqual([]);
+});
+
 it("lets no node manager initialize another one's node", async () => {
   const manager = podOf("r/azure-cloud-node-manager:v1");
   const elsewhere = { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } };

@@ -1,6 +1,4 @@
-import { spawn } from "node:child_process";
 import * as fs from "node:fs";
-import type { AddressInfo } from "node:net";
 import * as os from "node:os";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -9,18 +7,15 @@ import { CloudNodeManager } from "../../../../../../components/add-ons/cloud-pro
 import { isMachine, machineOf } from "../../../../arm/types/compute/virtual-machine";
 import { type LocalAzure, startLocalAzure } from "../../../../daemon/local-azure";
 import type { VirtualMachine } from "../../../../machines/machines";
-import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
-import { serveMetadata } from "../../../../machines/qemu/network/metadata";
-import { networksOf } from "../../../../machines/qemu/network/network-view";
+import { useOwnPrograms } from "../../../../machines/own-programs";
 import {
   Api,
   type Body as KubernetesObject,
   kubeconfigOf,
 } from "../../../../machines/simulated/api";
 import { initialized } from "../../../../machines/simulated/nodes/cloud-provider";
-import { nodeOf, uninitialized } from "../../../../machines/simulated/nodes/node";
+import { uninitialized } from "../../../../machines/simulated/nodes/node";
 import { nodeManager } from "../../../../../programs/controllers";
-import { placesOf } from "../../../../../programs/installs";
 import { compute, network, valid, withChange } from "../../../support/arm/valid-resources";
 import { Recorder } from "../../../../../../tests/support/record";
 import { validSettings } from "../../../../../../tests/support/sample";
@@ -38,6 +33,7 @@ const apiName = "demo.westeurope.cloudapp.azure.com";
 describeUnless(obstacle)(`the program's node manager (${nodeManager.version})`, () => {
   jest.setTimeout(600_000);
   let azure: LocalAzure;
+  let first: VirtualMachine;
 
   const admin = () => {
     const file = path.join(state, "machines/clusters", apiName, "root/etc/kubernetes/admin.conf");
@@ -84,8 +80,6 @@ describeUnless(obstacle)(`the program's node manager (${nodeManager.version})`, 
     return vm(name);
   }
 
-  let fixture: Awaited<ReturnType<typeof newFixture>>;
-
   /** What the program applies for its node manager. */
   async function recorded(): Promise<[string, KubernetesObject][]> {
     const recorder = await Recorder.start();
@@ -106,98 +100,39 @@ describeUnless(obstacle)(`the program's node manager (${nodeManager.version})`, 
       ...(await own("apps/v1:DaemonSet", "apps/v1", `/apis/apps/v1/${system}/daemonsets`)),
     ];
   }
-  let objects: Awaited<ReturnType<typeof recorded>>;
-
   beforeAll(async () => {
+    useOwnPrograms(state);
     azure = await startLocalAzure({ state, binaries: binaries!, log: () => undefined });
-    fixture = await newFixture(apiName);
+    const fixture = await newFixture(apiName);
     for (const [id, body] of [
       ...[valid.group, valid.securityGroup, valid.rule, valid.routeTable, valid.natIp],
       ...[valid.nat, valid.vnet, valid.subnet],
     ]) {
       await azure.arm.put(id, body);
     }
-    const first = await create("cp-1", "172.16.1.4");
+    first = await create("cp-1", "172.16.1.4");
     const script = scriptOf(fixture, first, { initialControlPlane: first.vmId });
     const { exitCode, stderr } = await azure.machines.runScript(first, script);
     if (exitCode !== 0) throw new Error(stderr);
-    objects = await recorded();
-    for (const [at, object] of objects) await admin().post(at, object);
   });
   afterAll(async () => {
     await azure?.stop();
   });
 
-  it("has Nodes that Azure's own node manager would not initialize otherwise", async () => {
-    const machine = await create("workers-2", "172.16.1.17");
-    const address = azure.machines.apiAddress(apiName)!;
-    const registration = { kubeletExtraArgs: [{ name: "cloud-provider", value: "external" }] };
-    const release = { role: "worker", kubernetesVersion: "1.36.3" } as const;
-    const fresh = nodeOf(machine, registration, release);
-    const { labels } = fresh.metadata;
-    const nodeInfo = { ...fresh.status.nodeInfo, systemUUID: "of a machine that is not there" };
-    // Nothing simulated takes it for one of its own.
-    await admin().post("/api/v1/nodes", {
-      ...fresh,
-      metadata: { name: machine.name, labels },
-      status: { ...fresh.status, nodeInfo },
-    });
-    const service = await serveMetadata({ address: "127.0.0.1", port: 0 }, () =>
-      networksOf(azure.arm.view)
-        .flatMap((one) => metadataOf(one, azure.arm.view))
-        .find((one) => one.address === machine.privateAddress),
-    );
-    const account = "/api/v1/namespaces/kube-system/serviceaccounts/cloud-node-manager";
-    const { status } = await admin().post(`${account}/token`, {
-      ...{ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
-    });
-    const kubeconfig = path.join(state, "node-manager.conf");
-    const cluster = {
-      server: `https://${address.host}:${address.port}`,
-      "tls-server-name": apiName,
-      "certificate-authority-data": Buffer.from(fixture.pki["ca.crt"]!).toString("base64"),
-    };
-    fs.writeFileSync(
-      kubeconfig,
-      JSON.stringify({
-        clusters: [{ name: "it", cluster }],
-        users: [{ name: "it", user: { token: status.token } }],
-        contexts: [{ name: "it", context: { cluster: "it", user: "it" } }],
-        "current-context": "it",
-      }),
-    );
-    const { spec } = objects.find(([, { kind }]) => kind === "DaemonSet")![1];
-    const { args, env } = spec.template.spec.containers[0] as {
-      args: string[];
-      env: { name: string; valueFrom?: object }[];
-    };
-    const given = args.map((arg) => arg.replace("$(NODE_NAME)", machine.name));
-    const own = env.flatMap(({ name, valueFrom }) => (valueFrom ? [[name, machine.name]] : []));
-    const log = fs.openSync(path.join(state, "node-manager.log"), "w");
-    const running = spawn(
-      placesOf(nodeManager)[nodeManager.name]!,
-      [...given, `--kubeconfig=${kubeconfig}`],
-      {
-        stdio: ["ignore", log, log],
-        env: {
-          ...(Object.fromEntries(own) as Record<string, string>),
-          // The service's own address can be none of this host's.
-          HTTP_PROXY: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
-        },
-      },
-    );
+  it("initializes a Node in place of its pod, and as the simulated one does", async () => {
+    const of = (name: string) => admin().get(`/api/v1/nodes/${name}`);
+    const isFresh = ({ spec }: KubernetesObject): boolean =>
+      (spec.taints ?? []).some(({ key }: KubernetesObject) => key === uninitialized.key);
+    const fresh = await of("cp-1");
+    expect(isFresh(fresh)).toBe(true);
+
+    for (const [at, object] of await recorded()) await admin().post(at, object);
 
     const node = await eventually("a Node without the taint", async () => {
-      const seen = await admin().get(`/api/v1/nodes/${machine.name}`);
-      const taints = (seen.spec.taints ?? []) as KubernetesObject[];
-      return taints.some(({ key }) => key === uninitialized.key) ? undefined : seen;
-    }).finally(() => {
-      running.kill("SIGKILL");
-      service.closeAllConnections();
-      service.close();
+      const seen = await of("cp-1");
+      return isFresh(seen) ? undefined : seen;
     });
-
-    const simulated = initialized(fresh, machine);
+    const simulated = initialized(fresh, first);
     expect(node.metadata.labels).toEqual(simulated.metadata.labels);
     expect(node.spec.providerID).toBe(simulated.spec.providerID);
     expect(new Set(node.status.addresses)).toEqual(new Set(fresh.status.addresses));

@@ -26,7 +26,10 @@ let folder: string;
 /** Whether the program has been built. */
 let isThere: boolean;
 let processes: PodProcesses;
+/** Where the local Azure answers. */
+let port: number | undefined;
 beforeEach(() => {
+  port = 4711;
   folder = mkdtempSync(join(tmpdir(), "zoned-processes-"));
   isThere = true;
   const program = join(folder, "program");
@@ -56,13 +59,14 @@ beforeEach(() => {
   processes = new PodProcesses({
     ...{ authority: "/azure-ca.crt", folder: join(folder, "own"), log: () => undefined },
     programs: Object.fromEntries(
-      ["azure-cloud-controller-manager", "azuredisk-csi", "csi-provisioner"].map((name) => [
-        name,
-        () => (isThere ? program : undefined),
-      ]),
+      [
+        ...["azure-cloud-controller-manager", "azure-cloud-node-manager"],
+        ...["azuredisk-csi", "csi-provisioner"],
+      ].map((name) => [name, () => (isThere ? program : undefined)]),
     ),
     vmOf: (name) => (name === machine.name ? machine : undefined),
     kubeletOf: () => kubelet,
+    resourceManagerPort: () => port,
   });
 });
 afterEach(async () => {
@@ -165,13 +169,13 @@ it("runs the program with the arguments, files and credentials of its pod", asyn
   ]);
   expect(env).toMatchObject({
     SSL_CERT_FILE: "/azure-ca.crt",
-    IDENTITY_ENDPOINT: "http://127.0.0.1:4711/local/machines/demo-control-plane-1/token",
+    HTTP_PROXY: "http://demo-control-plane-1@127.0.0.1:4711",
   });
   expect(env).not.toHaveProperty("HOME");
   expect(env).not.toHaveProperty("AZURE_CREDENTIAL_FILE");
   expect(JSON.parse(own("ccm-a/cloud-config/cloud-config"))).toEqual({
     resourceManagerEndpoint: "https://127.0.0.1:4711",
-    useInstanceMetadata: false,
+    useInstanceMetadata: true,
     vmType: "standard",
   });
   expect(own("ccm-a/token")).toBe(
@@ -283,7 +287,7 @@ it("runs each container that has a program, with one socket, and azure.json as i
   ]);
   expect(env).toMatchObject({
     AZURE_CREDENTIAL_FILE: "/proc/self/cwd/azure.json",
-    IDENTITY_ENDPOINT: "http://127.0.0.1:4711/local/machines/demo-control-plane-1/token",
+    HTTP_PROXY: "http://demo-control-plane-1@127.0.0.1:4711",
   });
   expect(JSON.parse(own("disk-a/azure.json"))).toMatchObject({
     resourceManagerEndpoint: "https://127.0.0.1:4711",
@@ -309,11 +313,41 @@ it("runs one of several pods that elect a leader by the name of their host, and 
   expect([runs("a"), runs("b")]).toEqual([false, true]);
 });
 
-it("runs nothing for a pod of a DaemonSet, which is of its machine", async () => {
-  const { metadata, ...pod } = driverOf("a");
-  await follow({ metadata: { ...metadata, ownerReferences: [{ kind: "DaemonSet" }] }, ...pod });
+/** The same pod as one of a DaemonSet. */
+const ofDaemonSet = ({ metadata, ...pod }: Body): Body => ({
+  metadata: { ...metadata, ownerReferences: [{ kind: "DaemonSet" }] },
+  ...pod,
+});
+
+it("runs no disk driver for a pod of its DaemonSet, which mounts what its machine has", async () => {
+  const { spec, ...pod } = driverOf("a");
+  const containers = spec.containers.slice(1);
+  await follow(ofDaemonSet({ ...pod, spec: { ...spec, containers } }));
 
   expect(existsSync(join(folder, "own/disk-a"))).toBe(false);
+});
+
+it("tells the node manager of a machine which one it is on", async () => {
+  const { spec, ...pod } = podOf("a");
+  const container = {
+    ...{ name: "ccm", image: "mcr/azure-cloud-node-manager:v1", args: ["--node-name=$(NODE)"] },
+    env: [{ name: "NODE", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } }],
+  };
+  await follow(ofDaemonSet({ ...pod, spec: { ...spec, containers: [container] } }));
+
+  const [[args, env]] = (await ran()) as [Got];
+  expect(args[0]).toBe("--node-name=demo-control-plane-1");
+  expect(env).toMatchObject({ NODE: "demo-control-plane-1" });
+});
+
+it("waits until the local Azure answers", async () => {
+  port = undefined;
+  await follow(podOf("a"));
+  expect(existsSync(pidFile("a"))).toBe(false);
+
+  port = 4711;
+  await follow(podOf("a"));
+  expect(existsSync(pidFile("a"))).toBe(true);
 });
 
 const isReady = ({ conditions }: Body): boolean =>
