@@ -80,7 +80,7 @@ describe("a rehearsal with Azure's own cloud controller manager", () => {
 
   it("is said to run, and comes up whole", async () => {
     expect(await npm(state, "start", "--stack", "local")).toMatch(
-      /^runs Azure's cloud controller manager v\S+ .*zoned-local-workers-2/ms,
+      /^runs Azure's cloud controller manager and node managers v\S+ .*zoned-local-workers-2/ms,
     );
     cloud = await LocalCloud.in(state, "local");
   });
