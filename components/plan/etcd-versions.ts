@@ -4,7 +4,7 @@ import { KubernetesApi } from "../cluster/kubernetes-api";
 import { isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
-import { minorFor } from "../versions";
+import { etcdOf, minorFor, minorOf } from "../versions";
 import { type MachineChange, memberState, type PreviousOutputs } from "./machine-changes";
 import { isNewer } from "./upgrade";
 
@@ -21,42 +21,27 @@ interface EtcdVersionArgs {
 }
 
 /**
- * Why etcd must not be upgraded with Kubernetes: kubeadm starts the etcd of its own minor beside
- * whatever members there are. Only those are asked that this update upgrades to another minor.
+ * Why etcd must not become another minor with Kubernetes. kubeadm starts the etcd of its own minor
+ * beside whatever members there are, and an etcd of the minor before does not start once all members
+ * have left that. Asked is where this update upgrades to another minor, or takes back an upgrade that
+ * has failed.
  *
  * Where the operator has the health check skipped, nobody is asked.
  */
 export async function etcdVersionProblems(args: EtcdVersionArgs): Promise<string[]> {
-  const { settings, changes, controlPlanes, azure, previous, kubeconfig, now } = args;
-  const { kubernetesVersion } = settings;
-  const { minor, etcdBefore } = minorFor(kubernetesVersion);
-  const isSkipped = isHealthCheckSkipped(settings, now);
-  if (etcdBefore === undefined || isSkipped || kubeconfig === undefined) return [];
-  const upgraded = controlPlanes.flatMap(({ name, address }) => {
-    const { kubernetesVersion: before = kubernetesVersion } = memberState(
-      azure.machines.get(name),
-      previous?.machines[name],
-    );
-    const isUpgraded =
-      isNewer(`${minor}.0`, before) &&
-      changes.some(({ machine, action }) => machine === name && action === "upgrade");
-    return isUpgraded ? [{ name, before, url: `https://${address}:2379` }] : [];
-  });
-  const [first] = upgraded;
-  if (first === undefined) return [];
-  const wants = `kubernetesVersion is ${kubernetesVersion}, whose etcd is only compatible with members from ${etcdBefore} on`;
+  const { settings, kubeconfig, now } = args;
+  const question = upgradeQuestion(args) ?? returnQuestion(args);
+  if (question === undefined || kubeconfig === undefined) return [];
+  if (isHealthCheckSkipped(settings, now)) return [];
+  const { wants, members, problemWith } = question;
   const api = new KubernetesApi(kubeconfig);
   try {
-    const urls = upgraded.map(({ url }) => url);
-    const versions = await getEtcdVersions(api, first.name, urls);
-    const old = upgraded.flatMap(({ name }, index) =>
-      isNewer(etcdBefore, versions[index]!) ? [`${name} reports ${versions[index]}`] : [],
+    const urls = members.map(({ address }) => `https://${address}:2379`);
+    const versions = await getEtcdVersions(api, members[0]!.name, urls);
+    const problem = problemWith(
+      members.map(({ name }, index) => ({ name, version: versions[index]! })),
     );
-    if (old.length === 0) return [];
-    return [
-      `${wants}, and ${old.join(", ")}. Nothing was changed; with its present version this program upgrades etcd, ` +
-        `one member after another: pulumi config set kubernetesVersion ${first.before}, pulumi up, then upgrade Kubernetes`,
-    ];
+    return problem === undefined ? [] : [`${wants}, and ${problem}`];
   } catch (error) {
     return [
       `${wants}, and nobody knows which version the members have: ${(error as Error).message}. ` +
@@ -65,4 +50,74 @@ export async function etcdVersionProblems(args: EtcdVersionArgs): Promise<string
   } finally {
     await api.close();
   }
+}
+
+interface Question {
+  /** What the settings want and why that matters. */
+  readonly wants: string;
+  readonly members: readonly MachinePlan[];
+  readonly problemWith: (said: readonly Reported[]) => string | undefined;
+}
+
+/** What a member says of itself. */
+interface Reported {
+  readonly name: string;
+  readonly version: string;
+}
+
+const list = (said: readonly Reported[]): string =>
+  said.map(({ name, version }) => `${name} reports ${version}`).join(", ");
+
+/** Asks those that this update upgrades to another minor, if its etcd wants something of members. */
+function upgradeQuestion(args: EtcdVersionArgs): Question | undefined {
+  const { settings, changes, controlPlanes, azure, previous } = args;
+  const { kubernetesVersion } = settings;
+  const { minor, etcdBefore } = minorFor(kubernetesVersion);
+  const versionOf = ({ name }: MachinePlan): string =>
+    memberState(azure.machines.get(name), previous?.machines[name]).kubernetesVersion ??
+    kubernetesVersion;
+  const members = controlPlanes.filter(
+    (one) =>
+      isNewer(`${minor}.0`, versionOf(one)) &&
+      changes.some(({ machine, action }) => machine === one.name && action === "upgrade"),
+  );
+  const [first] = members;
+  if (etcdBefore === undefined || first === undefined) return undefined;
+  return {
+    wants: `kubernetesVersion is ${kubernetesVersion}, whose etcd is only compatible with members from ${etcdBefore} on`,
+    members,
+    problemWith: (said) => {
+      const old = said.filter(({ version }) => isNewer(etcdBefore, version));
+      if (old.length === 0) return undefined;
+      return (
+        `${list(old)}. Nothing was changed; with its present version this program upgrades etcd, one member after ` +
+        `another: pulumi config set kubernetesVersion ${versionOf(first)}, pulumi up, then upgrade Kubernetes`
+      );
+    },
+  };
+}
+
+/** Asks all members where the step of one has failed that was to upgrade it to a newer minor. */
+function returnQuestion(args: EtcdVersionArgs): Question | undefined {
+  const { settings, controlPlanes, azure } = args;
+  const { kubernetesVersion } = settings;
+  const etcd = etcdOf(kubernetesVersion);
+  const isNewerMinor = (version: string, than: string): boolean =>
+    isNewer(`${minorOf(version)}.0`, `${minorOf(than)}.0`);
+  const tried = controlPlanes.flatMap(({ name }) => {
+    const step = azure.machines.get(name)?.bootstrap;
+    const version = step?.state === "Succeeded" ? undefined : step?.kubernetesVersion;
+    return version !== undefined && isNewerMinor(version, kubernetesVersion) ? [version] : [];
+  });
+  const [begun] = tried;
+  if (begun === undefined) return undefined;
+  return {
+    wants: `kubernetesVersion is ${kubernetesVersion}, whose etcd is ${etcd.split("-")[0]}, after an upgrade to ${begun} that has not ended`,
+    members: controlPlanes,
+    problemWith: (said) =>
+      said.every(({ version }) => isNewerMinor(version, etcd))
+        ? `${list(said)}: there is no way back, since an etcd of ${minorOf(etcd)} does not start any more. Nothing was changed; ` +
+          `go on with the upgrade: pulumi config set kubernetesVersion ${begun}, pulumi up`
+        : undefined,
+  };
 }

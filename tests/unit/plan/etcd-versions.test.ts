@@ -58,12 +58,15 @@ interface Scene {
   readonly skipHealthCheckUntil?: string;
   /** Versions that the machines have, in their order. */
   readonly have?: readonly string[];
+  /** What the step of the first was to upgrade it to when it failed. */
+  readonly failedAt?: string;
 }
 
 const problemsOf = ({
   kubernetesVersion = wanted,
   skipHealthCheckUntil = "",
   have = names.map(() => before),
+  failedAt,
 }: Scene = {}) =>
   etcdVersionProblems({
     settings: { kubernetesVersion, skipHealthCheckUntil },
@@ -75,7 +78,13 @@ const problemsOf = ({
       machines: new Map(
         names.map((name, index): [string, MachineState] => [
           name,
-          { size: "any", bootstrap: { state: "Succeeded", kubernetesVersion: have[index] } },
+          {
+            size: "any",
+            bootstrap:
+              index === 0 && failedAt !== undefined
+                ? { state: "Failed", kubernetesVersion: failedAt }
+                : { state: "Succeeded", kubernetesVersion: have[index] },
+          },
         ]),
       ),
     },
@@ -117,7 +126,31 @@ it("goes on with an upgrade that has begun, by a look at the members that it has
   expect(asked[0]!.join()).not.toContain(first);
 });
 
+const takenBack: Scene = { kubernetesVersion: before, failedAt: wanted };
+
+it("lets an upgrade to another minor be taken back while a member has not left the old one", async () => {
+  versions = ["3.7.0", "3.6.14", "3.7.0"];
+
+  expect(await problemsOf(takenBack)).toEqual([]);
+  expect(asked).toHaveLength(1);
+});
+
+it("refuses to take it back once all members have, and names the way on", async () => {
+  versions = ["3.7.0", "3.7.0", "3.7.0"];
+
+  expect(await problemsOf(takenBack)).toEqual([
+    expect.stringMatching(
+      `etcd is 3.6.14, after an upgrade to ${wanted} that has not ended, and ${names[0]} reports 3.7.0, .*` +
+        `no way back, .*pulumi config set kubernetesVersion ${wanted}, pulumi up`,
+    ),
+  ]);
+});
+
 it.each<[string, Scene]>([
+  [
+    "a patch that is taken back",
+    { kubernetesVersion: before, have: names.map(() => before), failedAt: "1.36.9" },
+  ],
   ["another patch of the same minor", { have: names.map(() => `${minors[0].minor}.1`) }],
   ["what the etcd of the minor before is for", { kubernetesVersion: before, have: ["1.35.4"] }],
   ["a cluster that the operator vouches for", { skipHealthCheckUntil: "29990101T000000Z" }],

@@ -65,9 +65,13 @@ export const chapters: readonly Chapter[] = [
   },
   {
     key: "upgrade-three",
-    name: "three control planes, from patch to patch, then one",
-    settings: { controlPlaneCount: 3, workerPools: [] },
-    upgrades: [nextPatch.version],
+    name: "three control planes, from minor to minor, then one",
+    settings: {
+      kubernetesVersion: previousMinor.version,
+      controlPlaneCount: 3,
+      workerPools: [],
+    },
+    upgrades: [current.version],
     claims: [comesUp, ...upgradeThreeClaims],
   },
   {

@@ -13,7 +13,7 @@ interface Named {
   readonly metadata: { readonly name: string; readonly resourceVersion: string };
 }
 
-const configMap = (name: string) => ({
+export const configMap = (name: string) => ({
   apiVersion: "v1",
   kind: "ConfigMap",
   metadata: { name, namespace: "default" },
@@ -26,6 +26,16 @@ const report = async (cluster: RealCluster): Promise<Record<string, string>> =>
       ...["--output", "jsonpath={.data}"],
     ]),
   ) as Record<string, string>;
+
+/** Has every control plane save etcd, which the one that leads does; returns what it says of that. */
+export async function saveSnapshot(cluster: RealCluster): Promise<Record<string, string>> {
+  for (const name of await cluster.names("control-plane")) {
+    await cluster.inMachine(name, "systemctl start zoned-etcd-snapshot.service");
+  }
+  const said = await report(cluster);
+  if (said["error"] !== undefined) throw new Error(said["error"]);
+  return said;
+}
 
 /** What the claims of one chapter hand on to each other. */
 interface Before {
@@ -48,11 +58,7 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
         succeeded(await cluster.up());
         const survivor = await Survivor.start(cluster);
         await cluster.apply(configMap("a"));
-        for (const name of await cluster.names("control-plane")) {
-          await cluster.inMachine(name, "systemctl start zoned-etcd-snapshot.service");
-        }
-        const { error, name, bytes } = await report(cluster);
-        if (error !== undefined) throw new Error(error);
+        const { name, bytes } = await saveSnapshot(cluster);
         await cluster.apply(configMap("b"));
         const [b] = await cluster.get<Named>("configmap", "--field-selector", "metadata.name=b");
         before = { container, survivor, resourceVersion: b!.metadata.resourceVersion };
@@ -122,9 +128,7 @@ const restoredFromOneOfThree = (before: () => Before): Claim => ({
   check: async (cluster) => {
     const { container, survivor } = before();
     await cluster.apply(configMap("c"));
-    for (const name of await cluster.names("control-plane")) {
-      await cluster.inMachine(name, "systemctl start zoned-etcd-snapshot.service");
-    }
+    await saveSnapshot(cluster);
     await cluster.apply(configMap("d"));
     const [kept = "", ...lost] = await cluster.names("control-plane");
     const old = (await cluster.generations())[kept];

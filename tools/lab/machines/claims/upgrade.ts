@@ -1,12 +1,15 @@
 import { setTimeout as wait } from "node:timers/promises";
 
+import { etcdOf } from "../../../../components/versions";
 import { testImage } from "../../../mirror/images/wanted-images";
 import { current, nextPatch, previousMinor } from "../../../programs/releases";
 import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
+import { Survivor } from "../survivor";
 import { whileWriting } from "../writer";
 import { allReady, everywhere } from "./nodes";
+import { configMap, saveSnapshot } from "./restore";
 import { expectMembers } from "./three";
 
 const namespace = "zoned-budget";
@@ -104,12 +107,13 @@ async function expectVersion(cluster: RealCluster, version: string): Promise<voi
   });
   const [controlPlane = ""] = await cluster.names("control-plane");
   const list = await cluster.inMachine(controlPlane, "kubeadm config images list 2>/dev/null");
+  const [coreDns = ""] = list.split("\n").filter((image) => image.includes("/coredns"));
   const text = await cluster.kubectl([
     ...["get", "pods", "--namespace", "kube-system"],
     "--output=jsonpath={.items[*].spec.containers[*].image}",
   ]);
-  const others = list.split("\n").filter((image) => /etcd|coredns/.test(image));
-  expectAll("images beside Kubernetes' own", text.split(" "), others);
+  const etcd = `registry.k8s.io/etcd:${etcdOf(version)}`;
+  expectAll("images beside Kubernetes' own", text.split(" "), [coreDns, etcd]);
 }
 
 /** Changes these settings by one update, and returns what clients and pods saw of it. */
@@ -132,20 +136,17 @@ async function change(
   return { said, silence: written.silence };
 }
 
-async function upgrade(cluster: RealCluster, kubernetesVersion: string) {
+async function upgrade(
+  cluster: RealCluster,
+  kubernetesVersion: string,
+  settings: Readonly<Record<string, unknown>> = {},
+) {
   const before = await cluster.generations();
-  const seen = await change(cluster, { kubernetesVersion });
+  const seen = await change(cluster, { ...settings, kubernetesVersion });
   await expectVersion(cluster, kubernetesVersion);
   expectSame("machines", await cluster.generations(), before);
   return seen;
 }
-
-/** One update to a version, with what clients and pods saw of it. */
-const upgradesTo = (version: string): Claim => ({
-  sentence: `one \`pulumi up\` upgrades every machine to ${version} in place; no acknowledged write is lost, and no budget broken`,
-  isGround: true,
-  check: async (cluster) => (await upgrade(cluster, version)).said,
-});
 
 const unchangedAfter = (version: string): Claim => ({
   sentence: `after the upgrade to ${version} a second \`pulumi up\` changes nothing`,
@@ -172,16 +173,17 @@ const drained: Claim = {
   },
 };
 
-/** Kills kubeadm whenever it upgrades this machine, until this signal; returns how often. */
+/** Kills kubeadm whenever it upgrades this machine and a command of its succeeds; returns how often. */
 async function killUpgrades(
   cluster: RealCluster,
   name: string,
   over: AbortSignal,
+  when = "sleep 20",
 ): Promise<number> {
   let killed = 0;
   const kill = "pkill --signal KILL --full '^kubeadm upgrade (apply|node)'";
   while (!over.aborted) {
-    await cluster.inMachine(name, `sleep 20; ${kill}`).then(
+    await cluster.inMachine(name, `${when} && ${kill}`).then(
       () => (killed += 1),
       () => {},
     );
@@ -190,34 +192,161 @@ async function killUpgrades(
   return killed;
 }
 
-export const upgradeClaims: readonly Claim[] = [
-  {
-    sentence: "the cluster begins with the minor before this one",
-    isGround: true,
-    check: (cluster) => expectVersion(cluster, previousMinor.version),
-  },
-  upgradesTo(current.version),
-  unchangedAfter(current.version),
-  drained,
-  {
-    sentence:
-      "when kubeadm is killed in every try to upgrade a machine, `pulumi up` ends with the machine and the step; the next one goes on and succeeds",
-    isGround: true,
-    check: async (cluster) => {
-      const [controlPlane = ""] = await cluster.names("control-plane");
-      await cluster.configure({ kubernetesVersion: nextPatch.version });
-      const over = new AbortController();
-      const [up, killed] = await Promise.all([
-        cluster.up().finally(() => over.abort()),
-        killUpgrades(cluster, controlPlane, AbortSignal.any([over.signal, cluster.signal])),
-      ]);
-      expectSaid(refused(up), [controlPlane, 'step "kubeadm upgrade" failed']);
-      const { said } = await upgrade(cluster, nextPatch.version);
-      return `killed ${killed} times; then ${said}`;
+/** An update to a version in which kubeadm is killed each time, until it ends with the step. */
+async function failsToUpgrade(
+  cluster: RealCluster,
+  settings: Readonly<Record<string, unknown>>,
+  when?: string,
+): Promise<number> {
+  const [controlPlane = ""] = await cluster.names("control-plane");
+  await cluster.configure(settings);
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, cluster.signal]);
+  const [up, killed] = await Promise.all([
+    cluster.up().finally(() => over.abort()),
+    killUpgrades(cluster, controlPlane, signal, when),
+  ]);
+  expectSaid(refused(up), [controlPlane, 'step "kubeadm upgrade" failed']);
+  return killed;
+}
+
+const account = "snapshots";
+const manifest = "/etc/kubernetes/manifests/etcd.yaml";
+const etcdNow = etcdOf(current.version).split("-")[0];
+const etcdBefore = etcdOf(previousMinor.version).split("-")[0]!;
+/** Of as many letters, and too old for the next minor. */
+const tooOld = "3.6.10";
+
+/** Has etcd of a control plane run by a copy of its program that says it is older. */
+const pretendOlder = (cluster: RealCluster, name: string): Promise<string> =>
+  cluster.inMachine(
+    name,
+    [
+      "set -e",
+      "program=$(find /var/lib/containerd -path '*/usr/local/bin/etcd' -type f | head -1)",
+      `sed 's/${etcdBefore.replaceAll(".", "\\.")}/${tooOld}/g' "$program" >/root/etcd-older`,
+      "chmod +x /root/etcd-older",
+      `sed -i -e 's|^    volumeMounts:$|&\\n    - {mountPath: /usr/local/bin/etcd, name: older}|' ` +
+        `-e 's|^  volumes:$|&\\n  - {hostPath: {path: /root/etcd-older, type: File}, name: older}|' ${manifest}`,
+    ].join("\n"),
+  );
+
+export const upgradeClaims: readonly Claim[] = (() => {
+  /** What the cluster keeps beside its version. */
+  let kept: Readonly<Record<string, unknown>>;
+  let before: string;
+  let survivor: Survivor;
+  const goesTo = (version: string) => ({ ...kept, kubernetesVersion: version });
+  return [
+    {
+      sentence: "the cluster begins with the minor before this one",
+      isGround: true,
+      check: (cluster) => expectVersion(cluster, previousMinor.version),
     },
-  },
-  unchangedAfter(nextPatch.version),
-];
+    {
+      sentence: `while etcd reports ${tooOld}, an upgrade to ${current.version} is refused in the preview, with the command`,
+      check: async (cluster) => {
+        const [controlPlane = ""] = await cluster.names("control-plane");
+        await pretendOlder(cluster, controlPlane);
+        await cluster.configure(goesTo(current.version));
+        await eventually(600, cluster.signal, async () =>
+          expectSaid(refused(await cluster.stack.preview()), [
+            `${controlPlane} reports ${tooOld}`,
+            `pulumi config set kubernetesVersion ${previousMinor.version}, pulumi up`,
+          ]),
+        );
+      },
+    },
+    {
+      sentence: `one update of ${previousMinor.version} that configures etcd anew brings it to ${etcdBefore}, and a snapshot says so`,
+      isGround: true,
+      check: async (cluster) => {
+        const container = await cluster.container(account);
+        kept = {
+          etcdBackups: { container, endpoint: `http://${account}.blob.core.windows.net` },
+          kubeadm: { etcdExtraArgs: { "heartbeat-interval": "200" } },
+        };
+        await cluster.configure(goesTo(previousMinor.version));
+        succeeded(await cluster.up());
+        survivor = await Survivor.start(cluster);
+        await cluster.apply(configMap("before"));
+        const { name = "", etcd } = await saveSnapshot(cluster);
+        expectSame("etcd's version", etcd, etcdBefore);
+        before = name;
+        return name;
+      },
+    },
+    {
+      sentence: `once kubeadm is killed with etcd ${etcdNow} started, the upgrade cannot be taken back: the preview refuses, and names the way on`,
+      check: async (cluster) => {
+        const when = `grep --quiet etcd:${etcdNow} ${manifest}`;
+        const killed = await failsToUpgrade(cluster, goesTo(current.version), when);
+        await cluster.configure(goesTo(previousMinor.version));
+        await eventually(300, cluster.signal, async () =>
+          expectSaid(refused(await cluster.stack.preview()), [
+            `reports ${etcdNow}: there is no way back`,
+            `pulumi config set kubernetesVersion ${current.version}, pulumi up`,
+          ]),
+        );
+        return `killed ${killed} times`;
+      },
+    },
+    {
+      sentence: `one \`pulumi up\` upgrades every machine to ${current.version} in place; no acknowledged write is lost, and no budget broken`,
+      isGround: true,
+      check: async (cluster) => (await upgrade(cluster, current.version, kept)).said,
+    },
+    unchangedAfter(current.version),
+    drained,
+    {
+      sentence: `with the control plane lost, a snapshot of etcd ${etcdNow} is refused for ${previousMinor.version}, and nothing is deleted`,
+      isGround: true,
+      check: async (cluster) => {
+        await cluster.apply(configMap("after"));
+        const { etcd } = await saveSnapshot(cluster);
+        expectSame("etcd's version", etcd, etcdNow);
+        const [controlPlane = ""] = await cluster.names("control-plane");
+        await cluster.ask("DELETE", controlPlane);
+        await cluster.configure({ ...goesTo(previousMinor.version), restoreFrom: "latest" });
+        expectSaid(refused(await cluster.stack.preview()), [`etcd ${etcdNow}`]);
+      },
+    },
+    {
+      sentence: `a snapshot of etcd ${etcdBefore} is restored by ${current.version}, with nothing later, and the worker's pod is not restarted`,
+      isGround: true,
+      check: async (cluster) => {
+        await cluster.configure({ ...goesTo(current.version), restoreFrom: before });
+        succeeded(await cluster.up());
+        await allReady(cluster, (await cluster.names()).length);
+        const maps = (await cluster.get<Pick<Node, "metadata">>("configmaps")).map(({ metadata }) => metadata.name);
+        expectAll("ConfigMaps", maps, ["before"]);
+        if (maps.includes("after")) throw new Error("there is a ConfigMap of after the snapshot");
+        await survivor.expectSame(cluster);
+        await expectVersion(cluster, current.version);
+        await cluster.configure(goesTo(current.version));
+        unchanged(await cluster.up());
+      },
+    },
+    {
+      sentence:
+        "when kubeadm is killed in every try to upgrade a machine to a patch, `pulumi up` ends with the machine and the step; taken back, the next one puts it back",
+      isGround: true,
+      check: async (cluster) => {
+        const killed = await failsToUpgrade(cluster, goesTo(nextPatch.version));
+        await cluster.configure(goesTo(current.version));
+        succeeded(await cluster.up());
+        await expectVersion(cluster, current.version);
+        return `killed ${killed} times`;
+      },
+    },
+    {
+      sentence: `one \`pulumi up\` upgrades every machine to ${nextPatch.version} after that`,
+      isGround: true,
+      check: async (cluster) => (await upgrade(cluster, nextPatch.version, kept)).said,
+    },
+    unchangedAfter(nextPatch.version),
+  ];
+})();
 
 /**
  * Azure's balancer leaves a server that has ended out after two probes, 5 s apart. Where processors are
@@ -233,8 +362,6 @@ async function untilLeftOut(cluster: RealCluster): Promise<void> {
   }
 }
 
-const manifest = "/etc/kubernetes/manifests/etcd.yaml";
-
 export const upgradeThreeClaims: readonly Claim[] = [
   {
     sentence: "while one member's etcd does not run, an upgrade is refused in the preview already",
@@ -246,7 +373,7 @@ export const upgradeThreeClaims: readonly Claim[] = [
           cluster.inMachine(last, "! pgrep --exact etcd"),
         );
         await eventually(300, cluster.signal, () => untilLeftOut(cluster));
-        await cluster.configure({ kubernetesVersion: nextPatch.version });
+        await cluster.configure({ kubernetesVersion: current.version });
         const said = refused(await cluster.stack.preview());
         if (!new RegExp(`- ${last}: .*\\betcd\\b`).test(said)) {
           throw new Error(`${last} and its etcd are not named as the reason: ${said}`);
@@ -259,21 +386,21 @@ export const upgradeThreeClaims: readonly Claim[] = [
     },
   },
   {
-    sentence: `one \`pulumi up\` upgrades three control planes to the next patch, and the API is silent for no longer than ${mostSilence} s`,
+    sentence: `one \`pulumi up\` upgrades three control planes from ${previousMinor.version} to ${current.version}, and the API is silent for no longer than ${mostSilence} s`,
     isGround: true,
     check: async (cluster) => {
-      const { said, silence } = await upgrade(cluster, nextPatch.version);
+      const { said, silence } = await upgrade(cluster, current.version);
       await expectMembers(cluster, (await cluster.names())[0]!);
       if (silence > mostSilence) throw new Error(`it was silent for ${silence} s: ${said}`);
       return said;
     },
   },
-  unchangedAfter(nextPatch.version),
+  unchangedAfter(current.version),
   {
     sentence: "from three control planes to one: two leave etcd in order, and no write is lost",
     isGround: true,
     check: async (cluster) => {
-      const settings = { kubernetesVersion: nextPatch.version, controlPlaneCount: 1 };
+      const settings = { kubernetesVersion: current.version, controlPlaneCount: 1 };
       await cluster.configure(settings);
       const { written } = await whileWriting(cluster, async () => succeeded(await cluster.up()));
       const names = await cluster.names();
