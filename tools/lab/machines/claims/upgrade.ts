@@ -312,16 +312,18 @@ export const upgradeClaims: readonly Claim[] = (() => {
       },
     },
     {
-      sentence: `a snapshot of etcd ${etcdBefore} is restored by ${current.version}, with nothing later, and the worker's pod is not restarted`,
+      sentence: `a snapshot of etcd ${etcdBefore} is restored by ${current.version}, with nothing later, and a Deployment of then scales`,
       isGround: true,
       check: async (cluster) => {
         await cluster.configure({ ...goesTo(current.version), restoreFrom: before });
         succeeded(await cluster.up());
         await allReady(cluster, (await cluster.names()).length);
-        const maps = (await cluster.get<Pick<Node, "metadata">>("configmaps")).map(({ metadata }) => metadata.name);
+        const maps = (await cluster.get<Pick<Node, "metadata">>("configmaps")).map(
+          ({ metadata }) => metadata.name,
+        );
         expectAll("ConfigMaps", maps, ["before"]);
         if (maps.includes("after")) throw new Error("there is a ConfigMap of after the snapshot");
-        await survivor.expectSame(cluster);
+        await survivor.scale(cluster, 2);
         await expectVersion(cluster, current.version);
         await cluster.configure(goesTo(current.version));
         unchanged(await cluster.up());
