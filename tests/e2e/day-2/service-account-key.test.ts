@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { PreviousOutputs } from "../../../components/plan/machine-changes";
+import { ageServiceAccountKey } from "../../../tools/lab/aged-service-account-key";
 import { asPlanned, fewAddOns, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);
@@ -20,12 +20,6 @@ const legacySecret = {
   type: "kubernetes.io/service-account-token",
   metadata: { name: "legacy", annotations: { "kubernetes.io/service-account.name": "default" } },
 };
-
-interface State {
-  readonly deployment: {
-    readonly resources: readonly { type: string; outputs: { cluster: PreviousOutputs } }[];
-  };
-}
 
 describe("another key of service accounts for a living cluster", () => {
   let cloud: LocalCloud;
@@ -59,21 +53,6 @@ describe("another key of service accounts for a living cluster", () => {
       .filter(({ method, id }) => method === "PUT" && id.endsWith("/extensions/bootstrap"))
       .map(({ id }) => /zoned-dev-([^/]+)/.exec(id)![1]);
     return { stdout, stepped };
-  };
-
-  /** As if so many hours had gone by since the new key began to sign. */
-  const age = async (hours: number) => {
-    const state = (await cloud.stack.stackExport()) as State;
-    const { outputs } = state.deployment.resources.find(
-      ({ type }) => type === "pulumi:pulumi:Stack",
-    )!;
-    const keys = outputs.cluster.serviceAccountKeys!;
-    const signingSince = new Date(Date.parse(keys.signingSince!) - hours * 3_600_000);
-    Object.assign(keys, { signingSince: signingSince.toISOString() });
-    const file = join(cloud.state, "aged.json");
-    writeFileSync(file, JSON.stringify(state));
-    const { code, stderr } = await cloud.stack.command("stack", "import", "--file", file);
-    expect([code, code === 0 ? "" : stderr]).toEqual([0, ""]);
   };
 
   beforeAll(async () => {
@@ -118,7 +97,7 @@ describe("another key of service accounts for a living cluster", () => {
     expect(early.stdout).toMatch(/pods may have tokens of service account key 1 until 20/);
     expect(early.stepped).toEqual([]);
 
-    await age(36);
+    await ageServiceAccountKey(cloud.stack, 36);
     const held = await update();
 
     expect(held.stdout).toMatch(/key 1 that never end are in Secrets \(default\/legacy\)/);

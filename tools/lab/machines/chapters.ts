@@ -11,6 +11,7 @@ import { podClaims } from "./claims/pods";
 import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";
 import { manyServicesClaims, serviceClaims } from "./claims/services";
+import { serviceAccountKeyClaims } from "./claims/service-account-key";
 import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
 import { trafficClaims } from "./claims/traffic";
@@ -82,6 +83,12 @@ export const chapters: readonly Chapter[] = [
       workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
     },
     claims: [comesUp, ...authorityClaims],
+  },
+  {
+    key: "accounts",
+    name: "one control plane and one worker, with another key of service accounts",
+    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    claims: [comesUp, ...serviceAccountKeyClaims],
   },
   {
     key: "restore",
