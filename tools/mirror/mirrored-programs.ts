@@ -147,6 +147,16 @@ const metricsServer: Tool = {
   downloads: [],
 };
 
+/**
+ * Built even where Azure's registry answers: what comes out of an image there may need the C library
+ * of that image, and is alone in an image from here.
+ */
+const builtStatically = (tool: Tool): Tool => ({
+  ...tool,
+  name: `${tool.name}-static`,
+  image: undefined,
+});
+
 /** What upstream's end-to-end tests run in pods. */
 const agnhost: Tool = {
   name: "agnhost",
@@ -185,7 +195,7 @@ const controlPlanePrograms = (release: Release): readonly Tool[] => [
 export const programsInImages: Readonly<Record<string, readonly Tool[]>> = {
   "registry.k8s.io": [...controlPlanePrograms(current), metricsServer, agnhost, pause],
   "ghcr.io": [flannel],
-  "mcr.microsoft.com": [controllerManager, nodeManager],
+  "mcr.microsoft.com": [controllerManager, nodeManager].map(builtStatically),
 };
 
 /** Programs of the packages and images of one more Kubernetes version. */

@@ -43,13 +43,7 @@ async function fetchOne(
   signal: AbortSignal,
 ): Promise<void> {
   const file = join(folder, `.${basename(url)}`);
-  const got = await save(url, file, step, signal);
-  if (got !== expected) {
-    throw new UserError(
-      `${url} is not what its publisher says: SHA-256 is ${got}, expected ${expected}; ` +
-        "something between here and there changes downloads, or the file is damaged: try again, or from another network",
-    );
-  }
+  verify(url, await save(url, file, step, signal), expected);
   if (binary !== undefined) {
     await rename(file, join(folder, binary));
     await chmod(join(folder, binary), 0o755);
@@ -61,7 +55,27 @@ async function fetchOne(
   await rm(file);
 }
 
-async function save(url: string, file: string, step: Step, signal: AbortSignal): Promise<string> {
+/** @throws UserError when a download's SHA-256 is not the expected one */
+export function verify(url: string, got: string, expected: string): void {
+  if (got === expected) return;
+  throw new UserError(
+    `${url} is not what its publisher says: SHA-256 is ${got}, expected ${expected}; ` +
+      "something between here and there changes downloads, or the file is damaged: try again, or from another network",
+  );
+}
+
+/**
+ * Saves a download, and returns its SHA-256; `name` is what progress calls it.
+ *
+ * @throws NoAnswer when nothing comes for 5 s, or after the first byte for 30 s
+ */
+export async function save(
+  url: string,
+  file: string,
+  step: Step,
+  signal: AbortSignal,
+  name = basename(url),
+): Promise<string> {
   const stalled = new AbortController();
   let timer = setTimeout(() => stalled.abort(), answerWithin);
   const both = AbortSignal.any([signal, stalled.signal]);
@@ -78,7 +92,7 @@ async function save(url: string, file: string, step: Step, signal: AbortSignal):
         hash.update(chunk);
         bytes += chunk.length;
         step.update(
-          `downloading ${basename(url)}, ${megabytes(bytes)}${total ? ` of ${megabytes(total)}` : ""}`,
+          `downloading ${name}, ${megabytes(bytes)}${total ? ` of ${megabytes(total)}` : ""}`,
         );
         next(null, chunk);
       },
@@ -95,17 +109,32 @@ async function save(url: string, file: string, step: Step, signal: AbortSignal):
   }
 }
 
-async function published({ url, sha256 }: Download, signal: AbortSignal): Promise<string> {
-  try {
-    const both = AbortSignal.any([signal, AbortSignal.timeout(answerWithin)]);
-    const response = await fetch(sha256.url, { signal: both });
-    if (!response.ok) throw new Error(`answered ${response.status}`);
+const published = ({ url, sha256 }: Download, signal: AbortSignal): Promise<string> =>
+  ask(sha256.url, {}, signal, async (response) => {
     const found = hashIn(await response.text(), sha256.kind, basename(url));
     if (found === undefined) throw new Error(`names no SHA-256 of ${basename(url)}`);
     return found;
+  });
+
+/**
+ * What is read from a small answer.
+ *
+ * @throws NoAnswer when it is not there within 5 s, or cannot be read
+ */
+export async function ask<T>(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  read: (response: Response) => Promise<T>,
+): Promise<T> {
+  try {
+    const both = AbortSignal.any([signal, AbortSignal.timeout(answerWithin)]);
+    const response = await fetch(url, { headers, signal: both });
+    if (!response.ok) throw new Error(`answered ${response.status}`);
+    return await read(response);
   } catch (error) {
     signal.throwIfAborted();
-    throw new NoAnswer(`${sha256.url}: ${reason(error)}`);
+    throw new NoAnswer(`${url}: ${reason(error)}`);
   }
 }
 
@@ -125,9 +154,10 @@ function inRelease(text: string, file: string): string | undefined {
   return /^sha256:([0-9a-f]{64})$/.exec(digest ?? "")?.[1];
 }
 
-function unpack(archive: string, member: string, target: string): Promise<void> {
+/** Writes one file of an archive, compressed or not, as a program. */
+export function unpack(archive: string, member: string, target: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const tar = spawn("tar", ["-xzOf", archive, member], { stdio: ["ignore", "pipe", "inherit"] });
+    const tar = spawn("tar", ["-xOf", archive, member], { stdio: ["ignore", "pipe", "inherit"] });
     const ended = new Promise<number | null>((end) => tar.on("close", end));
     tar.on("error", reject);
     pipeline(tar.stdout, createWriteStream(target, { mode: 0o755 }))

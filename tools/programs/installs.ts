@@ -19,6 +19,7 @@ import type { Progress } from "../shared/progress";
 import { Interrupted, UserError } from "../shared/user-error";
 import { build, goProblem } from "./builds";
 import { download, NoAnswer } from "./downloads";
+import { downloadFromImage } from "./image-downloads";
 import { cacheFolder, type Tool } from "./tools";
 
 /**
@@ -143,10 +144,15 @@ async function fill(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const title = `${tool.name} ${tool.version}`;
-  const isPublished = tool.downloads.length > 0;
+  const { image } = tool;
+  const isPublished = image !== undefined || tool.downloads.length > 0;
   try {
     if (!isPublished) throw new NoAnswer(`no official ${tool.name}`);
-    await progress.during(`downloading ${title}`, (step) => download(tool, folder, step, signal));
+    await progress.during(`downloading ${title}`, (step) =>
+      image === undefined
+        ? download(tool, folder, step, signal)
+        : downloadFromImage(tool.name, image, folder, step, signal),
+    );
     return undefined;
   } catch (error) {
     if (signal.aborted) throw new Interrupted();

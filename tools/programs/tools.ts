@@ -22,6 +22,14 @@ export interface Download {
   readonly binary?: string;
 }
 
+/** An image in a registry that anyone may read. */
+export interface OfficialImage {
+  /** Address of its repository in the registry's API. */
+  readonly repository: string;
+  /** Its digest; or its tag, whose digest is then what the registry says. */
+  readonly reference: string;
+}
+
 export interface GoBuild {
   /**
    * Folder below `tools/programs/modules` whose go.mod pins the module and names its packages as tools.
@@ -45,6 +53,8 @@ export interface Tool {
   readonly typical: string;
   /** Official downloads for Linux on x64; none where it is always built. */
   readonly downloads: readonly Download[];
+  /** The official image that has its only binary, where it is published in no other way. */
+  readonly image?: OfficialImage;
 }
 
 export const github = "https://github.com";

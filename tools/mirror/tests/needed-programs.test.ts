@@ -19,11 +19,12 @@ it("builds nothing that an official source gives", async () => {
 it("builds Azure's cloud provider only for stacks that run it", async () => {
   const asked = (cloudProvider: boolean) =>
     neededPrograms(answering(/^nowhere$/), [versions.kubernetes], cloudProvider);
-  const programs = ["cloud-controller-manager", "cloud-node-manager"];
+  const programs = ["cloud-controller-manager-static", "cloud-node-manager-static"];
 
   const [without, withIt] = await Promise.all([asked(false), asked(true)]);
   expect(without.filter(({ name }) => programs.includes(name))).toEqual([]);
   expect(withIt.map(({ name }) => name)).toEqual(expect.arrayContaining(programs));
+  expect(withIt.filter(({ image }) => image !== undefined)).toEqual([]);
 });
 
 it("builds each thing once, and the kubelet when most of it is in Go's cache", async () => {

@@ -206,11 +206,14 @@ describe("from its official source", () => {
     expect(readdirSync(cache)).toEqual([]);
   });
 
-  it("builds when the source does not answer", async () => {
+  it.each([
+    ["source", () => official()],
+    ["image's registry", () => tool({ image: { repository: base, reference: "v1.0.0" } })],
+  ])("builds when the %s does not answer", async (_, published) => {
     fakeGo('echo fake > "$out"');
     server.close();
 
-    await install([official()], options());
+    await install([published()], options());
 
     expect(readFileSync(placesOf(tool(), cache)["etcd"]!, "utf8")).toBe("fake\n");
     expect(said).toContain("no official download");

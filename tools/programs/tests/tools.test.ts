@@ -44,6 +44,17 @@ it("builds the controllers of versions.ts, where a module of that version can be
   expect([versions.diskDriver, diskPlugin.version]).toEqual(["v1.34.5", "1.34.4"]);
 });
 
+it.each(controllers)("downloads $name from an image, by digest where one is published", (tool) => {
+  const { repository, reference } = tool.image!;
+
+  if (repository.startsWith("https://mcr.microsoft.com/v2/")) {
+    expect(reference).toBe(`v${tool.version}`);
+  } else {
+    expect(repository).toBe(`https://registry.k8s.io/v2/sig-storage/${tool.name}`);
+    expect(reference).toMatch(/^sha256:[0-9a-f]{64}$/);
+  }
+});
+
 it("builds controllers of the packages of the Kubernetes that their cloud provider is of", () => {
   const pins = (module: string, pattern: RegExp): string[] => {
     const text = readFileSync(join(checkout, "tools/programs/modules", module, "go.mod"), "utf8");

@@ -81,17 +81,19 @@ it("takes nothing over where a rehearsal is not to have it", () => {
   expect(ownProgramsIn(cache, cache)).toEqual({});
 });
 
-/** What it says where there is no Go, and so nothing but what is in the cache. */
+/** What it says where neither a registry answers nor Go is there: nothing but the cache is left. */
 async function said(settings: Readonly<Record<string, unknown>>): Promise<string[]> {
   const lines: string[] = [];
   const progress = new Progress({ write: (text: string) => lines.push(text.trimEnd()) });
   const { PATH } = process.env;
   process.env["PATH"] = "";
+  const network = jest.spyOn(globalThis, "fetch").mockRejectedValue(new Error("no network"));
   try {
     const { signal } = new AbortController();
     await installOwnPrograms(settings, { progress, signal, cache });
   } finally {
     process.env["PATH"] = PATH;
+    network.mockRestore();
   }
   return lines;
 }
@@ -110,9 +112,13 @@ it("says what a cluster does without, and why", async () => {
 
   expect(await said({})).toEqual([
     "Services get no load balancer until cloud-controller-manager is there",
-    expect.stringMatching(/^Services get no load balancer: cloud-controller-manager .*Go is not/),
+    expect.stringMatching(/^downloading cloud-controller-manager /),
+    expect.stringMatching(/^Services get no load balancer: .* no network; Go is not installed$/),
     "claims get no disk until azurediskplugin is there",
-    expect.stringMatching(/^claims get no disk: azurediskplugin .*Go is not installed$/),
+    expect.stringMatching(/^downloading azurediskplugin /),
+    expect.stringMatching(
+      /^claims get no disk: azurediskplugin .* no network; Go is not installed$/,
+    ),
   ]);
 });
 
