@@ -1,3 +1,5 @@
+import { withTimeLimit } from "../shared/time-limit";
+
 /** How long an official source may take to answer. */
 const answerWithin = 5000;
 
@@ -18,8 +20,9 @@ export class Sources {
 
   async #ask(url: string): Promise<boolean> {
     try {
-      const signal = AbortSignal.any([this.signal, AbortSignal.timeout(answerWithin)]);
-      const { status } = await fetch(url, { method: "HEAD", signal });
+      const { status } = await withTimeLimit(answerWithin, this.signal, (signal) =>
+        fetch(url, { method: "HEAD", signal }),
+      );
       return status < 400 || status === 401;
     } catch {
       this.signal.throwIfAborted();

@@ -7,6 +7,7 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
 import type { Step } from "../shared/progress";
+import { withTimeLimit } from "../shared/time-limit";
 import { messageOf, UserError } from "../shared/user-error";
 import type { Download, Published, Tool } from "./tools";
 
@@ -128,10 +129,11 @@ export async function ask<T>(
   read: (response: Response) => Promise<T>,
 ): Promise<T> {
   try {
-    const both = AbortSignal.any([signal, AbortSignal.timeout(answerWithin)]);
-    const response = await fetch(url, { headers, signal: both });
-    if (!response.ok) throw new Error(`answered ${response.status}`);
-    return await read(response);
+    return await withTimeLimit(answerWithin, signal, async (either) => {
+      const response = await fetch(url, { headers, signal: either });
+      if (!response.ok) throw new Error(`answered ${response.status}`);
+      return read(response);
+    });
   } catch (error) {
     signal.throwIfAborted();
     throw new NoAnswer(`${url}: ${reason(error)}`);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 
 import { versions } from "../../../components/versions";
 import { writeWhole } from "../../shared/files";
+import { withTimeLimit } from "../../shared/time-limit";
 import { sha256OfFile } from "../hash";
 import type { Missing, Item } from "../report";
 
@@ -24,12 +25,13 @@ export async function fetchCriDockerd(
   if (existsSync(file) && existsSync(`${file}.sha256`)) return item;
   const draft = `${file}.new`;
   try {
-    const response = await fetch(url, {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(fetchWithin)]),
+    const content = await withTimeLimit(fetchWithin, signal, async (either) => {
+      const response = await fetch(url, { signal: either });
+      if (!response.ok) throw new Error(`answered ${response.status}`);
+      return Buffer.from(await response.arrayBuffer());
     });
-    if (!response.ok) throw new Error(`answered ${response.status}`);
     mkdirSync(folder, { recursive: true });
-    await writeFile(draft, Buffer.from(await response.arrayBuffer()));
+    await writeFile(draft, content);
     writeWhole(`${file}.sha256`, `${await sha256OfFile(draft)}  ${archive}\n`);
     renameSync(draft, file);
     return item;
