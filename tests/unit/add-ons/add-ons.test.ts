@@ -87,18 +87,11 @@ async function build(given: Change) {
 
 /** What the rehearsal's plugin has against the objects. */
 const refusals = async (recorder: Recorder) => {
-  const around = { definedKinds: new Map<string, boolean>(), discovery: () => Promise.reject() };
-  const signal = new AbortController().signal;
-  const checks = (await recorder.objects()).map(async ({ name, type, inputs }) => {
-    const news = revealed(inputs);
-    const asked = {
-      ...{ urn: name, name, type, news, olds: {} },
-      seed: Buffer.from("seed"),
-      signal,
-    };
-    return (await checked(asked, around)).failures ?? [];
-  });
-  return (await Promise.all(checks)).flat();
+  const request = { olds: {}, seed: Buffer.of(), signal: new AbortController().signal };
+  return (await recorder.objects()).flatMap(
+    ({ name, type, inputs }) =>
+      checked({ ...request, urn: name, name, type, news: revealed(inputs) }).failures ?? [],
+  );
 };
 
 const names = async (recorder: Recorder) =>

@@ -54,29 +54,8 @@ export function kindOfType(type: string): {
   };
 }
 
-/** Empty for what has been there from the beginning. */
-export function groupOf(apiVersion: string): string {
-  const [group = "", version] = apiVersion.split("/");
-  return version === undefined ? "" : group;
-}
-
 export const isSecret = ({ apiVersion, kind }: Properties): boolean =>
   apiVersion === "v1" && kind === "Secret";
-
-/**
- * Server-side, these are the server's own, and a manifest that was once exported carries them
- * along.
- */
-const ownedByServer = [
-  "creationTimestamp",
-  "deletionGracePeriodSeconds",
-  "deletionTimestamp",
-  "generation",
-  "managedFields",
-  "resourceVersion",
-  "selfLink",
-  "uid",
-];
 
 function withoutNulls(value: Value): Value {
   if (Array.isArray(value)) {
@@ -112,15 +91,8 @@ function withEncodedData(object: Properties): Properties {
 }
 
 /** One way of writing for all inputs that mean the same object. */
-export function normalised(inputs: Properties): Properties {
-  const object = withEncodedData(withoutNulls(inputs) as Properties);
-  const { metadata } = object;
-  if (!isProperties(metadata)) {
-    return object;
-  }
-  const kept = Object.entries(metadata).filter(([key]) => !ownedByServer.includes(key));
-  return { ...object, metadata: Object.fromEntries(kept) };
-}
+export const normalised = (inputs: Properties): Properties =>
+  withEncodedData(withoutNulls(inputs) as Properties);
 
 /** Where the state keeps the name under which fields were applied. */
 export const managerKey = "__fieldManager";

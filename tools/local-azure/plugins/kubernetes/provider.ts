@@ -17,18 +17,17 @@ import {
 import { type Around, serve } from "../protocol/serve";
 import { hasUnknown, Properties } from "../protocol/values";
 import { Resolve } from "./api/client";
-import { DynamicClient } from "./api/dynamic-client";
 import { Reachability } from "./api/reachability";
 import { timeoutOf } from "./await/await";
 import { diagnosis } from "./await/diagnosis";
 import { readinessRuleOf } from "./await/readiness";
-import { kindOfType, marked, normalised, partsOfId, stateOf, titleOf, without } from "./objects";
+import { kindOfType, marked, partsOfId, stateOf, text, titleOf } from "./objects";
 import { Context, created, managerOf, previewed, relinquished, updated } from "./operations/apply";
 import { checked } from "./operations/check";
 import { deleted } from "./operations/delete";
 import { difference, pruned } from "./operations/diff";
 import { explained } from "./operations/errors";
-import { checkConfig, diffConfig, Settings, settingsFrom } from "./provider-config";
+import { checkConfig, diffConfig } from "./provider-config";
 
 const { version } = JSON.parse(
   readFileSync(require.resolve("@pulumi/kubernetes/package.json"), "utf8"),
@@ -36,9 +35,7 @@ const { version } = JSON.parse(
 
 /** One `kubernetes.Provider` of a program. */
 export class KubernetesProvider implements ResourceProvider {
-  private settings: Settings = settingsFrom({});
-  private readonly definedKinds = new Map<string, boolean>();
-  private reachability = new Reachability(this.settings, undefined);
+  private reachability = new Reachability("", undefined);
 
   constructor(
     private readonly engine: EngineLog,
@@ -50,22 +47,13 @@ export class KubernetesProvider implements ResourceProvider {
   diffConfig = ({ olds, news }: DiffRequest): DiffResult => diffConfig(olds, news);
 
   async configure(config: Properties): Promise<void> {
-    this.settings = settingsFrom(config);
-    this.reachability = new Reachability(this.settings, this.resolve);
+    this.reachability = new Reachability(text(config.kubeconfig), this.resolve);
     await this.reachability.tried();
   }
 
-  async check(request: CheckRequest): Promise<CheckResult> {
-    return checked(request, {
-      discovery: async () => (await this.reachability.cluster()).discovery,
-      definedKinds: this.definedKinds,
-    });
-  }
+  check = checked;
 
-  diff({ type, olds, news, state }: DiffRequest): DiffResult {
-    const { isPatch } = kindOfType(type);
-    return difference({ olds, news, state, isPatch });
-  }
+  diff = difference;
 
   async create(request: CreateRequest) {
     const { inputs, preview, type } = request;
@@ -77,25 +65,20 @@ export class KubernetesProvider implements ResourceProvider {
     return { id: "", state: context ? await previewed(context, request) : marked(inputs) };
   }
 
-  async read({ urn, type, id, state, inputs, signal }: ReadRequest) {
-    const cluster = await this.clusterOrAbsence(urn);
-    if (!cluster) {
-      return undefined;
+  async read({ id, state, inputs, signal }: ReadRequest) {
+    if (Object.keys(inputs).length === 0) {
+      throw new Error(
+        `only the official plugin imports an object: make a resource of ${id}, which takes it over`,
+      );
     }
-    const { isPatch, ...kind } = kindOfType(type);
-    const live = await cluster.find({ ...kind, ...inputs, metadata: partsOfId(id) }, signal);
+    const cluster = await this.reachability.clusterOfState();
+    const live = await cluster.find({ ...inputs, metadata: partsOfId(id) }, signal);
     if (!live) {
       return undefined;
     }
-    const manager = managerOf(state);
-    const now = stateOf(live, manager);
-    if (Object.keys(inputs).length === 0) {
-      const wanted = without(normalised(live), "status");
-      const imported = isPatch ? { ...kind, metadata: partsOfId(id) } : marked(wanted);
-      return { id, state: now, inputs: imported };
-    }
+    const now = stateOf(live, managerOf(state));
     const drifted = marked(pruned(live, inputs) as Properties);
-    const problem = await readinessRuleOf(inputs)?.(live, cluster.list);
+    const problem = await readinessRuleOf(inputs)?.(live, cluster.replicaSets);
     if (problem !== undefined) {
       const why = await diagnosis(cluster.client, live);
       throw new Unready(id, now, drifted, [`${titleOf(live)} is not ready: ${problem}`, ...why]);
@@ -121,12 +104,9 @@ export class KubernetesProvider implements ResourceProvider {
     timeoutSeconds,
     signal,
   }: DeleteRequest): Promise<void> {
-    const cluster = await this.clusterOrAbsence(urn);
-    if (!cluster) {
-      return;
-    }
-    const { isPatch, ...kind } = kindOfType(type);
-    const object = { ...kind, ...inputs, metadata: { ...partsOfId(id) } };
+    const cluster = await this.reachability.clusterOfState();
+    const { isPatch } = kindOfType(type);
+    const object = { ...inputs, metadata: partsOfId(id) };
     try {
       if (isPatch) {
         await relinquished(cluster, object, managerOf(state));
@@ -150,19 +130,9 @@ export class KubernetesProvider implements ResourceProvider {
     const cluster = await this.reachability.clusterIfThere();
     return cluster && { cluster, engine: this.engine };
   }
-
-  /** Undefined where the resource is to be forgotten. */
-  private async clusterOrAbsence(urn: string): Promise<DynamicClient | undefined> {
-    const found = await this.reachability.clusterOrAbsence();
-    if (found instanceof DynamicClient) {
-      return found;
-    }
-    this.engine.warn(urn, found);
-    return undefined;
-  }
 }
 
-export interface KubernetesOptions {
+interface KubernetesOptions {
   /** 0 takes any that is free. */
   readonly port: number;
   /**

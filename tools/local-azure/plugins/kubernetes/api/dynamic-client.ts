@@ -1,14 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Properties, Value } from "../../protocol/values";
-import { Access, Client, Refused, Unreachable } from "./client";
-import { Discovery, UnknownKind } from "./discovery";
-import { at, defaultNamespace, items, nameOf, namespaceOf, text } from "../objects";
-import { Resolve } from "./client";
-
-export type Lister = (apiVersion: string, kind: string, namespace: string) => Promise<Properties[]>;
+import { pathOf } from "../kinds";
+import { at, items } from "../objects";
+import { Access, Client, Refused, Resolve, Unreachable } from "./client";
 
 /** How an object is applied. */
-export interface Applying {
+interface Applying {
   readonly manager: string;
   readonly force: boolean;
   readonly dryRun?: boolean;
@@ -23,11 +20,7 @@ const retries = 8;
 
 /** Reads and writes the objects of one cluster by kind and name. */
 export class DynamicClient {
-  readonly discovery: Discovery;
-
-  private constructor(readonly client: Client) {
-    this.discovery = new Discovery(client);
-  }
+  private constructor(readonly client: Client) {}
 
   /**
    * As the official plugin, takes an API for unreachable whose OpenAPI documents it does not get,
@@ -53,9 +46,9 @@ export class DynamicClient {
   /** Undefined when there is no such object, or not even such a kind. */
   async find(object: Properties, signal?: AbortSignal): Promise<Properties | undefined> {
     try {
-      return await this.client.get(await this.pathOf(object), signal);
+      return await this.client.get(pathOf(object), signal);
     } catch (error) {
-      if (error instanceof UnknownKind || (error instanceof Refused && error.code === 404)) {
+      if (isMissing(error)) {
         return undefined;
       }
       throw error;
@@ -63,10 +56,10 @@ export class DynamicClient {
   }
 
   /** Not to be interrupted, since the state has to know what came of it. */
-  async apply(object: Properties, { manager, force, dryRun }: Applying): Promise<Properties> {
+  apply(object: Properties, { manager, force, dryRun }: Applying): Promise<Properties> {
     return this.client.request({
       method: "PATCH",
-      path: await this.pathOf(object),
+      path: pathOf(object),
       query: {
         fieldManager: manager,
         force: String(force),
@@ -77,24 +70,26 @@ export class DynamicClient {
   }
 
   /** Replaces an object as `kubectl replace` does, unless it has changed since `like` was read. */
-  async replace(
+  replace(
     object: Properties,
     { manager, dryRun, like }: Omit<Applying, "force"> & { readonly like: Properties },
   ): Promise<Properties> {
     const resourceVersion = at(like, "metadata", "resourceVersion");
     return this.client.request({
       method: "PUT",
-      path: await this.pathOf(object),
+      path: pathOf(object),
       query: { fieldManager: manager, dryRun: dryRun ? "All" : undefined },
       body: { ...object, metadata: { ...(object.metadata as Properties), resourceVersion } },
     });
   }
 
-  /** Objects of one kind in a namespace; none where the server does not list them. */
-  readonly list: Lister = async (apiVersion, kind, namespace) => {
+  /** Those of a namespace; none where the server does not list them. */
+  readonly replicaSets = async (namespace: string): Promise<Properties[]> => {
     try {
-      const path = await this.discovery.path(apiVersion, kind, namespace);
-      return items((await this.client.get(path)).items ?? []);
+      const { items: all } = await this.client.get(
+        `/apis/apps/v1/namespaces/${namespace}/replicasets`,
+      );
+      return items(all);
     } catch {
       return [];
     }
@@ -104,11 +99,11 @@ export class DynamicClient {
    * Replaces the record of who manages which fields, unless the object has changed since it was
    * read.
    */
-  async setManagers(live: Properties, managedFields: Value): Promise<Properties> {
+  setManagers(live: Properties, managedFields: Value): Promise<Properties> {
     const resourceVersion = at(live, "metadata", "resourceVersion");
     return this.client.request({
       method: "PATCH",
-      path: await this.pathOf(live),
+      path: pathOf(live),
       contentType: "application/json-patch+json",
       body: [
         { op: "replace", path: "/metadata/managedFields", value: managedFields },
@@ -118,18 +113,15 @@ export class DynamicClient {
   }
 
   /** Deletes an object after what it owns. */
-  async remove(object: Properties): Promise<void> {
-    await this.client.request({
+  remove(object: Properties): Promise<Properties> {
+    return this.client.request({
       method: "DELETE",
-      path: await this.pathOf(object),
+      path: pathOf(object),
       query: { propagationPolicy: "Foreground" },
     });
   }
 
-  /**
-   * Tries again while what an object needs is missing: its definition, its namespace, or what it
-   * patches.
-   */
+  /** Tries again while what an object needs is missing: its definition or its namespace. */
   async retryWhileMissing<Result>(
     act: () => Promise<Result>,
     signal: AbortSignal,
@@ -139,9 +131,7 @@ export class DynamicClient {
       try {
         return await act();
       } catch (error) {
-        const missing =
-          error instanceof UnknownKind || (error instanceof Refused && error.code === 404);
-        if (!missing || retry === retries) {
+        if (!isMissing(error) || retry === retries) {
           throw error;
         }
         progress(`waiting: ${error.message}`);
@@ -149,16 +139,8 @@ export class DynamicClient {
       }
     }
   }
-
-  private pathOf(object: Properties): Promise<string> {
-    const { apiVersion, kind } = object;
-    return this.discovery.path(
-      text(apiVersion),
-      text(kind),
-      namespaceOf(object) || defaultNamespace,
-      nameOf(object),
-    );
-  }
 }
 
-export const isUnreachable = (error: unknown): error is Unreachable => error instanceof Unreachable;
+/** Whether an object, or what it needs, is not there: its definition or its namespace. */
+export const isMissing = (error: unknown): error is Refused =>
+  error instanceof Refused && error.code === 404;

@@ -1,66 +1,49 @@
 import { parse } from "yaml";
 
-import { Unreachable, Resolve, type Access } from "./client";
-import { DynamicClient, isUnreachable } from "./dynamic-client";
-import { Settings } from "../provider-config";
+import { type Access, Resolve, Unreachable } from "./client";
+import { DynamicClient } from "./dynamic-client";
 
-/** Whether the cluster that a provider's settings name can be reached, and its client. */
+/** Whether the cluster that a provider's kubeconfig names can be reached, and its client. */
 export class Reachability {
-  private reached?: Promise<DynamicClient>;
+  private reached?: Promise<DynamicClient | Unreachable>;
 
   constructor(
-    private readonly settings: Settings,
+    private readonly kubeconfig: string,
     private readonly resolve: Resolve | undefined,
   ) {}
 
   /** Asked once: whether there is a cluster does not change during a run. */
-  cluster(): Promise<DynamicClient> {
+  tried(): Promise<DynamicClient | Unreachable> {
     this.reached ??= Promise.resolve()
-      .then(() => DynamicClient.reached(accessFrom(this.settings.kubeconfig), this.resolve))
-      .catch((error: Error) => {
-        throw isUnreachable(error) ? error : new Unreachable(error.message, { cause: error });
-      });
+      .then(() => DynamicClient.reached(accessFrom(this.kubeconfig), this.resolve))
+      .catch((error: Error) =>
+        error instanceof Unreachable ? error : new Unreachable(error.message, { cause: error }),
+      );
     return this.reached;
   }
 
-  /** Asks whether there is a cluster, before anything else is. */
-  async tried(): Promise<void> {
-    await this.clusterOrError();
+  /** @throws Unreachable */
+  async cluster(): Promise<DynamicClient> {
+    const found = await this.tried();
+    if (found instanceof Unreachable) throw found;
+    return found;
   }
 
   /** For previews, which have to do without a cluster that is not there yet. */
   async clusterIfThere(): Promise<DynamicClient | undefined> {
-    const found = await this.clusterOrError();
-    return found instanceof Error ? undefined : found;
+    const found = await this.tried();
+    return found instanceof Unreachable ? undefined : found;
   }
 
   /**
-   * The client, or why resources of a cluster that does not answer leave the state.
+   * For what reads or deletes an object of the state.
    *
-   * @throws what is to be done, where the settings do not say that they do
+   * @throws what is to be done
    */
-  async clusterOrAbsence(): Promise<DynamicClient | string> {
-    const found = await this.clusterOrError();
-    if (!(found instanceof Error)) {
-      return found;
-    }
-    const { message } = found;
-    if (this.settings.deleteUnreachable) {
-      return `${message}; since deleteUnreachable is set, this resource leaves the state`;
-    }
-    throw new Error(
-      `${message}. Nothing was forgotten; run this again when the API answers. If the cluster was deleted, run it ` +
-        `with PULUMI_K8S_DELETE_UNREACHABLE=true, and its objects leave the state`,
-    );
-  }
-
-  private clusterOrError(): Promise<DynamicClient | Error> {
-    return this.cluster().catch((error: unknown) => {
-      if (isUnreachable(error)) {
-        return error;
-      }
-      throw error;
-    });
+  async clusterOfState(): Promise<DynamicClient> {
+    const found = await this.tried();
+    if (!(found instanceof Unreachable)) return found;
+    throw new Error(`${found.message}. Nothing was forgotten; run this again when the API answers`);
   }
 }
 
@@ -70,7 +53,7 @@ interface Kubeconfig {
 }
 
 /** Reads a kubeconfig of one cluster and one client certificate, as the program renders it. */
-export function accessFrom(kubeconfig: string): Access {
+function accessFrom(kubeconfig: string): Access {
   try {
     const { clusters, users } = parse(kubeconfig) as Kubeconfig;
     const [{ cluster }] = clusters;

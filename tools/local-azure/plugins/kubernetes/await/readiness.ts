@@ -1,11 +1,10 @@
 import { Properties, Value } from "../../protocol/values";
-import type { Lister } from "../api/dynamic-client";
 import { annotation, at, items, nameOf, namespaceOf, text } from "../objects";
 
 /** Undefined when the object is ready; otherwise what is missing. */
-export type ReadinessRule = (
+type ReadinessRule = (
   object: Properties,
-  list: Lister,
+  replicaSets: (namespace: string) => Promise<Properties[]>,
 ) => string | undefined | Promise<string | undefined>;
 
 const count = (value: Value, otherwise = 0): number =>
@@ -61,7 +60,7 @@ const isOwnedBy = (object: Properties, owner: Properties): boolean =>
   );
 
 /** Judged by its conditions and by the ReplicaSet of its revision; the first revision has no rollout. */
-const deployment: ReadinessRule = async (object, list) => {
+const deployment: ReadinessRule = async (object, replicaSets) => {
   const revision = revisionOf(object);
   const progressing = condition(object, "Progressing");
   const isRolledOut =
@@ -69,7 +68,7 @@ const deployment: ReadinessRule = async (object, list) => {
   if (revision !== "1" && !isRolledOut) {
     return `its rollout is not complete${because(progressing)}`;
   }
-  const sets = await list("apps/v1", "ReplicaSet", namespaceOf(object));
+  const sets = await replicaSets(namespaceOf(object));
   const set = sets.find((one) => isOwnedBy(one, object) && revisionOf(one) === revision);
   if (!set) {
     return `its ReplicaSet of revision ${revision} does not exist yet`;
@@ -97,9 +96,9 @@ const daemonSet: ReadinessRule = (object) => {
 
 const after =
   (...rules: readonly ReadinessRule[]): ReadinessRule =>
-  async (object, list) => {
+  async (object, replicaSets) => {
     for (const rule of rules) {
-      const problem = await rule(object, list);
+      const problem = await rule(object, replicaSets);
       if (problem !== undefined) return problem;
     }
     return undefined;

@@ -4,7 +4,6 @@ import { Unready } from "../../protocol/failures";
 import { CreateRequest, EngineLog, UpdateRequest } from "../../protocol/protocol";
 import { isProperties, Properties, Value } from "../../protocol/values";
 import { Refused } from "../api/client";
-import { UnknownKind } from "../api/discovery";
 import { DynamicClient } from "../api/dynamic-client";
 import { awaited, timeoutOf } from "../await/await";
 import { diagnosis } from "../await/diagnosis";
@@ -72,7 +71,7 @@ export async function previewed(context: Context, request: CreateRequest): Promi
  * before it, what is in its place may be deleted before it, and a dry run may be forbidden.
  */
 const isUndecided = (error: unknown): boolean =>
-  error instanceof UnknownKind || (error instanceof Refused && [403, 404].includes(error.code));
+  error instanceof Refused && [403, 404].includes(error.code);
 
 /** An object whose fixed fields change is replaced, so its dry run is made under another name. */
 async function dryRunApply({ cluster }: Context, body: Properties, manager: string) {
@@ -197,11 +196,7 @@ export async function relinquished(
 ): Promise<void> {
   const { namespace, name } = metadata as Properties;
   const identity = namespace ? { namespace, name } : { name };
-  try {
-    await cluster.apply({ apiVersion, kind, metadata: identity }, { manager, force: false });
-  } catch (error) {
-    if (!(error instanceof UnknownKind)) throw error;
-  }
+  await cluster.apply({ apiVersion, kind, metadata: identity }, { manager, force: false });
 }
 
 async function ready(
@@ -225,7 +220,7 @@ async function ready(
       }
       return found;
     },
-    rule: async (found) => rule(found, cluster.list),
+    rule: async (found) => rule(found, cluster.replicaSets),
     timeoutSeconds: timeoutOf(request.timeoutSeconds),
     signal: request.signal,
     progress: (why) => engine.progress(request.urn, why && `waiting for ${title}: ${why}`),

@@ -1,7 +1,5 @@
 import { Properties } from "../../protocol/values";
-import { Refused } from "../api/client";
-import { DynamicClient } from "../api/dynamic-client";
-import { UnknownKind } from "../api/discovery";
+import { DynamicClient, isMissing } from "../api/dynamic-client";
 import { annotation, at, items, text, titleOf } from "../objects";
 import { awaited } from "../await/await";
 
@@ -27,9 +25,6 @@ function heldBy(object: Properties): string {
   return ["it is still there", ...held, ...conditions].join("; ");
 }
 
-const isGone = (error: unknown): boolean =>
-  error instanceof UnknownKind || (error instanceof Refused && error.code === 404);
-
 /** Deletes an object and ends when it is gone. */
 export async function deleted(
   cluster: DynamicClient,
@@ -40,7 +35,7 @@ export async function deleted(
   try {
     await cluster.remove(object);
   } catch (error) {
-    if (isGone(error)) {
+    if (isMissing(error)) {
       return;
     }
     throw error;

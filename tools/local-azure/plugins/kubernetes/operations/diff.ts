@@ -1,52 +1,19 @@
 import { changesBetween } from "../../protocol/changes";
-import { DiffResult } from "../../protocol/protocol";
+import { DiffRequest, DiffResult } from "../../protocol/protocol";
 import { isProperties, Properties, Value } from "../../protocol/values";
-import { at, groupOf, nameOf, namespaceOf, normalised, text } from "../objects";
-
-/**
- * What takes a new object, by API group and kind: what the server refuses to change, and the data
- * that the official plugin replaces so that whatever reads it can be rolled out with it.
- */
-const fixedFields: Readonly<Record<string, readonly string[]>> = {
-  "apps/DaemonSet": ["spec.selector"],
-  "apps/Deployment": ["spec.selector"],
-  "rbac.authorization.k8s.io/ClusterRoleBinding": ["roleRef"],
-  "rbac.authorization.k8s.io/RoleBinding": ["roleRef"],
-  "storage.k8s.io/StorageClass": ["parameters", "provisioner"],
-  "/ConfigMap": ["data", "binaryData"],
-  "/Secret": ["data", "type"],
-};
-
-export interface Comparison {
-  readonly olds: Properties;
-  readonly news: Properties;
-  readonly state: Properties;
-  readonly isPatch: boolean;
-}
-
-/** Where the namespace was filled in later, it is the one that the object got. */
-function placed(inputs: Properties, namespace: string): Properties {
-  const object = normalised(inputs);
-  const { metadata } = object;
-  if (!isProperties(metadata) || namespace === "" || metadata.namespace !== undefined) {
-    return object;
-  }
-  return { ...object, metadata: { ...metadata, namespace } };
-}
+import { kindOf } from "../kinds";
+import { at, kindOfType, nameOf } from "../objects";
 
 /** What would change of the object as it was seen last, and whether that takes a new one. */
-export function difference({ olds, news, state, isPatch }: Comparison): DiffResult {
-  const namespace = namespaceOf(state);
-  const before = placed(pruned(state, normalised(olds)) as Properties, namespace);
-  const after = placed(news, namespace);
-  const kind = `${groupOf(text(after.apiVersion))}/${text(after.kind)}`;
+export function difference({ type, olds, news, state }: DiffRequest): DiffResult {
+  const before = pruned(state, olds) as Properties;
   const fixed = [
     "metadata.name",
     "metadata.namespace",
     "kind",
-    ...(isPatch ? [] : (fixedFields[kind] ?? [])),
+    ...(kindOfType(type).isPatch ? [] : kindOf(news).fixed),
   ];
-  const changes = changesBetween(before, after, {
+  const changes = changesBetween(before, news, {
     replaces: (path) =>
       fixed.some(
         (part) => path === part || path.startsWith(`${part}.`) || path.startsWith(`${part}[`),
@@ -57,8 +24,8 @@ export function difference({ olds, news, state, isPatch }: Comparison): DiffResu
     // Two objects of one name cannot be there at once.
     deleteBeforeReplace:
       changes.some(({ replaces }) => replaces) &&
-      nameOf(after) === nameOf(state) &&
-      at(after, "metadata", "namespace") === at(before, "metadata", "namespace"),
+      nameOf(news) === nameOf(state) &&
+      at(news, "metadata", "namespace") === at(before, "metadata", "namespace"),
   };
 }
 

@@ -1,6 +1,5 @@
 import * as https from "node:https";
-import { Access } from "../../../plugins/kubernetes/api/client";
-import { Resolve } from "../../../plugins/kubernetes/api/client";
+import { Access, Resolve } from "../../../plugins/kubernetes/api/client";
 import { Properties } from "../../../plugins/protocol/values";
 import { listen } from "../../../../../tests/support/listen";
 import { serverCertificate } from "./server-certificate";
@@ -80,20 +79,6 @@ export class FakeApi {
   private stored({ method, path, query, body }: Seen): readonly [number, Properties] {
     if (path === "/version" || path === "/openapi/v3") {
       return [200, {}];
-    }
-    if (path === "/api/v1") {
-      return [
-        200,
-        {
-          resources: [
-            { name: "configmaps", kind: "ConfigMap", namespaced: true },
-            { name: "secrets", kind: "Secret", namespaced: true },
-            { name: "nodes", kind: "Node", namespaced: false },
-            { name: "pods", kind: "Pod", namespaced: true },
-            { name: "pods/status", kind: "Pod", namespaced: true },
-          ],
-        },
-      ];
     }
     const found = this.objects.get(path);
     if (method === "PATCH" && Array.isArray(body)) {

@@ -3,20 +3,15 @@ import { Properties } from "../../../../plugins/protocol/values";
 import { FakeApi } from "../../../support/plugins/fake-api";
 
 let api: FakeApi;
-const warnings: string[] = [];
 const signal = new AbortController().signal;
 
 beforeEach(async () => {
-  warnings.length = 0;
   api = await FakeApi.start();
 });
 afterEach(() => api.stop());
 
 async function configured(settings: Properties = {}): Promise<KubernetesProvider> {
-  const engine = {
-    progress: () => undefined,
-    warn: (_: string, text: string) => void warnings.push(text),
-  };
+  const engine = { progress: () => undefined, warn: () => undefined };
   const provider = new KubernetesProvider(engine, api.redirect);
   await provider.configure({ kubeconfig: api.kubeconfig, ...settings });
   return provider;
@@ -61,15 +56,6 @@ describe.each([
     expect(api.seen.map(({ path }) => path)).toEqual(expect.arrayContaining(["/openapi/v3"]));
     expect(api.seen.filter(({ path }) => path !== "/openapi/v3")).toEqual([]);
   });
-
-  it("is forgotten with all that was in it where deleteUnreachable is set", async () => {
-    api.answer = refusing(code);
-    const provider = await configured({ deleteUnreachable: "true" });
-
-    expect(await provider.read(recorded)).toBeUndefined();
-    await provider.delete({ ...recorded, timeoutSeconds: 1 });
-    expect(warnings).toHaveLength(2);
-  });
 });
 
 it("takes a kubeconfig that cannot be read for a cluster that cannot be reached", async () => {
@@ -77,5 +63,13 @@ it("takes a kubeconfig that cannot be read for a cluster that cannot be reached"
 
   await expect(provider.read(recorded)).rejects.toThrow(
     /^the kubeconfig of this provider cannot be read: expected [^[]*. Nothing was forgotten/,
+  );
+});
+
+it("refuses to import an object", async () => {
+  const provider = await configured();
+
+  await expect(provider.read({ ...recorded, state: {}, inputs: {} })).rejects.toThrow(
+    "only the official plugin imports an object: make a resource of here/it, which takes it over",
   );
 });

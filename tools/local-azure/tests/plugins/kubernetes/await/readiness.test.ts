@@ -11,9 +11,7 @@ const verdict = async (
     ...object,
     metadata: { name: "it", generation: 2, ...(object.metadata as object) },
   };
-  return rule
-    ? rule(live, async (_, kind) => others.filter((one) => one.kind === kind))
-    : "not awaited";
+  return rule ? rule(live, async () => others) : "not awaited";
 };
 
 const revision = (of: string) => ({ annotations: { "deployment.kubernetes.io/revision": of } });
@@ -27,7 +25,6 @@ const deployment = (of: string, conditions: Properties[], status: Properties = {
   status: { observedGeneration: 2, conditions, ...status },
 });
 const replicaSet = (of: string, readyReplicas?: number, replicas = 3) => ({
-  kind: "ReplicaSet",
   metadata: { ...revision(of), ownerReferences: [{ kind: "Deployment", name: "it" }] },
   spec: { replicas },
   status: { readyReplicas },

@@ -155,12 +155,7 @@ it("replaces a CustomResourceDefinition as a whole", async () => {
     metadata: { name: "it", resourceVersion: "7" },
   };
   const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/it";
-  const resources = [{ name: "customresourcedefinitions", kind: definition.kind }];
   api.objects.set(definitions, definition);
-  api.answer = ({ path: asked, method }) => {
-    if (asked === "/apis/apiextensions.k8s.io/v1") return [200, { resources }];
-    return method === "PUT" ? [200, definition] : undefined;
-  };
   const news = { ...definition, metadata: { name: "it" }, spec: { group: "b" } };
 
   await updated(context, updating({ ...definition, __fieldManager: "mine" }, news));
@@ -258,8 +253,6 @@ it("changes nothing in a preview", async () => {
 
 it("keeps an object that does not get ready, with the reasons", async () => {
   const inputs = { ...configMap(), apiVersion: "apps/v1", kind: "DaemonSet" };
-  const resources = [{ name: "daemonsets", kind: "DaemonSet", namespaced: true }];
-  api.answer = ({ path: asked }) => (asked === "/apis/apps/v1" ? [200, { resources }] : undefined);
 
   const creation = created(context, {
     ...creating("kubernetes:apps/v1:DaemonSet", inputs),
@@ -275,21 +268,19 @@ it("keeps an object that does not get ready, with the reasons", async () => {
   });
 });
 
-it("learns a kind that was defined after it had asked", async () => {
-  const thing = { apiVersion: "example.com/v1", kind: "Thing", metadata: { name: "it" } };
-  let defined = false;
-  const resources = [{ name: "things", kind: "Thing", namespaced: false }];
-  api.answer = ({ path: asked }) => {
-    if (asked !== "/apis/example.com/v1") {
-      return undefined;
-    }
-    const known = defined;
-    defined = true;
-    return known ? [200, { resources }] : [404, { message: "no such group" }];
+it("waits for a kind whose definition is not served yet", async () => {
+  const path = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses/it";
+  let asked = 0;
+  api.answer = () => (asked++ === 0 ? [404, { message: "could not find it" }] : undefined);
+  const type = "kubernetes:snapshot.storage.k8s.io/v1:VolumeSnapshotClass";
+  const inputs = {
+    apiVersion: "snapshot.storage.k8s.io/v1",
+    kind: "VolumeSnapshotClass",
+    metadata: { name: "it" },
   };
 
-  const { id } = await created(context, creating("kubernetes:example.com/v1:Thing", thing));
+  const { id } = await created(context, creating(type, inputs));
 
   expect(id).toBe("it");
-  expect(api.objects.has("/apis/example.com/v1/things/it")).toBe(true);
+  expect(api.objects.has(path)).toBe(true);
 });
