@@ -87,10 +87,10 @@ async function build(given: Change) {
 
 /** What the rehearsal's plugin has against the objects. */
 const refusals = async (recorder: Recorder) => {
-  const request = { olds: {}, seed: Buffer.of(), signal: new AbortController().signal };
+  const request = { olds: {}, signal: new AbortController().signal };
   return (await recorder.objects()).flatMap(
     ({ name, type, inputs }) =>
-      checked({ ...request, urn: name, name, type, news: revealed(inputs) }).failures ?? [],
+      checked({ ...request, urn: name, type, news: revealed(inputs) }).failures ?? [],
   );
 };
 

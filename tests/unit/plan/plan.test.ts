@@ -70,11 +70,11 @@ function texts(value: unknown): string[] {
 
 /** What the stand-in for the kubernetes plugin refuses of a plan. */
 function refusedOf(plan: readonly Recorded[]): readonly unknown[] {
-  const request = { urn: "urn", olds: {}, seed: Buffer.of(), signal: new AbortController().signal };
-  return plan.flatMap(({ type, name, inputs }) => {
+  const request = { urn: "urn", olds: {}, signal: new AbortController().signal };
+  return plan.flatMap(({ type, inputs }) => {
     if (type === "pulumi:providers:kubernetes") return checkConfig(inputs).failures ?? [];
     if (!type.startsWith("kubernetes:")) return [];
-    return checked({ ...request, type, name, news: inputs }).failures ?? [];
+    return checked({ ...request, type, news: inputs }).failures ?? [];
   });
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 
 import { ResourceManager } from "../arm/resource-manager";
@@ -15,35 +14,19 @@ import type {
 import { isProperties, isUnknown, Properties, unknown, Value } from "../plugins/protocol/values";
 import { nameParameter, pathParameters } from "./paths";
 
-/**
- * With this input, a replacement is created before the old resource is deleted, which a generated
- * name allows.
- */
-const createBeforeDelete = "__createBeforeDelete";
-
 interface CheckContext {
   readonly arm: ResourceManager;
   /** Of the provider's configuration. */
   readonly location?: string;
 }
 
-/** Adds name, location and API version, and reports missing required properties. */
+/** Adds location and API version, and reports missing required properties. */
 export function check(
   type: ResourceType,
-  { olds, news, name, seed }: CheckRequest,
+  { olds, news }: CheckRequest,
   context: CheckContext,
 ): CheckResult {
   const inputs: Properties = { ...news };
-  const own = nameParameter(type);
-  if (isAbsent(inputs[own])) {
-    if (!isAbsent(olds[own])) {
-      inputs[own] = olds[own];
-      if (olds[createBeforeDelete] === true) inputs[createBeforeDelete] = true;
-    } else {
-      inputs[own] = generatedName(type, name, seed);
-      if (type.autoName !== "copy") inputs[createBeforeDelete] = true;
-    }
-  }
   const isLocated = type.inputs.includes("location");
   if (isLocated && isAbsent(inputs["location"])) {
     const location = defaultLocation(olds, inputs, context);
@@ -54,35 +37,28 @@ export function check(
   const required = [...pathParameters(type), ...type.required, ...(isLocated ? ["location"] : [])];
   const failures = [...new Set(required)]
     .filter((path) => isMissing(inputs, path.split(".")))
-    .map((path) => ({ property: "", reason: missing(path) }));
+    .map((path) => ({ property: "", reason: missing(type, path) }));
   return { inputs, failures };
 }
 
 const isAbsent = (value: Value): boolean => value === undefined || value === null;
 
-const missing = (path: string): string =>
-  path === "location"
-    ? "missing required property 'location'. Either set it explicitly or configure it with 'pulumi config set azure-native:location <value>'."
-    : `missing required property '${path}'`;
+function missing(type: ResourceType, path: string): string {
+  switch (path) {
+    case nameParameter(type):
+      return `only the official plugin makes up a name: set '${path}'`;
+    case "location":
+      return "missing required property 'location'. Either set it explicitly or configure it with 'pulumi config set azure-native:location <value>'.";
+    default:
+      return `missing required property '${path}'`;
+  }
+}
 
 function isMissing(within: Value, [key, ...rest]: readonly string[]): boolean {
   if (key === undefined) return isAbsent(within);
   // An unknown value may contain it.
   if (isUnknown(within)) return false;
   return !isProperties(within) || isMissing(within[key], rest);
-}
-
-function generatedName(type: ResourceType, name: string, seed: Uint8Array): string {
-  if (type.autoName === "copy") return name;
-  const digits = createHash("sha256").update(seed).update(name).digest("hex");
-  if (type.autoName === "random") return `${name}${digits.slice(0, 8)}`;
-  return [
-    digits.slice(0, 8),
-    digits.slice(8, 12),
-    digits.slice(12, 16),
-    digits.slice(16, 20),
-    digits.slice(20, 32),
-  ].join("-");
 }
 
 function defaultLocation(
@@ -122,15 +98,14 @@ export function diff(
       replacing.has(kind === "update" ? path.replace(/\..*$/s, "") : path) &&
       !isAddedAs(state, path, kind),
   }).filter(({ path, kind }) => !isAddedAs(defaults, path, kind));
-  const replaces = changes.some((change) => change.replaces);
-  return { changes, deleteBeforeReplace: replaces && olds[createBeforeDelete] !== true };
+  return { changes, deleteBeforeReplace: changes.some(({ replaces }) => replaces) };
 }
 
-/** Inputs without azure-native's own marks, in the one spelling of several that Azure takes. */
+/** Inputs in the one spelling of several that Azure takes. */
 function comparable(inputs: Properties): Properties {
   const { location, resourceGroupName } = inputs;
   return {
-    ...Object.fromEntries(Object.entries(inputs).filter(([key]) => !key.startsWith("__"))),
+    ...inputs,
     ...(typeof location === "string" && { location: normalLocation(location) }),
     ...(typeof resourceGroupName === "string" && {
       resourceGroupName: resourceGroupName.toLowerCase(),

@@ -15,7 +15,6 @@ export const resourceGroup: ResourceType<ResourceGroupBody> = {
   type: groupType,
   apiVersion: "2024-03-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}",
-  autoName: "random",
   inputs: ["location", "managedBy", "tags"],
   required: ["location"],
   forceNew: ["location"],

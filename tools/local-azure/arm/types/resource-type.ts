@@ -50,11 +50,6 @@ export interface ResourceType<B extends Body = Body> {
   readonly apiVersion: string;
   /** ARM's path with azure-native's parameter names; the last one is the resource's own name. */
   readonly path: string;
-  /**
-   * How azure-native names it when the program does not: URN name and eight digits, URN name, or a
-   * UUID.
-   */
-  readonly autoName: "random" | "copy" | "uuid";
   /** Properties that a program may set. */
   readonly inputs: readonly string[];
   readonly required: readonly string[];

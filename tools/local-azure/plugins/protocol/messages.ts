@@ -2,16 +2,14 @@ import * as wire from "@pulumi/pulumi/proto/provider_pb";
 import { Change, CheckRequest, CheckResult, DiffRequest, DiffResult } from "./protocol";
 import { decoded, encoded } from "./values";
 
-interface Named {
+interface Typed {
   getUrn(): string;
   getType(): string;
-  getName(): string;
 }
 
-export const subject = (request: Named, signal: AbortSignal) => ({
+export const subject = (request: Typed, signal: AbortSignal) => ({
   urn: request.getUrn(),
   type: request.getType(),
-  name: request.getName(),
   signal,
 });
 
@@ -19,7 +17,6 @@ export const check = (request: wire.CheckRequest, signal: AbortSignal): CheckReq
   ...subject(request, signal),
   olds: decoded(request.getOlds()),
   news: decoded(request.getNews()),
-  seed: request.getRandomseed_asU8(),
 });
 
 export const diff = (

@@ -4,15 +4,12 @@ import type { Properties } from "./values";
 interface Subject {
   readonly urn: string;
   readonly type: string;
-  readonly name: string;
   readonly signal: AbortSignal;
 }
 
 export interface CheckRequest extends Subject {
   readonly olds: Properties;
   readonly news: Properties;
-  /** The same bytes for the same resource as long as it is not created anew. */
-  readonly seed: Uint8Array;
 }
 
 export interface CheckResult {

@@ -4,14 +4,12 @@ import { check, diff } from "../../provider/check";
 import { createResources, newArm } from "../support/arm/fixture";
 
 const type = (name: string) => typeOfToken(`azure-native:${name}`)!;
-const request = (name: string, news: object, olds: object = {}) => ({
-  urn: `urn:pulumi:dev::p::t::${name}`,
+const request = (news: object, olds: object = {}) => ({
+  urn: "urn",
   type: "t",
-  name,
   signal: new AbortController().signal,
   olds: { ...olds },
   news: { ...news },
-  seed: new Uint8Array([1, 2, 3]),
 });
 
 /** Old inputs, new ones, and the outputs in between. */
@@ -21,38 +19,13 @@ const changing = (olds: object, news: object, state: object = {}) => ({
   state: { ...state },
 });
 
-it.each([
-  ["network:VirtualNetwork", "virtualNetworkName", /^net[0-9a-f]{8}$/, true],
-  ["network:Subnet", "subnetName", /^net$/, undefined],
-  [
-    "authorization:RoleAssignment",
-    "roleAssignmentName",
-    /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
-    true,
-  ],
-])("generates a name for a %s without one, and keeps it", (token, parameter, pattern, flag) => {
-  const { arm } = newArm();
-
-  const { inputs } = check(type(token), request("net", {}), { arm });
-  const again = check(
-    type(token),
-    { ...request("net", {}, inputs), seed: new Uint8Array([9]) },
-    { arm },
-  );
-
-  expect(inputs[parameter]).toMatch(pattern);
-  expect(inputs["__createBeforeDelete"]).toBe(flag);
-  expect(again.inputs[parameter]).toBe(inputs[parameter]);
-  expect(again.inputs["__createBeforeDelete"]).toBe(flag);
-});
-
 it("defaults the location to that of the old inputs, the configuration, the group", async () => {
   const { arm } = newArm();
   await createResources(arm, "group");
   const nsg = type("network:NetworkSecurityGroup");
   const news = { resourceGroupName: "zoned" };
   const located = (olds: object, location?: string, more: object = news) =>
-    check(nsg, request("nsg", more, olds), { arm, location }).inputs["location"];
+    check(nsg, request(more, olds), { arm, location }).inputs["location"];
 
   expect(located({})).toBe("westeurope");
   expect(located({}, "northeurope")).toBe("northeurope");
@@ -64,38 +37,38 @@ it("defaults the location to that of the old inputs, the configuration, the grou
 it("reports all missing properties, nested ones too, but no unknown ones", () => {
   const { arm } = newArm();
   const reasons = (token: string, news: object) =>
-    check(type(token), request("x", news), { arm }).failures?.map(({ reason }) => reason);
+    check(type(token), request(news), { arm }).failures?.map(({ reason }) => reason);
 
-  expect(reasons("network:VirtualNetwork", { resourceGroupName: "none" })).toEqual([
+  const named = { virtualNetworkName: "net" };
+  expect(reasons("network:VirtualNetwork", { ...named, resourceGroupName: "none" })).toEqual([
     "missing required property 'addressSpace.addressPrefixes'",
     expect.stringMatching(/^missing required property 'location'. Either set it explicitly/),
   ]);
-  expect(reasons("network:SecurityRule", { access: "Allow" })).toEqual(
+  expect(reasons("network:SecurityRule", { securityRuleName: "a", access: "Allow" })).toEqual(
     ["resourceGroupName", "networkSecurityGroupName", "direction", "priority", "protocol"].map(
       (name) => `missing required property '${name}'`,
     ),
   );
-  expect(
-    reasons("network:VirtualNetwork", { resourceGroupName: unknown, addressSpace: unknown }),
-  ).toEqual([]);
+  const later = { ...named, resourceGroupName: unknown, addressSpace: unknown };
+  expect(reasons("network:VirtualNetwork", later)).toEqual([]);
 });
 
-it.each<[string, string, object, object, boolean, boolean]>([
-  ["a name", "network:Subnet", { subnetName: "a" }, { subnetName: "b" }, true, true],
-  [
-    "a random name",
-    "network:VirtualNetwork",
-    { virtualNetworkName: "a", __createBeforeDelete: true },
-    { virtualNetworkName: "b" },
-    true,
-    false,
-  ],
+it("makes up no name", () => {
+  const { arm } = newArm();
+  const news = { resourceGroupName: "zoned", location: "westeurope" };
+
+  expect(check(type("network:RouteTable"), request(news), { arm }).failures).toEqual([
+    { property: "", reason: "only the official plugin makes up a name: set 'routeTableName'" },
+  ]);
+});
+
+it.each<[string, string, object, object, boolean]>([
+  ["a name", "network:Subnet", { subnetName: "a" }, { subnetName: "b" }, true],
   [
     "an address's sku",
     "network:PublicIPAddress",
     { sku: { name: "Basic" } },
     { sku: { name: "Standard" } },
-    true,
     true,
   ],
   [
@@ -104,7 +77,6 @@ it.each<[string, string, object, object, boolean, boolean]>([
     { sku: { name: "Standard" } },
     { sku: { name: "Standard", tier: "Regional" } },
     false,
-    false,
   ],
   [
     "what goes from an address's sku",
@@ -112,23 +84,21 @@ it.each<[string, string, object, object, boolean, boolean]>([
     { sku: { name: "Standard", tier: "Regional" } },
     { sku: { name: "Standard" } },
     false,
-    false,
   ],
-  ["a scope", "authorization:RoleAssignment", { scope: "/a" }, { scope: "/b" }, true, true],
+  ["a scope", "authorization:RoleAssignment", { scope: "/a" }, { scope: "/b" }, true],
   [
     "a role",
     "authorization:RoleAssignment",
     { roleDefinitionId: "/a" },
     { roleDefinitionId: "/b" },
     false,
-    false,
   ],
-  ["a machine's zone", "compute:VirtualMachine", { zones: ["1"] }, { zones: ["2"] }, false, false],
-])("plans for %s as azure-native does", (_, token, olds, news, replaces, deletesFirst) => {
+  ["a machine's zone", "compute:VirtualMachine", { zones: ["1"] }, { zones: ["2"] }, false],
+])("plans for %s as azure-native does", (_, token, olds, news, replaces) => {
   const { changes, deleteBeforeReplace } = diff(type(token), changing(olds, news));
 
   expect(changes.some((change) => change.replaces)).toBe(replaces);
-  expect(deleteBeforeReplace).toBe(deletesFirst);
+  expect(deleteBeforeReplace).toBe(replaces);
 });
 
 it.each([
@@ -241,14 +211,6 @@ it.each<
     { backendAddressPools: [{ name: "b" }, { name: "a" }] },
     {},
     ["update backendAddressPools[0].name", "update backendAddressPools[1].name"],
-  ],
-  [
-    "azure-native's own mark",
-    "network:VirtualNetwork",
-    { __createBeforeDelete: true, virtualNetworkName: "net" },
-    { virtualNetworkName: "net" },
-    {},
-    [],
   ],
 ])("sees of %s as azure-native does", (_, token, olds, news, state, expected) => {
   const { changes } = diff(type(token), changing(olds, news, state));

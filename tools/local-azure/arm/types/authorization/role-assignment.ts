@@ -19,7 +19,6 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   type,
   apiVersion: "2022-04-01",
   path: "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
-  autoName: "uuid",
   isStateless: true,
   inputs: [
     "condition",

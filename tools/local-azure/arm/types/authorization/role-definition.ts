@@ -32,7 +32,6 @@ export const roleDefinition: ResourceType<RoleDefinitionBody> = {
   type: roleDefinitionType,
   apiVersion: "2022-05-01-preview",
   path: "/{scope}/providers/Microsoft.Authorization/roleDefinitions/{roleDefinitionId}",
-  autoName: "uuid",
   isStateless: true,
   inputs: ["assignableScopes", "description", "permissions", "roleName", "roleType"],
   required: [],

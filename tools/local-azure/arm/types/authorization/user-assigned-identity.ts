@@ -15,7 +15,6 @@ export const userAssignedIdentity: ResourceType<IdentityBody> = {
   type: "Microsoft.ManagedIdentity/userAssignedIdentities",
   apiVersion: "2023-01-31",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}",
-  autoName: "random",
   isStateless: true,
   inputs: ["location", "tags"],
   required: [],

@@ -30,7 +30,6 @@ export const disk: ResourceType<DiskBody> = {
   type: diskType,
   apiVersion: "2024-03-02",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/disks/{diskName}",
-  autoName: "random",
   inputs: [
     "burstingEnabled",
     "completionPercent",

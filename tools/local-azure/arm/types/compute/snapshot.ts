@@ -20,7 +20,6 @@ export const snapshot: ResourceType<SnapshotBody> = {
   type: "Microsoft.Compute/snapshots",
   apiVersion: "2024-03-02",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/snapshots/{snapshotName}",
-  autoName: "random",
   inputs: [
     "creationData",
     "dataAccessAuthMode",

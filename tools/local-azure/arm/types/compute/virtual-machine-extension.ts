@@ -40,7 +40,6 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
   type: "Microsoft.Compute/virtualMachines/extensions",
   apiVersion: "2024-11-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/virtualMachines/{vmName}/extensions/{vmExtensionName}",
-  autoName: "copy",
   inputs: [
     "autoUpgradeMinorVersion",
     "enableAutomaticUpgrade",

@@ -34,7 +34,6 @@ export const virtualMachine: ResourceType<MachineBody> = {
   type: machineType,
   apiVersion: "2024-11-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/virtualMachines/{vmName}",
-  autoName: "random",
   inputs: [
     "additionalCapabilities",
     "applicationProfile",

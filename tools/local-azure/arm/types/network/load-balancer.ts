@@ -50,7 +50,6 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   type: "Microsoft.Network/loadBalancers",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/loadBalancers/{loadBalancerName}",
-  autoName: "random",
   inputs: [...lists, "extendedLocation", "inboundNatPools", "location", "sku", "tags"],
   required: [],
   maintainIfUnset: ["backendAddressPools", "inboundNatRules"],

@@ -18,7 +18,6 @@ export const natGateway: ResourceType<NatGatewayBody> = {
   type: "Microsoft.Network/natGateways",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/natGateways/{natGatewayName}",
-  autoName: "random",
   inputs: [
     "idleTimeoutInMinutes",
     "location",

@@ -31,7 +31,6 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
   type: "Microsoft.Network/networkInterfaces",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/networkInterfaces/{networkInterfaceName}",
-  autoName: "random",
   inputs: [
     "auxiliaryMode",
     "auxiliarySku",

@@ -24,7 +24,6 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   type: "Microsoft.Network/networkSecurityGroups",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}",
-  autoName: "random",
   inputs: ["flushConnection", "location", "securityRules", "tags"],
   required: [],
   maintainIfUnset: ["securityRules"],

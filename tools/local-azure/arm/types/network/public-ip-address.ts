@@ -22,7 +22,6 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
   type,
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/publicIPAddresses/{publicIpAddressName}",
-  autoName: "random",
   inputs: [
     "ddosSettings",
     "deleteOption",

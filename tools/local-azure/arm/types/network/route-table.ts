@@ -15,7 +15,6 @@ export const routeTable: ResourceType<RouteTableBody> = {
   type: "Microsoft.Network/routeTables",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/routeTables/{routeTableName}",
-  autoName: "random",
   inputs: ["disableBgpRoutePropagation", "location", "routes", "tags"],
   required: [],
   maintainIfUnset: ["routes"],

@@ -28,7 +28,6 @@ export const securityRule: ResourceType<RuleBody> = {
   type: "Microsoft.Network/networkSecurityGroups/securityRules",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}/securityRules/{securityRuleName}",
-  autoName: "copy",
   inputs: [
     "access",
     "description",

@@ -20,7 +20,6 @@ export const subnet: ResourceType<SubnetBody> = {
   type: "Microsoft.Network/virtualNetworks/subnets",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/virtualNetworks/{virtualNetworkName}/subnets/{subnetName}",
-  autoName: "copy",
   inputs: [
     "addressPrefix",
     "addressPrefixes",

@@ -28,7 +28,6 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
   type: "Microsoft.Network/virtualNetworks",
   apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/virtualNetworks/{virtualNetworkName}",
-  autoName: "random",
   inputs: [
     "addressSpace",
     "bgpCommunities",

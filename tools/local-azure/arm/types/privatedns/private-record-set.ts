@@ -18,7 +18,6 @@ export const privateRecordSet: ResourceType<RecordSetBody> = {
   type: "Microsoft.Network/privateDnsZones/A",
   apiVersion: "2024-06-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}/{recordType}/{relativeRecordSetName}",
-  autoName: "copy",
   isStateless: true,
   inputs: ["aRecords", "metadata", "ttl"],
   required: [],

@@ -25,7 +25,6 @@ export const privateZone: ResourceType<ZoneBody> = {
   type: "Microsoft.Network/privateDnsZones",
   apiVersion: "2024-06-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}",
-  autoName: "random",
   isGlobal: true,
   inputs: ["location", "tags"],
   required: [],

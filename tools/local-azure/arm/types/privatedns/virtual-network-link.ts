@@ -17,7 +17,6 @@ export const virtualNetworkLink: ResourceType<LinkBody> = {
   type: "Microsoft.Network/privateDnsZones/virtualNetworkLinks",
   apiVersion: "2024-06-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}",
-  autoName: "copy",
   isGlobal: true,
   inputs: ["location", "registrationEnabled", "resolutionPolicy", "tags", "virtualNetwork"],
   required: ["virtualNetwork.id"],

@@ -17,7 +17,6 @@ export const blobContainer: ResourceType<BlobContainerBody> = {
   type: blobContainerType,
   apiVersion: "2024-01-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/default/containers/{containerName}",
-  autoName: "copy",
   isStateless: true,
   inputs: [
     "defaultEncryptionScope",

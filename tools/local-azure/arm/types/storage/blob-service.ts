@@ -22,7 +22,6 @@ export const blobService: ResourceType = {
   type,
   apiVersion: "2024-01-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/{blobServicesName}",
-  autoName: "copy",
   isStateless: true,
   inputs: [
     "containerDeleteRetentionPolicy",

@@ -31,7 +31,6 @@ export const storageAccount: ResourceType<StorageAccountBody> = {
   type: storageAccountType,
   apiVersion: "2024-01-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}",
-  autoName: "random",
   inputs: [
     "accessTier",
     "allowBlobPublicAccess",

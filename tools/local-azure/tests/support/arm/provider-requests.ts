@@ -9,7 +9,6 @@ export const type = (name: string) => typeOfToken(`azure-native:${name}`)!;
 export const subject = {
   urn: "urn",
   type: "t",
-  name: "n",
   signal: new AbortController().signal,
   timeoutSeconds: 0,
 };

@@ -22,7 +22,7 @@ const object = {
   kind: "ConfigMap",
   metadata: { name: "it", namespace: "here" },
 };
-const subject = { urn: "urn:it", type: "kubernetes:core/v1:ConfigMap", name: "it", signal };
+const subject = { urn: "urn:it", type: "kubernetes:core/v1:ConfigMap", signal };
 const recorded = { ...subject, id: "here/it", state: object, inputs: object };
 const creating = { ...subject, inputs: object, timeoutSeconds: 1 };
 const updating = { ...subject, id: "here/it", state: object, olds: object, news: object };

@@ -27,7 +27,7 @@ afterEach(async () => {
   await api.stop();
 });
 
-const subject = (type: string) => ({ urn: `urn:${type}`, type, name: "it", signal });
+const subject = (type: string) => ({ urn: `urn:${type}`, type, signal });
 
 const creating = (type: string, inputs: Properties) => ({
   ...subject(type),

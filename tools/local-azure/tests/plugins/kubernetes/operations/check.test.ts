@@ -3,8 +3,8 @@ import { Properties } from "../../../../plugins/protocol/values";
 
 const check = (type: string, news: Properties) =>
   checked({
-    ...{ urn: "urn", name: "Web", type, news, olds: {} },
-    ...{ seed: Buffer.from("seed"), signal: new AbortController().signal },
+    ...{ urn: "urn", type, news, olds: {} },
+    signal: new AbortController().signal,
   });
 
 const metadataOf = (type: string, news: Properties) =>

@@ -12,7 +12,7 @@ const object = (apiVersion: string, kind: string, rest: Properties = {}): Proper
 
 const compare = (olds: Properties, news: Properties, more: object = {}) =>
   difference({
-    ...{ urn: "urn", name: "it", id: "here/it", signal: new AbortController().signal },
+    ...{ urn: "urn", id: "here/it", signal: new AbortController().signal },
     ...{ type: "kubernetes:v1:It", olds, news, state: olds, ...more },
   });
 
