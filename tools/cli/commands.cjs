@@ -312,6 +312,17 @@ module.exports = {
     about:
       "Writes docs/firewall.md: every host that machines and updates ask, by the versions of now.",
   },
+  outdated: {
+    file: "tools/cli/outdated.ts",
+    about:
+      "Lists what is behind its newest release: npm packages, Go modules of the programs that are built here, and what " +
+      "clusters are made of. Changes nothing. Asks the npm registry, the Go module proxy (npm_config_registry and GOPROXY " +
+      "where they are set) and GitHub.",
+    after: [
+      "A dash: no newer release of that minor. What may be raised, and what Kubernetes decides: CONTRIBUTING.md.",
+      "Exit codes: 0 one of them answered, whatever it said; 1 none did; 2 wrong usage; 130 interrupted.",
+    ],
+  },
   arguments: {
     file: "tools/cli/arguments.ts",
     about:
