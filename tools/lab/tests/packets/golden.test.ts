@@ -69,6 +69,19 @@ const withHandles = (text: string) => [
   ),
 ];
 
+/** As kube-proxy before 1.37 writes Services of one endpoint. */
+const withMapsOfOne = (text: string) => [
+  text.replace(
+    /^(\tchain (?:service|local)-.* \{\n\t\tmeta l4proto \w+ dnat) to (.*):(\d+)$/gm,
+    (_, rule: string, address: string, port: string) => {
+      const [family, bare] = address.startsWith("[")
+        ? ["ip6", address.slice(1, -1)]
+        : ["ip", address];
+      return `${rule} ${family} to numgen random mod 1 map { 0 : ${bare} . ${port} }`;
+    },
+  ),
+];
+
 /** As `iptables -S` prints one table after the other what iptables-save prints at once. */
 const byTables = (text: string) => {
   const tables = [...text.matchAll(/^\*(?:nat|filter)\n([^]*?)^COMMIT/gm)];
@@ -146,6 +159,7 @@ const ways: Way[] = [
   ["ipvs", "everything at once", /./, both(listed)],
   ["nftables", "nft list ruleset", /^(nft\.txt|ip-address)/],
   ["nftables", "nft -a list ruleset", /^(nft\.txt|ip-address)/, withHandles],
+  ["nftables", "nft list ruleset on a node of 1.36", /^(nft\.txt|ip-address)/, withMapsOfOne],
   ["nftables", "nft -j list ruleset", /^(nft\.json|ip-address)/],
 ];
 
