@@ -1,3 +1,4 @@
+import { withTimeLimit } from "../../shared/time-limit";
 import { messageOf } from "../../shared/user-error";
 
 /** What publishes versions, and how it lists them. */
@@ -59,12 +60,13 @@ export async function releasesOf(
   signal: AbortSignal,
 ): Promise<string[]> {
   const { pathOf, versionsIn, accept = "*/*" }: Source = sources[source];
-  const response = await fetch(`${addresses[source].replace(/\/$/, "")}/${pathOf(name)}`, {
-    headers: { accept },
-    signal: AbortSignal.any([signal, AbortSignal.timeout(answerWithin)]),
+  const url = `${addresses[source].replace(/\/$/, "")}/${pathOf(name)}`;
+  const text = await withTimeLimit(answerWithin, signal, async (either) => {
+    const response = await fetch(url, { headers: { accept }, signal: either });
+    if (!response.ok) throw new Error(`answers ${response.status}`);
+    return response.text();
   });
-  if (!response.ok) throw new Error(`answers ${response.status}`);
-  const all = versionsIn(await response.text()).map((version) => version.replace(/^v/, ""));
+  const all = versionsIn(text).map((version) => version.replace(/^v/, ""));
   const releases = all.filter(isRelease).sort(inOrder);
   if (releases.length === 0) throw new Error("lists no release");
   return releases;
@@ -73,7 +75,6 @@ export async function releasesOf(
 /** Why a source has no answer, in a few words; fetch hides it in its error's cause. */
 export function reasonOf(error: unknown): string {
   const { cause, name } = error as Error;
-  if (name === "TimeoutError") return `does not answer within ${answerWithin / 1000} s`;
   if (name === "SyntaxError") return "answers no JSON";
   if (cause === undefined) return messageOf(error);
   return `does not answer (${(cause as NodeJS.ErrnoException).code ?? messageOf(cause)})`;
