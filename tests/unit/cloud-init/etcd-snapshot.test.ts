@@ -165,11 +165,10 @@ describe("a snapshot of etcd", () => {
       const [blob = "", ...more] = await namesIn(blobs);
       expect([blob.split("/")[0], more]).toEqual(["zoned-test", []]);
       expect(blob.split("/")[1]).toMatch(name);
-      const client = blobs.client().getBlockBlobClient(blob);
       expect(machine.callsOf("curl").filter((call) => call.includes("comp=block&"))).toHaveLength(
         2,
       );
-      const { metadata, contentLength } = await client.getProperties();
+      const { metadata, content } = await blobs.download(blob);
       expect(metadata).toEqual({
         cluster: expect.stringMatching(/^[0-9a-f]{64}$/),
         kubernetes: "1.36.3",
@@ -180,7 +179,7 @@ describe("a snapshot of etcd", () => {
         where: `${blobs.endpoint}/etcd`,
         machine: metadata!["machine"],
         name: blob.split("/")[1],
-        bytes: `${contentLength}`,
+        bytes: `${content.length}`,
         revision: expect.stringMatching(/^\d+$/),
         etcd: "3.6.8",
         every: "6h",
@@ -339,7 +338,7 @@ describe("a snapshot of etcd", () => {
     withContainer(async (blobs) => {
       await machineIn(blobs).run(script, ["save"]);
       const [blob = ""] = await namesIn(blobs);
-      await blobs.client().getBlockBlobClient("zoned-test/notes.txt").upload("x", 1);
+      await blobs.upload("zoned-test/notes.txt", "x");
 
       for (const [wanted, runtime] of [
         ["latest", "docker"],
@@ -370,12 +369,7 @@ describe("a snapshot of etcd", () => {
     withContainer(async (blobs) => {
       await machineIn(blobs).run(script, ["save"]);
       const [saved = ""] = await namesIn(blobs);
-      for (const day of [1, 2]) {
-        await blobs
-          .client()
-          .getBlockBlobClient(`zoned-test/2025010${day}T000000Z-1.db`)
-          .upload("x", 1);
-      }
+      for (const day of [1, 2]) await blobs.upload(`zoned-test/2025010${day}T000000Z-1.db`, "x");
       const machine = machineIn(blobs);
       machine.write("/pages", "&maxresults=1");
 
@@ -391,7 +385,7 @@ describe("a snapshot of etcd", () => {
     withContainer(async (blobs) => {
       await machineIn(blobs).run(script, ["save"]);
       const [saved = ""] = await namesIn(blobs);
-      await blobs.client().getBlockBlobClient("zoned-test/20250101T000000Z-1.db").upload("x", 1);
+      await blobs.upload("zoned-test/20250101T000000Z-1.db", "x");
       const machine = machineIn(blobs);
       const { curl } = programs();
       const backwards = `import re, sys
@@ -437,7 +431,11 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
       "there is none",
       {},
       "latest",
-      (blobs, blob) => blobs.client().deleteBlob(blob),
+      async ({ arm, grant }) => {
+        await grant(storage(""));
+        await arm.delete(valid.container[0]);
+        await arm.put(...valid.container);
+      },
       /^there is no snapshot of cluster zoned-test in \S+\/etcd: .+config set reinitialize\)$/,
     ],
     [
@@ -476,10 +474,8 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
       {},
       "latest",
       async (blobs, blob) => {
-        const client = blobs.client().getBlockBlobClient(blob);
-        const { metadata } = await client.getProperties();
-        const content = await client.downloadToBuffer();
-        await client.upload(content, content.length, { metadata: { ...metadata, etcd: "3.7.0" } });
+        const { metadata, content } = await blobs.download(blob);
+        await blobs.upload(blob, content, { ...metadata, etcd: "3.7.0" });
       },
       /is of etcd 3\.7\.0, newer than the 3\.6\.8-0 of this cluster's Kubernetes 1\.36\.3.+set kubernetesVersion/,
     ],
@@ -488,10 +484,8 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
       {},
       "latest",
       async (blobs, blob) => {
-        const client = blobs.client().getBlockBlobClient(blob);
-        const { metadata } = await client.getProperties();
-        const half = (await client.downloadToBuffer()).subarray(0, 1_000_000);
-        await client.upload(half, half.length, { metadata });
+        const { metadata, content } = await blobs.download(blob);
+        await blobs.upload(blob, content.subarray(0, 1_000_000), metadata);
       },
       /is damaged or not whole \(1000000 bytes\): name an older one/,
     ],

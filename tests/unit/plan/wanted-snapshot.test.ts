@@ -34,12 +34,12 @@ interface Scene {
 
 /** What is said of a snapshot that is to be restored, by the local Azure's own Blob service. */
 const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }: Scene) =>
-  withBlobs(async ({ arm, endpoint, client, grant }) => {
+  withBlobs(async ({ arm, endpoint, upload, grant }) => {
     await allowHttp(arm);
     await grant();
     for (const name of blobs ?? []) {
       const metadata: Record<string, string> = more.etcd === undefined ? {} : { etcd: more.etcd };
-      await client().getBlockBlobClient(name).upload("snapshot", 8, { metadata });
+      await upload(name, "snapshot", metadata);
     }
     if (blobs === undefined) await arm.delete(container);
     if (reads) {

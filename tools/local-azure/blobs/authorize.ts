@@ -55,7 +55,7 @@ export function principalOf(
 export function authorize(
   principalId: string,
   container: string,
-  verb: "read" | "write" | "delete",
+  verb: "read" | "write",
   view: View,
   at: { readonly now: Date; readonly pace: number },
 ): void {

@@ -36,9 +36,6 @@ export const invalidParameter = (parameter: string, value: string, reason: strin
     { QueryParameterName: parameter, QueryParameterValue: value, Reason: reason },
   );
 
-export const md5Mismatch = (): BlobError =>
-  new BlobError(
-    400,
-    "Md5Mismatch",
-    "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
-  );
+/** What Azure has, and nothing here asks for. */
+export const unsupported = (what: string): BlobError =>
+  new BlobError(501, "NotImplemented", `The local Azure's Blob service does not support ${what}.`);

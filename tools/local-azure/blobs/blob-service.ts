@@ -15,15 +15,15 @@ import {
   storageAccountType,
 } from "../arm/types/storage/storage-account";
 import { authorize, checkVersion, principalOf } from "./authorize";
-import { BlobError, containerNotFound } from "./blob-error";
-import { deletable, readable, writable } from "./conditions";
+import { BlobError, blobNotFound, containerNotFound, unsupported } from "./blob-error";
 import { escaped, listOf } from "./list";
 import {
   blockIdOf,
-  descriptionOf,
+  checkHeaders,
+  contentType,
   lengthOf,
   metadataHeaders,
-  rangeOf,
+  metadataOf,
   wantedBlocks,
 } from "./requests";
 import type { Blob, BlobStore } from "./store";
@@ -46,15 +46,13 @@ interface Asked {
   readonly name: string;
 }
 
-const mebibyte = 1024 ** 2;
-const largestBlock = 4000 * mebibyte;
-const largestBlob = 5000 * mebibyte;
+const largestBlock = 4000 * 1024 ** 2;
 
 /**
- * Azure's Blob service for block blobs, over the accounts, containers and roles of Resource Manager. An
- * account is reached by its name on Azure (`A.blob.core.windows.net`) or as the first part of the
- * path. Azure takes tokens over TLS only; here plain HTTP does where the account allows it, so that a
- * machine needs no certificate authority of a rehearsal.
+ * Azure's Blob service, as far as snapshots need it: blobs are put in blocks, read whole and listed. It is
+ * over the accounts, containers and roles of Resource Manager. An account is reached by its name on Azure
+ * (`A.blob.core.windows.net`) or as the first part of the path. Azure takes tokens over TLS only; here plain
+ * HTTP does where the account allows it, so that a machine needs no certificate authority of a rehearsal.
  */
 export class BlobService {
   constructor(
@@ -73,7 +71,7 @@ export class BlobService {
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { headers, method } = request;
+    const { headers } = request;
     const id = randomUUID();
     const common = {
       "x-ms-request-id": id,
@@ -91,9 +89,7 @@ export class BlobService {
     request.resume();
     const { status, body } = reply;
     response.writeHead(status, { ...common, ...reply.headers });
-    if (body === undefined || typeof body === "string" || method === "HEAD") {
-      return void response.end(method === "HEAD" ? undefined : body);
-    }
+    if (body === undefined || typeof body === "string") return void response.end(body);
     await pipeline(body, response);
   }
 
@@ -101,9 +97,8 @@ export class BlobService {
     const asked = this.askedBy(request);
     const { container, name, url } = asked;
     const { headers, method = "GET" } = request;
-    const verb = method === "HEAD" ? "GET" : (method as Method);
     const fault = this.arm.faults.match(
-      verb,
+      method as Method,
       name === "" ? container : `${container}/blobs/${name}`,
     );
     if (fault?.lost === "request") throw new ConnectionLost();
@@ -117,9 +112,9 @@ export class BlobService {
     const at = { now: this.arm.clock.now(), pace: this.arm.durations.factor };
     const host = `${asked.account}.${blobDomain}`;
     const principal = principalOf(headers.authorization, host, url.searchParams, at.now);
-    const needed = verb === "GET" ? "read" : verb === "DELETE" ? "delete" : "write";
-    authorize(principal, container, needed, this.arm.view, at);
+    authorize(principal, container, method === "GET" ? "read" : "write", this.arm.view, at);
     if (this.arm.peek(container) === undefined) throw containerNotFound();
+    checkHeaders(headers);
     const reply = await this.perform(asked);
     if (fault?.lost === "answer") throw new ConnectionLost();
     return reply;
@@ -158,17 +153,12 @@ export class BlobService {
     switch (operation.trim()) {
       case "GET container container list":
         return this.list(asked);
-      case "PUT blob":
-        return this.putBlob(asked);
       case "PUT blob  block":
         return this.putBlock(asked);
       case "PUT blob  blocklist":
         return this.putBlockList(asked);
       case "GET blob":
-      case "HEAD blob":
         return this.get(asked);
-      case "DELETE blob":
-        return this.remove(asked);
       default:
         throw unsupported(operation.replace(/\s+/g, " ").trim());
     }
@@ -190,84 +180,43 @@ export class BlobService {
     checkQuery(url, ["comp", "blockid"]);
     const id = blockIdOf(url.searchParams);
     lengthOf(request, largestBlock);
-    await this.store.putBlock(
-      container,
-      name,
-      id,
-      request,
-      request.headers["content-md5"] as string,
-    );
+    await this.store.putBlock(container, name, id, request);
     return { status: 201, headers: { "x-ms-request-server-encrypted": "true" } };
   }
 
   private async putBlockList({ request, url, container, name }: Asked): Promise<Reply> {
     checkQuery(url, ["comp"]);
     const wanted = await wantedBlocks(request);
-    const blob = await this.store.putBlockList(
-      container,
-      name,
-      wanted,
-      descriptionOf(request),
-      writable(request.headers),
-    );
-    return written(blob);
+    const blob = await this.store.putBlockList(container, name, wanted, metadataOf(request));
+    return {
+      status: 201,
+      headers: { ...propertiesOf(blob), "x-ms-request-server-encrypted": "true" },
+    };
   }
 
-  private async putBlob({ request, url, container, name }: Asked): Promise<Reply> {
+  private get({ url, container, name }: Asked): Reply {
     checkQuery(url, []);
-    const type = request.headers["x-ms-blob-type"];
-    if (type !== "BlockBlob") throw unsupported(`a blob of type ${String(type)}`);
-    lengthOf(request, largestBlob);
-    const blob = await this.store.putBlob(
-      container,
-      name,
-      request,
-      descriptionOf(request),
-      writable(request.headers),
-      request.headers["content-md5"] as string | undefined,
-    );
-    return written(blob);
-  }
-
-  private get({ request, url, container, name }: Asked): Reply {
-    checkQuery(url, []);
-    const blob = readable(request.headers, this.store.find(container, name));
-    const range = request.method === "HEAD" ? undefined : rangeOf(request.headers, blob.size);
-    const { from, to } = range ?? { from: 0, to: blob.size - 1 };
-    const { "content-md5": md5, ...described } = blob.headers;
+    const blob = this.store.find(container, name);
+    if (blob === undefined) throw blobNotFound();
     const headers = {
       ...propertiesOf(blob),
-      ...described,
-      ...(md5 && { [range ? "x-ms-blob-content-md5" : "content-md5"]: md5 }),
       ...metadataHeaders(blob),
       "accept-ranges": "bytes",
-      "content-length": to - from + 1,
+      "content-length": blob.size,
+      "content-type": contentType,
       "x-ms-blob-type": "BlockBlob",
       "x-ms-creation-time": new Date(blob.created).toUTCString(),
       "x-ms-lease-state": "available",
       "x-ms-lease-status": "unlocked",
       "x-ms-server-encrypted": "true",
-      ...(range && { "content-range": `bytes ${from}-${to}/${blob.size}` }),
     };
-    const status = range ? 206 : 200;
-    return { status, headers, body: this.store.read(blob, container, name, from, to) };
-  }
-
-  private async remove({ request, url, container, name }: Asked): Promise<Reply> {
-    checkQuery(url, []);
-    await this.store.remove(container, name, deletable(request.headers));
-    return { status: 202, headers: { "x-ms-delete-type-permanent": "true" } };
+    return { status: 200, headers, body: this.store.read(blob, container, name) };
   }
 }
 
 const propertiesOf = ({ etag, modified }: Blob) => ({
   etag,
   "last-modified": new Date(modified).toUTCString(),
-});
-
-const written = (blob: Blob): Reply => ({
-  status: 201,
-  headers: { ...propertiesOf(blob), "x-ms-request-server-encrypted": "true" },
 });
 
 /** Throws when the account takes no requests that come this way. */
@@ -303,9 +252,6 @@ function checkQuery({ searchParams }: URL, allowed: readonly string[]): void {
   );
 }
 
-const unsupported = (what: string): BlobError =>
-  new BlobError(501, "NotImplemented", `The local Azure's Blob service does not support ${what}.`);
-
 function failed(error: unknown, id: string, now: Date): Reply {
   const { status, code, message, details, headers } =
     error instanceof BlobError
@@ -318,11 +264,7 @@ function failed(error: unknown, id: string, now: Date): Reply {
   const body = `\ufeff<?xml version="1.0" encoding="utf-8"?><Error><Code>${code}</Code><Message>${escaped(text)}</Message>${more.join("")}</Error>`;
   return {
     status,
-    headers: {
-      ...headers,
-      "x-ms-error-code": code,
-      ...(status !== 304 && { "content-type": "application/xml" }),
-    },
-    body: status === 304 ? undefined : body,
+    headers: { ...headers, "x-ms-error-code": code, "content-type": "application/xml" },
+    body,
   };
 }

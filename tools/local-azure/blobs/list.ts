@@ -1,4 +1,5 @@
 import { invalidParameter } from "./blob-error";
+import { contentType } from "./requests";
 import type { Blob } from "./store";
 
 const mostResults = 5000;
@@ -17,17 +18,14 @@ const element = (name: string, value: string | number | undefined): string =>
 const httpDate = (time: string): string => new Date(time).toUTCString();
 
 const blobElement = (blob: Blob, hasMetadata: boolean): string => {
-  const { name, etag, size, created, modified, headers, metadata } = blob;
+  const { name, etag, size, created, modified, metadata } = blob;
   const properties = [
     element("Creation-Time", httpDate(created)),
     element("Last-Modified", httpDate(modified)),
     // Lists have it without the quotation marks of the header.
     element("Etag", etag.replaceAll('"', "")),
     element("Content-Length", size),
-    element("Content-Type", headers["content-type"]),
-    element("Content-Encoding", headers["content-encoding"]),
-    element("Content-Language", headers["content-language"]),
-    element("Content-MD5", headers["content-md5"]),
+    element("Content-Type", contentType),
     element("BlobType", "BlockBlob"),
     element("AccessTier", "Hot"),
     element("AccessTierInferred", "true"),

@@ -1,27 +1,25 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 
-import { BlobError, invalidHeader, invalidParameter } from "./blob-error";
-import type { Blob, Description, WantedBlock } from "./store";
+import { BlobError, invalidParameter, unsupported } from "./blob-error";
+import type { Blob } from "./store";
 
 const largestList = 16 * 1024 ** 2;
 const mostBlocks = 50_000;
 
-/** Headers by which a client describes content, and by which GET returns them. */
-const described = [
-  "content-type",
-  "content-encoding",
-  "content-language",
-  "content-md5",
-  "cache-control",
-  "content-disposition",
-];
+/** Of content whose client has said nothing of it. */
+export const contentType = "application/octet-stream";
 
-/** What is said of a blob in the headers of the request that writes it. */
-export function descriptionOf({ headers, rawHeaders }: IncomingMessage): Description {
-  const given = described.flatMap((name) => {
-    const value = headers[`x-ms-blob-${name}`];
-    return value === undefined ? [] : [[name, String(value)] as const];
-  });
+/** Headers that ask for something: ranges, conditions, leases, checks and descriptions of content. */
+const wishes = /^(range$|if-|content-md5$|x-ms-(blob-|content-crc64$|lease-id$|range$))/;
+
+/** Throws when a header asks for what is not supported, and would be left undone. */
+export function checkHeaders(headers: IncomingHttpHeaders): void {
+  const wish = Object.keys(headers).find((name) => wishes.test(name));
+  if (wish !== undefined) throw unsupported(`the header ${wish}`);
+}
+
+/** The metadata of a blob, from the headers of the request that writes it. */
+export function metadataOf({ rawHeaders }: IncomingMessage): Record<string, string> {
   // Node's own names are in lower case; those of metadata keep theirs.
   const metadata = rawHeaders.flatMap((name, at) => {
     const [, key] = at % 2 === 0 ? (/^x-ms-meta-(.*)$/i.exec(name) ?? []) : [];
@@ -35,10 +33,7 @@ export function descriptionOf({ headers, rawHeaders }: IncomingMessage): Descrip
       "The metadata specified is invalid. It has characters that are not permitted.",
     );
   }
-  return {
-    headers: { "content-type": "application/octet-stream", ...Object.fromEntries(given) },
-    metadata: Object.fromEntries(metadata),
-  };
+  return Object.fromEntries(metadata);
 }
 
 export const metadataHeaders = ({ metadata }: Blob): Record<string, string> =>
@@ -78,8 +73,8 @@ export function blockIdOf(query: URLSearchParams): string {
 const invalidXml = (): BlobError =>
   new BlobError(400, "InvalidXmlDocument", "XML specified is not syntactically valid.");
 
-/** The blocks that the body of Put Block List names, in their order. */
-export async function wantedBlocks(request: IncomingMessage): Promise<WantedBlock[]> {
+/** The ids of the blocks that the body of Put Block List names, in their order. */
+export async function wantedBlocks(request: IncomingMessage): Promise<string[]> {
   lengthOf(request, largestList);
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -91,11 +86,13 @@ export async function wantedBlocks(request: IncomingMessage): Promise<WantedBloc
     /^\s*(?:<\?xml[^>]*\?>)?\s*<BlockList\s*()\/>\s*$/s.exec(text) ??
     [];
   if (inner === undefined) throw invalidXml();
-  const entry = /\s*<(Committed|Uncommitted|Latest)>\s*([^<\s]*)\s*<\/\1>\s*/gy;
-  const wanted: WantedBlock[] = [];
+  if (/<(Committed|Uncommitted)>/.test(inner))
+    throw unsupported("block lists of anything but Latest");
+  const entry = /\s*<Latest>\s*([^<\s]*)\s*<\/Latest>\s*/gy;
+  const wanted: string[] = [];
   let end = 0;
   for (let found = entry.exec(inner); found !== null; found = entry.exec(inner)) {
-    wanted.push({ from: found[1] as WantedBlock["from"], id: found[2]! });
+    wanted.push(found[1]!);
     end = entry.lastIndex;
   }
   if (inner.slice(end).trim() !== "") throw invalidXml();
@@ -107,29 +104,4 @@ export async function wantedBlocks(request: IncomingMessage): Promise<WantedBloc
     );
   }
   return wanted;
-}
-
-/** The bytes that a GET asks for, both included; undefined for all. */
-export function rangeOf(
-  headers: IncomingHttpHeaders,
-  size: number,
-): { readonly from: number; readonly to: number } | undefined {
-  const header = headers["x-ms-range"] === undefined ? "range" : "x-ms-range";
-  const range = headers[header] as string | undefined;
-  if (range === undefined) return undefined;
-  const [, first, last = ""] = /^bytes=(\d+)-(\d*)$/.exec(range) ?? [];
-  if (first === undefined || (last !== "" && Number(last) < Number(first))) {
-    throw invalidHeader(header, range);
-  }
-  const from = Number(first);
-  if (from >= size) {
-    throw new BlobError(
-      416,
-      "InvalidRange",
-      "The range specified is invalid for the current size of the resource.",
-      {},
-      { "content-range": `bytes */${size}` },
-    );
-  }
-  return { from, to: last === "" ? size - 1 : Math.min(Number(last), size - 1) };
 }

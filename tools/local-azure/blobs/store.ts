@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 
 import { makeFolder, writeWhole } from "../../shared/files";
 import { keyOf } from "../arm/resources/ids";
-import { BlobError, md5Mismatch } from "./blob-error";
+import { BlobError } from "./blob-error";
 
 /** A part of a blob, which is a file. */
 interface Block {
@@ -15,16 +15,10 @@ interface Block {
   readonly file: string;
 }
 
-/** What a client says of a blob besides its content. */
-export interface Description {
-  /** Such as `content-type`, as GET returns them. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly metadata: Readonly<Record<string, string>>;
-}
-
 /** A blob that can be read. */
-export interface Blob extends Description {
+export interface Blob {
   readonly name: string;
+  readonly metadata: Readonly<Record<string, string>>;
   readonly size: number;
   readonly etag: string;
   /** ISO 8601. */
@@ -39,15 +33,6 @@ interface BlobRecord {
   readonly committed?: Blob;
   readonly uncommitted: readonly Block[];
 }
-
-/** A name in a list of blocks, and where to look for it. */
-export interface WantedBlock {
-  readonly id: string;
-  readonly from: "Committed" | "Uncommitted" | "Latest";
-}
-
-/** Called with the blob as it is now, before it changes; throws what speaks against it. */
-export type Precondition = (blob: Blob | undefined) => void;
 
 const recordFile = "blob.json";
 
@@ -80,15 +65,9 @@ export class BlobStore {
   }
 
   /** A block that has the name of another one takes its place. */
-  async putBlock(
-    container: string,
-    name: string,
-    id: string,
-    content: Readable,
-    md5?: string,
-  ): Promise<void> {
+  async putBlock(container: string, name: string, id: string, content: Readable): Promise<void> {
     const folder = this.folderOf(container, name);
-    await withContent(folder, content, md5, ({ file, size }) =>
+    await withContent(folder, content, ({ file, size }) =>
       this.change(folder, name, (record) => {
         const others = record.uncommitted.filter((one) => one.id !== id);
         if (others.some((one) => one.id.length !== id.length)) throw invalidBlock();
@@ -98,92 +77,46 @@ export class BlobStore {
     );
   }
 
-  /** Makes a blob of blocks that were put before; all others of this blob are gone then. */
-  putBlockList(
+  /**
+   * Makes a blob of blocks that were put before, or are in the blob of this name; all others are gone
+   * then.
+   */
+  async putBlockList(
     container: string,
     name: string,
-    wanted: readonly WantedBlock[],
-    description: Description,
-    allowed: Precondition,
+    wanted: readonly string[],
+    metadata: Blob["metadata"],
   ): Promise<Blob> {
-    return this.replace(container, name, allowed, ({ committed, uncommitted }) => ({
-      ...description,
-      blocks: wanted.map(({ id, from }) => {
-        const places = {
-          Committed: [committed?.blocks],
-          Uncommitted: [uncommitted],
-          Latest: [uncommitted, committed?.blocks],
-        }[from];
-        const found = places.flatMap((blocks = []) => blocks).find((block) => block.id === id);
+    const record = await this.change(this.folderOf(container, name), name, (old) => {
+      const modified = this.now().toISOString();
+      const there = [...old.uncommitted, ...(old.committed?.blocks ?? [])];
+      const blocks = wanted.map((id) => {
+        const found = there.find((block) => block.id === id);
         if (found === undefined) throw invalidBlockList();
         return found;
-      }),
-    }));
+      });
+      const committed = {
+        ...{ name, metadata, blocks, etag: newEtag() },
+        ...{ created: old.committed?.created ?? modified, modified },
+        size: blocks.reduce((sum, { size }) => sum + size, 0),
+      };
+      return { name, committed, uncommitted: [] };
+    });
+    return record.committed!;
   }
 
-  putBlob(
-    container: string,
-    name: string,
-    content: Readable,
-    { headers, metadata }: Description,
-    allowed: Precondition,
-    md5?: string,
-  ): Promise<Blob> {
-    return withContent(this.folderOf(container, name), content, md5, ({ digest, file, size }) =>
-      this.replace(container, name, allowed, () => ({
-        headers: { "content-md5": digest, ...headers },
-        metadata,
-        blocks: [{ id: "", size, file }],
-      })),
-    );
-  }
-
-  /** The content from one byte to another, both included. */
-  read({ blocks }: Blob, container: string, name: string, from: number, to: number): Readable {
+  read({ blocks }: Blob, container: string, name: string): Readable {
     const folder = this.folderOf(container, name);
     return Readable.from(
       (async function* () {
-        let start = 0;
-        for (const { file, size } of blocks) {
-          const [first, last] = [Math.max(from - start, 0), Math.min(to - start, size - 1)];
-          start += size;
-          if (first <= last)
-            yield* createReadStream(join(folder, file), { start: first, end: last });
-        }
+        for (const { file } of blocks) yield* createReadStream(join(folder, file));
       })(),
       { objectMode: false },
     );
   }
 
-  remove(container: string, name: string, allowed: Precondition): Promise<void> {
-    const folder = this.folderOf(container, name);
-    return this.inTurn(folder, () => {
-      allowed(readRecord(folder)?.committed);
-      rmSync(folder, { recursive: true, force: true });
-    });
-  }
-
   removeContainer(container: string): void {
     rmSync(this.containerFolder(container), { recursive: true, force: true });
-  }
-
-  private async replace(
-    container: string,
-    name: string,
-    allowed: Precondition,
-    content: (record: BlobRecord) => Description & Pick<Blob, "blocks">,
-  ): Promise<Blob> {
-    const record = await this.change(this.folderOf(container, name), name, (old) => {
-      allowed(old.committed);
-      const modified = this.now().toISOString();
-      const made = content(old);
-      const committed = {
-        ...{ name, etag: newEtag(), created: old.committed?.created ?? modified, modified },
-        ...{ ...made, size: made.blocks.reduce((sum, { size }) => sum + size, 0) },
-      };
-      return { name, committed, uncommitted: [] };
-    });
-    return record.committed!;
   }
 
   /** Changes a record, and then removes what it no longer names. */
@@ -234,13 +167,6 @@ function readRecord(folder: string): BlobRecord | undefined {
   return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as BlobRecord) : undefined;
 }
 
-interface Content {
-  readonly file: string;
-  readonly size: number;
-  /** MD5, as base64. */
-  readonly digest: string;
-}
-
 /**
  * Writes content to a file that is on the disk when it is used; none is left of what breaks off or
  * cannot be used.
@@ -248,25 +174,20 @@ interface Content {
 async function withContent<T>(
   folder: string,
   content: Readable,
-  md5: string | undefined,
-  use: (content: Content) => Promise<T>,
+  use: (content: Pick<Block, "file" | "size">) => Promise<T>,
 ): Promise<T> {
   makeFolder(folder);
   const name = `${randomUUID()}.block`;
   const path = join(folder, name);
-  const hash = createHash("md5");
   let size = 0;
   const file = await open(path, "wx", 0o600);
   try {
     for await (const chunk of content as AsyncIterable<Buffer>) {
-      hash.update(chunk);
       size += chunk.length;
       await file.writeFile(chunk);
     }
     await file.sync();
-    const digest = hash.digest("base64");
-    if (md5 !== undefined && md5 !== digest) throw md5Mismatch();
-    return await use({ file: name, size, digest });
+    return await use({ file: name, size });
   } catch (error) {
     rmSync(path, { force: true });
     throw error;

@@ -7,7 +7,6 @@ const named = (name: string): Blob => ({
   etag: '"0x1"',
   created: "2026-11-25T09:00:00Z",
   modified: "2026-11-25T09:00:00Z",
-  headers: {},
   metadata: {},
   blocks: [],
 });

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 
 import type { TokenCredential } from "@azure/core-auth";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
@@ -21,6 +22,11 @@ const assignmentAt = (scope: string): string =>
 const folder = mkdtempSync(join(tmpdir(), "zoned-blobs-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+interface Downloaded {
+  readonly content: Buffer;
+  readonly metadata?: Record<string, string>;
+}
+
 /**
  * A Resource Manager with a container, its Blob service, and an identity without any role yet; `grant` gives it
  * one.
@@ -39,6 +45,13 @@ export async function withBlobs<T>(
     readonly grant: (scope?: string, role?: string) => Promise<unknown>;
     readonly revoke: (scope: string) => Promise<unknown>;
     readonly client: (credential?: TokenCredential) => ContainerClient;
+    /** As snapshots are put: a block, and then the list of all. */
+    readonly upload: (
+      name: string,
+      content: string | Buffer,
+      metadata?: Record<string, string>,
+    ) => Promise<unknown>;
+    readonly download: (name: string) => Promise<Downloaded>;
   }) => Promise<T>,
   stateFolder = mkdtempSync(join(folder, "state-")),
 ): Promise<T> {
@@ -64,6 +77,8 @@ export async function withBlobs<T>(
   const own: TokenCredential = { getToken: async () => ({ token: token(), expiresOnTimestamp }) };
   const options = { tlsOptions: { ca: certificate.authority }, retryOptions: { maxTries: 1 } };
   const authority = `127.0.0.1:${server.port}/zonedbackups`;
+  const client = (credential = own) =>
+    new BlobServiceClient(`https://${authority}`, credential, options).getContainerClient("etcd");
   try {
     return await use({
       arm,
@@ -82,10 +97,16 @@ export async function withBlobs<T>(
           roleDefinitionId: role,
         }),
       revoke: (scope) => arm.delete(assignmentAt(scope)),
-      client: (credential = own) =>
-        new BlobServiceClient(`https://${authority}`, credential, options).getContainerClient(
-          "etcd",
-        ),
+      client,
+      upload: async (name, content, metadata) => {
+        const blob = client().getBlockBlobClient(name);
+        await blob.stageBlock("AAAA", content, Buffer.byteLength(content));
+        return await blob.commitBlockList(["AAAA"], { metadata });
+      },
+      download: async (name) => {
+        const { readableStreamBody, metadata } = await client().getBlobClient(name).download();
+        return { content: await buffer(readableStreamBody!), metadata };
+      },
     });
   } finally {
     await server.close();
