@@ -15,7 +15,7 @@ export const versions = {
   /** kubernetes-sigs/azuredisk-csi-driver; its numbers do not follow Kubernetes. */
   diskDriver: "v1.34.5",
   calico: "v3.32.1",
-  flannel: "v0.28.4",
+  flannel: "v0.28.10",
   /** kubereboot/kured, for `reboots`. */
   kured: "1.23.0",
   /** kubernetes-sigs/metrics-server; 0.9 is for Kubernetes 1.34 and newer. */
