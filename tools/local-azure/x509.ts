@@ -67,7 +67,6 @@ export async function newPrivateKey() {
   const { privateKey } = await promisify(generateKeyPair)("rsa", { modulusLength });
   return {
     privateKeyPem: privateKey.export({ type: "pkcs1", format: "pem" }).toString(),
-    privateKeyPemPkcs8: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
     publicKeyPem: createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString(),
   };
 }

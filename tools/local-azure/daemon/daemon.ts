@@ -31,7 +31,7 @@ function wantedPorts(state: string, first?: number): Partial<Ports> {
 }
 
 /** Runs the local Azure until a signal ends it. A lock prevents a second one on the same state. */
-export async function daemon({ state, binaries, port }: DaemonArguments): Promise<void> {
+async function daemon({ state, binaries, port }: DaemonArguments): Promise<void> {
   mkdirSync(state, { recursive: true, mode: 0o700 });
   const release = tryLock(lockFile(state));
   if (!release) {

@@ -5,7 +5,7 @@ import * as path from "node:path";
 import { end, identityOf, isAlive, readPidFile } from "../../shared/pids";
 
 /** A command that is to run until it is stopped. */
-export interface Program {
+interface Program {
   readonly name: string;
   /** Program and arguments. They are visible to every user of the host: no secrets. */
   readonly command: readonly string[];

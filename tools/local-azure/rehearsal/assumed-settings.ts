@@ -10,7 +10,7 @@ import { documentationRange, somePublicKey, stackSettings } from "./stack-config
 
 type Values = Readonly<Record<string, unknown>>;
 
-export interface Question {
+interface Question {
   readonly state: string;
   readonly stack: string;
   readonly program: string;

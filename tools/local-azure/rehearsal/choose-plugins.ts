@@ -20,7 +20,7 @@ export const pluginsOf = (state: string): OfficialPlugins =>
     ? (readJson(pluginsFile(state)) as { official: OfficialPlugins }).official
     : [];
 
-export interface PluginOptions extends InstallOptions {
+interface PluginOptions extends InstallOptions {
   /** As `ZONED_PLUGINS` has it. */
   readonly asked?: string;
   readonly tools?: readonly Tool[];

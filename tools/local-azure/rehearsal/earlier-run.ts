@@ -6,7 +6,7 @@ import type { Progress } from "../../shared/progress";
 import type { PulumiOptions } from "../../pulumi/pulumi";
 import { endRunsIn, enginesLeftIn, isPulumi } from "../../pulumi/run-processes";
 
-export interface Stack {
+interface Stack {
   readonly stack: string;
   readonly project: string;
   readonly progress?: Progress;

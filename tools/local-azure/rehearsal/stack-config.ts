@@ -17,7 +17,7 @@ interface StackFile extends Record<string, unknown> {
 /** Secrets that were encrypted in the checkout's file, and cannot be read in a rehearsal. */
 const ofItsOwner = ["encryptionsalt", "encryptedkey", "secretsprovider"] as const;
 
-export interface ConfigSource {
+interface ConfigSource {
   /** Folder of the Pulumi project. */
   readonly program: string;
   readonly stack: string;
@@ -27,7 +27,7 @@ export interface ConfigSource {
   readonly settings: Readonly<Values>;
 }
 
-export interface WrittenConfig {
+interface WrittenConfig {
   /** Keys, with the project's name, whose values only their owner can decrypt. */
   readonly unreadable: readonly string[];
 }

@@ -24,7 +24,7 @@ export interface Answer {
   readonly headers?: Record<string, string>;
 }
 
-export interface ArmRequest {
+interface ArmRequest {
   readonly method: string;
   readonly path: string;
   readonly url: URL;

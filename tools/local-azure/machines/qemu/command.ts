@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 
 import { Interrupted } from "../../../shared/user-error";
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly input?: string;
   readonly signal?: AbortSignal;
   readonly env?: NodeJS.ProcessEnv;

@@ -22,7 +22,7 @@ export async function prepareHost({ progress, signal }: InstallOptions): Promise
   await debianPackages(progress, signal, { ...forMachines, ...requiredCommands });
 }
 
-export interface MachinesOptions {
+interface MachinesOptions {
   readonly scale: number;
   /** The Kubernetes version that machines begin with, and those that they can be upgraded to. */
   readonly kubernetes: readonly [string, ...string[]];

@@ -10,7 +10,7 @@ export interface Shape {
   readonly memoryMib: number;
 }
 
-export interface Sized {
+interface Sized {
   readonly name: string;
   readonly size: string;
 }

@@ -98,10 +98,10 @@ const issued = (
 
 export const resources: Readonly<Record<string, Resource>> = {
   PrivateKey: {
-    inputs: { algorithm: required(only("RSA")), rsaBits: only(2048) },
-    defaults: { rsaBits: 2048 },
-    computed: ["privateKeyPem", "privateKeyPemPkcs8", "publicKeyPem"],
-    secrets: ["privateKeyPem", "privateKeyPemPkcs8"],
+    inputs: { algorithm: required(only("RSA")), rsaBits: required(only(2048)) },
+    defaults: {},
+    computed: ["privateKeyPem", "publicKeyPem"],
+    secrets: ["privateKeyPem"],
     create: async () => {
       const outputs = await newPrivateKey();
       return { id: sha1(derOf(outputs.publicKeyPem)), outputs };

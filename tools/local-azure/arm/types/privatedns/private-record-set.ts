@@ -4,7 +4,7 @@ import { refuse } from "../../azure-error";
 import { Body } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 
-export type RecordSetBody = {
+type RecordSetBody = {
   aRecords?: { ipv4Address?: string }[];
   ttl?: number;
 };

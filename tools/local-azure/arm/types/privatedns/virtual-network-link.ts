@@ -4,7 +4,7 @@ import { Reference, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { networkName, Ref } from "../network/common";
 
-export type LinkBody = {
+type LinkBody = {
   location: string;
   virtualNetwork?: Ref;
   registrationEnabled?: boolean;

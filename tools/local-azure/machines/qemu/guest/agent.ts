@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { type Exchange, jsonSession } from "./json-lines";
 
-export interface Ended {
+interface Ended {
   readonly exitCode: number;
   readonly stdout: string;
 }

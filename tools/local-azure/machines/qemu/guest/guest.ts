@@ -18,7 +18,7 @@ import { incomingArguments, bootWithin, wake } from "./snapshots";
 const powerDownWithin = 90_000;
 
 /** Where a machine stands. */
-export type Power = "running" | "stopped" | "died" | "deallocated";
+type Power = "running" | "stopped" | "died" | "deallocated";
 
 interface SavedGuest {
   readonly vm: VirtualMachine;

@@ -16,7 +16,7 @@ export const bootWithin = 15 * 60_000;
 const moveWithin = 2 * 60_000;
 
 /** A machine of no name that has booted to where cloud-init looks for its seed. */
-export interface Snapshot {
+interface Snapshot {
   readonly disk: Base;
   readonly memory: string;
   readonly serial: string;

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 /** What `etcdutl snapshot status` says of a file. */
-export interface SnapshotStatus {
+interface SnapshotStatus {
   readonly revision: number;
 }
 

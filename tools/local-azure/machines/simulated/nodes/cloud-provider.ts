@@ -12,7 +12,7 @@ import {
   unreachable,
 } from "./node";
 
-export interface CloudProviderOptions {
+interface CloudProviderOptions {
   readonly api: Api;
   /** The machine of this name, if Azure has one now. */
   readonly vmOf: (name: string) => VirtualMachine | undefined;

@@ -12,7 +12,7 @@ const csiNodes = "/apis/storage.k8s.io/v1/csinodes";
 const readyToStart = "PodReadyToStartContainers";
 const zoneLabel = "topology.kubernetes.io/zone";
 
-export interface Disks {
+interface Disks {
   readonly api: Api;
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   /** The API as the kubelet of this machine sees it, if it has joined. */

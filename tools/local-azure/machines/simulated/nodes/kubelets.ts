@@ -22,7 +22,7 @@ import {
 import { isOf, isReady, nodePath, readyCondition, unreachable } from "./node";
 import { type Component, components } from "../control-plane/static-pods";
 
-export interface Kubelets {
+interface Kubelets {
   /** The API, as the group that no RBAC binds. */
   readonly api: Api;
   readonly members: readonly Member[];

@@ -29,7 +29,7 @@ const driverSecret = "kube-system/secrets/azure-cloud-provider";
 /** These elect a leader by the name of their host, which all processes here share. */
 const electsByHost = /^(csi-|snapshot-controller$)/;
 
-export interface PodProcessesOptions {
+interface PodProcessesOptions {
   readonly programs: OwnPrograms;
   /** File of the authority that the local Azure identifies itself by. */
   readonly authority: string;

@@ -75,7 +75,7 @@ export class Unreachable extends Error {
   }
 }
 
-export interface Request {
+interface Request {
   readonly method: "GET" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;

@@ -12,7 +12,7 @@ const defaultTimeoutSeconds = 600;
 export const timeoutOf = (timeoutSeconds: number): number =>
   timeoutSeconds || defaultTimeoutSeconds;
 
-export interface Wait {
+interface Wait {
   readonly read: () => Promise<Properties>;
   readonly rule: (object: Properties) => Promise<string | undefined>;
   readonly timeoutSeconds: number;
@@ -21,7 +21,7 @@ export interface Wait {
   readonly progress: (problem: string) => void;
 }
 
-export interface Outcome {
+interface Outcome {
   readonly object: Properties;
   /** Why it was given up; undefined when all is well. */
   readonly problem?: string;

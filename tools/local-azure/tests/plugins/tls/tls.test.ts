@@ -89,7 +89,6 @@ it("marks private keys as secret, and public ones not", async () => {
   const state = await create("PrivateKey", rsa);
 
   expect(secretOf(state.privateKeyPem)).toMatch(/^-----BEGIN RSA PRIVATE KEY-----/);
-  expect(secretOf(state.privateKeyPemPkcs8)).toBeDefined();
   expect(state.publicKeyPem).toMatch(/^-----BEGIN PUBLIC KEY-----/);
 });
 
@@ -157,9 +156,10 @@ it.each([
 
 it.each([
   { problem: "no algorithm", inputs: { rsaBits: 2048 }, says: "algorithm is required: RSA" },
+  { problem: "no length", inputs: { algorithm: "RSA" }, says: "rsaBits is required: 2048" },
   {
     problem: "another algorithm than the program's",
-    inputs: { algorithm: "ECDSA" },
+    inputs: { ...rsa, algorithm: "ECDSA" },
     says: 'algorithm is "ECDSA", expected RSA',
   },
   {

@@ -7,7 +7,7 @@ import { serverCertificate } from "./server-certificate";
 const apiHost = "zoned.westeurope.cloudapp.azure.com";
 
 /** What a test sees of a request. */
-export interface Seen {
+interface Seen {
   readonly method: string;
   readonly path: string;
   readonly query: Record<string, string>;
