@@ -18,6 +18,8 @@ export const idTemplates: Readonly<Record<string, string>> = {
   "azure-native:privatedns:PrivateZone": `${network}/privateDnsZones/{privateZoneName}`,
   "azure-native:privatedns:VirtualNetworkLink": `${network}/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}`,
   "azure-native:resources:ResourceGroup": group,
+  "azure-native:authorization:ManagementLockByScope":
+    "/{scope}/providers/Microsoft.Authorization/locks/{lockName}",
   "azure-native:authorization:RoleAssignment":
     "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
   "azure-native:authorization:RoleDefinition":

@@ -27,6 +27,7 @@ import { Body, merged, pick, Resource, View } from "./resources/resource";
 import { ResourceType, withoutReadOnly } from "./types/resource-type";
 import { StateFile } from "./resources/state-file";
 import { Quotas } from "./subscription/quotas";
+import { checkLocks } from "./types/authorization/management-lock";
 import { typeOf } from "./types/types";
 import { sizeEntry, sizesOf } from "./subscription/skus";
 import { instanceViewOf, powerOf, setPower } from "./types/compute/instance-view";
@@ -200,6 +201,7 @@ export class ResourceManager {
         return this.apply(armId, type, sent, { ...options, fault });
       }
       checkConditions(options.conditions, this.inventory.shown(current), armId);
+      checkLocks(armId, "write", this.inventory);
       if (isInFlight(current)) throw inProgress(current.id);
       current.body = { ...current.body, tags };
       current.changed = this.clock.now().toISOString();
@@ -249,6 +251,7 @@ export class ResourceManager {
     sent: Body,
     { fault, conditions, accepted: answer }: ApplyOptions,
   ): Promise<Outcome> {
+    checkLocks(id, "write", this.inventory);
     const old = this.inventory.find(id.id);
     const checked = checkRequest(type, id, withoutReadOnly(type, sent), old, this.inventory);
     checkConditions(conditions, old && this.inventory.shown(old), id);
@@ -372,6 +375,7 @@ export class ResourceManager {
         checkConditions(options.conditions, resource && this.inventory.shown(resource), armId);
       }
       if (resource === undefined) return { status: 204, body: {} };
+      checkLocks(armId, "delete", this.inventory);
       if (stateOf(resource.body) === "Deleting") throw groupBeingDeleted(armId.group ?? armId.name);
       const milliseconds = this.durations.milliseconds(type.type, "delete");
       const release = this.locks.acquire(type, armId, milliseconds);

@@ -1,4 +1,5 @@
 import { ResourceType } from "./resource-type";
+import { managementLock } from "./authorization/management-lock";
 import { roleAssignment } from "./authorization/role-assignment";
 import { roleDefinition } from "./authorization/role-definition";
 import { userAssignedIdentity } from "./authorization/user-assigned-identity";
@@ -29,6 +30,7 @@ export const resourceTypes: readonly ResourceType[] = [
   blobService,
   disk,
   loadBalancer,
+  managementLock,
   natGateway,
   networkInterface,
   networkSecurityGroup,
