@@ -1,10 +1,9 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
-
 import { keepAdditions } from "./components/azure/additions";
 import { AddOns } from "./components/add-ons/add-ons";
 import { NodeAddOns } from "./components/add-ons/node-add-ons";
 import { ApiBalancer } from "./components/api-balancer";
 import { Certificates } from "./components/certificates";
+import { clusterGroup } from "./components/cluster-group";
 import { clusterProvider } from "./components/cluster-provider";
 import { InitialControlPlane } from "./components/control-plane/initial-control-plane";
 import { JoiningControlPlanes } from "./components/control-plane/joining-control-planes";
@@ -26,11 +25,7 @@ export = async () => {
   keepAdditions(plan);
 
   const roles = new Roles("identity", plan);
-  const resourceGroup = new ResourceGroup(
-    "cluster",
-    { resourceGroupName: settings.clusterName, location: settings.location },
-    { protect: settings.protect, dependsOn: [roles] },
-  );
+  const resourceGroup = clusterGroup(plan, roles);
   const shared = { resourceGroup, roles, ...plan };
   const network = new Network("network", shared);
   const api = new ApiBalancer("api", { ...shared, network });

@@ -1,10 +1,10 @@
 import * as network from "@pulumi/azure-native/network";
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiDns } from "./api-dns";
 import { apiPort, dnsLabel } from "./api-server";
+import type { ClusterGroup } from "./cluster-group";
 import { digest } from "./digest";
 import { addressOf, type Network } from "./network";
 import { Shown } from "./azure/shown";
@@ -13,7 +13,7 @@ import { privateApiAddress } from "./settings/topology";
 import { apiBalancerName } from "./azure/resource-names";
 
 export interface ApiBalancerArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly settings: Settings;
   readonly subscriptionId: string;
   readonly network: Pick<Network, "balancerSubnetId" | "virtualNetworkId">;
@@ -77,6 +77,8 @@ interface Frontend {
 export class ApiBalancer extends pulumi.ComponentResource {
   /** The pool that control plane machines join. Known once the balancer exists. */
   readonly poolId: pulumi.Output<string>;
+  /** It exists as long as the cluster. */
+  readonly balancer: network.LoadBalancer;
   /** In an update, known once the API's name leads there. */
   readonly address: pulumi.Output<string>;
 
@@ -85,7 +87,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
     const { resourceGroup, settings, previous } = args;
     const { sku, frontend, pool, probe, rule } = definition;
     const resourceGroupName = resourceGroup.name;
-    const child = { parent: this, deletedWith: resourceGroup };
+    const child = { parent: this, deletedWith: resourceGroup.own };
     const loadBalancerName = apiBalancerName(settings.clusterName);
     const { configuration, address } =
       settings.apiAccess === "private"
@@ -96,7 +98,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
     const part = (kind: string, id: string) => ({
       id: pulumi.interpolate`${resourceGroup.id}/providers/Microsoft.Network/loadBalancers/${loadBalancerName}/${kind}/${id}`,
     });
-    const balancer = new network.LoadBalancer(
+    this.balancer = new network.LoadBalancer(
       `${name}-lb`,
       {
         resourceGroupName,
@@ -114,11 +116,16 @@ export class ApiBalancer extends pulumi.ComponentResource {
           },
         ],
       },
-      { ...child, ignoreChanges: ignored(previous) },
+      {
+        ...child,
+        ignoreChanges: ignored(previous),
+        // What the group of its own does for a cluster, in that of others.
+        protect: resourceGroup.own === undefined && settings.protect,
+      },
     );
 
     this.poolId = pulumi
-      .all([part("backendAddressPools", pool.name).id, balancer.id])
+      .all([part("backendAddressPools", pool.name).id, this.balancer.id])
       .apply(([id]) => id);
     this.address = address;
     this.registerOutputs();

@@ -1,13 +1,13 @@
 import * as privatedns from "@pulumi/azure-native/privatedns";
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiRecord, apiZone } from "./api-server";
+import type { ClusterGroup } from "./cluster-group";
 import type { Network } from "./network";
 import type { Settings } from "./settings/settings";
 
 interface ApiDnsArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly settings: Pick<Settings, "clusterName">;
   readonly subscriptionId: string;
   readonly network: Pick<Network, "virtualNetworkId">;
@@ -32,7 +32,7 @@ export class ApiDns extends pulumi.ComponentResource {
     super("zoned:index:ApiDns", name, {}, opts);
     const { resourceGroup, settings, subscriptionId, network, address } = args;
     const resourceGroupName = resourceGroup.name;
-    const child = { parent: this, deletedWith: resourceGroup };
+    const child = { parent: this, deletedWith: resourceGroup.own };
 
     const zone = new privatedns.PrivateZone(
       `${name}-zone`,

@@ -1,14 +1,14 @@
 import * as managedidentity from "@pulumi/azure-native/managedidentity";
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ExistingIdentity } from "./azure/existing-identity";
 import { knownOutput } from "./azure/known-output";
 import { Shown, shownText } from "./azure/shown";
+import type { ClusterGroup } from "./cluster-group";
 import { Settings } from "./settings/settings";
 
 export interface IdentityArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly settings: Settings;
   readonly shown: Shown;
   /** The one that the settings name. */
@@ -55,7 +55,7 @@ export class Identity extends pulumi.ComponentResource {
     const identity = new managedidentity.UserAssignedIdentity(
       `${name}-identity`,
       { resourceGroupName: resourceGroup.name, resourceName: settings.clusterName },
-      { parent: this, deletedWith: resourceGroup },
+      { parent: this, deletedWith: resourceGroup.own },
     );
     this.resourceId = identity.id;
     const known = (property: "clientId" | "principalId") =>

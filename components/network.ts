@@ -1,17 +1,17 @@
 import * as network from "@pulumi/azure-native/network";
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort } from "./api-server";
 import { type ExistingNetwork, subnetIdOf } from "./azure/existing-network";
 import { knownOutput } from "./azure/known-output";
 import { Shown, shownText } from "./azure/shown";
+import type { ClusterGroup } from "./cluster-group";
 import { Settings } from "./settings/settings";
 import { balancerZone, zoneCidr } from "./settings/topology";
 import { egressName, gatewayZones, networkNames, suffixOf } from "./azure/resource-names";
 
 export interface NetworkArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly settings: Settings;
   readonly shown: Shown;
   /** The network of the subnets that the settings name. */
@@ -56,7 +56,7 @@ export class Network extends pulumi.ComponentResource {
     }
 
     const resourceGroupName = resourceGroup.name;
-    const child = { parent: this, deletedWith: resourceGroup };
+    const child = { parent: this, deletedWith: resourceGroup.own };
     const isPrivate = settings.apiAccess === "private";
     const names = networkNames(settings.clusterName);
 

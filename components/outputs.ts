@@ -1,7 +1,7 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { balancerDigest } from "./api-balancer";
+import type { ClusterGroup } from "./cluster-group";
 import { InitialControlPlane } from "./control-plane/initial-control-plane";
 import { Member } from "./control-plane/member";
 import { tagOf } from "./kubeadm/rotation";
@@ -15,7 +15,7 @@ import { proxyDigest } from "./plan/proxy-roll-out";
 /** The outputs of a stack, grouped by who needs it. */
 export function outputsOf(
   plan: Plan,
-  resourceGroup: ResourceGroup,
+  resourceGroup: ClusterGroup,
   kubeconfig: pulumi.Output<string>,
   { initialControlPlane }: Pick<InitialControlPlane, "initialControlPlane">,
   members: readonly Pick<Member, "machine" | "step">[],

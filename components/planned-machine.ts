@@ -9,7 +9,7 @@ export const plannedMachine = (
   machine: MachinePlan,
   plan: Plan,
   certificates: Certificates,
-): Omit<MachineArgs, "resourceGroup" | "subnetId" | "initialization" | "after"> => ({
+): Omit<MachineArgs, "resourceGroup" | "subnetId" | "initialization" | "endsWith" | "after"> => ({
   settings: plan.settings,
   plan: machine,
   customData: plan.customData,

@@ -1,8 +1,8 @@
 import * as authorization from "@pulumi/azure-native/authorization";
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { type ExistingNetwork, networkScopes } from "./azure/existing-network";
+import type { ClusterGroup } from "./cluster-group";
 import { Identity } from "./identity";
 import { guid, Roles } from "./roles";
 import { Settings } from "./settings/settings";
@@ -15,7 +15,7 @@ const builtIn = {
 } as const;
 
 export interface RoleAssignmentsArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly roles: Roles;
   readonly identity: Identity;
   readonly settings: Settings;
@@ -46,7 +46,7 @@ export class RoleAssignments extends pulumi.ComponentResource {
       return;
     }
 
-    const inGroup = { deletedWith: resourceGroup };
+    const inGroup = { deletedWith: resourceGroup.own };
     const subscription = `/subscriptions/${subscriptionId}`;
     const role = (id: string) =>
       `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${id}`;

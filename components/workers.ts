@@ -1,10 +1,11 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { NodePatch } from "@pulumi/kubernetes/core/v1";
 import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { ApiBalancer } from "./api-balancer";
 import { payloadFor } from "./bootstrap-payload";
 import { Certificates } from "./certificates";
+import type { ClusterGroup } from "./cluster-group";
 import { Member } from "./control-plane/member";
 import { bootstrapScript } from "./machine/payload";
 import { JoinToken } from "./machine/join-token";
@@ -15,9 +16,10 @@ import { Plan } from "./plan/plan";
 import { plannedMachine } from "./planned-machine";
 
 export interface WorkersArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly plan: Plan;
   readonly network: Network;
+  readonly api: Pick<ApiBalancer, "balancer">;
   readonly certificates: Certificates;
   /** What makes nodes Ready: a join ends when its node is. */
   readonly nodeAddOns: pulumi.Resource;
@@ -39,7 +41,7 @@ export class Workers extends pulumi.ComponentResource {
 
   constructor(name: string, args: WorkersArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Workers", name, {}, opts);
-    const { plan, resourceGroup, network, certificates, nodeAddOns, controlPlanes } = args;
+    const { plan, resourceGroup, network, api, certificates, nodeAddOns, controlPlanes } = args;
     const { settings, azure } = plan;
     const child = { parent: this };
     const inCluster = { ...child, provider: args.cluster };
@@ -64,6 +66,7 @@ export class Workers extends pulumi.ComponentResource {
           ...plannedMachine(worker, plan, certificates),
           resourceGroup,
           subnetId: network.subnetIds.get(worker.zone)!,
+          endsWith: resourceGroup.own ?? api.balancer,
           initialization: clusterIdOf(plan.initialization.id),
           after: isLiving ? inTurn : [],
         },

@@ -1,8 +1,8 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../api-server";
 import type { Certificates } from "../certificates";
+import type { ClusterGroup } from "../cluster-group";
 import { CloudCredential } from "../identity";
 import type { DiskClass } from "../azure/disk-classes";
 import type { ExistingNetwork } from "../azure/existing-network";
@@ -18,7 +18,7 @@ import { RollOut } from "./roll-out";
 import { StorageClasses } from "./cloud-provider/storage-classes";
 
 export interface AddOnsArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly settings: Settings;
   readonly existingNetwork?: ExistingNetwork;
   readonly tenantId: string;

@@ -2,8 +2,9 @@ import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { Settings } from "../settings/settings";
-import { egressName } from "./resource-names";
+import { egressName, groupName } from "./resource-names";
 import { Shown, shownAs } from "./shown";
+import { tagsOf } from "./stack-tag";
 
 type Properties = Readonly<Record<string, unknown>>;
 
@@ -290,9 +291,10 @@ const networkToken = (type: string): string => `azure-native:network:${type}`;
  * An element that this program once made under another name counts as somebody else's.
  */
 export function additionsTo(
-  clusterName: string,
+  settings: Pick<Settings, "clusterName" | "resourceGroup">,
   { tags: formerTags = [], identityId = "" }: NonNullable<KeepAdditionsArgs["previous"]> = {},
 ): Additions {
+  const { clusterName } = settings;
   const tags = tagsBut(formerTags);
   return {
     "azure-native:resources:ResourceGroup": {
@@ -405,7 +407,7 @@ export function additionsTo(
       rules: {
         tags,
         identity: identity(
-          `/resourceGroups/${clusterName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${clusterName}`,
+          `/resourceGroups/${groupName(settings)}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${clusterName}`,
           identityId,
         ),
         networkProfile: fields({
@@ -448,7 +450,7 @@ export const ignoredAlways: readonly string[] = [
 ];
 
 export interface KeepAdditionsArgs {
-  readonly settings: Pick<Settings, "clusterName" | "tags">;
+  readonly settings: Pick<Settings, "clusterName" | "resourceGroup" | "tags">;
   readonly shown: Shown;
   /** What the last update left. */
   readonly previous?: {
@@ -463,9 +465,9 @@ export interface KeepAdditionsArgs {
  * settings. Call before any is made.
  */
 export function keepAdditions({ settings, shown, previous }: KeepAdditionsArgs): void {
-  const additions = additionsTo(settings.clusterName, previous);
+  const additions = additionsTo(settings, previous);
   pulumi.runtime.registerStackTransformation(({ type, props, opts }) => ({
-    props: withAdditions(type, tagged(type, props, settings.tags, additions), additions, shown),
+    props: withAdditions(type, tagged(type, props, tagsOf(settings), additions), additions, shown),
     opts,
   }));
 }

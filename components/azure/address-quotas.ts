@@ -1,12 +1,11 @@
-import { apiBalancerName } from "./resource-names";
-import { egressNames } from "./resource-names";
+import { apiBalancerName, egressNames, groupId } from "./resource-names";
 import type { Settings } from "../settings/settings";
 import { Quota } from "./quotas";
 import { ArmClient } from "./resource-manager";
 
 type AddressSettings = Pick<
   Settings,
-  "apiAccess" | "clusterName" | "egress" | "location" | "nodeSubnets" | "zones"
+  "apiAccess" | "clusterName" | "egress" | "location" | "nodeSubnets" | "resourceGroup" | "zones"
 >;
 
 /** What a region has room for in public addresses, and which of them the cluster has. */
@@ -25,17 +24,16 @@ const counting = /^(PublicIPAddresses|(IPv4)?StandardSkuPublicIpAddresses)$/i;
 export async function getAddressQuotas(
   arm: ArmClient,
   subscriptionId: string,
-  { clusterName, location }: AddressSettings,
+  settings: AddressSettings,
 ): Promise<AddressOffers> {
-  const subscription = `/subscriptions/${subscriptionId}`;
   const [usages, addresses] = await Promise.all([
     arm.list<Quota>(
-      `${subscription}/providers/Microsoft.Network/locations/${location}/usages`,
+      `/subscriptions/${subscriptionId}/providers/Microsoft.Network/locations/${settings.location}/usages`,
       networkVersion,
       { name: { value: "" }, currentValue: 0, limit: 0 },
     ),
     arm.list<{ name: string }>(
-      `${subscription}/resourceGroups/${clusterName}/providers/Microsoft.Network/publicIPAddresses`,
+      `${groupId(settings, subscriptionId)}/providers/Microsoft.Network/publicIPAddresses`,
       networkVersion,
       { name: "" },
     ),

@@ -3,6 +3,7 @@ import type { AzureConnection } from "./connection";
 import type { ExistingIdentity } from "./existing-identity";
 import type { ExistingNetwork } from "./existing-network";
 import { type NeededRight, neededRights } from "./needed-rights";
+import { groupId } from "./resource-names";
 import type { ArmClient } from "./resource-manager";
 import { type Permission, permits, permitsData } from "./rights";
 
@@ -25,7 +26,7 @@ export async function lackingRights(
   const { clusterName, identityId } = settings;
   const { arm, subscriptionId } = connection;
   const subscription = `/subscriptions/${subscriptionId}`;
-  const group = `${subscription}/resourceGroups/${clusterName}`;
+  const group = groupId(settings, subscriptionId);
   const needed = neededRights(settings, subscriptionId, network);
   const scopes = [...new Set(needed.map(({ scope }) => scope))];
   const given = new Map(

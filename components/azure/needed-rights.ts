@@ -1,5 +1,6 @@
 import { type ExistingNetwork, networkScopes } from "./existing-network";
 import type { Settings } from "../settings/settings";
+import { groupId } from "./resource-names";
 
 /** Rights at one scope, and the role that gives them. */
 export interface NeededRight {
@@ -74,9 +75,9 @@ export function neededRights(
   subscriptionId: string,
   network?: ExistingNetwork,
 ): NeededRight[] {
-  const { cloudProvider, clusterName, diskDriver, etcdBackups, identityId } = settings;
+  const { cloudProvider, diskDriver, etcdBackups, identityId } = settings;
   const subscription = `/subscriptions/${subscriptionId}`;
-  const group = `${subscription}/resourceGroups/${clusterName}`;
+  const group = groupId(settings, subscriptionId);
   const container = etcdBackups?.container;
   const isUsed = cloudProvider || diskDriver;
   const needed: (NeededRight | false)[] = [

@@ -1,6 +1,7 @@
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import type { AzureConnection } from "./connection";
+import { groupId } from "./resource-names";
 import { capability, hasAcceleratedNetworking, isSameSize, Sku, sizesIn } from "./size-offers";
 import { AzureState, computeVersion } from "./state";
 
@@ -61,10 +62,10 @@ export function resizeProblems(
 export async function getDeallocations(
   resized: readonly MachinePlan[],
   machines: AzureState["machines"],
-  { clusterName }: Pick<Settings, "clusterName">,
+  settings: Pick<Settings, "clusterName" | "resourceGroup">,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<Set<string>> {
-  const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
+  const group = groupId(settings, subscriptionId);
   const isBound = ({ name, size }: MachinePlan): Promise<boolean> =>
     arm
       .list<{ name: string }>(

@@ -1,5 +1,15 @@
 import { Settings } from "../settings/settings";
 
+type GroupSettings = Pick<Settings, "clusterName" | "resourceGroup">;
+
+/** Name of the resource group that the cluster is in, whoever has made it. */
+export const groupName = ({ clusterName, resourceGroup }: GroupSettings): string =>
+  resourceGroup || clusterName;
+
+/** Its id. */
+export const groupId = (settings: GroupSettings, subscriptionId: string): string =>
+  `/subscriptions/${subscriptionId}/resourceGroups/${groupName(settings)}`;
+
 export const suffixOf = (zone: string | undefined): string =>
   zone === undefined ? "" : `-${zone}`;
 

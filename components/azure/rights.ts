@@ -1,6 +1,7 @@
 import type { Settings } from "../settings/settings";
 import { hasOwnIdentity } from "../settings/own-identity";
 import type { AzureConnection } from "./connection";
+import { groupId } from "./resource-names";
 import type { ArmClient } from "./resource-manager";
 
 /** What one role allows: its actions without its exceptions. */
@@ -11,19 +12,48 @@ export interface Permission {
   readonly notDataActions?: readonly string[];
 }
 
-/** What a cluster is made of, by the right that it takes. */
-const needs = {
-  Contributor: {
-    "create resource groups": "Microsoft.Resources/subscriptions/resourceGroups/write",
-    "create networks": "Microsoft.Network/virtualNetworks/write",
-    "create machines": "Microsoft.Compute/virtualMachines/write",
-  },
-  /** Of the program's own identity alone: any other has its rights from others. */
-  "User Access Administrator": {
-    "create role definitions": "Microsoft.Authorization/roleDefinitions/write",
-    "create role assignments": "Microsoft.Authorization/roleAssignments/write",
-  },
-} as const;
+/** Rights at one scope, by what they are for, and the role that gives them. */
+interface Need {
+  readonly role: string;
+  readonly scope: string;
+  /** The scope, for people. */
+  readonly place: string;
+  readonly actions: Readonly<Record<string, string>>;
+}
+
+/** What a cluster takes: in a resource group that exists already, all but roles is there alone. */
+function needsOf(settings: Settings, subscriptionId: string): Need[] {
+  const scope = `/subscriptions/${subscriptionId}`;
+  const place = `subscription ${subscriptionId}`;
+  const isOwnGroup = settings.resourceGroup === "";
+  return [
+    {
+      role: "Contributor",
+      scope: isOwnGroup ? scope : groupId(settings, subscriptionId),
+      place: isOwnGroup ? place : `resource group ${settings.resourceGroup}`,
+      actions: {
+        ...(isOwnGroup && {
+          "create resource groups": "Microsoft.Resources/subscriptions/resourceGroups/write",
+        }),
+        "create networks": "Microsoft.Network/virtualNetworks/write",
+        "create machines": "Microsoft.Compute/virtualMachines/write",
+      },
+    },
+    // Of the program's own identity alone: any other has its rights from others.
+    ...(hasOwnIdentity(settings)
+      ? [
+          {
+            role: "User Access Administrator",
+            ...{ scope, place },
+            actions: {
+              "create role definitions": "Microsoft.Authorization/roleDefinitions/write",
+              "create role assignments": "Microsoft.Authorization/roleAssignments/write",
+            },
+          },
+        ]
+      : []),
+  ];
+}
 
 /**
  * What the login may do at a scope. Azure's reference has this list for resource groups and resources
@@ -46,24 +76,23 @@ export async function rightsProblems(
   settings: Settings,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<string[]> {
-  const scope = `/subscriptions/${subscriptionId}`;
-  const permissions = await permissionsAt(arm, scope);
-  if (permissions.length === 0) return [];
-  return Object.entries(needs).flatMap(([role, actions]) => {
-    const isForIdentity = role !== "Contributor";
-    if (isForIdentity && !hasOwnIdentity(settings)) return [];
-    const lacking = Object.entries(actions)
-      .filter(([, action]) => !permits(permissions, action))
-      .map(([what]) => what);
-    if (lacking.length === 0) return [];
-    return [
-      `the login may not ${lacking.join(", nor ")} in subscription ${subscriptionId}: let its owner run ` +
-        `az role assignment create --assignee LOGIN --role '${role}' --scope ${scope}` +
-        (isForIdentity
-          ? "; or give the cluster an identity or an application that has its rights already: pulumi config set identityId ID, or servicePrincipalClientId ID"
-          : ""),
-    ];
-  });
+  const problems = await Promise.all(
+    needsOf(settings, subscriptionId).map(async ({ role, scope, place, actions }) => {
+      const permissions = await permissionsAt(arm, scope);
+      const lacking = Object.entries(actions)
+        .filter(([, action]) => permissions.length > 0 && !permits(permissions, action))
+        .map(([what]) => what);
+      if (lacking.length === 0) return [];
+      return [
+        `the login may not ${lacking.join(", nor ")} in ${place}: let its owner run ` +
+          `az role assignment create --assignee LOGIN --role '${role}' --scope ${scope}` +
+          (role === "Contributor"
+            ? ""
+            : "; or give the cluster an identity or an application that has its rights already: pulumi config set identityId ID, or servicePrincipalClientId ID"),
+      ];
+    }),
+  );
+  return problems.flat();
 }
 
 /** A right that one role takes away another may still give. */

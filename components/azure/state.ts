@@ -1,7 +1,9 @@
 import { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
 import { ArmClient } from "./resource-manager";
+import { groupId, groupName } from "./resource-names";
 import { getShown, Shown, shownAs, ShownResource } from "./shown";
+import { isOfThisStack } from "./stack-tag";
 
 /** How the bootstrap step of a machine stands, as Azure reports it. */
 export interface BootstrapState {
@@ -60,12 +62,14 @@ export interface AzureState {
   readonly groupState?: string;
   /** Short name of its region. */
   readonly groupLocation?: string;
-  /** By name of the VM. */
+  /** This stack's, by name of the VM. */
   readonly machines: ReadonlyMap<string, MachineState>;
 }
 
 /** The Azure state, and all that Azure shows of the resources that others write on too. */
 export interface AzureAnswer extends AzureState {
+  /** Whether anything of this stack's cluster is there. */
+  readonly isBegun: boolean;
   readonly shown: Shown;
 }
 
@@ -123,8 +127,8 @@ export async function getAzureState(
   settings: Settings,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<AzureAnswer> {
-  const { clusterName } = settings;
-  const group = `/subscriptions/${subscriptionId}/resourceGroups/${clusterName}`;
+  const isOwnGroup = settings.resourceGroup === "";
+  const group = groupId(settings, subscriptionId);
   const asked = arm.get<ResourceGroup>(
     group,
     { "api-version": "2024-03-01" },
@@ -136,22 +140,25 @@ export async function getAzureState(
     // Without a group there is nothing to ask for, and perhaps no provider that is registered.
     asked.then((one) => (one === undefined ? [] : getShown(arm, group, settings))),
   ]);
+  const shown: Shown = new Map([
+    ...(found === undefined
+      ? []
+      : [[shownAs("azure-native:resources:ResourceGroup", groupName(settings)), found] as const]),
+    ...machines.flatMap(({ vm, step }) => [
+      [shownAs("azure-native:compute:VirtualMachine", vm.name), vm] as const,
+      ...(step === undefined
+        ? []
+        : [[shownAs("azure-native:compute:VirtualMachineExtension", vm.name), step] as const]),
+    ]),
+    ...others,
+  ]);
+  const own = machines.filter(({ vm }) => isOwnGroup || isOfThisStack(vm));
   return {
     groupState: found?.properties.provisioningState,
     groupLocation: found?.location,
-    machines: new Map(machines.map(({ vm, state }) => [vm.name, state])),
-    shown: new Map([
-      ...(found === undefined
-        ? []
-        : [[shownAs("azure-native:resources:ResourceGroup", clusterName), found] as const]),
-      ...machines.flatMap(({ vm, step }) => [
-        [shownAs("azure-native:compute:VirtualMachine", vm.name), vm] as const,
-        ...(step === undefined
-          ? []
-          : [[shownAs("azure-native:compute:VirtualMachineExtension", vm.name), step] as const]),
-      ]),
-      ...others,
-    ]),
+    isBegun: isOwnGroup ? found !== undefined : [...shown.values()].some(isOfThisStack),
+    machines: new Map(own.map(({ vm, state }) => [vm.name, state])),
+    shown,
   };
 }
 

@@ -1,10 +1,10 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as compute from "@pulumi/azure-native/compute";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "../api-balancer";
 import { payloadFor } from "../bootstrap-payload";
 import { Certificates } from "../certificates";
+import type { ClusterGroup } from "../cluster-group";
 import { Identity } from "../identity";
 import { tagOf } from "../kubeadm/rotation";
 import { Machine } from "../machine/machine";
@@ -16,7 +16,7 @@ import { plannedMachine } from "../planned-machine";
 import { MachinePlan } from "../settings/topology";
 
 export interface ControlPlaneArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly plan: Plan;
   readonly network: Network;
   readonly api: ApiBalancer;
@@ -62,6 +62,7 @@ export function makeControlPlane(
       subnetId: network.subnetIds.get(machinePlan.zone)!,
       poolId: api.poolId,
       identityId: identity.resourceId,
+      endsWith: resourceGroup.own ?? api.balancer,
       initialization: initialization.id,
       after: isLiving && previous ? [previous.step, previous.membership] : [],
     },

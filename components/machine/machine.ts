@@ -1,8 +1,8 @@
 import * as compute from "@pulumi/azure-native/compute";
 import * as network from "@pulumi/azure-native/network";
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { ClusterGroup } from "../cluster-group";
 import { digest } from "../digest";
 import { ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
@@ -18,7 +18,7 @@ import { Membership, DrainBeforeResize } from "./membership";
 import { switchPower } from "./power";
 
 export interface MachineArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly settings: Settings;
   readonly plan: MachinePlan;
   readonly subnetId: pulumi.Input<string>;
@@ -46,6 +46,8 @@ export interface MachineArgs {
   readonly certificates: Pick<Certificates, "cluster">;
   /** Secret, and known before there is an API: not the stack's output. */
   readonly kubeconfig: pulumi.Input<string>;
+  /** What its membership goes with, without a drain: only with the whole cluster. */
+  readonly endsWith: pulumi.Resource;
   /** What must have ended before the VM may be made, changed or replaced. */
   readonly after: readonly pulumi.Resource[];
 }
@@ -95,7 +97,7 @@ export class Machine extends pulumi.ComponentResource {
     this.args = args;
     const { name, zone } = plan;
     const resourceGroupName = resourceGroup.name;
-    const child = { parent: this, deletedWith: resourceGroup };
+    const child = { parent: this, deletedWith: resourceGroup.own };
 
     const nic = new network.NetworkInterface(
       `${name}-nic`,
@@ -121,6 +123,7 @@ export class Machine extends pulumi.ComponentResource {
 
     this.drainBeforeResize = new DrainBeforeResize(this.member, args.current, {
       ...child,
+      deletedWith: args.endsWith,
       dependsOn: [...args.after],
     });
 
@@ -217,7 +220,7 @@ export class Machine extends pulumi.ComponentResource {
     after,
     outlives = [],
   }: BootstrapArgs): Bootstrapped {
-    const { resourceGroup, settings, record } = this.args;
+    const { resourceGroup, settings, record, endsWith } = this.args;
     const { bootstrapRequestedAt } = record;
     // It tells nothing of the keys that are in the script.
     const scriptDigest = pulumi.unsecret(script).apply(digest);
@@ -270,7 +273,7 @@ export class Machine extends pulumi.ComponentResource {
     const vmId = knownOutput(this.vm.vmId, this.vm, retained ? current?.vmId : undefined);
     const membership = new Membership(
       { ...this.member, vmId, drained: this.drainBeforeResize.drained },
-      { parent: this, deletedWith: resourceGroup, dependsOn: [step, ...outlives] },
+      { parent: this, deletedWith: endsWith, dependsOn: [step, ...outlives] },
     );
     return { step, membership };
   }

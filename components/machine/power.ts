@@ -1,6 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import { connect } from "../azure/connection";
+import { groupId } from "../azure/resource-names";
 import { computeVersion } from "../azure/state";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
@@ -22,7 +23,6 @@ export async function switchPower(
 ): Promise<void> {
   if (pulumi.runtime.isDryRun()) return;
   const { arm, subscriptionId } = await connect(settings);
-  const group = `/subscriptions/${subscriptionId}/resourceGroups/${settings.clusterName}`;
   void pulumi.log.info(
     action === "deallocate"
       ? `${plan.name} is deallocated, since Azure has ${plan.size} on other hardware`
@@ -30,7 +30,7 @@ export async function switchPower(
   );
   try {
     await arm.act(
-      `${group}/providers/Microsoft.Compute/virtualMachines/${plan.name}/${action}`,
+      `${groupId(settings, subscriptionId)}/providers/Microsoft.Compute/virtualMachines/${plan.name}/${action}`,
       computeVersion,
     );
   } catch (error) {

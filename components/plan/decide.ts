@@ -8,6 +8,7 @@ import { bootstrapRequestTime, type MachineRecord } from "../machine/machine-rec
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 import { addressProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";
+import { existingGroupProblems, lockWarnings } from "./existing-group";
 import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
 import { fixedInAzure, fixedProblems } from "./fixed-settings";
 import { decideInitialization, type Initialization } from "./initialization";
@@ -99,6 +100,8 @@ export function decide(observed: Observed): Decision {
   const retained = machines.filter((machine) => !created.includes(machine));
   const started = new Set(startedMachines(retained, azure));
   const diskClasses = planDiskClasses(settings, offers, current);
+  const { subscriptionId } = connection;
+  const group = { azure, locks: observed.locks, subscriptionId, machines, changes };
   const unknownManifests = typeof observed.manifests === "string" ? [observed.manifests] : [];
   return {
     initialization,
@@ -116,11 +119,12 @@ export function decide(observed: Observed): Decision {
     diskClasses: diskClasses.made,
     problems: [
       ...observed.missing,
+      ...existingGroupProblems(settings, group),
       ...observed.identity.problems,
       ...networkProblems(settings, {
         network: observed.network,
         created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
-        subscriptionId: connection.subscriptionId,
+        subscriptionId,
       }),
       ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
       ...offerProblems(machines, created, azure.machines, offers, settings, connection),
@@ -134,7 +138,7 @@ export function decide(observed: Observed): Decision {
         : []),
       ...(keys.problem === undefined ? [] : [keys.problem]),
     ],
-    warnings: ownRoutesWarnings(settings, created.length > 0),
+    warnings: [...lockWarnings(group), ...ownRoutesWarnings(settings, created.length > 0)],
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),
       ...[keys.message, cas.message, accounts.message].flatMap((message) => message ?? []),

@@ -17,11 +17,15 @@ export type FixedSettings = Pick<
   | "apiName"
   | "cni"
 > & {
+  /** Undefined where it is the cluster's own. */
+  readonly resourceGroup?: Settings["resourceGroup"];
   /** Undefined where the network is the cluster's own. */
   readonly nodeSubnets?: Settings["nodeSubnets"];
 };
 
 const why: Readonly<Record<keyof FixedSettings, string>> = {
+  resourceGroup:
+    "a resource in another group is another resource, so that everything would be deleted",
   nodeSubnets: "its machines keep their subnets",
   clusterName: "its machines, disks and addresses would be deleted with their resource group",
   location: "Azure cannot move it, so that everything would be deleted",
@@ -36,6 +40,7 @@ const why: Readonly<Record<keyof FixedSettings, string>> = {
 
 export const fixedSettings = (settings: Settings): FixedSettings => ({
   clusterName: settings.clusterName,
+  resourceGroup: settings.resourceGroup === "" ? undefined : settings.resourceGroup,
   location: settings.location,
   zones: settings.zones,
   networkCidr: settings.networkCidr,
@@ -65,13 +70,12 @@ export function fixedInAzure(
 
 /** Zones in another order are the same zones; what that would move is refused by addresses.ts. */
 const textOf = (key: string, value: string | readonly string[]): string =>
-  typeof value === "string"
-    ? value
-    : (key === "zones" ? [...value].sort() : value).join(", ") || "none";
+  (typeof value === "string" ? value : (key === "zones" ? [...value].sort() : value).join(", ")) ||
+  "none";
 
-/** None, where a cluster with a network of its own is known. */
-const subnetsOf = ({ nodeSubnets, networkCidr }: Partial<FixedSettings>) =>
-  nodeSubnets ?? (networkCidr === undefined ? undefined : []);
+/** What is the cluster's own is not noted; of a cluster of which anything is noted, that is known. */
+const withOwn = ({ resourceGroup = "", nodeSubnets = [], ...made }: Partial<FixedSettings>) =>
+  made.networkCidr === undefined ? made : { ...made, resourceGroup, nodeSubnets };
 
 const commandsFor = (key: string, value: string | readonly string[]): string =>
   typeof value === "string"
@@ -81,12 +85,14 @@ const commandsFor = (key: string, value: string | readonly string[]): string =>
       );
 
 /** Why the settings are not those of the cluster that this stack has. */
-export const fixedProblems = (wanted: Settings, made: Partial<FixedSettings> = {}): string[] =>
-  (Object.keys(why) as (keyof FixedSettings)[]).flatMap((key) => {
-    const had = key === "nodeSubnets" ? subnetsOf(made) : made[key];
+export function fixedProblems(wanted: Settings, made: Partial<FixedSettings> = {}): string[] {
+  const known: Partial<FixedSettings> = withOwn(made);
+  return (Object.keys(why) as (keyof FixedSettings)[]).flatMap((key) => {
+    const had = known[key];
     if (had === undefined || textOf(key, had) === textOf(key, wanted[key])) return [];
     return [
       `${key} is ${textOf(key, wanted[key])}, and this stack's cluster was made with ${textOf(key, had)}: ${why[key]}. ` +
         `Take the change back (${commandsFor(key, had)}), or make it in a new stack (pulumi stack init)`,
     ];
   });
+}

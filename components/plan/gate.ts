@@ -1,3 +1,4 @@
+import { groupName } from "../azure/resource-names";
 import { AzureState, isOff } from "../azure/state";
 import { getClusterHealth, ClusterHealth } from "../cluster/cluster-health";
 import { startCommand } from "./stopped-machines";
@@ -20,7 +21,7 @@ export interface Gate {
 export interface GateArgs {
   readonly settings: Pick<
     Settings,
-    "clusterName" | "reinitialize" | "restoreFrom" | "skipHealthCheckUntil"
+    "clusterName" | "reinitialize" | "resourceGroup" | "restoreFrom" | "skipHealthCheckUntil"
   >;
   readonly initialization: Pick<Initialization, "id" | "isRestoring">;
   /** But to control planes that have left etcd: nothing depends on these. */
@@ -108,14 +109,14 @@ const unrestoredProblem = ({ restoreFrom }: GateArgs["settings"]): string =>
  * Workers that are upgraded or configured otherwise do that by themselves, after the control planes; and an
  * `up` that ended half-way has left some that no setting can keep as they are.
  */
-function notNowProblems({ changes, settings: { clusterName } }: GateArgs): string[] {
+function notNowProblems({ changes, settings }: GateArgs): string[] {
   const drained = changes.filter(({ action }) => action !== "upgrade" && action !== "reconfigure");
   if (drained.length === 0) return [];
   return [
     "this update restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +
       `${drained.map(({ action, machine }) => `${action} ${machine}`).join(", ")}: take that change back, and make it by the next update. ` +
       "Where an update that ended half-way leaves nothing to take back, let such a machine be made anew after the control planes, without a drain: " +
-      `az vm delete --resource-group ${clusterName} --name ${drained[0]!.machine} --yes`,
+      `az vm delete --resource-group ${groupName(settings)} --name ${drained[0]!.machine} --yes`,
   ];
 }
 
@@ -213,7 +214,6 @@ function refusal(
   sick: readonly { readonly name: string; readonly reasons: readonly string[] }[],
 ): string {
   const { changes, settings, azure, now } = args;
-  const { clusterName } = settings;
   const isMadeAnew = (name: string) => args.controlPlanes.some((one) => one.name === name);
   const off = sick.map(({ name }) => name).filter((name) => isOff(azure.machines.get(name) ?? {}));
   const stray = sick.find(({ name }) => !isMadeAnew(name) && !azure.machines.has(name));
@@ -228,11 +228,11 @@ function refusal(
     ...sick.map(({ name, reasons }) => `${name}: ${sentences(reasons)}`),
   ].map((line) => `\n      - ${line}`);
   const ways = [
-    ...(off.length > 0 ? [`start what is off: ${startCommand(clusterName, off)}`] : []),
+    ...(off.length > 0 ? [`start what is off: ${startCommand(groupName(settings), off)}`] : []),
     ...(sick.length > 0
       ? [
           "bring what is named back to health; a machine that cannot be repaired is made anew, alone, when its VM is gone " +
-            `(az vm delete --resource-group ${clusterName} --name ${sick[0]!.name} --yes), this change is taken back, ` +
+            `(az vm delete --resource-group ${groupName(settings)} --name ${sick[0]!.name} --yes), this change is taken back, ` +
             "unless it is an upgrade that some machines have made, and pulumi up is run",
         ]
       : []),

@@ -1,3 +1,4 @@
+import { groupName } from "../azure/resource-names";
 import { AzureState } from "../azure/state";
 import {
   clusterIdOf,
@@ -40,7 +41,12 @@ export interface Initialization {
 
 type Wanted = Pick<
   Settings,
-  "clusterName" | "controlPlaneCount" | "reinitialize" | "restoreFrom" | "etcdBackups"
+  | "clusterName"
+  | "controlPlaneCount"
+  | "etcdBackups"
+  | "reinitialize"
+  | "resourceGroup"
+  | "restoreFrom"
 >;
 
 /**
@@ -59,7 +65,7 @@ export function decideInitialization(
   previous: PreviousOutputs | undefined,
   now: string,
 ): Initialization {
-  const { clusterName } = settings;
+  const group = groupName(settings);
   const id = latest(previous, azure) ?? idOf(1, now);
   const quiet = { id, problems: [], warnings: [] };
   const current = previous?.initialization === id ? previous : undefined;
@@ -68,7 +74,7 @@ export function decideInitialization(
       ...quiet,
       exists: true,
       problems: [
-        `resource group ${clusterName} is still being deleted; wait for it (az group wait --deleted -n ${clusterName}), ` +
+        `resource group ${group} is still being deleted; wait for it (az group wait --deleted -n ${group}), ` +
           "finish `pulumi destroy`, then run `pulumi up` again",
       ],
     };
@@ -122,7 +128,7 @@ export function decideInitialization(
     if (settings.restoreFrom !== "") return restoring;
     return dataLossAccepted
       ? emptied
-      : { ...restoring, problems: [unfinishedProblem(clusterName, id, controlPlanes, azure)] };
+      : { ...restoring, problems: [unfinishedProblem(group, id, controlPlanes, azure)] };
   }
   if (!exists) return { ...quiet, exists, warnings: unusedWarnings(settings, id) };
 
@@ -173,7 +179,7 @@ const anew = (id: string): string =>
 
 /** One by choice may have been stopped while most control planes of before still stood. */
 function unfinishedProblem(
-  clusterName: string,
+  group: string,
   id: string,
   controlPlanes: readonly Pick<WantedMachine, "plan">[],
   { machines }: Pick<AzureState, "machines">,
@@ -187,7 +193,7 @@ function unfinishedProblem(
     `then run pulumi up (pulumi config set restoreFrom latest); or, ${anew(id)}` +
     (standing.length > names.length / 2
       ? `. Or keep the cluster of before, of which ${standing.join(", ")} still stand: delete what was made to restore it, then run pulumi up ` +
-        `(${made.map((name) => `az vm delete --resource-group ${clusterName} --name ${name} --yes`).join("; ")})`
+        `(${made.map((name) => `az vm delete --resource-group ${group} --name ${name} --yes`).join("; ")})`
       : "")
   );
 }

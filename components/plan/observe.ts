@@ -9,9 +9,11 @@ import { type AzureConnection, connect } from "../azure/connection";
 import { getExistingIdentity, type IdentityAnswer } from "../azure/existing-identity";
 import { type ExistingNetwork, getExistingNetwork } from "../azure/existing-network";
 import { placed } from "../azure/free-addresses";
+import { getGroupLocks, type Lock } from "../azure/group-locks";
 import { lackingRights } from "../azure/lacking-rights";
 import { getOffers, type Offers } from "../azure/offers";
 import { type AzureAnswer, getAzureState } from "../azure/state";
+import { stackName } from "../azure/stack-tag";
 import { subscriptionProblems } from "../azure/subscription";
 import { throughProxy } from "../kubeconfig";
 import type { Settings } from "../settings/settings";
@@ -41,6 +43,8 @@ export interface Observed {
   readonly apiName: string;
   readonly previous: Previous;
   readonly azure: AzureAnswer;
+  /** On the resource group that the settings name. */
+  readonly locks: readonly Lock[];
   readonly identity: IdentityAnswer;
   /** The network of the subnets that the settings name. */
   readonly network?: ExistingNetwork;
@@ -71,56 +75,67 @@ export async function observe(settings: Settings): Promise<Observed> {
   const found = getAzureState(settings, connection);
   const existing = getExistingIdentity(settings, connection);
   const network = getExistingNetwork(settings, connection);
-  const [azure, missing, identity, lacking, subnets, machines, offers, manifests, legacyTokens] =
-    await Promise.all([
-      found.then((answer) =>
-        markRemovedFromEtcd({
-          settings,
-          controlPlanes,
-          azure: answer,
-          kubeconfig: previous.kubeconfig,
-          now,
-        }),
-      ),
-      found.then(async ({ groupState }) => {
-        if (groupState !== undefined) return [];
-        const problems = await Promise.all([
-          subscriptionProblems(settings, connection, api),
-          cloudProviderProblems(settings),
-        ]);
-        return problems.flat();
-      }),
-      existing,
-      Promise.all([existing, found, network]).then(
-        ([{ identity }, { groupState }, one]) =>
-          identity &&
-          lackingRights(settings, connection, identity, {
-            isGroupThere: groupState !== undefined,
-            network: one,
-          }),
-      ),
-      network,
-      Promise.all([network, found]).then(([one, { shown }]) =>
-        placed(
-          machinesOf(settings),
-          { settings, network: one, shown, before: previous.placed },
-          connection,
-        ),
-      ),
-      getOffers(settings, connection),
-      findManifests(manifestsFor(settings), settings).catch(
-        ({ message }: pulumi.RunError) => message,
-      ),
-      getLegacyTokens({
+  const [
+    azure,
+    locks,
+    missing,
+    identity,
+    lacking,
+    subnets,
+    machines,
+    offers,
+    manifests,
+    legacyTokens,
+  ] = await Promise.all([
+    found.then((answer) =>
+      markRemovedFromEtcd({
         settings,
-        previous: previous.outputs,
+        controlPlanes,
+        azure: answer,
         kubeconfig: previous.kubeconfig,
         now,
       }),
-    ]);
+    ),
+    getGroupLocks(settings, connection),
+    found.then(async ({ isBegun }) => {
+      if (isBegun) return [];
+      const problems = await Promise.all([
+        subscriptionProblems(settings, connection, api),
+        cloudProviderProblems(settings),
+      ]);
+      return problems.flat();
+    }),
+    existing,
+    Promise.all([existing, found, network]).then(
+      ([{ identity }, { groupState }, one]) =>
+        identity &&
+        lackingRights(settings, connection, identity, {
+          isGroupThere: groupState !== undefined,
+          network: one,
+        }),
+    ),
+    network,
+    Promise.all([network, found]).then(([one, { shown }]) =>
+      placed(
+        machinesOf(settings),
+        { settings, network: one, shown, before: previous.placed },
+        connection,
+      ),
+    ),
+    getOffers(settings, connection),
+    findManifests(manifestsFor(settings), settings).catch(
+      ({ message }: pulumi.RunError) => message,
+    ),
+    getLegacyTokens({
+      settings,
+      previous: previous.outputs,
+      kubeconfig: previous.kubeconfig,
+      now,
+    }),
+  ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
-    ...{ network: subnets, machines, missing, legacyTokens },
+    ...{ locks, network: subnets, machines, missing, legacyTokens },
     warnings: lacking === undefined ? [] : [lacking],
   };
 }
@@ -137,9 +152,10 @@ async function readPreviousOutputs(
   settings: Pick<Settings, "apiProxy">,
   attempt = 1,
 ): Promise<Previous> {
-  const name = `${pulumi.getOrganization()}/${pulumi.getProject()}/${pulumi.getStack()}`;
   try {
-    const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", { name });
+    const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {
+      name: stackName(),
+    });
     return {
       outputs: outputs?.cluster as PreviousOutputs | undefined,
       kubeconfig: outputs?.kubeconfig && throughProxy(outputs.kubeconfig, settings.apiProxy),

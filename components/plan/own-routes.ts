@@ -1,4 +1,4 @@
-import { networkNames } from "../azure/resource-names";
+import { groupName, networkNames } from "../azure/resource-names";
 import type { Settings } from "../settings/settings";
 
 /** Hosts that machines fetch packages and images from; some of them redirect to storage of theirs. */
@@ -20,10 +20,8 @@ export const sources = [
  *
  * @param created whether this update makes a machine, whose first boot fails without
  */
-export function ownRoutesWarnings(
-  { clusterName, egress, httpProxy, mirror, resourceManagerEndpoint }: Settings,
-  created: boolean,
-): string[] {
+export function ownRoutesWarnings(settings: Settings, created: boolean): string[] {
+  const { clusterName, egress, httpProxy, mirror, resourceManagerEndpoint } = settings;
   if (egress !== "none" || !created) return [];
   const { routeTable } = networkNames(clusterName);
   const azure = [new URL(resourceManagerEndpoint).host, "login.microsoftonline.com"];
@@ -34,7 +32,7 @@ export function ownRoutesWarnings(
       : [...new Set([httpProxy.http, httpProxy.https])].filter(Boolean);
   return [
     `egress is none, and this update makes machines: within 20 minutes of their first boot, routes in ${routeTable} or of a gateway must ` +
-      `lead them to ${behind.join(", ")}; az network route-table route create -g ${clusterName} --route-table-name ` +
+      `lead them to ${behind.join(", ")}; az network route-table route create -g ${groupName(settings)} --route-table-name ` +
       `${routeTable} -n default --address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address FIREWALL`,
   ];
 }

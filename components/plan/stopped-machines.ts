@@ -1,3 +1,4 @@
+import { groupName } from "../azure/resource-names";
 import { type AzureState, isOff } from "../azure/state";
 import { isSameSize } from "../azure/size-offers";
 import type { Initialization } from "./initialization";
@@ -25,7 +26,7 @@ export const startedMachines = (
     .map(({ name }) => name);
 
 export interface StoppedArgs {
-  readonly settings: Pick<Settings, "clusterName">;
+  readonly settings: Pick<Settings, "clusterName" | "resourceGroup">;
   readonly initialization: Pick<Initialization, "id" | "exists" | "isRestoring">;
   readonly azure: Pick<AzureState, "machines">;
   /** Machines that exist and stay. */
@@ -93,7 +94,7 @@ export function stoppedMachines(args: StoppedArgs): Stopped {
 
 /** What is off, why it is needed, and what starts it. */
 function stoppedText(
-  { clusterName }: Pick<Settings, "clusterName">,
+  settings: StoppedArgs["settings"],
   { machines }: Pick<AzureState, "machines">,
   reasons: ReadonlyMap<string, string | undefined>,
 ): string {
@@ -102,7 +103,7 @@ function stoppedText(
     const reason = reasons.get(name);
     return `${name} is ${machines.get(name)!.power}${reason === undefined ? "" : ` (${reason})`}`;
   });
-  return `${states.join(", ")}: ${startCommand(clusterName, names)}, then run pulumi up again`;
+  return `${states.join(", ")}: ${startCommand(groupName(settings), names)}, then run pulumi up again`;
 }
 
 /** What starts these machines. */

@@ -40,6 +40,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
   const zones = texts("zones");
   const settings: Settings = {
     clusterName: text("clusterName") || `zoned-${pulumi.getStack()}`,
+    resourceGroup: text("resourceGroup"),
     location: text("location"),
     zones,
     networkCidr: text("networkCidr"),

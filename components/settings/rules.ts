@@ -13,6 +13,7 @@ import { nodeSubnetProblems } from "./rules/node-subnets";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";
 import { rebootProblems } from "./rules/reboots";
+import { resourceGroupProblems } from "./rules/resource-group";
 import { sizeProblems } from "./rules/sizes";
 import { sshKeyProblems } from "./rules/ssh-key";
 import { tagProblems } from "./rules/tags";
@@ -149,6 +150,7 @@ export const problems = (settings: Settings): Problem[] => [
     .filter(({ holds }) => !holds)
     .map(({ key, expected, better }) => wants(key, settings[key], expected, better)),
   ...nameProblems(settings),
+  ...resourceGroupProblems(settings),
   ...rangeProblems(settings),
   ...nodeSubnetProblems(settings),
   ...accessProblems(settings),

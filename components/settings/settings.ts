@@ -83,6 +83,8 @@ export interface HttpProxy {
 /** This stack's settings. Pulumi.yaml explains each under the same name. */
 export interface Settings {
   readonly clusterName: string;
+  /** Name of a resource group that exists already; empty for one that this program makes. */
+  readonly resourceGroup: string;
   readonly location: string;
   readonly zones: readonly string[];
   readonly networkCidr: string;

@@ -152,7 +152,8 @@ export async function buildMachines({
   };
 
   const watched = { transformations: [recorder.watch] };
-  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: settings.clusterName });
+  const own = new ResourceGroup("cluster", { resourceGroupName: settings.clusterName });
+  const resourceGroup = { name: own.name, id: own.id, own };
   const network = part<Network>("network", {
     subnetIds: new Map(
       settings.zones.map((zone) => [zone, pulumi.output(`subnet of zone ${zone}`)]),

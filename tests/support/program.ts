@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { makePlan, Plan } from "../../components/plan/plan";
 import { loadSettings } from "../../components/settings/load";
+import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../tools/local-azure/tests/support/arm/fixture";
 import { listen } from "./listen";
@@ -98,6 +99,10 @@ async function around<T>(
   work: (recorder: Recorder) => Promise<T>,
 ): Promise<T> {
   const { arm } = newArm();
+  if (values["resourceGroup"] !== undefined) {
+    const groupId = `${subscriptionPath}/resourceGroups/${values["resourceGroup"]}`;
+    await arm.put(groupId, { location: stackValues("prod")["location"] });
+  }
   const rest = await serveRest(arm, 0);
   const azure = createServer(async ({ url = "", method, headers }, response) => {
     const { pathname } = new URL(url, "http://localhost");

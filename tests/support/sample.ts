@@ -21,6 +21,7 @@ export const pool: WorkerPool = {
 /** Valid settings; each test makes one change to it. */
 export const validSettings: Settings = {
   clusterName: "zoned-test",
+  resourceGroup: "",
   location: "westeurope",
   zones: ["1", "2", "3"],
   networkCidr: "172.16.0.0/16",

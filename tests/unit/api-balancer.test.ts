@@ -1,4 +1,5 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer, type ApiBalancerArgs, balancerDigest } from "../../components/api-balancer";
 import { dnsLabel } from "../../components/api-server";
@@ -15,7 +16,8 @@ const loadBalancer = "azure-native:network:LoadBalancer";
 
 const build = async (change: Partial<Settings> = {}, previous?: ApiBalancerArgs["previous"]) => {
   const recorder = await Recorder.start();
-  const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
+  const own = new ResourceGroup("cluster", {}, { import: groupId });
+  const resourceGroup = { name: own.name, id: own.id, own };
   const api = new ApiBalancer(
     "api",
     {
@@ -164,10 +166,23 @@ it("is gone when the resource group is gone, without a delete of its own", async
 
   const all = await recorder.all();
   const parts = all.filter(({ type: one }) => one.startsWith("azure-native:network"));
-  const left = parts.filter(({ opts }) => opts.deletedWith !== resourceGroup);
+  const left = parts.filter(({ opts }) => opts.deletedWith !== resourceGroup.own);
 
   expect(parts).toHaveLength(2);
   expect(left.map(({ name }) => name)).toEqual([]);
+});
+
+it.each([true, false])("is what protect (%s) keeps in a group of others", async (protect) => {
+  const recorder = await Recorder.start();
+  const settings = { ...validSettings, resourceGroup: "platform", protect };
+  const resourceGroup = { name: pulumi.output("platform"), id: pulumi.output(groupId) };
+  const args = { resourceGroup, settings, subscriptionId, network: networkIds, shown: new Map() };
+  new ApiBalancer("api", args, { transformations: [recorder.watch] });
+
+  const { opts } = await recorder.only(loadBalancer);
+
+  expect(opts.protect).toBe(protect);
+  expect(opts.deletedWith).toBeUndefined();
 });
 
 describe("a private API", () => {
@@ -232,7 +247,7 @@ describe("a private API", () => {
     const own = parts.filter(({ type }) => !type.endsWith(":ResourceGroup"));
 
     expect(own).toHaveLength(4);
-    expect(own.filter(({ opts }) => opts.deletedWith !== resourceGroup)).toEqual([]);
+    expect(own.filter(({ opts }) => opts.deletedWith !== resourceGroup.own)).toEqual([]);
   });
 });
 

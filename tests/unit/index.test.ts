@@ -1,3 +1,5 @@
+import * as pulumi from "@pulumi/pulumi";
+
 import { update, type Update } from "../support/program";
 import { dependenciesOf, type Recorded, valueOf } from "../support/record";
 
@@ -86,4 +88,46 @@ it("has every refusal of Azure's explained", () => {
   expect(inAzure.length).toBeGreaterThan(20);
   for (const { name, opts } of inAzure)
     expect([name, opts.hooks?.onError]).toEqual([name, [expect.anything()]]);
+});
+
+describe("in a resource group that exists already", () => {
+  let made: Update;
+  beforeAll(async () => {
+    made = await update({ resourceGroup: "platform" });
+  });
+  const inAzure = () => made.requests.filter(({ type }) => type.startsWith("azure-native:"));
+  const one = (name: string) => made.requests.find((request) => request.name === name)!;
+
+  it("makes all in that group, and no group", () => {
+    const groups = inAzure().flatMap(({ inputs }) => inputs["resourceGroupName"] ?? []);
+
+    expect(groups.length).toBeGreaterThan(20);
+    expect(new Set(groups)).toEqual(new Set(["platform"]));
+    expect(inAzure().filter(({ type }) => type.endsWith(":ResourceGroup"))).toEqual([]);
+    expect(made.outputs["resourceGroup"]).toBe("platform");
+  });
+
+  it("deletes each resource by itself, but for a machine's step, which goes with the machine", () => {
+    const together = inAzure().filter(({ opts }) => opts.deletedWith !== undefined);
+
+    expect(together.length).toBeGreaterThan(3);
+    expect(together.filter(({ name }) => !name.endsWith("-bootstrap"))).toEqual([]);
+  });
+
+  it("lets memberships go with the API's balancer, without a drain", () => {
+    const members = made.requests.filter(({ type }) => type.includes("/zoned:"));
+
+    expect(members.length).toBeGreaterThan(6);
+    for (const { name, opts } of members) {
+      expect([name, opts.deletedWith === one("api-lb").resource]).toEqual([name, true]);
+    }
+  });
+
+  it("has the stack's tag on what takes tags", async () => {
+    const { tags } = one("network-vnet").inputs as { tags: pulumi.Output<object> };
+
+    expect(await valueOf(pulumi.output(tags))).toEqual({
+      "zoned-stack": expect.stringMatching(/^\w+\/\w+\/\w+$/),
+    });
+  });
 });

@@ -13,7 +13,8 @@ const build = async (change: Partial<Settings> = {}, existingNetwork?: ExistingN
   const recorder = await Recorder.start({
     filledIn: { [type("PublicIPAddress")]: () => ({ ipAddress: `20.0.0.${++made}` }) },
   });
-  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const resourceGroup = { name: own.name, id: own.id, own };
   const network = new Network(
     "network",
     {
@@ -292,7 +293,7 @@ it("is gone when the resource group is gone, without a delete of its own", async
 
   const all = await recorder.all();
   const parts = all.filter(({ type: one }) => one.startsWith("azure-native:network"));
-  const left = parts.filter(({ opts }) => opts.deletedWith !== resourceGroup);
+  const left = parts.filter(({ opts }) => opts.deletedWith !== resourceGroup.own);
 
   expect(parts).toHaveLength(18);
   expect(left.map(({ name }) => name)).toEqual([]);

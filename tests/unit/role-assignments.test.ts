@@ -36,7 +36,8 @@ const build = async (stack: Stack = {}) => {
       },
     },
   });
-  const resourceGroup = new ResourceGroup("cluster", {}, { import: groupId });
+  const own = new ResourceGroup("cluster", {}, { import: groupId });
+  const resourceGroup = { name: own.name, id: own.id, own };
   const args = {
     settings: { ...validSettings, ...stack.change },
     shown: new Map(),
@@ -220,7 +221,7 @@ it("may write blobs into the container of snapshots alone, which does not go wit
   const found = (await recorder.of(assignment)).filter(({ inputs }) => inputs.scope === container);
   expect(found.map(({ name }) => name)).toEqual(["identity-snapshots"]);
   expect(found[0]!.inputs.roleDefinitionId).toMatch(/\/ba92f5b4-2d11-453d-a403-e96b0029c9fe$/);
-  expect(found[0]!.opts.deletedWith).not.toBe(resourceGroup);
+  expect(found[0]!.opts.deletedWith).not.toBe(resourceGroup.own);
 });
 
 it("may attach disks to machines, and neither run commands nor install anything on them", async () => {
@@ -287,7 +288,7 @@ it("goes with the group where it lies in it, but for what a role of its own is a
   const requests = (await recorder.all()).filter(({ type }) =>
     /:(RoleAssignment|RoleDefinition|UserAssignedIdentity)$/.test(type),
   );
-  const left = requests.filter(({ opts }) => opts.deletedWith !== resourceGroup);
+  const left = requests.filter(({ opts }) => opts.deletedWith !== resourceGroup.own);
 
   expect(left.map(({ name }) => name).sort()).toEqual([
     "identity-attaches-disks",

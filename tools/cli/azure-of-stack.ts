@@ -24,9 +24,13 @@ export async function azureOf(words: StackWords, signal: AbortSignal): Promise<A
   const { deployment } = JSON.parse(
     await readStack(stack, "state", ["stack", "export"]),
   ) as Exported;
-  const group = deployment.resources?.find(
-    ({ type }) => type === "azure-native:resources:ResourceGroup",
-  )?.id;
+  // A group that others have made is not in the state, and the API's balancer is in it.
+  const inGroup = deployment.resources?.find(
+    ({ type }) =>
+      type === "azure-native:resources:ResourceGroup" ||
+      type === "azure-native:network:LoadBalancer",
+  );
+  const [group] = inGroup?.id?.split("/providers/") ?? [];
   if (group === undefined) {
     throw new UserError(
       `stack ${stack.name} has no resource group: run pulumi up until it ends well`,

@@ -214,6 +214,15 @@ export class LocalCloud {
     return this.send(method, `${group}${path}`, body);
   }
 
+  /** Has Azure refuse changes or deletions at the scope that a lock's id begins with. */
+  async lock(id: string, level: "CanNotDelete" | "ReadOnly"): Promise<void> {
+    await this.send("PUT", id, { properties: { level } });
+  }
+
+  async unlock(id: string): Promise<void> {
+    await this.send("DELETE", id);
+  }
+
   /** What Azure shows of a resource. */
   read(id: string): Promise<unknown> {
     return this.send("GET", id);

@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
 
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import { Secret } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { ClusterGroup } from "../../cluster-group";
 import { azureJson, type AzureJsonArgs } from "./azure-json";
 import { CloudCredential } from "../../identity";
 import type { ExistingNetwork, ExistingSubnet } from "../../azure/existing-network";
 import { networkNames, type Place } from "../../azure/resource-names";
+import { tagsOf } from "../../azure/stack-tag";
 import type { Settings } from "../../settings/settings";
 
 /** Where the cloud provider and the disk driver look for azure.json. */
@@ -18,7 +19,7 @@ export const cloudConfigSecret = {
 } as const;
 
 export interface CloudConfigArgs {
-  readonly resourceGroup: ResourceGroup;
+  readonly resourceGroup: ClusterGroup;
   readonly settings: Settings;
   readonly existingNetwork?: ExistingNetwork;
   readonly tenantId: string;
@@ -52,7 +53,7 @@ export class CloudConfig extends pulumi.ComponentResource {
           clientId,
           clientSecret,
           resourceManagerEndpoint: settings.resourceManagerEndpoint,
-          tags: settings.tags,
+          tags: tagsOf(settings),
         }),
       );
     this.digest = pulumi.unsecret(

@@ -2,11 +2,12 @@ import { StorageClass } from "@pulumi/kubernetes/storage/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { DiskClass } from "../../azure/disk-classes";
+import { tagsOf } from "../../azure/stack-tag";
 import type { Settings } from "../../settings/settings";
 import { driverName } from "./disk-driver";
 
 export interface StorageClassesArgs {
-  readonly settings: Pick<Settings, "location" | "tags">;
+  readonly settings: Pick<Settings, "location" | "resourceGroup" | "tags">;
   readonly diskClasses: readonly DiskClass[];
 }
 
@@ -18,7 +19,7 @@ export class StorageClasses extends pulumi.ComponentResource {
   constructor(name: string, args: StorageClassesArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:StorageClasses", name, {}, opts);
     const { settings, diskClasses } = args;
-    const tags = Object.entries(settings.tags)
+    const tags = Object.entries(tagsOf(settings))
       .map(([key, value]) => `${key}=${value}`)
       .join(",");
     const child = { parent: this, dependsOn: opts?.dependsOn };

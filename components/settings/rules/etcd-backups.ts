@@ -1,4 +1,5 @@
 import { parseContainer } from "../blob-container";
+import { isInOwnGroup } from "../own-group";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
 
@@ -14,7 +15,7 @@ const oneDay = 24 * 60;
 
 /** What is wrong with where etcd is saved to, and restored from. */
 export function etcdBackupProblems(settings: Settings): Problem[] {
-  const { etcdBackups, restoreFrom, clusterName, servicePrincipal } = settings;
+  const { etcdBackups, restoreFrom, servicePrincipal } = settings;
   const { container, every = "1h", endpoint } = etcdBackups ?? {};
   const place = container === undefined ? undefined : parseContainer(container);
   const minutes = minutesOf(every);
@@ -34,11 +35,11 @@ export function etcdBackupProblems(settings: Settings): Problem[] {
         "Azure's id of a blob container, as `az storage account show --query id` prints the first half of it",
         example,
       ),
-    place?.resourceGroup.toLowerCase() === clusterName.toLowerCase() &&
+    isInOwnGroup(settings, place?.resourceGroup) &&
       wants(
         "etcdBackups.container",
         container,
-        `a container in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
+        `a container in another resource group than ${settings.clusterName}, which pulumi destroy deletes with all that is in it`,
         example,
       ),
     container !== undefined &&

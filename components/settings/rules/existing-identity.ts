@@ -1,3 +1,4 @@
+import { isInOwnGroup } from "../own-group";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
 
@@ -9,7 +10,7 @@ const example =
 
 /** What is wrong with the id of an identity that exists already. */
 export function existingIdentityProblems(settings: Settings): Problem[] {
-  const { identityId, servicePrincipal, clusterName } = settings;
+  const { identityId, servicePrincipal } = settings;
   if (identityId === "") return [];
   const [, group] = identity.exec(identityId) ?? [];
   const problems: (Problem | false)[] = [
@@ -20,11 +21,11 @@ export function existingIdentityProblems(settings: Settings): Problem[] {
         "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
         example,
       ),
-    group?.toLowerCase() === clusterName.toLowerCase() &&
+    isInOwnGroup(settings, group) &&
       wants(
         "identityId",
         identityId,
-        `an identity in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
+        `an identity in another resource group than ${settings.clusterName}, which pulumi destroy deletes with all that is in it`,
         example,
       ),
     servicePrincipal !== undefined && {

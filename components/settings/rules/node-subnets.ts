@@ -1,3 +1,4 @@
+import { isInOwnGroup } from "../own-group";
 import { found, Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
 import { parseSubnet } from "../subnet-id";
@@ -6,12 +7,8 @@ const example =
   "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes";
 
 /** What is wrong with the ids of subnets that exist already. */
-export function nodeSubnetProblems({
-  nodeSubnets,
-  zones,
-  clusterName,
-  apiAccess,
-}: Settings): Problem[] {
+export function nodeSubnetProblems(settings: Settings): Problem[] {
+  const { nodeSubnets, zones, clusterName, apiAccess } = settings;
   const same = (one: string | undefined, other: string | undefined) =>
     one?.toLowerCase() === other?.toLowerCase();
   const first = parseSubnet(nodeSubnets[0] ?? "")?.networkId;
@@ -48,7 +45,7 @@ export function nodeSubnetProblems({
           example,
         );
       }
-      if (same(place.resourceGroup, clusterName)) {
+      if (isInOwnGroup(settings, place.resourceGroup)) {
         return wants(
           key,
           id,

@@ -7,6 +7,7 @@ import { Recorder, valueOf } from "../../support/record";
 type Properties = Readonly<Record<string, unknown>>;
 
 const group = "zoned-test";
+const settings = { clusterName: group, resourceGroup: "" };
 const identities = (name: string, inGroup = group) =>
   `/subscriptions/s/resourceGroups/${inGroup}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`;
 const own = identities(group);
@@ -18,11 +19,11 @@ beforeEach(() => Recorder.start());
 /** What is sent of a resource when Azure shows it like this. */
 const sent = (token: string, props: Properties, shown: Omit<ShownResource, "name">) => {
   const type = `azure-native:${token}`;
-  const { name = "" } = additionsTo(group, { identityId: earlier })[type] ?? {};
+  const { name = "" } = additionsTo(settings, { identityId: earlier })[type] ?? {};
   const given = { [name]: "It", ...props };
   const all = new Map([[shownAs(type, "it"), { name: "it", ...shown }]]);
   const output = pulumi.output(
-    withAdditions(type, given, additionsTo(group, { identityId: earlier }), all),
+    withAdditions(type, given, additionsTo(settings, { identityId: earlier }), all),
   );
   return valueOf(output as pulumi.Output<unknown>).then((sentNow) => {
     const { [name]: _, ...others } = sentNow as Properties;
@@ -302,7 +303,7 @@ describe("the tags of the settings", () => {
     (
       (await valueOf(
         pulumi.output(
-          tagged(type, props, { owner: "firm", "zoned-drained": "x" }, additionsTo(group)),
+          tagged(type, props, { owner: "firm", "zoned-drained": "x" }, additionsTo(settings)),
         ),
       )) as Properties
     )["tags"];
@@ -327,7 +328,7 @@ describe("the tags of the settings", () => {
     ]);
     const given = { routeTableName: "it" };
     const { tags } = (await valueOf(
-      pulumi.output(withAdditions(type, given, additionsTo(group, { tags: ["owner"] }), shown)),
+      pulumi.output(withAdditions(type, given, additionsTo(settings, { tags: ["owner"] }), shown)),
     )) as Properties;
 
     expect(tags).toEqual({ policy: "theirs" });

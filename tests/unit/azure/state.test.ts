@@ -136,6 +136,38 @@ it("asks as Azure Resource Manager wants to be asked", async () => {
   expect(groupLocation).toBe("westeurope");
 });
 
+describe("in a resource group of others", () => {
+  const mine = { "zoned-stack": "organization/zoned/test" };
+  const platform = group.replace("zoned-test", "platform");
+  const inPlatform = (answers: Answers): Answers =>
+    Object.fromEntries(
+      Object.entries({ ...sound200, ...answers }).map(([path, turns]) => [
+        path.replace(group, platform),
+        turns,
+      ]),
+    );
+  const others = { [vms]: [list(machine("jumpbox"))], [stepOf("jumpbox")]: noStep };
+
+  it("takes none of their machines for the cluster's, nor the cluster for begun", async () => {
+    const azure = await ask(inPlatform(others), { resourceGroup: "platform" });
+
+    expect(azure).toMatchObject({ isBegun: false, groupState: "Succeeded" });
+    expect([...azure.machines.keys()]).toEqual([]);
+    expect(azure.shown.has(shownAs("azure-native:compute:VirtualMachine", "jumpbox"))).toBe(true);
+  });
+
+  it("knows its own by the stack's tag", async () => {
+    const answers = {
+      [vms]: [list(machine("jumpbox"), machine("cp-1", mine))],
+      ...{ [stepOf("jumpbox")]: noStep, [stepOf("cp-1")]: noStep },
+    };
+    const azure = await ask(inPlatform(answers), { resourceGroup: "platform" });
+
+    expect(azure.isBegun).toBe(true);
+    expect([...azure.machines.keys()]).toEqual(["cp-1"]);
+  });
+});
+
 it("asks Compute itself for machines and steps, and reads what the last update wrote on them", async () => {
   const tags = {
     "zoned-generation": "abc",

@@ -18,16 +18,20 @@ interface Azure {
   readonly state?: string;
   /** What the login may do; undefined where Azure does not say it. */
   readonly permissions?: readonly object[];
+  /** The same in the resource group platform. */
+  readonly inGroup?: readonly object[];
 }
 
 async function withAzure(
-  { unregistered = [], labels = [], state = "Enabled", permissions }: Azure,
+  { unregistered = [], labels = [], state = "Enabled", permissions, inGroup = [] }: Azure,
   settings: Partial<typeof validSettings> = {},
 ): Promise<{ readonly problems: string[]; readonly asked: string[] }> {
   const asked: string[] = [];
   const server: Server = createServer(({ url = "" }, response) => {
     const { pathname, searchParams } = new URL(url, "http://localhost");
     const [, path] = /^\/subscriptions\/[^/]+\/providers\/(.*)$/.exec(pathname) ?? [];
+    if (pathname.endsWith("/resourceGroups/platform/providers/Microsoft.Authorization/permissions"))
+      return void response.end(JSON.stringify({ value: inGroup }));
     if (path === undefined) return void response.end(JSON.stringify({ state }));
     if (path === "Microsoft.Authorization/permissions") {
       response.statusCode = permissions ? 200 : 404;
@@ -125,6 +129,27 @@ describe("of a login's rights", () => {
     const azure = { permissions: [contributor] };
 
     expect((await withAzure(azure, { servicePrincipal })).problems).toEqual([]);
+  });
+
+  it("takes a reader of the subscription who is a contributor of the group that exists already", async () => {
+    const azure = { permissions: [{ actions: ["*/read"] }], inGroup: [contributor] };
+    const { problems } = await withAzure(azure, { resourceGroup: "platform", servicePrincipal });
+
+    expect(problems).toEqual([]);
+  });
+
+  it("names what a reader of that group lacks in it, and asks for nothing in the subscription", async () => {
+    const reader = [{ actions: ["*/read"] }];
+    const { problems } = await withAzure(
+      { permissions: reader, inGroup: reader },
+      { resourceGroup: "platform", servicePrincipal },
+    );
+
+    expect(problems).toEqual([
+      expect.stringMatching(
+        /may not create networks, nor create machines in resource group platform: .*--scope \S+\/resourceGroups\/platform$/,
+      ),
+    ]);
   });
 
   it("names all that a reader lacks, with the role for each", async () => {

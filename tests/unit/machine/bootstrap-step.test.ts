@@ -57,11 +57,13 @@ const build = async (
       "pulumi-nodejs:dynamic/zoned:DrainBeforeResize": { size: drainedFor, drained },
     },
   });
-  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const resourceGroup = { name: own.name, id: own.id, own };
   const earlier = new ResourceGroup("something-earlier");
   const machine = new Machine(
     {
       resourceGroup,
+      endsWith: own,
       settings: validSettings,
       plan: { ...plan, size },
       subnetId: "the-subnet",

@@ -16,10 +16,12 @@ const name = "zoned-test-cp-1";
 
 const build = async (change: Partial<MachineArgs> = {}) => {
   const recorder = await Recorder.start();
-  const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const resourceGroup = { name: own.name, id: own.id, own };
   new Machine(
     {
       resourceGroup,
+      endsWith: own,
       settings: validSettings,
       plan,
       subnetId: "the-subnet",
@@ -38,7 +40,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
     },
     { transformations: [recorder.watch] },
   );
-  return { recorder, resourceGroup };
+  return { recorder, own };
 };
 
 const vmInputs = async (change?: Partial<MachineArgs>) =>
@@ -260,10 +262,10 @@ it("waits for what it is given to wait for, as the VM and its drain do", async (
 });
 
 it("is gone when the resource group is gone, without a delete of its own", async () => {
-  const { recorder, resourceGroup } = await build();
+  const { recorder, own } = await build();
 
   for (const type of [nicType, vmType]) {
-    expect((await recorder.only(type)).opts.deletedWith === resourceGroup).toBe(true);
+    expect((await recorder.only(type)).opts.deletedWith === own).toBe(true);
   }
 });
 

@@ -34,7 +34,7 @@ beforeAll(async () => {
   const built = await buildMachines({ initialization: existing, existing: names });
   memberships = await built.recorder.of(type);
   restarts = await built.recorder.of(restartType);
-  resourceGroup = built.resourceGroup;
+  resourceGroup = built.resourceGroup.own;
 });
 
 it("is there for every machine, knows its VM, and ends with the resource group", () => {

@@ -44,6 +44,20 @@ it("keeps a network of the cluster's own, and subnets of others in their order",
   ]);
 });
 
+it("keeps a resource group of the cluster's own, and one of others", () => {
+  const given = { ...validSettings, resourceGroup: "platform" };
+
+  expect(fixedProblems(given, fixedSettings(given))).toEqual([]);
+  expect(fixedProblems(given, made)).toEqual([
+    expect.stringMatching(
+      /resourceGroup is platform, .* made with none: .*\(pulumi config set resourceGroup ''\)/,
+    ),
+  ]);
+  expect(fixedProblems(validSettings, fixedSettings(given))).toEqual([
+    expect.stringMatching(/resourceGroup is none, .* made with platform/),
+  ]);
+});
+
 it("names other zones, and a command for each that there was", () => {
   const [problem] = fixedProblems({ ...validSettings, zones: ["1"] }, { zones: ["1", "2"] });
 

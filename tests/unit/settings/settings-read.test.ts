@@ -66,6 +66,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
   const given: Values = {
     ...stack,
     clusterName: "other",
+    resourceGroup: "platform",
     zones: ["1", "2"],
     networkCidr: "10.8.0.0/16",
     podCidr: "10.16.0.0/16",

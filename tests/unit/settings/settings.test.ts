@@ -5,6 +5,7 @@ import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
 import { existingIdentityCases } from "../../support/settings-cases/existing-identity";
+import { resourceGroupCases } from "../../support/settings-cases/resource-group";
 import { nodeSubnetCases } from "../../support/settings-cases/node-subnets";
 import { rebootCases } from "../../support/settings-cases/reboots";
 import { httpProxyCases } from "../../support/settings-cases/http-proxy";
@@ -40,6 +41,7 @@ describe.each(
     kubeProxyCases,
     etcdBackupCases,
     existingIdentityCases,
+    resourceGroupCases,
     nodeSubnetCases,
     rebootCases,
     httpProxyCases,

@@ -1,0 +1,124 @@
+import { apiZone } from "../api-server";
+import { type Lock, scopeOf } from "../azure/group-locks";
+import { apiBalancerName, egressNames, networkNames } from "../azure/resource-names";
+import { shownAs, type ShownResource } from "../azure/shown";
+import { isOfThisStack, stackName, stackTag } from "../azure/stack-tag";
+import type { AzureAnswer } from "../azure/state";
+import { hasOwnIdentity } from "../settings/own-identity";
+import { toSet } from "../settings/problem";
+import type { Settings } from "../settings/settings";
+import type { MachinePlan } from "../settings/topology";
+import type { MachineChange } from "./machine-changes";
+
+interface Group {
+  readonly azure: Pick<AzureAnswer, "groupLocation" | "shown">;
+  readonly locks: readonly Lock[];
+  readonly subscriptionId: string;
+  readonly machines: readonly Pick<MachinePlan, "name">[];
+  /** What this update would do to existing machines. */
+  readonly changes: readonly MachineChange[];
+}
+
+/** Why the cluster cannot be, or be changed, in the resource group of others that the settings name. */
+export function existingGroupProblems(settings: Settings, group: Group): string[] {
+  const { resourceGroup, location } = settings;
+  const { azure, subscriptionId } = group;
+  const { groupLocation } = azure;
+  if (resourceGroup === "") return [];
+  if (groupLocation === undefined) {
+    return [
+      `resourceGroup is ${resourceGroup}, and subscription ${subscriptionId} has no such group, or this login does not see it: ` +
+        `have it made (az group create --name ${resourceGroup} --location ${location}), with the role Contributor on it for who runs Pulumi, ` +
+        "or let this program make one (pulumi config rm resourceGroup)",
+    ];
+  }
+  return [
+    ...(groupLocation === location
+      ? []
+      : [
+          `resourceGroup is ${resourceGroup}, which is in ${groupLocation}, and location is ${location}: a group's region keeps what Azure knows of its ` +
+            `resources, and without that region none of them can be changed. Name a group in ${location}, or take the group's region ` +
+            `(${toSet("location", groupLocation)})`,
+        ]),
+    ...takenNames(settings, group),
+    ...lockProblems(group),
+  ];
+}
+
+/** What a lock keeps from being done later. */
+export const lockWarnings = (group: Pick<Group, "locks" | "changes">): string[] =>
+  forbiddingDeletion(group)
+    .filter(() => deletedIn(group).length === 0)
+    .map(
+      (lock) =>
+        `${shown(lock)}: Azure will refuse to replace or remove a machine, and pulumi destroy. Have it removed before: ${removal(lock)}`,
+    );
+
+function lockProblems(group: Group): string[] {
+  const deleted = deletedIn(group);
+  return [
+    ...group.locks
+      .filter(({ properties }) => properties.level === "ReadOnly")
+      .map(
+        (lock) => `${shown(lock)}, under which Azure makes and changes nothing: ${removal(lock)}`,
+      ),
+    ...(deleted.length === 0 ? [] : forbiddingDeletion(group)).map(
+      (lock) =>
+        `${shown(lock)}, and this change would delete the VM of ${deleted.join(", ")}, after its drain: ${removal(lock)}`,
+    ),
+  ];
+}
+
+const forbiddingDeletion = ({ locks }: Pick<Group, "locks">): Lock[] =>
+  locks.filter(({ properties }) => properties.level === "CanNotDelete");
+
+const deletedIn = ({ changes }: Pick<Group, "changes">): string[] =>
+  changes
+    .filter(({ action }) => action === "replace" || action === "remove")
+    .map(({ machine }) => machine);
+
+const shown = (lock: Lock): string =>
+  `the lock ${lock.name} on ${scopeOf(lock)} is ${lock.properties.level}`;
+
+const removal = ({ id }: Lock): string => `its owner runs az lock delete --ids ${id}`;
+
+/** Resources that have the names of this cluster's and that this stack has not made. */
+function takenNames(settings: Settings, group: Group): string[] {
+  const taken = namesOf(settings, group)
+    .flatMap((name) => group.azure.shown.get(name) ?? [])
+    .filter((one) => !isOfThisStack(one))
+    .map(({ id }: ShownResource) => String(id));
+  if (taken.length === 0) return [];
+  const tag = `${stackTag}=${stackName()}`;
+  return [
+    `resource group ${settings.resourceGroup} has ${taken.join(", ")}, which this cluster's resources are called, without the tag ${tag} that those of ` +
+      "this stack have: take another name for the cluster (pulumi config set clusterName NAME). Where this stack has made one of them and somebody has taken " +
+      `its tag away: az tag update --operation Merge --tags ${tag} --resource-id ID`,
+  ];
+}
+
+/** As {@link AzureAnswer.shown} has them. */
+function namesOf(settings: Settings, { machines, subscriptionId }: Group): string[] {
+  const { clusterName, nodeSubnets, apiAccess, apiName } = settings;
+  const { virtualNetwork, securityGroup, routeTable } = networkNames(clusterName);
+  const isPublic = apiAccess === "public";
+  const names: Readonly<Record<string, readonly string[]>> = {
+    "network:VirtualNetwork": nodeSubnets.length > 0 ? [] : [virtualNetwork],
+    "network:NetworkSecurityGroup": nodeSubnets.length > 0 ? [] : [securityGroup],
+    "network:RouteTable": nodeSubnets.length > 0 ? [] : [routeTable],
+    "network:NatGateway": egressNames(settings),
+    "network:PublicIPAddress": [
+      ...egressNames(settings),
+      ...(isPublic ? [apiBalancerName(clusterName)] : []),
+    ],
+    "network:LoadBalancer": [apiBalancerName(clusterName)],
+    "privatedns:PrivateZone":
+      isPublic || apiName !== "" ? [] : [apiZone(clusterName, subscriptionId)],
+    "managedidentity:UserAssignedIdentity": hasOwnIdentity(settings) ? [clusterName] : [],
+    "network:NetworkInterface": machines.map(({ name }) => `${name}-nic`),
+    "compute:VirtualMachine": machines.map(({ name }) => name),
+  };
+  return Object.entries(names).flatMap(([type, all]) =>
+    all.map((name) => shownAs(`azure-native:${type}`, name)),
+  );
+}

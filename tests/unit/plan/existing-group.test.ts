@@ -1,0 +1,124 @@
+import type { Lock } from "../../../components/azure/group-locks";
+import { shownAs } from "../../../components/azure/shown";
+import { existingGroupProblems, lockWarnings } from "../../../components/plan/existing-group";
+import type { MachineChange } from "../../../components/plan/machine-changes";
+import { Recorder } from "../../support/record";
+import { machine, subscriptionId, validSettings } from "../../support/sample";
+
+const settings = { ...validSettings, resourceGroup: "platform" };
+const groupId = `/subscriptions/${subscriptionId}/resourceGroups/platform`;
+/** As a test's engine calls it. */
+const stack = "organization/zoned/test";
+
+beforeAll(() => Recorder.start());
+
+const lock = (level: Lock["properties"]["level"]): Lock => ({
+  id: `${groupId}/providers/Microsoft.Authorization/locks/keep`,
+  name: "keep",
+  properties: { level },
+});
+
+const replaced: MachineChange = { machine: machine.name, action: "replace", reasons: [] };
+
+/** A resource of the group, as Azure lists it. */
+const resource = (type: string, name: string, tags?: Record<string, string>) =>
+  [
+    shownAs(`azure-native:network:${type}`, name),
+    { id: `${groupId}/providers/Microsoft.Network/x/${name}`, name, tags },
+  ] as const;
+
+const group = {
+  azure: { groupLocation: "westeurope", shown: new Map() },
+  locks: [] as Lock[],
+  machines: [machine],
+  changes: [] as MachineChange[],
+  subscriptionId,
+};
+
+const problems = (change: Partial<typeof group>, more: Partial<typeof settings> = {}) =>
+  existingGroupProblems({ ...settings, ...more }, { ...group, ...change });
+
+const having = (...shown: ReturnType<typeof resource>[]) => ({
+  azure: { groupLocation: "westeurope", shown: new Map(shown) },
+});
+
+it("lets a group be that is there, in the region, without locks and with others' resources", () => {
+  expect(problems(having(resource("NetworkSecurityGroup", "guard")))).toEqual([]);
+});
+
+it("asks nothing of a group of the cluster's own", () => {
+  const absent = { azure: { groupLocation: undefined as never, shown: new Map() } };
+
+  expect(problems(absent, { resourceGroup: "" })).toEqual([]);
+});
+
+it("names a group that is not there, and both ways on", () => {
+  const [problem, ...others] = problems({
+    azure: { groupLocation: undefined as never, shown: new Map() },
+    locks: [lock("ReadOnly")],
+  });
+
+  expect(others).toEqual([]);
+  expect(problem).toMatch(
+    /az group create --name platform --location westeurope.*pulumi config rm resourceGroup/,
+  );
+});
+
+it("names the region of a group that is in another one", () => {
+  const azure = { groupLocation: "northeurope", shown: new Map() };
+
+  expect(problems({ azure })).toEqual([
+    expect.stringMatching(
+      /is in northeurope, and location is westeurope.*pulumi config set location northeurope/,
+    ),
+  ]);
+});
+
+it.each([
+  ["VirtualNetwork", "zoned-test-vnet", {}],
+  ["NetworkSecurityGroup", "zoned-test-nsg", {}],
+  ["RouteTable", "zoned-test-rt", {}],
+  ["LoadBalancer", "zoned-test-api", {}],
+  ["PublicIPAddress", "zoned-test-api", {}],
+  ["PublicIPAddress", "zoned-test-egress-1", {}],
+  ["NatGateway", "zoned-test-egress", { egress: "single" }],
+  ["NetworkInterface", `${machine.name}-nic`, {}],
+] as const)("names a %s of others that is called %s", (type, name, more) => {
+  expect(problems(having(resource(type, name)), more)).toEqual([
+    expect.stringMatching(
+      new RegExp(`platform has \\S+/${name}, .*zoned-stack=${stack}.* clusterName NAME.*az tag`),
+    ),
+  ]);
+});
+
+it.each([
+  ["of this stack", { "zoned-stack": stack }, {}],
+  ["that this cluster does not make", undefined, { nodeSubnets: ["/subnets/theirs"] }],
+])("lets a network be %s", (_, tags, more) => {
+  expect(problems(having(resource("VirtualNetwork", "zoned-test-vnet", tags)), more)).toEqual([]);
+});
+
+it("does not take another stack's resource for its own", () => {
+  const tags = { "zoned-stack": `${stack}-2` };
+
+  expect(problems(having(resource("LoadBalancer", "zoned-test-api", tags)))).toHaveLength(1);
+});
+
+it("refuses every change under a lock that is read-only, with the command that removes it", () => {
+  expect(problems({ locks: [lock("ReadOnly")] })).toEqual([
+    expect.stringMatching(/lock keep on \S+\/platform is ReadOnly.*az lock delete --ids \S+keep$/),
+  ]);
+});
+
+it("refuses a change that deletes a machine under a lock against deletion, and else warns of it", () => {
+  const locks = [lock("CanNotDelete")];
+
+  expect(problems({ locks })).toEqual([]);
+  expect(lockWarnings({ locks, changes: [] })).toEqual([
+    expect.stringMatching(/CanNotDelete: .*replace or remove a machine, and pulumi destroy/),
+  ]);
+  expect(problems({ locks, changes: [replaced] })).toEqual([
+    expect.stringMatching(new RegExp(`would delete the VM of ${machine.name}, .*az lock delete`)),
+  ]);
+  expect(lockWarnings({ locks, changes: [replaced] })).toEqual([]);
+});
