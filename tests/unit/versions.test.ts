@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { manifests, versions } from "../../components/versions";
+import { manifests, minors, versions } from "../../components/versions";
 import { checkout } from "../../tools/shared/checkout";
 
 const files = [
@@ -42,4 +42,13 @@ it.each(files)("%s takes versions from versions.ts", (file) => {
     .replaceAll(/(cniVersion|requiredPulumiVersion).*/g, "")
     .match(/(?<![\d.])v?\d+\.\d+\.\d+(?!\d|\.\d)/g);
   expect(others ?? []).toEqual([]);
+});
+
+it("docs/versions.md is about the two minors of this release, and the one after them", () => {
+  const page = readFileSync(join(checkout, "docs/versions.md"), "utf8");
+  const [newer, older] = minors.map(({ minor }) => minor);
+  const next = `1.${Number(newer!.split(".")[1]) + 1}`;
+
+  expect(page).toContain(`clusters of Kubernetes ${newer}, and runs those of ${older} `);
+  expect(page).toContain(`## What Kubernetes ${next} asks for`);
 });
