@@ -208,7 +208,8 @@ function wayOn({ status, code }: Refusal): string {
   if (status === 403) {
     return (
       "The login may not read this. See who it is and what it may: az account show; az role assignment list --all. " +
-      "This program needs Owner, or Contributor and User Access Administrator; ask the subscription's owner, " +
+      "This program needs Owner, or Contributor and User Access Administrator; with resourceGroup and identityId, Reader on the subscription " +
+      "and Contributor on the group. Ask the subscription's owner, " +
       "az login anew, and run again."
     );
   }
