@@ -15,7 +15,8 @@ import { serviceAccountKeyClaims } from "./claims/service-account-key";
 import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
 import { trafficClaims } from "./claims/traffic";
-import { upgradeClaims, upgradeThreeClaims } from "./claims/upgrade";
+import { upgradeClaims } from "./claims/upgrade";
+import { upgradeThreeClaims } from "./claims/upgrade-three";
 import { upstreamClaims } from "./claims/upstream";
 
 export const chapters: readonly Chapter[] = [
