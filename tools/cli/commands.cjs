@@ -259,7 +259,7 @@ module.exports = {
       about: "all of them without any",
       choices: [
         ...["one", "alone", "three", "traffic", "upgrade", "upgrade-three"],
-        ...["authorities", "restore", "restore-three"],
+        ...["authorities", "accounts", "restore", "restore-three"],
       ],
     },
     options: {
