@@ -32,7 +32,8 @@ export class ApiError extends Error {
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Body = Record<string, any>;
 
-const timeoutMs = 10_000;
+/** As long as kubeadm tries a request (`kubernetesAPICall`): a busy host has left one unanswered for 20 s. */
+const timeoutMs = 60_000;
 
 /**
  * A connection kept over a restart of the API server would fail the next request. A session is
