@@ -77,8 +77,8 @@ interface Frontend {
 export class ApiBalancer extends pulumi.ComponentResource {
   /** The pool that control plane machines join. Known once the balancer exists. */
   readonly poolId: pulumi.Output<string>;
-  /** It exists as long as the cluster. */
-  readonly balancer: network.LoadBalancer;
+  /** What exists as long as the cluster: the group of its own, or the balancer in that of others. */
+  readonly lastsAsCluster: pulumi.Resource;
   /** In an update, known once the API's name leads there. */
   readonly address: pulumi.Output<string>;
 
@@ -98,7 +98,7 @@ export class ApiBalancer extends pulumi.ComponentResource {
     const part = (kind: string, id: string) => ({
       id: pulumi.interpolate`${resourceGroup.id}/providers/Microsoft.Network/loadBalancers/${loadBalancerName}/${kind}/${id}`,
     });
-    this.balancer = new network.LoadBalancer(
+    const balancer = new network.LoadBalancer(
       `${name}-lb`,
       {
         resourceGroupName,
@@ -125,8 +125,9 @@ export class ApiBalancer extends pulumi.ComponentResource {
     );
 
     this.poolId = pulumi
-      .all([part("backendAddressPools", pool.name).id, this.balancer.id])
+      .all([part("backendAddressPools", pool.name).id, balancer.id])
       .apply(([id]) => id);
+    this.lastsAsCluster = resourceGroup.own ?? balancer;
     this.address = address;
     this.registerOutputs();
   }

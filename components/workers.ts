@@ -19,7 +19,7 @@ export interface WorkersArgs {
   readonly resourceGroup: ClusterGroup;
   readonly plan: Plan;
   readonly network: Network;
-  readonly api: Pick<ApiBalancer, "balancer">;
+  readonly api: Pick<ApiBalancer, "lastsAsCluster">;
   readonly certificates: Certificates;
   /** What makes nodes Ready: a join ends when its node is. */
   readonly nodeAddOns: pulumi.Resource;
@@ -66,7 +66,7 @@ export class Workers extends pulumi.ComponentResource {
           ...plannedMachine(worker, plan, certificates),
           resourceGroup,
           subnetId: network.subnetIds.get(worker.zone)!,
-          endsWith: resourceGroup.own ?? api.balancer,
+          endsWith: api.lastsAsCluster,
           initialization: clusterIdOf(plan.initialization.id),
           after: isLiving ? inTurn : [],
         },

@@ -62,7 +62,7 @@ export function makeControlPlane(
       subnetId: network.subnetIds.get(machinePlan.zone)!,
       poolId: api.poolId,
       identityId: identity.resourceId,
-      endsWith: resourceGroup.own ?? api.balancer,
+      endsWith: api.lastsAsCluster,
       initialization: initialization.id,
       after: isLiving && previous ? [previous.step, previous.membership] : [],
     },

@@ -6,7 +6,7 @@ import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { etcdOf, minorFor, minorOf } from "../versions";
 import { type MachineChange, memberState, type PreviousOutputs } from "./machine-changes";
-import { isNewer } from "./upgrade";
+import { isNewer, isNewerMinor } from "./upgrade";
 
 interface EtcdVersionArgs {
   readonly settings: Pick<Settings, "kubernetesVersion" | "skipHealthCheckUntil">;
@@ -72,13 +72,13 @@ const list = (said: readonly Reported[]): string =>
 function upgradeQuestion(args: EtcdVersionArgs): Question | undefined {
   const { settings, changes, controlPlanes, azure, previous } = args;
   const { kubernetesVersion } = settings;
-  const { minor, etcdBefore } = minorFor(kubernetesVersion);
+  const { etcdBefore } = minorFor(kubernetesVersion);
   const versionOf = ({ name }: MachinePlan): string =>
     memberState(azure.machines.get(name), previous?.machines[name]).kubernetesVersion ??
     kubernetesVersion;
   const members = controlPlanes.filter(
     (one) =>
-      isNewer(`${minor}.0`, versionOf(one)) &&
+      isNewerMinor(kubernetesVersion, versionOf(one)) &&
       changes.some(({ machine, action }) => machine === one.name && action === "upgrade"),
   );
   const [first] = members;
@@ -102,8 +102,6 @@ function returnQuestion(args: EtcdVersionArgs): Question | undefined {
   const { settings, controlPlanes, azure } = args;
   const { kubernetesVersion } = settings;
   const etcd = etcdOf(kubernetesVersion);
-  const isNewerMinor = (version: string, than: string): boolean =>
-    isNewer(`${minorOf(version)}.0`, `${minorOf(than)}.0`);
   const tried = controlPlanes.flatMap(({ name }) => {
     const step = azure.machines.get(name)?.bootstrap;
     const version = step?.state === "Succeeded" ? undefined : step?.kubernetesVersion;

@@ -1,6 +1,7 @@
 import { AzureState } from "../azure/state";
 import { memberState, PreviousOutputs } from "./machine-changes";
 import { Settings } from "../settings/settings";
+import { minorOf } from "../versions";
 
 const numbersOf = (version: string): [number, number, number] => {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
@@ -13,6 +14,10 @@ export function isNewer(version: string, than: string): boolean {
   const at = a.findIndex((number, index) => number !== b[index]);
   return at >= 0 && a[at]! > b[at]!;
 }
+
+/** Whether a version is of a minor that comes after another one's. */
+export const isNewerMinor = (version: string, than: string): boolean =>
+  isNewer(minorOf(version), minorOf(than));
 
 /** Names of control planes that do not only become another version. */
 export interface ControlPlaneChanges {

@@ -4,7 +4,7 @@ import type { Initialization } from "./initialization";
 import { compactTime, isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import { etcdOf, minorOf } from "../versions";
-import { isNewer } from "./upgrade";
+import { isNewerMinor } from "./upgrade";
 
 interface SnapshotArgs {
   readonly settings: Pick<
@@ -87,10 +87,10 @@ function tooNew(
   { kubernetesVersion }: SnapshotArgs["settings"],
   { name, etcd }: Snapshot,
 ): string[] {
-  const own = minorOf(etcdOf(kubernetesVersion));
-  if (etcd === undefined || !isNewer(`${minorOf(etcd)}.0`, `${own}.0`)) return [];
+  const own = etcdOf(kubernetesVersion);
+  if (etcd === undefined || !isNewerMinor(etcd, own)) return [];
   return [
-    `snapshot ${name} is of etcd ${etcd}, and Kubernetes ${kubernetesVersion} runs etcd ${own}, which cannot read it. Nothing was changed; ` +
+    `snapshot ${name} is of etcd ${etcd}, and Kubernetes ${kubernetesVersion} runs etcd ${minorOf(own)}, which cannot read it. Nothing was changed; ` +
       "set kubernetesVersion to what the cluster ran then, or name a snapshot from before its upgrade (pulumi config set restoreFrom)",
   ];
 }

@@ -160,6 +160,7 @@ export async function buildMachines({
     ),
   });
   const api = part<ApiBalancer>("api", {
+    lastsAsCluster: resourceGroup.own,
     poolId: pulumi.output("the-pool"),
     address: pulumi.output("20.0.0.4"),
   });

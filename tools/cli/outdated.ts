@@ -1,4 +1,5 @@
 import { minorOf } from "../../components/versions";
+import { columns } from "../shared/columns";
 import { UserError } from "../shared/user-error";
 import { perform } from "./command";
 import { type Pin, pins } from "./outdated/pins";
@@ -10,16 +11,6 @@ function rowOf({ file, name, version }: Pin, releases: readonly string[]): strin
   if (newer.length === 0) return undefined;
   const ofMinor = newer.filter((one) => minorOf(one) === minorOf(version));
   return [file, name, version, ofMinor.at(-1) ?? "–", newer.at(-1)!];
-}
-
-function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column]!))
-      .join("  ")
-      .trimEnd(),
-  );
 }
 
 const header = ["PINNED IN", "NAME", "PINNED", "NEWEST OF ITS MINOR", "NEWEST"];
@@ -61,7 +52,7 @@ export async function outdated(
         `or npm_config_registry and GOPROXY to name others:\n  ${lines.join("\n  ")}`,
     );
   }
-  const table = rows.length === 0 ? [] : [...columns([header, ...rows]), ""];
+  const table = rows.length === 0 ? [] : [columns([header, ...rows]), ""];
   return [...table, `${known - rows.length} of ${known} are the newest.`, ...lines, ""].join("\n");
 }
 

@@ -1,5 +1,9 @@
 import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import {
+  type Clients,
+  everyId,
+  soon,
+} from "../../../tools/local-azure/tests/support/arm/sdk-clients";
 import {
   asPlanned,
   fewAddOns,
@@ -36,17 +40,6 @@ describe("a cluster in a resource group that exists already", () => {
   });
   afterAll(() => cloud?.stop());
 
-  /** Ids of all that Azure has. */
-  async function everything(): Promise<string[]> {
-    const ids: string[] = [];
-    const { resources, authorization } = clients;
-    for await (const { id } of resources.resourceGroups.list()) ids.push(id!);
-    for await (const { id } of resources.resources.list()) ids.push(id!);
-    for await (const { id } of authorization.roleAssignments.listForSubscription()) ids.push(id!);
-    for await (const { id } of authorization.roleDefinitions.list(subscriptionPath)) ids.push(id!);
-    return ids.sort();
-  }
-
   const securityGroup = (name: string) =>
     clients.network.networkSecurityGroups.beginCreateOrUpdateAndWait(
       resourceGroup,
@@ -64,7 +57,7 @@ describe("a cluster in a resource group that exists already", () => {
   it("is refused beside a lock and a resource of others with one of its names, both at once", async () => {
     await clients.resources.resourceGroups.createOrUpdate(resourceGroup, { location });
     await securityGroup("guard");
-    before = await everything();
+    before = await everyId(clients);
     await securityGroup("zoned-local-nsg");
     await cloud.lock(lockId, "ReadOnly");
 
@@ -90,7 +83,7 @@ describe("a cluster in a resource group that exists already", () => {
 
     const { resourceGroup: output } = (await cloud.stack.outputs()) as { resourceGroup: string };
     expect(output).toBe(resourceGroup);
-    const groups = (await everything()).filter((id) => !id.includes("/providers/"));
+    const groups = (await everyId(clients)).filter((id) => !id.includes("/providers/"));
     expect(groups.map((id) => id.toLowerCase())).toEqual([groupId.toLowerCase()]);
     const nodes = await cloud.get<{ metadata: { name: string } }>("nodes");
     expect(nodes).toHaveLength(2);
@@ -157,7 +150,7 @@ describe("a cluster in a resource group that exists already", () => {
 
     const { stdout } = succeeded(await cloud.stack.destroy());
 
-    expect(await everything()).toEqual(before);
+    expect(await everyId(clients)).toEqual(before);
     expect(stdout).not.toMatch(/draining|evict/i);
   });
 });

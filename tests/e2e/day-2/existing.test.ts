@@ -1,5 +1,9 @@
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import {
+  type Clients,
+  everyId,
+  soon,
+} from "../../../tools/local-azure/tests/support/arm/sdk-clients";
 import {
   asPlanned,
   fewAddOns,
@@ -96,13 +100,7 @@ describe("a cluster on what exists already", () => {
 
   /** All that Azure has, by its id. */
   async function everything(): Promise<Record<string, unknown>> {
-    const ids: string[] = [];
-    const { resources, authorization } = clients;
-    for await (const { id } of resources.resourceGroups.list()) ids.push(id!);
-    for await (const { id } of resources.resources.list()) ids.push(id!);
-    for await (const { id } of authorization.roleAssignments.listForSubscription()) ids.push(id!);
-    for await (const { id } of authorization.roleDefinitions.list(subscriptionPath)) ids.push(id!);
-    const read = ids.map(async (id) => [id, await cloud.read(id)] as const);
+    const read = (await everyId(clients)).map(async (id) => [id, await cloud.read(id)] as const);
     return Object.fromEntries(await Promise.all(read));
   }
 

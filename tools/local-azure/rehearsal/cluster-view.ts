@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 
 import { parse, stringify } from "yaml";
 
+import { columns } from "../../shared/columns";
 import { UserError } from "../../shared/user-error";
 import type { Address } from "../daemon/attachment";
 
@@ -84,19 +85,4 @@ function readiness(node: KubeNode | undefined): string {
   if (!node) return "no node";
   const ready = node.status?.conditions?.find(({ type }) => type === "Ready")?.status;
   return ready === "True" ? "yes" : "no";
-}
-
-function columns(rows: readonly (readonly string[])[]): string {
-  const widths = rows.reduce<number[]>(
-    (all, row) => row.map((cell, index) => Math.max(cell.length, all[index] ?? 0)),
-    [],
-  );
-  return rows
-    .map((row) =>
-      row
-        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
 }

@@ -1,24 +1,22 @@
 import { copyFileSync } from "node:fs";
 
-import { unchanged, succeeded } from "../../local-cloud";
+import { unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { Survivor } from "../survivor";
-import { saw, whileWriting } from "../writer";
 import { allReady, everywhere } from "./nodes";
+import { stage } from "./stage";
 
 const pki = "/etc/kubernetes/pki";
 const count = "grep --count 'BEGIN CERTIFICATE'";
 
-/** One stage by one update; returns what a client saw that has the kubeconfig of before. */
-async function stage(cluster: RealCluster, says: string): Promise<string> {
-  const before = await cluster.generations();
-  const { result, written } = await whileWriting(cluster, () => cluster.up());
-  expectSaid(succeeded(result).stdout, [says]);
-  expectSame("machines", await cluster.generations(), before);
+/** One stage, by the kubeconfig of before; whoever asks next has the stack's own of now. */
+async function renewingStage(cluster: RealCluster, says: string): Promise<string> {
+  const seen = await stage(cluster, says);
   cluster.renewKubeconfig();
-  await eventually(300, cluster.signal, async () => allReady(cluster, Object.keys(before).length));
-  return saw(written);
+  const { length } = await cluster.names();
+  await eventually(300, cluster.signal, async () => allReady(cluster, length));
+  return seen;
 }
 
 /** How many CAs each machine and its pods trust. */
@@ -104,7 +102,7 @@ export const authorityClaims: readonly Claim[] = [
       old = `${await cluster.kubeconfig()}.old`;
       copyFileSync(await cluster.kubeconfig(), old);
       await cluster.configure({ caGeneration: 2 });
-      const seen = await stage(cluster, "trust CA 2");
+      const seen = await renewingStage(cluster, "trust CA 2");
       await expectTrusted(cluster, 2);
       return seen;
     },
@@ -114,7 +112,7 @@ export const authorityClaims: readonly Claim[] = [
       "a second one has the API server, etcd, kubelets and their clients prove themselves by CA 2, while who has a certificate of CA 1 is admitted",
     isGround: true,
     check: async (cluster) => {
-      const seen = await stage(cluster, "signed by CA 2");
+      const seen = await renewingStage(cluster, "signed by CA 2");
       await expectSigned(cluster);
       await cluster.kubectl([...asBefore(old), "get", "nodes"]);
       return seen;
@@ -124,7 +122,7 @@ export const authorityClaims: readonly Claim[] = [
     sentence: "a third one has nobody trust CA 1, and who has a certificate of it is refused",
     isGround: true,
     check: async (cluster) => {
-      const seen = await stage(cluster, "nobody trust CA 1");
+      const seen = await renewingStage(cluster, "nobody trust CA 1");
       await expectTrusted(cluster, 1);
       await expectSigned(cluster);
       const said = await cluster

@@ -3,7 +3,7 @@ import { ageServiceAccountKey } from "../../aged-service-account-key";
 import { succeeded, unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
-import { saw, whileWriting } from "../writer";
+import { stage } from "./stage";
 
 const secrets = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -48,15 +48,6 @@ async function neverRefused(cluster: RealCluster, name: string): Promise<string>
   expectSame(`answers 401 to ${name}`, counts.get("401") ?? 0, 0);
   // While the API server starts anew nobody answers.
   return `${name} ${[...counts].map(([code, count]) => `${count} × ${code}`).join(", ")}`;
-}
-
-/** One stage by one update. */
-async function stage(cluster: RealCluster, says: string): Promise<string> {
-  const before = await cluster.generations();
-  const { result, written } = await whileWriting(cluster, () => cluster.up());
-  expectSaid(succeeded(result).stdout, [says]);
-  expectSame("machines", await cluster.generations(), before);
-  return saw(written);
 }
 
 export const serviceAccountKeyClaims: readonly Claim[] = (() => {

@@ -282,16 +282,14 @@ const nodeNamesOf = ({ env = [] }: Body, { nodeName }: Body): Record<string, str
   );
 
 /** A container's arguments, with paths in its volumes and ports as they are here. */
-function argumentsOf(container: Body, { volumes = [], nodeName }: Body, port: number): string[] {
+function argumentsOf(container: Body, spec: Body, port: number): string[] {
   const { args = [], env = [], volumeMounts = [] } = container;
-  const own = (volumes as Body[]).filter(({ secret, emptyDir }) => secret ?? emptyDir);
+  const own = ((spec.volumes ?? []) as Body[]).filter(({ secret, emptyDir }) => secret ?? emptyDir);
   const paths = (volumeMounts as Body[]).filter(({ name }) => own.some((one) => one.name === name));
-  const values = new Map(
-    (env as Body[]).map(({ name, value }) => [name, value as string | undefined]),
-  );
-  for (const [name, node] of Object.entries(nodeNamesOf(container, { nodeName }))) {
-    values.set(name, node);
-  }
+  const values = new Map<string, string>([
+    ...(env as Body[]).map(({ name, value }) => [name, value] as const),
+    ...Object.entries(nodeNamesOf(container, spec)),
+  ]);
   return [
     ...(args as string[]).map((arg) =>
       paths

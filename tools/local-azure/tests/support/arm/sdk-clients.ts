@@ -6,7 +6,7 @@ import { ResourceManagementClient } from "@azure/arm-resources";
 import { StorageManagementClient } from "@azure/arm-storage";
 import type { TokenCredential } from "@azure/core-auth";
 
-import { account } from "../../../arm/resources/ids";
+import { account, subscriptionPath } from "../../../arm/resources/ids";
 
 const credential: TokenCredential = {
   getToken: async () => ({ token: "anything", expiresOnTimestamp: Date.now() + 3_600_000 }),
@@ -35,6 +35,16 @@ export function clientsOf(port: number, authority: string) {
 }
 
 export type Clients = ReturnType<typeof clientsOf>;
+
+/** Ids of all that Azure has. */
+export async function everyId({ resources, authorization }: Clients): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { id } of resources.resourceGroups.list()) ids.push(id!);
+  for await (const { id } of resources.resources.list()) ids.push(id!);
+  for await (const { id } of authorization.roleAssignments.listForSubscription()) ids.push(id!);
+  for await (const { id } of authorization.roleDefinitions.list(subscriptionPath)) ids.push(id!);
+  return ids.sort();
+}
 
 /** Pollers ask at once: the local Azure's operations take no time in tests. */
 export const soon = { updateIntervalInMs: 1 };

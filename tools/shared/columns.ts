@@ -1,0 +1,15 @@
+/** Rows of a table, each column as wide as its widest cell. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const widths = rows.reduce<number[]>(
+    (all, row) => row.map((cell, index) => Math.max(cell.length, all[index] ?? 0)),
+    [],
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
