@@ -34,7 +34,6 @@ export class MachineRegistry {
       vmOf: (name) => this.named(name)?.vm,
       kubeletOf: (name) => this.kubeletOf(this.named(name)),
       resourceManagerPort: () => this.resourceManagerPort,
-      hasMachinesOff: () => [...this.machines.values()].some(({ vm }) => vm.isOff),
       kubeletCertificates: (address) => {
         const machine = [...this.machines.values()].find(({ vm }) => vm.privateAddress === address);
         return {

@@ -46,7 +46,6 @@ export interface SimulatedClusterOptions {
   readonly log: (message: string) => void;
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   readonly kubeletOf: (name: string) => Api | undefined;
-  readonly hasMachinesOff: () => boolean;
   readonly kubeletCertificates: KubeletCertificates;
   /** What a machine's own script does to save this etcd; nothing where it has none. */
   readonly snapshotBy: (
@@ -129,8 +128,9 @@ export class SimulatedCluster {
       async () => {
         await wait(podPollMs);
         await this.runPods();
-        // A KWOK that has just started takes every Node once.
-        if (this.options.hasMachinesOff()) await this.reconcileKubelets();
+        // Also while nothing changes here: the node controller calls a pod not ready by a state of its Node that is
+        // up to five seconds old, and a KWOK that has just started takes every Node once.
+        await this.reconcileKubelets();
         const api = this.superAdmin();
         await this.podProcesses?.follow(api, this.controlPlane.server(""));
         await reconcileDisks({ api, vmOf, kubeletOf });
