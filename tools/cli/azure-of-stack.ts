@@ -39,10 +39,10 @@ export async function azureOf(words: StackWords, signal: AbortSignal): Promise<A
   // The local Azure takes every token.
   if (stack.ports) return { arm: new ArmClient(endpointOf(stack.ports), "rehearsal"), group };
   const subscription = group.split("/")[2]!;
-  const [token, endpoint] = await Promise.all([
-    az("account", "get-access-token", "--subscription", subscription, "--query", "accessToken"),
-    az("cloud", "show", "--query", "endpoints.resourceManager"),
-  ]);
+  // One after the other: without a login both fail, and it is the token that says so.
+  const login = ["account", "get-access-token", "--subscription", subscription];
+  const token = await az(...login, "--query", "accessToken");
+  const endpoint = await az("cloud", "show", "--query", "endpoints.resourceManager");
   return { arm: new ArmClient(endpoint.replace(/\/+$/, ""), token), group };
 }
 
