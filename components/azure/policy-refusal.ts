@@ -1,5 +1,7 @@
-/** A policy that has refused a request, by its ids; some of Azure's messages have only one of them. */
-interface Policy {
+import { type Comparison, settingsFor, shownComparisons } from "./policy-comparisons";
+
+/** A policy that refuses something, by its ids; some of Azure's messages have only one of them. */
+export interface Policy {
   readonly assignment?: string;
   readonly definition?: string;
   /** What people call it. */
@@ -24,12 +26,12 @@ export function explainedPolicy(resource: string, errors: readonly string[]): st
   const policies = policiesIn(text);
   const looked = comparisonsIn(text);
   const reasons = /Reasons: '?(.+?)'?\.? See error details/s.exec(text)?.[1];
-  const settings = [...new Set(looked.flatMap(({ path }) => settingOf(path)))];
+  const settings = settingsFor(looked);
   return [
     `${resource}: an Azure Policy does not allow it, and nothing of it was made or changed.`,
     ...(reasons === undefined ? [] : [`The policy says: ${reasons}`]),
-    ...policies.map(shown),
-    ...looked.map(({ shown }) => `It looked at ${shown}.`),
+    ...policies.map((policy) => `See policy ${shownPolicy(policy)}`),
+    ...shownComparisons(looked).map((one) => `It looked at ${one}.`),
     ...(policies.length > 0
       ? []
       : [
@@ -37,7 +39,7 @@ export function explainedPolicy(resource: string, errors: readonly string[]): st
             "--query '[].properties.statusMessage'",
         ]),
     (settings.length > 0
-      ? `Set ${settings.join(" or ")} to what it allows`
+      ? `Set ${settings.join(", or ")}`
       : "If a setting of this program (docs/settings.md) decides what it refuses, change that") +
       ", or have whoever owns the policy exempt this cluster (az policy exemption create). Then run pulumi up again.",
   ].join("\n  ");
@@ -67,7 +69,8 @@ function policiesIn(text: string): Policy[] {
   return [...new Map(all.map((policy) => [keyOf(policy), policy])).values()];
 }
 
-function shown({ assignment, definition, name }: Policy): string {
+/** Its name, and the commands that show its rule. */
+export function shownPolicy({ assignment, definition, name }: Policy): string {
   const [, scope, assigned] =
     /^(.*)\/providers\/[^/]+\/policyAssignments\/([^/]+)$/i.exec(assignment ?? "") ?? [];
   const [, group, defined] =
@@ -83,35 +86,19 @@ function shown({ assignment, definition, name }: Policy): string {
             (group === undefined ? "" : ` --management-group ${group}`),
         ]),
   ];
-  return `See policy ${name ?? assigned ?? defined}: ${commands.join("; ")}`;
+  return `${name ?? assigned ?? defined}: ${commands.join("; ")}`;
 }
 
-/** What a policy compared, but for the type of the resource, by which it only finds what it is for. */
-function comparisonsIn(text: string): { readonly path: string; readonly shown: string }[] {
-  return [...text.matchAll(/\{[^{}]*"expressionValue"[^{}]*\}/g)].flatMap(([object]) => {
-    const { path, expression, expressionValue, operator, targetValue } = parsed(object);
-    const at = String(path ?? expression);
-    if (at === "type" || at === "undefined") return [];
-    const [is, wants] = [expressionValue, targetValue].map((value) => JSON.stringify(value));
-    return [{ path: at, shown: `${at}, which is ${is}, by ${String(operator)} ${wants}` }];
+const comparisonsIn = (text: string): Comparison[] =>
+  [...text.matchAll(/\{[^{}]*"targetValue"[^{}]*\}/g)].flatMap(([object]) => {
+    const comparison = parsed(object);
+    return comparison === undefined ? [] : [comparison];
   });
-}
 
-function parsed(object: string): Record<string, unknown> {
+function parsed(object: string): Comparison | undefined {
   try {
-    return JSON.parse(object) as Record<string, unknown>;
+    return JSON.parse(object) as Comparison;
   } catch {
-    return {};
+    return undefined;
   }
 }
-
-/** The settings that decide a property of Azure's. */
-const settingOf = (path: string): string[] =>
-  [
-    { of: /^location$/i, setting: "location" },
-    { of: /virtualMachines\/sku|vmSize/i, setting: "controlPlaneSize or workerPools" },
-    { of: /osDisk\..*storageAccountType/i, setting: "osDiskSku" },
-    { of: /osDisk\.diskSizeGB/i, setting: "osDiskSizeGb" },
-  ]
-    .filter(({ of }) => of.test(path))
-    .map(({ setting }) => setting);

@@ -79,6 +79,18 @@ export class ArmClient {
     return values;
   }
 
+  /** The answer to a question that is sent along, or undefined where that is about nothing that is there. */
+  async query<T>(
+    path: string,
+    query: Record<string, string>,
+    question: object,
+    example: Example<T>,
+  ): Promise<T | undefined> {
+    const url = this.url(path, query);
+    const answer = await this.ask(url, "POST", JSON.stringify(question));
+    return answer === undefined ? undefined : this.checked<T>(url, answer.body, example);
+  }
+
   /**
    * Has Azure do something with a resource, and returns when that has ended.
    *
@@ -107,11 +119,11 @@ export class ArmClient {
   }
 
   /** What Azure answers; undefined when what was asked for is not there. */
-  private async ask(url: string, method = "GET"): Promise<Answer | undefined> {
+  private async ask(url: string, method = "GET", sent?: string): Promise<Answer | undefined> {
     for (let attempt = 1; ; attempt++) {
       const isLast = attempt === attempts;
       const patience = 1000 * 2 ** (attempt + 1);
-      const answer = await this.request(url, method);
+      const answer = await this.request(url, method, sent);
       if (answer instanceof Error) {
         if (isLast) throw this.problem(url, answer.message, reach, method);
         await this.pause(patience);
@@ -140,11 +152,16 @@ export class ArmClient {
   private async request(
     url: string,
     method: string,
+    body: string | undefined,
   ): Promise<{ response: Response; text: string } | Error> {
     try {
       const response = await fetch(url, {
         method,
-        headers: { authorization: `Bearer ${this.token}` },
+        headers: {
+          authorization: `Bearer ${this.token}`,
+          ...(body !== undefined && { "content-type": "application/json" }),
+        },
+        body,
         signal: AbortSignal.timeout(secondsPerAttempt * 1000),
       });
       return { response, text: await response.text() };

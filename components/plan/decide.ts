@@ -22,6 +22,7 @@ import {
 } from "./machine-changes";
 import { networkMessages, networkProblems } from "./network-requests";
 import type { Observed } from "./observe";
+import { policyProblems, policyWarnings } from "./policies";
 import { ownRoutesWarnings } from "./own-routes";
 import { planServiceAccountKeys } from "./service-account-keys";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
@@ -120,6 +121,7 @@ export function decide(observed: Observed): Decision {
     problems: [
       ...observed.missing,
       ...existingGroupProblems(settings, group),
+      ...policyProblems(observed.policies),
       ...observed.identity.problems,
       ...networkProblems(settings, {
         network: observed.network,
@@ -138,7 +140,11 @@ export function decide(observed: Observed): Decision {
         : []),
       ...(keys.problem === undefined ? [] : [keys.problem]),
     ],
-    warnings: [...lockWarnings(group), ...ownRoutesWarnings(settings, created.length > 0)],
+    warnings: [
+      ...lockWarnings(group),
+      ...policyWarnings(observed.policies),
+      ...ownRoutesWarnings(settings, created.length > 0),
+    ],
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),
       ...[keys.message, cas.message, accounts.message].flatMap((message) => message ?? []),

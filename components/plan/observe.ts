@@ -12,6 +12,8 @@ import { placed } from "../azure/free-addresses";
 import { getGroupLocks, type Lock } from "../azure/group-locks";
 import { lackingRights } from "../azure/lacking-rights";
 import { getOffers, type Offers } from "../azure/offers";
+import { getPolicyViolations, type PolicyAnswer } from "../azure/policy-restrictions";
+import { groupId } from "../azure/resource-names";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
 import { subscriptionProblems } from "../azure/subscription";
@@ -23,6 +25,8 @@ import { fixedProblems } from "./fixed-settings";
 import { getLegacyTokens, type LegacyTokens } from "./legacy-tokens";
 import { markRemovedFromEtcd } from "./left-control-planes";
 import type { PreviousOutputs } from "./machine-changes";
+import { plannedResources } from "./planned-resources";
+import { newKinds } from "./policies";
 import { refuse } from "./refuse";
 
 /** What the last update that succeeded left in this stack's outputs. */
@@ -51,6 +55,8 @@ export interface Observed {
   /** Every machine of the settings, where it is or will be. */
   readonly machines: readonly MachinePlan[];
   readonly offers: Offers;
+  /** Policies that would refuse what is new. */
+  readonly policies: PolicyAnswer;
   /** Upstream's manifests by path; or why they cannot be had. */
   readonly manifests: ReadonlyMap<string, string> | string;
   readonly legacyTokens: LegacyTokens;
@@ -84,6 +90,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     subnets,
     machines,
     offers,
+    policies,
     manifests,
     legacyTokens,
   ] = await Promise.all([
@@ -123,6 +130,15 @@ export async function observe(settings: Settings): Promise<Observed> {
       ),
     ),
     getOffers(settings, connection),
+    found.then((answer) => {
+      const { subscriptionId } = connection;
+      const scope =
+        answer.groupLocation === undefined
+          ? `/subscriptions/${subscriptionId}`
+          : groupId(settings, subscriptionId);
+      const resources = plannedResources(settings, machinesOf(settings), subscriptionId);
+      return getPolicyViolations(newKinds(resources, answer), scope, connection);
+    }),
     findManifests(manifestsFor(settings), settings).catch(
       ({ message }: pulumi.RunError) => message,
     ),
@@ -135,7 +151,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
-    ...{ locks, network: subnets, machines, missing, legacyTokens },
+    ...{ policies, locks, network: subnets, machines, missing, legacyTokens },
     warnings: lacking === undefined ? [] : [lacking],
   };
 }

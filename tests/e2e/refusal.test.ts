@@ -5,6 +5,7 @@ import { LocalWorkspace } from "@pulumi/pulumi/automation";
 
 import { explainRefusals } from "../../components/azure/refusals";
 import { Fault } from "../../tools/local-azure/arm/faults/faults";
+import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import { machine, validSettings } from "../support/sample";
 import { LocalCloud } from "../../tools/lab/local-cloud";
 
@@ -36,8 +37,8 @@ const makeGroup = (): void =>
  * language host that is built for rehearsals is too old to hand hooks on.
  */
 async function saidOf(
-  fault: Partial<Fault>,
-  make = makeMachine,
+  make: () => void,
+  fault?: Partial<Fault>,
 ): Promise<{ said: string; engine: string }> {
   const said = jest.spyOn(pulumi.log, "error").mockImplementation(async () => undefined);
   const stack = await LocalWorkspace.createOrSelectStack(
@@ -51,7 +52,7 @@ async function saidOf(
     },
     { envVars: cloud.environment() },
   );
-  await cloud.fault({ method: "PUT", id: `virtualMachines/${machine.name}$`, ...fault });
+  if (fault) await cloud.fault({ method: "PUT", id: `virtualMachines/${machine.name}$`, ...fault });
   const engine = await stack.up().then(
     () => "it went on",
     (error: Error) => error.message,
@@ -61,7 +62,10 @@ async function saidOf(
 }
 
 it("says beside Azure's own words which size and zone had no room, and what to set", async () => {
-  const { said, engine } = await saidOf({ code: "ZonalAllocationFailed", message: "No capacity." });
+  const { said, engine } = await saidOf(makeMachine, {
+    code: "ZonalAllocationFailed",
+    message: "No capacity.",
+  });
 
   expect(engine).toContain("No capacity.");
   expect(said).toContain("zoned-test-cp-1: Azure has no room for another Standard_D2s_v5");
@@ -70,28 +74,21 @@ it("says beside Azure's own words which size and zone had no room, and what to s
 });
 
 it("says of any resource which policy has refused it", async () => {
-  const id = `/subscriptions/1/providers/Microsoft.Authorization/policyAssignments/tags`;
-  const message =
-    "Resource 'zoned-test' was disallowed by policy. Policy identifiers: '" +
-    `[{"policyAssignment":{"name":"Tags of everything","id":"${id}"}}]'.`;
+  const id = `${subscriptionPath}/providers/Microsoft.Authorization/policyAssignments/tags`;
+  await cloud.assign(id, "96670d01-0a4d-4649-9c89-2d3abc0a5025", { tagName: "costCenter" });
 
-  const { said, engine } = await saidOf(
-    {
-      ...{ id: `resourceGroups/${validSettings.clusterName}$`, status: 403 },
-      ...{ code: "RequestDisallowedByPolicy", message },
-    },
-    makeGroup,
-  );
+  const { said, engine } = await saidOf(makeGroup);
 
   expect(engine).toContain("was disallowed by policy");
   expect(said).toContain("azure-native:resources:ResourceGroup cluster: an Azure Policy");
   expect(said).toContain(
-    "See policy Tags of everything: az policy assignment show --name tags --scope /subscriptions/1",
+    `See policy tags: az policy assignment show --name tags --scope ${subscriptionPath}; ` +
+      "az policy definition show --name 96670d01-0a4d-4649-9c89-2d3abc0a5025",
   );
 });
 
 it("adds nothing to what it does not know", async () => {
-  const { said, engine } = await saidOf({ code: "Boom", message: "Something else." });
+  const { said, engine } = await saidOf(makeMachine, { code: "Boom", message: "Something else." });
 
   expect(engine).toContain("Something else.");
   expect(said).toBe("");

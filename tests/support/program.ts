@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
 
 import * as pulumi from "@pulumi/pulumi";
 
@@ -104,7 +105,8 @@ async function around<T>(
     await arm.put(groupId, { location: stackValues("prod")["location"] });
   }
   const rest = await serveRest(arm, 0);
-  const azure = createServer(async ({ url = "", method, headers }, response) => {
+  const azure = createServer(async (request, response) => {
+    const { url = "", method, headers } = request;
     const { pathname } = new URL(url, "http://localhost");
     const shown = /\/resourceGroups\//i.test(pathname) ? shownIn(before, pathname) : undefined;
     if (shown !== undefined) return response.end(JSON.stringify(shown));
@@ -112,7 +114,7 @@ async function around<T>(
     const answer = await fetch(`http://127.0.0.1:${rest.port}${url}`, {
       method,
       headers: { authorization, "content-type": "application/json" },
-      ...(method === "POST" && { body: "{}" }),
+      ...(method === "POST" && { body: await text(request) }),
     });
     const body = await answer.json();
     if (before.withoutDisks && pathname.endsWith("/skus")) {

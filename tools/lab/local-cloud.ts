@@ -223,6 +223,23 @@ export class LocalCloud {
     await this.send("DELETE", id);
   }
 
+  /**
+   * Assigns one of the policies that every tenant has.
+   *
+   * @param id of the assignment, which begins with its scope
+   */
+  async assign(
+    id: string,
+    policy: string,
+    values: Readonly<Record<string, string | readonly string[]>>,
+  ): Promise<void> {
+    const policyDefinitionId = `/providers/Microsoft.Authorization/policyDefinitions/${policy}`;
+    const parameters = Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, { value }]),
+    );
+    await this.send("PUT", id, { properties: { policyDefinitionId, parameters } });
+  }
+
   /** What Azure shows of a resource. */
   read(id: string): Promise<unknown> {
     return this.send("GET", id);

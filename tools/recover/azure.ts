@@ -20,6 +20,12 @@ export const idTemplates: Readonly<Record<string, string>> = {
   "azure-native:resources:ResourceGroup": group,
   "azure-native:authorization:ManagementLockByScope":
     "/{scope}/providers/Microsoft.Authorization/locks/{lockName}",
+  "azure-native:authorization:PolicyAssignment":
+    "/{scope}/providers/Microsoft.Authorization/policyAssignments/{policyAssignmentName}",
+  "azure-native:authorization:PolicyDefinition":
+    "/subscriptions/{subscriptionId}/providers/Microsoft.Authorization/policyDefinitions/{policyDefinitionName}",
+  "azure-native:authorization:PolicyExemption":
+    "/{scope}/providers/Microsoft.Authorization/policyExemptions/{policyExemptionName}",
   "azure-native:authorization:RoleAssignment":
     "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
   "azure-native:authorization:RoleDefinition":

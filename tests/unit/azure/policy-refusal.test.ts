@@ -126,6 +126,22 @@ it.each([
   expect(of(looked)).toContain(`Set ${setting} to what it allows`);
 });
 
+it("knows a tag that is missing, and public addresses, by what decides them", () => {
+  const missing = { ...comparison("tags[costCenter]", undefined, "Exists", "false") };
+  const address = "Microsoft.Network/publicIPAddresses";
+  const looking = (one: object) =>
+    of(`RequestDisallowedByPolicy ${JSON.stringify({ evaluatedExpressions: [one] })}`);
+
+  const ofTag = looking(missing);
+  expect(ofTag).toContain('It looked at tags[costCenter], which is missing, by Exists "false".');
+  expect(ofTag).toContain(
+    "Set tags.costCenter to what it allows (pulumi config set --path tags.costCenter VALUE)",
+  );
+  expect(looking(comparison("type", address, "In", [address]))).toContain(
+    "Set apiAccess to private and egress to none",
+  );
+});
+
 it.each([
   "Resource 'zoned-dev' was disallowed by policy. Reasons: 'MFA is required'. See error details for policy resource IDs.",
   "Resource 'zoned-dev' was disallowed by policy. Policy identifiers: ''.",

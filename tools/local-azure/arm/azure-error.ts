@@ -10,6 +10,8 @@ export class AzureError extends Error {
     readonly target?: string,
     /** Seconds, for the header Retry-After. */
     readonly retryAfter?: number,
+    /** Details for programs. */
+    readonly additionalInfo?: readonly object[],
   ) {
     super(message);
   }

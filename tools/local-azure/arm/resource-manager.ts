@@ -20,6 +20,7 @@ import { Clock, Durations, wallClock } from "./durations";
 import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults } from "./faults/faults";
 import { ArmId, keyOf } from "./resources/ids";
+import { checkPolicies } from "./policy/policies";
 import { Inventory } from "./resources/inventory";
 import { SubResourceId, subResourceOf } from "./resources/sub-resources";
 import { Outcome, RequestLog, Requests } from "./requests";
@@ -202,8 +203,10 @@ export class ResourceManager {
       }
       checkConditions(options.conditions, this.inventory.shown(current), armId);
       checkLocks(armId, "write", this.inventory);
+      const changed = { ...current.body, tags };
+      checkPolicies(armId, type, changed, { view: this.inventory, now: this.clock.now() });
       if (isInFlight(current)) throw inProgress(current.id);
-      current.body = { ...current.body, tags };
+      current.body = changed;
       current.changed = this.clock.now().toISOString();
       await this.changed();
       return { status: 200, body: this.inventory.shown(current) };
@@ -259,6 +262,7 @@ export class ResourceManager {
       old && type.mergesOnPut
         ? merged(withoutReadOnly(type, pick(old.body, type.inputs)), checked)
         : checked;
+    checkPolicies(id, type, body, { view: this.inventory, now: this.clock.now() });
     this.quotas.check(id, body, this.inventory);
     if (old && isInFlight(old)) throw inProgress(old.id);
     const milliseconds = this.durations.milliseconds(type.type, old ? "update" : "create");

@@ -6,6 +6,7 @@ import { ChangeOptions, ResourceManager } from "../resource-manager";
 import { account, ArmId, groupType, parseId, subscriptionPath } from "../resources/ids";
 import { Outcome } from "../requests";
 import { Body } from "../resources/resource";
+import { policyRestrictions } from "../policy/policies";
 import { checkApiVersion } from "../subscription/api-versions";
 import { typeOf } from "../types/types";
 import { storageAccountType } from "../types/storage/storage-account";
@@ -63,6 +64,9 @@ export class ArmApi {
       const read = await this.list(request);
       if (read) return read;
     }
+    const [, asked] =
+      /^(.+)\/providers\/Microsoft\.PolicyInsights\/checkPolicyRestrictions$/i.exec(path) ?? [];
+    if (asked !== undefined) return this.policyRestrictions(request, asked);
     const [, machine, action = ""] =
       /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|instanceView|vmSizes)$/i.exec(
         path,
@@ -130,6 +134,14 @@ export class ArmApi {
       default:
         throw methodNotAllowed(method, id.type);
     }
+  }
+
+  private async policyRestrictions({ method, body }: ArmRequest, scope: string): Promise<Answer> {
+    if (method !== "POST") {
+      throw methodNotAllowed(method, "Microsoft.PolicyInsights/checkPolicyRestrictions");
+    }
+    if (parseId(scope)?.type === groupType) await this.arm.get(scope);
+    return { status: 200, body: policyRestrictions(scope, body, this.arm.view) };
   }
 
   private authorizationOf({ headers }: ArmRequest): Authorization {

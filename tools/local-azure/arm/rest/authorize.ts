@@ -81,7 +81,9 @@ function rightFor(method: string, path: string): Right {
       : below === undefined
         ? "Microsoft.Resources/subscriptions/providers"
         : `${namespace}/${typesIn(below)}`;
-  return { action: `${type}/${verbs[method]}`, scope: path };
+  // It changes nothing, and is a POST for its long question alone.
+  const isQuestion = /\/checkPolicyRestrictions$/i.test(type);
+  return { action: `${type}/${isQuestion ? "read" : verbs[method]}`, scope: path };
 }
 
 /** `a/1/b/2` is of the type `a/b`, and so is the list `a/1/b`. */

@@ -91,13 +91,13 @@ function sendError(response: ServerResponse, error: unknown, method?: string): v
       method,
     );
   }
-  const { status, code, message, target, retryAfter } = error;
+  const { status, code, message, target, retryAfter, additionalInfo } = error;
   send(
     response,
     {
       // An operation that failed after the PUT was accepted has no HTTP status of its own.
       status: status < 400 ? 409 : status,
-      body: { error: { code, message, target, details: [] } },
+      body: { error: { code, message, target, details: [], additionalInfo } },
       headers: retryAfter === undefined ? {} : { "retry-after": String(retryAfter) },
     },
     method,

@@ -13,6 +13,10 @@ const published: Readonly<Record<string, string>> = {
   "microsoft.storage/":
     "2022-09-01 2023-01-01 2023-04-01 2023-05-01 2024-01-01 2025-01-01 2025-06-01 2025-08-01 2026-04-01 2026-09-01",
   "microsoft.managedidentity/": "2018-11-30 2023-01-31 2024-11-30",
+  "microsoft.authorization/policyexemptions":
+    "2020-07-01-preview 2022-07-01-preview 2024-12-01-preview",
+  "microsoft.authorization/policy": "2021-06-01 2023-04-01 2024-05-01 2025-01-01 2025-03-01",
+  "microsoft.policyinsights/": "2020-07-01 2022-03-01 2023-03-01 2024-10-01",
   "microsoft.authorization/locks": "2016-09-01 2017-04-01 2020-05-01",
   "microsoft.authorization/roledefinitions": "2018-01-01-preview 2022-04-01 2022-05-01-preview",
   "microsoft.authorization/": "2018-01-01-preview 2020-10-01 2022-04-01",

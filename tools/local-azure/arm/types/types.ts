@@ -1,5 +1,8 @@
 import { ResourceType } from "./resource-type";
 import { managementLock } from "./authorization/management-lock";
+import { policyAssignment } from "./authorization/policy-assignment";
+import { policyDefinition } from "./authorization/policy-definition";
+import { policyExemption } from "./authorization/policy-exemption";
 import { roleAssignment } from "./authorization/role-assignment";
 import { roleDefinition } from "./authorization/role-definition";
 import { userAssignedIdentity } from "./authorization/user-assigned-identity";
@@ -34,6 +37,9 @@ export const resourceTypes: readonly ResourceType[] = [
   natGateway,
   networkInterface,
   networkSecurityGroup,
+  policyAssignment,
+  policyDefinition,
+  policyExemption,
   privateRecordSet,
   privateZone,
   publicIpAddress,

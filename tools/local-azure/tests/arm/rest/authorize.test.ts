@@ -55,7 +55,11 @@ async function withRoles(
   return async (method: string, path: string, sent?: object): Promise<Answer> => {
     const server = await serveRest(arm, 0);
     try {
-      const version = /\/(disks|snapshots)\//.test(path) ? "2024-03-02" : "2024-03-01";
+      const version = path.includes("PolicyInsights")
+        ? "2024-10-01"
+        : /\/(disks|snapshots)\//.test(path)
+          ? "2024-03-02"
+          : "2024-03-01";
       const url = `http://127.0.0.1:${server.port}${path}?api-version=${version}`;
       const answer = await fetch(url, {
         method,
@@ -95,6 +99,20 @@ it.each([
 
   expect((await ask(method, path)).status).toBeLessThan(300);
 });
+
+it.each([
+  ["Reader", reader, 200],
+  ["a role without that right", "4d97b98b-1d4f-4787-a291-c67834d212e7", 403],
+])(
+  "answers whether policies would refuse something to an identity with %s",
+  async (_, role, status) => {
+    const ask = await withRoles([[group, roleDefinition(role)]]);
+    const question = { resourceDetails: { resourceContent: { type: "Microsoft.Compute/disks" } } };
+
+    const path = `${group}/providers/Microsoft.PolicyInsights/checkPolicyRestrictions`;
+    expect((await ask("POST", path, question)).status).toBe(status);
+  },
+);
 
 it.each([
   ["GET", valid.machine[0]],

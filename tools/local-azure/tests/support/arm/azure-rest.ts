@@ -2,6 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const versions: readonly (readonly [RegExp, string])[] = [
   [/\/Microsoft\.Authorization\/locks(\/|$)/i, "2020-05-01"],
+  [/\/Microsoft\.Authorization\/policyExemptions/i, "2022-07-01-preview"],
+  [/\/Microsoft\.Authorization\/policy/i, "2025-01-01"],
+  [/\/Microsoft\.PolicyInsights\//i, "2024-10-01"],
   [/\/Microsoft\.Authorization\//i, "2022-04-01"],
   [/\/Microsoft\.Network\/privateDnsZones(\/|$)/i, "2024-06-01"],
   [/\/Microsoft\.Network\//i, "2024-05-01"],

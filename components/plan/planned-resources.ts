@@ -1,0 +1,238 @@
+import { apiRecord, apiZone, dnsLabel } from "../api-server";
+import { hasOwnIdentity } from "../settings/own-identity";
+import type { Settings } from "../settings/settings";
+import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
+import { subnetIdOf } from "../azure/existing-network";
+import { image, imageVersionOf } from "../azure/image-offers";
+import {
+  apiBalancerName,
+  egressNames,
+  gatewayZones,
+  groupId,
+  networkNames,
+} from "../azure/resource-names";
+import type { PlannedContent, PlannedResource } from "../azure/policy-restrictions";
+import { tagsOf } from "../azure/stack-tag";
+
+/** A resource without what all of its kind have in common. */
+type Kind = PlannedContent & {
+  /** A part of another resource has neither tags nor a location, unless it is given one. */
+  readonly parent?: string;
+  readonly size?: string;
+};
+
+const types = {
+  address: "Microsoft.Network/publicIPAddresses",
+  balancer: "Microsoft.Network/loadBalancers",
+  gateway: "Microsoft.Network/natGateways",
+  group: "Microsoft.Resources/subscriptions/resourceGroups",
+  identity: "Microsoft.ManagedIdentity/userAssignedIdentities",
+  interface: "Microsoft.Network/networkInterfaces",
+  machine: "Microsoft.Compute/virtualMachines",
+  network: "Microsoft.Network/virtualNetworks",
+  routeTable: "Microsoft.Network/routeTables",
+  securityGroup: "Microsoft.Network/networkSecurityGroups",
+  zone: "Microsoft.Network/privateDnsZones",
+} as const;
+
+const apiVersions: readonly (readonly [RegExp, string])[] = [
+  [/^Microsoft\.Network\/privateDnsZones/, "2024-06-01"],
+  [/^Microsoft\.Network\//, "2024-05-01"],
+  [/^Microsoft\.Compute\//, "2024-11-01"],
+  [/^Microsoft\.ManagedIdentity\//, "2023-01-31"],
+  [/^Microsoft\.Resources\//, "2024-03-01"],
+];
+
+const standard = { name: "Standard" };
+
+/** Ids of what is in the cluster's resource group. */
+type IdOf = (type: string, name: string) => string;
+
+/**
+ * One of each kind of what a stack makes of these settings: of machines one of each size, of subnets one of
+ * machines' and the balancers'. Rules of security groups and roles are left out.
+ */
+export function plannedResources(
+  settings: Settings,
+  machines: readonly MachinePlan[],
+  subscriptionId: string,
+): PlannedResource[] {
+  const group = groupId(settings, subscriptionId);
+  const idOf: IdOf = (type, name) => `${group}/providers/${type}/${name}`;
+  const { clusterName, location } = settings;
+  const tags = tagsOf(settings);
+  const kinds: readonly Kind[] = [
+    ...(settings.resourceGroup === "" ? [{ type: types.group, name: clusterName }] : []),
+    ...(settings.nodeSubnets.length > 0 ? [] : networkOf(settings, idOf)),
+    ...egressOf(settings, idOf),
+    ...apiOf(settings, subscriptionId, idOf),
+    ...(hasOwnIdentity(settings) ? [{ type: types.identity, name: clusterName }] : []),
+    ...machinesOf(settings, machines, idOf),
+  ];
+  return kinds.map(({ parent, size, ...kind }) => ({
+    content: {
+      ...(parent === undefined && { location }),
+      ...kind,
+      ...((parent === undefined || kind.location !== undefined) &&
+        Object.keys(tags).length > 0 && { tags }),
+    },
+    apiVersion: apiVersions.find(([of]) => of.test(kind.type))![1],
+    parent,
+    size,
+  }));
+}
+
+function networkOf(settings: Settings, idOf: IdOf): Kind[] {
+  const { networkCidr, zones } = settings;
+  const names = networkNames(settings.clusterName);
+  const [egress] = egressNames(settings);
+  const [zone = ""] = zones;
+  const subnet = (name: string, range: string, more: object): Kind => ({
+    type: `${types.network}/subnets`,
+    name,
+    parent: idOf(types.network, names.virtualNetwork),
+    properties: {
+      addressPrefix: zoneCidr(networkCidr, range),
+      defaultOutboundAccess: false,
+      networkSecurityGroup: { id: idOf(types.securityGroup, names.securityGroup) },
+      ...more,
+    },
+  });
+  return [
+    {
+      type: types.network,
+      name: names.virtualNetwork,
+      properties: { addressSpace: { addressPrefixes: [networkCidr] } },
+    },
+    { type: types.securityGroup, name: names.securityGroup },
+    { type: types.routeTable, name: names.routeTable },
+    subnet(`nodes-${zone}`, zone, {
+      routeTable: { id: idOf(types.routeTable, names.routeTable) },
+      ...(egress !== undefined && { natGateway: { id: idOf(types.gateway, egress) } }),
+    }),
+    subnet(names.balancerSubnet, balancerZone, {}),
+  ];
+}
+
+function egressOf(settings: Settings, idOf: IdOf): Kind[] {
+  const [name] = egressNames(settings);
+  if (name === undefined) return [];
+  const [zone] = gatewayZones(settings);
+  return [
+    addressOf(name, zone === undefined ? settings.zones : [zone]),
+    {
+      type: types.gateway,
+      name,
+      sku: standard,
+      zones: zone === undefined ? [] : [zone],
+      properties: { publicIpAddresses: [{ id: idOf(types.address, name) }] },
+    },
+  ];
+}
+
+const addressOf = (name: string, zones: readonly string[], more: object = {}): Kind => ({
+  type: types.address,
+  name,
+  sku: standard,
+  zones,
+  properties: { publicIPAllocationMethod: "Static", ...more },
+});
+
+function apiOf(settings: Settings, subscriptionId: string, idOf: IdOf): Kind[] {
+  const { clusterName, zones } = settings;
+  const isPublic = settings.apiAccess === "public";
+  const name = apiBalancerName(clusterName);
+  const network = idOf(types.network, networkNames(clusterName).virtualNetwork);
+  const domainNameLabel = dnsLabel(clusterName, subscriptionId);
+  const subnet = { id: `${network}/subnets/${networkNames(clusterName).balancerSubnet}` };
+  const frontend = isPublic
+    ? { properties: { publicIPAddress: { id: idOf(types.address, name) } } }
+    : {
+        zones,
+        properties: { subnet, privateIPAddress: privateApiAddress(settings.networkCidr) },
+      };
+  const zone = apiZone(clusterName, subscriptionId);
+  const inZone = { parent: idOf(types.zone, zone) };
+  return [
+    ...(isPublic ? [addressOf(name, zones, { dnsSettings: { domainNameLabel } })] : []),
+    {
+      type: types.balancer,
+      name,
+      sku: standard,
+      properties: { frontendIPConfigurations: [{ name: "api", ...frontend }] },
+    },
+    ...(isPublic || settings.apiName !== ""
+      ? []
+      : [
+          { type: types.zone, name: zone, location: "global" },
+          {
+            ...inZone,
+            type: `${types.zone}/virtualNetworkLinks`,
+            name: clusterName,
+            location: "global",
+            properties: { virtualNetwork: { id: network }, registrationEnabled: false },
+          },
+          { ...inZone, type: `${types.zone}/A`, name: apiRecord },
+        ]),
+  ];
+}
+
+function machinesOf(settings: Settings, machines: readonly MachinePlan[], idOf: IdOf): Kind[] {
+  const bySize = new Map<string, MachinePlan>();
+  for (const one of machines) {
+    const size = one.size.toLowerCase();
+    if (!bySize.has(size)) bySize.set(size, one);
+  }
+  const [first] = machines;
+  return [
+    ...[...bySize.values()].map((one) => machineOf(settings, one)),
+    ...(first === undefined ? [] : partsOf(settings, first, idOf)),
+  ];
+}
+
+const machineOf = (settings: Settings, { name, zone, size }: MachinePlan): Kind => ({
+  type: types.machine,
+  name,
+  size,
+  zones: [zone],
+  properties: {
+    hardwareProfile: { vmSize: size },
+    osProfile: { linuxConfiguration: { disablePasswordAuthentication: true } },
+    storageProfile: {
+      imageReference: { ...image, version: imageVersionOf(settings) },
+      osDisk: {
+        diskSizeGB: settings.osDiskSizeGb,
+        managedDisk: { storageAccountType: settings.osDiskSku },
+      },
+    },
+    securityProfile: {
+      securityType: "TrustedLaunch",
+      uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+    },
+  },
+});
+
+function partsOf(settings: Settings, { name, zone }: MachinePlan, idOf: IdOf): Kind[] {
+  const network = idOf(types.network, networkNames(settings.clusterName).virtualNetwork);
+  const id =
+    settings.nodeSubnets.length > 0
+      ? subnetIdOf(settings, zone)
+      : `${network}/subnets/nodes-${zone}`;
+  return [
+    {
+      type: types.interface,
+      name: `${name}-nic`,
+      properties: {
+        enableIPForwarding: true,
+        ipConfigurations: [{ name: "node", properties: { subnet: { id } } }],
+      },
+    },
+    {
+      type: `${types.machine}/extensions`,
+      name: "bootstrap",
+      parent: idOf(types.machine, name),
+      location: settings.location,
+      properties: { publisher: "Microsoft.Azure.Extensions", type: "CustomScript" },
+    },
+  ];
+}

@@ -1,0 +1,112 @@
+import { plannedResources } from "../../../components/plan/planned-resources";
+import type { Settings } from "../../../components/settings/settings";
+import { machinesOf } from "../../../components/settings/topology";
+import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { typeOf } from "../../../tools/local-azure/arm/types/types";
+import { update } from "../../support/program";
+import { validSettings } from "../../support/sample";
+import { access, settingsWith, stackValues, type Values } from "../../support/stack";
+
+const group = "Microsoft.Resources/subscriptions/resourceGroups";
+
+const typeFor = (type: string) =>
+  typeOf(type === group ? "Microsoft.Resources/resourceGroups" : type)!;
+
+/** What has an id of something else cannot be compared: mocks give other ids. */
+function partOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(partOf);
+  if (typeof value !== "object" || value === null) return value;
+  const { properties, ...others } = value as Record<string, unknown>;
+  const flat = { ...others, ...(properties as object | undefined) };
+  const entries = Object.entries(flat).filter(([key]) => key !== "id");
+  return expect.objectContaining(
+    Object.fromEntries(entries.map(([key, one]) => [key, partOf(one)])),
+  );
+}
+
+const isPrivate = { apiAccess: "private", egress: "none" };
+
+describe.each<[string, Values]>([
+  ["a public API and egress in zones", {}],
+  ["a single egress", { egress: "single" }],
+  ["nothing public", isPrivate],
+  ["nothing public and a name of one's own", { ...isPrivate, apiName: "api.zoned.example" }],
+])("of a stack with %s", (_, change) => {
+  const values = { tags: { costCenter: "4711" }, ...change };
+
+  async function both() {
+    const { requests } = await update(values);
+    const all = { ...access, ...stackValues("prod"), clusterName: "zoned-test", ...values };
+    const settings = settingsWith(all);
+    const planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
+    return { requests, planned };
+  }
+
+  it("there is one of every type that an update makes", async () => {
+    const { requests, planned } = await both();
+
+    const types = new Set(planned.map(({ content }) => typeFor(content.type).token));
+
+    const made = requests
+      .map(({ type }) => type)
+      .filter((type) => type.startsWith("azure-native:"))
+      .filter((type) => !/:authorization:|:SecurityRule$/.test(type));
+    expect([...types].sort()).toEqual([...new Set(made)].sort());
+  });
+
+  it("each has what the update sends, and is asked for in the API's version that sends it", async () => {
+    const { requests, planned } = await both();
+
+    for (const { content, apiVersion } of planned) {
+      const { token, apiVersion: sent } = typeFor(content.type);
+      const { type, name, location, ...rest } = content;
+      const extension = type.endsWith("/extensions") ? { type: "CustomScript" } : {};
+      const inputs = requests.filter((one) => one.type === token).map((one) => one.inputs);
+      expect(inputs).toContainEqual(partOf({ ...rest, ...extension }));
+      expect(inputs.some((one) => Object.values(one).includes(name))).toBe(true);
+      expect([type, apiVersion]).toEqual([type, sent]);
+      expect([type, location !== undefined]).toEqual([
+        type,
+        typeFor(type).inputs.includes("location"),
+      ]);
+      expect([type, content.tags !== undefined]).toEqual([
+        type,
+        typeFor(type).inputs.includes("tags"),
+      ]);
+    }
+  });
+});
+
+const typesOf = (change: Partial<Settings>) => {
+  const settings = { ...validSettings, ...change };
+  const planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
+  return new Set(planned.map(({ content }) => content.type.split("/").slice(1).join("/")));
+};
+
+it.each<[string, Partial<Settings>, readonly string[]]>([
+  ["an identity", { identityId: "/ids/theirs" }, ["userAssignedIdentities"]],
+  ["a resource group", { resourceGroup: "theirs" }, ["subscriptions/resourceGroups"]],
+  [
+    "subnets",
+    { nodeSubnets: ["/ids/nodes"] },
+    [
+      "virtualNetworks",
+      "networkSecurityGroups",
+      "routeTables",
+      "virtualNetworks/subnets",
+      "natGateways",
+    ],
+  ],
+])("there is none of what others have made: %s", (_, change, without) => {
+  expect([...typesOf({})].filter((type) => !typesOf(change).has(type))).toEqual(without);
+});
+
+it("there is a machine of each size", () => {
+  const [pool] = validSettings.workerPools;
+  const workerPools = [pool!, { ...pool!, name: "large", size: "Standard_D8s_v5" }];
+  const settings = { ...validSettings, workerPools };
+
+  const planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
+
+  expect(planned.flatMap(({ size }) => size ?? [])).toEqual(["Standard_D2s_v5", "Standard_D8s_v5"]);
+});

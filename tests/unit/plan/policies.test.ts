@@ -1,0 +1,140 @@
+import type { Comparison } from "../../../components/azure/policy-comparisons";
+import type {
+  PlannedResource,
+  PolicyViolation,
+} from "../../../components/azure/policy-restrictions";
+import { shownAs, type Shown } from "../../../components/azure/shown";
+import type { MachineState } from "../../../components/azure/state";
+import { newKinds, policyProblems, policyWarnings } from "../../../components/plan/policies";
+import { subscriptionId } from "../../support/sample";
+
+const subscription = `/subscriptions/${subscriptionId}`;
+const authorization = "providers/Microsoft.Authorization";
+
+const planned = (type: string, more: Partial<PlannedResource> = {}): PlannedResource => ({
+  content: { type, name: "a" },
+  apiVersion: "2024-05-01",
+  ...more,
+});
+
+const violation = (
+  type: string,
+  comparisons: readonly Comparison[],
+  name = "guardrail",
+): PolicyViolation => ({
+  resource: planned(type),
+  assignment: `${subscription}/${authorization}/policyAssignments/${name}`,
+  definition: `/${authorization}/policyDefinitions/of-${name}`,
+  comparisons,
+});
+
+const untagged: Comparison = {
+  expression: "tags[costCenter]",
+  path: "tags[costCenter]",
+  operator: "Exists",
+  targetValue: "false",
+};
+
+const address = "Microsoft.Network/publicIPAddresses";
+const isAddress: Comparison = {
+  path: "type",
+  expressionValue: address,
+  operator: "In",
+  targetValue: [address],
+};
+
+it("names a policy once for all types that it refuses, what it looks at and the command that satisfies it", () => {
+  const problems = policyProblems({
+    violations: [
+      violation("Microsoft.Network/virtualNetworks", [untagged]),
+      violation("Microsoft.Compute/virtualMachines", [untagged]),
+    ],
+  });
+
+  expect(problems).toEqual([
+    "an Azure Policy does not allow Microsoft.Network/virtualNetworks, Microsoft.Compute/virtualMachines: " +
+      'it looks at tags[costCenter], which is missing, by Exists "false". ' +
+      "Set tags.costCenter to what it allows (pulumi config set --path tags.costCenter VALUE); " +
+      "or have whoever owns the policy exempt this cluster (az policy exemption create). " +
+      `See policy guardrail: az policy assignment show --name guardrail --scope ${subscription}; ` +
+      "az policy definition show --name of-guardrail",
+  ]);
+});
+
+it("names every policy", () => {
+  const violations = [violation(address, [untagged]), violation(address, [isAddress], "closed")];
+
+  expect(policyProblems({ violations })).toEqual([
+    expect.stringContaining("policy guardrail"),
+    expect.stringContaining("policy closed"),
+  ]);
+});
+
+it("names the way on without public addresses where these are not allowed", () => {
+  const [problem] = policyProblems({ violations: [violation(address, [isAddress])] });
+
+  expect(problem).toContain(`it looks at type, which is "${address}", by In ["${address}"]`);
+  expect(problem).toContain("pulumi config set apiAccess private; pulumi config set egress none");
+});
+
+it("leaves an exemption alone where no setting decides it", () => {
+  const forwards = { path: "properties.enableIPForwarding", expressionValue: true };
+
+  const [problem] = policyProblems({
+    violations: [violation("Microsoft.Network/networkInterfaces", [forwards])],
+  });
+
+  expect(problem).toMatch(/\. Have whoever owns the policy exempt/);
+});
+
+it("warns alone of a policy that looks at what is not known beforehand", () => {
+  const hosts = { path: "properties.securityProfile.encryptionAtHost", targetValue: true };
+  const answer = { violations: [violation("Microsoft.Compute/virtualMachines", [hosts])] };
+
+  expect(policyProblems(answer)).toEqual([]);
+  expect(policyWarnings(answer)).toEqual([
+    expect.stringMatching(
+      /^An Azure Policy may not allow Microsoft\.Compute\/virtualMachines.*encryptionAtHost, which is missing/,
+    ),
+  ]);
+});
+
+it("says in one warning why it is not known, and which role knows", () => {
+  const [warning, ...others] = policyWarnings({ violations: [], unread: "403 Forbidden" });
+
+  expect(others).toEqual([]);
+  expect(warning).toMatch(/403 Forbidden.*checkPolicyRestrictions\/read, which Reader has/);
+});
+
+it("says nothing where no policy refuses anything", () => {
+  expect([...policyProblems({ violations: [] }), ...policyWarnings({ violations: [] })]).toEqual(
+    [],
+  );
+});
+
+describe("newKinds", () => {
+  const machine = "Microsoft.Compute/virtualMachines";
+  const all = [
+    planned("Microsoft.Resources/subscriptions/resourceGroups"),
+    planned("Microsoft.Network/virtualNetworks"),
+    planned("Microsoft.Network/virtualNetworks/subnets", { parent: "/ids/vnet" }),
+    planned(address),
+    planned(machine, { size: "Standard_D2s_v5" }),
+    planned(machine, { size: "Standard_D8s_v5" }),
+  ];
+  const shown: Shown = new Map([
+    [
+      shownAs("azure-native:network:VirtualNetwork", "a"),
+      { name: "a", type: "Microsoft.Network/VirtualNetworks" },
+    ],
+  ]);
+  const machines = new Map([["a", { size: "standard_d2s_v5" } as MachineState]]);
+
+  it("has all of a first update", () => {
+    expect(newKinds(all, { isBegun: false, shown: new Map(), machines: new Map() })).toEqual(all);
+  });
+
+  it("has of a later one the types and sizes that are new", () => {
+    expect(newKinds(all, { isBegun: true, shown, machines })).toEqual([all[3], all[5]]);
+  });
+});
