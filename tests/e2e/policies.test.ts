@@ -13,10 +13,8 @@ jest.setTimeout(900_000);
 const assignment = (name: string) =>
   `${subscriptionPath}/providers/Microsoft.Authorization/policyAssignments/${name}`;
 
-const settings = {
-  ...fewAddOns,
-  workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
-};
+const pool = { name: "workers", count: 1, size: "Standard_B2s" };
+const settings = { ...fewAddOns, workerPools: [pool] };
 
 /** The policies of a landing zone, from the first preview to an update under them. */
 describe("a cluster where Azure Policy demands a tag and allows no public address", () => {
@@ -76,19 +74,27 @@ describe("a cluster where Azure Policy demands a tag and allows no public addres
 
   it("is refused a size that another policy does not allow, before a machine is drained for it", async () => {
     await cloud.assign(assignment("sizes"), "cccc23c7-8427-4f53-ad12-b6a63eb452b3", {
-      listOfAllowedSKUs: ["Standard_B2s"],
+      listOfAllowedSKUs: [pool.size],
     });
     await cloud.stack.configure({
       ...settings,
       ...{ tags: { costCenter: "VALUE" }, apiAccess: "private", egress: "none" },
-      controlPlaneSize: "Standard_D4s_v5",
+      workerPools: [{ ...pool, size: "Standard_B2ms" }],
     });
 
     const text = refused(await cloud.stack.preview());
 
     expect(text).toMatch(
-      /does not allow Microsoft\.Compute\/virtualMachines: .*"Standard_D4s_v5".*Set controlPlaneSize or workerPools/,
+      /does not allow Microsoft\.Compute\/virtualMachines: .*"Standard_B2ms".*Set controlPlaneSize or workerPools/,
     );
+  });
+
+  it("may have that size once the cluster's group is exempt from the policy", async () => {
+    await cloud.inGroup("PUT", "/providers/Microsoft.Authorization/policyExemptions/ours", {
+      properties: { policyAssignmentId: assignment("sizes"), exemptionCategory: "Waiver" },
+    });
+
+    expect(succeeded(await cloud.stack.preview()).stdout).toContain("zoned-local-workers-1");
   });
 
   it("is taken away under its policies", async () => {

@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
 
 import {
   getPolicyViolations,
@@ -98,21 +99,24 @@ it.each([
   expect((await underPolicy([guard], { exemption })).violations).toHaveLength(left);
 });
 
-/** What is made of this answer of Azure's. */
+/** What is made of this answer of Azure's, and what it was asked. */
 async function answered(
   status: number,
   body: object,
   resources = [guard],
-): Promise<PolicyAnswer & { readonly asked: readonly string[] }> {
-  const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
-    const answer = request.method === "POST" ? body : { value: [] };
-    response.writeHead(request.method === "POST" ? status : 200).end(JSON.stringify(answer));
+  more: { readonly exemptions?: readonly object[]; readonly scope?: string } = {},
+) {
+  const { exemptions = [], scope = group } = more;
+  const asked: { readonly url?: string; readonly body: string }[] = [];
+  const server = createServer(async (request, response) => {
+    asked.push({ url: request.url, body: await text(request) });
+    const isQuestion = request.method === "POST";
+    response.writeHead(isQuestion ? status : 200);
+    response.end(JSON.stringify(isQuestion ? body : { value: exemptions }));
   });
   try {
     const port = await listen(server);
-    return { ...(await getPolicyViolations(resources, group, connectionTo(port))), asked };
+    return { ...(await getPolicyViolations(resources, scope, connectionTo(port))), asked };
   } finally {
     server.closeAllConnections();
     server.close();
@@ -177,7 +181,45 @@ it("names a policy once that both lists have", async () => {
 it("asks for no exemptions where nothing is refused", async () => {
   const { asked } = await answered(200, {});
 
-  expect(asked).toEqual([expect.stringContaining("checkPolicyRestrictions")]);
+  expect(asked).toEqual([
+    expect.objectContaining({ url: expect.stringContaining("checkPolicyRestrictions") }),
+  ]);
+});
+
+it.each([
+  ["in a group that is there", group, { scope: "/ids/vnet" }],
+  ["in one that is not, without what the resource is a part of", subscriptionPath, {}],
+])("asks with all that is known, and of tags in particular, %s", async (_, scope, parent) => {
+  const subnet = { ...resource("Microsoft.Network/virtualNetworks/subnets"), parent: "/ids/vnet" };
+
+  const { asked } = await answered(200, {}, [subnet], { scope });
+
+  expect(asked.map(({ url }) => url?.split("?")[0])).toEqual([
+    `${scope}/providers/Microsoft.PolicyInsights/checkPolicyRestrictions`,
+  ]);
+  expect(JSON.parse(asked[0]!.body)).toEqual({
+    resourceDetails: {
+      resourceContent: JSON.parse(JSON.stringify(subnet.content)),
+      apiVersion: "2024-05-01",
+      ...parent,
+    },
+    pendingFields: [{ field: "tags" }],
+  });
+});
+
+it.each([
+  ["all of an initiative", {}, 0],
+  ["this policy of it", { policyDefinitionReferenceIds: ["tags", "regions"] }, 0],
+  ["another policy of it", { policyDefinitionReferenceIds: ["regions"] }, 1],
+])("heeds an exemption from %s", async (_, more, left) => {
+  const ofInitiative = { ...policyInfo, policyDefinitionReferenceId: "tags" };
+  const { policyAssignmentId } = policyInfo;
+  const body = restriction("tags.costCenter", { policy: ofInitiative });
+  const exemptions = [{ properties: { policyAssignmentId, ...more } }];
+
+  const { violations } = await answered(200, body, [guard], { exemptions });
+
+  expect(violations).toHaveLength(left);
 });
 
 it("says of a login that may not ask why nothing is known, and refuses nothing", async () => {

@@ -154,14 +154,21 @@ it("refuses nothing once the assignment is gone", async () => {
 });
 
 it.each([
-  ["location", allowedLocations, { listOfAllowedLocations: { value: ["northeurope"] } }],
-  ["size", allowedSizes, { listOfAllowedSKUs: { value: ["Standard_D4s_v5"] } }],
-])("refuses a machine for its %s, by the built-in policy", async (_, policy, parameters) => {
+  ["location", allowedLocations, "listOfAllowedLocations", "northeurope", location],
+  ["size", allowedSizes, "listOfAllowedSKUs", "Standard_D4s_v5", "Standard_D2s_v5"],
+])("refuses a machine for its %s alone, by the built-in policy", async (_, policy, ...rest) => {
+  const [name, other, its] = rest;
+  const allow = (value: string) => ({
+    policyDefinitionId: policy,
+    parameters: { [name]: { value: [value] } },
+  });
   const { arm } = newArm();
   await createResources(arm, "nic");
-  await arm.put(assignmentAt(group), { policyDefinitionId: policy, parameters });
+  await arm.put(assignmentAt(group), allow(other));
 
   expect(await refusedBy(arm.put(...valid.machine))).toMatch(/RequestDisallowedByPolicy/);
+  await arm.put(assignmentAt(group), allow(its));
+  await expect(arm.put(...valid.machine)).resolves.toBeDefined();
 });
 
 it("refuses an interface for one public address among its configurations", async () => {
