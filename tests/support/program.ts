@@ -59,6 +59,8 @@ export interface Before extends Update {
   readonly addedTags?: Readonly<Record<string, string>>;
   /** Disks that Azure does not offer this subscription any more. */
   readonly withoutDisks?: RegExp;
+  /** What Azure says, whatever policies are asked about. */
+  readonly ofPolicies?: { readonly status: number; readonly body: object };
 }
 
 /** Nothing: the first update. */
@@ -110,6 +112,10 @@ async function around<T>(
     const { pathname } = new URL(url, "http://localhost");
     const shown = /\/resourceGroups\//i.test(pathname) ? shownIn(before, pathname) : undefined;
     if (shown !== undefined) return response.end(JSON.stringify(shown));
+    if (before.ofPolicies && pathname.endsWith("/checkPolicyRestrictions")) {
+      const { status, body } = before.ofPolicies;
+      return response.writeHead(status).end(JSON.stringify(body));
+    }
     const { authorization = "" } = headers;
     const answer = await fetch(`http://127.0.0.1:${rest.port}${url}`, {
       method,

@@ -6,12 +6,15 @@ import type {
 import { shownAs, type Shown } from "../../../components/azure/shown";
 import type { MachineState } from "../../../components/azure/state";
 import { newKinds, policyProblems, policyWarnings } from "../../../components/plan/policies";
+import { nothing, planned } from "../../support/program";
 import { subscriptionId } from "../../support/sample";
 
 const subscription = `/subscriptions/${subscriptionId}`;
 const authorization = "providers/Microsoft.Authorization";
 
-const planned = (type: string, more: Partial<PlannedResource> = {}): PlannedResource => ({
+const assignmentOf = (name: string) => `${subscription}/${authorization}/policyAssignments/${name}`;
+
+const resource = (type: string, more: Partial<PlannedResource> = {}): PlannedResource => ({
   content: { type, name: "a" },
   apiVersion: "2024-05-01",
   ...more,
@@ -22,8 +25,8 @@ const violation = (
   comparisons: readonly Comparison[],
   name = "guardrail",
 ): PolicyViolation => ({
-  resource: planned(type),
-  assignment: `${subscription}/${authorization}/policyAssignments/${name}`,
+  resource: resource(type),
+  assignment: assignmentOf(name),
   definition: `/${authorization}/policyDefinitions/of-${name}`,
   comparisons,
 });
@@ -112,15 +115,47 @@ it("says nothing where no policy refuses anything", () => {
   );
 });
 
+describe("a first plan", () => {
+  const saidOf = async (status: number, body: object) => {
+    const { plan, says } = await planned({}, { ...nothing, ofPolicies: { status, body } });
+    return { isMade: plan !== undefined, says };
+  };
+
+  it("is refused where a policy would refuse what it makes", async () => {
+    const policyEvaluations = [
+      {
+        policyInfo: { policyAssignmentId: assignmentOf("guardrail") },
+        evaluationResult: "NonCompliant",
+        evaluationDetails: { evaluatedExpressions: [untagged] },
+        effectDetails: { policyEffect: "Deny" },
+      },
+    ];
+
+    const { isMade, says } = await saidOf(200, { contentEvaluationResult: { policyEvaluations } });
+
+    expect(isMade).toBe(false);
+    expect(says).toMatch(/an Azure Policy does not allow .*virtualNetworks, .*policy guardrail/);
+  });
+
+  it("goes on with one warning where the login may not ask", async () => {
+    const error = { code: "AuthorizationFailed", message: "no" };
+
+    const { isMade, says } = await saidOf(403, { error });
+
+    expect(isMade).toBe(true);
+    expect(says.match(/It is not known which Azure Policies/g)).toHaveLength(1);
+  });
+});
+
 describe("newKinds", () => {
   const machine = "Microsoft.Compute/virtualMachines";
   const all = [
-    planned("Microsoft.Resources/subscriptions/resourceGroups"),
-    planned("Microsoft.Network/virtualNetworks"),
-    planned("Microsoft.Network/virtualNetworks/subnets", { parent: "/ids/vnet" }),
-    planned(address),
-    planned(machine, { size: "Standard_D2s_v5" }),
-    planned(machine, { size: "Standard_D8s_v5" }),
+    resource("Microsoft.Resources/subscriptions/resourceGroups"),
+    resource("Microsoft.Network/virtualNetworks"),
+    resource("Microsoft.Network/virtualNetworks/subnets", { parent: "/ids/vnet" }),
+    resource(address),
+    resource(machine, { size: "Standard_D2s_v5" }),
+    resource(machine, { size: "Standard_D8s_v5" }),
   ];
   const shown: Shown = new Map([
     [
