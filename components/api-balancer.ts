@@ -9,7 +9,6 @@ import { digest } from "./digest";
 import { addressOf, type Network } from "./network";
 import { Shown } from "./azure/shown";
 import { Settings } from "./settings/settings";
-import { privateApiAddress } from "./settings/topology";
 import { apiBalancerName } from "./azure/resource-names";
 
 export interface ApiBalancerArgs {
@@ -17,6 +16,8 @@ export interface ApiBalancerArgs {
   readonly settings: Settings;
   readonly subscriptionId: string;
   readonly network: Pick<Network, "balancerSubnetId" | "virtualNetworkId">;
+  /** Of a private API. */
+  readonly apiAddress?: string;
   /** What the last update left; undefined before the first one. */
   readonly previous?: { readonly balancer?: string };
   readonly shown: Shown;
@@ -158,7 +159,8 @@ export class ApiBalancer extends pulumi.ComponentResource {
 
   private privateFrontend(name: string, args: ApiBalancerArgs): Frontend {
     const { settings, network: inside } = args;
-    const address = privateApiAddress(settings.networkCidr);
+    // Every private API has one: free-addresses.ts.
+    const address = args.apiAddress!;
     const named =
       settings.apiName === ""
         ? new ApiDns(`${name}-dns`, { ...args, address }, { parent: this }).parts

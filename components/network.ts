@@ -39,10 +39,9 @@ type Verdict = Pick<
 export class Network extends pulumi.ComponentResource {
   /** By zone. */
   readonly subnetIds: ReadonlyMap<string, pulumi.Output<string>>;
-  /** Undefined where the network is others'. */
-  readonly virtualNetworkId?: pulumi.Output<string>;
-  /** Of the internal balancers, in all zones; undefined where the network is others'. */
-  readonly balancerSubnetId?: pulumi.Output<string>;
+  readonly virtualNetworkId: pulumi.Output<string>;
+  /** Of the internal balancers, in all zones; where the network is others', the first of the machines' subnets. */
+  readonly balancerSubnetId: pulumi.Output<string>;
 
   constructor(name: string, args: NetworkArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Network", name, {}, opts);
@@ -51,6 +50,8 @@ export class Network extends pulumi.ComponentResource {
       this.subnetIds = new Map(
         settings.zones.map((zone) => [zone, pulumi.output(subnetIdOf(settings, zone))]),
       );
+      this.virtualNetworkId = pulumi.output(existingNetwork.id);
+      this.balancerSubnetId = pulumi.output(settings.nodeSubnets[0]!);
       this.registerOutputs();
       return;
     }

@@ -31,6 +31,7 @@ export function outputsOf(
     cas: plan.spec.cas,
     serviceAccountKeys: plan.spec.serviceAccountKeys,
     ownEncryption: plan.spec.encryptionKeys === undefined ? true : undefined,
+    apiAddress: plan.apiAddress,
     balancer: balancerDigest(),
     kubeProxy: proxyDigest(plan.settings),
     storageClasses: plan.diskClasses.map(({ name }) => name),

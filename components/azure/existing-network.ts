@@ -31,7 +31,11 @@ interface Gateway {
 
 interface Route {
   readonly name: string;
-  readonly properties: { readonly addressPrefix?: string; readonly nextHopType: string };
+  readonly properties: {
+    readonly addressPrefix?: string;
+    readonly nextHopType: string;
+    readonly nextHopIpAddress?: string;
+  };
 }
 
 /** A virtual network that is not this stack's, as far as the machines' subnets need it. */
@@ -40,6 +44,8 @@ export interface ExistingNetwork {
   readonly location: string;
   /** Its own, and those of networks it is peered with. */
   readonly ranges: readonly string[];
+  /** Its own DNS servers, which its machines ask in place of Azure's. */
+  readonly dnsServers: readonly string[];
   /** Those of its subnets that the settings name, by lower-case id. */
   readonly subnets: ReadonlyMap<string, ExistingSubnet>;
   /** By lower-case id of the security group, Azure's own rules included. */
@@ -77,6 +83,7 @@ interface VirtualNetwork {
   readonly location: string;
   readonly properties: {
     readonly addressSpace: { readonly addressPrefixes: readonly string[] };
+    readonly dhcpOptions?: { readonly dnsServers?: readonly string[] };
     readonly subnets: readonly Subnet[];
     readonly virtualNetworkPeerings?: readonly {
       readonly properties?: {
@@ -96,6 +103,18 @@ export const subnetIdOf = (
   { nodeSubnets, zones }: Pick<Settings, "nodeSubnets" | "zones">,
   zone: string,
 ): string => nodeSubnets[zones.indexOf(zone)] ?? nodeSubnets[0]!;
+
+/** The route of a subnet's table for all that no other leads elsewhere; it goes before a NAT gateway. */
+export const defaultRoute = (
+  { routeTable }: Pick<ExistingSubnet, "routeTable">,
+  { routes }: Pick<ExistingNetwork, "routes">,
+): Route | undefined =>
+  routes
+    .get(keyOf(routeTable ?? ""))
+    ?.find(
+      ({ properties: { addressPrefix, nextHopType } }) =>
+        addressPrefix === "0.0.0.0/0" && nextHopType !== "Internet",
+    );
 
 /** What the cloud provider has rights on in a network of others: it, and the security groups of its subnets. */
 export const networkScopes = (network: ExistingNetwork | undefined): string[] =>
@@ -121,7 +140,12 @@ export async function getExistingNetwork(
     permissionsAt(arm, id),
   ]);
   if (network === undefined) return undefined;
-  const { addressSpace, subnets: all = [], virtualNetworkPeerings = [] } = network.properties;
+  const {
+    addressSpace,
+    dhcpOptions,
+    subnets: all = [],
+    virtualNetworkPeerings = [],
+  } = network.properties;
   const wanted = new Set(nodeSubnets.map(keyOf));
   const subnets = all
     .filter((one) => wanted.has(keyOf(one.id)))
@@ -162,6 +186,7 @@ export async function getExistingNetwork(
         ({ properties }) => properties?.remoteAddressSpace?.addressPrefixes ?? [],
       ),
     ]),
+    dnsServers: dhcpOptions?.dnsServers ?? [],
     subnets: new Map(subnets.map((one) => [keyOf(one.id), one])),
     rules,
     routes,

@@ -1,79 +1,122 @@
 import { Address4 } from "ip-address";
 
-import type { MachinePlan } from "../settings/topology";
+import { type MachinePlan, privateApiAddress } from "../settings/topology";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import { type ExistingNetwork, keyOf, networkVersion, subnetIdOf } from "./existing-network";
+import { apiBalancerName } from "./resource-names";
 import { type Shown, shownAs } from "./shown";
 
 /** Azure keeps the first four addresses of a subnet, and its last. */
 const first = 4n;
 
-const interfaceOf = (shown: Shown, machine: string) =>
-  shown.get(shownAs("azure-native:network:NetworkInterface", `${machine}-nic`));
+/** The address of the first of a resource's configurations. */
+function addressIn(
+  shown: Shown,
+  [token, name]: readonly [token: string, name: string],
+  property: string,
+): string | undefined {
+  const [one] = (shown.get(shownAs(`azure-native:network:${token}`, name))?.properties?.[
+    property
+  ] ?? []) as { properties?: { privateIPAddress?: string } }[];
+  return one?.properties?.privateIPAddress;
+}
+
+const addressOfInterface = (shown: Shown, machine: string): string | undefined =>
+  addressIn(shown, ["NetworkInterface", `${machine}-nic`], "ipConfigurations");
+
+const addressOfBalancer = (shown: Shown, clusterName: string): string | undefined =>
+  addressIn(shown, ["LoadBalancer", apiBalancerName(clusterName)], "frontendIPConfigurations");
 
 /** Whether a machine has an interface; one outlives its machines. */
 export const hasInterface = (shown: Shown, machine: string): boolean =>
-  interfaceOf(shown, machine) !== undefined;
+  shown.has(shownAs("azure-native:network:NetworkInterface", `${machine}-nic`));
 
-function addressOfInterface(shown: Shown, machine: string): string | undefined {
-  const [configuration] = (interfaceOf(shown, machine)?.properties?.["ipConfigurations"] ?? []) as {
-    properties?: { privateIPAddress?: string };
-  }[];
-  return configuration?.properties?.privateIPAddress;
+/** Whether the API has its balancer. */
+export const hasBalancer = (shown: Shown, clusterName: string): boolean =>
+  shown.has(shownAs("azure-native:network:LoadBalancer", apiBalancerName(clusterName)));
+
+/** Where the machines are, and the API if it is private. */
+export interface Places {
+  readonly machines: readonly MachinePlan[];
+  /** Undefined where the API is public. */
+  readonly apiAddress?: string;
+}
+
+interface Known {
+  readonly settings: Settings;
+  readonly network: ExistingNetwork | undefined;
+  readonly shown: Shown;
+  /** By the stack's outputs. */
+  readonly before: {
+    readonly machines: readonly { readonly name: string; readonly address: string }[];
+    readonly apiAddress?: string;
+  };
 }
 
 /**
- * Machines in subnets of others, with an address each: the one that its interface has or had, else one
- * that nothing has. From the end of a subnet, since Azure gives the lowest free one to whoever asks for any.
- * Static, as in a network of the cluster's own: etcd's members and kubelets are configured with addresses
- * before there is a machine.
+ * In subnets of others, each machine has the address that its interface has or had, else one that nothing
+ * has, and so has a private API, in the first of them. From the end of a subnet, since Azure gives the
+ * lowest free one to whoever asks for any. Static, as in a network of the cluster's own: etcd's members
+ * and kubelets are configured with addresses before there is a machine, and DNS of others may have the
+ * API's.
  */
 export async function placed(
   machines: readonly MachinePlan[],
-  {
-    settings,
-    network,
-    shown,
-    before,
-  }: {
-    readonly settings: Settings;
-    readonly network: ExistingNetwork | undefined;
-    readonly shown: Shown;
-    /** By the stack's outputs. */
-    readonly before: readonly { readonly name: string; readonly address: string }[];
-  },
+  known: Known,
   connection: AzureConnection,
-): Promise<MachinePlan[]> {
-  if (network === undefined) return [...machines];
+): Promise<Places> {
+  const { settings, network, shown, before } = known;
+  const isPrivate = settings.apiAccess === "private";
+  if (network === undefined) {
+    return {
+      machines,
+      apiAddress: isPrivate ? privateApiAddress(settings.networkCidr) : undefined,
+    };
+  }
+  const keptByApi = addressOfBalancer(shown, settings.clusterName) ?? before.apiAddress;
+  const kept = new Map(
+    machines.flatMap(({ name }) => {
+      const address =
+        addressOfInterface(shown, name) ??
+        before.machines.find((machine) => machine.name === name)?.address;
+      return address === undefined ? [] : [[name, address]];
+    }),
+  );
+  const taken = new Set([...kept.values(), ...(keptByApi === undefined ? [] : [keptByApi])]);
   const searches = new Map<string, AsyncGenerator<string, undefined>>();
+  const next = async (subnetId: string): Promise<string | undefined> => {
+    const subnet = network.subnets.get(keyOf(subnetId));
+    if (subnet === undefined) return undefined;
+    const search =
+      searches.get(subnet.id) ?? freeIn(subnet.ranges[0]!, network.id, taken, connection);
+    searches.set(subnet.id, search);
+    return (await search.next()).value;
+  };
+  const apiAddress = isPrivate ? (keptByApi ?? (await next(settings.nodeSubnets[0]!))) : undefined;
   const result: MachinePlan[] = [];
   for (const machine of machines) {
-    const subnet = network.subnets.get(keyOf(subnetIdOf(settings, machine.zone)));
+    const subnetId = subnetIdOf(settings, machine.zone);
+    const [subnetCidr] = network.subnets.get(keyOf(subnetId))?.ranges ?? [];
+    const address = kept.get(machine.name) ?? (await next(subnetId));
     // Refused by network-requests.ts.
-    if (subnet === undefined) return [...machines];
-    const [range = ""] = subnet.ranges;
-    const search = searches.get(subnet.id) ?? freeIn(range, network.id, connection);
-    searches.set(subnet.id, search);
-    const address =
-      addressOfInterface(shown, machine.name) ??
-      before.find(({ name }) => name === machine.name)?.address ??
-      (await search.next()).value;
-    if (address === undefined) return [...machines];
-    result.push({ ...machine, subnetCidr: range, address });
+    if (subnetCidr === undefined || address === undefined) return { machines };
+    result.push({ ...machine, subnetCidr, address });
   }
-  return result;
+  return { machines: result, apiAddress };
 }
 
 async function* freeIn(
   range: string,
   network: string,
+  taken: ReadonlySet<string>,
   { arm }: AzureConnection,
 ): AsyncGenerator<string, undefined> {
   const whole = new Address4(range);
   const start = whole.startAddress().bigInt() + first;
   for (let at = whole.endAddress().bigInt() - 1n; at >= start; at--) {
     const ipAddress = Address4.fromBigInt(at).correctForm();
+    if (taken.has(ipAddress)) continue;
     const answer = await arm.get<{ available: boolean }>(
       `${network}/CheckIPAddressAvailability`,
       { ipAddress, ...networkVersion },

@@ -1,5 +1,5 @@
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
-import { hasInterface } from "../azure/free-addresses";
+import { hasBalancer, hasInterface } from "../azure/free-addresses";
 import { acceleratedMachines, offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
 import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
@@ -103,6 +103,12 @@ export function decide(observed: Observed): Decision {
   const diskClasses = planDiskClasses(settings, offers, current);
   const { subscriptionId } = connection;
   const group = { azure, locks: observed.locks, subscriptionId, machines, changes };
+  const network = networkProblems(settings, {
+    network: observed.network,
+    created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
+    hasBalancer: hasBalancer(azure.shown, settings.clusterName),
+    subscriptionId,
+  });
   const unknownManifests = typeof observed.manifests === "string" ? [observed.manifests] : [];
   return {
     initialization,
@@ -123,11 +129,7 @@ export function decide(observed: Observed): Decision {
       ...existingGroupProblems(settings, group),
       ...policyProblems(observed.policies),
       ...observed.identity.problems,
-      ...networkProblems(settings, {
-        network: observed.network,
-        created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
-        subscriptionId,
-      }),
+      ...network.problems,
       ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
       ...offerProblems(machines, created, azure.machines, offers, settings, connection),
       ...initialization.problems,
@@ -139,11 +141,12 @@ export function decide(observed: Observed): Decision {
           ]
         : []),
       ...(keys.problem === undefined ? [] : [keys.problem]),
+      ...network.letter,
     ],
     warnings: [
       ...lockWarnings(group),
       ...policyWarnings(observed.policies),
-      ...ownRoutesWarnings(settings, created.length > 0),
+      ...ownRoutesWarnings(settings, created, observed.network),
     ],
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),

@@ -30,6 +30,8 @@ export interface PreviousOutputs {
   readonly serviceAccountKeys?: ServiceAccountKeys;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
+  /** Of a private API. */
+  readonly apiAddress?: string;
   /** Hash of what the API's balancer is. */
   readonly balancer?: string;
   /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */

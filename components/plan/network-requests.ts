@@ -1,22 +1,25 @@
-import { apiPort } from "../api-server";
 import { hasOwnIdentity } from "../settings/own-identity";
 import { overlap } from "../settings/rules/ranges";
 import type { Settings } from "../settings/settings";
+import { parseSubnet } from "../settings/subnet-id";
 import type { MachinePlan } from "../settings/topology";
 import {
+  defaultRoute,
   type ExistingNetwork,
   type ExistingSubnet,
   keyOf,
   subnetIdOf,
 } from "../azure/existing-network";
 import { permits } from "../azure/rights";
-import { type Flow, stoppedBy } from "../azure/security-rules";
+import { type SecurityRule, stoppedBy } from "../azure/security-rules";
+import { type NeededFlow, neededFlows } from "./needed-flows";
 
 /** What is wrong with a network of others. */
 interface Request {
   readonly is: string;
-  /** What to ask its owners for; where that is nothing, how the settings change. */
+  /** What to ask its owners for. */
   readonly ask?: string;
+  /** How the settings change, instead. */
   readonly fix?: string;
 }
 
@@ -25,6 +28,8 @@ interface Asked {
   readonly network: ExistingNetwork | undefined;
   /** Machines that have no interface yet. */
   readonly created: readonly Pick<MachinePlan, "zone">[];
+  /** Whether a private API has its balancer. */
+  readonly hasBalancer: boolean;
   /** The cluster's. */
   readonly subscriptionId: string;
 }
@@ -32,29 +37,54 @@ interface Asked {
 /** Addresses that a subnet is to have left for internal balancers, each of which takes one. */
 const forBalancers = 8;
 
-/**
- * Why machines cannot be in the subnets of others that the settings name, each with what to ask for; at
- * the end all of that once more, as a text for the owners of the network. Nothing of theirs is changed.
- */
-export function networkProblems(settings: Settings, asks: Asked): string[] {
-  if (settings.nodeSubnets.length === 0) return [];
+/** Why a cluster cannot be in the subnets of others that the settings name. */
+export interface NetworkProblems {
+  /** Each with what to ask for. */
+  readonly problems: readonly string[];
+  /** All that is to be asked for once more, as a text for the owners of the network. */
+  readonly letter: readonly string[];
+}
+
+/** Nothing of the owners' is changed. */
+export function networkProblems(settings: Settings, asks: Asked): NetworkProblems {
+  if (settings.nodeSubnets.length === 0) return { problems: [], letter: [] };
   const requests = requestsOf(settings, asks);
   const asked = [...new Set(requests.flatMap(({ ask }) => ask ?? []))];
-  return [
-    ...requests.map(({ is, ask, fix }) =>
-      ask === undefined ? `${is}: ${fix}` : `${is}: ask for ${ask}`,
+  return {
+    problems: requests.map(
+      ({ is, ask, fix }) =>
+        `${is}: ${[...(ask === undefined ? [] : [`ask for ${ask}`]), ...(fix === undefined ? [] : [fix])].join(", or ")}`,
     ),
-    ...(asked.length === 0
-      ? []
-      : [
-          [
-            `for the owners of the network, as one text: the Kubernetes cluster ${settings.clusterName} is to have machines in ` +
-              `${[...new Set(settings.nodeSubnets)].join(", ")}, and needs`,
-            ...asked.map((one) => `- ${one}`),
-          ].join("\n      "),
-        ]),
-  ];
+    letter: asked.length === 0 ? [] : [letterOf(settings, asks.network, asked)],
+  };
 }
+
+/** Things have their names alone in a sentence; their ids, which are long, are at the end. */
+function letterOf(
+  { clusterName, nodeSubnets }: Settings,
+  network: ExistingNetwork | undefined,
+  asked: readonly string[],
+): string {
+  const subnets = [...new Set(nodeSubnets)].map((id) => parseSubnet(id)!);
+  const groups = new Set(
+    [...(network?.subnets.values() ?? [])].flatMap(({ securityGroup }) => securityGroup ?? []),
+  );
+  return [
+    "for the owners of the network, as one text:",
+    "",
+    `The machines of the Kubernetes cluster ${clusterName} are to be in ${listed(subnets.map(({ subnet }) => subnet))} of the network ` +
+      `${nameOf(subnets[0]!.networkId)}. Please give us`,
+    ...asked.map((one, at) => `${at + 1}. ${one}`),
+    "By these names we mean",
+    ...[subnets[0]!.networkId, ...groups].map((id) => `- ${nameOf(id)}: ${id}`),
+  ].join("\n      ");
+}
+
+const nameOf = (id: string): string => id.split("/").at(-1)!;
+
+/** a, b and c */
+const listed = (names: readonly string[]): string =>
+  names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
 /** What a network of others does not survive: the loss of a zone whose NAT gateway serves other zones too. */
 export function networkMessages(
@@ -75,65 +105,81 @@ export function networkMessages(
   });
 }
 
-function requestsOf(settings: Settings, { network, created, subscriptionId }: Asked): Request[] {
-  const { location, nodeSubnets } = settings;
-  const ids = [...new Set(nodeSubnets)];
-  const missing = ids.filter((id) => !network?.subnets.has(keyOf(id)));
-  if (network === undefined || missing.length > 0) {
-    return missing.map((id) => ({
+function requestsOf(settings: Settings, asks: Asked): Request[] {
+  const { network } = asks;
+  const ids = [...new Set(settings.nodeSubnets)];
+  const missing = ids
+    .filter((id) => !network?.subnets.has(keyOf(id)))
+    .map((id) => ({
       is: `Azure has no subnet ${id}, or this login does not see it`,
-      ask: `the subnet ${id}, and the role Reader on its virtual network for who runs Pulumi`,
+      ask: `the subnet ${nameOf(id)}, and the role Reader on ${nameOf(parseSubnet(id)!.networkId)} for who runs Pulumi`,
     }));
-  }
-  const subnets = ids.map((id) => network.subnets.get(keyOf(id))!);
+  if (network === undefined) return missing;
+  const subnets = ids.flatMap((id) => network.subnets.get(keyOf(id)) ?? []);
   return [
-    ...(network.location === location
-      ? []
-      : [
-          {
-            is: `the network ${network.id} is in ${network.location}, and machines in ${location} can be in networks of that region alone`,
-            fix: "name subnets there, or take the network's region (pulumi config set location)",
-          },
-        ]),
-    ...(keyOf(network.id).startsWith(`/subscriptions/${keyOf(subscriptionId)}/`)
-      ? []
-      : [
-          {
-            is: `the network ${network.id} is in another subscription than the cluster, ${subscriptionId}, where Azure's cloud provider looks for it`,
-            fix: "name subnets of that subscription, or deploy into the network's (pulumi config set azure-native:subscriptionId ID)",
-          },
-        ]),
+    ...missing,
+    ...placeOf(settings, network, asks.subscriptionId),
     ...rightsIn(settings, network),
     ...overlaps(settings, network),
     ...subnets.flatMap((subnet) => [
       ...ofSubnet(subnet),
-      ...egressOf(subnet, network),
-      ...roomIn(
-        subnet,
-        created.filter(({ zone }) => keyOf(subnetIdOf(settings, zone)) === keyOf(subnet.id)),
-      ),
+      ...wayOutOf(settings, subnet, network),
+      ...roomIn(settings, subnet, asks),
     ]),
     ...groupsOf(settings, subnets, network),
   ];
 }
 
+const placeOf = (
+  { location }: Settings,
+  network: ExistingNetwork,
+  subscriptionId: string,
+): Request[] => [
+  ...(network.location === location
+    ? []
+    : [
+        {
+          is: `the network ${nameOf(network.id)} is in ${network.location}, and machines in ${location} can be in networks of that region alone`,
+          ask: `a network in ${location}, in place of ${nameOf(network.id)}`,
+          fix: "take the network's region (pulumi config set location LOCATION)",
+        },
+      ]),
+  ...(keyOf(network.id).startsWith(`/subscriptions/${keyOf(subscriptionId)}/`)
+    ? []
+    : [
+        {
+          is: `the network ${network.id} is in another subscription than the cluster, ${subscriptionId}, where Azure's cloud provider looks for it`,
+          fix: "name subnets of that subscription, or deploy into the network's (pulumi config set azure-native:subscriptionId ID)",
+        },
+      ]),
+];
+
 function rightsIn(settings: Settings, { id, permissions }: ExistingNetwork): Request[] {
   const may = (action: string) => permissions.length === 0 || permits(permissions, action);
+  const isZoneMade = settings.apiAccess === "private" && settings.apiName === "";
+  const name = nameOf(id);
+  const roleWith = (action: string) =>
+    `a role with ${action} on ${name} for who runs Pulumi, such as Network Contributor`;
   const join = "Microsoft.Network/virtualNetworks/subnets/join/action";
+  const link = "Microsoft.Network/virtualNetworks/join/action";
   return [
     ...(may(join)
       ? []
+      : [{ is: `the login may not put machines into ${name}`, ask: roleWith(join) }]),
+    ...(!isZoneMade || may(link)
+      ? []
       : [
           {
-            is: `the login may not put machines into ${id}`,
-            ask: `a role with ${join}, such as Network Contributor, on ${id} for who runs Pulumi`,
+            is: `the login may not link the private DNS zone of the API's name to ${name}`,
+            ask: roleWith(link),
+            fix: "keep the name in DNS of your own, by which no zone is made (pulumi config set apiName NAME)",
           },
         ]),
     ...(!hasOwnIdentity(settings) || may("Microsoft.Authorization/roleAssignments/write")
       ? []
       : [
           {
-            is: `the login may not assign roles in ${id}, which the cluster's identity needs there`,
+            is: `the login may not assign roles in ${name}, which the cluster's identity needs there`,
             fix: "name an identity that has them (pulumi config set identityId ID)",
           },
         ]),
@@ -151,63 +197,85 @@ function overlaps({ podCidr, serviceCidr }: Settings, { id, ranges }: ExistingNe
   });
 }
 
-const ofSubnet = ({ id, delegations, securityGroup }: ExistingSubnet): Request[] => [
+const ofSubnet = ({ name, delegations, securityGroup }: ExistingSubnet): Request[] => [
   ...(delegations.length === 0
     ? []
     : [
         {
-          is: `the subnet ${id} is delegated to ${delegations.join(", ")}, and Azure puts no machines there`,
-          ask: `a subnet without a delegation, in place of ${id}`,
+          is: `the subnet ${name} is delegated to ${delegations.join(", ")}, and Azure puts no machines there`,
+          ask: `a subnet without a delegation, in place of ${name}`,
         },
       ]),
   ...(securityGroup === undefined
     ? [
         {
-          is: `the subnet ${id} has no network security group, without which nothing reaches a Standard balancer's machines`,
-          ask: `a network security group on ${id}`,
+          is: `the subnet ${name} has no network security group, without which nothing reaches a Standard balancer's machines`,
+          ask: `a network security group on ${name}`,
         },
       ]
     : []),
 ];
 
-/** Machines reach the API at its public address, and answer from it: both have to go by a NAT gateway. */
-function egressOf(
-  { id, gateway, routeTable }: ExistingSubnet,
+/**
+ * Machines reach a public API at its address, and answer from it: both have to go by a NAT gateway. Beside a
+ * private one, any way out will do; one that a gateway announces is not to be seen here, so that own-routes.ts warns.
+ */
+function wayOutOf(
+  { apiAccess, httpProxy }: Settings,
+  subnet: ExistingSubnet,
   network: ExistingNetwork,
 ): Request[] {
-  const routes = network.routes.get(keyOf(routeTable ?? "")) ?? [];
-  const away = routes.find(
-    ({ properties: { addressPrefix, nextHopType } }) =>
-      addressPrefix === "0.0.0.0/0" && nextHopType !== "Internet",
-  );
-  const ask = `a NAT gateway on ${id}, and no route 0.0.0.0/0 but to Internet`;
+  const { name, gateway } = subnet;
+  const away = defaultRoute(subnet, network);
+  if (apiAccess === "private") {
+    if (away?.properties.nextHopType !== "None" || httpProxy !== undefined) return [];
+    return [
+      {
+        is: `the route ${away.name} of the subnet ${name} drops all that goes to 0.0.0.0/0, and machines have no way to packages and to Azure`,
+        ask: `a route 0.0.0.0/0 of ${name} to a firewall, or a NAT gateway and no such route`,
+      },
+    ];
+  }
+  const ask = `a NAT gateway on ${name}, and no route 0.0.0.0/0 but to Internet`;
   if (away !== undefined) {
-    const { name, properties } = away;
     return [
       {
         is:
-          `the route ${name} of the subnet ${id} leads 0.0.0.0/0 to ${properties.nextHopType}: answers to who asks the API at its public address ` +
+          `the route ${away.name} of the subnet ${name} leads 0.0.0.0/0 to ${away.properties.nextHopType}: answers to who asks the API at its public address ` +
           "would leave another way than the questions came",
         ask,
+        fix: "have no public API (pulumi config set apiAccess private)",
       },
     ];
   }
   if (gateway !== undefined) return [];
   return [
     {
-      is: `the subnet ${id} has no NAT gateway, and machines there no way to the API and to packages`,
+      is: `the subnet ${name} has no NAT gateway, and machines there no way to the API and to packages`,
       ask,
     },
   ];
 }
 
-function roomIn({ id, free }: ExistingSubnet, created: readonly unknown[]): Request[] {
-  const needed = created.length + forBalancers;
-  if (created.length === 0 || free >= needed) return [];
+/** The frontend of a private API is in the first subnet. */
+function roomIn(
+  settings: Settings,
+  { id, name, free }: ExistingSubnet,
+  { created, hasBalancer }: Asked,
+): Request[] {
+  const { apiAccess, nodeSubnets } = settings;
+  const machines = created.filter(({ zone }) => keyOf(subnetIdOf(settings, zone)) === keyOf(id));
+  const isApis = apiAccess === "private" && !hasBalancer && keyOf(nodeSubnets[0]!) === keyOf(id);
+  const parts = [
+    ...(machines.length === 0 ? [] : [`${machines.length} for machines`]),
+    ...(isApis ? ["1 for the API"] : []),
+  ];
+  const needed = machines.length + (isApis ? 1 : 0) + forBalancers;
+  if (parts.length === 0 || free >= needed) return [];
   return [
     {
-      is: `the subnet ${id} has ${free} free addresses, and this change needs ${created.length} for machines and ${forBalancers} for internal balancers`,
-      ask: `a subnet with ${needed} free addresses, in place of ${id}`,
+      is: `the subnet ${name} has ${free} free addresses, and this change needs ${listed([...parts, `${forBalancers} for internal balancers`])}`,
+      ask: `a subnet with ${needed} free addresses, in place of ${name}`,
     },
   ];
 }
@@ -218,73 +286,53 @@ function groupsOf(
   subnets: readonly ExistingSubnet[],
   network: ExistingNetwork,
 ): Request[] {
-  const groups = [
-    ...new Set(subnets.flatMap(({ securityGroup }) => securityGroup ?? []).map(keyOf)),
-  ];
-  const [first, second] = groups;
-  if (second !== undefined) {
+  const groups = new Map(
+    subnets.flatMap(({ securityGroup: id }) => (id === undefined ? [] : [[keyOf(id), id]])),
+  );
+  const [first] = groups;
+  if (first === undefined) return [];
+  if (groups.size > 1) {
     return [
       {
-        is: `the subnets have ${groups.length} network security groups (${groups.join(", ")}), and Azure's cloud provider knows one`,
-        ask: `one network security group on all of ${subnets.map(({ id }) => id).join(", ")}`,
+        is: `the subnets have ${groups.size} network security groups (${[...groups.values()].map(nameOf).join(", ")}), and Azure's cloud provider knows one`,
+        ask: `one network security group on all of ${listed(subnets.map(({ name }) => name))}`,
       },
     ];
   }
-  if (first === undefined) return [];
+  const [key, id] = first;
   const nodes = subnets.flatMap(({ ranges }) => ranges);
   const egress = [...network.egress.values()].flatMap(({ ranges }) => ranges);
-  return flowsOf(settings, nodes, egress).flatMap(({ flow, why }) => {
-    const rule = stoppedBy(flow, network.rules.get(first) ?? [], network.ranges);
-    if (rule === undefined) return [];
-    const { direction, protocol, from, to, port } = flow;
-    const packets = `${direction.toLowerCase()} ${protocol.toUpperCase()} ${port} from ${from} to ${to}`;
-    return {
-      is: `the rule ${rule.name} (priority ${rule.properties.priority}) of ${first} stops ${packets}, by which ${why}`,
-      ask: `a rule in ${first} before ${rule.name} that allows ${packets} (${why})`,
-    };
-  });
+  return neededFlows(settings, nodes, egress).flatMap((flow) =>
+    stoppedFlow(flow, nameOf(id), network.rules.get(key) ?? [], network.ranges),
+  );
 }
 
-interface NeededFlow {
-  readonly flow: Flow;
-  readonly why: string;
-}
-
-function flowsOf(
-  { apiAccessCidrs, sshAccessCidrs, cni }: Settings,
-  nodes: readonly string[],
-  egress: readonly string[],
-): NeededFlow[] {
-  const inbound = (froms: readonly string[], port: number, why: string): NeededFlow[] =>
-    froms.flatMap((from) =>
-      nodes.map((to) => ({ flow: { direction: "Inbound", protocol: "Tcp", from, to, port }, why })),
-    );
-  const among: readonly (readonly [Flow["protocol"], number, string])[] = [
-    ["Tcp", apiPort, "machines ask the API"],
-    ["Tcp", 2379, "API servers ask etcd"],
-    ["Tcp", 2380, "members of etcd talk to each other"],
-    ["Tcp", 10250, "the API asks kubelets"],
-    // Linux's own port of VXLAN, which flannel keeps.
-    ...(cni === "none" ? [] : [["Udp", 8472, "pods talk to each other, in VXLAN"] as const]),
+/** Of the ends of a flow, those that are stopped, and by which rules. */
+function stoppedFlow(
+  { direction, protocol, port, from, to, why }: NeededFlow,
+  group: string,
+  rules: readonly SecurityRule[],
+  ranges: readonly string[],
+): Request[] {
+  const stopped = from.flatMap((one) =>
+    to.flatMap((other) => {
+      const rule = stoppedBy({ direction, protocol, port, from: one, to: other }, rules, ranges);
+      return rule === undefined ? [] : [{ one, other, rule }];
+    }),
+  );
+  const names = new Set(
+    stopped.map(({ rule }) => `${rule.name} (priority ${rule.properties.priority})`),
+  );
+  const [sources, targets] = [
+    [...new Set(stopped.map(({ one }) => one))],
+    [...new Set(stopped.map(({ other }) => other))],
   ];
+  if (names.size === 0) return [];
+  const packets = `${direction.toLowerCase()} ${protocol.toUpperCase()} ${port} from ${listed(sources)} to ${listed(targets)}`;
   return [
-    ...among.flatMap(([protocol, port, why]) =>
-      nodes.flatMap((from) =>
-        nodes.flatMap((to) =>
-          (["Outbound", "Inbound"] as const).map((direction) => ({
-            flow: { direction, protocol, from, to, port },
-            why,
-          })),
-        ),
-      ),
-    ),
-    ...inbound(["AzureLoadBalancer"], apiPort, "the API's balancer probes control planes"),
-    ...inbound(apiAccessCidrs, apiPort, "operators reach the API"),
-    ...inbound(egress, apiPort, "machines reach the API through their egress"),
-    ...inbound(sshAccessCidrs, 22, "operators reach SSH"),
-    ...nodes.map((from): NeededFlow => ({
-      flow: { direction: "Outbound", protocol: "Tcp", from, to: "Internet", port: 443 },
-      why: "machines get packages and images, and the cloud provider asks Azure",
-    })),
+    {
+      is: `the rule ${listed([...names])} of ${group} stops ${packets}, by which ${why}`,
+      ask: `a rule in ${group} before ${listed([...names])} that allows ${packets} (${why})`,
+    },
   ];
 }

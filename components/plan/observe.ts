@@ -54,6 +54,8 @@ export interface Observed {
   readonly network?: ExistingNetwork;
   /** Every machine of the settings, where it is or will be. */
   readonly machines: readonly MachinePlan[];
+  /** Of a private API. */
+  readonly apiAddress?: string;
   readonly offers: Offers;
   /** Policies that would refuse what is new. */
   readonly policies: PolicyAnswer;
@@ -88,7 +90,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     identity,
     lacking,
     subnets,
-    machines,
+    places,
     offers,
     policies,
     manifests,
@@ -125,7 +127,10 @@ export async function observe(settings: Settings): Promise<Observed> {
     Promise.all([network, found]).then(([one, { shown }]) =>
       placed(
         machinesOf(settings),
-        { settings, network: one, shown, before: previous.placed },
+        {
+          ...{ settings, network: one, shown },
+          before: { machines: previous.placed, apiAddress: previous.outputs?.apiAddress },
+        },
         connection,
       ),
     ),
@@ -151,7 +156,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
-    ...{ policies, locks, network: subnets, machines, missing, legacyTokens },
+    ...{ policies, locks, network: subnets, ...places, missing, legacyTokens },
     warnings: lacking === undefined ? [] : [lacking],
   };
 }

@@ -1,5 +1,13 @@
 import { groupName, networkNames } from "../azure/resource-names";
+import {
+  defaultRoute,
+  type ExistingNetwork,
+  type ExistingSubnet,
+  keyOf,
+  subnetIdOf,
+} from "../azure/existing-network";
 import type { Settings } from "../settings/settings";
+import type { MachinePlan } from "../settings/topology";
 
 /** Hosts that machines fetch packages and images from; some of them redirect to storage of theirs. */
 export const sources = [
@@ -18,21 +26,71 @@ export const sources = [
 /**
  * What machines have to reach by routes that this program does not make.
  *
- * @param created whether this update makes a machine, whose first boot fails without
+ * @param created machines that this update makes, whose first boot fails without
+ * @param network that of others, if the settings name one
  */
-export function ownRoutesWarnings(settings: Settings, created: boolean): string[] {
-  const { clusterName, egress, httpProxy, mirror, resourceManagerEndpoint } = settings;
-  if (egress !== "none" || !created) return [];
-  const { routeTable } = networkNames(clusterName);
+export function ownRoutesWarnings(
+  settings: Settings,
+  created: readonly Pick<MachinePlan, "zone">[],
+  network?: ExistingNetwork,
+): string[] {
+  if (created.length === 0) return [];
+  if (network !== undefined) return existingRoutesWarnings(settings, created, network);
+  if (settings.egress !== "none") return [];
+  const { routeTable } = networkNames(settings.clusterName);
+  return [
+    `egress is none, and this update makes machines: ${soon}, routes in ${routeTable} or of a gateway must ` +
+      `lead them to ${hostsOf(settings)}; az network route-table route create -g ${groupName(settings)} --route-table-name ` +
+      `${routeTable} -n default --address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address FIREWALL`,
+  ];
+}
+
+/** Beside a public API, network-requests.ts wants a NAT gateway. */
+function existingRoutesWarnings(
+  settings: Settings,
+  created: readonly Pick<MachinePlan, "zone">[],
+  network: ExistingNetwork,
+): string[] {
+  if (settings.apiAccess === "public") return [];
+  const ids = new Set(created.map(({ zone }) => keyOf(subnetIdOf(settings, zone))));
+  const bySentence = new Map<string, string[]>();
+  for (const id of ids) {
+    const subnet = network.subnets.get(id);
+    const sentence = subnet && sentenceOf(settings, subnet, network);
+    if (sentence === undefined) continue;
+    bySentence.set(sentence, [...(bySentence.get(sentence) ?? []), subnet!.name]);
+  }
+  return [...bySentence].map(([sentence, names]) => `machines in ${names.join(", ")} ${sentence}`);
+}
+
+function sentenceOf(
+  settings: Settings,
+  subnet: ExistingSubnet,
+  network: ExistingNetwork,
+): string | undefined {
+  const route = defaultRoute(subnet, network);
+  if (route !== undefined) {
+    const { nextHopType, nextHopIpAddress = "" } = route.properties;
+    return (
+      `leave by the route ${route.name} to ${`${nextHopType} ${nextHopIpAddress}`.trim()}: ${soon}, that has to let them out to ${hostsOf(settings)}. ` +
+      "docs/firewall.md has every host"
+    );
+  }
+  if (subnet.gateway !== undefined) return undefined;
+  return (
+    `have no NAT gateway and no route of 0.0.0.0/0 in a route table: ${soon}, a route that a gateway announces must lead them to ${hostsOf(settings)}. ` +
+    "If there is none, ask for a NAT gateway, or for a route to a firewall"
+  );
+}
+
+const soon = "within 20 minutes of their first boot";
+
+function hostsOf({ httpProxy, mirror, resourceManagerEndpoint }: Settings): string {
   const azure = [new URL(resourceManagerEndpoint).host, "login.microsoftonline.com"];
   const packages = URL.canParse(mirror) ? [new URL(mirror).host] : sources;
-  const behind =
+  const hosts =
     httpProxy === undefined
       ? [...azure, ...packages]
       : [...new Set([httpProxy.http, httpProxy.https])].filter(Boolean);
-  return [
-    `egress is none, and this update makes machines: within 20 minutes of their first boot, routes in ${routeTable} or of a gateway must ` +
-      `lead them to ${behind.join(", ")}; az network route-table route create -g ${groupName(settings)} --route-table-name ` +
-      `${routeTable} -n default --address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address FIREWALL`,
-  ];
+  return hosts.join(", ");
 }

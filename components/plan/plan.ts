@@ -61,6 +61,8 @@ export interface Plan {
   /** First-boot data, the same for every machine. */
   readonly customData: string;
   readonly apiServer: ApiServer;
+  /** Of a private API. */
+  readonly apiAddress?: string;
   /** Upstream's manifests by path. */
   readonly manifests: ReadonlyMap<string, string>;
 }
@@ -73,6 +75,8 @@ export interface Plan {
  */
 export async function makePlan(settings: Settings): Promise<Plan> {
   const observed = await observe(settings);
+  // Beside a refusal too, so that everything can be asked for at once.
+  for (const warning of observed.warnings) void pulumi.log.warn(warning);
   const decision = decide(observed);
   const { deallocated, repairFirst, warnings } = await check(observed, decision);
   announce(observed, decision, deallocated);
@@ -102,6 +106,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     spec: decision.spec,
     customData: customData(settings, observed.apiName),
     apiServer: { name: observed.apiName, port: apiPort },
+    apiAddress: observed.apiAddress,
     manifests: typeof manifests === "string" ? new Map<string, string>() : manifests,
   };
 }
@@ -154,6 +159,8 @@ async function check(observed: Observed, decision: Decision) {
   const reach = await privateApiWarnings({
     settings,
     apiName: observed.apiName,
+    address: observed.apiAddress,
+    network: observed.network,
     kubeconfig: isLiving ? kubeconfig : undefined,
   });
   const snapshot = await checkSnapshot({ settings, initialization, kubeconfig, now });
@@ -167,13 +174,7 @@ async function check(observed: Observed, decision: Decision) {
   return {
     deallocated,
     repairFirst: gate.repairFirst,
-    warnings: [
-      ...observed.warnings,
-      ...initialization.warnings,
-      ...snapshot.warnings,
-      ...decision.warnings,
-      ...reach,
-    ],
+    warnings: [...initialization.warnings, ...snapshot.warnings, ...decision.warnings, ...reach],
   };
 }
 

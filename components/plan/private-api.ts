@@ -1,12 +1,16 @@
 import { apiPort } from "../api-server";
 import { KubernetesApi, NoAnswer } from "../cluster/kubernetes-api";
+import type { ExistingNetwork } from "../azure/existing-network";
 import type { Settings } from "../settings/settings";
-import { privateApiAddress } from "../settings/topology";
 
 interface PrivateApiArgs {
-  readonly settings: Pick<Settings, "apiAccess" | "apiName" | "apiProxy" | "networkCidr">;
+  readonly settings: Pick<Settings, "apiName" | "apiProxy">;
   /** Of the API, whoever keeps it in DNS. */
   readonly apiName: string;
+  /** Undefined where the API is public. */
+  readonly address: string | undefined;
+  /** That of others, if the settings name one. */
+  readonly network?: Pick<ExistingNetwork, "id" | "dnsServers">;
   /** From the stack's outputs, of a cluster that exists and is not being restored. */
   readonly kubeconfig: string | undefined;
 }
@@ -16,25 +20,35 @@ interface PrivateApiArgs {
  * it too, and fails in the middle of an update without it.
  */
 export async function privateApiWarnings(args: PrivateApiArgs): Promise<string[]> {
-  const { settings, apiName, kubeconfig } = args;
-  if (settings.apiAccess === "public") return [];
-  const address = privateApiAddress(settings.networkCidr);
+  const { settings, apiName, address, network, kubeconfig } = args;
+  if (address === undefined) return [];
   if (kubeconfig !== undefined) {
     const silence = await silenceOf(kubeconfig);
     return silence === undefined ? [] : [`${silence}. ${waysTo(apiName, address)}`];
   }
-  const record =
+  const named =
     settings.apiName === ""
-      ? []
+      ? ownDnsWarnings(apiName, network)
       : [
           `apiName is ${apiName}: before machines join, the DNS that the cluster's network and you ask must have the record ` +
             `${apiName}. A ${address}`,
         ];
   const through = settings.apiProxy === "" ? "" : ` through ${settings.apiProxy}`;
   return [
-    ...record,
+    ...named,
     `the API will answer at ${address} port ${apiPort} alone, and this update asks it${through} once the first control plane ` +
       `is there. ${waysTo(apiName, address)}`,
+  ];
+}
+
+/** The private DNS zone is known to Azure's DNS alone, and there to the network that it is linked to. */
+function ownDnsWarnings(apiName: string, network: PrivateApiArgs["network"]): string[] {
+  const { id, dnsServers = [] } = network ?? {};
+  if (dnsServers.length === 0) return [];
+  const [, ...zone] = apiName.split(".");
+  return [
+    `the network ${id} has DNS servers of its own (${dnsServers.join(", ")}), which have to know ${apiName} before machines join: have them forward ` +
+      `${zone.join(".")} to 168.63.129.16 from a network that this zone is linked to, or keep the name in DNS of your own (pulumi config set apiName NAME)`,
   ];
 }
 

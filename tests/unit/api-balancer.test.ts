@@ -25,6 +25,7 @@ const build = async (change: Partial<Settings> = {}, previous?: ApiBalancerArgs[
       settings: { ...validSettings, ...change },
       subscriptionId,
       network: networkIds,
+      apiAddress: change.apiAccess === "private" ? "10.1.1.30" : undefined,
       previous,
       shown: new Map(),
     },
@@ -201,12 +202,12 @@ describe("a private API", () => {
         name: "api",
         subnet: { id: "/ids/internal-balancers" },
         privateIPAllocationMethod: "Static",
-        privateIPAddress: "172.16.0.4",
+        privateIPAddress: "10.1.1.30",
         zones: ["2", "3"],
       },
     ]);
     expect(await recorder.of(publicIp)).toEqual([]);
-    expect(await valueOf(api.address)).toBe("172.16.0.4");
+    expect(await valueOf(api.address)).toBe("10.1.1.30");
   });
 
   it("is known to the network by the name that machines and kubeconfigs call it by", async () => {
@@ -219,7 +220,7 @@ describe("a private API", () => {
       privateZoneName: zone,
       location: "global",
     });
-    expect(record).toMatchObject({ recordType: "A", aRecords: [{ ipv4Address: "172.16.0.4" }] });
+    expect(record).toMatchObject({ recordType: "A", aRecords: [{ ipv4Address: "10.1.1.30" }] });
     expect(apiName({ ...validSettings, ...settings }, subscriptionId)).toBe(
       `${record.relativeRecordSetName}.${zone}`,
     );

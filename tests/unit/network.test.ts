@@ -53,6 +53,8 @@ it("makes nothing where the settings name subnets, and puts each zone's machines
     ["2", "/b"],
     ["3", "/c"],
   ]);
+  expect(await valueOf(three.network.balancerSubnetId)).toBe("/a");
+  expect(await valueOf(three.network.virtualNetworkId)).toBe("/spoke");
   const made = await one.recorder.all();
   expect(made.filter(({ type: of }) => of.startsWith("azure-native:network:"))).toEqual([]);
 });

@@ -8,22 +8,12 @@ const example =
 
 /** What is wrong with the ids of subnets that exist already. */
 export function nodeSubnetProblems(settings: Settings): Problem[] {
-  const { nodeSubnets, zones, clusterName, apiAccess } = settings;
+  const { nodeSubnets, zones, clusterName } = settings;
   const same = (one: string | undefined, other: string | undefined) =>
     one?.toLowerCase() === other?.toLowerCase();
   const first = parseSubnet(nodeSubnets[0] ?? "")?.networkId;
   const isOther = ![0, 1, zones.length].includes(nodeSubnets.length);
   return [
-    ...(nodeSubnets.length > 0 && apiAccess === "private"
-      ? [
-          wants(
-            "apiAccess",
-            apiAccess,
-            "public beside nodeSubnets, since this program knows a fixed address for an internal balancer in its own network alone",
-            "public",
-          ),
-        ]
-      : []),
     ...(isOther
       ? [
           {

@@ -31,7 +31,10 @@ async function make(arm: ResourceManager): Promise<void> {
     ...{ sku: standard, zones: ["1"] },
     publicIpAddresses: [{ id: inNetwork("publicIPAddresses/out") }],
   });
-  await put(vnet, { addressSpace: { addressPrefixes: ["10.1.0.0/16"] } });
+  await put(vnet, {
+    addressSpace: { addressPrefixes: ["10.1.0.0/16"] },
+    dhcpOptions: { dnsServers: ["10.0.0.4"] },
+  });
   await arm.put(subnets[0]!, {
     addressPrefix: "10.1.1.0/28",
     networkSecurityGroup: { id: inNetwork("networkSecurityGroups/guard") },
@@ -87,7 +90,9 @@ it("has of each subnet what belongs to it, and how much room there is", async ()
   expect([...network!.egress.values()]).toEqual([
     { zone: "1", ranges: [expect.stringMatching(/^[\d.]+\/32$/)] },
   ]);
-  expect(network).toMatchObject({ location, ranges: ["10.1.0.0/16"] });
+  expect(network).toMatchObject({
+    ...{ location, ranges: ["10.1.0.0/16"], dnsServers: ["10.0.0.4"] },
+  });
 });
 
 it("finds no network where Azure has none", async () => {
@@ -98,22 +103,33 @@ it("finds no network where Azure has none", async () => {
   ).toBeUndefined();
 });
 
-/** Where the machines are put: their addresses by their names. */
+type Change = { readonly apiAccess?: "private"; readonly nodeSubnets?: string[] };
+
+/** Where the machines, and a private API, are put: their addresses by their names. */
 const addresses = (
   shown: Shown = new Map(),
-  before: readonly { readonly name: string; readonly address: string }[] = [],
+  before: { machines: { name: string; address: string }[]; apiAddress?: string } = { machines: [] },
+  change: Change = {},
 ) =>
   withNetwork(async (connection) => {
-    const network = await getExistingNetwork(settings, connection);
-    const machines = await placed(
-      machinesOf(settings),
-      { settings, network, shown, before },
+    const changed = { ...settings, ...change };
+    const network = await getExistingNetwork(changed, connection);
+    const { machines, apiAddress } = await placed(
+      machinesOf(changed),
+      { settings: changed, network, shown, before },
       connection,
     );
-    return Object.fromEntries(
-      machines.map(({ name, address }) => [name.replace("zoned-test-", ""), address]),
-    );
+    return Object.fromEntries([
+      ...machines.map(({ name, address }) => [name.replace("zoned-test-", ""), address]),
+      ["api", apiAddress],
+    ]);
   });
+
+const shownOf = (token: string, name: string, list: string, privateIPAddress: string) =>
+  [
+    shownAs(`azure-native:network:${token}`, name),
+    { name, properties: { [list]: [{ properties: { privateIPAddress } }] } },
+  ] as const;
 
 it("gives machines the last free addresses of their zones' subnets", async () => {
   expect(await addresses()).toEqual({
@@ -125,23 +141,59 @@ it("gives machines the last free addresses of their zones' subnets", async () =>
   });
 });
 
-it("leaves a machine the address that its interface has, or had when it was last seen", async () => {
-  const nic = {
-    name: "zoned-test-cp-1-nic",
-    properties: { ipConfigurations: [{ properties: { privateIPAddress: "10.1.1.7" } }] },
-  };
-  const shown = new Map([[shownAs("azure-native:network:NetworkInterface", nic.name), nic]]);
-
-  expect(await addresses(shown, [{ name: "zoned-test-cp-2", address: "10.1.2.9" }])).toMatchObject({
-    "cp-1": "10.1.1.7",
-    "cp-2": "10.1.2.9",
-    "cp-3": "10.1.1.14",
+it("gives a private API the last free address of the first subnet, which no machine gets then", async () => {
+  expect(await addresses(new Map(), undefined, { apiAccess: "private" })).toMatchObject({
+    api: "10.1.1.14",
+    "cp-1": "10.1.1.12",
+    "cp-2": "10.1.2.14",
   });
 });
 
-it("leaves machines where they are in a network of the cluster's own", async () => {
-  const machines = machinesOf(validSettings);
-  const own = { settings: validSettings, network: undefined, shown: new Map(), before: [] };
+it("leaves a private API the address that its balancer has, or had when it was last seen", async () => {
+  const isPrivate = { apiAccess: "private" } as const;
+  const shown = new Map([
+    shownOf("LoadBalancer", "zoned-test-api", "frontendIPConfigurations", "10.1.1.7"),
+  ]);
+  const before = { machines: [], apiAddress: "10.1.1.14" };
 
-  expect(await withNetwork((connection) => placed(machines, own, connection))).toEqual(machines);
+  expect(await addresses(shown, before, isPrivate)).toMatchObject({
+    api: "10.1.1.7",
+    "cp-1": "10.1.1.14",
+  });
+  expect(await addresses(new Map(), before, isPrivate)).toMatchObject({
+    api: "10.1.1.14",
+    "cp-1": "10.1.1.12",
+  });
 });
+
+it("leaves a machine the address that its interface has, or had when it was last seen", async () => {
+  const shown = new Map([
+    shownOf("NetworkInterface", "zoned-test-cp-1-nic", "ipConfigurations", "10.1.1.7"),
+  ]);
+  const before = { machines: [{ name: "zoned-test-cp-2", address: "10.1.2.14" }] };
+
+  expect(await addresses(shown, before)).toMatchObject({
+    "cp-1": "10.1.1.7",
+    "cp-2": "10.1.2.14",
+    "cp-3": "10.1.1.14",
+    // Which nothing has in Azure, and is cp-2's.
+    "workers-1": "10.1.2.13",
+  });
+});
+
+it.each([
+  ["public", undefined],
+  ["private", "172.16.0.4"],
+] as const)(
+  "leaves machines where they are in a network of the cluster's own, and a %s API",
+  async (apiAccess, apiAddress) => {
+    const machines = machinesOf(validSettings);
+    const own = { settings: { ...validSettings, apiAccess }, network: undefined };
+    const known = { ...own, shown: new Map(), before: { machines: [] } };
+
+    expect(await withNetwork((connection) => placed(machines, known, connection))).toEqual({
+      machines,
+      apiAddress,
+    });
+  },
+);

@@ -1,6 +1,7 @@
 import type { ExistingNetwork, ExistingSubnet } from "../../../components/azure/existing-network";
 import { networkMessages, networkProblems } from "../../../components/plan/network-requests";
 import type { SecurityRule } from "../../../components/azure/security-rules";
+import type { Settings } from "../../../components/settings/settings";
 import { subscriptionId, validSettings } from "../../support/sample";
 
 const inGroup = `/subscriptions/${subscriptionId}/resourceGroups/network/providers/Microsoft.Network`;
@@ -58,7 +59,7 @@ const subnetOf = (name: string, range: string): ExistingSubnet => ({
 });
 
 const network: ExistingNetwork = {
-  ...{ id, location: "westeurope", ranges: ["10.1.0.0/16"], permissions: [] },
+  ...{ id, location: "westeurope", ranges: ["10.1.0.0/16"], dnsServers: [], permissions: [] },
   subnets: new Map([
     [ids[0].toLowerCase(), subnetOf("a", "10.1.1.0/24")],
     [ids[1].toLowerCase(), subnetOf("b", "10.1.2.0/24")],
@@ -70,20 +71,20 @@ const network: ExistingNetwork = {
 
 const created = [{ zone: "1" }, { zone: "2" }, { zone: "2" }];
 
-const none = { network: undefined, created, subscriptionId };
+const none = { network: undefined, created, hasBalancer: false, subscriptionId };
 
-const problemsOf = (change: Partial<ExistingNetwork> = {}, of: Partial<typeof settings> = {}) =>
-  networkProblems(
-    { ...settings, ...of },
-    { network: { ...network, ...change }, created, subscriptionId },
+const problemsOf = (change: Partial<ExistingNetwork> = {}, of: Partial<Settings> = {}) =>
+  networkProblems({ ...settings, ...of }, { ...none, network: { ...network, ...change } }).problems;
+
+const withSubnet = (change: Partial<ExistingSubnet>, of: Partial<Settings> = {}) =>
+  problemsOf(
+    {
+      subnets: new Map(
+        [...network.subnets].map(([key, one], at) => [key, at === 0 ? { ...one, ...change } : one]),
+      ),
+    },
+    of,
   );
-
-const withSubnet = (change: Partial<ExistingSubnet>) =>
-  problemsOf({
-    subnets: new Map(
-      [...network.subnets].map(([key, one], at) => [key, at === 0 ? { ...one, ...change } : one]),
-    ),
-  });
 
 const withRules = (...more: readonly SecurityRule[]) =>
   problemsOf({ rules: new Map([[guard, [...rules, ...more]]]) });
@@ -93,15 +94,17 @@ it("finds nothing in a network that has all", () => {
 });
 
 it("asks nothing where the network is the cluster's own", () => {
-  expect(networkProblems(validSettings, none)).toEqual([]);
+  expect(networkProblems(validSettings, none)).toEqual({ problems: [], letter: [] });
 });
 
 it("names each subnet that is not there", () => {
-  expect(networkProblems(settings, none)).toEqual([
-    expect.stringMatching(/no subnet .*subnets\/a, or this login does not see it: ask for/),
-    expect.stringMatching(/no subnet .*subnets\/b/),
-    expect.stringContaining("for the owners of the network, as one text"),
-  ]);
+  expect(networkProblems(settings, none)).toEqual({
+    problems: [
+      expect.stringMatching(/no subnet .*subnets\/a, or this login does not see it: ask for/),
+      expect.stringMatching(/no subnet .*subnets\/b/),
+    ],
+    letter: [expect.stringContaining("1. the subnet a, and the role Reader on spoke")],
+  });
 });
 
 it.each<[string, Partial<ExistingSubnet>, RegExp]>([
@@ -119,70 +122,173 @@ it.each<[string, Partial<ExistingSubnet>, RegExp]>([
     /have 2 network security groups .*cloud provider knows one/,
   ],
 ])("asks for another subnet, or a part of it, where one %s", (_, change, says) => {
-  const [problem, asked, ...others] = withSubnet(change);
+  expect(withSubnet(change)).toEqual([expect.stringMatching(says)]);
+});
 
-  expect(problem).toMatch(says);
-  expect(asked).toMatch(/as one text: .*zoned-test .* needs\n +- /);
-  expect(others).toEqual([]);
+/** A network whose subnets have a route of their own for all, and a NAT gateway or none. */
+const leavingBy = (nextHopType: string, gateway?: string): Partial<ExistingNetwork> => ({
+  routes: new Map([
+    [table, [{ name: "all", properties: { addressPrefix: "0.0.0.0/0", nextHopType } }]],
+  ]),
+  subnets: new Map(
+    [...network.subnets].map(([key, one]) => [key, { ...one, routeTable: table, gateway }]),
+  ),
 });
 
 it("refuses a route to a firewall, by which answers of a public API would leave", () => {
-  const routes = new Map([
-    [
-      table,
-      [
-        {
-          name: "all",
-          properties: { addressPrefix: "0.0.0.0/0", nextHopType: "VirtualAppliance" },
-        },
-      ],
-    ],
-  ]);
-  const subnets = new Map(
-    [...network.subnets].map(([key, one]) => [key, { ...one, routeTable: table }]),
-  );
-
-  expect(problemsOf({ routes, subnets })[0]).toMatch(
-    /route all of .* leads 0\.0\.0\.0\/0 to VirtualAppliance/,
+  expect(problemsOf(leavingBy("VirtualAppliance", nat))[0]).toMatch(
+    /route all of .* leads 0\.0\.0\.0\/0 to VirtualAppliance.*: ask for a NAT gateway .*, or have no public API/,
   );
 });
 
-it.each<[string, Partial<SecurityRule["properties"]>, RegExp, number]>([
-  ["etcd", { destinationPortRange: "2380" }, /inbound TCP 2380 .*members of etcd/, 4],
-  ["VXLAN", { protocol: "Udp" }, /inbound UDP 8472 .*pods talk to each other/, 4],
-  ["kubelets", { destinationPortRange: "10250" }, /inbound TCP 10250 .*the API asks kubelets/, 4],
+describe("a private API", () => {
+  const isPrivate = { apiAccess: "private", apiAccessCidrs: [] } as const;
+
+  it.each([
+    ["a firewall", leavingBy("VirtualAppliance")],
+    ["a VPN gateway", leavingBy("VirtualNetworkGateway")],
+    ["a NAT gateway", {}],
+    ["a route that is not to be seen here", leavingBy("Internet")],
+  ])("is content with %s as the way out", (_, change) => {
+    expect(problemsOf(change, isPrivate)).toEqual([]);
+  });
+
+  it("refuses a route that drops everything, but where a proxy leads out", () => {
+    const httpProxy = { http: "", https: "http://proxy.example:3128", noProxy: [], ca: "" };
+
+    expect(problemsOf(leavingBy("None", nat), isPrivate)[0]).toMatch(
+      /route all of the subnet a drops .*: ask for a route 0\.0\.0\.0\/0 of a to a firewall/,
+    );
+    expect(problemsOf(leavingBy("None"), { ...isPrivate, httpProxy })).toEqual([]);
+  });
+
+  it("needs no rule for the egress of machines, and keeps those for probes and operators", () => {
+    const only = rules.filter(({ name }) => name !== "api");
+    const closed = [
+      rule("closed", { access: "Deny", priority: 300, destinationPortRange: "6443" }),
+      rule("nodes", { priority: 250, sourceAddressPrefix: "10.1.0.0/16" }),
+    ];
+    const change = { rules: new Map([[guard, [...only, ...closed]]]) };
+
+    expect(problemsOf(change, { ...isPrivate, apiAccessCidrs: ["10.7.0.0/16"] })).toEqual([
+      expect.stringMatching(/TCP 6443 from AzureLoadBalancer .*probes/),
+      expect.stringMatching(/TCP 6443 from 10\.7\.0\.0\/16 .*operators/),
+    ]);
+  });
+
+  it("needs an address of the first subnet until it has its balancer", () => {
+    expect(withSubnet({ free: 9 }, isPrivate)).toEqual([
+      expect.stringMatching(
+        /the subnet a has 9 free .* needs 1 for machines, 1 for the API and 8 for internal balancers: ask for a subnet with 10 /,
+      ),
+    ]);
+    const there = { ...none, network, created: [], hasBalancer: true };
+    const full = new Map([...network.subnets].map(([key, one]) => [key, { ...one, free: 0 }]));
+    const asked = { ...there, network: { ...network, subnets: full } };
+    expect(networkProblems({ ...settings, ...isPrivate }, asked).problems).toEqual([]);
+  });
+
+  it("wants the right to link its DNS zone, unless its name is kept by somebody else", () => {
+    const join = ["Microsoft.Network/virtualNetworks/subnets/join/action", "*/read"];
+    const machinesOnly = { permissions: [{ actions: join, notActions: [] }] };
+    const theirs = { ...isPrivate, identityId: "/an/identity" };
+
+    expect(problemsOf(machinesOnly, theirs)).toEqual([
+      expect.stringMatching(
+        /may not link the private DNS zone .*: ask for a role with Microsoft\.Network\/virtualNetworks\/join\/action on spoke .*, or .*config set apiName/,
+      ),
+    ]);
+    expect(problemsOf(machinesOnly, { ...theirs, apiName: "api.zoned.example" })).toEqual([]);
+    expect(problemsOf(machinesOnly, { identityId: "/an/identity" })).toEqual([]);
+  });
+});
+
+it("asks for no way out by a rule where machines go by a proxy", () => {
+  const httpProxy = { http: "", https: "http://proxy.example:3128", noProxy: [], ca: "" };
+  const closed = rule("closed", {
+    ...{ direction: "Outbound", destinationAddressPrefix: "Internet" },
+    ...{ access: "Deny", priority: 100 },
+  });
+
+  expect(problemsOf({ rules: new Map([[guard, [...rules, closed]]]) }, { httpProxy })).toEqual([]);
+});
+
+it.each<[string, Partial<SecurityRule["properties"]>, RegExp]>([
+  ["etcd", { destinationPortRange: "2380" }, /inbound TCP 2380 .*members of etcd/],
+  ["VXLAN", { protocol: "Udp" }, /inbound UDP 8472 .*pods talk to each other/],
+  ["kubelets", { destinationPortRange: "10250" }, /inbound TCP 10250 .*the API asks kubelets/],
   [
     "the balancer's probes",
     { sourceAddressPrefix: "AzureLoadBalancer" },
     /TCP 6443 from AzureLoadBalancer .*probes control planes/,
-    2,
   ],
   [
     "operators",
     { sourceAddressPrefix: "203.0.113.128/25" },
     /from 203\.0\.113\.0\/24 .*operators reach the API/,
-    2,
   ],
   [
     "machines that come back from their NAT gateway",
     { sourceAddressPrefix: "20.0.0.0/8" },
     /from 20\.0\.0\.1\/32 .*through their egress/,
-    2,
   ],
-  ["SSH", { destinationPortRange: "22" }, /TCP 22 from 10\.9\.0\.0\/16 .*operators reach SSH/, 2],
+  ["SSH", { destinationPortRange: "22" }, /TCP 22 from 10\.9\.0\.0\/16 .*operators reach SSH/],
   [
     "the way out",
     { direction: "Outbound", destinationAddressPrefix: "Internet" },
     /outbound TCP 443 from .* to Internet .*packages/,
-    2,
   ],
-])("asks for a rule for %s before one that denies it", (_, denies, says, times) => {
-  const problems = withRules(rule("closed", { ...denies, access: "Deny", priority: 100 }));
+])("asks for a rule for %s before one that denies it", (_, denies, says) => {
+  const [problem, ...others] = withRules(
+    rule("closed", { ...denies, access: "Deny", priority: 100 }),
+  );
 
-  expect(problems).toHaveLength(times + 1);
-  expect(problems[0]).toMatch(/the rule closed \(priority 100\) of .*guard stops/);
-  expect(problems[0]).toMatch(says);
-  expect(problems.at(-1)!.split("\n")).toHaveLength(times + 1);
+  expect(problem).toMatch(/the rule closed \(priority 100\) of guard stops/);
+  expect(problem).toMatch(says);
+  expect(others).toEqual([]);
+});
+
+it("names each rule that stops a flow, and the ends that it stops", () => {
+  const closing = (name: string, destinationAddressPrefix: string) =>
+    rule(name, {
+      ...{ destinationAddressPrefix, destinationPortRange: "10250" },
+      ...{ access: "Deny", priority: 100 },
+    });
+
+  expect(withRules(closing("one", "10.1.1.0/24"), closing("two", "10.1.2.0/25"))).toEqual([
+    expect.stringMatching(
+      /rule one \(priority 100\) and two \(priority 100\) of guard stops inbound TCP 10250 from 10\.1\.1\.0\/24 and 10\.1\.2\.0\/24 to 10\.1\.1\.0\/24 and 10\.1\.2\.0\/24,/,
+    ),
+  ]);
+  expect(withRules(closing("one", "10.1.1.0/24"))).toEqual([
+    expect.stringMatching(/from 10\.1\.1\.0\/24 and 10\.1\.2\.0\/24 to 10\.1\.1\.0\/24, by/),
+  ]);
+});
+
+it("gives all that is to be asked for once more as one text, with the ids of what it names", () => {
+  const closed = rule("closed", { protocol: "Udp", access: "Deny", priority: 100 });
+  const asked = {
+    ...network,
+    rules: new Map([[guard, [...rules, closed]]]),
+    ranges: ["10.1.0.0/16", "10.244.0.0/16"],
+  };
+  const { problems, letter } = networkProblems(settings, { ...none, network: asked });
+
+  expect(problems).toEqual([
+    expect.stringMatching(/podCidr .*: pulumi config set podCidr RANGE$/),
+    expect.stringContaining("UDP 8472"),
+  ]);
+  expect(letter.join().split(/\n */)).toEqual([
+    "for the owners of the network, as one text:",
+    "",
+    "The machines of the Kubernetes cluster zoned-test are to be in a and b of the network spoke. Please give us",
+    expect.stringMatching(
+      /^1\. a rule in guard before closed \(priority 100\) that allows inbound UDP/,
+    ),
+    "By these names we mean",
+    `- spoke: ${id}`,
+    `- guard: ${guard}`,
+  ]);
 });
 
 it("needs no VXLAN where the pod network is the operator's own", () => {
@@ -224,11 +330,12 @@ it("wants a network of the cluster's region", () => {
 });
 
 it("wants a network of the cluster's subscription", () => {
-  const asked = { network, created, subscriptionId: "00000000-0000-0000-0000-000000000000" };
+  const asked = { ...none, network, subscriptionId: "00000000-0000-0000-0000-000000000000" };
 
-  expect(networkProblems(settings, asked)).toEqual([
-    expect.stringMatching(/is in another subscription than the cluster, 00000000-/),
-  ]);
+  expect(networkProblems(settings, asked)).toEqual({
+    problems: [expect.stringMatching(/is in another subscription than the cluster, 00000000-/)],
+    letter: [],
+  });
 });
 
 it("asks for the rights that the login lacks in the network", () => {
@@ -237,7 +344,6 @@ it("asks for the rights that the login lacks in the network", () => {
   expect(problemsOf(reader)).toEqual([
     expect.stringMatching(/may not put machines into .*subnets\/join\/action/),
     expect.stringMatching(/may not assign roles in .*config set identityId/),
-    expect.stringContaining("as one text"),
   ]);
-  expect(problemsOf(reader, { identityId: "/an/identity" })).toHaveLength(2);
+  expect(problemsOf(reader, { identityId: "/an/identity" })).toHaveLength(1);
 });

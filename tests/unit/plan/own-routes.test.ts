@@ -1,10 +1,13 @@
 import { ownRoutesWarnings } from "../../../components/plan/own-routes";
+import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { validSettings } from "../../support/sample";
+
+const created = [{ zone: "1" }, { zone: "2" }];
 
 const settings = { ...validSettings, egress: "none" } as const;
 
 it("says where routes have to lead the machines that an update makes, and how one is made", () => {
-  const [warning, ...more] = ownRoutesWarnings(settings, true);
+  const [warning, ...more] = ownRoutesWarnings(settings, created);
 
   expect(more).toEqual([]);
   for (const host of ["management.azure.com", "login.microsoftonline.com", "registry.k8s.io"]) {
@@ -14,7 +17,10 @@ it("says where routes have to lead the machines that an update makes, and how on
 });
 
 it("names a mirror alone where packages and images come from it", () => {
-  const [warning] = ownRoutesWarnings({ ...settings, mirror: "https://mirror.example/k8s" }, true);
+  const [warning] = ownRoutesWarnings(
+    { ...settings, mirror: "https://mirror.example/k8s" },
+    created,
+  );
 
   expect(warning).toContain("mirror.example;");
   expect(warning).not.toContain("registry.k8s.io");
@@ -23,13 +29,57 @@ it("names a mirror alone where packages and images come from it", () => {
 it("names a proxy alone, which machines ask for all else", () => {
   const https = "http://proxy.example:3128";
   const httpProxy = { http: https, https, noProxy: [], ca: "" };
-  const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, true);
+  const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created);
 
   expect(warning).toContain(`must lead them to ${https};`);
   expect(warning).not.toContain("management.azure.com");
 });
 
 it("says nothing where no machine is made, or this program makes the way out", () => {
-  expect(ownRoutesWarnings(settings, false)).toEqual([]);
-  expect(ownRoutesWarnings(validSettings, true)).toEqual([]);
+  expect(ownRoutesWarnings(settings, [])).toEqual([]);
+  expect(ownRoutesWarnings(validSettings, created)).toEqual([]);
+});
+
+describe("in subnets of others", () => {
+  const [a, b] = ["a", "b"].map((name) => `/networks/spoke/subnets/${name}`) as [string, string];
+  const given = { ...validSettings, zones: ["1", "2"], nodeSubnets: [a, b] };
+  const route = (nextHopType: string, nextHopIpAddress?: string) => ({
+    name: "out",
+    properties: { addressPrefix: "0.0.0.0/0", nextHopType, nextHopIpAddress },
+  });
+  const subnet = (id: string, routeTable: string | undefined, gateway?: string) => ({
+    ...{ id, name: id.at(-1)!, ranges: [], delegations: [], free: 100 },
+    ...{ routeTable, gateway },
+  });
+  const network = (...subnets: ReturnType<typeof subnet>[]): ExistingNetwork => ({
+    ...{ id: "/networks/spoke", location: "westeurope", ranges: [], dnsServers: [] },
+    subnets: new Map(subnets.map((one) => [one.id, one])),
+    rules: new Map(),
+    routes: new Map([
+      ["/firewall", [route("VirtualAppliance", "10.0.1.4")]],
+      ["/internet", [route("Internet")]],
+    ]),
+    permissions: [],
+    egress: new Map(),
+  });
+  const said = (apiAccess: "public" | "private", ...subnets: ReturnType<typeof subnet>[]) =>
+    ownRoutesWarnings({ ...given, apiAccess }, created, network(...subnets));
+
+  it("says what the firewall has to let out, once for all of them", () => {
+    expect(said("private", subnet(a, "/firewall"), subnet(b, "/firewall", "/nat"))).toEqual([
+      expect.stringMatching(
+        /^machines in a, b leave by the route out to VirtualAppliance 10\.0\.1\.4: .*let them out to .*registry\.k8s\.io.*docs\/firewall\.md/,
+      ),
+    ]);
+  });
+
+  it("says which of them have no way out that is to be seen", () => {
+    expect(said("private", subnet(a, "/internet"), subnet(b, undefined, "/nat"))).toEqual([
+      expect.stringMatching(/^machines in a have no NAT gateway and no route of 0\.0\.0\.0\/0/),
+    ]);
+  });
+
+  it("leaves it to what is refused beside a public API", () => {
+    expect(said("public", subnet(a, "/firewall"), subnet(b, undefined))).toEqual([]);
+  });
 });

@@ -3,6 +3,7 @@ import { validSettings } from "../../support/sample";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 
 const apiName = "api.zoned-test-e708c06c.internal";
+const address = "172.16.0.4";
 const settings = { ...validSettings, apiAccess: "private" } as const;
 
 const ways = ["CI runner", "VPN", "pulumi config set apiProxy http://", `172.16.0.4 ${apiName}`];
@@ -12,13 +13,16 @@ const expectWays = (warning: string | undefined): void => {
 };
 
 it("says nothing of a public API", async () => {
-  const args = { settings: validSettings, apiName, kubeconfig: undefined };
+  const args = { settings: validSettings, apiName, address: undefined, kubeconfig: undefined };
 
   expect(await privateApiWarnings(args)).toEqual([]);
 });
 
 it("says where a new cluster's API will answer, and the three ways there", async () => {
-  const [warning, ...more] = await privateApiWarnings({ settings, apiName, kubeconfig: undefined });
+  const [warning, ...more] = await privateApiWarnings({
+    ...{ settings, apiName, address },
+    kubeconfig: undefined,
+  });
 
   expect(more).toEqual([]);
   expect(warning).toMatch(/^the API will answer at 172\.16\.0\.4 port 6443 alone/);
@@ -27,15 +31,38 @@ it("says where a new cluster's API will answer, and the three ways there", async
 
 it("says which record a name needs that somebody else keeps", async () => {
   const own = { ...settings, apiName: "api.zoned.example" };
-  const args = { settings: own, apiName: own.apiName, kubeconfig: undefined };
+  const args = { settings: own, apiName: own.apiName, address, kubeconfig: undefined };
 
   expect((await privateApiWarnings(args))[0]).toContain("api.zoned.example. A 172.16.0.4");
 });
 
+it.each([
+  ["has DNS servers of its own", ["10.0.0.4"], "", 1],
+  ["has Azure's DNS", [], "", 0],
+  ["has DNS servers that keep the name", ["10.0.0.4"], "api.zoned.example", 0],
+])(
+  "says of a network that %s who has to know the private zone",
+  async (_, dnsServers, own, times) => {
+    const warnings = await privateApiWarnings({
+      ...{ settings: { ...settings, apiName: own }, apiName: own || apiName, address },
+      network: { id: "/networks/spoke", dnsServers },
+      kubeconfig: undefined,
+    });
+
+    const said = warnings.filter((one) =>
+      one.includes("/networks/spoke has DNS servers of its own"),
+    );
+    expect(said).toHaveLength(times);
+    expect(said.join()).toMatch(
+      times === 0 ? /^$/ : /forward zoned-test-e708c06c\.internal to 168\.63\.129\.16/,
+    );
+  },
+);
+
 it("says that a living cluster's API is out of reach, why, and the three ways there", async () => {
   const api = await serveKubernetesApi((_, response) => response.end("ok"));
   const { kubeconfig } = api;
-  const ask = () => privateApiWarnings({ settings, apiName, kubeconfig });
+  const ask = () => privateApiWarnings({ settings, apiName, address, kubeconfig });
   expect(await ask()).toEqual([]);
   api.close();
 
@@ -50,6 +77,6 @@ it("is content with any answer, as of an API that is not ready", async () => {
     response.writeHead(500).end("[-]etcd failed"),
   );
 
-  expect(await privateApiWarnings({ settings, apiName, kubeconfig })).toEqual([]);
+  expect(await privateApiWarnings({ settings, apiName, address, kubeconfig })).toEqual([]);
   close();
 });
