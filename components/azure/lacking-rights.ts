@@ -43,7 +43,7 @@ export async function lackingRights(
   return [
     `The identity ${identityId} ${unread.length > 0 ? `may lack rights, which the login may not read at ${unread.join(", ")}` : "lacks rights"}. ` +
       "The cloud provider, the disk driver and etcd's snapshots need them, and try again until they have them. Have this run by who may assign roles:",
-    ...lacking.flatMap((one, index) => commands(one, `${clusterName} ${index + 1}`, principalId)),
+    ...commands(lacking, clusterName, principalId),
     ...(isGroupThere
       ? []
       : [`What is for ${group}: as soon as that is there, while the first pulumi up goes on.`]),
@@ -79,19 +79,35 @@ const lacks = (
   actions.some((action) => !permits(given, action)) ||
   dataActions.some((action) => !permitsData(given, action));
 
-/** @param own what a role is called that is made for these rights */
+/** A role of its own for each set of actions, wherever it is assigned. */
 function commands(
-  { scope, actions, builtIn }: NeededRight,
-  own: string,
+  lacking: readonly NeededRight[],
+  clusterName: string,
   principalId: string,
 ): string[] {
-  const [, subscription = ""] = /^(\/subscriptions\/[^/]+)/.exec(scope) ?? [];
-  const role = { Name: own, Actions: actions, AssignableScopes: [subscription] };
+  const roles = new Map<string, { name: string; subscriptions: Set<string> }>();
+  for (const { scope, actions, builtIn } of lacking) {
+    if (builtIn !== undefined) continue;
+    const key = actions.join();
+    const role = roles.get(key) ?? {
+      name: `${clusterName} ${roles.size + 1}`,
+      subscriptions: new Set(),
+    };
+    const [subscription = ""] = /^\/subscriptions\/[^/]+/.exec(scope) ?? [];
+    roles.set(key, { ...role, subscriptions: role.subscriptions.add(subscription) });
+  }
   return [
-    ...(builtIn === undefined
-      ? [`az role definition create --role-definition '${JSON.stringify(role)}'`]
-      : []),
-    `az role assignment create --assignee-object-id ${principalId} --assignee-principal-type ServicePrincipal ` +
-      `--role '${builtIn ?? own}' --scope ${scope}`,
+    ...[...roles].map(([actions, { name, subscriptions }]) => {
+      const role = {
+        ...{ Name: name, Actions: actions.split(",") },
+        AssignableScopes: [...subscriptions],
+      };
+      return `az role definition create --role-definition '${JSON.stringify(role)}'`;
+    }),
+    ...lacking.map(
+      ({ scope, actions, builtIn = roles.get(actions.join())!.name }) =>
+        `az role assignment create --assignee-object-id ${principalId} --assignee-principal-type ServicePrincipal ` +
+        `--role '${builtIn}' --scope ${scope}`,
+    ),
   ];
 }

@@ -19,6 +19,8 @@ interface Request {
   readonly is: string;
   /** What to ask its owners for. */
   readonly ask?: string;
+  /** The same after what it says already. */
+  readonly briefly?: string;
   /** How the settings change, instead. */
   readonly fix?: string;
 }
@@ -52,8 +54,8 @@ export function networkProblems(settings: Settings, asks: Asked): NetworkProblem
   const asked = [...new Set(requests.flatMap(({ ask }) => ask ?? []))];
   return {
     problems: requests.map(
-      ({ is, ask, fix }) =>
-        `${is}: ${[...(ask === undefined ? [] : [`ask for ${ask}`]), ...(fix === undefined ? [] : [fix])].join(", or ")}`,
+      ({ is, ask, briefly = ask, fix }) =>
+        `${is}: ${[...(briefly === undefined ? [] : [`ask for ${briefly}`]), ...(fix === undefined ? [] : [fix])].join(", or ")}`,
     ),
     letter: asked.length === 0 ? [] : [letterOf(settings, asks.network, asked)],
   };
@@ -72,7 +74,7 @@ function letterOf(
   return [
     "for the owners of the network, as one text:",
     "",
-    `The machines of the Kubernetes cluster ${clusterName} are to be in ${listed(subnets.map(({ subnet }) => subnet))} of the network ` +
+    `The machines of the Kubernetes cluster ${clusterName} are to be in the subnets ${listed(subnets.map(({ subnet }) => subnet))} of the network ` +
       `${nameOf(subnets[0]!.networkId)}. Please give us`,
     ...asked.map((one, at) => `${at + 1}. ${one}`),
     "By these names we mean",
@@ -121,11 +123,8 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     ...placeOf(settings, network, asks.subscriptionId),
     ...rightsIn(settings, network),
     ...overlaps(settings, network),
-    ...subnets.flatMap((subnet) => [
-      ...ofSubnet(subnet),
-      ...wayOutOf(settings, subnet, network),
-      ...roomIn(settings, subnet, asks),
-    ]),
+    ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
+    ...waysOut(settings, subnets, network),
     ...groupsOf(settings, subnets, network),
   ];
 }
@@ -141,7 +140,7 @@ const placeOf = (
         {
           is: `the network ${nameOf(network.id)} is in ${network.location}, and machines in ${location} can be in networks of that region alone`,
           ask: `a network in ${location}, in place of ${nameOf(network.id)}`,
-          fix: "take the network's region (pulumi config set location LOCATION)",
+          fix: `take the network's region (pulumi config set location ${network.location})`,
         },
       ]),
   ...(keyOf(network.id).startsWith(`/subscriptions/${keyOf(subscriptionId)}/`)
@@ -191,69 +190,61 @@ function overlaps({ podCidr, serviceCidr }: Settings, { id, ranges }: ExistingNe
     const other = ranges.find((range) => overlap(range, value));
     if (other === undefined) return [];
     return {
-      is: `${key} is ${value}, expected a range apart from ${other}, which the network ${id} has or is peered with`,
+      is: `${key} is ${value}, expected a range apart from ${other}, which the network ${nameOf(id)} has or is peered with`,
       fix: `pulumi config set ${key} RANGE`,
     };
   });
 }
 
-const ofSubnet = ({ name, delegations, securityGroup }: ExistingSubnet): Request[] => [
-  ...(delegations.length === 0
+const delegationOf = ({ name, delegations }: ExistingSubnet): Request[] =>
+  delegations.length === 0
     ? []
     : [
         {
           is: `the subnet ${name} is delegated to ${delegations.join(", ")}, and Azure puts no machines there`,
           ask: `a subnet without a delegation, in place of ${name}`,
         },
-      ]),
-  ...(securityGroup === undefined
-    ? [
-        {
-          is: `the subnet ${name} has no network security group, without which nothing reaches a Standard balancer's machines`,
-          ask: `a network security group on ${name}`,
-        },
-      ]
-    : []),
-];
+      ];
 
 /**
  * Machines reach a public API at its address, and answer from it: both have to go by a NAT gateway. Beside a
  * private one, any way out will do; one that a gateway announces is not to be seen here, so that own-routes.ts warns.
  */
-function wayOutOf(
+function waysOut(
   { apiAccess, httpProxy }: Settings,
-  subnet: ExistingSubnet,
+  subnets: readonly ExistingSubnet[],
   network: ExistingNetwork,
 ): Request[] {
-  const { name, gateway } = subnet;
-  const away = defaultRoute(subnet, network);
+  const away = subnets.flatMap((subnet) => {
+    const route = defaultRoute(subnet, network);
+    return route === undefined ? [] : [{ subnet, route }];
+  });
   if (apiAccess === "private") {
-    if (away?.properties.nextHopType !== "None" || httpProxy !== undefined) return [];
-    return [
-      {
-        is: `the route ${away.name} of the subnet ${name} drops all that goes to 0.0.0.0/0, and machines have no way to packages and to Azure`,
+    return away
+      .filter(({ route }) => route.properties.nextHopType === "None" && httpProxy === undefined)
+      .map(({ subnet: { name }, route }) => ({
+        is: `the route ${route.name} of the subnet ${name} drops all that goes to 0.0.0.0/0, and machines have no way to packages and to Azure`,
         ask: `a route 0.0.0.0/0 of ${name} to a firewall, or a NAT gateway and no such route`,
-      },
-    ];
+      }));
   }
-  const ask = `a NAT gateway on ${name}, and no route 0.0.0.0/0 but to Internet`;
-  if (away !== undefined) {
-    return [
-      {
-        is:
-          `the route ${away.name} of the subnet ${name} leads 0.0.0.0/0 to ${away.properties.nextHopType}: answers to who asks the API at its public address ` +
-          "would leave another way than the questions came",
-        ask,
-        fix: "have no public API (pulumi config set apiAccess private)",
-      },
-    ];
-  }
-  if (gateway !== undefined) return [];
+  const bare = subnets.filter((subnet) => subnet.gateway === undefined);
+  const names = listed(bare.map(({ name }) => name));
   return [
-    {
-      is: `the subnet ${name} has no NAT gateway, and machines there no way to the API and to packages`,
-      ask,
-    },
+    ...away.map(({ subnet: { name }, route }) => ({
+      is:
+        `the route ${route.name} of the subnet ${name} leads 0.0.0.0/0 to ${route.properties.nextHopType}, by which answers to who asks the API ` +
+        "at its public address would leave another way than the questions came",
+      ask: `no route 0.0.0.0/0 on ${name} but to Internet`,
+      fix: "have no public API (pulumi config set apiAccess private)",
+    })),
+    ...(bare.length === 0
+      ? []
+      : [
+          {
+            is: `no NAT gateway is on ${names}, and machines there have no way to the API and to packages`,
+            ask: `a NAT gateway on ${names}`,
+          },
+        ]),
   ];
 }
 
@@ -280,7 +271,7 @@ function roomIn(
   ];
 }
 
-/** Azure's cloud provider knows one security group, to which it adds the rules of Services. */
+/** Azure's cloud provider knows one security group, to which it adds the rules of Services. Each stops packets at its own subnets. */
 function groupsOf(
   settings: Settings,
   subnets: readonly ExistingSubnet[],
@@ -289,22 +280,42 @@ function groupsOf(
   const groups = new Map(
     subnets.flatMap(({ securityGroup: id }) => (id === undefined ? [] : [[keyOf(id), id]])),
   );
-  const [first] = groups;
-  if (first === undefined) return [];
-  if (groups.size > 1) {
-    return [
-      {
-        is: `the subnets have ${groups.size} network security groups (${[...groups.values()].map(nameOf).join(", ")}), and Azure's cloud provider knows one`,
-        ask: `one network security group on all of ${listed(subnets.map(({ name }) => name))}`,
-      },
-    ];
-  }
-  const [key, id] = first;
+  const bare = subnets.filter(({ securityGroup }) => securityGroup === undefined);
+  const one = `one network security group on all of ${listed(subnets.map(({ name }) => name))}`;
   const nodes = subnets.flatMap(({ ranges }) => ranges);
   const egress = [...network.egress.values()].flatMap(({ ranges }) => ranges);
-  return neededFlows(settings, nodes, egress).flatMap((flow) =>
-    stoppedFlow(flow, nameOf(id), network.rules.get(key) ?? [], network.ranges),
-  );
+  const flows = neededFlows(settings, nodes, egress);
+  return [
+    ...(bare.length === 0
+      ? []
+      : [
+          {
+            is: `no network security group is on ${listed(bare.map(({ name }) => name))}, and nothing reaches a Standard balancer's machines without one`,
+            ask: one,
+          },
+        ]),
+    ...(groups.size < 2
+      ? []
+      : [
+          {
+            is: `the subnets have ${groups.size} network security groups (${listed([...groups.values()].map(nameOf))}), and Azure's cloud provider knows one`,
+            ask: one,
+          },
+        ]),
+    ...[...groups].flatMap(([key, id]) => {
+      const guarded = subnets
+        .filter(({ securityGroup = "" }) => keyOf(securityGroup) === key)
+        .flatMap(({ ranges }) => ranges);
+      return flows.flatMap((flow) =>
+        stoppedFlow(
+          { ...flow, [flow.direction === "Inbound" ? "to" : "from"]: guarded },
+          nameOf(id),
+          network.rules.get(key) ?? [],
+          network.ranges,
+        ),
+      );
+    }),
+  ];
 }
 
 /** Of the ends of a flow, those that are stopped, and by which rules. */
@@ -333,6 +344,7 @@ function stoppedFlow(
     {
       is: `the rule ${listed([...names])} of ${group} stops ${packets}, by which ${why}`,
       ask: `a rule in ${group} before ${listed([...names])} that allows ${packets} (${why})`,
+      briefly: `a rule before it that allows them`,
     },
   ];
 }

@@ -1,4 +1,5 @@
 import type { ExistingIdentity } from "../../../components/azure/existing-identity";
+import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { lackingRights } from "../../../components/azure/lacking-rights";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
@@ -28,10 +29,12 @@ async function saidOf(
     settings = {},
     isGroupThere = true,
     mayRead = true,
+    network,
   }: {
     readonly settings?: Partial<typeof validSettings>;
     readonly isGroupThere?: boolean;
     readonly mayRead?: boolean;
+    readonly network?: ExistingNetwork;
   } = {},
 ): Promise<string | undefined> {
   const { arm } = newArm();
@@ -54,7 +57,7 @@ async function saidOf(
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
     const connection = { arm: client, subscriptionId: account.subscriptionId, tenantId: "" };
     const all = { ...validSettings, identityId, ...settings };
-    return await lackingRights(all, connection, identity, { isGroupThere });
+    return await lackingRights(all, connection, identity, { isGroupThere, network });
   } finally {
     await rest.close();
   }
@@ -74,10 +77,10 @@ it("names each right that is missing, with a role that exists or the actions of 
 
   expect(rolesIn(text)).toEqual([
     "Managed Identity Operator at kubernetes",
-    `zoned-test 2 at ${account.subscriptionId}`,
+    `zoned-test 1 at ${account.subscriptionId}`,
   ]);
   expect(text).toContain(
-    `{"Name":"zoned-test 2","Actions":["Microsoft.Resources/subscriptions/providers/read"],"AssignableScopes":["${subscriptionPath}"]}`,
+    `{"Name":"zoned-test 1","Actions":["Microsoft.Resources/subscriptions/providers/read"],"AssignableScopes":["${subscriptionPath}"]}`,
   );
 });
 
@@ -97,8 +100,8 @@ it("asks for what a group will need before that is there, and says when it can b
 
   expect(rolesIn(text)).toEqual([
     "Network Contributor at zoned-test",
-    "zoned-test 2 at zoned-test",
-    `zoned-test 3 at ${account.subscriptionId}`,
+    "zoned-test 1 at zoned-test",
+    `zoned-test 2 at ${account.subscriptionId}`,
   ]);
   expect(text).toMatch(/zoned-test: as soon as that is there, while the first pulumi up goes on/);
 });
@@ -119,4 +122,22 @@ it.each([
   const text = await saidOf([], { isGroupThere, mayRead: false });
 
   expect(rolesIn(text)).toHaveLength(roles);
+});
+
+it("has one role made for the same actions, wherever it is assigned", async () => {
+  const inNetwork = (path: string) => `${subscriptionPath}/resourceGroups/theirs/${path}`;
+  const network = {
+    id: inNetwork("spoke"),
+    rules: new Map([[inNetwork("guard"), []]]),
+  } as unknown as ExistingNetwork;
+
+  const text = await saidOf([[group, contributor]], { network });
+
+  expect(rolesIn(text)).toEqual([
+    "zoned-test 1 at spoke",
+    "zoned-test 1 at guard",
+    "Managed Identity Operator at kubernetes",
+    `zoned-test 2 at ${account.subscriptionId}`,
+  ]);
+  expect(text!.match(/role definition create/g)).toHaveLength(2);
 });

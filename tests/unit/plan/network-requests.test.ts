@@ -109,8 +109,12 @@ it("names each subnet that is not there", () => {
 
 it.each<[string, Partial<ExistingSubnet>, RegExp]>([
   ["is delegated", { delegations: ["Microsoft.Web/serverFarms"] }, /delegated to Microsoft\.Web/],
-  ["has no security group", { securityGroup: undefined }, /has no network security group/],
-  ["has no way out", { gateway: undefined }, /has no NAT gateway, .*: ask for a NAT gateway on/],
+  ["has no security group", { securityGroup: undefined }, /no network security group is on a,/],
+  [
+    "has no way out",
+    { gateway: undefined },
+    /no NAT gateway is on a, .*: ask for a NAT gateway on a$/,
+  ],
   [
     "is too small for its machines and internal balancers",
     { free: 8 },
@@ -137,7 +141,7 @@ const leavingBy = (nextHopType: string, gateway?: string): Partial<ExistingNetwo
 
 it("refuses a route to a firewall, by which answers of a public API would leave", () => {
   expect(problemsOf(leavingBy("VirtualAppliance", nat))[0]).toMatch(
-    /route all of .* leads 0\.0\.0\.0\/0 to VirtualAppliance.*: ask for a NAT gateway .*, or have no public API/,
+    /route all of .* leads 0\.0\.0\.0\/0 to VirtualAppliance.*: ask for no route .*, or have no public API/,
   );
 });
 
@@ -236,7 +240,7 @@ it.each<[string, Partial<SecurityRule["properties"]>, RegExp]>([
   [
     "the way out",
     { direction: "Outbound", destinationAddressPrefix: "Internet" },
-    /outbound TCP 443 from .* to Internet .*packages/,
+    /outbound TCP 443 from .* to Internet, by which machines get packages/,
   ],
 ])("asks for a rule for %s before one that denies it", (_, denies, says) => {
   const [problem, ...others] = withRules(
@@ -281,7 +285,7 @@ it("gives all that is to be asked for once more as one text, with the ids of wha
   expect(letter.join().split(/\n */)).toEqual([
     "for the owners of the network, as one text:",
     "",
-    "The machines of the Kubernetes cluster zoned-test are to be in a and b of the network spoke. Please give us",
+    "The machines of the Kubernetes cluster zoned-test are to be in the subnets a and b of the network spoke. Please give us",
     expect.stringMatching(
       /^1\. a rule in guard before closed \(priority 100\) that allows inbound UDP/,
     ),
@@ -346,4 +350,60 @@ it("asks for the rights that the login lacks in the network", () => {
     expect.stringMatching(/may not assign roles in .*config set identityId/),
   ]);
   expect(problemsOf(reader, { identityId: "/an/identity" })).toHaveLength(1);
+});
+
+it("has everything that is wrong at once, and each of its asks once in the text", () => {
+  const denied = [
+    ["2380", "Tcp", "*"],
+    ["8472", "Udp", "*"],
+    ["6443", "*", "AzureLoadBalancer"],
+    ["6443", "*", "203.0.113.0/24"],
+  ] as const;
+  const closed = denied.map(([destinationPortRange, protocol, sourceAddressPrefix], at) =>
+    rule(`closed-${at}`, {
+      ...{ destinationPortRange, protocol, sourceAddressPrefix },
+      ...{ access: "Deny", priority: 100 + at },
+    }),
+  );
+  const [a, b] = [...network.subnets.values()] as [ExistingSubnet, ExistingSubnet];
+  const firewall = leavingBy("VirtualAppliance");
+  const wrong: ExistingNetwork = {
+    ...{ ...network, ...firewall, location: "northeurope" },
+    ranges: [...network.ranges, "10.244.0.0/16"],
+    permissions: [{ actions: ["*/read"], notActions: [] }],
+    subnets: new Map([
+      [
+        ids[0].toLowerCase(),
+        { ...a, delegations: ["Microsoft.Web/serverFarms"], routeTable: table, free: 2 },
+      ],
+      [ids[1].toLowerCase(), { ...b, securityGroup: undefined, gateway: undefined }],
+    ]),
+    rules: new Map([[guard, [...closed, ...rules]]]),
+  };
+  const given = { ...settings, zones: ["1", "2", "3"], nodeSubnets: [...ids, `${id}/subnets/c`] };
+
+  const { problems, letter } = networkProblems(given, { ...none, network: wrong });
+
+  const kinds = [
+    /no subnet .*\/c,/,
+    /spoke is in northeurope/,
+    /may not put machines into spoke/,
+    /may not assign roles/,
+    /podCidr is 10\.244\.0\.0\/16/,
+    /a is delegated/,
+    /a has 2 free addresses/,
+    /route all of the subnet a leads/,
+    /no NAT gateway is on b/,
+    /no network security group is on b/,
+    /TCP 2380/,
+    /UDP 8472/,
+    /TCP 6443 from AzureLoadBalancer/,
+    /TCP 6443 from 203\.0\.113\.0\/24/,
+  ];
+  expect(problems).toEqual(kinds.map((kind) => expect.stringMatching(kind)));
+  for (const kind of kinds) {
+    expect(problems.filter((problem) => kind.test(problem))).toHaveLength(1);
+  }
+  // Roles and podCidr are for who runs Pulumi to change.
+  expect(letter.join().match(/^ *\d+\. /gm)).toHaveLength(kinds.length - 2);
 });
