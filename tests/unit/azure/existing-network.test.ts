@@ -154,15 +154,16 @@ it("leaves a private API the address that its balancer has, or had when it was l
   const shown = new Map([
     shownOf("LoadBalancer", "zoned-test-api", "frontendIPConfigurations", "10.1.1.7"),
   ]);
-  const before = { machines: [], apiAddress: "10.1.1.14" };
+  const before = { machines: [], apiAddress: "10.1.1.12" };
 
   expect(await addresses(shown, before, isPrivate)).toMatchObject({
     api: "10.1.1.7",
     "cp-1": "10.1.1.14",
   });
   expect(await addresses(new Map(), before, isPrivate)).toMatchObject({
-    api: "10.1.1.14",
-    "cp-1": "10.1.1.12",
+    ...{ api: "10.1.1.12", "cp-1": "10.1.1.14" },
+    // 10.1.1.13 is somebody's.
+    "cp-3": "10.1.1.11",
   });
 });
 

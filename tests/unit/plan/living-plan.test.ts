@@ -49,6 +49,29 @@ afterEach(() => {
 const tagged = (values: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [`zoned-${key}`, value]));
 
+const inNetwork = `/subscriptions/${subscriptionId}/resourceGroups/network/providers/Microsoft.Network`;
+const spoke = `${inNetwork}/virtualNetworks/spoke`;
+const nodes = `${spoke}/subnets/nodes`;
+
+/** What a network of others says. */
+function networkAnswer(path: string): object | undefined {
+  const guard = `${inNetwork}/networkSecurityGroups/guard`;
+  const properties = { addressPrefix: "10.1.1.0/24", networkSecurityGroup: { id: guard } };
+  const answers: Readonly<Record<string, object>> = {
+    [spoke]: {
+      location: "westeurope",
+      properties: {
+        addressSpace: { addressPrefixes: ["10.1.0.0/16"] },
+        subnets: [{ id: nodes, name: "nodes", properties }],
+      },
+    },
+    [`${spoke}/usages`]: { value: [{ id: nodes, currentValue: 0, limit: 251 }] },
+    [`${spoke}/CheckIPAddressAvailability`]: { available: true },
+    [guard]: { properties: {} },
+  };
+  return answers[path];
+}
+
 /** The plan of a stack, and what is said of it, by what Azure and the outputs have. */
 async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene) {
   const own = { ...validSettings, cni: "flannel" as const, diskDriver: false };
@@ -81,6 +104,8 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     if (path.endsWith("/virtualMachines")) return { value: machines.map(vm) };
     if (path === "/subscriptions") return { value: [{ subscriptionId, tenantId: "tenant" }] };
     if (/\/Microsoft\.(Network|ManagedIdentity)\/\w+$/.test(path)) return { value: [] };
+    const inSpoke = networkAnswer(path);
+    if (inSpoke !== undefined) return inSpoke;
     if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
     if (/\/(usages|publicIPAddresses)$/.test(path)) return { value: [] };
     if (path.includes("/versions/")) return { name: "it" };
@@ -259,4 +284,15 @@ it("reads the outputs again that are being written at the moment", async () => {
   });
 
   expect(machineRecords.get(second)!.createdAt).toBe("then");
+});
+
+it("has a private API in a network of others at the address that the outputs remember", async () => {
+  const settings = { apiAccess: "private", nodeSubnets: [nodes] } as const;
+  const fixed = fixedSettings({ ...validSettings, cni: "flannel", ...settings });
+  const remembered = { settings: fixed, apiAddress: "10.1.1.77" };
+  jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+  const { apiAddress } = await plan({ ...living, settings, isRemembered: true, remembered });
+
+  expect(apiAddress).toBe("10.1.1.77");
 });

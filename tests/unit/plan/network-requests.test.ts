@@ -295,6 +295,35 @@ it("gives all that is to be asked for once more as one text, with the ids of wha
   ]);
 });
 
+it("looks at the rules of each security group for its own subnets", () => {
+  const other = `${inGroup}/networkSecurityGroups/other`.toLowerCase();
+  const closed = (direction: string) =>
+    rule(`closed-${direction}`, {
+      ...{ direction, protocol: "Udp", access: "Deny", priority: 100 },
+    });
+  const [a, b] = [...network.subnets.values()] as [ExistingSubnet, ExistingSubnet];
+  const change = {
+    subnets: new Map([
+      [ids[0].toLowerCase(), a],
+      [ids[1].toLowerCase(), { ...b, securityGroup: other }],
+    ]),
+    rules: new Map([
+      [guard, rules],
+      [other, [closed("Inbound"), closed("Outbound"), ...rules]],
+    ]),
+  };
+
+  expect(problemsOf(change)).toEqual([
+    expect.stringMatching(/have 2 network security groups/),
+    expect.stringMatching(
+      /of other stops inbound UDP 8472 from 10\.1\.1\.0\/24 and 10\.1\.2\.0\/24 to 10\.1\.2\.0\/24, by/,
+    ),
+    expect.stringMatching(
+      /of other stops outbound UDP 8472 from 10\.1\.2\.0\/24 to 10\.1\.1\.0\/24 and 10\.1\.2\.0\/24, by/,
+    ),
+  ]);
+});
+
 it("needs no VXLAN where the pod network is the operator's own", () => {
   const closed = rule("closed", { protocol: "Udp", access: "Deny", priority: 100 });
 
