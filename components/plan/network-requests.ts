@@ -74,7 +74,7 @@ function letterOf(
   return [
     "for the owners of the network, as one text:",
     "",
-    `The machines of the Kubernetes cluster ${clusterName} are to be in the subnets ${listed(subnets.map(({ subnet }) => subnet))} of the network ` +
+    `The machines of the Kubernetes cluster ${clusterName} are to be in the subnet${subnets.length > 1 ? "s" : ""} ${listed(subnets.map(({ subnet }) => subnet))} of the network ` +
       `${nameOf(subnets[0]!.networkId)}. Please give us`,
     ...asked.map((one, at) => `${at + 1}. ${one}`),
     "By these names we mean",

@@ -109,7 +109,7 @@ describe("a cluster on what exists already", () => {
 
     expect(text).toMatch(/DenyAllInBound .* stops inbound TCP 6443 from 203\.0\.113\.0\/24/);
     expect(text).toMatch(
-      /for the owners of the network, as one text:.*\n\s*- a rule in .*\/guard/i,
+      /for the owners of the network, as one text:\s+The machines .* nodes of the network spoke\. Please give us\s+1\. a rule in guard /,
     );
   });
 
