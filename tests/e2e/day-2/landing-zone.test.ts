@@ -186,7 +186,10 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
       ...{ nextHopType: "VirtualAppliance", nextHopIpAddress: "10.0.1.4" },
     };
     const table = await network.routeTables.beginCreateOrUpdateAndWait(
-      ...(["network", "to-hub", { location, routes: [toHub] }, soon] as const),
+      "network",
+      "to-hub",
+      { location, routes: [toHub] },
+      soon,
     );
     const subnets = {
       hub: { addressPrefix: "10.0.1.0/24" },
@@ -205,7 +208,9 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
     const one = { name: "one", subnet: { id: subnet("nodes") } };
     const last = { privateIPAllocationMethod: "Static", privateIPAddress: "10.1.1.30" };
     await network.networkInterfaces.beginCreateOrUpdateAndWait(
-      ...(["network", "somebody", { location, ipConfigurations: [{ ...one, ...last }] }] as const),
+      "network",
+      "somebody",
+      { location, ipConfigurations: [{ ...one, ...last }] },
       soon,
     );
   }
