@@ -74,7 +74,7 @@ step() {
 write() {
   local path=$root$1
   mkdir -p "$(dirname "$path")"
-  cat >"$path.new"
+  (umask 077 && cat >"$path.new")
   chmod "${2:-0644}" "$path.new"
   mv "$path.new" "$path"
 }
@@ -177,14 +177,16 @@ has_other_proxy() { [[ $(cat "$proxy.env" "$proxy-ca.crt") != "$(cat "$state/pro
 
 # What pulls images inherits it, and apt has it also for upgrades. What runs in containers goes on meanwhile.
 set_proxy() {
-  local unit apt=/etc/apt/apt.conf.d/95zoned-proxy ca=/usr/local/share/ca-certificates/zoned-proxy.crt
+  local unit mode apt=/etc/apt/apt.conf.d/95zoned-proxy ca=/usr/local/share/ca-certificates/zoned-proxy.crt
+  # With a password in it, it is root's alone, and so is what is made of it.
+  mode=$(stat --format %a "$proxy.env")
   rm -f "$root$apt" "$root$ca"
   if [[ -s $proxy-ca.crt ]]; then write "$ca" <"$proxy-ca.crt"; fi
   update-ca-certificates --fresh
   {
     [[ -z ${http_proxy-} ]] || echo "Acquire::http::Proxy \"$http_proxy\";"
     [[ -z ${https_proxy-} ]] || echo "Acquire::https::Proxy \"$https_proxy\";"
-  } | write "$apt"
+  } | write "$apt" "$mode"
   for unit in containerd docker; do
     write "/etc/systemd/system/$unit.service.d/zoned-proxy.conf" <<END
 [Service]
@@ -193,7 +195,7 @@ END
   done
   systemctl daemon-reload
   systemctl try-restart containerd.service docker.service
-  cat "$proxy.env" "$proxy-ca.crt" | write /var/lib/zoned/proxy
+  cat "$proxy.env" "$proxy-ca.crt" | write /var/lib/zoned/proxy "$mode"
 }
 
 can_connect() {
@@ -220,7 +222,7 @@ check_egress() {
   fi
   # What lies behind a proxy, only the proxy can reach.
   if [[ -s $proxy.env ]]; then
-    mapfile -t sources < <(printf '%s\n' "${http_proxy-}" "${https_proxy-}" "$MIRROR" | sed '/^$/d' | sort --unique)
+    mapfile -t sources < <(printf '%s\n' "${http_proxy-}" "${https_proxy-}" "$MIRROR" | sed 's|//[^/]*@|//|; /^$/d' | sort --unique)
     later=()
   fi
   for source in "${sources[@]}"; do

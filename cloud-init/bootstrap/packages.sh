@@ -2,7 +2,7 @@
 # First boot, kernel modules and packages.
 
 first_boot_again() {
-  say "first boot did not end well ($1), so it runs again"
+  say "first boot has not ended well ($1), so this step runs it"
   "$root/opt/zoned/first-boot.sh" >/dev/null || {
     reason "first boot failed: $(cat "$state/first-boot.failed")"
     return 1
@@ -21,9 +21,9 @@ await_first_boot() {
       reason "first boot failed: $(cat "$state/first-boot.failed")"
       return 1
     fi
-    # A reboot in its midst ends it for good.
+    # A reboot in its midst ends it for good, and behind a proxy with a login nobody else begins it.
     if [[ $boot =~ status:\ (done|error|degraded|disabled) ]]; then
-      first_boot_again "interrupted"
+      first_boot_again "interrupted, or not begun"
     else
       sleep 5
     fi

@@ -33,7 +33,7 @@ export interface Workload {
         topologySpreadConstraints?: object[];
         containers: {
           name: string;
-          env?: { name: string; value?: string }[];
+          env?: { name: string; value?: string; valueFrom?: object }[];
           volumeMounts?: { name: string; mountPath?: string; readOnly?: boolean }[];
         }[];
         volumes?: { name: string; hostPath?: { path: string; type: string } }[];

@@ -1,3 +1,4 @@
+import { wantsLogin } from "../settings/proxy-login";
 import type { Settings } from "../settings/settings";
 import { minorFor, versions } from "../versions";
 import type { PayloadFile } from "../kubeadm/payload-file";
@@ -44,19 +45,22 @@ export const firstBootFiles = (settings: BootSettings, apiName: string): Payload
  * cluster.
  *
  * A machine that exists keeps what it was made with (`ignoredOnExisting` in generation.ts). There is no secret in
- * it, since Azure leaves it readable on the machine's disk.
+ * it, since Azure leaves it readable on the machine's disk. Behind a proxy with a login nothing can be
+ * fetched before the bootstrap step has brought that, among its secrets: this step then runs the first boot.
  */
 export function customData(settings: BootSettings, apiName: string): string {
   const files = firstBootFiles(settings, apiName);
   const document = {
     // Debian's images rewrite /etc/hosts at every boot otherwise, and the API's own name is lost.
     manage_etc_hosts: "localhost",
-    write_files: files.map(({ path, mode, content }) => ({
-      path,
-      permissions: mode,
-      content,
-    })),
-    runcmd: [["/opt/zoned/first-boot.sh"]],
+    ...(!wantsLogin(settings.httpProxy) && {
+      write_files: files.map(({ path, mode, content }) => ({
+        path,
+        permissions: mode,
+        content,
+      })),
+      runcmd: [["/opt/zoned/first-boot.sh"]],
+    }),
   };
   // cloud-init reads YAML, and JSON is YAML that needs no escaping rules of our own.
   const bytes = Buffer.from(`#cloud-config\n${JSON.stringify(document, null, 1)}\n`);

@@ -1,10 +1,16 @@
 import type { PayloadFile } from "../kubeadm/payload-file";
-import type { Settings } from "../settings/settings";
+import { wantsLogin } from "../settings/proxy-login";
+import type { HttpProxy, Settings } from "../settings/settings";
 
 export type ProxySettings = Pick<
   Settings,
   "httpProxy" | "mirror" | "networkCidr" | "podCidr" | "serviceCidr"
 >;
+
+interface Variable {
+  readonly name: string;
+  readonly value: string;
+}
 
 /**
  * What is reached without the proxy: the machine itself, Azure's metadata service and its agent's
@@ -19,6 +25,13 @@ const direct = ({ httpProxy, mirror, networkCidr, podCidr, serviceCidr }: ProxyS
     ...(httpProxy?.noProxy ?? []),
   ].join(",");
 
+/** The addresses of the proxy, as programs know them. */
+export const addressVariables = (httpProxy: HttpProxy | undefined): readonly Variable[] =>
+  [
+    { name: "HTTP_PROXY", value: httpProxy?.http ?? "" },
+    { name: "HTTPS_PROXY", value: httpProxy?.https ?? "" },
+  ].filter(({ value }) => value !== "");
+
 /**
  * The variables by which programs know the proxy; none where there is none.
  *
@@ -27,24 +40,22 @@ const direct = ({ httpProxy, mirror, networkCidr, podCidr, serviceCidr }: ProxyS
 export const proxyVariables = (
   settings: ProxySettings,
   apiName: string,
-): readonly { readonly name: string; readonly value: string }[] => {
-  const { httpProxy } = settings;
-  if (httpProxy === undefined) return [];
-  return [
-    { name: "HTTP_PROXY", value: httpProxy.http },
-    { name: "HTTPS_PROXY", value: httpProxy.https },
-    { name: "NO_PROXY", value: `${direct(settings)},${apiName}` },
-  ].filter(({ value }) => value !== "");
-};
+): readonly Variable[] =>
+  settings.httpProxy === undefined
+    ? []
+    : [
+        ...addressVariables(settings.httpProxy),
+        { name: "NO_PROXY", value: `${direct(settings)},${apiName}` },
+      ];
 
 /**
- * The same for a machine: first-boot.sh has apt, containerd and Docker use it. Empty files say that
- * there is none, to a machine that had one. curl reads `http_proxy` in lower case alone.
+ * The same for a machine: first-boot.sh has apt, containerd and Docker use it, and
+ * lets nobody read of it who may not read these. Empty files say that there is none, to a machine that had one. curl reads `http_proxy` in lower case alone.
  */
 export const proxyFiles = (settings: ProxySettings, apiName: string): PayloadFile[] => [
   {
     path: "/etc/zoned/proxy.env",
-    mode: "0644",
+    mode: wantsLogin(settings.httpProxy) ? "0600" : "0644",
     content: proxyVariables(settings, apiName)
       .flatMap(({ name, value }) => [name, name.toLowerCase()].map((one) => `${one}='${value}'\n`))
       .join(""),

@@ -6,6 +6,7 @@ import {
   keyOf,
   subnetIdOf,
 } from "../azure/existing-network";
+import { withoutLogin } from "../settings/proxy-login";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 
@@ -91,6 +92,6 @@ function hostsOf({ httpProxy, mirror, resourceManagerEndpoint }: Settings): stri
   const hosts =
     httpProxy === undefined
       ? [...azure, ...packages]
-      : [...new Set([httpProxy.http, httpProxy.https])].filter(Boolean);
+      : [...new Set([httpProxy.http, httpProxy.https].map(withoutLogin))].filter(Boolean);
   return hosts.join(", ");
 }

@@ -1,6 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import { versions } from "../versions";
+import { isEncrypted } from "./config-secret";
 import { Problem, sentence, unknownNames } from "./problem";
 import {
   readBoolean,
@@ -16,6 +17,7 @@ import {
   readTexts,
 } from "./read";
 import { problems } from "./rules";
+import { readablePasswordProblems } from "./rules/http-proxy";
 import { readServicePrincipal } from "./rules/service-principal";
 import type { Settings } from "./settings";
 import { warnings } from "./warnings";
@@ -91,6 +93,9 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     restoreFrom: text("restoreFrom"),
     skipHealthCheckUntil: text("skipHealthCheckUntil"),
   };
+  if (settings.httpProxy !== undefined && !isEncrypted(config, "httpProxy")) {
+    report.push(...readablePasswordProblems(settings.httpProxy));
+  }
   const own = `${config.name}:`;
   const given = Object.keys(pulumi.runtime.allConfig())
     .filter((key) => key.startsWith(own))

@@ -175,12 +175,27 @@ export function readEtcdBackups(raw: unknown, problems: Report): EtcdBackups | u
 /** The proxy on the way to the internet; an empty object means none. */
 export function readHttpProxy(raw: unknown, problems: Report): HttpProxy | undefined {
   const key = "httpProxy";
+  const own: Report = [];
   const isMap = raw === undefined || isRecord(raw);
   const { noProxy = [], ...texts } = (isMap ? raw : {}) ?? {};
-  const given = readTextByName(key, isMap ? texts : raw, problems);
+  const given = readTextByName(key, isMap ? texts : raw, own);
   const known = ["http", "https", "noProxy", "ca"];
-  problems.push(...unknownNames(key, Object.keys(given), known));
-  const without = readTexts(`${key}.noProxy`, noProxy, problems);
+  own.push(...unknownNames(key, Object.keys(given), known));
+  const without = readTexts(`${key}.noProxy`, noProxy, own);
+  // Not repeated: an address with a password may be in another place than it should.
+  const hasAddress = own.some((problem) => JSON.stringify(problem).includes("@"));
+  problems.push(
+    ...(hasAddress
+      ? [
+          {
+            key,
+            is: "has an @ where no address belongs",
+            expected: "values by name: http, https and ca as text, noProxy as a list",
+            fix: toRemove(key),
+          },
+        ]
+      : own),
+  );
   if (Object.keys(given).length === 0 && without.length === 0) return undefined;
   const { http = "", https = "", ca = "" } = given;
   return { http, https, noProxy: without, ca: ca && `${ca.trim()}\n` };

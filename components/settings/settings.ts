@@ -70,9 +70,12 @@ export interface EtcdBackups {
 
 /** The way to the internet where that is a proxy. */
 export interface HttpProxy {
-  /** For addresses that begin with http, such as http://proxy.example:3128; empty for none. */
+  /**
+   * For addresses that begin with http, such as http://proxy.example:3128; empty for none. With a user and a
+   * password in it, it is a secret.
+   */
   readonly http: string;
-  /** For those that begin with https; empty for none. */
+  /** The same for those that begin with https. */
   readonly https: string;
   /** Names, domains and ranges that are reached without it, besides the cluster's own. */
   readonly noProxy: readonly string[];

@@ -3,12 +3,15 @@ import { createHash } from "node:crypto";
 import { Secret } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { Certificates } from "../../certificates";
 import type { ClusterGroup } from "../../cluster-group";
 import { azureJson, type AzureJsonArgs } from "./azure-json";
 import { CloudCredential } from "../../identity";
 import type { ExistingNetwork, ExistingSubnet } from "../../azure/existing-network";
+import { addressVariables } from "../../machine/http-proxy";
 import { networkNames, type Place } from "../../azure/resource-names";
 import { tagsOf } from "../../azure/stack-tag";
+import { hasLogin } from "../../settings/proxy-login";
 import type { Settings } from "../../settings/settings";
 
 /** Where the cloud provider and the disk driver look for azure.json. */
@@ -25,9 +28,13 @@ export interface CloudConfigArgs {
   readonly tenantId: string;
   readonly subscriptionId: string;
   readonly credential: CloudCredential;
+  readonly certificates: Pick<Certificates, "cluster">;
 }
 
-/** azure.json as a Secret, so that no machine carries it as a file. */
+/**
+ * azure.json as a Secret, so that no machine carries it as a file; beside it the addresses of a proxy that have
+ * a password in them.
+ */
 export class CloudConfig extends pulumi.ComponentResource {
   /**
    * Changes with the content, and says nothing about it. What reads the Secret at its start carries
@@ -56,8 +63,14 @@ export class CloudConfig extends pulumi.ComponentResource {
           tags: tagsOf(settings),
         }),
       );
+    const logins = addressVariables(settings.httpProxy).filter(({ value }) => hasLogin(value));
+    // A password that somebody has chosen could be guessed from a hash over nothing else that is secret.
     this.digest = pulumi.unsecret(
-      text.apply((content) => createHash("sha256").update(content).digest("hex")),
+      pulumi
+        .all([text, logins.length > 0 ? args.certificates.cluster.key : ""])
+        .apply(([content, key]) =>
+          sha256([content, ...logins.map(({ value }) => key + value)].join("")),
+        ),
     );
 
     const { namespace, key } = cloudConfigSecret;
@@ -66,13 +79,20 @@ export class CloudConfig extends pulumi.ComponentResource {
       {
         metadata: { name: cloudConfigSecret.name, namespace },
         type: "Opaque",
-        data: { [key]: text.apply((content) => Buffer.from(content).toString("base64")) },
+        data: {
+          [key]: text.apply(base64),
+          ...Object.fromEntries(logins.map(({ name, value }) => [name, base64(value)])),
+        },
       },
       { parent: this, dependsOn: opts?.dependsOn },
     );
     this.registerOutputs();
   }
 }
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 type Network = Pick<AzureJsonArgs, "virtualNetwork" | "subnet" | "securityGroup" | "routeTable">;
 

@@ -4,10 +4,11 @@ import { RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
-import { proxyVariables, type ProxySettings } from "../../machine/http-proxy";
+import type { ProxySettings } from "../../machine/http-proxy";
 import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
+import { proxyEnv } from "./proxy-env";
 import { clusterRights, rbac, subjectsOf } from "../cluster-rights";
 import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
 
@@ -98,7 +99,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
                     `--secure-port=${port}`,
                     "--v=2",
                   ],
-                  env: [...apiServerEnv(apiServer), ...proxyVariables(settings, apiServer.name)],
+                  env: [...apiServerEnv(apiServer), ...proxyEnv(settings, apiServer.name)],
                   ports: [{ name: "https", containerPort: port, hostPort: port }],
                   livenessProbe: {
                     httpGet: { host: "127.0.0.1", path: "/healthz", port, scheme: "HTTPS" },

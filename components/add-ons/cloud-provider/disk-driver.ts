@@ -2,7 +2,7 @@ import { CustomResource } from "@pulumi/kubernetes/apiextensions";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
-import { proxyVariables, type ProxySettings } from "../../machine/http-proxy";
+import type { ProxySettings } from "../../machine/http-proxy";
 import type { Settings } from "../../settings/settings";
 import { manifests as sources } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
@@ -15,6 +15,7 @@ import {
   Workload,
 } from "../objects";
 import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
+import { proxyEnv } from "./proxy-env";
 import { RollOutTarget, targetOf } from "../roll-out";
 
 /** The driver's name in Kubernetes. */
@@ -135,7 +136,7 @@ function readFromSecret({ spec }: Workload, apiServer: ApiServer): void {
 function useProxy({ spec }: Workload, settings: ProxySettings, apiName: string): void {
   const pod = spec.template.spec;
   const driver = pod.containers.find(({ name }) => name === "azuredisk")!;
-  driver.env = [...(driver.env ?? []), ...proxyVariables(settings, apiName)];
+  driver.env = [...(driver.env ?? []), ...proxyEnv(settings, apiName)];
   if (!settings.httpProxy?.ca) return;
   const name = "certificates";
   driver.volumeMounts = [

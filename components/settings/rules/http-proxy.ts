@@ -1,7 +1,8 @@
 import { X509Certificate } from "node:crypto";
 
-import { Problem, toRemove, toSet, wants } from "../problem";
-import { Settings } from "../settings";
+import { Problem, toRemove, wants } from "../problem";
+import { hasLogin } from "../proxy-login";
+import { HttpProxy, Settings } from "../settings";
 
 const better = "http://proxy.example:3128";
 
@@ -20,7 +21,7 @@ export function httpProxyProblems({ httpProxy }: Settings): Problem[] {
         !/^[\w.:*/-]+$/.test(value) &&
         wants(
           `httpProxy.noProxy[${index}]`,
-          value,
+          hasLogin(value) ? "a name with an @" : value,
           "a name, a domain such as .example.com, an address or a range",
           ".example.com",
         ),
@@ -30,28 +31,49 @@ export function httpProxyProblems({ httpProxy }: Settings): Problem[] {
   return problems.filter((problem) => problem !== false);
 }
 
+// Pulumi asks for the value, which then is in no shell's history.
+const toSetSecret = (key: string): string => `pulumi config set --secret --path ${key}`;
+
+/** Whose password is in the stack's file for all to read. The password itself appears in no message. */
+export const readablePasswordProblems = ({ http, https }: HttpProxy): Problem[] =>
+  Object.entries({ http, https })
+    .filter(([, value]) => hasLogin(value))
+    .map(([name]) => ({
+      key: `httpProxy.${name}`,
+      is: "has a password that is readable in the stack's file",
+      expected:
+        "an encrypted value, and another password, since this one may be in the file's history",
+      fix: toSetSecret(`httpProxy.${name}`),
+    }));
+
 /** The address without the user and password that it has; undefined where it has neither. */
 export function withoutCredentials(address: string): string | undefined {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   return url?.username || url?.password ? `${url.protocol}//${url.host}` : undefined;
 }
 
+// In files of apt, systemd and shells: nothing that one of them would read something into.
+const word = "(?:[\\w.~-]|%[0-9A-Fa-f]{2})+";
+const address = new RegExp(`^https?://(?:${word}:${word}@)?[\\w.-]+:\\d+$`);
+
 function addressProblem(key: string, value: string): Problem | false {
-  const open = withoutCredentials(value);
-  if (open !== undefined) {
-    return {
+  if (address.test(value)) return false;
+  if (!hasLogin(value)) {
+    return wants(
       key,
-      // Not the value: it has a password in it.
-      is: "has a user or a password",
-      expected:
-        "a proxy that knows machines by their addresses, since customData, which Azure leaves readable on every machine, needs it before any secret can be sent",
-      fix: toSet(key, open),
-    };
+      value,
+      `an address of http or https with its port, such as ${better}`,
+      better,
+    );
   }
-  return (
-    !/^https?:\/\/[\w.-]+:\d+$/.test(value) &&
-    wants(key, value, `an address of http or https with its port, such as ${better}`, better)
-  );
+  return {
+    key,
+    is: "has an @, and is no address with a user and a password",
+    expected:
+      "http or https, user, password, host and port, as in http://user:password@proxy.example:3128; letters, digits and -._~ " +
+      "of user and password as they are, all else percent-encoded, such as %40 for @",
+    fix: toSetSecret(key),
+  };
 }
 
 const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;

@@ -1,5 +1,6 @@
-import * as pulumi from "@pulumi/pulumi";
+import type * as pulumi from "@pulumi/pulumi";
 
+import { isEncrypted } from "../config-secret";
 import { found, Problem, toSet } from "../problem";
 import type { Settings } from "../settings";
 
@@ -7,10 +8,6 @@ const idKey = "servicePrincipalClientId";
 const secretKey = "servicePrincipalClientSecret";
 const toSetSecret = `pulumi config set --secret ${secretKey}`;
 const guid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-// The SDK's types leave it out. Pulumi.yaml's `secret: true` is no help: it would ask every stack
-// for an encrypted value.
-const { isConfigSecret } = pulumi.runtime as unknown as { isConfigSecret(key: string): boolean };
 
 /**
  * The service principal of a cluster without a managed identity. The secret itself appears in no
@@ -39,7 +36,7 @@ export function readServicePrincipal(
       expected: "the application's secret, since an id and a secret only work together",
       fix: toSetSecret,
     });
-  } else if (!isConfigSecret(`${config.name}:${secretKey}`)) {
+  } else if (!isEncrypted(config, secretKey)) {
     report.push({
       key: secretKey,
       is: "is readable in the stack's file",

@@ -16,6 +16,10 @@ const typed = (text: string): unknown =>
 const resolved = (text: string): unknown =>
   text.startsWith('"$(cat') ? access.sshPublicKey : text;
 
+/** What a user types in where Pulumi asks for a value. */
+const typedIn = (path: string): string =>
+  path.startsWith("httpProxy.") ? "http://me:typed@proxy.example:3128" : "typed in";
+
 /**
  * A stack's values after the command was typed, which is `pulumi config set` or `pulumi config rm`.
  */
@@ -24,7 +28,7 @@ export function after(command: string, values: Values): Values {
   expect([program, noun]).toEqual(["pulumi", "config"]);
   const asText = words.includes("--type");
   const hasPath = words.includes("--path");
-  const [path = "", value = "typed in"] = words.filter(
+  const [path = "", value = typedIn(path)] = words.filter(
     (word, index) => !word.startsWith("--") && words[index - 1] !== "--type",
   );
   const result: Values = JSON.parse(JSON.stringify(values));

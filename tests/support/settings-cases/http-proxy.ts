@@ -28,9 +28,10 @@ export const httpProxyCases: Cases = {
       "of http or https",
     ],
     [
-      "a password, without telling it",
-      { httpProxy: { https: "http://me:secret@proxy.example:3128" } },
-      "httpProxy.https has a user or a password, expected a proxy that knows machines by their addresses",
+      "a password in clear",
+      { httpProxy: { https: "http://me:hush@proxy.example:3128" } },
+      "httpProxy.https has a password that is readable in the stack's file, expected an encrypted value, and another password, " +
+        "since this one may be in the file's history (pulumi config set --secret --path httpProxy.https)",
     ],
     [
       "a name that nobody reads",

@@ -35,6 +35,14 @@ it("names a proxy alone, which machines ask for all else", () => {
   expect(warning).not.toContain("management.azure.com");
 });
 
+it("names a proxy without its password", () => {
+  const https = "http://me:hush@proxy.example:3128";
+  const httpProxy = { http: "", https, noProxy: [], ca: "" };
+  const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, true);
+
+  expect(warning).toContain("must lead them to http://proxy.example:3128;");
+});
+
 it("says nothing where no machine is made, or this program makes the way out", () => {
   expect(ownRoutesWarnings(settings, [])).toEqual([]);
   expect(ownRoutesWarnings(validSettings, created)).toEqual([]);

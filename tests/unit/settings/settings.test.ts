@@ -19,6 +19,8 @@ import { access, complaints, settingsWith, Values } from "../../support/stack";
 
 const stack: Values = { location: "westeurope", ...access };
 
+const login = "me:hush@proxy.example:3128";
+
 const rootOf = (line: string): string => line.split(/[.[ ]/)[0]!;
 const commandIn = (line: string): string => line.slice(line.lastIndexOf("(pulumi") + 1, -1);
 
@@ -55,7 +57,8 @@ describe.each(
   it.each(refused)("names a command that fixes %s", (_flaw, values) => {
     const [line = ""] = complaints({ ...stack, ...values });
     const fixed = after(commandIn(line), { ...stack, ...values });
-    expect(complaints(fixed, ["servicePrincipalClientSecret"])).toEqual([]);
+    const encrypted = ["servicePrincipalClientSecret", "httpProxy"];
+    expect(complaints(fixed, encrypted)).toEqual([]);
   });
 
   it.each(accepted)("accepts %s", (_merit, values) => {
@@ -129,8 +132,49 @@ it.each([
   { what: "a mirror's password", values: { mirror: "https://me:hush@mirror.example" } },
   { what: "an application's secret", values: { servicePrincipalClientSecret: "hush" } },
   { what: "a secret in the place of an id", values: { servicePrincipalClientId: "hush" } },
-])("never repeats $what", ({ values }) => {
-  const messages = complaints({ ...stack, ...values });
-  expect(messages).not.toEqual([]);
-  expect(messages.join()).not.toContain("hush");
+  { what: "a proxy's password", values: { httpProxy: { https: `http://${login}` } } },
+  { what: "one with signs of its own", values: { httpProxy: { https: "http://me:#hush@p:1" } } },
+  { what: "one in place of the map", values: { httpProxy: `http://${login}` } },
+  { what: "one in a list", values: { httpProxy: { https: [`http://${login}`] } } },
+  { what: "one in place of a list", values: { httpProxy: { noProxy: `http://${login}` } } },
+  { what: "one among names", values: { httpProxy: { noProxy: [`http://${login}`] } } },
+  { what: "one as a name", values: { httpProxy: { [`http://${login}`]: "x" } } },
+])("never repeats $what, encrypted or not", ({ values }) => {
+  for (const encrypted of [[], Object.keys(values)]) {
+    const messages = complaints({ ...stack, ...values }, encrypted);
+    expect(messages.join()).not.toContain("hush");
+    if (encrypted.length === 0) expect(messages).not.toEqual([]);
+  }
+});
+
+describe("an encrypted proxy", () => {
+  const encrypted = (https: string) =>
+    complaints({ ...stack, httpProxy: { https: `http://${https}` } }, ["httpProxy"]);
+
+  it.each([login, "me%40firm.example:p%3Ass%2Fw%25rd@proxy.example:3128"])(
+    "may have a user and a password: %s",
+    (https) => {
+      expect(encrypted(https)).toEqual([]);
+    },
+  );
+
+  it.each([
+    "me@proxy.example:3128",
+    "me:@proxy.example:3128",
+    "me:hu'sh@proxy.example:3128",
+    'me:hu"sh@proxy.example:3128',
+    "me:hu sh@proxy.example:3128",
+    "me:hu$sh@proxy.example:3128",
+    "me:hush%0@proxy.example:3128",
+    "me:hush\n@proxy.example:3128",
+    "me:hush@proxy.example",
+    "me:hush@proxy.example:3128/path",
+    "me:hu@sh@proxy.example:3128",
+  ])("has them percent-encoded, and its port: %j is refused", (https) => {
+    expect(encrypted(https)).toEqual([
+      expect.stringMatching(
+        /^httpProxy\.https has an @, .* \(pulumi config set --secret --path httpProxy\.https\)$/,
+      ),
+    ]);
+  });
 });

@@ -1,12 +1,15 @@
+import { createHash } from "node:crypto";
+
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { Certificates } from "../../../../components/certificates";
 import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
 import { CloudControllerManager } from "../../../../components/add-ons/cloud-provider/cloud-controller-manager";
 import { CloudNodeManager } from "../../../../components/add-ons/cloud-provider/cloud-node-manager";
 import { minors } from "../../../../components/versions";
 import { dependenciesOf, Recorder, revealed, valueOf } from "../../../support/record";
-import { validSettings } from "../../../support/sample";
+import { firstKeys, validSettings } from "../../../support/sample";
 
 const apiServer = { name: "api.example", port: 6443 };
 
@@ -26,6 +29,7 @@ async function build(
       tenantId: "tenant",
       subscriptionId: "subscription",
       credential: { clientId: pulumi.output("client"), clientSecret },
+      certificates: new Certificates("pki", firstKeys),
     },
     opts,
   );
@@ -296,6 +300,63 @@ describe("the cloud provider", () => {
     expect(container.env).toContainEqual({
       name: "NO_PROXY",
       value: expect.stringMatching(/,api\.example$/),
+    });
+  });
+
+  describe("behind a proxy with a login", () => {
+    const behind = (password: string) => ({
+      httpProxy: {
+        http: "http://proxy.example:3128",
+        https: `http://me:${password}@proxy.example:3128`,
+        noProxy: [],
+        ca: "",
+      },
+    });
+
+    it("has the password in the Secret alone, where its Pulumi resource hides it", async () => {
+      const { recorder } = await build(behind("hush"));
+
+      const pod = await controller(recorder);
+      const { inputs } = await recorder.object("Secret", "azure-cloud-provider");
+
+      expect(JSON.stringify(pod)).not.toContain("hush");
+      expect(pod.spec.template.spec.containers[0].env).toEqual(
+        expect.arrayContaining([
+          { name: "HTTP_PROXY", value: "http://proxy.example:3128" },
+          {
+            name: "HTTPS_PROXY",
+            valueFrom: { secretKeyRef: { name: "azure-cloud-provider", key: "HTTPS_PROXY" } },
+          },
+        ]),
+      );
+      expect(inputs.data).toHaveProperty(
+        [pulumi.runtime.specialSigKey],
+        pulumi.runtime.specialSecretSig,
+      );
+      const { HTTP_PROXY, HTTPS_PROXY } = revealed(inputs.data);
+      expect(HTTP_PROXY).toBeUndefined();
+      expect(Buffer.from(HTTPS_PROXY, "base64").toString()).toBe(
+        "http://me:hush@proxy.example:3128",
+      );
+    });
+
+    it("starts again with another password, which its annotation lets nobody guess", async () => {
+      const digests = [];
+      for (const password of ["hush", "hush", "hushed"]) {
+        const { cloudConfig, recorder } = await build(behind(password));
+        digests.push(await valueOf(cloudConfig.digest));
+        const { inputs } = await recorder.object("Secret", "azure-cloud-provider");
+        const known = Buffer.from(revealed(inputs.data)["cloud-config"], "base64").toString();
+        const address = `http://me:${password}@proxy.example:3128`;
+        expect(digests.at(-1)).not.toBe(
+          createHash("sha256")
+            .update(known + address)
+            .digest("hex"),
+        );
+      }
+
+      expect(digests[0]).toBe(digests[1]);
+      expect(digests[0]).not.toBe(digests[2]);
     });
   });
 });

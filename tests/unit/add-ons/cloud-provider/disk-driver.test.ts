@@ -1,11 +1,12 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { Certificates } from "../../../../components/certificates";
 import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
 import { DiskDriver } from "../../../../components/add-ons/cloud-provider/disk-driver";
 import { manifests } from "../../../../components/versions";
 import { dependenciesOf, Recorder, valueOf } from "../../../support/record";
-import { validSettings } from "../../../support/sample";
+import { firstKeys, validSettings } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";
 
 async function build(
@@ -21,6 +22,7 @@ async function build(
     tenantId: "tenant",
     subscriptionId: "subscription",
     credential: { clientId: pulumi.output("client") },
+    certificates: new Certificates("pki", firstKeys),
   });
   new DiskDriver(
     "disk-driver",
@@ -66,6 +68,22 @@ describe("DiskDriver", () => {
       expect(JSON.stringify(await controller(without))).not.toMatch(/PROXY|certificates/);
     },
   );
+
+  claim("takes a proxy's password from the Secret alone", async (texts) => {
+    const https = "http://me:hush@proxy.example:3128";
+    const { recorder } = await build(texts, { httpProxy: { http: "", https, noProxy: [], ca: "" } });
+
+    const spec = await controller(recorder);
+
+    expect(JSON.stringify(spec)).not.toContain("hush");
+    const { env } = spec.template.spec.containers.find(
+      ({ name }: { name: string }) => name === "azuredisk",
+    );
+    expect(env).toContainEqual({
+      name: "HTTPS_PROXY",
+      valueFrom: { secretKeyRef: { name: "azure-cloud-provider", key: "HTTPS_PROXY" } },
+    });
+  });
 
   claim(
     "runs its controller only where the identity is, also before machines are initialized",

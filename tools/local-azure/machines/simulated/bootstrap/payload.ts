@@ -71,13 +71,19 @@ export const trustedOf = (payload: Payload): string =>
     ? fileOf(payload, caFile)
     : kubeconfigOf(fileOf(payload, discoveryFile)).ca;
 
-/** Fails as first boot would end with this customData: cloud-init never runs its script. */
-export function checkFirstBoot({ name, customData }: VirtualMachine): void {
-  const problem = problemOf(customData);
+/**
+ * Fails as first boot would end with this customData: cloud-init never runs its script. What customData does
+ * not bring, the step runs as its payload has it.
+ */
+export function checkFirstBoot({ name, customData }: VirtualMachine, payload: Payload): void {
+  const problem = problemOf(customData, filesOf(payload));
   if (problem !== undefined) throw new Error(`first boot failed: customData of ${name} ${problem}`);
 }
 
-function problemOf(customData: string | undefined): string | undefined {
+function problemOf(
+  customData: string | undefined,
+  brought: ReadonlyMap<string, string>,
+): string | undefined {
   const text = Buffer.from(customData ?? "", "base64").toString("utf8");
   const [firstLine = ""] = text.split("\n", 1);
   if (firstLine.trim() !== "#cloud-config") {
@@ -88,7 +94,9 @@ function problemOf(customData: string | undefined): string | undefined {
     runcmd?: readonly (string | readonly string[])[];
   };
   if (!files.some((file) => file.path === firstBootScript && file.content)) {
-    return `writes no ${firstBootScript}`;
+    return brought.has(firstBootScript)
+      ? undefined
+      : `writes no ${firstBootScript}, and the payload brings none`;
   }
   const isRun = commands.flat().some((word) => word.includes(firstBootScript));
   return isRun ? undefined : `writes ${firstBootScript}, but its runcmd does not run it`;

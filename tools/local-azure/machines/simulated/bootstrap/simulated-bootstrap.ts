@@ -79,7 +79,7 @@ export class SimulatedBootstrap {
     });
     const isControlPlane = payload.role === "control-plane";
     const awaitsReady = payload.awaitsReady ?? true;
-    await steps.step("first boot", () => checkFirstBoot(machine.vm));
+    await steps.step("first boot", () => checkFirstBoot(machine.vm, payload));
     await steps.step("kernel modules", () => undefined);
     if (!isMember) {
       await steps.step("packages", () => checkPayload(payload, machine.vm));

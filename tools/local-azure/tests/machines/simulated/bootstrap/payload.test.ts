@@ -42,7 +42,14 @@ it("names the files that came when one did not", () => {
 });
 
 it("takes customData that runs the first boot", () => {
-  expect(() => checkFirstBoot(vm)).not.toThrow();
+  expect(() => checkFirstBoot(vm, payload)).not.toThrow();
+});
+
+it("takes customData without one, where the payload brings it", () => {
+  const customData = encoded("#cloud-config\n{}\n");
+  const files = [{ path: "/opt/zoned/first-boot.sh", mode: "0700", content: "#!/bin/sh\n" }];
+
+  expect(() => checkFirstBoot({ ...vm, customData }, { ...payload, files })).not.toThrow();
 });
 
 it.each([
@@ -57,5 +64,5 @@ it.each([
     says: /runcmd does not run it/,
   },
 ])("refuses customData with $flaw", ({ customData, says }) => {
-  expect(() => checkFirstBoot({ ...vm, customData })).toThrow(says);
+  expect(() => checkFirstBoot({ ...vm, customData }, payload)).toThrow(says);
 });
