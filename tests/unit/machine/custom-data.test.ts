@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { customData } from "../../../components/machine/custom-data";
+import { customData, firstBootFiles } from "../../../components/machine/custom-data";
 import { minors, versions } from "../../../components/versions";
 import { checkout } from "../../../tools/shared/checkout";
 import { validSettings } from "../../support/sample";
@@ -135,4 +135,26 @@ it("brings the proxy on the way to the internet, and what is reached without it"
 it("says to a machine that had a proxy that there is none", () => {
   expect(fileAt("/etc/zoned/proxy.env").content).toBe("");
   expect(fileAt("/etc/zoned/proxy-ca.crt").content).toBe("");
+});
+
+describe("behind a proxy with a login", () => {
+  const behind = (password: string) => ({
+    ...validSettings,
+    httpProxy: { http: "", https: `http://me:${password}@p.example:1`, noProxy: [], ca: "a CA\n" },
+  });
+
+  it("brings nothing, and has cloud-init run nothing: the bootstrap step does, which has the password", () => {
+    expect(document(behind("hush"))).toEqual({ manage_etc_hosts: "localhost" });
+    const brought = firstBootFiles(behind("hush"), apiName).map(({ path, mode }) => [path, mode]);
+    expect(brought).toEqual([
+      ["/opt/zoned/first-boot.sh", "0700"],
+      ["/etc/zoned/first-boot.env", "0600"],
+      ["/etc/zoned/proxy.env", "0600"],
+      ["/etc/zoned/proxy-ca.crt", "0644"],
+    ]);
+  });
+
+  it("is the same with another password", () => {
+    expect(customData(behind("hushed"), apiName)).toBe(customData(behind("hush"), apiName));
+  });
 });
