@@ -1,0 +1,112 @@
+import { readFileSync } from "node:fs";
+
+import { asPlanned, hasManifests, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
+
+jest.setTimeout(600_000);
+
+/** A proxy that nobody asks: simulated machines fetch nothing. */
+const proxyWith = (password: string) => `http://me:${password}@proxy.example:3128`;
+
+describe("a proxy with a login", () => {
+  const passwords = ["first-hush", "second-hush"];
+  const settings = {
+    workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+    ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
+  };
+  let cloud: LocalCloud;
+  /** All that the engine has said, previews included. */
+  const said: string[] = [];
+
+  const up = async () => {
+    const preview = await cloud.stack.preview("--diff");
+    const run = await cloud.stack.up();
+    said.push(JSON.stringify([preview, run]));
+    return run;
+  };
+
+  const setProxy = async (address: string) => {
+    const path = ["--secret", "--path", "httpProxy.https", address];
+    const { config } = cloud.stack.place;
+    const { code } = await cloud.stack.command("config", "set", ...path, "--config-file", config);
+    expect(code).toBe(0);
+  };
+
+  const writesSince = async (before: number) =>
+    (await cloud.requests())
+      .slice(before)
+      .filter(({ method }) => method !== "GET" && method !== "POST")
+      .map(({ method, id }) => `${method} ${id.split("/").slice(-2).join("/")}`);
+
+  const controller = async () =>
+    JSON.parse(
+      await cloud.kubectl(
+        ...["get", "deployment", "cloud-controller-manager", "--namespace", "kube-system"],
+        ...["--output", "json"],
+      ),
+    ).spec.template;
+
+  const inSecret = async () => {
+    const path = "jsonpath={.data.HTTPS_PROXY}";
+    const name = ["azure-cloud-provider", "--namespace", "kube-system"];
+    const data = await cloud.kubectl("get", "secret", ...name, "--output", path);
+    return Buffer.from(data, "base64").toString();
+  };
+
+  beforeAll(async () => {
+    cloud = await LocalCloud.start("local", settings);
+  });
+  afterAll(() => cloud?.stop());
+
+  it("is no hindrance to a new cluster, whose machines know the password by their steps alone", async () => {
+    await setProxy(proxyWith(passwords[0]!));
+
+    asPlanned(await up());
+
+    expect(await inSecret()).toBe(proxyWith(passwords[0]!));
+    expect((await controller()).spec.containers[0].env).toContainEqual({
+      name: "HTTPS_PROXY",
+      valueFrom: { secretKeyRef: { name: "azure-cloud-provider", key: "HTTPS_PROXY" } },
+    });
+  });
+
+  it("is another one in place: steps run again, no machine is touched, what has read it starts again", async () => {
+    const before = (await cloud.requests()).length;
+    const { annotations } = (await controller()).metadata;
+    await setProxy(proxyWith(passwords[1]!));
+
+    asPlanned(await up());
+
+    expect((await writesSince(before)).sort()).toEqual([
+      "PUT extensions/bootstrap",
+      "PUT extensions/bootstrap",
+    ]);
+    expect(await inSecret()).toBe(proxyWith(passwords[1]!));
+    expect((await controller()).metadata.annotations).not.toEqual(annotations);
+    unchanged(await up());
+  });
+
+  it("has told nobody: not the state, not the engine's output, not the cluster's other objects", async () => {
+    const objects = await cloud.kubectl(
+      ...["get", "pods,deployments,daemonsets,configmaps,nodes", "--all-namespaces"],
+      ...["--output", "json"],
+    );
+    const { checkpoint, config } = cloud.stack.place;
+    const places = {
+      state: readFileSync(checkpoint, "utf8"),
+      config: readFileSync(config, "utf8"),
+      output: said.join("\n"),
+      requests: JSON.stringify(await cloud.requests()),
+      objects,
+    };
+
+    expect(places.state).toContain("zoned-local-cp-1");
+    const encoded = passwords.flatMap((password) => [
+      password,
+      Buffer.from(proxyWith(password)).toString("base64"),
+    ]);
+    const telling = Object.entries(places).filter(([, text]) =>
+      encoded.some((one) => text.includes(one)),
+    );
+    expect(telling.map(([place]) => place)).toEqual([]);
+  });
+});
