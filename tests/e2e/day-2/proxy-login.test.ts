@@ -34,7 +34,7 @@ describe("a proxy with a login", () => {
   const writesSince = async (before: number) =>
     (await cloud.requests())
       .slice(before)
-      .filter(({ method }) => method !== "GET" && method !== "POST")
+      .filter(({ method }) => ["PUT", "PATCH", "DELETE"].includes(method))
       .map(({ method, id }) => `${method} ${id.split("/").slice(-2).join("/")}`);
 
   const controller = async () =>
