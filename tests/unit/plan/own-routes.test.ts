@@ -38,7 +38,7 @@ it("names a proxy alone, which machines ask for all else", () => {
 it("names a proxy without its password", () => {
   const https = "http://me:hush@proxy.example:3128";
   const httpProxy = { http: "", https, noProxy: [], ca: "" };
-  const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, true);
+  const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created);
 
   expect(warning).toContain("must lead them to http://proxy.example:3128;");
 });
