@@ -37,10 +37,7 @@ export const addressVariables = (httpProxy: HttpProxy | undefined): readonly Var
  *
  * @param apiName the API, which is in the network or has another way to it
  */
-export const proxyVariables = (
-  settings: ProxySettings,
-  apiName: string,
-): readonly Variable[] =>
+export const proxyVariables = (settings: ProxySettings, apiName: string): readonly Variable[] =>
   settings.httpProxy === undefined
     ? []
     : [
@@ -49,8 +46,9 @@ export const proxyVariables = (
       ];
 
 /**
- * The same for a machine: first-boot.sh has apt, containerd and Docker use it, and
- * lets nobody read of it who may not read these. Empty files say that there is none, to a machine that had one. curl reads `http_proxy` in lower case alone.
+ * The same for a machine: first-boot.sh has apt, containerd and Docker use it, and gives what it makes of
+ * it the same mode. Empty files say that there is none, to a machine that had one. curl reads `http_proxy` in
+ * lower case alone.
  */
 export const proxyFiles = (settings: ProxySettings, apiName: string): PayloadFile[] => [
   {

@@ -71,7 +71,9 @@ describe("DiskDriver", () => {
 
   claim("takes a proxy's password from the Secret alone", async (texts) => {
     const https = "http://me:hush@proxy.example:3128";
-    const { recorder } = await build(texts, { httpProxy: { http: "", https, noProxy: [], ca: "" } });
+    const { recorder } = await build(texts, {
+      httpProxy: { http: "", https, noProxy: [], ca: "" },
+    });
 
     const spec = await controller(recorder);
 
