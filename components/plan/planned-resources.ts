@@ -1,6 +1,7 @@
 import { apiRecord, apiZone, dnsLabel } from "../api-server";
 import { hasOwnIdentity } from "../settings/own-identity";
 import type { Settings } from "../settings/settings";
+import { parseSubnet } from "../settings/subnet-id";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
 import { subnetIdOf } from "../azure/existing-network";
 import { image, imageVersionOf } from "../azure/image-offers";
@@ -142,14 +143,23 @@ function apiOf(settings: Settings, subscriptionId: string, idOf: IdOf): Kind[] {
   const { clusterName, zones } = settings;
   const isPublic = settings.apiAccess === "public";
   const name = apiBalancerName(clusterName);
-  const network = idOf(types.network, networkNames(clusterName).virtualNetwork);
+  const [theirs] = settings.nodeSubnets;
+  const network =
+    theirs === undefined
+      ? idOf(types.network, networkNames(clusterName).virtualNetwork)
+      : parseSubnet(theirs)?.networkId;
   const domainNameLabel = dnsLabel(clusterName, subscriptionId);
-  const subnet = { id: `${network}/subnets/${networkNames(clusterName).balancerSubnet}` };
+  const subnet = {
+    id: theirs ?? `${network}/subnets/${networkNames(clusterName).balancerSubnet}`,
+  };
+  // In a network of others, which address it gets is found out at the same time as this is asked.
+  const privateIPAddress =
+    theirs === undefined ? privateApiAddress(settings.networkCidr) : undefined;
   const frontend = isPublic
     ? { properties: { publicIPAddress: { id: idOf(types.address, name) } } }
     : {
         zones,
-        properties: { subnet, privateIPAddress: privateApiAddress(settings.networkCidr) },
+        properties: { subnet, privateIPAddress },
       };
   const zone = apiZone(clusterName, subscriptionId);
   const inZone = { parent: idOf(types.zone, zone) };

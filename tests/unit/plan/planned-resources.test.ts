@@ -101,6 +101,20 @@ it.each<[string, Partial<Settings>, readonly string[]]>([
   expect([...typesOf({})].filter((type) => !typesOf(change).has(type))).toEqual(without);
 });
 
+it("in subnets of others, the API's balancer and the link of its zone are asked about there", () => {
+  const network =
+    "/subscriptions/5ca1ab1e-0000-4000-8000-000000000001/resourceGroups/hub/providers/Microsoft.Network/virtualNetworks/spoke";
+  const nodeSubnets = [`${network}/subnets/nodes`];
+  const settings = { ...validSettings, apiAccess: "private", nodeSubnets } as const;
+
+  const planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
+
+  const asked = JSON.stringify(planned.map(({ content }) => content));
+  expect(asked).toContain(`"virtualNetwork":{"id":"${network}"}`);
+  expect(asked).toContain(`"subnet":{"id":"${nodeSubnets[0]}"}}}]}}`);
+  expect(asked).not.toMatch(/zoned-test-vnet|privateIPAddress"/);
+});
+
 it("there is a machine of each size", () => {
   const [pool] = validSettings.workerPools;
   const workerPools = [pool!, { ...pool!, name: "large", size: "Standard_D8s_v5" }];
