@@ -39,6 +39,10 @@ export function toSet(key: string, value: string | number | boolean): string {
   ].join(" ");
 }
 
+/** What to type to give one a secret value: Pulumi asks for it, so that it is in no shell's history. */
+export const toSetSecret = (key: string): string =>
+  `pulumi config set --secret ${/[.[]/.test(key) ? "--path " : ""}${quoted(key)}`;
+
 /** What to type to take a setting, or an entry of one, away. */
 export const toRemove = (key: string): string =>
   `pulumi config rm ${/[.[]/.test(key) ? "--path " : ""}${quoted(key)}`;

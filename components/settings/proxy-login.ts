@@ -1,6 +1,6 @@
 import type { HttpProxy } from "./settings";
 
-/** Whether the proxy's address has a user and a password in it. */
+/** Whether a proxy's address has a user and a password in it. */
 export const hasLogin = (address: string): boolean => address.includes("@");
 
 /** Whether machines have to log in at the proxy on the way to the internet. */
@@ -8,4 +8,4 @@ export const wantsLogin = (httpProxy: HttpProxy | undefined): boolean =>
   httpProxy !== undefined && [httpProxy.http, httpProxy.https].some(hasLogin);
 
 /** The address as it may be shown. */
-export const withoutLogin = (address: string): string => address.replace(/\/\/[^/]*@/, "//");
+export const withoutLogin = (address: string): string => address.replace(/^(\w+:\/\/)?.*@/s, "$1");

@@ -1,6 +1,6 @@
 import { found, Problem, toSet, wants } from "../problem";
+import { hasLogin, withoutLogin } from "../proxy-login";
 import type { Settings } from "../settings";
-import { withoutCredentials } from "./http-proxy";
 
 const label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 const dnsName = new RegExp(`^(?=.{1,253}$)(${label}\\.)+${label}$`);
@@ -23,14 +23,13 @@ function nameProblems({ apiAccess, apiName }: Settings): Problem[] {
 
 function proxyProblems({ apiProxy }: Settings): Problem[] {
   if (apiProxy === "") return [];
-  const open = withoutCredentials(apiProxy);
-  if (open !== undefined) {
+  if (hasLogin(apiProxy)) {
     return [
       {
         key: "apiProxy",
         is: "holds a user's name or password",
         expected: "an address without one, since the stack's file is no place for secrets",
-        fix: toSet("apiProxy", open),
+        fix: toSet("apiProxy", withoutLogin(apiProxy)),
       },
     ];
   }

@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 
-import { Problem, toRemove, wants } from "../problem";
+import { Problem, toRemove, toSetSecret, wants } from "../problem";
 import { hasLogin } from "../proxy-login";
 import { HttpProxy, Settings } from "../settings";
 
@@ -31,9 +31,6 @@ export function httpProxyProblems({ httpProxy }: Settings): Problem[] {
   return problems.filter((problem) => problem !== false);
 }
 
-// Pulumi asks for the value, which then is in no shell's history.
-const toSetSecret = (key: string): string => `pulumi config set --secret --path ${key}`;
-
 /** Whose password is in the stack's file for all to read. The password itself appears in no message. */
 export const readablePasswordProblems = ({ http, https }: HttpProxy): Problem[] =>
   Object.entries({ http, https })
@@ -45,12 +42,6 @@ export const readablePasswordProblems = ({ http, https }: HttpProxy): Problem[] 
         "an encrypted value, and another password, since this one may be in the file's history",
       fix: toSetSecret(`httpProxy.${name}`),
     }));
-
-/** The address without the user and password that it has; undefined where it has neither. */
-export function withoutCredentials(address: string): string | undefined {
-  const url = URL.canParse(address) ? new URL(address) : undefined;
-  return url?.username || url?.password ? `${url.protocol}//${url.host}` : undefined;
-}
 
 // In files of apt, systemd and shells: nothing that one of them would read something into.
 const word = "(?:[\\w.~-]|%[0-9A-Fa-f]{2})+";

@@ -1,12 +1,11 @@
 import type * as pulumi from "@pulumi/pulumi";
 
 import { isEncrypted } from "../config-secret";
-import { found, Problem, toSet } from "../problem";
+import { found, Problem, toSet, toSetSecret } from "../problem";
 import type { Settings } from "../settings";
 
 const idKey = "servicePrincipalClientId";
 const secretKey = "servicePrincipalClientSecret";
-const toSetSecret = `pulumi config set --secret ${secretKey}`;
 const guid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
@@ -34,7 +33,7 @@ export function readServicePrincipal(
       key: secretKey,
       is: "is not set",
       expected: "the application's secret, since an id and a secret only work together",
-      fix: toSetSecret,
+      fix: toSetSecret(secretKey),
     });
   } else if (!isEncrypted(config, secretKey)) {
     report.push({
@@ -42,7 +41,7 @@ export function readServicePrincipal(
       is: "is readable in the stack's file",
       expected:
         "an encrypted value, and another secret, since this one may be in the file's history",
-      fix: toSetSecret,
+      fix: toSetSecret(secretKey),
     });
   }
   return clientSecret && { clientId, clientSecret };

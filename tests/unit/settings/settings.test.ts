@@ -130,6 +130,8 @@ it.each([
   { what: "a private key", values: { sshPublicKey: "-----BEGIN PRIVATE KEY-----\nhush\n" } },
   { what: "a word for a key", values: { sshPublicKey: "hush" } },
   { what: "a mirror's password", values: { mirror: "https://me:hush@mirror.example" } },
+  { what: "an API's proxy with a password", values: { apiProxy: "http://me:hush@p:1" } },
+  { what: "the same without http://", values: { apiProxy: "me:hush@proxy.example:3128" } },
   { what: "an application's secret", values: { servicePrincipalClientSecret: "hush" } },
   { what: "a secret in the place of an id", values: { servicePrincipalClientId: "hush" } },
   { what: "a proxy's password", values: { httpProxy: { https: `http://${login}` } } },
