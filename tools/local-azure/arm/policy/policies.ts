@@ -1,5 +1,5 @@
 import { AzureError, refuse } from "../azure-error";
-import { ArmId, groupType, keyOf, parseId } from "../resources/ids";
+import { ArmId, groupType, isWithin, parseId } from "../resources/ids";
 import { Body, Resource, View } from "../resources/resource";
 import { toArm } from "../rest/shape";
 import {
@@ -25,12 +25,12 @@ const policyGroupType = "Microsoft.Resources/subscriptions/resourceGroups";
 
 /** The policies assigned at a scope or above it that deny a resource. */
 function violations(scope: string, content: Content, view: View): Violation[] {
-  const isWithin = (outer: string) => `${keyOf(scope)}/`.startsWith(`${keyOf(outer)}/`);
+  const isAt = (outer: string) => isWithin(scope, outer);
   return view.ofType(policyAssignmentType).flatMap((assignment) => {
     const assigned = assignment.body as PolicyAssignmentBody;
     const { policyDefinitionId, notScopes = [], enforcementMode } = assigned;
     const definition = definitionOf(policyDefinitionId, view);
-    const isHere = isWithin(parseId(assignment.id)!.parent) && !notScopes.some(isWithin);
+    const isHere = isAt(parseId(assignment.id)!.parent) && !notScopes.some(isAt);
     if (!isHere || definition === undefined || enforcementMode === "DoNotEnforce") return [];
     if (/^indexed$/i.test(definition.mode ?? "") && !isIndexed(content.type)) return [];
     const parameters = parametersOf(assigned, definition);

@@ -29,6 +29,10 @@ export interface ArmId {
 /** Azure compares ids case-insensitively. */
 export const keyOf = (id: string): string => id.toLowerCase().replace(/\/+$/, "");
 
+/** Whether what is at a scope is also at, or below, another one. */
+export const isWithin = (scope: string, outer: string): boolean =>
+  `${keyOf(scope)}/`.startsWith(`${keyOf(outer)}/`);
+
 export const groupType = "Microsoft.Resources/resourceGroups";
 
 /** Parses an id; undefined when the path is a collection or no id. */

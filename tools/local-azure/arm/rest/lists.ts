@@ -1,7 +1,7 @@
 import { stateOf } from "../admission";
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
-import { ArmId, keyOf, parseId } from "../resources/ids";
+import { ArmId, isWithin, parseId } from "../resources/ids";
 import { subResourceOf } from "../resources/sub-resources";
 import { Body, Resource, withoutUndefined } from "../resources/resource";
 import { typeOf } from "../types/types";
@@ -54,10 +54,9 @@ function authorizations(
   below: readonly Resource[],
   filter: string,
 ): Resource[] {
-  const scope = keyOf(member.parent);
   const above = arm
     .list(`/subscriptions/${member.subscription}`)
-    .filter(({ id }) => `${scope}/`.startsWith(`${keyOf(parseId(id)!.parent)}/`));
+    .filter(({ id }) => isWithin(member.parent, parseId(id)!.parent));
   const isAtScope = /atScope\(\)/i.test(filter);
   const [, principal] = /(?:principalId eq|assignedTo\()\s*'?([^')]+)'?/i.exec(filter) ?? [];
   const [, role] = /roleName eq '([^']+)'/i.exec(filter) ?? [];

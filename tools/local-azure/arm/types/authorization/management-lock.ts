@@ -1,5 +1,5 @@
 import { conflict, refuse } from "../../azure-error";
-import { ArmId, keyOf, parseId } from "../../resources/ids";
+import { ArmId, isWithin, parseId } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 
@@ -35,9 +35,9 @@ export function checkLocks(id: ArmId, operation: "write" | "delete", view: View)
   if (id.type.toLowerCase() === type.toLowerCase()) return;
   const scopeOf = (lock: Resource): string => parseId(lock.id)!.parent;
   const holds = (lock: Resource): boolean => {
-    const scope = keyOf(scopeOf(lock));
-    const isBelow = operation === "delete" && `${scope}/`.startsWith(`${id.key}/`);
-    const isHere = isBelow || `${id.key}/`.startsWith(`${scope}/`);
+    const scope = scopeOf(lock);
+    const isBelow = operation === "delete" && isWithin(scope, id.id);
+    const isHere = isBelow || isWithin(id.id, scope);
     return isHere && (operation === "delete" || lock.body["level"] === "ReadOnly");
   };
   const locks = view.ofType(type).filter(holds);

@@ -1,5 +1,5 @@
 import { AzureError, refuse } from "../../azure-error";
-import { keyOf, parseId } from "../../resources/ids";
+import { isWithin, keyOf, parseId } from "../../resources/ids";
 import { View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 
@@ -55,9 +55,6 @@ export const policyExemption: ResourceType<PolicyExemptionBody> = {
     return { body };
   },
 };
-
-const isWithin = (scope: string, outer: string): boolean =>
-  `${keyOf(scope)}/`.startsWith(`${keyOf(outer)}/`);
 
 /** Whether what an assignment denies is allowed at a scope all the same. */
 export const isExempt = (scope: string, assignmentId: string, view: View, now: Date): boolean =>

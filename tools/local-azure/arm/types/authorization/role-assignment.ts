@@ -1,5 +1,5 @@
 import { AzureError, conflict, refuse } from "../../azure-error";
-import { account, keyOf } from "../../resources/ids";
+import { account, isWithin, keyOf } from "../../resources/ids";
 import { Body, Ledger, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { isReplicated, roleAllows, roleExists, unassign } from "./role-definition";
@@ -127,7 +127,7 @@ export function mayDo(
     const given = assignment.body as RoleAssignmentBody;
     return (
       given.principalId === principalId &&
-      `${keyOf(scope)}/`.startsWith(`${keyOf(given.scope ?? "")}/`) &&
+      isWithin(scope, given.scope ?? "") &&
       isKnownAt(now, pace)(assignment) &&
       roleAllows(given.roleDefinitionId, kind, action, view)
     );
