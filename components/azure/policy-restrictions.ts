@@ -24,6 +24,10 @@ export interface PlannedResource {
   readonly size?: string;
 }
 
+/** A resource group, which is made in a subscription, and is no resource of it. */
+export const isGroup = ({ content }: PlannedResource): boolean =>
+  content.type.endsWith("/resourceGroups");
+
 /** A policy that would refuse a resource. */
 export interface PolicyViolation {
   readonly resource: PlannedResource;
@@ -94,8 +98,7 @@ export async function getPolicyViolations(
   let unread: string | undefined;
   const found = await Promise.all(
     resources.map(async (resource) => {
-      const isGroup = /\/resourceGroups$/.test(resource.content.type);
-      const at = isGroup ? `/subscriptions/${subscriptionId}` : scope;
+      const at = isGroup(resource) ? `/subscriptions/${subscriptionId}` : scope;
       const answer = await arm
         .query<Restrictions>(
           `${at}/providers/Microsoft.PolicyInsights/checkPolicyRestrictions`,

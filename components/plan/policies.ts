@@ -1,6 +1,11 @@
 import { isKnown, settingsFor, shownComparisons } from "../azure/policy-comparisons";
 import { shownPolicy } from "../azure/policy-refusal";
-import type { PlannedResource, PolicyAnswer, PolicyViolation } from "../azure/policy-restrictions";
+import {
+  isGroup,
+  type PlannedResource,
+  type PolicyAnswer,
+  type PolicyViolation,
+} from "../azure/policy-restrictions";
 import { isSameSize } from "../azure/size-offers";
 import type { AzureAnswer } from "../azure/state";
 
@@ -11,11 +16,12 @@ export function newKinds(
 ): PlannedResource[] {
   if (!isBegun) return [...resources];
   const there = new Set([...shown.values()].map(({ type }) => String(type).toLowerCase()));
-  return resources.filter(({ content, parent, size }) => {
-    if (size !== undefined)
+  return resources.filter((resource) => {
+    const { content, parent, size } = resource;
+    if (size !== undefined) {
       return ![...machines.values()].some((one) => isSameSize(one.size, size));
-    const isGroup = /\/resourceGroups$/.test(content.type);
-    return parent === undefined && !isGroup && !there.has(content.type.toLowerCase());
+    }
+    return parent === undefined && !isGroup(resource) && !there.has(content.type.toLowerCase());
   });
 }
 
