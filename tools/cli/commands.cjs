@@ -259,7 +259,7 @@ module.exports = {
       about: "all of them without any",
       choices: [
         ...["one", "alone", "three", "traffic", "upgrade", "upgrade-three"],
-        ...["authorities", "accounts", "restore", "restore-three"],
+        ...["authorities", "accounts", "restore", "restore-three", "landing-zone"],
       ],
     },
     options: {

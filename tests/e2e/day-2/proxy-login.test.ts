@@ -24,12 +24,7 @@ describe("a proxy with a login", () => {
     return run;
   };
 
-  const setProxy = async (address: string) => {
-    const path = ["--secret", "--path", "httpProxy.https", address];
-    const { config } = cloud.stack.place;
-    const { code } = await cloud.stack.command("config", "set", ...path, "--config-file", config);
-    expect(code).toBe(0);
-  };
+  const setProxy = (address: string) => cloud.stack.setSecret("httpProxy.https", address);
 
   const writesSince = async (before: number) =>
     (await cloud.requests())

@@ -4,6 +4,7 @@ import { authorityClaims } from "./claims/authorities";
 import { certificateClaims } from "./claims/certificates";
 import { closedClaims } from "./claims/closed";
 import { initializationClaims } from "./claims/initialization";
+import { giveLandingZone, landingZone, landingZoneClaims } from "./claims/landing-zone";
 import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { areInitialized, comesUp, nodeClaims } from "./claims/nodes";
@@ -75,6 +76,14 @@ export const chapters: readonly Chapter[] = [
     },
     upgrades: [current.version],
     claims: [comesUp, ...upgradeThreeClaims],
+  },
+  {
+    key: "landing-zone",
+    name: "three control planes in a landing zone: a given subnet, a private API, a firewall's proxy",
+    settings: { ...landingZone, controlPlaneCount: 3, workerPools: [] },
+    upgrades: [nextPatch.version],
+    give: giveLandingZone,
+    claims: landingZoneClaims,
   },
   {
     key: "authorities",

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { RealCluster } from "./real-cluster";
+import type { Given, RealCluster } from "./real-cluster";
 
 /** A sentence about a cluster of real machines, and how it is checked. */
 export interface Claim {
@@ -20,6 +20,8 @@ export interface Chapter {
   readonly settings: Readonly<Record<string, unknown>>;
   /** Kubernetes versions that its machines are upgraded to. */
   readonly upgrades?: readonly string[];
+  /** Makes what others have made before the cluster; again when the chapter is taken up. */
+  readonly give?: (cluster: RealCluster) => Promise<Given>;
   readonly claims: readonly Claim[];
 }
 

@@ -46,11 +46,19 @@ export interface RealClusterOptions {
   readonly signal: AbortSignal;
 }
 
+/** What a cluster finds when it is made, and settings that only follow from it. */
+export interface Given {
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** By path, such as `httpProxy.https`: what is encrypted in the stack's file. */
+  readonly secrets: Readonly<Record<string, string>>;
+}
+
 /** A local Azure with real machines, and everything that a claim needs to look into it. */
 export class RealCluster {
   private readonly namespaces: Namespaces;
   /** The stack's outputs, asked for once after each update. */
   private outputs: Promise<Outputs> | undefined;
+  private found: Given = { settings: {}, secrets: {} };
 
   private constructor(
     private readonly given: RealClusterOptions,
@@ -93,7 +101,13 @@ export class RealCluster {
   }
 
   get group(): string {
-    return `${subscriptionPath}/resourceGroups/zoned-${stack}`;
+    const { resourceGroup = `zoned-${stack}` } = this.given.settings;
+    return `${subscriptionPath}/resourceGroups/${String(resourceGroup)}`;
+  }
+
+  /** Where the networks of its machines are kept. */
+  get networks(): string {
+    return join(this.given.state, "machines", "networks");
   }
 
   /** `pulumi up`, with every machine's steps. */
@@ -103,9 +117,17 @@ export class RealCluster {
     return await this.stack.up(...flags).finally(unfollow);
   }
 
-  /** With these settings above those that it has from its chapter. */
-  configure(settings: Readonly<Record<string, unknown>>): Promise<void> {
-    return this.stack.configure({ ...this.given.settings, ...settings });
+  /** With these settings above those that it has from its chapter, and by what it was given. */
+  async configure(settings: Readonly<Record<string, unknown>>): Promise<void> {
+    const { settings: found, secrets } = this.found;
+    await this.stack.configure({ ...this.given.settings, ...found, ...settings });
+    for (const [path, value] of Object.entries(secrets)) await this.stack.setSecret(path, value);
+  }
+
+  /** Has all further settings be above these. */
+  take(found: Given): Promise<void> {
+    this.found = found;
+    return this.configure({});
   }
 
   async machines(): Promise<readonly MachineOutput[]> {
@@ -268,7 +290,8 @@ require("node:http")
   private stackOutputs = (): Promise<Outputs> =>
     (this.outputs ??= this.stack.outputs() as Promise<unknown> as Promise<Outputs>);
 
-  private async sendToAzure(method: string, path: string, body?: object): Promise<Body> {
+  /** Asks Azure as somebody else does who has a part in the subscription. */
+  async sendToAzure(method: string, path: string, body?: object): Promise<Body> {
     const answer = await sendToAzure(endpointOf(this.azure.ports), {
       method,
       path,

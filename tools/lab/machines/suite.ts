@@ -90,6 +90,7 @@ async function runChapter(
   progress.line(`\n${chapter.name}`);
   const { settings, upgrades } = chapter;
   const cluster = await RealCluster.open({ state, settings, upgrades, progress, signal });
+  if (chapter.give) await cluster.take(await chapter.give(cluster));
   let ground: string | undefined;
   for (const claim of chapter.claims) {
     if (record.hasPassed(chapter, claim)) continue;

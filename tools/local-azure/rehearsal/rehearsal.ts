@@ -125,6 +125,11 @@ export class Rehearsal {
     }
   }
 
+  /** Sets what is encrypted in the stack's file, by its path, until settings are changed again. */
+  async setSecret(path: string, value: string): Promise<void> {
+    await this.#must(["config", "set", "--secret", "--path", ...this.#of(), path, value]);
+  }
+
   /** `pulumi up` as a person runs it: its preview first. */
   up(...flags: string[]): Promise<Run> {
     return this.#operate("up", "--yes", ...flags);

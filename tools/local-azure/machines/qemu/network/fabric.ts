@@ -80,16 +80,20 @@ export class Fabric {
       if (!networks.some((network) => network.key === key)) await this.removeNetwork(key);
     }
     if (networks.length > 0) await this.startInternet();
+    if (networks.some(({ subnets }) => subnets.some(({ isBehindFirewall }) => isBehindFirewall))) {
+      this.startFirewall();
+    }
     for (const network of networks) {
       const config: NetworkConfig = {
         network,
-        names,
+        names: { ...names, ...network.names },
         machines: metadataOf(network, view),
         patience: patience[this.host.accelerator],
       };
       await this.applyConfig(network, JSON.stringify(config));
     }
-    await this.forwardPorts(networks, names);
+    const privateNames = networks.map((network) => network.names);
+    await this.forwardPorts(networks, Object.assign(names, ...privateNames));
   }
 
   private async applyConfig(network: VirtualNetwork, config: string): Promise<void> {
@@ -112,6 +116,12 @@ export class Fabric {
     const services = ["storage", "resource-manager"].map(this.socket);
     const args = [this.socket(name), mirror, ...services];
     this.run(namespaces.internet, name, "internet-process.ts", ...args);
+  }
+
+  private startFirewall(): void {
+    const name = "firewall";
+    if (this.supervisor.isRunning(name)) return;
+    this.run(this.host.namespaces.internet, name, "firewall-process.ts", this.folder);
   }
 
   private async removeNetwork(key: string): Promise<void> {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 import { run } from "../command";
 import type { Plug, VirtualNetwork } from "./network-view";
-import { markOf, outside, platformAddress } from "./ruleset";
+import { firewall, markOf, outside, platformAddress } from "./ruleset";
 
 /** What the simulated internet has of its own, in the range that benchmarks of networks use. */
 export const operatorAddress = "198.18.0.1";
@@ -55,6 +55,7 @@ export class Namespaces {
       `address add ${mirrorAddress}/32 dev lo`,
       `address add ${storageAddress}/32 dev lo`,
       `address add ${resourceManagerAddress}/32 dev lo`,
+      `address add ${firewall.address}/32 dev lo`,
     ]);
   }
 
@@ -78,20 +79,28 @@ export class Namespaces {
       ]);
     }
     const present = await this.links(namespace);
+    const added = network.subnets.filter(({ bridge }) => !present.includes(bridge));
     const wanted = network.subnets.map(({ bridge }) => bridge);
     await this.ip(namespace, [
       ...present
         .filter((name) => /^s[0-9a-f]{8}$/.test(name) && !wanted.includes(name))
         .map((name) => `link delete ${name}`),
-      ...network.subnets
-        .filter(({ bridge }) => !present.includes(bridge))
-        .flatMap(({ bridge, gateway, prefix }) => [
-          `link add ${bridge} type bridge forward_delay 0`,
-          `address add ${gateway}/${prefix.split("/")[1]} dev ${bridge}`,
-          `link set ${bridge} up`,
-        ]),
+      ...added.flatMap(({ bridge, gateway, prefix }) => [
+        `link add ${bridge} type bridge forward_delay 0`,
+        `address add ${gateway}/${prefix.split("/")[1]} dev ${bridge}`,
+        `link set ${bridge} up`,
+      ]),
     ]);
-    await this.route(link, network.publicAddresses);
+    // As on Azure, the network answers for every address of a subnet, and all that its machines send
+    // each other passes their security groups and balancers.
+    await this.set(
+      namespace,
+      added.flatMap(({ bridge }) => [
+        `net.ipv4.conf.${bridge}.proxy_arp_pvlan=1`,
+        `net.ipv4.neigh.${bridge}.proxy_delay=0`,
+      ]),
+    );
+    await this.route(link, network.destinations);
     await this.routeMarks(namespace, network);
   }
 
@@ -102,6 +111,7 @@ export class Namespaces {
     await this.ip(namespace, [
       ...(present.includes(tap) ? [] : [`tuntap add dev ${tap} mode tap`]),
       `link set ${tap} master ${subnet.bridge}`,
+      `link set ${tap} type bridge_slave isolated on`,
       `link set ${tap} up`,
     ]);
   }
@@ -118,17 +128,17 @@ export class Namespaces {
     for (const name of namespaces) await run(["ip", "netns", "delete", name]);
   }
 
-  private async route(link: string, addresses: readonly string[]): Promise<void> {
+  private async route(link: string, destinations: readonly string[]): Promise<void> {
     const text = await run(["ip", "-n", this.internet, "-json", "route", "show", "dev", link]);
     const routes = (text.trim() === "" ? [] : JSON.parse(text)) as { dst: string }[];
     const present = routes.map(({ dst }) => dst);
     await this.ip(this.internet, [
       ...present
-        .filter((address) => !addresses.includes(address))
-        .map((address) => `route delete ${address} dev ${link}`),
-      ...addresses
-        .filter((address) => !present.includes(address))
-        .map((address) => `route add ${address} via ${near} dev ${link} onlink`),
+        .filter((one) => !destinations.includes(one))
+        .map((one) => `route delete ${one} dev ${link}`),
+      ...destinations
+        .filter((one) => !present.includes(one))
+        .map((one) => `route add ${one} via ${near} dev ${link} onlink`),
     ]);
   }
 
@@ -162,8 +172,15 @@ export class Namespaces {
       "net.ipv4.conf.default.rp_filter=0",
       "net.ipv6.conf.all.disable_ipv6=1",
       "net.ipv6.conf.default.disable_ipv6=1",
+      // Where the kernel has it, a bridge would translate addresses itself, and not route what it did.
+      "net.bridge.bridge-nf-call-iptables=0",
     ];
-    await run(this.within(namespace, ["sysctl", "--quiet", "--write", ...settings]));
+    await this.set(namespace, settings);
+  }
+
+  private async set(namespace: string, settings: readonly string[]): Promise<void> {
+    if (settings.length === 0) return;
+    await run(this.within(namespace, ["sysctl", "--ignore", "--quiet", "--write", ...settings]));
   }
 
   private async links(namespace: string): Promise<string[]> {

@@ -14,6 +14,9 @@ import {
 import type { PublicIpBody } from "../../../arm/types/network/public-ip-address";
 import { type RuleBody, securityRule } from "../../../arm/types/network/security-rule";
 import { subnet, type SubnetBody } from "../../../arm/types/network/subnet";
+import { privateRecordSet } from "../../../arm/types/privatedns/private-record-set";
+import { privateZone } from "../../../arm/types/privatedns/private-zone";
+import { virtualNetworkLink } from "../../../arm/types/privatedns/virtual-network-link";
 
 export interface Subnet {
   /** Name of its bridge, which an interface may have at most 15 letters for. */
@@ -22,6 +25,8 @@ export interface Subnet {
   readonly gateway: string;
   /** The address of its NAT gateway; without one there is no egress. */
   readonly natAddress?: string;
+  /** Whether its route table leads to a firewall what leaves the network. */
+  readonly isBehindFirewall: boolean;
   /** By priority; without a security group undefined, and everything passes. */
   readonly rules?: readonly RuleBody[];
 }
@@ -29,10 +34,12 @@ export interface Subnet {
 /** A rule of a balancer, with the machines of its pool. */
 export interface Balanced {
   readonly address: string;
+  /** Whether that is an address of the network's own. */
+  readonly isInternal: boolean;
   readonly port: number;
   readonly protocol: string;
   readonly backendPort: number;
-  /** Whether packets keep the public address, and their port, on their way to a machine. */
+  /** Whether packets keep the balancer's address, and their port, on their way to a machine. */
   readonly isFloating: boolean;
   readonly backends: readonly string[];
   readonly probe?: Probe & { readonly probeThreshold?: number };
@@ -44,8 +51,13 @@ export interface VirtualNetwork {
   readonly ranges: readonly string[];
   readonly subnets: readonly Subnet[];
   readonly balanced: readonly Balanced[];
-  /** Public addresses that lead here: of NAT gateways and balancers. */
-  readonly publicAddresses: readonly string[];
+  /**
+   * What leads here from outside: addresses of NAT gateways and balancers, and subnets that a
+   * firewall answers.
+   */
+  readonly destinations: readonly string[];
+  /** Names of the private DNS zones that are linked to it, and their addresses. */
+  readonly names: Readonly<Record<string, string>>;
 }
 
 /** Where a machine is plugged in. */
@@ -78,8 +90,22 @@ function rulesOf(group: string | undefined, view: View): RuleBody[] | undefined 
   return [...ours, ...azures].sort((a, b) => a.priority - b.priority);
 }
 
+interface Route {
+  readonly addressPrefix?: string;
+  readonly nextHopType?: string;
+}
+
+function leadsToFirewall(routeTable: Ref | undefined, view: View): boolean {
+  const table = routeTable?.id === undefined ? undefined : view.find(routeTable.id);
+  return ((table?.body["routes"] ?? []) as Route[]).some(
+    ({ addressPrefix, nextHopType }) =>
+      addressPrefix === "0.0.0.0/0" && nextHopType?.toLowerCase() === "virtualappliance",
+  );
+}
+
 function subnetOf({ id, body }: Resource, view: View): Subnet {
-  const { addressPrefix, addressPrefixes, natGateway, networkSecurityGroup } = body as SubnetBody;
+  const { addressPrefix, addressPrefixes, natGateway, networkSecurityGroup, routeTable } =
+    body as SubnetBody;
   const prefix = addressPrefix ?? addressPrefixes?.[0] ?? "";
   const range = new Address4(prefix);
   const gateway = natGateway?.id === undefined ? undefined : view.find(natGateway.id);
@@ -89,6 +115,7 @@ function subnetOf({ id, body }: Resource, view: View): Subnet {
     prefix,
     gateway: Address4.fromBigInt(range.startAddress().bigInt() + 1n).correctForm(),
     natAddress: publicAddressOf(nat, view),
+    isBehindFirewall: leadsToFirewall(routeTable, view),
     rules: rulesOf(networkSecurityGroup?.id, view),
   };
 }
@@ -121,6 +148,7 @@ const addressesIn = (pool: Pool | undefined): { address: string; network: string
 interface Frontend {
   readonly id: string;
   readonly publicIPAddress?: Ref;
+  readonly privateIPAddress?: string;
 }
 
 function balancedOf({ body }: Resource, network: string, view: View): Balanced[] {
@@ -130,7 +158,8 @@ function balancedOf({ body }: Resource, network: string, view: View): Balanced[]
   const same = (ref: Ref | undefined, id: string) => keyOf(ref?.id ?? "") === keyOf(id);
   return ((body["loadBalancingRules"] ?? []) as LoadBalancingRule[]).flatMap((rule) => {
     const frontend = frontends.find(({ id }) => same(rule.frontendIPConfiguration, id));
-    const address = publicAddressOf(frontend?.publicIPAddress, view);
+    const publicAddress = publicAddressOf(frontend?.publicIPAddress, view);
+    const address = publicAddress ?? frontend?.privateIPAddress;
     const pools = [rule.backendAddressPool, ...(rule.backendAddressPools ?? [])];
     const members = pools.flatMap((pool) => [
       ...(pool?.id ? membersOf(pool.id, view) : []),
@@ -141,6 +170,7 @@ function balancedOf({ body }: Resource, network: string, view: View): Balanced[]
     return [
       {
         address,
+        isInternal: publicAddress === undefined,
         port: rule.frontendPort ?? 0,
         protocol: rule.protocol ?? "Tcp",
         backendPort: rule.backendPort ?? 0,
@@ -158,18 +188,46 @@ export const networksOf = (view: View): VirtualNetwork[] =>
     const subnets = view.children(id, subnet.type).map((child) => subnetOf(child, view));
     const balancers = view.ofType("Microsoft.Network/loadBalancers");
     const balanced = balancers.flatMap((one) => balancedOf(one, keyOf(id), view));
-    const addresses = [
+    const destinations = [
       ...subnets.map(({ natAddress }) => natAddress).filter(isThere),
       ...balanced.map(({ address }) => address),
+      ...subnets.filter(({ isBehindFirewall }) => isBehindFirewall).map(({ prefix }) => prefix),
     ];
     return {
       key: hash(id),
       ranges: (body["addressSpace"] as { addressPrefixes: string[] }).addressPrefixes,
       subnets,
       balanced,
-      publicAddresses: [...new Set(addresses)].sort(),
+      destinations: [...new Set(destinations)].sort(),
+      names: privateNamesOf(id, view),
     };
   });
+
+interface Linked {
+  readonly virtualNetwork?: Ref;
+}
+
+interface Records {
+  readonly fqdn?: string;
+  readonly aRecords?: readonly { readonly ipv4Address?: string }[];
+}
+
+const privateNamesOf = (network: string, view: View): Record<string, string> =>
+  Object.fromEntries(
+    view
+      .ofType(privateZone.type)
+      .filter(({ id }) =>
+        view
+          .children(id, virtualNetworkLink.type)
+          .some(({ body }) => keyOf((body as Linked).virtualNetwork?.id ?? "") === keyOf(network)),
+      )
+      .flatMap(({ id }) => view.children(id, privateRecordSet.type))
+      .flatMap(({ body }) => {
+        const { fqdn, aRecords } = body as Records;
+        const address = aRecords?.[0]?.ipv4Address;
+        return fqdn && address ? [[fqdn.replace(/\.$/, "").toLowerCase(), address]] : [];
+      }),
+  );
 
 /** Names that resolve everywhere to public addresses. */
 export const publicNamesOf = (view: View): Record<string, string> =>

@@ -6,6 +6,9 @@ import type { Balanced, Subnet, VirtualNetwork } from "./network-view";
 /** The one address by which Azure's platform speaks with machines: probes, DNS, its agent. */
 export const platformAddress = "168.63.129.16";
 
+/** Where a network's route to a firewall ends: it lets nothing out but by its proxy. */
+export const firewall = { address: "198.18.4.1", proxyPort: 3128 } as const;
+
 /** The link of a virtual network to the outside. */
 export const outside = "out0";
 
@@ -71,8 +74,9 @@ function chainsOf({ bridge, rules }: Subnet, ranges: readonly string[]): string[
   return [chain("Outbound", "return"), chain("Inbound", "accept")];
 }
 
-const newTo = ({ address, port, protocol }: Balanced): string =>
-  `iifname "${outside}" ip daddr ${address} ${protocol.toLowerCase()} dport ${port}`;
+/** A public address is one of the internet's, also for the machines behind it. */
+const newTo = ({ address, isInternal, port, protocol }: Balanced): string =>
+  `${isInternal ? "" : `iifname "${outside}" `}ip daddr ${address} ${protocol.toLowerCase()} dport ${port}`;
 
 /** One of so many, the same for all packets of a connection. */
 const choice = ({ protocol }: Balanced, places: readonly string[]): string => {
@@ -100,6 +104,24 @@ function floating(one: Balanced, healthy: readonly string[]): string[] {
   return [`${newTo(one)} ct state new ct mark set ${mark}`];
 }
 
+/**
+ * A machine does not reach itself by an internal balancer, and nobody gets an answer while no machine is
+ * healthy. Both are silence on Azure.
+ */
+function unanswered(balanced: readonly Balanced[]): string[] {
+  const internal = balanced.filter(({ isInternal }) => isInternal);
+  if (internal.length === 0) return [];
+  const backends = [...new Set(internal.flatMap((one) => one.backends))];
+  const addresses = [...new Set(internal.map(({ address }) => address))];
+  return [
+    ...backends.flatMap((one) => [
+      `ip saddr ${one} ip daddr ${one} drop`,
+      `ip saddr ${one} meta mark ${markOf(one)} drop`,
+    ]),
+    `meta mark 0 ip daddr ${set(addresses)} drop`,
+  ];
+}
+
 /** Of a machine behind a balancer with floating IP, and the number of its routing table. */
 export const markOf = (address: string): number => Number(new Address4(address).bigInt());
 
@@ -108,7 +130,7 @@ export const probeKey = ({ address, port, protocol }: Balanced): string =>
   `${protocol.toLowerCase()} ${address}:${port}`;
 
 /**
- * All of a virtual network's packet rules: security groups, NAT gateways, balancers. A packet that
+ * All of a virtual network's packet rules: security groups, NAT gateways, ways to a firewall, balancers. A packet that
  * comes in over a balancer still has its sender's address, and a machine's that goes out has that
  * of its NAT gateway: only so do rules mean here what they mean on Azure.
  */
@@ -119,6 +141,7 @@ export function ruleset(
   const lines = (texts: readonly string[]): string => texts.map((text) => `    ${text}`).join("\n");
   const healthyOf = (one: Balanced) => healthy.get(probeKey(one)) ?? [];
   const withNat = subnets.filter(({ natAddress }) => natAddress !== undefined);
+  const behindFirewall = subnets.filter(({ isBehindFirewall }) => isBehindFirewall);
   return `table ip zoned
 delete table ip zoned
 table ip zoned {
@@ -130,7 +153,7 @@ ${lines(balanced.flatMap((one) => balancing(one, healthyOf(one))))}
   chain float {
     type filter hook prerouting priority mangle; policy accept;
 ${lines(balanced.flatMap((one) => floating(one, healthyOf(one))))}
-    iifname "${outside}" meta mark set ct mark
+    ct direction original meta mark set ct mark
   }
   chain translate {
     type nat hook postrouting priority srcnat; policy accept;
@@ -140,8 +163,10 @@ ${lines(withNat.map(({ prefix, natAddress }) => `oifname "${outside}" ip saddr $
     type filter hook forward priority filter; policy drop;
     ct state established,related accept
     iifname "${outside}" oifname "${outside}" drop
+${lines(unanswered(balanced))}
 ${lines(subnets.map(({ bridge }) => `iifname "${bridge}" jump outbound-${bridge}`))}
 ${lines(withNat.map(({ prefix }) => `oifname "${outside}" ip saddr ${prefix} accept`))}
+${lines(behindFirewall.map(({ prefix }) => `oifname "${outside}" ip saddr ${prefix} ip daddr ${firewall.address} tcp dport ${firewall.proxyPort} accept`))}
 ${lines(subnets.map(({ bridge }) => `oifname "${bridge}" jump inbound-${bridge}`))}
   }
   chain platform {

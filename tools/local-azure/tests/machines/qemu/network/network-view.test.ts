@@ -108,6 +108,60 @@ test("a pool that names addresses, as the cloud provider's, leads to those of it
   expect(await leads(network("virtualNetworks/other"))).toEqual([]);
 });
 
+test("an internal balancer leads where a public one does, from an address of the network's own", async () => {
+  const inside = [
+    {
+      ...{ name: "api", subnet: { id: valid.subnet[0] } },
+      ...{ privateIPAllocationMethod: "Static", privateIPAddress: "172.16.1.9" },
+    },
+  ];
+  const [network] = networksOf(await viewAfter({ balancer: { frontendIPConfigurations: inside } }));
+
+  const [rule] = network!.balanced;
+  expect(rule).toMatchObject({
+    ...{ address: "172.16.1.9", isInternal: true, port: 6443, backends: ["172.16.1.4"] },
+  });
+  expect(network!.destinations).toContain("172.16.1.9");
+});
+
+test("a network knows the names of the private zones that are linked to it, and of no others", async () => {
+  const zone = (name: string) => network(`privateDnsZones/${name}`);
+  const record = (ipv4Address: string) => ({
+    properties: { ttl: 300, aRecords: [{ ipv4Address }] },
+  });
+  const names = async (virtualNetwork: string) => {
+    const view = await viewAfter({}, [
+      ...["ours.internal", "theirs.internal"].flatMap((name) => [
+        [zone(name), { location: "global" }] as Parameters<ResourceManager["put"]>,
+        [`${zone(name)}/A/api`, record("172.16.0.4").properties] as Parameters<
+          ResourceManager["put"]
+        >,
+      ]),
+      [
+        `${zone("ours.internal")}/virtualNetworkLinks/spoke`,
+        { location: "global", virtualNetwork: { id: virtualNetwork } },
+      ],
+    ]);
+    return networksOf(view)[0]?.names;
+  };
+
+  expect(await names(valid.vnet[0])).toEqual({ "api.ours.internal": "172.16.0.4" });
+});
+
+test("a subnet is behind a firewall when its routes lead all that leaves the network to one", async () => {
+  const behind = async (nextHopType: string, addressPrefix: string) => {
+    const route = { name: "one", addressPrefix, nextHopType, nextHopIpAddress: "10.0.1.4" };
+    const view = await viewAfter({ routeTable: { routes: [route] } });
+    const [network] = networksOf(view);
+    const isDestination = network?.destinations.includes("172.16.1.0/24");
+    return [network?.subnets[0]?.isBehindFirewall, isDestination];
+  };
+
+  expect(await behind("VirtualAppliance", "0.0.0.0/0")).toEqual([true, true]);
+  expect(await behind("VirtualAppliance", "10.9.0.0/16")).toEqual([false, false]);
+  expect(await behind("VirtualNetworkGateway", "0.0.0.0/0")).toEqual([false, false]);
+});
+
 test("a machine is plugged in where its interface lies, with the hardware address that Azure shows", async () => {
   const plug = plugOf(compute("virtualMachines/cp-1"), await viewAfter());
   expect(plug).toMatchObject({ address: "172.16.1.4", subnet: { prefix: "172.16.1.0/24" } });

@@ -23,7 +23,7 @@ test("each HTTPS probe is a connection of its own, and only the first costs the 
   const { host, port, isResumed, close } = await httpsServer();
   const rule = { address: host, port, protocol: "Tcp", backendPort: port, backends: [host] };
   const asked = {
-    ...{ ...rule, isFloating: false },
+    ...{ ...rule, isFloating: false, isInternal: false },
     probe: { name: "api", protocol: "Https", port, requestPath: "/readyz" },
   };
 

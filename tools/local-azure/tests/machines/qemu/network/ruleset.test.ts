@@ -13,7 +13,7 @@ const rule = (change: Partial<RuleBody>): RuleBody => ({
 
 const balanced = {
   ...{ address: "203.0.113.1", port: 6443, protocol: "Tcp", backendPort: 6443 },
-  isFloating: false,
+  ...{ isFloating: false, isInternal: false },
   backends: ["172.16.1.4", "172.16.2.4"],
 };
 
@@ -27,9 +27,14 @@ const network = (
 ): VirtualNetwork => ({
   key: "k",
   ranges: ["172.16.0.0/16"],
-  subnets: [{ bridge: "s1", prefix: "172.16.1.0/24", gateway: "172.16.1.1", rules, natAddress }],
+  subnets: [
+    {
+      ...{ bridge: "s1", prefix: "172.16.1.0/24", gateway: "172.16.1.1" },
+      ...{ rules, natAddress, isBehindFirewall: false },
+    },
+  ],
   balanced: [one],
-  publicAddresses: [],
+  ...{ destinations: [], names: {} },
 });
 
 const chain = (name: string, text: string): string[] =>
@@ -116,7 +121,7 @@ test("with floating IP a connection keeps its address, and has the mark of a hea
   expect(text(...balanced.backends)).not.toContain("dnat");
 });
 
-test.each([balanced, floating])("nft takes it (%j)", (one) => {
+test.each([balanced, floating, { ...balanced, isInternal: true }])("nft takes it (%j)", (one) => {
   const rules = [rule({}), rule({ protocol: "*", destinationPortRange: "30000-32767" })];
   const input = ruleset(
     network(rules, "203.0.113.9", one),

@@ -1,0 +1,88 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+import { authorityIn } from "../../../../authority";
+import { firewallLogin } from "../../../../machines/qemu/network/firewall-process";
+import { firewallProxy, type Passage } from "../../../../machines/qemu/network/firewall-proxy";
+
+const folder = mkdtempSync(join(tmpdir(), "zoned-firewall-"));
+const passages: Passage[] = [];
+const mirror = createServer(({ url, headers }, response) =>
+  response.end(`mirror ${url} ${headers["proxy-authorization"] ?? "knows no login"}`),
+);
+let proxy: ReturnType<typeof firewallProxy>;
+const portOf = (server: typeof mirror): number => (server.address() as AddressInfo).port;
+
+beforeAll(async () => {
+  await new Promise<void>((ready) => mirror.listen(0, "127.0.0.1", ready));
+  proxy = firewallProxy({
+    login: firewallLogin,
+    authority: await authorityIn(folder, "firewall-ca.crt", { commonName: "company CA" }),
+    mirror: { host: "127.0.0.1", port: portOf(mirror) },
+    passed: (passage) => passages.push(passage),
+  });
+  await new Promise<void>((ready) => proxy.listen(0, "127.0.0.1", ready));
+});
+afterAll(() => {
+  for (const server of [mirror, proxy]) {
+    server.close();
+    server.closeAllConnections();
+  }
+  rmSync(folder, { recursive: true });
+});
+beforeEach(() => passages.splice(0));
+
+/** By curl, as on a machine; the answer and its status. */
+async function ask(url: string, options: string[] = [], given = firewallLogin): Promise<string> {
+  const login = `${given.user}:${encodeURIComponent(given.password)}`;
+  const through = ["--proxy", `http://${login}@127.0.0.1:${portOf(proxy)}`];
+  const trusting = ["--cacert", join(folder, "firewall-ca.crt")];
+  const said = ["--silent", "--show-error", "--write-out", " %{http_code}"];
+  const { stdout } = await promisify(execFile)("curl", [
+    ...[...said, ...through, ...trusting, ...options, url],
+  ]);
+  return stdout;
+}
+
+it("opens what is asked of upstream's hosts, and has the mirror answer", async () => {
+  expect(await ask("https://registry.k8s.io/v2/pause/manifests/3.10")).toBe(
+    "mirror /v2/pause/manifests/3.10 knows no login 200",
+  );
+  expect(await ask("https://pkgs.k8s.io/core:/stable:/v1.37/deb/Release.key")).toBe(
+    "mirror /apt/Release.key knows no login 200",
+  );
+  expect(passages).toEqual([
+    { method: "GET", url: "https://registry.k8s.io/v2/pause/manifests/3.10", status: 200 },
+    {
+      ...{ method: "GET", status: 200 },
+      url: "https://pkgs.k8s.io/core:/stable:/v1.37/deb/Release.key",
+    },
+  ]);
+});
+
+it("lets nobody out to anywhere else", async () => {
+  expect(await ask("https://example.com/")).toContain("403");
+  expect(await ask("http://example.com/")).toContain("403");
+});
+
+it("is not believed by who does not know the company's CA", async () => {
+  const nobody = join(folder, "nobody.crt");
+  writeFileSync(nobody, "");
+  await expect(ask("https://registry.k8s.io/v2/", ["--cacert", nobody])).rejects.toThrow(/CA|cert/);
+});
+
+it.each(["https://registry.k8s.io/v2/", "http://registry.k8s.io/v2/"])(
+  "wants a login for %s",
+  async (url) => {
+    const wrong = { ...firewallLogin, password: "wrong" };
+    const said = await ask(url, [], wrong).catch(({ message }: Error) => message);
+
+    expect(said).toContain("407");
+    expect(passages.map(({ status }) => status)).toEqual([407]);
+  },
+);
