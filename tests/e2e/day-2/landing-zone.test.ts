@@ -68,7 +68,20 @@ describe("a landing zone in which everything is wrong", () => {
     await network.virtualNetworks.beginCreateOrUpdateAndWait(
       "network",
       "spoke",
-      { location, addressSpace: { addressPrefixes: ["10.1.0.0/16", "10.244.0.0/20"] } },
+      { location, addressSpace: { addressPrefixes: ["10.1.0.0/16"] } },
+      soon,
+    );
+    const hub = await network.virtualNetworks.beginCreateOrUpdateAndWait(
+      "network",
+      "hub",
+      { location, addressSpace: { addressPrefixes: ["10.0.0.0/16", "10.244.0.0/20"] } },
+      soon,
+    );
+    await network.virtualNetworkPeerings.beginCreateOrUpdateAndWait(
+      "network",
+      "spoke",
+      "to-hub",
+      { remoteVirtualNetwork: { id: hub.id } },
       soon,
     );
     const id = (path: string) => ({ id: inNetwork(path) });
@@ -162,7 +175,7 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
   let clients: Clients;
   let before: readonly string[];
 
-  /** A firewall in a hub, and a subnet of 27 addresses of which somebody has the last one. */
+  /** A firewall in a hub that is peered, and a subnet of 27 addresses of which somebody has the last one. */
   async function make({ resources, network, identities, authorization }: Clients): Promise<void> {
     for (const group of ["network", "platform-kubernetes"]) {
       await resources.resourceGroups.createOrUpdate(group, { location });
@@ -178,8 +191,17 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
         roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${contributor}`,
       },
     );
+    // Azure's own rules admit a peered network.
+    const fromHub = {
+      ...{ name: "no-hub", priority: 4000, direction: "Inbound", access: "Deny", protocol: "*" },
+      ...{ sourceAddressPrefix: "10.0.0.0/16", sourcePortRange: "*" },
+      ...{ destinationAddressPrefix: "*", destinationPortRange: "*" },
+    };
     const guard = await network.networkSecurityGroups.beginCreateOrUpdateAndWait(
-      ...(["network", "guard", { location }, soon] as const),
+      "network",
+      "guard",
+      { location, securityRules: [fromHub] },
+      soon,
     );
     const toHub = {
       ...{ name: "default", addressPrefix: "0.0.0.0/0" },
@@ -204,6 +226,18 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
         ...(["network", name, { location, addressSpace }, soon] as const),
       );
       await network.subnets.beginCreateOrUpdateAndWait("network", name, "nodes", body, soon);
+    }
+    for (const [from, to] of [["spoke", "hub"] as const, ["hub", "spoke"] as const]) {
+      await network.virtualNetworkPeerings.beginCreateOrUpdateAndWait(
+        "network",
+        from,
+        `to-${to}`,
+        {
+          remoteVirtualNetwork: { id: inNetwork(`virtualNetworks/${to}`) },
+          allowForwardedTraffic: true,
+        },
+        soon,
+      );
     }
     const one = { name: "one", subnet: { id: subnet("nodes") } };
     const last = { privateIPAllocationMethod: "Static", privateIPAddress: "10.1.1.30" };
@@ -249,7 +283,7 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
     await configure();
 
     expect(refused(await cloud.stack.preview())).toMatch(
-      /for the owners of the network, as one text:\s+The machines .* zoned-dev .* nodes of the network spoke\. Please give us\s+1\. a rule in guard before DenyAllInBound \(priority 65500\) that allows inbound TCP 6443 from 10\.0\.0\.0\/16 to 10\.1\.1\.0\/27/,
+      /for the owners of the network, as one text:\s+The machines .* zoned-dev .* nodes of the network spoke\. Please give us\s+1\. a rule in guard before no-hub \(priority 4000\) that allows inbound TCP 6443 from 10\.0\.0\.0\/16 to 10\.1\.1\.0\/27/,
     );
   });
 

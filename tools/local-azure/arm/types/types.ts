@@ -19,6 +19,7 @@ import { routeTable } from "./network/route-table";
 import { securityRule } from "./network/security-rule";
 import { subnet } from "./network/subnet";
 import { virtualNetwork } from "./network/virtual-network";
+import { virtualNetworkPeering } from "./network/virtual-network-peering";
 import { privateRecordSet } from "./privatedns/private-record-set";
 import { privateZone } from "./privatedns/private-zone";
 import { virtualNetworkLink } from "./privatedns/virtual-network-link";
@@ -56,6 +57,7 @@ export const resourceTypes: readonly ResourceType[] = [
   virtualMachineExtension,
   virtualNetwork,
   virtualNetworkLink,
+  virtualNetworkPeering,
 ];
 
 const byType = new Map(resourceTypes.map((type) => [type.type.toLowerCase(), type]));

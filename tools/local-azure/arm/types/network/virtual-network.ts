@@ -13,6 +13,7 @@ import {
   SubnetBody,
   subnetRanges,
 } from "./subnet";
+import { peeringsOf } from "./virtual-network-peering";
 
 type VirtualNetworkBody = {
   location: string;
@@ -84,7 +85,7 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
 
   shown: ({ id }, view: View): Body => ({
     subnets: subnets.shown(id, view),
-    virtualNetworkPeerings: [],
+    virtualNetworkPeerings: peeringsOf(id, view),
   }),
 
   mayDelete({ id }, view: View): void {

@@ -274,3 +274,41 @@ it("shows the rules of every security group, by which a subnet is closed to the 
     "65500 Outbound * * Deny",
   ]);
 });
+
+describe("a peering of two networks", () => {
+  const hub = network("virtualNetworks/hub");
+  const peering = (of: string) => `${of}/virtualNetworkPeerings/other`;
+  const to = (id: string) => ({ remoteVirtualNetwork: { id } });
+
+  it("is initiated by one side, connected by the other, and tells each the other's addresses", async () => {
+    const { arm } = newArm();
+    await createResources(arm, "vnet");
+    await arm.put(hub, {
+      location: "westeurope",
+      addressSpace: { addressPrefixes: ["10.0.0.0/16"] },
+    });
+    const [spoke] = valid.vnet;
+    const seen = async () => (await arm.get(spoke)).body["virtualNetworkPeerings"];
+
+    await arm.put(peering(spoke), to(hub));
+    expect(await seen()).toMatchObject([
+      { peeringState: "Initiated", remoteAddressSpace: { addressPrefixes: ["10.0.0.0/16"] } },
+    ]);
+
+    await arm.put(peering(hub), to(spoke));
+    expect(await seen()).toMatchObject([{ peeringState: "Connected" }]);
+  });
+
+  it("is refused where addresses overlap, and where there is no other network", async () => {
+    const { arm } = newArm();
+    await createResources(arm, "vnet");
+    await arm.put(hub, {
+      location: "westeurope",
+      addressSpace: { addressPrefixes: ["172.16.0.0/20"] },
+    });
+    const [spoke] = valid.vnet;
+
+    expect(await refusedBy(arm.put(peering(spoke), to(hub)))).toMatch(/VnetAddressSpacesOverlap/);
+    expect(await refusedBy(arm.put(peering(spoke), to(`${hub}-2`)))).toMatch(/NotFound/);
+  });
+});
