@@ -2,22 +2,27 @@ import { createHash } from "node:crypto";
 
 import { stringify } from "yaml";
 
+import type { Settings } from "../settings/settings";
 import type { PayloadFile } from "./payload-file";
+import { jwtAuthenticators, type PeopleSettings } from "./people";
+
+export type SecuritySettings = PeopleSettings & Pick<Settings, "kubeadm">;
 
 /**
- * Anonymous requests that the API answers: only the probes of the balancer and of kubeadm's static
- * pods, which have none.
+ * Who is admitted besides certificates and service accounts: people by their tokens, and of anonymous
+ * requests only the probes of the balancer and of kubeadm's static pods, which have no credential.
  *
  * @see https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests
  */
-const authentication = {
+const authentication = (settings: PeopleSettings) => ({
   apiVersion: "apiserver.config.k8s.io/v1",
   kind: "AuthenticationConfiguration",
+  ...jwtAuthenticators(settings),
   anonymous: {
     enabled: true,
     conditions: ["/livez", "/readyz", "/healthz"].map((path) => ({ path })),
   },
-};
+});
 
 /**
  * Pod Security Standards for namespaces that say nothing by their own labels. The add-ons in
@@ -75,22 +80,26 @@ const audit = {
 
 const auditDirectory = "/var/log/kubernetes/audit";
 
-const contents: readonly (readonly [flag: string, name: string, content: string])[] = (
-  [
-    ["authentication-config", "authentication.yaml", authentication],
-    ["admission-control-config-file", "admission.yaml", admission],
-    ["audit-policy-file", "audit.yaml", audit],
-  ] as const
-).map(([flag, name, content]) => [flag, name, stringify(content)]);
+type Content = readonly [flag: string, name: string, content: string];
+
+const contentsOf = (settings: PeopleSettings): readonly Content[] =>
+  (
+    [
+      ["authentication-config", "authentication.yaml", authentication(settings)],
+      ["admission-control-config-file", "admission.yaml", admission],
+      ["audit-policy-file", "audit.yaml", audit],
+    ] as const
+  ).map(([flag, name, content]) => [flag, name, stringify(content)]);
 
 /**
  * By what is in it: an API server reads most of these files at its start only, and kubeadm starts it
  * anew when its manifest changes.
  */
-const directory = `/etc/zoned/api-server-${createHash("sha256")
-  .update(JSON.stringify(contents))
-  .digest("hex")
-  .slice(0, 8)}`;
+const directoryOf = (contents: readonly Content[]): string =>
+  `/etc/zoned/api-server-${createHash("sha256")
+    .update(JSON.stringify(contents))
+    .digest("hex")
+    .slice(0, 8)}`;
 
 /** An API server does not start with both. */
 const contradictsAuthentication = (flag: string): boolean => flag.startsWith("oidc-");
@@ -114,8 +123,10 @@ export const cipherSuites: readonly string[] = [
  * Flags of the API server. The operator's own take their place by name; with OIDC among
  * them, who may ask is the operator's alone.
  */
-export function securityFlags(operators: Readonly<Record<string, string>>): Record<string, string> {
-  const isTheirs = Object.keys(operators).some(contradictsAuthentication);
+export function securityFlags(settings: SecuritySettings): Record<string, string> {
+  const isTheirs = Object.keys(settings.kubeadm.apiServerExtraArgs).some(contradictsAuthentication);
+  const contents = contentsOf(settings);
+  const directory = directoryOf(contents);
   const files = contents
     .filter(([flag]) => flag !== "authentication-config" || !isTheirs)
     .map(([flag, name]) => [flag, `${directory}/${name}`]);
@@ -131,25 +142,32 @@ export function securityFlags(operators: Readonly<Record<string, string>>): Reco
 }
 
 /** What of its machine the API server sees for them. */
-export const securityVolumes = [
-  {
-    name: "zoned-security",
-    hostPath: directory,
-    mountPath: directory,
-    readOnly: true,
-    pathType: "Directory",
-  },
-  {
-    name: "zoned-audit",
-    hostPath: auditDirectory,
-    mountPath: auditDirectory,
-    pathType: "DirectoryOrCreate",
-  },
-];
+export function securityVolumes(settings: PeopleSettings) {
+  const directory = directoryOf(contentsOf(settings));
+  return [
+    {
+      name: "zoned-security",
+      hostPath: directory,
+      mountPath: directory,
+      readOnly: true,
+      pathType: "Directory",
+    },
+    {
+      name: "zoned-audit",
+      hostPath: auditDirectory,
+      mountPath: auditDirectory,
+      pathType: "DirectoryOrCreate",
+    },
+  ];
+}
 
 /** The files that those flags name, for the bootstrap step of a control plane. */
-export const securityFiles: readonly PayloadFile[] = contents.map(([, name, content]) => ({
-  path: `${directory}/${name}`,
-  mode: "0600",
-  content,
-}));
+export function securityFiles(settings: PeopleSettings): readonly PayloadFile[] {
+  const contents = contentsOf(settings);
+  const directory = directoryOf(contents);
+  return contents.map(([, name, content]) => ({
+    path: `${directory}/${name}`,
+    mode: "0600",
+    content,
+  }));
+}

@@ -7,6 +7,7 @@ import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
 import { mergedValues, reservedMemory } from "./merged-arguments";
 import type { PayloadFile } from "./payload-file";
+import { issuerVariables } from "./people";
 import { kubeletKeyPath } from "./kubelet-certificate-paths";
 import { kubeletCertificatePath } from "./kubelet-certificate-paths";
 import type { Component, Settings } from "../settings/settings";
@@ -63,7 +64,11 @@ export type KubeadmSettings = Pick<
   | "proxyMode"
   | "proxyScheduler"
   | "kubeProxy"
+  | "entra"
   | "kubeadm"
+  | "mirror"
+  | "httpProxy"
+  | "resourceManagerEndpoint"
 >;
 
 export type KubeadmMachine = Pick<MachinePlan, "name" | "role" | "address" | "taints">;
@@ -216,7 +221,7 @@ function clusterConfiguration({ settings, apiName, cas, serviceAccountKeys }: Cl
   const isEncrypted = isOurs(kubeadm.apiServerExtraArgs);
   const apiServer = {
     ...quiet,
-    ...securityFlags(kubeadm.apiServerExtraArgs),
+    ...securityFlags(settings),
     "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt",
     ...(isEncrypted && encryptionFlags),
     ...(settings.controlPlaneCount > 1 && {
@@ -245,8 +250,8 @@ function clusterConfiguration({ settings, apiName, cas, serviceAccountKeys }: Cl
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],
       extraArgs: args("apiServerExtraArgs", apiServer, kubeadm.apiServerExtraArgs),
-      ...extraEnvs(...withTokens),
-      extraVolumes: [...securityVolumes, ...(isEncrypted ? [encryptionVolume] : [])],
+      ...extraEnvs(...withTokens, ...issuerVariables(settings, apiName)),
+      extraVolumes: [...securityVolumes(settings), ...(isEncrypted ? [encryptionVolume] : [])],
     },
     controllerManager: {
       extraArgs: args(
@@ -340,7 +345,7 @@ export function kubeadmFiles(spec: ClusterSpec, machine: KubeadmMachine): Payloa
   const patches = Object.entries(patchesOf(settings, machine)).sort();
   return [
     ...(machine.role === "control-plane"
-      ? [file("/etc/zoned/kubeadm-init.yaml", init), ...securityFiles]
+      ? [file("/etc/zoned/kubeadm-init.yaml", init), ...securityFiles(settings)]
       : []),
     file("/etc/zoned/kubeadm-kubelet.yaml", kubeletFile(settings, machine)),
     file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),

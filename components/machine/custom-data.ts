@@ -3,7 +3,8 @@ import type { Settings } from "../settings/settings";
 import { minorFor, versions } from "../versions";
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { scriptFile } from "./cloud-init-files";
-import { proxyFiles, type ProxySettings } from "./http-proxy";
+import { proxyFiles } from "./http-proxy";
+import type { ProxySettings } from "../settings/proxy-variables";
 
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;

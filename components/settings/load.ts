@@ -5,6 +5,7 @@ import { isEncrypted } from "./config-secret";
 import { Problem, sentence, unknownNames } from "./problem";
 import {
   readBoolean,
+  readEntra,
   readEtcdBackups,
   readHttpProxy,
   readJson,
@@ -77,6 +78,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     metricsServer: yes("metricsServer"),
     identityId: text("identityId"),
     servicePrincipal: readServicePrincipal(config, report),
+    entra: readEntra(json("entra"), report),
     kubeadm: readKubeadm(json("kubeadm"), report),
     reboots: readReboots(json("reboots"), report),
     etcdBackups: readEtcdBackups(json("etcdBackups"), report),

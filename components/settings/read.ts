@@ -1,5 +1,13 @@
 import { entry, found, Problem, toRemove, toSet, unknownNames, wants } from "./problem";
-import type { EtcdBackups, HttpProxy, KubeadmExtras, Reboots, Taint, WorkerPool } from "./settings";
+import type {
+  Entra,
+  EtcdBackups,
+  HttpProxy,
+  KubeadmExtras,
+  Reboots,
+  Taint,
+  WorkerPool,
+} from "./settings";
 
 /** Takes what is wrong with lists and maps, which Pulumi's schema does not type to the end. */
 type Report = Problem[];
@@ -169,6 +177,24 @@ export function readEtcdBackups(raw: unknown, problems: Report): EtcdBackups | u
     every,
     ...(container !== undefined && { container }),
     ...(endpoint !== undefined && { endpoint: endpoint.replace(/\/+$/, "") }),
+  };
+}
+
+/** By whose tokens people log in; an empty object means nobody's. */
+export function readEntra(raw: unknown, problems: Report): Entra | undefined {
+  const key = "entra";
+  const isMap = raw === undefined || isRecord(raw);
+  const { admins = [], ...texts } = (isMap ? raw : {}) ?? {};
+  const given = readTextByName(key, isMap ? texts : raw, problems);
+  const known = ["tenant", "issuer", "application", "usernameClaim", "groupsClaim", "ca"];
+  problems.push(...unknownNames(key, Object.keys(given), [...known, "admins"]));
+  const groups = readTexts(`${key}.admins`, admins, problems);
+  if (Object.keys(given).length === 0 && groups.length === 0) return undefined;
+  const { tenant = "", issuer = "", application = "", ca = "" } = given;
+  const { usernameClaim = "", groupsClaim = "" } = given;
+  return {
+    ...{ tenant, issuer, application, admins: groups },
+    ...{ usernameClaim, groupsClaim, ca: ca && `${ca.trim()}\n` },
   };
 }
 

@@ -3,6 +3,7 @@ import { compactTime, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
 import { accessProblems } from "./rules/access";
 import { apiProblems } from "./rules/api";
+import { entraProblems } from "./rules/entra";
 import { etcdBackupProblems } from "./rules/etcd-backups";
 import { httpProxyProblems } from "./rules/http-proxy";
 import { existingIdentityProblems } from "./rules/existing-identity";
@@ -161,6 +162,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...kubeadmProblems(settings),
   ...kubeProxyProblems(settings),
   ...existingIdentityProblems(settings),
+  ...entraProblems(settings),
   ...etcdBackupProblems(settings),
   ...rebootProblems(settings),
   ...httpProxyProblems(settings),

@@ -83,6 +83,24 @@ export interface HttpProxy {
   readonly ca: string;
 }
 
+/** By whose tokens people log in at the API: a tenant of Entra ID, or another issuer of OpenID Connect. */
+export interface Entra {
+  /** Empty beside {@link issuer}. */
+  readonly tenant: string;
+  /** Another issuer's address, as its tokens name it; empty beside {@link tenant}. */
+  readonly issuer: string;
+  /** Client id of the application that tokens are for. */
+  readonly application: string;
+  /** Groups that may do everything: object ids, or names of another issuer. */
+  readonly admins: readonly string[];
+  /** The claim that names a person, of another issuer. */
+  readonly usernameClaim: string;
+  /** The claim that lists a person's groups, of another issuer. */
+  readonly groupsClaim: string;
+  /** Certificates of the CAs by which another issuer proves itself, as PEM; empty for those that machines trust. */
+  readonly ca: string;
+}
+
 /** This stack's settings. Pulumi.yaml explains each under the same name. */
 export interface Settings {
   readonly clusterName: string;
@@ -135,6 +153,8 @@ export interface Settings {
     readonly clientId: string;
     readonly clientSecret: pulumi.Output<string>;
   };
+  /** Undefined where only certificates and tokens of service accounts are admitted. */
+  readonly entra?: Entra;
   readonly kubeadm: KubeadmExtras;
   /** Undefined when nothing reboots machines. */
   readonly reboots?: Reboots;

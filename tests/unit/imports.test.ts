@@ -9,6 +9,7 @@ const program = [
   "components/versions.ts",
   "components/digest.ts",
   "components/key-algorithm.ts",
+  "components/azure/clouds.ts",
   "components/settings",
   "components/azure",
   "components/api-server.ts",

@@ -2,7 +2,7 @@ import { CustomResource } from "@pulumi/kubernetes/apiextensions";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
-import type { ProxySettings } from "../../machine/http-proxy";
+import type { ProxySettings } from "../../settings/proxy-variables";
 import type { Settings } from "../../settings/settings";
 import { manifests as sources } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";

@@ -1,4 +1,4 @@
-import { proxyVariables, type ProxySettings } from "../../machine/http-proxy";
+import { proxyVariables, type ProxySettings } from "../../settings/proxy-variables";
 import { hasLogin } from "../../settings/proxy-login";
 import { cloudConfigSecret } from "./cloud-config";
 

@@ -1,8 +1,7 @@
-import { X509Certificate } from "node:crypto";
-
-import { Problem, toRemove, toSetSecret, wants } from "../problem";
+import { Problem, toSetSecret, wants } from "../problem";
 import { hasLogin } from "../proxy-login";
 import { HttpProxy, Settings } from "../settings";
+import { authorityProblem } from "./authorities";
 
 const better = "http://proxy.example:3128";
 
@@ -26,7 +25,7 @@ export function httpProxyProblems({ httpProxy }: Settings): Problem[] {
           ".example.com",
         ),
     ),
-    ca !== "" && certificateProblem(ca),
+    ca !== "" && authorityProblem("httpProxy.ca", ca),
   ];
   return problems.filter((problem) => problem !== false);
 }
@@ -65,28 +64,4 @@ function addressProblem(key: string, value: string): Problem | false {
       "of user and password as they are, all else percent-encoded, such as %40 for @",
     fix: toSetSecret(key),
   };
-}
-
-const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-
-/** Anything else, such as a key, has no business on machines. */
-function certificateProblem(ca: string): Problem | false {
-  const all = ca.match(certificate) ?? [];
-  const isAll = all.length > 0 && ca.replace(certificate, "").trim() === "";
-  return (
-    !(isAll && all.every(isReadable)) && {
-      key: "httpProxy.ca",
-      is: isAll ? "has a certificate that cannot be read" : `is ${ca.length} characters`,
-      expected: "certificates as PEM, and nothing else",
-      fix: toRemove("httpProxy.ca"),
-    }
-  );
-}
-
-function isReadable(pem: string): boolean {
-  try {
-    return new X509Certificate(pem).ca;
-  } catch {
-    return false;
-  }
 }

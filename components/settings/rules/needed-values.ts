@@ -139,7 +139,7 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
           "for /livez, /readyz and /healthz alone",
     "authentication-config": leftOut(
       "this program's own limits requests without a credential to the three paths of the balancer's " +
-        "probe: set oidc-* for another way to log in",
+        "probe: set entra for another way to log in",
     ),
     "authorization-config": leftOut(
       "it takes the place of authorization-mode, whose Node and RBAC this program needs: set " +

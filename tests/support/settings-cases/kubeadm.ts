@@ -23,7 +23,7 @@ const needed: readonly [string, string, unknown, string][] = [
   ["apiServer", "authorization-mode", "AlwaysAllow", "Node and RBAC among the modes"],
   ["apiServer", "authorization-mode", "Node", "RBAC among the modes"],
   ["apiServer", "authorization-config", "/etc/authorization.yaml", "authorization-mode"],
-  ["apiServer", "authentication-config", "/etc/authentication.yaml", "set oidc-*"],
+  ["apiServer", "authentication-config", "/etc/authentication.yaml", "set entra"],
   ["apiServer", "anonymous-auth", true, "/livez, /readyz and /healthz alone"],
   [
     "apiServer",

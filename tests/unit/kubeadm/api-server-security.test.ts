@@ -6,32 +6,76 @@ import {
   securityFlags,
   securityVolumes,
 } from "../../../components/kubeadm/api-server-security";
+import { validSettings } from "../../support/sample";
+import { application, tenant } from "../../support/settings-cases/entra";
 
 const flags = Object.keys;
-const file = (name: string) =>
-  parse(securityFiles.find(({ path }) => path.endsWith(`/${name}`))!.content);
+const file = (name: string, settings = validSettings) =>
+  parse(securityFiles(settings).find(({ path }) => path.endsWith(`/${name}`))!.content);
 
-it("gives the API server only files that its machine gets and its container sees", () => {
-  const named = Object.entries(securityFlags({}))
-    .filter(([flag]) => /(config|config-file|policy-file)$/.test(flag))
-    .map(([, path]) => path);
+const entra = {
+  ...{ tenant, application, admins: [], issuer: "", usernameClaim: "", groupsClaim: "", ca: "" },
+};
+const withPeople = { ...validSettings, entra };
 
-  expect(named).toEqual(securityFiles.map(({ path }) => path));
-  for (const path of [...named, securityFlags({})["audit-log-path"]!]) {
-    expect(securityVolumes.some(({ mountPath }) => path.startsWith(`${mountPath}/`))).toBe(true);
-  }
+it.each([
+  ["nobody's tokens", validSettings],
+  ["people's tokens", withPeople],
+])(
+  "with %s, gives the API server only files that its machine gets and its container sees",
+  (_, settings) => {
+    const named = Object.entries(securityFlags(settings))
+      .filter(([flag]) => /(config|config-file|policy-file)$/.test(flag))
+      .map(([, path]) => path);
+
+    expect(named).toEqual(securityFiles(settings).map(({ path }) => path));
+    for (const path of [...named, securityFlags(settings)["audit-log-path"]!]) {
+      const volumes = securityVolumes(settings);
+      expect(volumes.some(({ mountPath }) => path.startsWith(`${mountPath}/`))).toBe(true);
+    }
+  },
+);
+
+it("believes no tokens but those of service accounts where nothing is said", () => {
+  expect(Object.keys(file("authentication.yaml"))).toEqual(["apiVersion", "kind", "anonymous"]);
+});
+
+it("puts other contents into another folder, since a running API server does not read them again", () => {
+  const folders = [
+    validSettings,
+    withPeople,
+    { ...validSettings, entra: { ...entra, ca: "x" } },
+  ].map((settings) => securityVolumes(settings)[0]!.hostPath);
+
+  expect(new Set(folders).size).toBe(3);
+});
+
+it.each([
+  ["https://management.azure.com", "login.microsoftonline.com"],
+  ["https://management.usgovcloudapi.net/", "login.microsoftonline.us"],
+  ["https://management.chinacloudapi.cn", "login.partner.microsoftonline.cn"],
+])("believes the tenant of Azure's cloud at %s", (resourceManagerEndpoint, host) => {
+  const { jwt } = file("authentication.yaml", { ...withPeople, resourceManagerEndpoint });
+
+  expect(jwt[0].issuer).toEqual({
+    url: `https://${host}/${tenant}/v2.0`,
+    audiences: [application],
+  });
 });
 
 it("keeps the audit log out of a volume that the API server cannot write to", () => {
-  const of = (path: string) => securityVolumes.find((one) => path.startsWith(`${one.mountPath}/`));
+  const of = (path: string) =>
+    securityVolumes(validSettings).find((one) => path.startsWith(`${one.mountPath}/`));
 
-  expect(of(securityFlags({})["audit-log-path"]!)).not.toHaveProperty("readOnly");
+  expect(of(securityFlags(validSettings)["audit-log-path"]!)).not.toHaveProperty("readOnly");
 });
 
 it("leaves it to an operator with OIDC who may ask, as an API server would not start with both", () => {
-  const withOidc = flags(securityFlags({ "oidc-issuer-url": "a value" }));
+  const apiServerExtraArgs = { "oidc-issuer-url": "a value" };
+  const withExtra = { ...validSettings, kubeadm: { ...validSettings.kubeadm, apiServerExtraArgs } };
+  const withOidc = flags(securityFlags(withExtra));
 
-  expect(flags(securityFlags({}))).toContain("authentication-config");
+  expect(flags(securityFlags(validSettings))).toContain("authentication-config");
   expect(withOidc).not.toContain("authentication-config");
   expect(withOidc).toContain("audit-policy-file");
 });
@@ -91,7 +135,7 @@ it.each([
 });
 
 it("keeps the audit log for a month, and in 1.1 GB", () => {
-  expect(securityFlags({})).toMatchObject({
+  expect(securityFlags(validSettings)).toMatchObject({
     "audit-log-maxage": "30",
     "audit-log-maxbackup": "10",
     "audit-log-maxsize": "100",
@@ -99,7 +143,7 @@ it("keeps the audit log for a month, and in 1.1 GB", () => {
 });
 
 it("agrees with TLS 1.2 on suites with forward secrecy and authenticated encryption only", () => {
-  const listed = securityFlags({})["tls-cipher-suites"]!.split(",");
+  const listed = securityFlags(validSettings)["tls-cipher-suites"]!.split(",");
 
   expect(listed).toEqual(cipherSuites);
   expect(listed).toHaveLength(6);
@@ -107,23 +151,10 @@ it("agrees with TLS 1.2 on suites with forward secrecy and authenticated encrypt
 });
 
 it("lets the API server write its log alone, in a folder that it makes itself", () => {
-  expect(Object.fromEntries(securityVolumes.map((one) => [one.name, one]))).toMatchObject({
+  expect(
+    Object.fromEntries(securityVolumes(validSettings).map((one) => [one.name, one])),
+  ).toMatchObject({
     "zoned-security": { readOnly: true, pathType: "Directory" },
     "zoned-audit": { pathType: "DirectoryOrCreate" },
   });
-});
-
-it("puts other contents into another folder, since a running API server does not read them again", () => {
-  const folders = [(text: string) => text, (text: string) => `# another\n${text}`].map((change) => {
-    let folder = "";
-    jest.isolateModules(() => {
-      const yaml = jest.requireActual<typeof import("yaml")>("yaml");
-      jest.doMock("yaml", () => ({ stringify: (it: unknown) => change(yaml.stringify(it)) }));
-      folder = require("../../../components/kubeadm/api-server-security").securityVolumes[0]
-        .hostPath;
-    });
-    return folder;
-  });
-
-  expect(new Set(folders).size).toBe(2);
 });

@@ -112,6 +112,10 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     metricsServer: true,
     identityId,
     reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
+    entra: {
+      ...{ tenant: "", issuer: "https://login.example", application: "kubernetes" },
+      ...{ admins: ["admins"], usernameClaim: "email", groupsClaim: "roles", ca: "" },
+    },
     kubeadm: {
       apiServerExtraArgs: { v: "1" },
       controllerManagerExtraArgs: { v: "2" },

@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { after } from "../../support/settings-cases/config-command";
 import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
+import { entraBesideLogin, entraCases } from "../../support/settings-cases/entra";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
 import { existingIdentityCases } from "../../support/settings-cases/existing-identity";
 import { resourceGroupCases } from "../../support/settings-cases/resource-group";
@@ -41,6 +42,7 @@ describe.each(
     poolCases,
     kubeadmCases,
     kubeProxyCases,
+    entraCases,
     etcdBackupCases,
     existingIdentityCases,
     resourceGroupCases,
@@ -147,6 +149,22 @@ it.each([
     expect(messages.join()).not.toContain("hush");
     if (encrypted.length === 0) expect(messages).not.toEqual([]);
   }
+});
+
+describe("people beside an encrypted proxy with a password", () => {
+  const said = (values: Values) => complaints({ ...stack, ...values }, ["httpProxy"]);
+
+  it.each(entraBesideLogin.refused)("are refused for %s, with a fix", (_flaw, values, says) => {
+    const [line = "", ...more] = said(values);
+
+    expect([line, more]).toEqual([expect.stringContaining(says), []]);
+    expect(line).not.toContain("hush");
+    expect(said(after(commandIn(line), values))).toEqual([]);
+  });
+
+  it.each(entraBesideLogin.accepted)("are accepted with %s", (_merit, values) => {
+    expect(said(values)).toEqual([]);
+  });
 });
 
 describe("an encrypted proxy", () => {

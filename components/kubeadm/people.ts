@@ -1,0 +1,65 @@
+import { isByProxy, issuerOf, prefixOf } from "../settings/issuer";
+import { type ProxySettings, proxyVariables, type Variable } from "../settings/proxy-variables";
+import type { Entra, Settings } from "../settings/settings";
+
+export type PeopleSettings = Pick<Settings, "entra" | "resourceManagerEndpoint">;
+
+/** In place of their groups, which Entra ID leaves out of the tokens of people with more than 200. */
+export const tooManyGroups = "more-than-200-groups";
+
+/**
+ * The object id is a person's for ever; names change hands. The name is noted for the audit log.
+ *
+ * The groups are an expression, since an API server that only knows their claim takes the address in the
+ * place of more than 200 for one that it can ask, and admits the person to nothing when it cannot.
+ *
+ * @see https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference
+ */
+const entraClaims = (prefix: string) => ({
+  username: { claim: "oid", prefix },
+  groups: {
+    expression:
+      `has(claims.groups) ? claims.groups.map(group, "${prefix}" + group) : ` +
+      `has(claims._claim_names) || has(claims.hasgroups) ? ["${prefix}${tooManyGroups}"] : []`,
+  },
+  extra: [
+    {
+      key: "login.microsoftonline.com/preferred-username",
+      valueExpression: 'has(claims.preferred_username) ? claims.preferred_username : ""',
+    },
+  ],
+});
+
+const claims = (entra: Entra) => {
+  const prefix = prefixOf(entra);
+  return entra.tenant === ""
+    ? {
+        username: { claim: entra.usernameClaim || "sub", prefix },
+        groups: { claim: entra.groupsClaim || "groups", prefix },
+      }
+    : entraClaims(prefix);
+};
+
+/** Whose tokens an API server admits, as a part of its AuthenticationConfiguration. */
+export const jwtAuthenticators = (settings: PeopleSettings) =>
+  settings.entra !== undefined && {
+    jwt: [
+      {
+        issuer: {
+          url: issuerOf(settings.entra, settings),
+          audiences: [settings.entra.application],
+          ...(settings.entra.ca !== "" && { certificateAuthority: settings.entra.ca }),
+        },
+        claimMappings: claims(settings.entra),
+      },
+    ],
+  };
+
+/** By which an API server asks for the keys that sign these tokens. kubeadm would hand on only what it has itself. */
+export const issuerVariables = (
+  settings: PeopleSettings & ProxySettings,
+  apiName: string,
+): readonly Variable[] =>
+  isByProxy(settings)
+    ? proxyVariables(settings, apiName).filter(({ name }) => name !== "HTTP_PROXY")
+    : [];

@@ -1,0 +1,44 @@
+import type { HttpProxy, Settings } from "./settings";
+
+export type ProxySettings = Pick<
+  Settings,
+  "httpProxy" | "mirror" | "networkCidr" | "podCidr" | "serviceCidr"
+>;
+
+export interface Variable {
+  readonly name: string;
+  readonly value: string;
+}
+
+/**
+ * What is reached without the proxy: the machine itself, Azure's metadata service and its agent's
+ * server, the network, pods and Services, and the mirror. curl and Python read no ranges in it; what
+ * they ask of a machine by its address, they ask with no proxy by an option of their own.
+ */
+const direct = ({ httpProxy, mirror, networkCidr, podCidr, serviceCidr }: ProxySettings): string =>
+  [
+    ...["localhost", "127.0.0.1", "169.254.169.254", "168.63.129.16"],
+    ...[networkCidr, podCidr, serviceCidr, ".svc", ".cluster.local"],
+    ...(URL.canParse(mirror) ? [new URL(mirror).hostname] : []),
+    ...(httpProxy?.noProxy ?? []),
+  ].join(",");
+
+/** The addresses of the proxy, as programs know them. */
+export const addressVariables = (httpProxy: HttpProxy | undefined): readonly Variable[] =>
+  [
+    { name: "HTTP_PROXY", value: httpProxy?.http ?? "" },
+    { name: "HTTPS_PROXY", value: httpProxy?.https ?? "" },
+  ].filter(({ value }) => value !== "");
+
+/**
+ * The variables by which programs know the proxy; none where there is none.
+ *
+ * @param apiName the API, which is in the network or has another way to it
+ */
+export const proxyVariables = (settings: ProxySettings, apiName: string): readonly Variable[] =>
+  settings.httpProxy === undefined
+    ? []
+    : [
+        ...addressVariables(settings.httpProxy),
+        { name: "NO_PROXY", value: `${direct(settings)},${apiName}` },
+      ];

@@ -1,0 +1,113 @@
+import type { Cases } from "./case";
+import { proxyCa } from "./http-proxy";
+
+export const tenant = "8d1f2a34-5b6c-4d7e-8f90-a1b2c3d4e5f6";
+export const application = "1c2d3e4f-5061-4728-939a-abbccddeeff0";
+const group = "a0b1c2d3-e4f5-4061-8273-849506a7b8c9";
+const entra = { tenant, application, admins: [group] };
+const other = { issuer: "https://login.example.org", application: "kubernetes" };
+const proxy = "http://proxy.example:3128";
+const withLogin = "http://me:hush@proxy.example:3128";
+
+export const entraCases: Cases = {
+  refused: [
+    ["people who are no map", { entra: tenant }, "expected values by name"],
+    [
+      "a name that nobody reads",
+      { entra: { ...entra, groups: "x" } },
+      "usernameClaim, groupsClaim",
+    ],
+    ["admins that are no list", { entra: { ...entra, admins: group } }, "entra.admins is"],
+    ["no tenant", { entra: { application } }, "entra.tenant is not set"],
+    [
+      "a tenant by its name",
+      { entra: { ...entra, tenant: "example.onmicrosoft.com" } },
+      "the tenant's id, since tokens name the tenant by it",
+    ],
+    [
+      "an id in capitals, which no token has",
+      { entra: { ...entra, tenant: tenant.toUpperCase() } },
+      `(pulumi config set --path entra.tenant ${tenant})`,
+    ],
+    ["no application", { entra: { tenant } }, "entra.application is not set"],
+    [
+      "a group by its name",
+      { entra: { ...entra, admins: [group, "admins"] } },
+      "entra.admins[1] is",
+    ],
+    [
+      "a claim of its own",
+      { entra: { ...entra, usernameClaim: "upn" } },
+      "claims and certificates are",
+    ],
+    ["two issuers", { entra: { ...entra, issuer: other.issuer } }, "one of the two, since people"],
+    [
+      "an issuer without encryption",
+      { entra: { ...other, issuer: "http://login.example.org" } },
+      "the https address",
+    ],
+    [
+      "an issuer in the cluster's own DNS",
+      { entra: { ...other, issuer: "https://dex.auth.svc" } },
+      "in DNS outside the cluster",
+    ],
+    [
+      "the issuer of service accounts",
+      {
+        entra: { ...other, issuer: "https://accounts.example.org" },
+        kubeadm: {
+          apiServerExtraArgs: { "service-account-issuer": "https://accounts.example.org" },
+        },
+      },
+      "not the one of service accounts",
+    ],
+    ["another issuer without a client", { entra: { issuer: other.issuer } }, "tokens have as aud"],
+    ["another issuer's CA that is none", { entra: { ...other, ca: "x" } }, "certificates as PEM"],
+    [
+      "OpenID Connect by flags too",
+      {
+        entra,
+        kubeadm: {
+          apiServerExtraArgs: { "oidc-issuer-url": other.issuer, "oidc-client-id": "kubernetes" },
+        },
+      },
+      "an API server does not start with both",
+    ],
+  ],
+  accepted: [
+    ["people of a tenant", { entra }],
+    ["people of whom nobody is an administrator", { entra: { tenant, application } }],
+    ["people of a tenant behind a proxy", { entra, httpProxy: { https: proxy } }],
+    [
+      "people of another issuer",
+      { entra: { ...other, admins: ["admins"], usernameClaim: "email", groupsClaim: "roles" } },
+    ],
+    ["another issuer with a CA of its own", { entra: { ...other, ca: proxyCa } }],
+  ],
+};
+
+/** Beside a proxy that wants a login, which is a secret. */
+export const entraBesideLogin: Cases = {
+  refused: [
+    [
+      "a password that API servers would show",
+      { entra, httpProxy: { https: withLogin, noProxy: ["10.0.0.0/8"] } },
+      "login.microsoftonline.com in httpProxy.noProxy",
+    ],
+    [
+      "the same with another issuer",
+      { entra: other, httpProxy: { https: withLogin, noProxy: ["ogin.example.org"] } },
+      "(pulumi config set --path 'httpProxy.noProxy[1]' login.example.org)",
+    ],
+  ],
+  accepted: [
+    ...["login.microsoftonline.com", ".microsoftonline.com", "*.microsoftonline.com", "*"].map(
+      (direct) =>
+        [
+          `a way past the proxy, to ${direct}`,
+          { entra, httpProxy: { https: withLogin, noProxy: [direct] } },
+        ] as const,
+    ),
+    ["a proxy for http alone", { entra, httpProxy: { http: withLogin } }],
+  ],
+};
