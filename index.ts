@@ -60,5 +60,5 @@ export = async () => {
     { provider: cluster },
   );
 
-  return outputsOf(plan, resourceGroup, kubeconfig, initial, members);
+  return outputsOf(plan, resourceGroup, kubeconfig, certificates, initial, members);
 };

@@ -4,55 +4,61 @@ import { type ApiServer, serverOf } from "./api-server";
 import { Certificates } from "./certificates";
 import type { Settings } from "./settings/settings";
 
-export interface Access {
+/** Where the API is, and by what it proves itself. */
+interface Server {
   readonly clusterName: string;
   /** `https://name:port` */
   readonly server: string;
   /** Of an HTTP proxy; empty or undefined for none. */
   readonly proxy?: string;
   readonly caCert: string;
+}
+
+export interface Access extends Server {
   readonly clientCert: string;
   readonly clientKey: string;
 }
 
-interface ClusterArgs {
+export interface ClusterArgs {
   readonly settings: Pick<Settings, "apiProxy" | "clusterName">;
   readonly apiServer: ApiServer;
 }
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
-/** A kubeconfig that needs nothing but the certificates that the cluster was born with. */
-export function renderKubeconfig(access: Access): string {
-  const { clusterName } = access;
-  return JSON.stringify({
+/** A kubeconfig of one user, and of one context of that name. */
+export const kubeconfigFor = (
+  { clusterName, server, proxy, caCert }: Server,
+  {
+    name,
+    context,
+    user,
+  }: { readonly name: string; readonly context: string; readonly user: object },
+): string =>
+  JSON.stringify({
     apiVersion: "v1",
     kind: "Config",
     clusters: [
       {
         name: clusterName,
-        cluster: {
-          server: access.server,
-          ...proxied(access.proxy),
-          "certificate-authority-data": base64(access.caCert),
-        },
+        cluster: { server, ...proxied(proxy), "certificate-authority-data": base64(caCert) },
       },
     ],
-    users: [
-      {
-        name: `${clusterName}-admin`,
-        user: {
-          "client-certificate-data": base64(access.clientCert),
-          "client-key-data": base64(access.clientKey),
-        },
-      },
-    ],
-    contexts: [
-      { name: clusterName, context: { cluster: clusterName, user: `${clusterName}-admin` } },
-    ],
-    "current-context": clusterName,
+    users: [{ name, user }],
+    contexts: [{ name: context, context: { cluster: clusterName, user: name } }],
+    "current-context": context,
   });
-}
+
+/** A kubeconfig that needs nothing but the certificates that the cluster was born with. */
+export const renderKubeconfig = (access: Access): string =>
+  kubeconfigFor(access, {
+    name: `${access.clusterName}-admin`,
+    context: access.clusterName,
+    user: {
+      "client-certificate-data": base64(access.clientCert),
+      "client-key-data": base64(access.clientKey),
+    },
+  });
 
 const proxied = (proxy = "") => (proxy === "" ? {} : { "proxy-url": proxy });
 

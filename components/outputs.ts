@@ -1,11 +1,14 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import { balancerDigest } from "./api-balancer";
+import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { InitialControlPlane } from "./control-plane/initial-control-plane";
 import { Member } from "./control-plane/member";
 import { tagOf } from "./kubeadm/rotation";
 import { serverOf } from "./api-server";
+import { loginKubeconfig } from "./login-kubeconfig";
+import { issuerOf } from "./settings/issuer";
 import { tag } from "./azure/state";
 import { fixedSettings } from "./plan/fixed-settings";
 import { PreviousOutputs } from "./plan/machine-changes";
@@ -17,13 +20,16 @@ export function outputsOf(
   plan: Plan,
   resourceGroup: ClusterGroup,
   kubeconfig: pulumi.Output<string>,
+  certificates: Pick<Certificates, "cluster">,
   { initialControlPlane }: Pick<InitialControlPlane, "initialControlPlane">,
   members: readonly Pick<Member, "machine" | "step">[],
 ) {
+  const { entra } = plan.settings;
   const outputs: PreviousOutputs = {
     initialization: plan.initialization.id,
     controlPlanes: plan.controlPlanes.length,
     etcdBackups: plan.settings.etcdBackups?.every,
+    issuer: entra && issuerOf(entra, plan.settings),
     restoreFrom: plan.settings.restoreFrom || undefined,
     identityId: plan.settings.identityId || undefined,
     settings: fixedSettings(plan.settings),
@@ -55,6 +61,7 @@ export function outputsOf(
   return {
     // for users of the cluster
     kubeconfig,
+    ...(entra && { loginKubeconfig: loginKubeconfig(entra, plan, certificates) }),
     apiAddress: serverOf(plan.apiServer),
     // for its operators
     machines: [...plan.controlPlanes, ...plan.workers].map(({ name, role, zone, address }) => ({

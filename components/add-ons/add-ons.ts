@@ -11,6 +11,7 @@ import { CloudConfig } from "./cloud-provider/cloud-config";
 import { CloudControllerManager } from "./cloud-provider/cloud-controller-manager";
 import { DiskDriver } from "./cloud-provider/disk-driver";
 import { KubeProxy } from "./kube-proxy";
+import { loginAdmins } from "./login-admins";
 import { MetricsServer } from "./metrics-server";
 import { NodeAddOns } from "./node-add-ons";
 import { Reboots } from "./reboots";
@@ -74,6 +75,9 @@ export class AddOns extends pulumi.ComponentResource {
       if (settings.diskDriver) {
         awaited.push(new DiskDriver("disk-driver", { ...args, cloudConfig }, onControlPlanes));
       }
+    }
+    if (settings.entra !== undefined && settings.entra.admins.length > 0) {
+      loginAdmins(settings.entra, atOnce);
     }
     if (settings.storageClasses) {
       new StorageClasses("storage-classes", args, atOnce);

@@ -16,6 +16,8 @@ export interface PreviousOutputs {
   readonly controlPlanes: number;
   /** How often etcd is saved, such as 1h; undefined when it is not. For `npm run doctor`. */
   readonly etcdBackups?: string;
+  /** By whose tokens people log in; undefined for nobody's. For `npm run doctor`. */
+  readonly issuer?: string;
   /** As that update had it: the same value does not restore a cluster that is lost later. */
   readonly restoreFrom?: string;
   /** The identity that exists already and that its control planes have, by Azure's id. */

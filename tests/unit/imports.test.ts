@@ -24,6 +24,7 @@ const program = [
   "components/role-assignments.ts",
   "components/add-ons",
   "components/kubeconfig.ts",
+  "components/login-kubeconfig.ts",
   "components/plan",
   "components/planned-machine.ts",
   "components/network.ts",

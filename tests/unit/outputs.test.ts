@@ -8,6 +8,7 @@ import { outputsOf } from "../../components/outputs";
 import { PreviousOutputs } from "../../components/plan/machine-changes";
 import { diskClasses } from "../../components/azure/disk-classes";
 import { Plan } from "../../components/plan/plan";
+import type { Entra } from "../../components/settings/settings";
 import { Recorder, valueOf } from "../support/record";
 import { machine, validSettings } from "../support/sample";
 
@@ -18,6 +19,8 @@ const order = {
 const worker = { ...machine, name: "zoned-test-workers-1", role: "worker" as const, zone: "3" };
 
 const before = { initialization: "0-before" } as PreviousOutputs;
+
+const pair = { cert: pulumi.output("cert"), key: pulumi.output("key") };
 
 /** What a step shows of itself when it has done what is ordered. */
 const tags = {
@@ -42,12 +45,13 @@ interface Scene {
   readonly others?: Partial<typeof tags>;
   /** Whether the worker's step was not to be made. */
   readonly isLeftOut?: boolean;
+  readonly entra?: Entra;
 }
 
-async function outputs({ ended, others, isLeftOut }: Scene) {
+async function outputs({ ended, others, isLeftOut, entra }: Scene) {
   await Recorder.start();
   const plan = {
-    settings: validSettings,
+    settings: { ...validSettings, entra },
     controlPlanes: [machine],
     workers: [worker],
     spec: {
@@ -82,6 +86,7 @@ async function outputs({ ended, others, isLeftOut }: Scene) {
     plan,
     new ResourceGroup("cluster", { resourceGroupName: "zoned-test" }),
     pulumi.output("{}"),
+    { cluster: { ...pair, trusted: pulumi.secret("the authority") } },
     { initialControlPlane: pulumi.output("the-initial-vm") },
     [memberOf("control-plane"), memberOf("worker")],
   );
@@ -139,6 +144,21 @@ describe("an update that --target or --exclude keep from some of its steps", () 
   it("is not remembered where a step was not to be made", async () => {
     expect(await valueOf((await outputs({ ended, isLeftOut: true })).cluster)).toEqual(before);
   });
+});
+
+it("has a kubeconfig without a secret for people who log in, and remembers by whom, only where they may", async () => {
+  const entra = {
+    ...{ tenant: "", issuer: "https://login.example", application: "kubernetes", admins: [] },
+    ...{ usernameClaim: "", groupsClaim: "", ca: "" },
+  };
+  const ended = ["control-plane", "worker"];
+  const some = await outputs({ ended, entra });
+  const none = await outputs({ ended });
+
+  expect(await pulumi.isSecret(some.loginKubeconfig!)).toBe(false);
+  expect(await valueOf(some.cluster)).toMatchObject({ issuer: "https://login.example" });
+  expect(none).not.toHaveProperty("loginKubeconfig");
+  expect((await valueOf(none.cluster))!.issuer).toBeUndefined();
 });
 
 it("says where the API and every machine is, and until when its kubelet's certificate is valid", async () => {
