@@ -19,7 +19,7 @@ const entraClaims = (prefix: string) => ({
   username: { claim: "oid", prefix },
   groups: {
     expression:
-      `has(claims.groups) ? claims.groups.map(group, "${prefix}" + group) : ` +
+      `has(claims.groups) ? dyn(claims.groups).map(group, "${prefix}" + string(group)) : ` +
       `has(claims._claim_names) || has(claims.hasgroups) ? ["${prefix}${tooManyGroups}"] : []`,
   },
   extra: [

@@ -9,10 +9,18 @@ import { built } from "./tools";
 type Flags = Readonly<Record<string, string>>;
 
 /** Starts a program of the control plane, which writes into a log. */
-export function spawned(program: string, flags: Flags, log: string): ChildProcess {
+export function spawned(
+  program: string,
+  flags: Flags,
+  log: string,
+  variables: Readonly<Record<string, string>> = {},
+): ChildProcess {
   const out = openSync(log, "a");
   const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
-  const child = spawn(built(program), words, { stdio: ["ignore", out, out] });
+  const child = spawn(built(program), words, {
+    stdio: ["ignore", out, out],
+    env: { ...process.env, ...variables },
+  });
   closeSync(out);
   return child;
 }

@@ -1,0 +1,306 @@
+import type { ChildProcess } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { parseAllDocuments, stringify } from "yaml";
+
+import { adminsBinding } from "../../../components/add-ons/login-admins";
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
+import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
+import type { Entra, Settings } from "../../../components/settings/settings";
+import {
+  Api,
+  ApiError,
+  type Body,
+  kubeconfigOf,
+} from "../../../tools/local-azure/machines/simulated/api";
+import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
+import { freePort } from "../../support/listen";
+import { machine, specOf, validSettings } from "../../support/sample";
+import { application, tenant } from "../../support/settings-cases/entra";
+import { startIssuer } from "../../support/token-issuer";
+import { built, output } from "../../support/tools";
+
+jest.setTimeout(180_000);
+
+const nodes = "/api/v1/nodes";
+const admins = randomUUID();
+const none: Entra = {
+  ...{ tenant: "", issuer: "", application: "kubernetes", admins: [] },
+  ...{ usernameClaim: "", groupsClaim: "", ca: "" },
+};
+
+/** The real API server with what the program gives a control plane for people. */
+class ControlPlane {
+  readonly folder = mkdtempSync(join(tmpdir(), "people-"));
+  private readonly pki = join(this.folder, "pki");
+  private readonly log = join(this.folder, "api.log");
+  private etcd: ChildProcess | undefined;
+  private url = "";
+  private port = 0;
+  private server: ChildProcess | undefined;
+
+  async prepare(): Promise<void> {
+    this.port = await freePort();
+    const { etcd, url } = await startEtcd(this.folder);
+    Object.assign(this, { etcd, url });
+    const config = join(this.folder, "init.yaml");
+    const cluster = {
+      apiVersion: "kubeadm.k8s.io/v1beta4",
+      kind: "ClusterConfiguration",
+      kubernetesVersion: `v${validSettings.kubernetesVersion}`,
+      controlPlaneEndpoint: `127.0.0.1:${this.port}`,
+      certificatesDir: this.pki,
+      encryptionAlgorithm,
+      apiServer: { certSANs: ["127.0.0.1"] },
+    };
+    writeFileSync(config, stringify(cluster));
+    const phase = (...words: string[]) =>
+      output(built("kubeadm"), ["init", "phase", ...words, "--config", config]);
+    for (const what of ["ca", "apiserver", "sa"]) phase("certs", what);
+    phase("kubeconfig", "super-admin", "--kubeconfig-dir", this.folder);
+  }
+
+  async start(settings: Settings, variables: Readonly<Record<string, string>> = {}) {
+    await ended(this.server);
+    const files = kubeadmFiles(specOf(settings), machine);
+    const isOf = (name: string) => files.find(({ path }) => path.endsWith(`/${name}`))!.content;
+    const authentication = join(this.folder, "authentication.yaml");
+    writeFileSync(authentication, isOf("authentication.yaml"));
+    const { apiServer } = parseAllDocuments(isOf("kubeadm-init.yaml"))
+      .map((document) => document.toJS() as Body)
+      .find(({ kind }) => kind === "ClusterConfiguration")!;
+    const given = ((apiServer.extraEnvs ?? []) as { name: string; value: string }[]).map(
+      ({ name, value }) => [name, value],
+    );
+    this.server = spawned(
+      "kube-apiserver",
+      {
+        ...apiServerFlags(this.url, this.port, this.pki),
+        "authentication-config": authentication,
+      },
+      this.log,
+      { ...Object.fromEntries(given), ...variables },
+    );
+    await apiIsReady(this.server, () => this.admin.isReady(), this.log);
+  }
+
+  async stop(): Promise<void> {
+    await ended(this.server);
+    await ended(this.etcd);
+    rmSync(this.folder, { recursive: true });
+  }
+
+  of(user: ConstructorParameters<typeof Api>[1]): Api {
+    const { ca } = kubeconfigOf(readFileSync(join(this.folder, "super-admin.conf"), "utf8"));
+    return new Api({ host: "127.0.0.1", port: this.port, serverName: "kubernetes", ca }, user);
+  }
+
+  get admin(): Api {
+    return this.of(kubeconfigOf(readFileSync(join(this.folder, "super-admin.conf"), "utf8")).user);
+  }
+
+  /** The status and the words of an answer to somebody who lists the nodes. */
+  lists = (token?: string, path = nodes): Promise<string> =>
+    this.of({ token })
+      .get(path)
+      .then(
+        () => "200",
+        (error: Error) => {
+          if (error instanceof ApiError) return `${error.status} ${error.message}`;
+          throw error;
+        },
+      );
+
+  /** As whom the API server takes somebody, as `kubectl auth whoami` says it. */
+  async whoami(token: string): Promise<Body> {
+    const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
+    const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    return (await this.of({ token }).post(path, review)).status.userInfo;
+  }
+
+  bind = (entra: Entra): Promise<Body> =>
+    this.admin.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      ...adminsBinding(entra),
+    });
+}
+
+const controlPlane = new ControlPlane();
+const issuers: Awaited<ReturnType<typeof startIssuer>>[] = [];
+
+async function issuerAt(hostname: string) {
+  const issuer = await startIssuer(hostname);
+  issuers.push(issuer);
+  return issuer;
+}
+
+/** The API server asks again every ten seconds. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await isSo()); tries++) {
+    if (tries > 150) throw new Error("waited in vain");
+    await wait(200);
+  }
+}
+
+beforeAll(() => controlPlane.prepare());
+afterAll(async () => {
+  await controlPlane.stop();
+  for (const issuer of issuers) issuer.close();
+});
+
+describe("a real API server, and people of Entra ID behind a proxy", () => {
+  const entra = { ...none, tenant, application, admins: [admins] };
+  let issuer: Awaited<ReturnType<typeof startIssuer>>;
+
+  /** An access token of version 2, as Entra ID has it for a person. */
+  const claimsOf = (more: object = {}) => ({
+    aud: application,
+    iss: `https://login.microsoftonline.com/${tenant}/v2.0`,
+    oid: "5c1d8c6f-0b3e-4a6b-8f0e-2d9f6a1b7c3d",
+    preferred_username: "ada@example.org",
+    sub: "of this application alone",
+    tid: tenant,
+    ver: "2.0",
+    ...more,
+  });
+  const groups = (count: number) => Array.from({ length: count }, () => randomUUID());
+  const overage = {
+    _claim_names: { groups: "src1" },
+    _claim_sources: { src1: { endpoint: "https://graph.windows.net/t/users/u/getMemberObjects" } },
+  };
+
+  beforeAll(async () => {
+    issuer = await issuerAt("login.microsoftonline.com");
+    issuer.state.isDown = true;
+    // Where a machine has the proxy's CA: among those that it trusts.
+    const trusted = join(controlPlane.folder, "issuer.crt");
+    writeFileSync(trusted, issuer.cert);
+    const httpProxy = { http: "", https: issuer.proxy, noProxy: [], ca: "" };
+    await controlPlane.start({ ...validSettings, entra, httpProxy }, { SSL_CERT_FILE: trusted });
+    await controlPlane.bind(entra);
+  });
+
+  it("has the certificate as the way in while Entra ID is down, and people's when it is back", async () => {
+    const token = issuer.token(claimsOf({ groups: [admins] }));
+    const before = await controlPlane.lists(token);
+    const byCertificate = await controlPlane.admin.get(nodes);
+    issuer.state.isDown = false;
+    await until(async () => (await controlPlane.lists(token)) === "200");
+
+    expect(before).toMatch(/^401 /);
+    expect(byCertificate).toMatchObject({ kind: "NodeList" });
+    expect(new Set(issuer.asked)).toEqual(new Set(["login.microsoftonline.com:443"]));
+  });
+
+  it("lets somebody of an admin group, the last of 200, list nodes", async () => {
+    const token = issuer.token(claimsOf({ groups: [...groups(199), admins] }));
+
+    expect(await controlPlane.lists(token)).toBe("200");
+  });
+
+  it("forbids it to somebody of no admin group, by a name that stays", async () => {
+    const token = issuer.token(claimsOf({ groups: groups(1) }));
+
+    expect(await controlPlane.lists(token)).toMatch(/^403 .*User "entra:5c1d8c6f-/);
+    expect(await controlPlane.whoami(token)).toMatchObject({
+      extra: { "login.microsoftonline.com/preferred-username": ["ada@example.org"] },
+    });
+  });
+
+  it.each([
+    ["201 groups", overage],
+    ["too many for a login by browser alone", { hasgroups: true }],
+  ])(
+    "admits somebody with %s as who they are, without their groups, and says so",
+    async (_, more) => {
+      const token = issuer.token(claimsOf(more));
+
+      expect(await controlPlane.lists(token)).toMatch(/^403 /);
+      expect((await controlPlane.whoami(token)).groups).toEqual([
+        "entra:more-than-200-groups",
+        "system:authenticated",
+      ]);
+      expect(issuer.asked.join()).not.toContain("graph.windows.net");
+    },
+  );
+
+  it.each<[string, object]>([
+    ["for another application", { aud: randomUUID() }],
+    [
+      "of another tenant, whose keys are the same",
+      { iss: `https://login.microsoftonline.com/${randomUUID()}/v2.0` },
+    ],
+    ["of version 1", { iss: `https://sts.windows.net/${tenant}/` }],
+    ["that has ended", { exp: Math.floor(Date.now() / 1000) - 60 }],
+    ["of nobody", { oid: undefined }],
+  ])("refuses a token %s", async (_, more) => {
+    const token = issuer.token(claimsOf({ groups: [admins], ...more }));
+
+    expect(await controlPlane.lists(token)).toMatch(/^401 /);
+  });
+
+  it("refuses a token that a stranger has signed", async () => {
+    const token = issuer.strangersToken(claimsOf({ groups: [admins] }));
+
+    expect(await controlPlane.lists(token)).toMatch(/^401 /);
+  });
+
+  it("makes nobody one of Kubernetes' own", async () => {
+    const token = issuer.token(claimsOf({ oid: "system:admin", groups: ["system:masters"] }));
+
+    expect(await controlPlane.lists(token)).toMatch(/^403 /);
+    expect(await controlPlane.whoami(token)).toMatchObject({
+      username: "entra:system:admin",
+      groups: ["entra:system:masters", "system:authenticated"],
+    });
+  });
+
+  it("answers nobody without a credential but probes", async () => {
+    expect(await controlPlane.lists(undefined, "/readyz")).toBe("200");
+    expect(await controlPlane.lists()).toMatch(/^401 /);
+    expect(await controlPlane.lists(undefined, "/version")).toMatch(/^401 /);
+  });
+});
+
+describe("a real API server, and people of another issuer, with a CA of its own", () => {
+  it("admits them by the claims that are named, and refuses those of other audiences", async () => {
+    const issuer = await issuerAt("localhost");
+    const address = `https://localhost:${issuer.port}/realms/demo`;
+    const other = { ...none, issuer: address, admins: ["admins"], ca: issuer.cert };
+    const named = { ...other, usernameClaim: "email", groupsClaim: "roles" };
+    const claims = { iss: address, aud: "kubernetes", sub: "42", groups: ["admins"] };
+    const token = issuer.token(claims);
+    const emailed = issuer.token({
+      ...claims,
+      email: "ada@example.org",
+      roles: ["system:masters"],
+    });
+
+    await controlPlane.start({ ...validSettings, entra: other });
+    await controlPlane.admin.delete(
+      "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/zoned:login-admins",
+    );
+    await controlPlane.bind(other);
+    await until(async () => (await controlPlane.lists(token)) === "200");
+    const whoami = await controlPlane.whoami(token);
+    const refused = await controlPlane.lists(issuer.token({ ...claims, aud: "another" }));
+    await controlPlane.start({ ...validSettings, entra: named });
+    await until(async () => !(await controlPlane.lists(emailed)).startsWith("401"));
+
+    expect(whoami).toMatchObject({
+      username: "oidc:42",
+      groups: ["oidc:admins", "system:authenticated"],
+    });
+    expect(refused).toMatch(/^401 /);
+    expect(await controlPlane.whoami(emailed)).toMatchObject({
+      username: "oidc:ada@example.org",
+      groups: ["oidc:system:masters", "system:authenticated"],
+    });
+    expect(issuer.asked).toEqual([]);
+  });
+});
