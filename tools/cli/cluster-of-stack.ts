@@ -37,6 +37,7 @@ export function clusterIn(outputs: string, stack: string): Cluster {
   const {
     machines: records = {},
     etcdBackups,
+    issuer,
     encryptionKeys,
     cas,
     serviceAccountKeys,
@@ -44,7 +45,7 @@ export function clusterIn(outputs: string, stack: string): Cluster {
   // They are written when all machines have it.
   const kubernetesVersion = Object.values(records)[0]?.kubernetesVersion;
   return {
-    ...{ kubeconfig, machines, kubernetesVersion, etcdBackups },
+    ...{ kubeconfig, machines, kubernetesVersion, etcdBackups, issuer },
     ...{ encryptionKeys, cas, serviceAccountKeys },
   };
 }

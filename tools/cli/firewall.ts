@@ -85,6 +85,11 @@ export const machineHosts: readonly Host[] = [
     when: "servicePrincipalClientId",
   },
   {
+    host: "login.microsoftonline.com",
+    why: "API servers, for the keys of the tenant whose people log in, or the host of entra.issuer in its place",
+    when: "entra",
+  },
+  {
     host: "ACCOUNT.blob.core.windows.net",
     why: "snapshots of etcd",
     when: "etcdBackups.container",

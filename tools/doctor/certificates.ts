@@ -5,6 +5,7 @@ import { renewalFailed, renewedBelowDays, validUntil } from "../../components/ma
 import { named } from "../../components/cluster/cluster-health";
 import { type Check, controlPlanesOf, type Expected, type Problem } from "./check";
 import type { ClusterState } from "./cluster-state";
+import { wayIn } from "./login";
 
 /** `pulumi up` renews the administrator's when it has fewer days left. */
 const adminDays = 30;
@@ -16,11 +17,12 @@ const renewedDays = renewedBelowDays - 15;
 const kubeletDays = 30;
 
 /** What dates are known: the server's only after it has answered. */
-export function certificates(api: KubernetesApi): Check[] {
+export function certificates(expected: Expected, api: KubernetesApi): Check[] {
   const { validTo } = new X509Certificate(api.clientCertificate);
   const { servingCertificate } = api;
   return [
     certificateCheck("admin certificate", validTo, api.now, {
+      saw: wayIn(expected),
       least: adminDays,
       fix: "pulumi up, which renews it, then get the kubeconfig anew",
     }),

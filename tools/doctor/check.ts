@@ -14,6 +14,8 @@ export interface Expected {
   readonly kubernetesVersion?: string;
   /** How often etcd is to be saved, such as 1h; missing where it is not. */
   readonly etcdBackups?: string;
+  /** By whose tokens people log in; missing where by nobody's. */
+  readonly issuer?: string;
   /** Missing where the operator sees to the encryption of Secrets. */
   readonly encryptionKeys?: RotationState;
   /** Missing where they are the first ones. */

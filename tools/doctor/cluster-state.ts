@@ -1,5 +1,6 @@
 import { KubernetesApi, KubernetesObject } from "../../components/cluster/kubernetes-api";
 import { getMachines, Machines, tryWrite } from "../../components/cluster/cluster-health";
+import { issuerIn, type IssuerState } from "./login";
 
 /** A DaemonSet or Deployment. */
 export interface Workload extends Pick<KubernetesObject, "metadata"> {
@@ -29,6 +30,7 @@ export interface ClusterState extends Machines {
   readonly writeError: string | undefined;
   /** Size of etcd's database; undefined where the API server does not say it. */
   readonly storageBytes: number | undefined;
+  readonly issuer: IssuerState;
   readonly kubelets: readonly KubeletState[];
   readonly daemonSets: readonly Workload[];
   readonly deployments: readonly Workload[];
@@ -96,6 +98,7 @@ export async function getClusterState(api: KubernetesApi): Promise<ClusterState>
     version: (JSON.parse(version) as { gitVersion: string }).gitVersion,
     writeError,
     storageBytes: storageBytesIn(metrics),
+    issuer: issuerIn(metrics),
     daemonSets,
     deployments,
     dnsPods,

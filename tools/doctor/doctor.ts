@@ -6,6 +6,7 @@ import type { Check, Expected } from "./check";
 import { etcdMembers, etcdSize, etcdVersions, etcdWrite, staticPods } from "./control-planes";
 import { getClusterState, type ClusterState } from "./cluster-state";
 import { kernels } from "./kernels";
+import { login } from "./login";
 import { cordons, nodes, pressure, versions } from "./nodes";
 import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "./rotations";
 import { snapshots } from "./snapshots";
@@ -43,7 +44,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
           saw: `${way} is ready (all answers within ${Date.now() - since} ms)`,
           problems: [],
         },
-        ...certificates(api),
+        ...certificates(cluster, api),
         ...checksOf(cluster, state),
       ],
     }))
@@ -56,7 +57,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
           saw: way,
           problems: [{ saw: error.message, fix: fixOf(error) }],
         },
-        ...certificates(api),
+        ...certificates(cluster, api),
       ],
     }))
     .finally(() => api.close());
@@ -112,6 +113,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     staticPods(expected, state),
     renewals(expected, state),
     kubeletCertificates(expected, state),
+    ...(expected.issuer === undefined ? [] : [login(expected.issuer, state.issuer)]),
     encryptionKeyGeneration(expected),
     serviceAccountKey(expected),
     certificateAuthorities(expected),

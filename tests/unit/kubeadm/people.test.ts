@@ -8,9 +8,12 @@ import { setTimeout as wait } from "node:timers/promises";
 import { parseAllDocuments, stringify } from "yaml";
 
 import { adminsBinding } from "../../../components/add-ons/login-admins";
+import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { encryptionAlgorithm } from "../../../components/key-algorithm";
+import { renderKubeconfig } from "../../../components/kubeconfig";
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import type { Entra, Settings } from "../../../components/settings/settings";
+import { issuerIn, type IssuerState } from "../../../tools/doctor/login";
 import {
   Api,
   ApiError,
@@ -103,6 +106,19 @@ class ControlPlane {
     return this.of(kubeconfigOf(readFileSync(join(this.folder, "super-admin.conf"), "utf8")).user);
   }
 
+  /** What doctor sees of the issuer. */
+  async issuer(): Promise<IssuerState> {
+    const { ca, user } = kubeconfigOf(readFileSync(join(this.folder, "super-admin.conf"), "utf8"));
+    const access = { clusterName: "demo", server: `https://127.0.0.1:${this.port}`, caCert: ca };
+    const kubeconfig = renderKubeconfig({
+      ...access,
+      clientCert: user.cert!,
+      clientKey: user.key!,
+    });
+    const api = new KubernetesApi(kubeconfig);
+    return issuerIn(await api.get("/metrics").finally(() => api.close()));
+  }
+
   /** The status and the words of an answer to somebody who lists the nodes. */
   lists = (token?: string, path = nodes): Promise<string> =>
     this.of({ token })
@@ -142,7 +158,7 @@ async function issuerAt(hostname: string) {
 /** The API server asks again every ten seconds. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   for (let tries = 0; !(await isSo()); tries++) {
-    if (tries > 150) throw new Error("waited in vain");
+    if (tries > 300) throw new Error("waited in vain");
     await wait(200);
   }
 }
@@ -189,10 +205,13 @@ describe("a real API server, and people of Entra ID behind a proxy", () => {
     const token = issuer.token(claimsOf({ groups: [admins] }));
     const before = await controlPlane.lists(token);
     const byCertificate = await controlPlane.admin.get(nodes);
+    const seenBefore = await controlPlane.issuer();
     issuer.state.isDown = false;
     await until(async () => (await controlPlane.lists(token)) === "200");
 
     expect(before).toMatch(/^401 /);
+    expect(seenBefore).toEqual({ refused: 1 });
+    expect(await controlPlane.issuer()).toMatchObject({ keysAt: expect.any(Number) });
     expect(byCertificate).toMatchObject({ kind: "NodeList" });
     expect(new Set(issuer.asked)).toEqual(new Set(["login.microsoftonline.com:443"]));
   });

@@ -56,6 +56,7 @@ export const healthyCluster = ({ machines }: Expected = threeByThree): FakeClust
   version: "v1.36.3",
   writeError: undefined,
   storageBytes: 40 * 1024 ** 2,
+  issuer: { refused: 0 },
   nodes: machines.map(({ name, zone }) => ({
     metadata: {
       name,
