@@ -4,24 +4,21 @@ import { loginKubeconfig } from "../../components/login-kubeconfig";
 import type { Entra } from "../../components/settings/settings";
 import { Recorder, valueOf } from "../support/record";
 import { validSettings } from "../support/sample";
-import { application, tenant } from "../support/settings-cases/entra";
+import { application, people, tenant } from "../support/settings-cases/entra";
 
-const none = { ...{ tenant: "", issuer: "", usernameClaim: "", groupsClaim: "", ca: "" } };
-const entra: Entra = { ...none, tenant, application, admins: [] };
-
-async function rendered(people: Entra, change: Partial<typeof validSettings> = {}) {
+async function rendered(entra: Entra, change: Partial<typeof validSettings> = {}) {
   await Recorder.start();
   const settings = { ...validSettings, apiProxy: "http://proxy.example:3128", ...change };
   const trusted = pulumi.output("the authority");
   const cluster = { cert: trusted, key: pulumi.secret("the key"), trusted };
   const apiServer = { name: "api.example.com", port: 6443 };
-  const text = await valueOf(loginKubeconfig(people, { settings, apiServer }, { cluster }));
+  const text = await valueOf(loginKubeconfig(entra, { settings, apiServer }, { cluster }));
   const config = JSON.parse(text!);
   return { text: text!, config, exec: config.users[0].user.exec };
 }
 
 it("leads to the API as the other one does, beside which it goes", async () => {
-  const { config, text } = await rendered(entra);
+  const { config, text } = await rendered(people);
   const [{ cluster }] = config.clusters;
 
   expect(cluster).toEqual({
@@ -37,7 +34,7 @@ it("leads to the API as the other one does, beside which it goes", async () => {
 });
 
 it("has kubelogin get a token of the tenant for the application", async () => {
-  const { exec } = await rendered(entra);
+  const { exec } = await rendered(people);
 
   expect(exec).toMatchObject({
     apiVersion: "client.authentication.k8s.io/v1",
@@ -52,7 +49,7 @@ it("has kubelogin get a token of the tenant for the application", async () => {
 });
 
 it("asks the Entra ID of Azure's other clouds", async () => {
-  const { exec } = await rendered(entra, {
+  const { exec } = await rendered(people, {
     resourceManagerEndpoint: "https://management.usgovcloudapi.net",
   });
 
@@ -60,7 +57,7 @@ it("asks the Entra ID of Azure's other clouds", async () => {
 });
 
 it("has oidc-login get a token of another issuer, by the CA of that", async () => {
-  const other = { ...none, issuer: "https://login.example", application: "kube", admins: [] };
+  const other = { ...people, tenant: "", issuer: "https://login.example", application: "kube" };
   const plain = await rendered(other);
   const own = await rendered({ ...other, ca: "its CA" });
 

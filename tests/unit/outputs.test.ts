@@ -11,6 +11,7 @@ import { Plan } from "../../components/plan/plan";
 import type { Entra } from "../../components/settings/settings";
 import { Recorder, valueOf } from "../support/record";
 import { machine, validSettings } from "../support/sample";
+import { people, tenant } from "../support/settings-cases/entra";
 
 const order = {
   ...{ generation: "now", createdAt: "then", bootstrapRequestedAt: "then" },
@@ -147,16 +148,14 @@ describe("an update that --target or --exclude keep from some of its steps", () 
 });
 
 it("has a kubeconfig without a secret for people who log in, and remembers by whom, only where they may", async () => {
-  const entra = {
-    ...{ tenant: "", issuer: "https://login.example", application: "kubernetes", admins: [] },
-    ...{ usernameClaim: "", groupsClaim: "", ca: "" },
-  };
   const ended = ["control-plane", "worker"];
-  const some = await outputs({ ended, entra });
+  const some = await outputs({ ended, entra: people });
   const none = await outputs({ ended });
 
   expect(await pulumi.isSecret(some.loginKubeconfig!)).toBe(false);
-  expect(await valueOf(some.cluster)).toMatchObject({ issuer: "https://login.example" });
+  expect(await valueOf(some.cluster)).toMatchObject({
+    issuer: `https://login.microsoftonline.com/${tenant}/v2.0`,
+  });
   expect(none).not.toHaveProperty("loginKubeconfig");
   expect((await valueOf(none.cluster))!.issuer).toBeUndefined();
 });

@@ -1,9 +1,17 @@
+import type { Entra } from "../../../components/settings/settings";
 import type { Cases } from "./case";
 import { proxyCa } from "./http-proxy";
 
 export const tenant = "8d1f2a34-5b6c-4d7e-8f90-a1b2c3d4e5f6";
 export const application = "1c2d3e4f-5061-4728-939a-abbccddeeff0";
 const group = "a0b1c2d3-e4f5-4061-8273-849506a7b8c9";
+
+/** People of a tenant, as the program has read them. */
+export const people: Entra = {
+  ...{ tenant, application, admins: [group], issuer: "" },
+  ...{ usernameClaim: "", groupsClaim: "", ca: "" },
+};
+
 const entra = { tenant, application, admins: [group] };
 const other = { issuer: "https://login.example.org", application: "kubernetes" };
 const proxy = "http://proxy.example:3128";

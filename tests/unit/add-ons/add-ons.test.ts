@@ -9,6 +9,7 @@ import { manifests } from "../../../components/versions";
 import { checked } from "../../../tools/local-azure/plugins/kubernetes/operations/check";
 import { dependenciesOf, Recorder, revealed } from "../../support/record";
 import { validSettings, subscriptionId } from "../../support/sample";
+import { people } from "../../support/settings-cases/entra";
 import { itWith } from "../../support/upstream";
 
 const without = {
@@ -162,9 +163,22 @@ describe("the add-ons", () => {
 
   it("are of kinds that the rehearsal's plugin takes, with everything that can be wanted", async () => {
     const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
-    const settings = { metricsServer: true, cloudProvider: true, reboots };
+    const settings = { metricsServer: true, cloudProvider: true, reboots, entra: people };
 
     expect(await refusals((await build({ settings })).recorder)).toEqual([]);
+  });
+
+  it("let the groups of admins do everything, and nobody where there are none", async () => {
+    const { recorder } = await build({ settings: { entra: people } });
+    const nobody = await build({ settings: { entra: { ...people, admins: [] } } });
+
+    const binding = await recorder.object("ClusterRoleBinding", "zoned:login-admins");
+
+    expect(binding.inputs).toMatchObject({
+      roleRef: { kind: "ClusterRole", name: "cluster-admin" },
+      subjects: people.admins.map((group) => ({ kind: "Group", name: `entra:${group}` })),
+    });
+    expect(await names(nobody.recorder)).not.toContain("ClusterRoleBinding zoned:login-admins");
   });
 
   it("have metrics-server where it is wanted, once every kubelet has its certificate", async () => {

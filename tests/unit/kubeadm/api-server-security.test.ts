@@ -7,16 +7,13 @@ import {
   securityVolumes,
 } from "../../../components/kubeadm/api-server-security";
 import { validSettings } from "../../support/sample";
-import { application, tenant } from "../../support/settings-cases/entra";
+import { application, people, tenant } from "../../support/settings-cases/entra";
 
 const flags = Object.keys;
 const file = (name: string, settings = validSettings) =>
   parse(securityFiles(settings).find(({ path }) => path.endsWith(`/${name}`))!.content);
 
-const entra = {
-  ...{ tenant, application, admins: [], issuer: "", usernameClaim: "", groupsClaim: "", ca: "" },
-};
-const withPeople = { ...validSettings, entra };
+const withPeople = { ...validSettings, entra: people };
 
 it.each([
   ["nobody's tokens", validSettings],
@@ -44,7 +41,7 @@ it("puts other contents into another folder, since a running API server does not
   const folders = [
     validSettings,
     withPeople,
-    { ...validSettings, entra: { ...entra, ca: "x" } },
+    { ...validSettings, entra: { ...people, ca: "x" } },
   ].map((settings) => securityVolumes(settings)[0]!.hostPath);
 
   expect(new Set(folders).size).toBe(3);

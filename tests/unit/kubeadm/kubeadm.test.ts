@@ -17,6 +17,7 @@ import {
 import { machinesOf } from "../../../components/settings/topology";
 import { minors } from "../../../components/versions";
 import { validSettings, specOf } from "../../support/sample";
+import { people } from "../../support/settings-cases/entra";
 import { everyField } from "../../support/settings-cases/kube-proxy";
 import { built, output, run } from "../../support/tools";
 
@@ -448,6 +449,7 @@ describe("the hash over what a member is configured with", () => {
       "control planes",
     ],
     ["name of the API", { apiExtraSans: ["kubernetes.example.com"] }, "control planes"],
+    ["issuer of people's tokens", { entra: people }, "control planes"],
     ["range of Services", { serviceCidr: "10.32.0.0/16" }, "control planes"],
   ];
 
@@ -476,6 +478,35 @@ describe("the hash over what a member is configured with", () => {
     expect(whole({ kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { v: "3" } } })).toBe(
       whole(),
     );
+  });
+});
+
+describe("the proxy of API servers", () => {
+  const proxy = "http://proxy.example:3128";
+  const httpProxy = { http: proxy, https: proxy, noProxy: [".example.com"], ca: "" };
+  const variables = (change: Partial<typeof validSettings>) =>
+    object("ClusterConfiguration", { ...validSettings, ...change }).apiServer.extraEnvs;
+
+  it("is the one of machines, where people's issuer is asked by it", () => {
+    expect(variables({ entra: people, httpProxy })).toEqual([
+      { name: "HTTPS_PROXY", value: proxy },
+      {
+        name: "NO_PROXY",
+        value: expect.stringMatching(/172\.16\.0\.0\/16.*\.svc.*\.example\.com/),
+      },
+    ]);
+  });
+
+  it.each<[string, Partial<typeof validSettings>]>([
+    ["nobody's tokens are admitted", { httpProxy }],
+    ["machines have none", { entra: people }],
+    ["theirs is for http alone", { entra: people, httpProxy: { ...httpProxy, https: "" } }],
+    [
+      "the issuer is reached without it",
+      { entra: people, httpProxy: { ...httpProxy, noProxy: [".microsoftonline.com"] } },
+    ],
+  ])("is none where %s", (_, change) => {
+    expect(variables(change)).toBeUndefined();
   });
 });
 
