@@ -11,6 +11,7 @@ import { Settings } from "./settings/settings";
 const builtIn = {
   networkContributor: "4d97b98b-1d4f-4787-a291-c67834d212e7",
   managedIdentityOperator: "f1a07417-d97a-45cb-824c-7a7467783830",
+  reader: "acdd72a7-3385-48ef-bd42-f606fba81ae7",
   storageBlobDataContributor: "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
 } as const;
 
@@ -83,6 +84,13 @@ export class RoleAssignments extends pulumi.ComponentResource {
     const container = settings.etcdBackups?.container;
     if (container !== undefined) {
       assign("snapshots", container, role(builtIn.storageBlobDataContributor));
+    }
+
+    // Nor there, at the set of others: Azure wants it to be read by who makes a disk with it, and by who attaches
+    // one to a machine whose OS disk has it (openshift-docs#52550).
+    const { diskEncryptionSetId } = settings;
+    if (diskEncryptionSetId !== "") {
+      assign("encryption-set", diskEncryptionSetId, role(builtIn.reader));
     }
 
     // Nor there, in the network of others.

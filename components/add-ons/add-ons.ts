@@ -5,6 +5,7 @@ import type { Certificates } from "../certificates";
 import type { ClusterGroup } from "../cluster-group";
 import { CloudCredential } from "../identity";
 import type { DiskClass } from "../azure/disk-classes";
+import type { DiskEncryptionSet } from "../azure/disk-encryption";
 import type { ExistingNetwork } from "../azure/existing-network";
 import type { Settings } from "../settings/settings";
 import { CloudConfig } from "./cloud-provider/cloud-config";
@@ -32,6 +33,7 @@ export interface AddOnsArgs {
   /** In a living cluster a change waits until all machines are what they shall be. */
   readonly initialization: { readonly exists: boolean };
   readonly diskClasses: readonly DiskClass[];
+  readonly diskEncryptionSet?: DiskEncryptionSet;
   readonly nodeAddOns: NodeAddOns;
   /**
    * What needs the identity runs on control planes, and its second replica on the second of them.

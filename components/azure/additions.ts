@@ -444,9 +444,7 @@ export const ignoredAlways: readonly string[] = [
   "osProfile.linuxConfiguration.patchSettings",
   "scheduledEventsPolicy",
   "scheduledEventsProfile",
-  "securityProfile.encryptionAtHost",
   "securityProfile.proxyAgentSettings",
-  "storageProfile.osDisk.managedDisk.diskEncryptionSet",
 ];
 
 export interface KeepAdditionsArgs {

@@ -75,7 +75,7 @@ export function neededRights(
   subscriptionId: string,
   network?: ExistingNetwork,
 ): NeededRight[] {
-  const { cloudProvider, diskDriver, etcdBackups, identityId } = settings;
+  const { cloudProvider, diskDriver, diskEncryptionSetId, etcdBackups, identityId } = settings;
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = groupId(settings, subscriptionId);
   const container = etcdBackups?.container;
@@ -90,6 +90,12 @@ export function neededRights(
       (scope): NeededRight | false => cloudProvider && { scope, actions: inNetworks },
     ),
     isUsed && { scope: group, actions: onMachines },
+    isUsed &&
+      diskEncryptionSetId !== "" && {
+        scope: diskEncryptionSetId,
+        builtIn: "Reader",
+        actions: ["Microsoft.Compute/diskEncryptionSets/read"],
+      },
     isUsed && {
       scope: identityId,
       builtIn: "Managed Identity Operator",

@@ -38,6 +38,11 @@ const decided: readonly (readonly [property: RegExp, by: string])[] = [
   [/virtualMachines\/sku|vmSize/i, "controlPlaneSize or workerPools to what it allows"],
   [/osDisk\..*storageAccountType/i, `osDiskSku to what it allows (${toSet("osDiskSku", "SKU")})`],
   [/osDisk\.diskSizeGB/i, `osDiskSizeGb to what it allows (${toSet("osDiskSizeGb", "GB")})`],
+  [/encryptionAtHost/i, `encryptionAtHost to what it allows (${toSet("encryptionAtHost", true)})`],
+  [
+    /diskEncryptionSet/i,
+    `diskEncryptionSetId to what it allows (${toSet("diskEncryptionSetId", "ID")})`,
+  ],
 ];
 
 /** The way on without anything public, by what is not allowed. */

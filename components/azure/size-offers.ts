@@ -22,6 +22,7 @@ export interface Sku {
 interface Wanted {
   readonly location: string;
   readonly osDiskSku: string;
+  readonly encryptionAtHost: boolean;
   /** What tells the operator to change the machine's size, without the value. */
   readonly command: (machine: MachinePlan) => string;
 }
@@ -36,7 +37,7 @@ interface Wanted {
 export function skuProblems(
   machines: readonly MachinePlan[],
   skus: readonly Sku[],
-  { location, osDiskSku, command }: Wanted,
+  { location, command, ...disks }: Wanted,
 ): string[] {
   const sizes = sizesIn(skus);
   return machines.flatMap((machine) => {
@@ -44,8 +45,7 @@ export function skuProblems(
     const fix = () => {
       const fitting = [...sizes.values()].filter(
         (other) =>
-          usableZones(other, location).includes(zone) &&
-          misfits(other, role, osDiskSku).length === 0,
+          usableZones(other, location).includes(zone) && misfits(other, role, disks).length === 0,
       );
       return `(${command(machine)} ${closest(size, fitting) ?? "SIZE"})`;
     };
@@ -66,9 +66,7 @@ export function skuProblems(
           ` ${fix()}`,
       ];
     }
-    return misfits(sku, role, osDiskSku).map(
-      (misfit) => `${name}: size ${size} ${misfit} ${fix()}`,
-    );
+    return misfits(sku, role, disks).map((misfit) => `${name}: size ${size} ${misfit} ${fix()}`);
   });
 }
 
@@ -106,7 +104,11 @@ const leastMemoryGb = 2;
 const leastProcessors = { "control-plane": 2, worker: 1 } as const;
 
 /** What keeps machines of this program from running on a size, wherever it is offered. */
-function misfits(sku: Sku, role: MachinePlan["role"], osDiskSku: string): string[] {
+function misfits(
+  sku: Sku,
+  role: MachinePlan["role"],
+  { osDiskSku, encryptionAtHost }: Pick<Wanted, "osDiskSku" | "encryptionAtHost">,
+): string[] {
   const memory = Number(capability(sku, "MemoryGB") ?? leastMemoryGb);
   const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
   const least = leastProcessors[role];
@@ -124,6 +126,10 @@ function misfits(sku: Sku, role: MachinePlan["role"], osDiskSku: string): string
     [
       osDiskSku.startsWith("Premium") && capability(sku, "PremiumIO") === "false",
       `takes no Premium disks, and osDiskSku is ${osDiskSku}`,
+    ],
+    [
+      encryptionAtHost && capability(sku, "EncryptionAtHostSupported") !== "true",
+      "has no encryption at host, and encryptionAtHost is true",
     ],
     [
       memory < leastMemoryGb,

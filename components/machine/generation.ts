@@ -1,11 +1,14 @@
+import { keyOf } from "../azure/existing-network";
 import { digest } from "../digest";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 
-/** What an existing machine keeps, whatever this release would make a new one with. */
+/** What an existing machine keeps, whatever this release or somebody else would make a new one with. */
 export const ignoredOnExisting: readonly string[] = [
   "osProfile.customData",
+  "securityProfile.encryptionAtHost",
   "storageProfile.imageReference",
+  "storageProfile.osDisk.managedDisk.diskEncryptionSet",
 ];
 
 /** Azure refuses a change of these on a living VM, and azure-native would try it as an update. */
@@ -15,9 +18,11 @@ export const replacedOnChange: readonly string[] = [
   "osProfile.computerName",
   "osProfile.customData",
   "osProfile.linuxConfiguration.ssh.publicKeys",
+  "securityProfile.encryptionAtHost",
   "securityProfile.securityType",
   "storageProfile.imageReference",
   "storageProfile.osDisk.diskSizeGB",
+  "storageProfile.osDisk.managedDisk.diskEncryptionSet",
   "storageProfile.osDisk.managedDisk.storageAccountType",
 ];
 
@@ -31,7 +36,8 @@ export const taintsText = ({ taints }: MachinePlan): string =>
  * What only a first boot reads is left out: the scripts, the Kubernetes version and the mirror
  * change with a release of this program or on a living cluster, and no machine is replaced for
  * them. One that is made later gets what is current. The image is compared by itself, with the one
- * that Azure says the machine was made of.
+ * that Azure says the machine was made of. A setting that came later is left out at its default, so that
+ * no machine is replaced for a new release.
  */
 export const replacementInputsOf = (
   plan: MachinePlan,
@@ -44,6 +50,10 @@ export const replacementInputsOf = (
   osDiskSku: settings.osDiskSku,
   osDiskSizeGb: String(settings.osDiskSizeGb),
   containerRuntime: settings.containerRuntime,
+  ...(settings.encryptionAtHost && { encryptionAtHost: "true" }),
+  ...(settings.diskEncryptionSetId !== "" && {
+    diskEncryptionSetId: keyOf(settings.diskEncryptionSetId),
+  }),
 });
 
 /** A hash over it; the same in every release of this program. */

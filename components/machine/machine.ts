@@ -167,13 +167,20 @@ export class Machine extends pulumi.ComponentResource {
             caching: "ReadWrite",
             deleteOption: "Delete",
             diskSizeGB: settings.osDiskSizeGb,
-            managedDisk: { storageAccountType: settings.osDiskSku },
+            managedDisk: {
+              storageAccountType: settings.osDiskSku,
+              ...(settings.diskEncryptionSetId !== "" && {
+                diskEncryptionSet: { id: settings.diskEncryptionSetId },
+              }),
+            },
           },
         },
         // Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them.
         securityProfile: {
           securityType: "TrustedLaunch",
           uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+          // Without the feature Azure refuses a false one, too (Azure/ResourceModules#1242).
+          ...(settings.encryptionAtHost && { encryptionAtHost: true }),
         },
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
         tags: this.drainBeforeResize.lastDrained.apply((drained) => ({

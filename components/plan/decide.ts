@@ -129,6 +129,7 @@ export function decide(observed: Observed): Decision {
       ...existingGroupProblems(settings, group),
       ...policyProblems(observed.policies),
       ...observed.identity.problems,
+      ...observed.diskEncryption.problems,
       ...network.problems,
       ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
       ...offerProblems(machines, created, azure.machines, offers, settings, connection),

@@ -144,17 +144,17 @@ function replacementReasons(
   previous: MachineRecord | undefined,
   wanted: WantedMachine,
 ): string[] {
-  const before = previous?.replacementInputs ?? {};
-  const parts = Object.entries(wanted.replacementInputs).filter(
-    ([name, value]) => before[name] !== undefined && before[name] !== value,
-  );
+  const now = wanted.replacementInputs;
+  const before = previous?.replacementInputs ?? now;
+  const names = new Set([...Object.keys(before), ...Object.keys(now)]);
+  const parts = [...names].filter((name) => before[name] !== now[name]);
   return [
     ...(machine.removedFromEtcd
       ? [
           "it is no member of etcd any more, since an update that was to replace or remove it has ended half-way",
         ]
       : []),
-    ...parts.map(([name, value]) => `${name} ${before[name]} -> ${value}`),
+    ...parts.map((name) => `${name} ${before[name] ?? "not set"} -> ${now[name] ?? "not set"}`),
     ...(isOfOtherImage(machine, wanted)
       ? [`imageVersion ${machine.image} -> ${wanted.imageVersion}`]
       : []),

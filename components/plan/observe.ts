@@ -6,6 +6,7 @@ import { cloudProviderProblems } from "../add-ons/manifests/cloud-provider-image
 import { findManifests, manifestsFor } from "../add-ons/manifests/manifests";
 import { apiName } from "../api-server";
 import { type AzureConnection, connect } from "../azure/connection";
+import { type DiskEncryptionAnswer, getDiskEncryption } from "../azure/disk-encryption";
 import { getExistingIdentity, type IdentityAnswer } from "../azure/existing-identity";
 import { type ExistingNetwork, getExistingNetwork } from "../azure/existing-network";
 import { placed } from "../azure/free-addresses";
@@ -50,6 +51,7 @@ export interface Observed {
   /** On the resource group that the settings name. */
   readonly locks: readonly Lock[];
   readonly identity: IdentityAnswer;
+  readonly diskEncryption: DiskEncryptionAnswer;
   /** The network of the subnets that the settings name. */
   readonly network?: ExistingNetwork;
   /** Every machine of the settings, where it is or will be. */
@@ -88,6 +90,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     locks,
     missing,
     identity,
+    diskEncryption,
     lacking,
     subnets,
     places,
@@ -115,6 +118,7 @@ export async function observe(settings: Settings): Promise<Observed> {
       return problems.flat();
     }),
     existing,
+    getDiskEncryption(settings, connection),
     Promise.all([existing, found, network]).then(
       ([{ identity }, { groupState }, one]) =>
         identity &&
@@ -156,7 +160,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
-    ...{ policies, locks, network: subnets, ...places, missing, legacyTokens },
+    ...{ policies, locks, network: subnets, ...places, missing, legacyTokens, diskEncryption },
     warnings: lacking === undefined ? [] : [lacking],
   };
 }

@@ -2,6 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort, type ApiServer } from "../api-server";
 import type { DiskClass } from "../azure/disk-classes";
+import type { DiskEncryptionSet } from "../azure/disk-encryption";
 import type { ExistingIdentity } from "../azure/existing-identity";
 import type { ExistingNetwork } from "../azure/existing-network";
 import { getDeallocations } from "../azure/resize-offers";
@@ -52,6 +53,8 @@ export interface Plan {
   readonly accelerated: ReadonlySet<string>;
   /** The StorageClasses of this cluster. */
   readonly diskClasses: readonly DiskClass[];
+  /** The set that the settings name; undefined where they name none. */
+  readonly diskEncryptionSet?: DiskEncryptionSet;
   readonly controlPlanes: readonly MachinePlan[];
   /** The same in the order in which they are touched. */
   readonly turns: readonly MachinePlan[];
@@ -100,6 +103,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     deallocated,
     accelerated: decision.accelerated,
     diskClasses: decision.diskClasses,
+    diskEncryptionSet: observed.diskEncryption.set,
     controlPlanes: decision.controlPlanes,
     turns: turnsOf(decision.controlPlanes, azure, repairFirst),
     workers: decision.workers,

@@ -212,12 +212,18 @@ const machineOf = (settings: Settings, { name, zone, size }: MachinePlan): Kind 
       imageReference: { ...image, version: imageVersionOf(settings) },
       osDisk: {
         diskSizeGB: settings.osDiskSizeGb,
-        managedDisk: { storageAccountType: settings.osDiskSku },
+        managedDisk: {
+          storageAccountType: settings.osDiskSku,
+          ...(settings.diskEncryptionSetId !== "" && {
+            diskEncryptionSet: { id: settings.diskEncryptionSetId },
+          }),
+        },
       },
     },
     securityProfile: {
       securityType: "TrustedLaunch",
       uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+      ...(settings.encryptionAtHost && { encryptionAtHost: true }),
     },
   },
 });

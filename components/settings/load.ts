@@ -67,6 +67,8 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     workerPools: readPools(json("workerPools"), { size: workerSize, zones }, report),
     osDiskSku: choice("osDiskSku"),
     osDiskSizeGb: number("osDiskSizeGb"),
+    encryptionAtHost: yes("encryptionAtHost"),
+    diskEncryptionSetId: text("diskEncryptionSetId"),
     containerRuntime: choice("containerRuntime"),
     proxyMode: choice("proxyMode"),
     proxyScheduler: text("proxyScheduler"),

@@ -3,6 +3,7 @@ import { compactTime, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
 import { accessProblems } from "./rules/access";
 import { apiProblems } from "./rules/api";
+import { diskEncryptionSetProblems } from "./rules/disk-encryption-set";
 import { entraProblems } from "./rules/entra";
 import { etcdBackupProblems } from "./rules/etcd-backups";
 import { httpProxyProblems } from "./rules/http-proxy";
@@ -161,6 +162,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...poolProblems(settings),
   ...kubeadmProblems(settings),
   ...kubeProxyProblems(settings),
+  ...diskEncryptionSetProblems(settings),
   ...existingIdentityProblems(settings),
   ...entraProblems(settings),
   ...etcdBackupProblems(settings),

@@ -136,6 +136,20 @@ export interface Settings {
   readonly workerPools: readonly WorkerPool[];
   readonly osDiskSku: "Premium_LRS" | "StandardSSD_LRS";
   readonly osDiskSizeGb: number;
+  /**
+   * Whether a machine's host encrypts its caches and temporary disk. Azure changes it on a deallocated machine
+   * alone; here a machine is made anew for it, as for all that is its disk's.
+   *
+   * @see https://learn.microsoft.com/azure/virtual-machines/linux/disks-enable-host-based-encryption-cli
+   */
+  readonly encryptionAtHost: boolean;
+  /**
+   * Azure's id of a disk encryption set, for OS disks and StorageClasses; empty for keys that Azure keeps. An OS
+   * disk gets another set while its machine is deallocated alone; here the machine is made anew.
+   *
+   * @see https://learn.microsoft.com/azure/virtual-machines/disk-encryption
+   */
+  readonly diskEncryptionSetId: string;
   readonly containerRuntime: "docker" | "cri-dockerd" | "containerd";
   readonly proxyMode: "ipvs" | "nftables" | "iptables";
   readonly proxyScheduler: string;

@@ -6,6 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { makePlan, Plan } from "../../components/plan/plan";
 import { loadSettings } from "../../components/settings/load";
 import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import type { ResourceManager } from "../../tools/local-azure/arm/resource-manager";
 import { serveRest } from "../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../tools/local-azure/tests/support/arm/fixture";
 import { listen } from "./listen";
@@ -95,6 +96,20 @@ function shownIn(before: Before, path: string): object | undefined {
   return { name, location, properties: { provisioningState: "Succeeded" } };
 }
 
+/** What others have made for the encryption that these settings want. */
+async function makeEncryption(arm: ResourceManager, values: Values): Promise<void> {
+  if (values["encryptionAtHost"] === true) await arm.register("Microsoft.Compute/EncryptionAtHost");
+  const setId = values["diskEncryptionSetId"];
+  if (typeof setId !== "string") return;
+  const { location } = stackValues("prod");
+  await arm.put(setId.split("/providers/")[0]!, { location });
+  await arm.put(setId, {
+    location,
+    identity: { type: "SystemAssigned" },
+    activeKey: { keyUrl: "https://ours.vault.azure.net/keys/disks/1" },
+  });
+}
+
 /** Works with these settings on a local Azure that has what an update has left. */
 async function around<T>(
   values: Values,
@@ -106,11 +121,14 @@ async function around<T>(
     const groupId = `${subscriptionPath}/resourceGroups/${values["resourceGroup"]}`;
     await arm.put(groupId, { location: stackValues("prod")["location"] });
   }
+  await makeEncryption(arm, values);
   const rest = await serveRest(arm, 0);
   const azure = createServer(async (request, response) => {
     const { url = "", method, headers } = request;
     const { pathname } = new URL(url, "http://localhost");
-    const shown = /\/resourceGroups\//i.test(pathname) ? shownIn(before, pathname) : undefined;
+    const isOfCluster =
+      /\/resourceGroups\//i.test(pathname) && pathname !== values["diskEncryptionSetId"];
+    const shown = isOfCluster ? shownIn(before, pathname) : undefined;
     if (shown !== undefined) return response.end(JSON.stringify(shown));
     if (before.ofPolicies && pathname.endsWith("/checkPolicyRestrictions")) {
       const { status, body } = before.ofPolicies;

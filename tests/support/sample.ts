@@ -45,6 +45,8 @@ export const validSettings: Settings = {
   workerPools: [pool],
   osDiskSku: "Premium_LRS",
   osDiskSizeGb: 64,
+  encryptionAtHost: false,
+  diskEncryptionSetId: "",
   containerRuntime: "docker",
   proxyMode: "ipvs",
   proxyScheduler: "rr",

@@ -224,6 +224,29 @@ it("may write blobs into the container of snapshots alone, which does not go wit
   expect(found[0]!.opts.deletedWith).not.toBe(resourceGroup.own);
 });
 
+it("may read the disk encryption set of others and change nothing of it, and that does not go with the group", async () => {
+  const diskEncryptionSetId =
+    "/subscriptions/1/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/ours";
+  const change = { diskEncryptionSetId };
+  const { recorder, resourceGroup } = await build({ change });
+
+  const found = (await recorder.of(assignment)).filter(
+    ({ inputs }) => inputs.scope === diskEncryptionSetId,
+  );
+  expect(found.map(({ name }) => name)).toEqual(["identity-encryption-set"]);
+  expect(found[0]!.inputs.roleDefinitionId).toMatch(/\/acdd72a7-3385-48ef-bd42-f606fba81ae7$/);
+  expect(found[0]!.opts.deletedWith).not.toBe(resourceGroup.own);
+  const isAllowed = await rights(change);
+  const needed = neededRights({ ...validSettings, ...change }, subscriptionId).filter(
+    ({ scope }) => scope === diskEncryptionSetId,
+  );
+  expect(needed).toHaveLength(1);
+  for (const action of needed[0]!.actions) {
+    expect(isAllowed(action, diskEncryptionSetId)).toBe(true);
+  }
+  expect(isAllowed("Microsoft.Compute/diskEncryptionSets/write", diskEncryptionSetId)).toBe(false);
+});
+
 it("may attach disks to machines, and neither run commands nor install anything on them", async () => {
   const { recorder } = await build();
 

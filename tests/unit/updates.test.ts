@@ -1,5 +1,6 @@
 import { compactTime } from "../../components/settings/times";
 import { versions } from "../../components/versions";
+import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import { serveKubernetesApi } from "../support/kubernetes-api";
 import { type Before, nothing, planned, update, type Update } from "../support/program";
 import type { Values } from "../support/stack";
@@ -165,6 +166,32 @@ it.each(Object.entries(readers))(
     expect(rest).not.toMatch(says);
   },
 );
+
+const encrypted = {
+  encryptionAtHost: true,
+  diskEncryptionSetId: `${subscriptionPath}/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/ours`,
+};
+
+it("makes machines anew whose disks are to be encrypted, and says what they were made without", async () => {
+  const change = { ...encrypted, ...unasked };
+
+  const says = await nextPlan({ change, says: () => /./ }, after, after.outputs);
+
+  for (const name of [cp1, "zoned-test-workers-1"]) {
+    expect(says).toMatch(
+      `this change would replace ${name}: encryptionAtHost not set -> true, diskEncryptionSetId not set -> ${encrypted.diskEncryptionSetId.toLowerCase()}`,
+    );
+  }
+});
+
+it("leaves machines alone that have the encryption of the settings", async () => {
+  const first = await update({ ...ours, ...encrypted });
+
+  const { plan, says } = await planned({ ...ours, ...encrypted, ...unasked }, first);
+
+  expect(says).not.toMatch(/would replace/);
+  expect(plan?.retained.size).toBe(6);
+});
 
 it("leaves what `npm run doctor` compares the cluster with", () => {
   const { machines, ...cluster } = clusterIn(JSON.stringify(after.outputs), "prod");

@@ -203,6 +203,12 @@ export class LocalCloud {
     );
   }
 
+  /** Registers a feature of Microsoft.Compute for the subscription. */
+  async register(feature: string): Promise<void> {
+    const features = "providers/Microsoft.Features/providers/Microsoft.Compute/features";
+    await this.send("POST", `${subscriptionPath}/${features}/${feature}/register`);
+  }
+
   /** Limits of vCPU quotas by name; those that are not named have room for anything. */
   async quotas(limits: Readonly<Record<string, number>>): Promise<void> {
     await this.send("PUT", "/local/quotas", limits);

@@ -8,6 +8,7 @@ const account = `${group}/providers/Microsoft.Storage/storageAccounts/{accountNa
 /** The id that azure-native gives to each type of the program, from a resource's inputs. */
 export const idTemplates: Readonly<Record<string, string>> = {
   "azure-native:compute:Disk": `${compute}/disks/{diskName}`,
+  "azure-native:compute:DiskEncryptionSet": `${compute}/diskEncryptionSets/{diskEncryptionSetName}`,
   "azure-native:compute:Snapshot": `${compute}/snapshots/{snapshotName}`,
   "azure-native:network:LoadBalancer": `${network}/loadBalancers/{loadBalancerName}`,
   "azure-native:network:NatGateway": `${network}/natGateways/{natGatewayName}`,

@@ -2,6 +2,7 @@ import { StorageClass } from "@pulumi/kubernetes/storage/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { DiskClass } from "../../azure/disk-classes";
+import type { DiskEncryptionSet } from "../../azure/disk-encryption";
 import { tagsOf } from "../../azure/stack-tag";
 import type { Settings } from "../../settings/settings";
 import { driverName } from "./disk-driver";
@@ -9,6 +10,7 @@ import { driverName } from "./disk-driver";
 export interface StorageClassesArgs {
   readonly settings: Pick<Settings, "location" | "resourceGroup" | "tags">;
   readonly diskClasses: readonly DiskClass[];
+  readonly diskEncryptionSet?: DiskEncryptionSet;
 }
 
 /**
@@ -18,7 +20,7 @@ export interface StorageClassesArgs {
 export class StorageClasses extends pulumi.ComponentResource {
   constructor(name: string, args: StorageClassesArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:StorageClasses", name, {}, opts);
-    const { settings, diskClasses } = args;
+    const { settings, diskClasses, diskEncryptionSet } = args;
     const tags = Object.entries(tagsOf(settings))
       .map(([key, value]) => `${key}=${value}`)
       .join(",");
@@ -33,7 +35,15 @@ export class StorageClasses extends pulumi.ComponentResource {
             annotations: { "storageclass.kubernetes.io/is-default-class": String(isDefault) },
           },
           provisioner: driverName,
-          parameters: { skuName, ...(tags !== "" && { tags }) },
+          parameters: {
+            skuName,
+            ...(tags !== "" && { tags }),
+            // The driver assumes a customer's key alone, and Azure wants the type that the set has.
+            ...(diskEncryptionSet && {
+              diskEncryptionSetID: diskEncryptionSet.id,
+              diskEncryptionType: diskEncryptionSet.encryptionType,
+            }),
+          },
           reclaimPolicy: "Delete",
           allowVolumeExpansion: true,
           volumeBindingMode: "WaitForFirstConsumer",

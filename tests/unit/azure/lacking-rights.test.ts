@@ -124,6 +124,16 @@ it.each([
   expect(rolesIn(text)).toHaveLength(roles);
 });
 
+it("wants the disk encryption set to be read, by who makes or attaches disks alone", async () => {
+  const diskEncryptionSetId = `${subscriptionPath}/resourceGroups/theirs/providers/Microsoft.Compute/diskEncryptionSets/keys`;
+  const settings = { diskEncryptionSetId, cloudProvider: false };
+
+  expect(rolesIn(await saidOf([], { settings }))).toContain("Reader at keys");
+  expect(rolesIn(await saidOf([], { settings: { ...settings, diskDriver: false } }))).not.toContain(
+    "Reader at keys",
+  );
+});
+
 it("has one role made for the same actions, wherever it is assigned", async () => {
   const inNetwork = (path: string) => `${subscriptionPath}/resourceGroups/theirs/${path}`;
   const network = {

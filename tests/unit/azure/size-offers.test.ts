@@ -35,6 +35,7 @@ const check = (skus: readonly Sku[], change: Partial<Parameters<typeof skuProble
   skuProblems([machine], skus, {
     location: "westeurope",
     osDiskSku: "Premium_LRS",
+    encryptionAtHost: false,
     command: ({ role }) => `pulumi config set ${role}Size`,
     ...change,
   });
@@ -164,6 +165,7 @@ it("lets a worker have one processor, and not one gigabyte", () => {
     skuProblems([worker], [{ ...good, capabilities: capabilities(name, value) }], {
       location: "westeurope",
       osDiskSku: "Premium_LRS",
+      encryptionAtHost: false,
       command: () => "",
     });
 
@@ -182,6 +184,29 @@ it("refuses a size without Premium disks only where the disks are to be Premium"
 
   expect(check([plain])).toEqual([expect.stringContaining("osDiskSku is Premium_LRS")]);
   expect(check([plain], { osDiskSku: "StandardSSD_LRS" })).toEqual([]);
+});
+
+it("refuses a size whose hosts do not encrypt only where they are to, also where Azure does not say", () => {
+  const with_ = (value: string) => ({
+    ...good,
+    capabilities: capabilities("EncryptionAtHostSupported", value),
+  });
+  const [problem, ...more] = check(
+    [
+      with_("False"),
+      { ...with_("False"), name: "Standard_D2s_v5x" },
+      { ...with_("True"), name: "Standard_D2s_v6" },
+    ],
+    { encryptionAtHost: true },
+  );
+
+  expect(more).toEqual([]);
+  expect(problem).toMatch(
+    /^zoned-test-cp-1: size Standard_D2s_v5 has no encryption at host, and encryptionAtHost is true \(.*Standard_D2s_v6\)$/,
+  );
+  expect(check([good], { encryptionAtHost: true })).toHaveLength(1);
+  expect(check([with_("True")], { encryptionAtHost: true })).toEqual([]);
+  expect(check([with_("False")])).toEqual([]);
 });
 
 it("proposes the size that is named most alike among those that would do", () => {
@@ -205,6 +230,7 @@ it("names every machine that cannot be had", () => {
     {
       location: "westeurope",
       osDiskSku: "Premium_LRS",
+      encryptionAtHost: false,
       command: () => "pulumi config set controlPlaneSize",
     },
   );

@@ -126,6 +126,28 @@ it("boots a pinned image, trusted, and keeps its console's output", async () => 
   });
 });
 
+const diskEncryptionSetId =
+  "/subscriptions/1/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/Kubernetes";
+
+it("has a host that encrypts and a disk by the set's key, where the settings want it", async () => {
+  const settings = { ...validSettings, encryptionAtHost: true, diskEncryptionSetId };
+
+  const { securityProfile, storageProfile } = await vmInputs({ settings });
+
+  expect(securityProfile).toMatchObject({ securityType: "TrustedLaunch", encryptionAtHost: true });
+  expect(storageProfile.osDisk.managedDisk).toEqual({
+    storageAccountType: validSettings.osDiskSku,
+    diskEncryptionSet: { id: diskEncryptionSetId },
+  });
+});
+
+it("says nothing of encryption else, since Azure refuses a false one in most subscriptions", async () => {
+  const { securityProfile, storageProfile } = await vmInputs();
+
+  expect(securityProfile).not.toHaveProperty("encryptionAtHost");
+  expect(storageProfile.osDisk.managedDisk).not.toHaveProperty("diskEncryptionSet");
+});
+
 it("lets in whoever has the key, and nobody by password", async () => {
   const { osProfile } = await vmInputs();
 
@@ -161,9 +183,11 @@ it("is made anew, the old VM first, where Azure refuses a change", async () => {
     "osProfile.computerName",
     "osProfile.customData",
     "osProfile.linuxConfiguration.ssh.publicKeys",
+    "securityProfile.encryptionAtHost",
     "securityProfile.securityType",
     "storageProfile.imageReference",
     "storageProfile.osDisk.diskSizeGB",
+    "storageProfile.osDisk.managedDisk.diskEncryptionSet",
     "storageProfile.osDisk.managedDisk.storageAccountType",
     "zones",
   ]);
@@ -215,6 +239,11 @@ it.each([
     after: generation({ taints: [taint] }, { osDiskSku: "StandardSSD_LRS" }),
   },
   { what: "size of disk", after: generation({ taints: [taint] }, { osDiskSizeGb: 128 }) },
+  {
+    what: "encryption by hosts",
+    after: generation({ taints: [taint] }, { encryptionAtHost: true }),
+  },
+  { what: "disk encryption set", after: generation({ taints: [taint] }, { diskEncryptionSetId }) },
   { what: "runtime", after: generation({ taints: [taint] }, { containerRuntime: "containerd" }) },
 ])("counts another $what as another generation", ({ after }) => {
   expect(after).not.toBe(before);
@@ -226,6 +255,8 @@ it("counts as the same generation whatever changes on a living machine", () => {
   expect(
     generation({ taints: [taint], size: "Standard_D4s_v5", labels }, { proxyMode: "nftables" }),
   ).toBe(before);
+  const encrypted = (id: string) => generation({}, { diskEncryptionSetId: id });
+  expect(encrypted(diskEncryptionSetId.toUpperCase())).toBe(encrypted(diskEncryptionSetId));
   for (const change of [
     { kubernetesVersion: "1.36.99" },
     { mirror: "https://mirror.example" },
@@ -235,14 +266,16 @@ it("counts as the same generation whatever changes on a living machine", () => {
   }
 });
 
-it("keeps the first-boot data and the image of a machine that stays, and of no other", async () => {
+it("keeps the first-boot data, the image and the encryption of a machine that stays, and of no other", async () => {
   const optsOf = async (retained: boolean) =>
     (await (await build({ retained })).recorder.only(vmType)).opts.ignoreChanges;
 
   expect(await optsOf(true)).toEqual([
     ...ignoredAlways,
     "osProfile.customData",
+    "securityProfile.encryptionAtHost",
     "storageProfile.imageReference",
+    "storageProfile.osDisk.managedDisk.diskEncryptionSet",
   ]);
   expect(await optsOf(false)).toEqual(ignoredAlways);
 });

@@ -138,6 +138,17 @@ it("says what a machine was made with, and what it would be made with", () => {
   ]);
 });
 
+it("says what it was made without, and will be", () => {
+  const before = { zone: wanted[1]!.plan.zone, osDiskSizeGb: "64", encryptionAtHost: "true" };
+  const machines = {
+    [first]: { ...remembered, generation: "before", replacementInputs: before },
+  };
+  const reasonsOf = (memory: Partial<PreviousOutputs>) =>
+    changes({ generation: "before" }, memory).flatMap(({ reasons }) => reasons);
+
+  expect(reasonsOf({ machines })).toEqual(["encryptionAtHost true -> not set"]);
+});
+
 it("believes the outputs of a member whose step has failed since", () => {
   const bootstrap = { ...step, state: "Failed" };
   const machines = { [first]: { ...remembered, kubernetesVersion: "1.36.3" } };

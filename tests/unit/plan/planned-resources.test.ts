@@ -30,6 +30,13 @@ describe.each<[string, Values]>([
   ["a public API and egress in zones", {}],
   ["a single egress", { egress: "single" }],
   ["nothing public", isPrivate],
+  [
+    "encrypted disks and hosts that encrypt",
+    {
+      encryptionAtHost: true,
+      diskEncryptionSetId: `/subscriptions/${account.subscriptionId}/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/ours`,
+    },
+  ],
   ["nothing public and a name of one's own", { ...isPrivate, apiName: "api.zoned.example" }],
 ])("of a stack with %s", (_, change) => {
   const values = { tags: { costCenter: "4711" }, ...change };

@@ -97,7 +97,7 @@ it("warns alone of a policy that looks at what is not known beforehand", () => {
   expect(policyProblems(answer)).toEqual([]);
   expect(policyWarnings(answer)).toEqual([
     expect.stringMatching(
-      /^An Azure Policy may not allow Microsoft\.Compute\/virtualMachines.*encryptionAtHost, which is missing/,
+      /^An Azure Policy may not allow Microsoft\.Compute\/virtualMachines.*encryptionAtHost, which is missing.*Set encryptionAtHost to what it allows \(pulumi config set encryptionAtHost true\); or have/,
     ),
   ]);
 });

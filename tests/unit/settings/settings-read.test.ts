@@ -5,6 +5,8 @@ import { access, complaints, declared, settingsWith, Values } from "../../suppor
 
 const identityId =
   "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes";
+const diskEncryptionSetId =
+  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/kubernetes";
 const subnet = (name: string) =>
   `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke/subnets/${name}`;
 const stack: Values = { location: "westeurope", ...access };
@@ -97,6 +99,8 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     ],
     osDiskSku: "StandardSSD_LRS",
     osDiskSizeGb: 128,
+    encryptionAtHost: true,
+    diskEncryptionSetId,
     drainMinutes: 30,
     encryptionKeyGeneration: 2,
     caGeneration: 3,

@@ -4,6 +4,7 @@ import { after } from "../../support/settings-cases/config-command";
 import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { entraBesideLogin, entraCases } from "../../support/settings-cases/entra";
+import { diskEncryptionSetCases } from "../../support/settings-cases/disk-encryption-set";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
 import { existingIdentityCases } from "../../support/settings-cases/existing-identity";
 import { resourceGroupCases } from "../../support/settings-cases/resource-group";
@@ -36,6 +37,7 @@ it("accepts a stack that says no more than it must", () => {
 describe.each(
   Object.entries({
     clusterCases,
+    diskEncryptionSetCases,
     sizeCases,
     rangeCases,
     accessCases,

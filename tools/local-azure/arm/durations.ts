@@ -4,7 +4,7 @@ type Seconds = Readonly<Record<Operation, number>>;
 
 /**
  * How long Azure takes, in seconds, from published measurements. An extension is what the agent
- * needs besides the script. There are no figures for rules, role definitions, storage and private DNS: they have
+ * needs besides the script. There are no figures for rules, role definitions, storage, disk encryption sets and private DNS: they have
  * those of similar types.
  */
 const measured: Readonly<Record<string, Seconds>> = {
@@ -22,6 +22,7 @@ const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.network/privatednszones/virtualnetworklinks": { create: 30, update: 5, delete: 30 },
   "microsoft.network/networkinterfaces": { create: 3, update: 3, delete: 9 },
   "microsoft.compute/disks": { create: 6, update: 4, delete: 11 },
+  "microsoft.compute/diskencryptionsets": { create: 6, update: 4, delete: 11 },
   "microsoft.compute/snapshots": { create: 6, update: 4, delete: 11 },
   "microsoft.compute/virtualmachines": { create: 40, update: 30, delete: 35 },
   "microsoft.compute/virtualmachines/extensions": { create: 20, update: 10, delete: 5 },

@@ -30,8 +30,10 @@ import { StateFile } from "./resources/state-file";
 import { Quotas } from "./subscription/quotas";
 import { checkLocks } from "./types/authorization/management-lock";
 import { typeOf } from "./types/types";
+import { type Feature, featureBody, featureType, registered } from "./subscription/features";
 import { sizeEntry, sizesOf } from "./subscription/skus";
-import { instanceViewOf, powerOf, setPower } from "./types/compute/instance-view";
+import { instanceViewOf } from "./types/compute/instance-view";
+import { powerOf, setPower } from "./types/compute/power";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
 
 export interface ResourceManagerArgs {
@@ -133,7 +135,7 @@ export class ResourceManager {
   }
 
   get isEmpty(): boolean {
-    return this.inventory.size === 0;
+    return [...this.inventory.all()].every(({ type }) => type === featureType);
   }
 
   /** The resource as GET returns it, or undefined, without an entry in the request log. */
@@ -346,6 +348,13 @@ export class ResourceManager {
     if (machine === undefined || !isMachine(machine)) return [];
     const hasHardware = powerOf(machine) !== "deallocated";
     return sizesOf(machine.body.hardwareProfile?.vmSize ?? "", hasHardware).map(sizeEntry);
+  }
+
+  /** Registers a feature for the subscription. */
+  async register(feature: Feature): Promise<Body> {
+    this.inventory.put(registered(feature, this.clock.now()));
+    await this.state.save();
+    return featureBody(feature, this.inventory);
   }
 
   /** Switches a machine on or off. */

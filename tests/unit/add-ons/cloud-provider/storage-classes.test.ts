@@ -1,14 +1,18 @@
 import { StorageClasses } from "../../../../components/add-ons/cloud-provider/storage-classes";
 import { diskClasses } from "../../../../components/azure/disk-classes";
+import type { DiskEncryptionSet } from "../../../../components/azure/disk-encryption";
 import { Recorder } from "../../../support/record";
 import { validSettings } from "../../../support/sample";
 
-async function build(change: Partial<typeof validSettings> = {}) {
+async function build(
+  change: Partial<typeof validSettings> = {},
+  diskEncryptionSet?: DiskEncryptionSet,
+) {
   const recorder = await Recorder.start();
   const settings = { ...validSettings, ...change };
   new StorageClasses(
     "storage-classes",
-    { settings, diskClasses: diskClasses(settings.zones) },
+    { settings, diskClasses: diskClasses(settings.zones), diskEncryptionSet },
     { transformations: [recorder.watch] },
   );
   const classes = await recorder.of("kubernetes:storage.k8s.io/v1:StorageClass");
@@ -85,5 +89,20 @@ describe("StorageClasses", () => {
     for (const { inputs } of classes) expect(inputs.parameters.tags).toBe("owner=a=b,cost=1");
     const { classes: untagged } = await build();
     for (const { inputs } of untagged) expect(inputs.parameters).not.toHaveProperty("tags");
+  });
+
+  it("has the disk driver encrypt every disk by the set, in the set's way", async () => {
+    const encryptionType = "EncryptionAtRestWithPlatformAndCustomerKeys";
+    const { classes } = await build({}, { id: "/ids/set", encryptionType });
+
+    for (const { inputs } of classes) {
+      expect(inputs.parameters).toEqual({
+        skuName: expect.any(String),
+        diskEncryptionSetID: "/ids/set",
+        diskEncryptionType: encryptionType,
+      });
+    }
+    const { classes: others } = await build();
+    for (const { inputs } of others) expect(Object.keys(inputs.parameters)).toEqual(["skuName"]);
   });
 });

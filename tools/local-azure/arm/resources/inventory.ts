@@ -22,10 +22,6 @@ export class Inventory implements Ledger {
     return this.resources.values();
   }
 
-  get size(): number {
-    return this.resources.size;
-  }
-
   find(id: string): Resource | undefined {
     return this.resources.get(keyOf(id));
   }

@@ -8,6 +8,7 @@ import { Outcome } from "../requests";
 import { Body } from "../resources/resource";
 import { policyRestrictions } from "../policy/policies";
 import { checkApiVersion } from "../subscription/api-versions";
+import { featureAt } from "../subscription/features";
 import { typeOf } from "../types/types";
 import { storageAccountType } from "../types/storage/storage-account";
 import { Authorization } from "./authorize";
@@ -63,6 +64,13 @@ export class ArmApi {
     if (method === "GET") {
       const read = await this.list(request);
       if (read) return read;
+    }
+    const feature = featureAt(path);
+    if (feature !== undefined) {
+      if (method !== "POST" || feature.action?.toLowerCase() !== "register") {
+        throw methodNotAllowed(method, "Microsoft.Features/providers/features");
+      }
+      return { status: 200, body: await this.arm.register(feature.feature) };
     }
     const [, asked] =
       /^(.+)\/providers\/Microsoft\.PolicyInsights\/checkPolicyRestrictions$/i.exec(path) ?? [];

@@ -3,6 +3,7 @@ import { ResourceManager } from "../resource-manager";
 import { account, groupType, subscriptionPath } from "../resources/ids";
 import { Body } from "../resources/resource";
 import { versionsOf as apiVersionsOf } from "../subscription/api-versions";
+import { featureAt, featureBody } from "../subscription/features";
 import { versionsOf } from "../subscription/images";
 import { checkedLocation, displayName, normalLocation, regions } from "../subscription/regions";
 import { skusIn } from "../subscription/skus";
@@ -38,6 +39,10 @@ export function subscriptionAnswer(
     /^providers\/Microsoft\.Authorization\/roleDefinitions\/([^/]+)$/i.exec(at) ?? [];
   const properties = builtInRole(role);
   if (properties !== undefined) return { body: { id: path, name: role, properties } };
+  const feature = featureAt(path);
+  if (feature !== undefined && feature.action === undefined) {
+    return { body: featureBody(feature.feature, arm.view) };
+  }
   const [, namespace] = /^providers\/([^/]+)$/i.exec(at) ?? [];
   if (namespace !== undefined) return { body: providerBody(knownNamespace(namespace)) };
   if (/^providers\/Microsoft\.Compute\/skus$/i.test(at)) {

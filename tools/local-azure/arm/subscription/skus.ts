@@ -12,6 +12,7 @@ interface Size {
   readonly premium?: false;
   readonly generations?: string;
   readonly trustedLaunch?: false;
+  readonly encryptionAtHost?: false;
   readonly acceleratedNetworking?: false;
 }
 
@@ -44,6 +45,7 @@ const sizes: readonly Size[] = [
     ...basicNetwork,
     generations: "V1",
     trustedLaunch: false,
+    encryptionAtHost: false,
   }),
   size("Standard_DS2_v2", "standardDSv2Family", 2, 7, { temporaryGb: 14 }),
   size("Standard_D2_v3", "standardDv3Family", 2, 8, {
@@ -199,7 +201,7 @@ function sizesIn(location: string): object[] {
       PremiumIO: capitalized(one.premium ?? true),
       AcceleratedNetworkingEnabled: capitalized(one.acceleratedNetworking ?? true),
       HyperVGenerations: one.generations ?? "V1,V2",
-      EncryptionAtHostSupported: "True",
+      EncryptionAtHostSupported: capitalized(one.encryptionAtHost ?? true),
       MaxResourceVolumeMB: (one.temporaryGb ?? 0) * 1024,
       DiskControllerTypes: one.diskControllers ?? "SCSI",
       MaxDataDiskCount: mostDataDisks(one),

@@ -7,6 +7,7 @@ import { roleAssignment } from "./authorization/role-assignment";
 import { roleDefinition } from "./authorization/role-definition";
 import { userAssignedIdentity } from "./authorization/user-assigned-identity";
 import { disk } from "./compute/disk";
+import { diskEncryptionSet } from "./compute/disk-encryption-set";
 import { snapshot } from "./compute/snapshot";
 import { virtualMachine } from "./compute/virtual-machine";
 import { virtualMachineExtension } from "./compute/virtual-machine-extension";
@@ -33,6 +34,7 @@ export const resourceTypes: readonly ResourceType[] = [
   blobContainer,
   blobService,
   disk,
+  diskEncryptionSet,
   loadBalancer,
   managementLock,
   natGateway,

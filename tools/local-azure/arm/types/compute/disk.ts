@@ -6,9 +6,12 @@ import {
   invalidParameter,
   propertyChangeNotAllowed,
 } from "../../azure-error";
-import { Body, Resource, View } from "../../resources/resource";
+import { keyOf } from "../../resources/ids";
+import { Body, Reference, Resource, View } from "../../resources/resource";
 import { hasDisks, isInEveryZone } from "../../subscription/skus";
 import { Accepted, Put, ResourceType, Right } from "../resource-type";
+import { encryptionBy, referenceToSet, rightToSet } from "./disk-encryption-set";
+import { powerOf } from "./power";
 
 export type DiskBody = {
   location: string;
@@ -16,7 +19,7 @@ export type DiskBody = {
   zones?: string[];
   creationData: { createOption?: string; sourceResourceId?: string };
   diskSizeGB?: number;
-  encryption?: { diskEncryptionSetId?: string };
+  encryption?: { diskEncryptionSetId?: string; type?: string };
   diskState?: string;
   managedBy?: string;
   timeCreated?: string;
@@ -66,6 +69,9 @@ export const disk: ResourceType<DiskBody> = {
   name: /^[A-Za-z0-9_.-]{1,80}$/,
   linkedRights: rightsToDisks,
 
+  references: ({ encryption }: DiskBody, id): Reference[] =>
+    referenceToSet(id, encryption?.diskEncryptionSetId),
+
   accept({ body, old, now }: Put<DiskBody>, view: View): Accepted<DiskBody> {
     const { sku: { name: skuName = "Standard_LRS" } = {} } = body;
     if (!hasDisks(skuName, body.location)) {
@@ -77,6 +83,8 @@ export const disk: ResourceType<DiskBody> = {
         `A disk with sku '${skuName}' cannot be created in an availability zone.`,
       );
     }
+    const encryption = encryptionBy(body.encryption, view);
+    if (old) checkEncryptionChange(encryption, old, view);
     const source = sourceOf(body.creationData, old === undefined, view);
     const size = body.diskSizeGB ?? old?.body.diskSizeGB ?? source?.diskSizeGB;
     if (body.creationData.createOption === "Empty" && !size) {
@@ -110,6 +118,7 @@ export const disk: ResourceType<DiskBody> = {
         ...body.sku,
         name: skuName,
       },
+      encryption: encryption ?? old?.body.encryption ?? withPlatformKey,
       diskSizeGB: size,
       diskSizeBytes: (size ?? 0) * 1024 ** 3,
       timeCreated: old?.body.timeCreated ?? now.toISOString(),
@@ -129,10 +138,28 @@ export const disk: ResourceType<DiskBody> = {
   },
 };
 
+export const withPlatformKey = { type: "EncryptionAtRestWithPlatformKey" };
+
+/** Another set is for a disk that no running machine has. */
+function checkEncryptionChange(
+  wanted: DiskBody["encryption"],
+  { id, body: { encryption, managedBy } }: Resource<DiskBody>,
+  view: View,
+): void {
+  const before = encryption?.diskEncryptionSetId;
+  const next = wanted?.diskEncryptionSetId;
+  if (wanted === undefined || keyOf(next ?? "") === keyOf(before ?? "")) return;
+  const machine = managedBy === undefined ? undefined : view.find(managedBy);
+  if (machine === undefined || powerOf(machine) === "deallocated") return;
+  throw conflict(
+    "OperationNotAllowed",
+    `Disk ${id.split("/").at(-1)} is attached to VM ${managedBy}; its encryption can be changed only while that is deallocated.`,
+  );
+}
+
 /**
  * To copy a disk or a snapshot is to read it, which Azure calls the same for both (Azure/OpenShift
- * #186, kubernetes #93020); of a disk encryption set see azuredisk-csi-driver #2609. There is no such
- * set here, and none is looked for.
+ * #186, kubernetes #93020).
  */
 export function rightsToDisks({
   creationData,
@@ -142,7 +169,7 @@ export function rightsToDisks({
     scope === undefined ? [] : [{ action: `Microsoft.Compute/${action}`, scope }];
   return [
     ...right("disks/beginGetAccess/action", creationData.sourceResourceId),
-    ...right("diskEncryptionSets/read", encryption?.diskEncryptionSetId),
+    ...rightToSet(encryption?.diskEncryptionSetId),
   ];
 }
 
@@ -151,7 +178,7 @@ export function sourceOf(
   { sourceResourceId: id }: { readonly sourceResourceId?: string },
   isNew: boolean,
   view: View,
-): { readonly diskSizeGB?: number } | undefined {
+): Pick<DiskBody, "diskSizeGB" | "encryption"> | undefined {
   const source = id === undefined ? undefined : view.find(id);
   if (id === undefined || source !== undefined || !isNew) return source?.body;
   throw new AzureError(404, "NotFound", `Resource ${id} is not found.`);

@@ -1,22 +1,7 @@
-import type { PowerAction } from "../../../machines/machines";
 import { stateOf } from "../../admission";
 import { Body, Resource } from "../../resources/resource";
+import { powerOf } from "./power";
 import { MachineBody } from "./virtual-machine-validation";
-
-const powerAfter = {
-  start: "running",
-  restart: "running",
-  powerOff: "stopped",
-  deallocate: "deallocated",
-} as const satisfies Record<PowerAction, string>;
-
-/** Of a machine: running, stopped or deallocated. */
-export const powerOf = ({ hidden }: Pick<Resource, "hidden">): string =>
-  String(hidden["power"] ?? "running");
-
-export function setPower(machine: Resource, action: PowerAction): void {
-  machine.hidden["power"] = powerAfter[action];
-}
 
 /** A machine's condition as Compute reports it. */
 export function instanceViewOf(machine: Resource<MachineBody>): Body {

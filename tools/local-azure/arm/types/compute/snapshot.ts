@@ -1,16 +1,17 @@
 import { randomUUID } from "node:crypto";
 
 import { propertyChangeNotAllowed } from "../../azure-error";
-import { View } from "../../resources/resource";
+import { Reference, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { rightsToDisks, sourceOf } from "./disk";
+import { encryptionBy, referenceToSet } from "./disk-encryption-set";
 
 type SnapshotBody = {
   location: string;
   sku?: { name?: string; tier?: string };
   creationData: { createOption?: string; sourceResourceId?: string };
   diskSizeGB?: number;
-  encryption?: { diskEncryptionSetId?: string };
+  encryption?: { diskEncryptionSetId?: string; type?: string };
   timeCreated?: string;
   uniqueId?: string;
 };
@@ -40,6 +41,9 @@ export const snapshot: ResourceType<SnapshotBody> = {
   name: /^[A-Za-z0-9_.-]{1,80}$/,
   linkedRights: rightsToDisks,
 
+  references: ({ encryption }: SnapshotBody, id): Reference[] =>
+    referenceToSet(id, encryption?.diskEncryptionSetId),
+
   accept({ body, old, now }: Put<SnapshotBody>, view: View): Accepted<SnapshotBody> {
     const { sourceResourceId } = body.creationData;
     if (old && old.body.creationData.sourceResourceId !== sourceResourceId) {
@@ -53,6 +57,8 @@ export const snapshot: ResourceType<SnapshotBody> = {
       publicNetworkAccess: "Enabled",
       ...body,
       sku: { tier: "Standard", ...body.sku, name: body.sku?.name ?? "Standard_LRS" },
+      // A snapshot has the encryption of its disk.
+      encryption: encryptionBy(body.encryption, view) ?? old?.body.encryption ?? source?.encryption,
       diskSizeGB: size,
       diskSizeBytes: (size ?? 0) * 1024 ** 3,
       completionPercent: 100,

@@ -13,7 +13,7 @@ import {
 import { ArmId, keyOf, parseId } from "../../resources/ids";
 import { Body, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType, Running } from "../resource-type";
-import { powerOf } from "./instance-view";
+import { powerOf } from "./power";
 import { machineOf } from "./virtual-machine";
 import { MachineBody } from "./virtual-machine-validation";
 

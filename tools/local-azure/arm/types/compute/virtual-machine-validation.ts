@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "../../azure-error";
 import { ArmId, keyOf } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
+import { isRegistered } from "../../subscription/features";
 import { findImage, ImageReference } from "../../subscription/images";
 import {
   findSize,
@@ -14,6 +15,7 @@ import {
 import { NetworkInterfaceBody } from "../network/network-interface";
 import { PublicIpBody } from "../network/public-ip-address";
 import { DiskBody } from "./disk";
+import { powerOf } from "./power";
 
 interface MachineDisk {
   readonly name?: string;
@@ -23,7 +25,11 @@ interface MachineDisk {
   readonly deleteOption?: string;
   readonly diskSizeGB?: number;
   readonly osType?: string;
-  readonly managedDisk?: { readonly id?: string; readonly storageAccountType?: string };
+  readonly managedDisk?: {
+    readonly id?: string;
+    readonly storageAccountType?: string;
+    readonly diskEncryptionSet?: { readonly id?: string };
+  };
   /** Of a data disk: the request detaches it. */
   readonly toBeDetached?: boolean;
 }
@@ -196,12 +202,6 @@ function checkImageFits({ hardwareProfile, storageProfile, securityProfile }: Ma
       "Use of TrustedLaunch setting is not supported for the provided image or VM size. Please use Gen2 ones.",
     );
   }
-  if (securityProfile?.encryptionAtHost) {
-    throw invalidParameter(
-      "The property 'securityProfile.encryptionAtHost' is not valid because the 'Microsoft.Compute/EncryptionAtHost' feature is not enabled for this subscription.",
-      "securityProfile.encryptionAtHost",
-    );
-  }
   const { managedDisk, name = "osDisk" } = storageProfile!.osDisk!;
   if (managedDisk?.storageAccountType?.startsWith("Premium") && size.premium === false) {
     throw invalidParameter(
@@ -210,6 +210,46 @@ function checkImageFits({ hardwareProfile, storageProfile, securityProfile }: Ma
     );
   }
 }
+
+/**
+ * Throws when hosts cannot encrypt this machine. Without the feature Azure refuses a false one, too
+ * (Azure/ResourceModules#1242). The message of sizes is that of AKS, which knows the refusal by a code of its
+ * own; that of running machines is in terraform-provider-azurerm.
+ */
+export function checkEncryptionAtHost(
+  body: MachineBody,
+  old: Resource<MachineBody> | undefined,
+  view: View,
+): void {
+  const target = "securityProfile.encryptionAtHost";
+  const wanted = body.securityProfile?.encryptionAtHost;
+  if (wanted === undefined) return;
+  if (!isRegistered("Microsoft.Compute/EncryptionAtHost", view)) {
+    throw invalidParameter(
+      `The property '${target}' is not valid because the 'Microsoft.Compute/EncryptionAtHost' feature is not enabled for this subscription.`,
+      target,
+    );
+  }
+  const size = findSize(body.hardwareProfile?.vmSize ?? "");
+  if (wanted && size?.encryptionAtHost === false) {
+    throw invalidParameter(
+      `The Virtual Machine size ${size.name} does not support EncryptionAtHost.`,
+      target,
+    );
+  }
+  const before = old?.body.securityProfile?.encryptionAtHost ?? false;
+  if (old !== undefined && wanted !== before && powerOf(old) !== "deallocated") {
+    throw conflict(
+      "OperationNotAllowed",
+      `'${target}' can be updated only when VM is in deallocated state.`,
+      target,
+    );
+  }
+}
+
+/** The sets that the disks of a machine name. */
+export const setsOf = ({ storageProfile: { osDisk, dataDisks = [] } = {} }: MachineBody) =>
+  [osDisk, ...dataDisks].flatMap((disk) => disk?.managedDisk?.diskEncryptionSet?.id ?? []);
 
 export function checkNics(body: MachineBody, id: ArmId, view: View): void {
   const nics = nicsOf(body);
@@ -287,6 +327,11 @@ export function checkMachineChange(
       "osDisk.managedDisk.storageAccountType",
       disk?.managedDisk?.storageAccountType,
       oldDisk?.managedDisk?.storageAccountType,
+    ],
+    [
+      "osDisk.managedDisk.diskEncryptionSet.id",
+      disk?.managedDisk?.diskEncryptionSet?.id?.toLowerCase(),
+      oldDisk?.managedDisk?.diskEncryptionSet?.id?.toLowerCase(),
     ],
     [
       "securityProfile.securityType",

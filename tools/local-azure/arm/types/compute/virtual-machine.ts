@@ -11,20 +11,23 @@ import {
   View,
   withoutUndefined,
 } from "../../resources/resource";
-import { Accepted, Put, ResourceType, Running } from "../resource-type";
+import { Accepted, Put, ResourceType, Right, Running } from "../resource-type";
 import { findImage, imageName } from "../../subscription/images";
-import { powerOf } from "./instance-view";
+import { powerOf } from "./power";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
-import { attach, detach, diskType } from "./disk";
+import { attach, detach, diskType, withPlatformKey } from "./disk";
+import { encryptionBy, referenceToSet, rightToSet } from "./disk-encryption-set";
 import { identitiesOf, patchedIdentity, shownIdentity } from "./machine-identity";
 import {
   checkDataDisks,
+  checkEncryptionAtHost,
   checkMachine,
   checkMachineChange,
   checkHardware,
   checkNics,
   MachineBody,
   nicsOf,
+  setsOf,
 } from "./virtual-machine-validation";
 
 const machineType = "Microsoft.Compute/virtualMachines";
@@ -98,6 +101,7 @@ export const virtualMachine: ResourceType<MachineBody> = {
       ...(body.storageProfile?.dataDisks ?? []).flatMap(({ managedDisk: { id: disk } = {} }) =>
         disk === undefined ? [] : [to(disk, notFound(disk))],
       ),
+      ...setsOf(body).flatMap((set) => referenceToSet(id, set)),
       ...identitiesOf(body).map((identity) => ({
         ...to(
           identity,
@@ -112,10 +116,14 @@ export const virtualMachine: ResourceType<MachineBody> = {
     ];
   },
 
+  linkedRights: (body: MachineBody): Right[] => setsOf(body).flatMap(rightToSet),
+
   accept(put: Put<MachineBody>, view: View): Accepted<MachineBody> {
     const { id, body, old, now } = put;
+    checkEncryptionAtHost(body, old, view);
     checkMachine(body, id, sizeOf(old?.body) !== sizeOf(body));
     checkNics(body, id, view);
+    for (const diskEncryptionSetId of setsOf(body)) encryptionBy({ diskEncryptionSetId }, view);
     if (old) checkMachineChange(body, old);
     if (old && powerOf(old) !== "deallocated") checkHardware(body, old.body, id);
     for (const nic of nicsOf(body)) {
@@ -290,6 +298,7 @@ const diskId = ({ subscription, group }: ArmId, name: string): string =>
 function createOsDisk({ id, body }: Resource<MachineBody>, ledger: Ledger, now: Date): void {
   const { managedDisk, diskSizeGB, osType } = body.storageProfile!.osDisk!;
   const sku = managedDisk!.storageAccountType!;
+  const diskEncryptionSetId = managedDisk!.diskEncryptionSet?.id;
   ledger.put({
     id: managedDisk!.id!,
     type: diskType,
@@ -300,6 +309,7 @@ function createOsDisk({ id, body }: Resource<MachineBody>, ledger: Ledger, now: 
       zones: body.zones,
       sku: { name: sku, tier: sku.split("_")[0] },
       creationData: { createOption: "FromImage" },
+      encryption: encryptionBy({ diskEncryptionSetId }, ledger) ?? withPlatformKey,
       diskSizeGB,
       osType,
       timeCreated: now.toISOString(),

@@ -188,7 +188,7 @@ it("refuses a machine at an interface of a network that one may not join", async
   });
 });
 
-const set = compute("diskEncryptionSets/set");
+const [set] = valid.set;
 const read = "Microsoft.Compute/diskEncryptionSets/read";
 const copy = "Microsoft.Compute/disks/beginGetAccess/action";
 

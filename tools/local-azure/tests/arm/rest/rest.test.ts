@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { subscriptionPath } from "../../../arm/resources/ids";
+import { ResourceManager } from "../../../arm/resource-manager";
 import { serveRest } from "../../../arm/rest/rest";
 import { createResources, newArm } from "../../support/arm/fixture";
 import {
@@ -281,6 +282,39 @@ it("shows in lists by whom a disk is used", () =>
       expect.objectContaining({ name: "cp-1-os", managedBy: valid.machine[0] }),
     );
   }));
+
+const feature = (name: string) =>
+  `${subscriptionPath}/providers/Microsoft.Features/providers/Microsoft.Compute/features/${name}`;
+const ofFeatures = "?api-version=2021-07-01";
+
+it("has a feature from its registration on, and counts none as a resource", () =>
+  withServer(async (ask, { arm, args }) => {
+    const shown = () => ask("GET", `${feature("encryptionathost")}${ofFeatures}`);
+    expect((await shown()).body).toMatchObject({
+      name: "Microsoft.Compute/EncryptionAtHost",
+      properties: { state: "NotRegistered" },
+    });
+
+    await ask("POST", `${feature("EncryptionAtHost")}/register${ofFeatures}`, {});
+
+    expect((await shown()).body).toMatchObject({ properties: { state: "Registered" } });
+    expect(new ResourceManager(args).peek(feature("EncryptionAtHost"))).toBeDefined();
+    const { body } = await ask("GET", `${subscriptionPath}/resources`);
+    expect(JSON.stringify(body)).not.toContain("EncryptionAtHost");
+    await ask("DELETE", group);
+    expect(arm.isEmpty).toBe(true);
+  }));
+
+it.each([
+  ["GET", `${feature("Other")}${ofFeatures}`, 404, "FeatureNotFound"],
+  ["DELETE", `${feature("EncryptionAtHost")}${ofFeatures}`, 405, "MethodNotAllowed"],
+  ["POST", `${feature("EncryptionAtHost")}/unregister${ofFeatures}`, 405, "MethodNotAllowed"],
+  ["GET", `${feature("EncryptionAtHost")}?api-version=2024-11-01`, 404, "InvalidResourceType"],
+])("refuses %s of %s: %s", (method, path, status, code) =>
+  withServer(async (ask) => {
+    expect(await ask(method, path)).toMatchObject({ status, body: { error: { code } } });
+  }),
+);
 
 it("says which labels are free in a region, and what its user may do", () =>
   withServer(async (ask) => {

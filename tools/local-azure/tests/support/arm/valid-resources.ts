@@ -23,6 +23,14 @@ export const valid = {
     `${group}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000000`,
     { principalId: account.objectId, roleDefinitionId: roleDefinition(reader) },
   ],
+  set: [
+    compute("diskEncryptionSets/keys"),
+    {
+      location,
+      identity: { type: "SystemAssigned" },
+      activeKey: { keyUrl: "https://ours.vault.azure.net/keys/disks/1" },
+    },
+  ],
   disk: [
     compute("disks/data"),
     { location, zones: ["1"], creationData: { createOption: "Empty" }, diskSizeGB: 8 },

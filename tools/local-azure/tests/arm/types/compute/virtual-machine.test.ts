@@ -40,6 +40,7 @@ itRefuses("machine", [
   [{ [`${keys}.0.path`]: "/root/key" }, "InvalidParameter: Destination path"],
   // Which nobody has registered.
   [{ "securityProfile.encryptionAtHost": true }, "InvalidParameter: .*EncryptionAtHost"],
+  [{ "securityProfile.encryptionAtHost": false }, "InvalidParameter: .*EncryptionAtHost"],
 ]);
 itLimits("machine", [
   [
@@ -345,4 +346,45 @@ it("takes as many disks as its size does, and no smaller size with more", async 
   expect(await put("Standard_D2s_v5", withAll)).toMatch(tooMany);
   expect(await put("Standard_D4s_v5", withAll)).toBe("not refused");
   expect(await put("Standard_D2s_v5")).toMatch(tooMany);
+});
+
+describe("a machine whose host encrypts, in a subscription that has the feature", () => {
+  const encrypted = (wanted: boolean, more: object = {}) =>
+    withChange("machine", { "securityProfile.encryptionAtHost": wanted, ...more });
+  const registered = async () => {
+    const { arm } = newArm();
+    await createResources(arm, "nic");
+    await arm.register("Microsoft.Compute/EncryptionAtHost");
+    return arm;
+  };
+
+  it("is made", async () => {
+    const arm = await registered();
+
+    await arm.put(id, encrypted(true));
+
+    expect(arm.peek(id)).toMatchObject({ securityProfile: { encryptionAtHost: true } });
+  });
+
+  it("is made of no size whose hosts cannot do it", async () => {
+    const arm = await registered();
+    const size = { "hardwareProfile.vmSize": "Standard_A2_v2" };
+
+    expect(await refusedBy(arm.put(id, encrypted(true, size)))).toMatch(
+      /^InvalidParameter: The Virtual Machine size Standard_A2_v2 does not support EncryptionAtHost/,
+    );
+  });
+
+  it("becomes one, and stops being one, only while it is deallocated", async () => {
+    const arm = await registered();
+    await arm.put(id, body);
+
+    const refused = /^OperationNotAllowed: 'securityProfile.encryptionAtHost' can be updated only/;
+    expect(await refusedBy(arm.put(id, encrypted(true)))).toMatch(refused);
+    await arm.power(id, "deallocate", { perform: () => undefined });
+    expect(await refusedBy(arm.put(id, encrypted(true)))).toBe("not refused");
+    await arm.power(id, "start", { perform: () => undefined });
+    expect(await refusedBy(arm.put(id, encrypted(false)))).toMatch(refused);
+    expect(await refusedBy(arm.put(id, encrypted(true)))).toBe("not refused");
+  });
 });
