@@ -58,6 +58,11 @@ export interface Decision {
   readonly messages: readonly string[];
 }
 
+/** Pulumi's state has objects in the cluster as they were before it was lost. */
+const refreshText =
+  "this update restores the cluster as it was when the snapshot was saved. When it has ended, run pulumi config rm restoreFrom and " +
+  "pulumi up --refresh, which brings back what this program has changed in it since then";
+
 /** Lays the settings beside what exists. */
 export function decide(observed: Observed): Decision {
   const { settings, azure, offers, connection, now, previous, legacyTokens, machines } = observed;
@@ -151,6 +156,7 @@ export function decide(observed: Observed): Decision {
     ],
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),
+      ...(initialization.isRestoring ? [refreshText] : []),
       ...[keys.message, cas.message, accounts.message].flatMap((message) => message ?? []),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
         const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;

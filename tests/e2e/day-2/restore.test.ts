@@ -126,6 +126,8 @@ describe("a cluster whose control planes are lost", () => {
 
   it("is restored as well when two of three are lost, though not by a setting that was left behind alone", async () => {
     await save("c", "d");
+    await cloud.stack.configure({ ...settings, proxyScheduler: "wrr", restoreFrom: "latest" });
+    asPlanned(await cloud.stack.up());
     const [survivor, ...lost] = controlPlanes;
     for (const name of lost) await remove(name);
     const before = await vmIdOf(survivor!);
@@ -133,11 +135,27 @@ describe("a cluster whose control planes are lost", () => {
     const left = refused(await cloud.stack.up());
     expect(await vmIdOf(survivor!)).toBe(before);
     await cloud.runSuggested(left, /config set reinitialize [^\s,]+/);
-    asPlanned(await cloud.stack.up());
+    const restored = asPlanned(await cloud.stack.up());
 
     expect(await saved("c", "d")).toEqual(["c"]);
     expect(await vmIdOf(survivor!)).not.toBe(before);
     expect(await vmIdOf(worker)).toBe(workerId);
+    await cloud.runSuggested(restored.stdout, /config rm restoreFrom/);
+    expect(restored.stdout).toMatch(/restoreFrom and pulumi up --refresh, which brings back/);
+  });
+
+  it("has by a refresh what this program has changed since the snapshot", async () => {
+    const inSystem = ["--namespace", "kube-system", "--output"];
+    const volume = "jsonpath={.spec.template.spec.volumes[?(@.name=='kube-proxy')].configMap.name}";
+
+    succeeded(await cloud.stack.up("--refresh"));
+
+    const name = await cloud.kubectl("get", "daemonset", "kube-proxy", ...inSystem, volume);
+    expect(await cloud.kubectl("get", "configmap", name, ...inSystem, "yaml")).toContain(
+      "scheduler: wrr",
+    );
+    await cloud.stack.configure(settings);
+    asPlanned(await cloud.stack.up());
   });
 
   it("is saved by the control plane that stays before each of the others leaves", async () => {
