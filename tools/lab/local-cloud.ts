@@ -251,6 +251,33 @@ export class LocalCloud {
     return this.send("GET", id);
   }
 
+  /** A blob as JSON, by its address on Azure, for somebody who shows no credential. */
+  readBlob(url: string): Promise<Record<string, unknown>> {
+    const { host, hostname: servername, pathname } = new URL(url);
+    const options = {
+      ...{
+        host: "127.0.0.1",
+        port: this.azure.ports.blob,
+        path: pathname,
+        servername,
+        agent: false,
+      },
+      ca: readFileSync(authorityFile(this.state)),
+      headers: { host },
+    };
+    return new Promise((resolve, reject) => {
+      get(options, (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+        answer.on("end", () =>
+          answer.statusCode === 200
+            ? resolve(JSON.parse(text) as Record<string, unknown>)
+            : reject(new Error(`${url} answers ${answer.statusCode}: ${text}`)),
+        );
+      }).on("error", reject);
+    });
+  }
+
   /** Microsoft's clients, by which others read and change things. */
   sdks(): Clients {
     const authority = readFileSync(authorityFile(this.state), "utf8");

@@ -17,6 +17,9 @@ export const idTemplates: Readonly<Record<string, string>> = {
   "azure-native:network:PublicIPAddress": `${network}/publicIPAddresses/{publicIpAddressName}`,
   "azure-native:privatedns:PrivateRecordSet": `${network}/privateDnsZones/{privateZoneName}/{recordType}/{relativeRecordSetName}`,
   "azure-native:privatedns:PrivateZone": `${network}/privateDnsZones/{privateZoneName}`,
+  "azure-native:network:VirtualNetworkPeering": `${network}/virtualNetworks/{virtualNetworkName}/virtualNetworkPeerings/{virtualNetworkPeeringName}`,
+  "azure-native:managedidentity:FederatedIdentityCredential": `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}/federatedIdentityCredentials/{federatedIdentityCredentialResourceName}`,
+  "azure-native:storage:Blob": `${account}/blobServices/default/containers/{containerName}/blobs/{blobName}`,
   "azure-native:privatedns:VirtualNetworkLink": `${network}/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}`,
   "azure-native:resources:ResourceGroup": group,
   "azure-native:authorization:ManagementLockByScope":

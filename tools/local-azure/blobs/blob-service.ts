@@ -14,6 +14,7 @@ import {
   type StorageAccountBody,
   storageAccountType,
 } from "../arm/types/storage/storage-account";
+import type { BlobContainerBody } from "../arm/types/storage/blob-container";
 import { authorize, checkVersion, principalOf } from "./authorize";
 import { BlobError, blobNotFound, containerNotFound, unsupported } from "./blob-error";
 import { escaped, listOf } from "./list";
@@ -108,16 +109,26 @@ export class BlobService {
         retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
       throw new BlobError(status, code, message ?? "An injected fault.", {}, after);
     }
-    checkVersion(headers["x-ms-version"] as string | undefined);
-    const at = { now: this.arm.clock.now(), pace: this.arm.durations.factor };
-    const host = `${asked.account}.${blobDomain}`;
-    const principal = principalOf(headers.authorization, host, url.searchParams, at.now);
-    authorize(principal, container, method === "GET" ? "read" : "write", this.arm.view, at);
+    if (!this.isForAnybody(asked)) {
+      checkVersion(headers["x-ms-version"] as string | undefined);
+      const at = { now: this.arm.clock.now(), pace: this.arm.durations.factor };
+      const host = `${asked.account}.${blobDomain}`;
+      const principal = principalOf(headers.authorization, host, url.searchParams, at.now);
+      authorize(principal, container, method === "GET" ? "read" : "write", this.arm.view, at);
+    }
     if (this.arm.peek(container) === undefined) throw containerNotFound();
     checkHeaders(headers);
     const reply = await this.perform(asked);
     if (fault?.lost === "answer") throw new ConnectionLost();
     return reply;
+  }
+
+  /** Whether it is a blob that anybody may read, and somebody without a login asks for it. */
+  private isForAnybody({ request, container, name }: Asked): boolean {
+    const { headers, method = "GET" } = request;
+    const isRead = method === "GET" && name !== "" && headers.authorization === undefined;
+    const { publicAccess = "None" } = (this.arm.peek(container) ?? {}) as BlobContainerBody;
+    return isRead && publicAccess !== "None";
   }
 
   private askedBy(request: IncomingMessage): Asked {
@@ -203,7 +214,7 @@ export class BlobService {
       ...metadataHeaders(blob),
       "accept-ranges": "bytes",
       "content-length": blob.size,
-      "content-type": contentType,
+      "content-type": blob.contentType ?? contentType,
       "x-ms-blob-type": "BlockBlob",
       "x-ms-creation-time": new Date(blob.created).toUTCString(),
       "x-ms-lease-state": "available",

@@ -19,6 +19,8 @@ interface Block {
 export interface Blob {
   readonly name: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** Where its writer has said what its content is. */
+  readonly contentType?: string;
   readonly size: number;
   readonly etag: string;
   /** ISO 8601. */
@@ -86,6 +88,7 @@ export class BlobStore {
     name: string,
     wanted: readonly string[],
     metadata: Blob["metadata"],
+    contentType?: string,
   ): Promise<Blob> {
     const record = await this.change(this.folderOf(container, name), name, (old) => {
       const modified = this.now().toISOString();
@@ -96,7 +99,7 @@ export class BlobStore {
         return found;
       });
       const committed = {
-        ...{ name, metadata, blocks, etag: newEtag() },
+        ...{ name, metadata, contentType, blocks, etag: newEtag() },
         ...{ created: old.committed?.created ?? modified, modified },
         size: blocks.reduce((sum, { size }) => sum + size, 0),
       };
@@ -113,6 +116,10 @@ export class BlobStore {
       })(),
       { objectMode: false },
     );
+  }
+
+  remove(container: string, name: string): void {
+    rmSync(this.folderOf(container, name), { recursive: true, force: true });
   }
 
   removeContainer(container: string): void {

@@ -92,7 +92,7 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       resourceManager: await serve("resourceManager", (port) =>
         serveRest(arm, port, hooks, certificate),
       ),
-      azureNative: await serve("azureNative", (port) => serveAzureNative(arm, port)),
+      azureNative: await serve("azureNative", (port) => serveAzureNative(arm, store, port)),
       tls: await serve("tls", (port) => serveTls(port, operations)),
       kubernetes: await serve("kubernetes", (port) =>
         serveKubernetes({ port, resolve: redirect, around: operations }),

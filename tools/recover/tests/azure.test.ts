@@ -1,4 +1,5 @@
 import { resourceTypes } from "../../local-azure/arm/types/types";
+import { blobPath, blobToken } from "../../local-azure/provider/blob";
 import { idOfCreated, idTemplates, subscriptionIn, unknown } from "../azure";
 
 const subscription = "5ca1ab1e-0000-4000-8000-000000000001";
@@ -47,5 +48,5 @@ it("gives every type of the program the id that it has in Azure", () => {
     .map(({ token, path }) => [token, path]);
 
   expect(known.length).toBeGreaterThanOrEqual(16);
-  expect(idTemplates).toEqual(Object.fromEntries(known));
+  expect(idTemplates).toEqual({ ...Object.fromEntries(known), [blobToken]: blobPath });
 });

@@ -1,4 +1,5 @@
 import { ResourceType } from "./resource-type";
+import { federatedIdentityCredential } from "./authorization/federated-identity-credential";
 import { managementLock } from "./authorization/management-lock";
 import { policyAssignment } from "./authorization/policy-assignment";
 import { policyDefinition } from "./authorization/policy-definition";
@@ -34,6 +35,7 @@ export const resourceTypes: readonly ResourceType[] = [
   blobContainer,
   blobService,
   disk,
+  federatedIdentityCredential,
   diskEncryptionSet,
   loadBalancer,
   managementLock,

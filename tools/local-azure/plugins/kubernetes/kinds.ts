@@ -27,6 +27,10 @@ const ofCluster = (plural: string, ...fixed: readonly string[]): Kind => ({
 const kinds: Readonly<Record<string, Kind>> = {
   "apiextensions.k8s.io/v1/CustomResourceDefinition": ofCluster("customresourcedefinitions"),
   "apiregistration.k8s.io/v1/APIService": ofCluster("apiservices"),
+  "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy": ofCluster("mutatingadmissionpolicies"),
+  "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding": ofCluster(
+    "mutatingadmissionpolicybindings",
+  ),
   "apps/v1/DaemonSet": namespaced("daemonsets", "spec.selector"),
   "apps/v1/Deployment": namespaced("deployments", "spec.selector"),
   "policy/v1/PodDisruptionBudget": namespaced("poddisruptionbudgets"),

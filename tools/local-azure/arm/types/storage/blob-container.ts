@@ -4,7 +4,7 @@ import { View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { StorageAccountBody } from "./storage-account";
 
-type BlobContainerBody = {
+export type BlobContainerBody = {
   publicAccess?: string;
   metadata?: Record<string, string>;
   lastModifiedTime?: string;

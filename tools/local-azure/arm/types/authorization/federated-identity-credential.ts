@@ -1,0 +1,58 @@
+import { conflict, refuse } from "../../azure-error";
+import { keyOf } from "../../resources/ids";
+import { View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
+
+type CredentialBody = { issuer: string; subject: string; audiences: string[] };
+
+const mostOfIdentity = 20;
+
+/** Whose tokens Entra takes for those of a managed identity. */
+export const federatedIdentityCredential: ResourceType<CredentialBody> = {
+  token: "azure-native:managedidentity:FederatedIdentityCredential",
+  type: "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials",
+  apiVersion: "2023-01-31",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}/federatedIdentityCredentials/{federatedIdentityCredentialResourceName}",
+  isStateless: true,
+  inputs: ["audiences", "issuer", "subject"],
+  required: ["audiences", "issuer", "subject"],
+  name: /^[A-Za-z0-9][A-Za-z0-9_-]{2,119}$/,
+  // Azure answers a second write of one identity's credentials with 409.
+  lock: ({ parent }) => parent,
+
+  accept({ id, body }: Put<CredentialBody>, view: View): Accepted<CredentialBody> {
+    const { issuer, subject, audiences } = body;
+    if (!/^https:\/\/[^/?#]+[^?#]*$/.test(issuer)) {
+      throw refuse(
+        "BadRequest",
+        `The issuer '${issuer}' of '${id.name}' is not an absolute https URL.`,
+      );
+    }
+    if (subject === "" || audiences.length !== 1) {
+      throw refuse(
+        "BadRequest",
+        `Federated identity credential '${id.name}' has ${audiences.length} audiences and the subject '${subject}'; one of each is required.`,
+      );
+    }
+    const others = view
+      .children(id.parent, federatedIdentityCredential.type)
+      .filter((one) => keyOf(one.id) !== id.key);
+    if (others.length >= mostOfIdentity) {
+      throw refuse(
+        "BadRequest",
+        `Too many federated identity credentials: the maximum is ${mostOfIdentity} for a managed identity.`,
+      );
+    }
+    const same = others.find(({ body: other }) => {
+      const { issuer: theirs, subject: whose } = other as CredentialBody;
+      return theirs === issuer && whose === subject;
+    });
+    if (same !== undefined) {
+      throw conflict(
+        "Conflict",
+        `Issuer and subject combination already exists for this Managed Identity, in '${same.id.split("/").at(-1)}'.`,
+      );
+    }
+    return { body };
+  },
+};
