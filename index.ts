@@ -17,6 +17,7 @@ import { explainRefusals } from "./components/azure/refusals";
 import { RoleAssignments } from "./components/role-assignments";
 import { Roles } from "./components/roles";
 import { Workers } from "./components/workers";
+import { WorkloadIdentities } from "./components/workload-identities";
 
 export = async () => {
   const settings = loadSettings();
@@ -35,6 +36,10 @@ export = async () => {
   const parts = { resourceGroup, plan, network, api, certificates, identity };
   const initial = new InitialControlPlane("initial-control-plane", parts);
   new RoleAssignments("identity", { ...shared, identity, after: initial.machine.vm });
+  const workloadIdentities = new WorkloadIdentities("workload-identities", {
+    ...shared,
+    certificates,
+  });
   const kubeconfig = kubeconfigOf(initial.initialized, plan, certificates);
   const cluster = clusterProvider(kubeconfig, plan, initial);
 
@@ -52,6 +57,7 @@ export = async () => {
     {
       ...shared,
       credential: identity.credential,
+      workloadIdentities,
       certificates,
       nodeAddOns,
       controlPlaneJoins: controlPlanes.map(({ step }) => step),

@@ -36,6 +36,7 @@ export function outputsOf(
     encryptionKeys: plan.spec.encryptionKeys,
     cas: plan.spec.cas,
     serviceAccountKeys: plan.spec.serviceAccountKeys,
+    tokenIssuers: plan.spec.tokenIssuers,
     ownEncryption: plan.spec.encryptionKeys === undefined ? true : undefined,
     apiAddress: plan.apiAddress,
     balancer: balancerDigest(),

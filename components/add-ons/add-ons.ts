@@ -18,6 +18,8 @@ import { NodeAddOns } from "./node-add-ons";
 import { Reboots } from "./reboots";
 import { RollOut } from "./roll-out";
 import { StorageClasses } from "./cloud-provider/storage-classes";
+import { Injection } from "./workload-identity";
+import type { WorkloadIdentities } from "../workload-identities";
 
 export interface AddOnsArgs {
   readonly resourceGroup: ClusterGroup;
@@ -26,6 +28,7 @@ export interface AddOnsArgs {
   readonly tenantId: string;
   readonly subscriptionId: string;
   readonly credential: CloudCredential;
+  readonly workloadIdentities: Pick<WorkloadIdentities, "clientIds">;
   readonly certificates: Pick<Certificates, "cluster">;
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
@@ -83,6 +86,10 @@ export class AddOns extends pulumi.ComponentResource {
     }
     if (settings.storageClasses) {
       new StorageClasses("storage-classes", args, atOnce);
+    }
+    if (settings.workloadIdentities.length > 0) {
+      const { clientIds } = args.workloadIdentities;
+      new Injection("workload-identity", { ...args, clientIds }, atOnce);
     }
     if (settings.metricsServer) {
       // A kubelet has a certificate that can be verified when its machine's step has ended.

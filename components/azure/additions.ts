@@ -302,6 +302,7 @@ export function additionsTo(
       rules: { tags, managedBy: setting() },
     },
     "azure-native:managedidentity:UserAssignedIdentity": { name: "resourceName", rules: { tags } },
+    "azure-native:storage:StorageAccount": { name: "accountName", rules: { tags } },
     "azure-native:privatedns:PrivateZone": { name: "privateZoneName", rules: { tags } },
     "azure-native:privatedns:VirtualNetworkLink": {
       name: "virtualNetworkLinkName",

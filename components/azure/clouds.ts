@@ -6,6 +6,7 @@ const clouds = [
     domain: "cloudapp.azure.com",
     storage: "core.windows.net",
     login: "login.microsoftonline.com",
+    tokenAudience: "api://AzureADTokenExchange",
   },
   {
     endpoint: "https://management.usgovcloudapi.net",
@@ -13,6 +14,7 @@ const clouds = [
     domain: "cloudapp.usgovcloudapi.net",
     storage: "core.usgovcloudapi.net",
     login: "login.microsoftonline.us",
+    tokenAudience: "api://AzureADTokenExchangeUSGov",
   },
   {
     endpoint: "https://management.chinacloudapi.cn",
@@ -20,10 +22,11 @@ const clouds = [
     domain: "cloudapp.chinacloudapi.cn",
     storage: "core.chinacloudapi.cn",
     login: "login.partner.microsoftonline.cn",
+    tokenAudience: "api://AzureADTokenExchangeChina",
   },
 ] as const;
 
-interface AzureCloud {
+export interface AzureCloud {
   /** Without a slash at its end. */
   readonly endpoint: string;
   /** By which the cloud provider knows it; any other cloud needs its endpoint spelt out there. */
@@ -34,12 +37,12 @@ interface AzureCloud {
   readonly storage: string;
   /** Of Entra ID. */
   readonly login: string;
+  /** Whom Entra expects a token to be for that it takes in place of a password. */
+  readonly tokenAudience: string;
 }
 
 export function azureCloudAt(resourceManagerEndpoint: string): AzureCloud {
   const endpoint = resourceManagerEndpoint.replace(/\/+$/, "");
-  const { domain, storage, login } = clouds[0];
-  return (
-    clouds.find((cloud) => cloud.endpoint === endpoint) ?? { endpoint, domain, storage, login }
-  );
+  const { name: _, ...publicCloud } = clouds[0];
+  return clouds.find((cloud) => cloud.endpoint === endpoint) ?? { ...publicCloud, endpoint };
 }

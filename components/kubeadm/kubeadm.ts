@@ -5,7 +5,7 @@ import { authoritiesVariable, signingFile } from "./certificate-authorities";
 import { coreDnsPatch } from "./core-dns";
 import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
-import { mergedValues, reservedMemory } from "./merged-arguments";
+import { mergedValues, reservedMemory, serviceAccountIssuer } from "./merged-arguments";
 import type { PayloadFile } from "./payload-file";
 import { issuerVariables } from "./people";
 import { kubeletKeyPath } from "./kubelet-certificate-paths";
@@ -15,6 +15,7 @@ import type { MachinePlan } from "../settings/topology";
 import { areFirst, type RotationState } from "./rotation";
 import { type ServiceAccountKeys, serviceAccountKeysVariable } from "./service-account-keys";
 import { digest } from "../digest";
+import { keysUrl } from "../token-issuer";
 import { encryptionAlgorithm } from "../key-algorithm";
 import { apiPort } from "../api-server";
 import { minorFor } from "../versions";
@@ -75,15 +76,20 @@ export type KubeadmMachine = Pick<MachinePlan, "name" | "role" | "address" | "ta
 
 type Arguments = Readonly<Record<string, string>>;
 
-const sorted = (values: Arguments) => Object.fromEntries(Object.entries(values).sort());
+const sorted = (values: Arguments): Arguments => Object.fromEntries(Object.entries(values).sort());
 
 /**
  * v1beta4's list. The operator's arguments replace ours in place, or come after them by name; lists
  * are merged.
  */
-const args = (component: Component, ours: Arguments, operators: Arguments) =>
+const args = (
+  component: Component,
+  ours: Readonly<Record<string, string | readonly string[]>>,
+  operators: Arguments,
+) =>
   Object.entries({ ...ours, ...sorted(operators) }).flatMap(([name, value]) => {
-    const values = name in operators ? mergedValues(component, name, value) : [value];
+    const theirs = operators[name];
+    const values = theirs === undefined ? [value].flat() : mergedValues(component, name, theirs);
     return values.map((one) => ({ name, value: one }));
   });
 
@@ -179,6 +185,8 @@ export interface ClusterSpec {
   readonly apiName: string;
   readonly cas: RotationState;
   readonly serviceAccountKeys: ServiceAccountKeys;
+  /** Whose tokens of service accounts are admitted: the first one gives them. Nothing where that is kubeadm's. */
+  readonly tokenIssuers?: readonly [string, ...string[]];
   /** Nothing where the operator sees to the encryption of Secrets. */
   readonly encryptionKeys?: RotationState;
 }
@@ -212,7 +220,14 @@ const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
 const extraEnvs = (...variables: readonly { readonly name: string; readonly value: string }[]) =>
   variables.length > 0 && { extraEnvs: variables };
 
-function clusterConfiguration({ settings, apiName, cas, serviceAccountKeys }: ClusterSpec) {
+/** An argument for each issuer. Where an issuer's keys are, the API server says in its own documents alone. */
+const issuerFlags = (issuers: readonly [string, ...string[]]) => ({
+  "service-account-issuer": issuers,
+  ...(issuers[0] !== serviceAccountIssuer && { "service-account-jwks-uri": keysUrl(issuers[0]) }),
+});
+
+function clusterConfiguration(spec: ClusterSpec) {
+  const { settings, apiName, cas, serviceAccountKeys, tokenIssuers } = spec;
   const { kubeadm } = settings;
   const everywhere = areFirst(cas) ? [] : [authoritiesVariable(cas)];
   const withTokens = areFirst(serviceAccountKeys)
@@ -224,6 +239,7 @@ function clusterConfiguration({ settings, apiName, cas, serviceAccountKeys }: Cl
     ...securityFlags(settings),
     "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt",
     ...(isEncrypted && encryptionFlags),
+    ...(tokenIssuers && issuerFlags(tokenIssuers)),
     ...(settings.controlPlaneCount > 1 && {
       // Clients keep a connection for hours; now and then one goes, and a new server has its share.
       "goaway-chance": "0.001",

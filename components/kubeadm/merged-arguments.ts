@@ -2,7 +2,7 @@ import { entriesOf } from "../settings/rules/argument-types";
 import type { Component } from "../settings/settings";
 
 /** Who signs the tokens of service accounts, as kubeadm has it for the domain cluster.local. */
-const serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local";
+export const serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local";
 
 /** Where the bootstrap step, and the probe of kubeadm's static pod, ask etcd. */
 const etcdMetricsUrl = "http://127.0.0.1:2381";

@@ -26,6 +26,7 @@ import { policyProblems, policyWarnings } from "./policies";
 import { ownRoutesWarnings } from "./own-routes";
 import { planServiceAccountKeys } from "./service-account-keys";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
+import { planTokenIssuers } from "./token-issuers";
 import { upgradeProblems } from "./upgrade";
 
 /** What an update does, as far as that follows from what was read. */
@@ -90,11 +91,13 @@ export function decide(observed: Observed): Decision {
   const keys = planEncryptionKeys(rotation);
   const cas = planCas({ ...rotation, created });
   const accounts = planServiceAccountKeys({ ...rotation, legacyTokens, now });
+  const issuers = planTokenIssuers(settings, connection.subscriptionId, current);
   const spec: ClusterSpec = {
     settings,
     apiName: observed.apiName,
     cas: cas.cas,
     serviceAccountKeys: accounts.serviceAccountKeys,
+    tokenIssuers: issuers.tokenIssuers,
     encryptionKeys: keys.encryptionKeys,
   };
   const wanted = planned.map((one) => ({
@@ -134,6 +137,7 @@ export function decide(observed: Observed): Decision {
       ...existingGroupProblems(settings, group),
       ...policyProblems(observed.policies),
       ...observed.identity.problems,
+      ...observed.workloads.problems,
       ...observed.diskEncryption.problems,
       ...network.problems,
       ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
@@ -157,7 +161,9 @@ export function decide(observed: Observed): Decision {
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),
       ...(initialization.isRestoring ? [refreshText] : []),
-      ...[keys.message, cas.message, accounts.message].flatMap((message) => message ?? []),
+      ...[keys.message, cas.message, accounts.message, issuers.message].flatMap(
+        (message) => message ?? [],
+      ),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
         const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;
         return `StorageClass ${name} is left out: Azure offers this subscription no ${skuName} disks in ${place}`;

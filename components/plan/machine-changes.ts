@@ -30,6 +30,8 @@ export interface PreviousOutputs {
   readonly cas?: RotationState;
   /** The keys of service accounts that every control plane has; the first one alone where there is nothing. */
   readonly serviceAccountKeys?: ServiceAccountKeys;
+  /** The issuers of service accounts' tokens that every control plane admits; kubeadm's alone where there is nothing. */
+  readonly tokenIssuers?: readonly [string, ...string[]];
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
   /** Of a private API. */

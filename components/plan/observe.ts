@@ -21,6 +21,7 @@ import { subscriptionProblems } from "../azure/subscription";
 import { throughProxy } from "../kubeconfig";
 import type { Settings } from "../settings/settings";
 import { type MachinePlan, machinesOf } from "../settings/topology";
+import { getWorkloadClients, type WorkloadClients } from "../azure/workload-clients";
 import type { PlacedMachine } from "./addresses";
 import { fixedProblems } from "./fixed-settings";
 import { getLegacyTokens, type LegacyTokens } from "./legacy-tokens";
@@ -51,6 +52,7 @@ export interface Observed {
   /** On the resource group that the settings name. */
   readonly locks: readonly Lock[];
   readonly identity: IdentityAnswer;
+  readonly workloads: WorkloadClients;
   readonly diskEncryption: DiskEncryptionAnswer;
   /** The network of the subnets that the settings name. */
   readonly network?: ExistingNetwork;
@@ -98,6 +100,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     policies,
     manifests,
     legacyTokens,
+    workloads,
   ] = await Promise.all([
     found.then((answer) =>
       markRemovedFromEtcd({
@@ -157,10 +160,20 @@ export async function observe(settings: Settings): Promise<Observed> {
       kubeconfig: previous.kubeconfig,
       now,
     }),
+    getWorkloadClients(settings, connection),
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
-    ...{ policies, locks, network: subnets, ...places, missing, legacyTokens, diskEncryption },
+    ...{
+      policies,
+      locks,
+      network: subnets,
+      ...places,
+      missing,
+      legacyTokens,
+      workloads,
+      diskEncryption,
+    },
     warnings: lacking === undefined ? [] : [lacking],
   };
 }

@@ -34,6 +34,8 @@ export interface Plan {
   readonly shown: Shown;
   /** The identity that the settings name; undefined where they name none. */
   readonly existingIdentity?: ExistingIdentity;
+  /** Client ids of the identities that service accounts log in as and that exist already, by id in lower case. */
+  readonly workloadClients: ReadonlyMap<string, string>;
   /** The network of the subnets that the settings name; undefined where they name none. */
   readonly existingNetwork?: ExistingNetwork;
   readonly initialization: Initialization;
@@ -93,6 +95,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     azure,
     shown: azure.shown,
     existingIdentity: observed.identity.identity,
+    workloadClients: observed.workloads.clientIds,
     existingNetwork: observed.network,
     initialization: decision.initialization,
     previous: previous.outputs,

@@ -1,5 +1,6 @@
 import { apiRecord, apiZone, dnsLabel } from "../api-server";
 import { hasOwnIdentity } from "../settings/own-identity";
+import { azureName } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
@@ -14,6 +15,7 @@ import {
 } from "../azure/resource-names";
 import type { PlannedContent, PlannedResource } from "../azure/policy-restrictions";
 import { tagsOf } from "../azure/stack-tag";
+import { issuerAccount } from "../token-issuer";
 
 /** A resource without what all of its kind have in common. */
 type Kind = PlannedContent & {
@@ -33,6 +35,7 @@ const types = {
   network: "Microsoft.Network/virtualNetworks",
   routeTable: "Microsoft.Network/routeTables",
   securityGroup: "Microsoft.Network/networkSecurityGroups",
+  storage: "Microsoft.Storage/storageAccounts",
   zone: "Microsoft.Network/privateDnsZones",
 } as const;
 
@@ -41,6 +44,7 @@ const apiVersions: readonly (readonly [RegExp, string])[] = [
   [/^Microsoft\.Network\//, "2024-05-01"],
   [/^Microsoft\.Compute\//, "2024-11-01"],
   [/^Microsoft\.ManagedIdentity\//, "2023-01-31"],
+  [/^Microsoft\.Storage\//, "2024-01-01"],
   [/^Microsoft\.Resources\//, "2024-03-01"],
 ];
 
@@ -69,6 +73,7 @@ export function plannedResources(
     ...apiOf(settings, subscriptionId, idOf),
     ...(hasOwnIdentity(settings) ? [{ type: types.identity, name: clusterName }] : []),
     ...machinesOf(settings, machines, idOf),
+    ...workloadsOf(settings, subscriptionId),
   ];
   return kinds.map(({ parent, size, ...kind }) => ({
     content: {
@@ -184,6 +189,28 @@ function apiOf(settings: Settings, subscriptionId: string, idOf: IdOf): Kind[] {
           },
           { ...inZone, type: `${types.zone}/A`, name: apiRecord },
         ]),
+  ];
+}
+
+function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
+  const { workloadIdentities, clusterName } = settings;
+  if (workloadIdentities.length === 0) return [];
+  const made = workloadIdentities.find(({ identityId }) => identityId === "");
+  return [
+    {
+      type: types.storage,
+      name: issuerAccount(clusterName, subscriptionId),
+      sku: { name: "Standard_ZRS" },
+      properties: {
+        allowBlobPublicAccess: true,
+        allowCrossTenantReplication: false,
+        minimumTlsVersion: "TLS1_2",
+        supportsHttpsTrafficOnly: true,
+      },
+    },
+    ...(made === undefined || hasOwnIdentity(settings)
+      ? []
+      : [{ type: types.identity, name: azureName(clusterName, made) }]),
   ];
 }
 

@@ -16,6 +16,7 @@ import {
   readReboots,
   readTags,
   readTexts,
+  readWorkloadIdentities,
 } from "./read";
 import { problems } from "./rules";
 import { readablePasswordProblems } from "./rules/http-proxy";
@@ -80,6 +81,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     metricsServer: yes("metricsServer"),
     identityId: text("identityId"),
     servicePrincipal: readServicePrincipal(config, report),
+    workloadIdentities: readWorkloadIdentities(json("workloadIdentities"), report),
     entra: readEntra(json("entra"), report),
     kubeadm: readKubeadm(json("kubeadm"), report),
     reboots: readReboots(json("reboots"), report),

@@ -2,11 +2,13 @@ import { entry, found, Problem, toRemove, toSet, unknownNames, wants } from "./p
 import type {
   Entra,
   EtcdBackups,
+  GivenRole,
   HttpProxy,
   KubeadmExtras,
   Reboots,
   Taint,
   WorkerPool,
+  WorkloadIdentity,
 } from "./settings";
 
 /** Takes what is wrong with lists and maps, which Pulumi's schema does not type to the end. */
@@ -153,6 +155,48 @@ export function readPools(
       labels: readTextByName(`${at}.labels`, given.labels, problems),
       taints: readTaints(`${at}.taints`, given.taints, problems),
       maxUnavailable: given.maxUnavailable === undefined ? 1 : Number(given.maxUnavailable),
+    };
+  });
+}
+
+/** A list of maps; an entry that is none counts as empty, so that each of its values is asked for. */
+function readMaps(
+  key: string,
+  raw: unknown,
+  what: string,
+  problems: Report,
+): { readonly at: string; readonly given: Record<string, unknown> }[] {
+  if (!Array.isArray(raw)) {
+    problems.push({ key, is: found(raw), expected: `a list of ${what}`, fix: toRemove(key) });
+    return [];
+  }
+  return raw.map((one: unknown, index) => ({
+    at: `${key}[${index}]`,
+    given: isRecord(one) ? one : {},
+  }));
+}
+
+/** The service accounts whose pods log in to Azure. */
+export function readWorkloadIdentities(raw: unknown = [], problems: Report): WorkloadIdentity[] {
+  const what = "namespace and serviceAccount, with identityId or roles";
+  return readMaps("workloadIdentities", raw, what, problems).map(({ at, given }) => {
+    const { roles = [], ...texts } = given;
+    const known = ["namespace", "serviceAccount", "identityId", "roles"];
+    problems.push(...unknownNames(at, Object.keys(given), known));
+    const {
+      namespace = "",
+      serviceAccount = "",
+      identityId = "",
+    } = readTextByName(at, texts, problems);
+    return {
+      ...{ namespace, serviceAccount, identityId },
+      roles: readMaps(`${at}.roles`, roles, "role and scope", problems).map(
+        ({ at: place, given: one }): GivenRole => {
+          problems.push(...unknownNames(place, Object.keys(one), ["role", "scope"]));
+          const { role = "", scope = "" } = readTextByName(place, one, problems);
+          return { role, scope };
+        },
+      ),
     };
   });
 }

@@ -19,6 +19,7 @@ import { resourceGroupProblems } from "./rules/resource-group";
 import { sizeProblems } from "./rules/sizes";
 import { sshKeyProblems } from "./rules/ssh-key";
 import { tagProblems } from "./rules/tags";
+import { workloadIdentityProblems } from "./rules/workload-identities";
 import type { Settings } from "./settings";
 import { sourceProblems } from "./sources";
 
@@ -164,6 +165,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...kubeProxyProblems(settings),
   ...diskEncryptionSetProblems(settings),
   ...existingIdentityProblems(settings),
+  ...workloadIdentityProblems(settings),
   ...entraProblems(settings),
   ...etcdBackupProblems(settings),
   ...rebootProblems(settings),

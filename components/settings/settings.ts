@@ -83,6 +83,24 @@ export interface HttpProxy {
   readonly ca: string;
 }
 
+/** A role in Azure, and where it is given. */
+export interface GivenRole {
+  /** The GUID of a built-in role, or the id of any. */
+  readonly role: string;
+  /** Azure's id of what it is given at. */
+  readonly scope: string;
+}
+
+/** A service account whose pods log in to Azure as a managed identity. */
+export interface WorkloadIdentity {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  /** Azure's id of a user-assigned identity that exists already; empty for one that this program makes. */
+  readonly identityId: string;
+  /** Of one that this program makes. */
+  readonly roles: readonly GivenRole[];
+}
+
 /** By whose tokens people log in at the API: a tenant of Entra ID, or another issuer of OpenID Connect. */
 export interface Entra {
   /** Empty beside {@link issuer}. */
@@ -167,6 +185,8 @@ export interface Settings {
     readonly clientId: string;
     readonly clientSecret: pulumi.Output<string>;
   };
+  /** Service accounts that Entra knows; empty for none. */
+  readonly workloadIdentities: readonly WorkloadIdentity[];
   /** Undefined where only certificates and tokens of service accounts are admitted. */
   readonly entra?: Entra;
   readonly kubeadm: KubeadmExtras;

@@ -148,6 +148,7 @@ export async function buildMachines({
     accelerated: new Set(machines.slice(0, 1).map(({ name }) => name)),
     customData: "ZGF0YQ==",
     apiServer: { name: apiName(settings, subscriptionId), port: 6443 },
+    workloadClients: new Map<string, string>(),
     manifests: new Map<string, string>(),
   };
 

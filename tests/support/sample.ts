@@ -28,6 +28,7 @@ export const validSettings: Settings = {
   podCidr: "10.244.0.0/16",
   serviceCidr: "10.96.0.0/12",
   nodeSubnets: [],
+  workloadIdentities: [],
   egress: "zonal",
   apiAccess: "public",
   apiName: "",

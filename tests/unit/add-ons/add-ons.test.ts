@@ -62,6 +62,7 @@ async function build(given: Change) {
       tenantId: "tenant",
       subscriptionId,
       credential: { clientId: pulumi.output("client") },
+      workloadIdentities: { clientIds: [] },
       certificates: {
         cluster: {
           cert: pulumi.output("a CA"),

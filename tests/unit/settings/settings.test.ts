@@ -17,6 +17,7 @@ import { kubeProxyCases } from "../../support/settings-cases/kube-proxy";
 import { poolCases } from "../../support/settings-cases/pools";
 import { rangeCases } from "../../support/settings-cases/ranges";
 import { sizeCases } from "../../support/settings-cases/sizes";
+import { workloadIdentityCases } from "../../support/settings-cases/workload-identities";
 import { access, complaints, settingsWith, Values } from "../../support/stack";
 
 const stack: Values = { location: "westeurope", ...access };
@@ -52,6 +53,7 @@ describe.each(
     rebootCases,
     httpProxyCases,
     tagCases,
+    workloadIdentityCases,
   }),
 )("%s", (_, { refused, accepted }) => {
   it.each(refused)("refuses %s, and only that", (_flaw, values, says) => {

@@ -1,0 +1,143 @@
+import {
+  MutatingAdmissionPolicy,
+  MutatingAdmissionPolicyBinding,
+} from "@pulumi/kubernetes/admissionregistration/v1";
+import { ConfigMap } from "@pulumi/kubernetes/core/v1";
+import * as pulumi from "@pulumi/pulumi";
+
+import { type AzureCloud, azureCloudAt } from "../azure/clouds";
+import type { Settings } from "../settings/settings";
+
+const name = "zoned-workload-identity";
+const namespace = "kube-system";
+
+const volume = "azure-identity-token";
+const mountPath = "/var/run/secrets/azure/tokens";
+const tokenFile = "azure-identity-token";
+
+/** Seconds until the kubelet writes another token, an hour as upstream's webhook has it. */
+const expirationSeconds = 3600;
+
+/** A service account as a key of the ConfigMap: a namespace has no dots in its name. */
+export const accountKey = (account: { namespace: string; serviceAccount: string }): string =>
+  `${account.namespace}.${account.serviceAccount}`;
+
+const declared = "params.data[request.namespace + '.' + object.spec.serviceAccountName]";
+
+const variable = (variableName: string, value: string): string =>
+  `Object.spec.KIND.env{name: '${variableName}', value: ${value}}`;
+
+/** What each container of a list gets; what it has by the same name stays. */
+const containers = (kind: string, tenantId: string, authorityHost: string): string => {
+  const env = [
+    variable("AZURE_CLIENT_ID", "variables.clientId"),
+    variable("AZURE_TENANT_ID", `'${tenantId}'`),
+    variable("AZURE_FEDERATED_TOKEN_FILE", `'${mountPath}/${tokenFile}'`),
+    variable("AZURE_AUTHORITY_HOST", `'${authorityHost}'`),
+  ].map((one) => one.replaceAll("KIND", kind));
+  const mount = `Object.spec.${kind}.volumeMounts{name: '${volume}', mountPath: '${mountPath}', readOnly: true}`;
+  return (
+    `object.spec.${kind}.map(c, Object.spec.${kind}{name: c.name, ` +
+    `env: [${env.join(", ")}].filter(e, !has(c.env) || !c.env.exists(own, own.name == e.name)), ` +
+    `volumeMounts: [${mount}].filter(m, !has(c.volumeMounts) || !c.volumeMounts.exists(own, own.mountPath == m.mountPath))})`
+  );
+};
+
+/**
+ * The policy by which pods of declared service accounts get what Azure's libraries look for: Entra's names for
+ * them, and a token of their own. It is evaluated by the API server itself; upstream's webhook would be a pod and a
+ * certificate more, without which no pod starts.
+ *
+ * @see https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/
+ * @see https://azure.github.io/azure-workload-identity/docs/topics/service-account-labels-and-annotations.html
+ */
+export function injectionPolicy(
+  tenantId: string,
+  { login, tokenAudience }: Pick<AzureCloud, "login" | "tokenAudience">,
+) {
+  const projected =
+    `Object.spec.volumes{name: '${volume}', projected: Object.spec.volumes.projected{sources: [` +
+    "Object.spec.volumes.projected.sources{serviceAccountToken: Object.spec.volumes.projected.sources.serviceAccountToken{" +
+    `path: '${tokenFile}', audience: '${tokenAudience}', expirationSeconds: ${expirationSeconds}}}]}}`;
+  return {
+    failurePolicy: "Fail",
+    reinvocationPolicy: "IfNeeded",
+    paramKind: { apiVersion: "v1", kind: "ConfigMap" },
+    matchConstraints: {
+      resourceRules: [
+        { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"] },
+      ],
+    },
+    matchConditions: [
+      {
+        name: "is-declared",
+        expression:
+          "has(params.data) && (request.namespace + '.' + object.spec.serviceAccountName) in params.data",
+      },
+      {
+        name: "has-no-token",
+        expression: `!has(object.spec.volumes) || !object.spec.volumes.exists(v, v.name == '${volume}')`,
+      },
+    ],
+    variables: [{ name: "clientId", expression: declared }],
+    mutations: [
+      {
+        patchType: "JSONPatch",
+        jsonPatch: {
+          // A list of sources is replaced as a whole, which the other kind of patch does not do.
+          expression:
+            `has(object.spec.volumes) ? [JSONPatch{op: 'add', path: '/spec/volumes/-', value: ${projected}}] : ` +
+            `[JSONPatch{op: 'add', path: '/spec/volumes', value: [${projected}]}]`,
+        },
+      },
+      ...["containers", "initContainers"].map((kind) => ({
+        patchType: "ApplyConfiguration",
+        applyConfiguration: {
+          expression: `has(object.spec.${kind}) ? Object{spec: Object.spec{${kind}: ${containers(kind, tenantId, `https://${login}/`)}}} : Object{}`,
+        },
+      })),
+    ],
+  };
+}
+
+/** Where the policy finds the clients of service accounts. Whoever may not have one is left as they are. */
+export const injectionBinding = {
+  policyName: name,
+  paramRef: { name, namespace, parameterNotFoundAction: "Allow" },
+};
+
+export interface InjectionArgs {
+  readonly settings: Pick<Settings, "resourceManagerEndpoint" | "workloadIdentities">;
+  readonly tenantId: string;
+  /** Client ids, in the order of the setting. */
+  readonly clientIds: readonly pulumi.Input<string>[];
+}
+
+/** Gives pods of declared service accounts what they log in to Azure with. */
+export class Injection extends pulumi.ComponentResource {
+  constructor(resourceName: string, args: InjectionArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:Injection", resourceName, {}, opts);
+    const child = { parent: this, dependsOn: opts?.dependsOn };
+    const { settings, tenantId, clientIds } = args;
+    const spec = injectionPolicy(tenantId, azureCloudAt(settings.resourceManagerEndpoint));
+    const data = Object.fromEntries(
+      settings.workloadIdentities.map((one, index) => [accountKey(one), clientIds[index]!]),
+    );
+    const params = new ConfigMap(
+      `${resourceName}-clients`,
+      { metadata: { name, namespace }, data },
+      child,
+    );
+    const policy = new MutatingAdmissionPolicy(
+      `${resourceName}-policy`,
+      { metadata: { name }, spec },
+      child,
+    );
+    new MutatingAdmissionPolicyBinding(
+      `${resourceName}-binding`,
+      { metadata: { name }, spec: injectionBinding },
+      { parent: this, dependsOn: [params, policy] },
+    );
+    this.registerOutputs();
+  }
+}

@@ -1,0 +1,119 @@
+import { Problem, toRemove, wants } from "../problem";
+import type { Settings, WorkloadIdentity } from "../settings";
+
+const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const subdomain = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
+const identity =
+  /^\/subscriptions\/[0-9a-f-]{36}\/resourceGroups\/[^/]+\/providers\/Microsoft\.ManagedIdentity\/userAssignedIdentities\/[^/]+$/i;
+const guid = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+const role = new RegExp(
+  `^(/.+/providers/Microsoft\\.Authorization/roleDefinitions/)?${guid}$`,
+  "i",
+);
+const scope = /^\/(subscriptions|providers)\/[^/]+(\/.+)?[^/]$/i;
+
+const exampleIdentity =
+  "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.ManagedIdentity/userAssignedIdentities/shop";
+
+/** Azure takes so many federated credentials of an identity. */
+const mostOfIdentity = 20;
+
+/** Of a managed identity's and a federated credential's name. */
+const longestName = 120;
+
+/** What Azure calls what belongs to a service account: of its name's characters Azure takes all but the dot. */
+export const azureName = (clusterName: string, one: WorkloadIdentity): string =>
+  `${clusterName}_${one.namespace}_${one.serviceAccount.replaceAll(".", "__")}`;
+
+/** What is wrong with the service accounts that log in to Azure. */
+export function workloadIdentityProblems(settings: Settings): Problem[] {
+  const { workloadIdentities: all, clusterName, kubeadm } = settings;
+  if (all.length === 0) return [];
+  const ofArguments = ["service-account-issuer", "service-account-jwks-uri"]
+    .filter((name) => name in kubeadm.apiServerExtraArgs)
+    .map((name) => ({
+      key: `kubeadm.apiServerExtraArgs.${name}`,
+      is: "is set beside workloadIdentities",
+      expected: "no issuer of your own, since Entra has to find this program's documents at it",
+      fix: toRemove(`kubeadm.apiServerExtraArgs.${name}`),
+    }));
+  return [...all.flatMap((one, index) => problemsOf(one, index)), ...ofArguments];
+
+  function problemsOf(one: WorkloadIdentity, index: number): Problem[] {
+    const key = `workloadIdentities[${index}]`;
+    const { namespace, serviceAccount, identityId, roles } = one;
+    const isTwice = all
+      .slice(0, index)
+      .some((other) => other.namespace === namespace && other.serviceAccount === serviceAccount);
+    const before = all.slice(0, index).filter((other) => isSame(other, one)).length;
+    const name = azureName(clusterName, one);
+    const found: (Problem | false)[] = [
+      !label.test(namespace) &&
+        wants(`${key}.namespace`, namespace, "the name of a namespace", "default"),
+      !subdomain.test(serviceAccount) &&
+        wants(`${key}.serviceAccount`, serviceAccount, "the name of a service account", "app"),
+      isTwice && {
+        key,
+        is: `is ${namespace}/${serviceAccount} again`,
+        expected: "each service account once, since its pods log in as one identity",
+        fix: toRemove(key),
+      },
+      name.length > longestName && {
+        key,
+        is: `would be called ${name} in Azure`,
+        expected: `at most ${longestName} characters there`,
+        fix: toRemove(key),
+      },
+      identityId === "" &&
+        roles.length === 0 && {
+          key,
+          is: "has neither identityId nor roles",
+          expected: "the identity that its pods log in as, or what one that is made may do",
+          fix: `pulumi config set --path '${key}.identityId' ${exampleIdentity}`,
+        },
+      identityId !== "" &&
+        roles.length > 0 && {
+          key: `${key}.roles`,
+          is: "is set beside identityId",
+          expected:
+            "roles of an identity that this program makes alone; others' have what others give them",
+          fix: toRemove(`${key}.roles`),
+        },
+      identityId !== "" &&
+        !identity.test(identityId) &&
+        wants(
+          `${key}.identityId`,
+          identityId,
+          "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
+          exampleIdentity,
+        ),
+      identityId !== "" &&
+        before === mostOfIdentity && {
+          key,
+          is: `is the ${mostOfIdentity + 1}st service account of ${identityId}`,
+          expected: `at most ${mostOfIdentity}, which is how many federated credentials Azure takes of an identity`,
+          fix: toRemove(key),
+        },
+      ...roles.flatMap((given, at): (Problem | false)[] => [
+        !role.test(given.role) &&
+          wants(
+            `${key}.roles[${at}].role`,
+            given.role,
+            "the GUID of a built-in role, or the id of any, as `az role definition list --query '[].name'` prints it",
+            "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1",
+          ),
+        !scope.test(given.scope) &&
+          wants(
+            `${key}.roles[${at}].scope`,
+            given.scope,
+            "Azure's id of what the role is given at",
+            "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop",
+          ),
+      ]),
+    ];
+    return found.filter((problem) => problem !== false);
+  }
+}
+
+const isSame = (one: WorkloadIdentity, other: WorkloadIdentity): boolean =>
+  one.identityId.toLowerCase() === other.identityId.toLowerCase();

@@ -1,0 +1,101 @@
+import type { Cases } from "./case";
+
+const subscription = "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11";
+const identityId = `${subscription}/resourceGroups/shop/providers/Microsoft.ManagedIdentity/userAssignedIdentities/shop`;
+const role = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1";
+const roles = [{ role, scope: `${subscription}/resourceGroups/shop` }];
+const app = { namespace: "shop", serviceAccount: "app" };
+const many = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    ...app,
+    serviceAccount: `app-${index}`,
+    identityId,
+  }));
+
+export const workloadIdentityCases: Cases = {
+  refused: [
+    ["one map in place of a list", { workloadIdentities: app }, "expected a list of namespace"],
+    [
+      "a namespace that is none",
+      { workloadIdentities: [{ ...app, namespace: "Shop", roles }] },
+      'workloadIdentities[0].namespace is "Shop", expected the name of a namespace',
+    ],
+    [
+      "a service account without a name",
+      { workloadIdentities: [{ namespace: "shop", roles }] },
+      "workloadIdentities[0].serviceAccount is not set",
+    ],
+    [
+      "a service account that nobody logs in as",
+      { workloadIdentities: [app] },
+      "workloadIdentities[0] has neither identityId nor roles",
+    ],
+    [
+      "roles for an identity of others",
+      { workloadIdentities: [{ ...app, identityId, roles }] },
+      "workloadIdentities[0].roles is set beside identityId",
+    ],
+    [
+      "an identity by its client id",
+      { workloadIdentities: [{ ...app, identityId: role }] },
+      "expected Azure's id of a user-assigned identity",
+    ],
+    [
+      "a role by its name",
+      { workloadIdentities: [{ ...app, roles: [{ ...roles[0], role: "Reader" }] }] },
+      'workloadIdentities[0].roles[0].role is "Reader", expected the GUID',
+    ],
+    [
+      "a role at no place",
+      { workloadIdentities: [{ ...app, roles: [{ role }] }] },
+      "workloadIdentities[0].roles[0].scope is not set",
+    ],
+    [
+      "a service account twice",
+      {
+        workloadIdentities: [
+          { ...app, roles },
+          { ...app, identityId },
+        ],
+      },
+      "workloadIdentities[1] is shop/app again",
+    ],
+    [
+      "more service accounts than an identity takes",
+      { workloadIdentities: many(21) },
+      "workloadIdentities[20] is the 21st service account",
+    ],
+    [
+      "a name that Azure would not take",
+      { workloadIdentities: [{ ...app, serviceAccount: "a".repeat(120), roles }] },
+      "expected at most 120 characters there",
+    ],
+    [
+      "an issuer of one's own beside it",
+      {
+        workloadIdentities: [{ ...app, roles }],
+        kubeadm: { apiServerExtraArgs: { "service-account-issuer": "https://ours.example" } },
+      },
+      "kubeadm.apiServerExtraArgs.service-account-issuer is set beside workloadIdentities",
+    ],
+  ],
+  accepted: [
+    ["as many service accounts as an identity takes", { workloadIdentities: many(20) }],
+    [
+      "a service account with a role of one's own",
+      {
+        workloadIdentities: [
+          {
+            ...app,
+            roles: [
+              {
+                role: `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${role}`,
+                scope: subscription,
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  ],
+};

@@ -1,0 +1,208 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { stringify } from "yaml";
+
+import { azureCloudAt } from "../../../components/azure/clouds";
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
+import {
+  accountKey,
+  injectionBinding,
+  injectionPolicy,
+} from "../../../components/add-ons/workload-identity";
+import { documentsOf, tokenIssuerOf, keysUrl } from "../../../components/token-issuer";
+import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
+import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
+import { freePort } from "../../support/listen";
+import { built, output } from "../../support/tools";
+
+jest.setTimeout(300_000);
+
+const issuer = tokenIssuerOf(
+  { clusterName: "zoned-dev", resourceManagerEndpoint: "https://management.azure.com" },
+  "5ca1ab1e-0000-4000-8000-000000000001",
+);
+const cloud = azureCloudAt("https://management.azure.com");
+const tenantId = "11111111-2222-4333-8444-555555555555";
+const clientId = "99999999-2222-4333-8444-555555555555";
+const app = { namespace: "shop", serviceAccount: "app" };
+const policies = "/apis/admissionregistration.k8s.io/v1";
+
+const folder = mkdtempSync(join(tmpdir(), "zoned-workload-"));
+const pki = join(folder, "pki");
+let etcd: ChildProcess;
+let server: ChildProcess;
+let api: Api;
+
+beforeAll(async () => {
+  mkdirSync(pki, { recursive: true });
+  const port = await freePort();
+  const config = join(folder, "init.yaml");
+  writeFileSync(
+    config,
+    stringify({
+      apiVersion: "kubeadm.k8s.io/v1beta4",
+      kind: "ClusterConfiguration",
+      kubernetesVersion: "v1.36.3",
+      controlPlaneEndpoint: `127.0.0.1:${port}`,
+      certificatesDir: pki,
+      encryptionAlgorithm,
+      apiServer: { certSANs: ["127.0.0.1"] },
+    }),
+  );
+  const kubeadm = (...words: string[]) =>
+    output(built("kubeadm"), ["init", "phase", ...words, "--config", config]);
+  for (const what of ["ca", "apiserver", "sa"]) kubeadm("certs", what);
+  kubeadm("kubeconfig", "super-admin", "--kubeconfig-dir", folder);
+  const started = await startEtcd(folder);
+  etcd = started.etcd;
+  const log = join(folder, "api.log");
+  server = spawned(
+    "kube-apiserver",
+    {
+      ...apiServerFlags(started.url, port, pki),
+      "service-account-issuer": issuer,
+      "service-account-jwks-uri": keysUrl(issuer),
+    },
+    log,
+  );
+  const {
+    server: url,
+    ca,
+    user,
+  } = kubeconfigOf(readFileSync(join(folder, "super-admin.conf"), "utf8"));
+  const place = { host: url.hostname, port: Number(url.port), serverName: "kubernetes", ca };
+  api = new Api(place, user);
+  await apiIsReady(server, () => api.isReady(), log);
+});
+afterAll(async () => {
+  await ended(server);
+  await ended(etcd);
+  rmSync(folder, { recursive: true });
+});
+
+it("publishes what the API server itself would, for the same key", async () => {
+  const documents = documentsOf(issuer, readFileSync(join(pki, "sa.pub"), "utf8"));
+
+  for (const [path, text] of Object.entries(documents)) {
+    const kubeconfig = ["--kubeconfig", join(folder, "super-admin.conf")];
+    const served = output(built("kubectl"), [...kubeconfig, "get", "--raw", `/${path}`]);
+    expect(JSON.parse(text)).toEqual(JSON.parse(served));
+  }
+});
+
+describe("a pod", () => {
+  const named = (name: string, spec: object) => ({ metadata: { name }, spec });
+  const until = async <T>(ask: () => Promise<T | undefined>): Promise<T> => {
+    for (let tries = 0; tries < 100; tries++) {
+      const answer = await ask();
+      if (answer !== undefined) return answer;
+      await new Promise((done) => setTimeout(done, 200));
+    }
+    throw new Error("the policy was never in force");
+  };
+
+  /** As the API server would admit it. */
+  const admitted = async (serviceAccountName: string, spec: object = {}): Promise<Body> => {
+    const containers = [{ name: "app", image: "app" }];
+    const pod = await api.post(`/api/v1/namespaces/${app.namespace}/pods?dryRun=All`, {
+      metadata: { name: "one" },
+      spec: { serviceAccountName, containers, ...spec },
+    });
+    return pod["spec"] as Body;
+  };
+  const variables = (container: Body): Record<string, string> =>
+    Object.fromEntries(
+      ((container["env"] ?? []) as { name: string; value: string }[]).map((one) => [
+        one.name,
+        one.value,
+      ]),
+    );
+  const azures = {
+    AZURE_CLIENT_ID: clientId,
+    AZURE_TENANT_ID: tenantId,
+    AZURE_FEDERATED_TOKEN_FILE: "/var/run/secrets/azure/tokens/azure-identity-token",
+    AZURE_AUTHORITY_HOST: "https://login.microsoftonline.com/",
+  };
+
+  beforeAll(async () => {
+    await api.post("/api/v1/namespaces", { metadata: { name: app.namespace } });
+    for (const name of [app.serviceAccount, "other"]) {
+      const metadata = { name };
+      await api.post(`/api/v1/namespaces/${app.namespace}/serviceaccounts`, { metadata });
+    }
+    const { name, namespace } = injectionBinding.paramRef;
+    await api.post(`/api/v1/namespaces/${namespace}/configmaps`, {
+      metadata: { name },
+      data: { [accountKey(app)]: clientId },
+    });
+    const policy = injectionPolicy(tenantId, cloud);
+    await api.post(`${policies}/mutatingadmissionpolicies`, named(name, policy));
+    await api.post(`${policies}/mutatingadmissionpolicybindings`, named(name, injectionBinding));
+    await until(async () => {
+      const { containers } = await admitted(app.serviceAccount);
+      return "AZURE_CLIENT_ID" in variables(containers[0]) || undefined;
+    });
+  });
+
+  it("of a declared service account gets a token for Entra, and the names by which Azure's libraries log in", async () => {
+    const spec = await admitted(app.serviceAccount);
+
+    expect(variables(spec["containers"][0])).toEqual(azures);
+    expect(spec["containers"][0].volumeMounts).toContainEqual({
+      ...{ name: "azure-identity-token", readOnly: true },
+      mountPath: "/var/run/secrets/azure/tokens",
+    });
+    const volume = spec["volumes"].find(({ name }: Body) => name === "azure-identity-token");
+    expect(volume.projected.sources).toEqual([
+      {
+        serviceAccountToken: {
+          audience: "api://AzureADTokenExchange",
+          expirationSeconds: 3600,
+          path: "azure-identity-token",
+        },
+      },
+    ]);
+  });
+
+  it("gets them in every container, beside what it has", async () => {
+    const has = [
+      { name: "AZURE_CLIENT_ID", value: "its-own" },
+      { name: "COLOUR", value: "blue" },
+    ];
+    const container = (name: string, env: object[]) => ({ name, image: "app", env });
+    const spec = await admitted(app.serviceAccount, {
+      automountServiceAccountToken: false,
+      initContainers: [container("first", [])],
+      containers: [container("app", has), container("sidecar", [])],
+    });
+
+    expect(variables(spec["initContainers"][0])).toEqual(azures);
+    expect(variables(spec["containers"][1])).toEqual(azures);
+    expect(variables(spec["containers"][0])).toEqual({
+      ...azures,
+      ...{ AZURE_CLIENT_ID: "its-own", COLOUR: "blue" },
+    });
+    expect(spec["volumes"]).toHaveLength(1);
+  });
+
+  it("of any other service account is left as it is", async () => {
+    const spec = await admitted("other");
+
+    expect(variables(spec["containers"][0])).toEqual({});
+    expect(spec["volumes"].map(({ name }: Body) => name)).not.toContain("azure-identity-token");
+  });
+
+  it("is admitted as it is while no service account is declared", async () => {
+    const { name, namespace } = injectionBinding.paramRef;
+    await api.delete(`/api/v1/namespaces/${namespace}/configmaps/${name}`);
+
+    const spec = await until(async () => {
+      const found = await admitted(app.serviceAccount);
+      return "AZURE_CLIENT_ID" in variables(found["containers"][0]) ? undefined : found;
+    });
+    expect(variables(spec["containers"][0])).toEqual({});
+  });
+});
