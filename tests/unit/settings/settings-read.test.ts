@@ -143,6 +143,12 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     protect: true,
     reinitialize: "1-20261123T174128Z",
     restoreFrom: "latest",
+    workloadIdentities: [
+      {
+        ...{ namespace: "shop", serviceAccount: "app", identityId: "" },
+        roles: [{ role: "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1", scope: "/subscriptions/shop" }],
+      },
+    ],
     skipHealthCheckUntil: "20261123T180000Z",
   };
   expect(settingsWith(given)).toEqual({ ...given, servicePrincipal: undefined });
