@@ -70,9 +70,11 @@ export function injectionPolicy(
     },
     matchConditions: [
       {
+        // What a kubelet shows of its static pods has no service account.
         name: "is-declared",
         expression:
-          "has(params.data) && (request.namespace + '.' + object.spec.serviceAccountName) in params.data",
+          "has(params.data) && has(object.spec.serviceAccountName) && " +
+          "(request.namespace + '.' + object.spec.serviceAccountName) in params.data",
       },
       {
         name: "has-no-token",

@@ -112,7 +112,7 @@ describe("service accounts that log in to Azure", () => {
 
     const run = asPlanned(await cloud.stack.up());
 
-    expect(run.diagnostics.join("\n")).toMatch(/admit tokens of https:\S+\. Run pulumi up again/);
+    expect(run.stdout).toMatch(/admit tokens of https:\S+\. Run pulumi up again/);
     expect(claimsOf(await token("vault")).iss).toBe("https://kubernetes.default.svc.cluster.local");
   });
 

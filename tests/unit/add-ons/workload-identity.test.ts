@@ -195,6 +195,15 @@ describe("a pod", () => {
     expect(spec["volumes"].map(({ name }: Body) => name)).not.toContain("azure-identity-token");
   });
 
+  it("that is a kubelet's static one, and so has no service account, is left as it is", async () => {
+    const pod = await api.post(`/api/v1/namespaces/kube-system/pods?dryRun=All`, {
+      metadata: { name: "etcd", annotations: { "kubernetes.io/config.mirror": "one" } },
+      spec: { nodeName: "cp-1", containers: [{ name: "etcd", image: "etcd" }] },
+    });
+
+    expect(variables(pod["spec"].containers[0])).toEqual({});
+  });
+
   it("is admitted as it is while no service account is declared", async () => {
     const { name, namespace } = injectionBinding.paramRef;
     await api.delete(`/api/v1/namespaces/${namespace}/configmaps/${name}`);
