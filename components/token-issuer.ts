@@ -27,14 +27,14 @@ export function tokenIssuerOf(
   return `https://${issuerAccount(clusterName, subscriptionId)}.blob.${storage}/${issuerContainer}`;
 }
 
-/** Below the issuer: the names are those of OpenID Connect Discovery and of Kubernetes. */
-const discoveryPath = ".well-known/openid-configuration";
-const keysPath = "openid/v1/jwks";
+/** Below the issuer, as OpenID Connect Discovery and Kubernetes call them. */
+export const discoveryPath = ".well-known/openid-configuration";
+export const keysPath = "openid/v1/jwks";
 
 export const keysUrl = (issuer: string): string => `${issuer}/${keysPath}`;
 
-/** As `kube-apiserver` serves it for the same flags. */
-const discovery = (issuer: string): string =>
+/** Where the issuer's keys are, as `kube-apiserver` serves it for the same flags. */
+export const discoveryDocument = (issuer: string): string =>
   JSON.stringify({
     issuer,
     jwks_uri: keysUrl(issuer),
@@ -45,8 +45,13 @@ const discovery = (issuer: string): string =>
 
 const pem = /-----BEGIN PUBLIC KEY-----[^-]+-----END PUBLIC KEY-----/g;
 
-/** Kubernetes calls a key by the hash of it (keyIDFromPublicKey in pkg/serviceaccount). */
-const keysOf = (publicKeys: string): string =>
+/**
+ * All keys whose tokens are admitted. Kubernetes calls each by the hash of it (keyIDFromPublicKey in
+ * pkg/serviceaccount).
+ *
+ * @param publicKeys as PEM, one after another
+ */
+export const keysDocument = (publicKeys: string): string =>
   JSON.stringify({
     keys: (publicKeys.match(pem) ?? []).map((text) => {
       const key = createPublicKey(text);
@@ -56,13 +61,3 @@ const keysOf = (publicKeys: string): string =>
       return { use: "sig", kty, kid, alg: "RS256", n, e };
     }),
   });
-
-/**
- * The issuer's documents by their path below it.
- *
- * @param publicKeys all keys whose tokens are admitted, as PEM
- */
-export const documentsOf = (issuer: string, publicKeys: string): Record<string, string> => ({
-  [discoveryPath]: discovery(issuer),
-  [keysPath]: keysOf(publicKeys),
-});

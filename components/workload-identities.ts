@@ -10,7 +10,15 @@ import { guid } from "./roles";
 import { azureName } from "./settings/rules/workload-identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
 import type { WorkloadClients } from "./azure/workload-clients";
-import { documentsOf, issuerAccount, issuerContainer, tokenIssuerOf } from "./token-issuer";
+import {
+  discoveryDocument,
+  discoveryPath,
+  issuerAccount,
+  issuerContainer,
+  keysDocument,
+  keysPath,
+  tokenIssuerOf,
+} from "./token-issuer";
 
 export interface WorkloadIdentitiesArgs {
   readonly resourceGroup: ClusterGroup;
@@ -86,21 +94,19 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
       },
       inGroup,
     );
-    const documents = certificates.serviceAccount.trusted.apply((keys) =>
-      documentsOf(this.issuer, keys),
-    );
-    for (const path of Object.keys(documentsOf(this.issuer, ""))) {
+    const publish = (what: string, blobName: string, text: pulumi.Input<string>) =>
       new storage.Blob(
-        `${name}-${path.split("/").at(-1)}`,
+        `${name}-${what}`,
         {
           resourceGroupName: resourceGroup.name,
-          ...{ accountName, containerName, blobName: path },
+          ...{ accountName, containerName, blobName },
           contentType: "application/json",
-          source: documents.apply((texts) => new pulumi.asset.StringAsset(texts[path]!)),
+          source: pulumi.output(text).apply((all) => new pulumi.asset.StringAsset(all)),
         },
         inGroup,
       );
-    }
+    publish("discovery", discoveryPath, discoveryDocument(this.issuer));
+    publish("keys", keysPath, certificates.serviceAccount.trusted.apply(keysDocument));
   }
 
   /** @param before Azure writes one credential of an identity at a time, and refuses another one meanwhile */

@@ -126,7 +126,7 @@ describe("a cluster with a disk encryption set and hosts that encrypt", () => {
     }
     for (const { vmId, securityProfile, storageProfile } of await machines()) {
       expect(before).not.toContain(vmId);
-      expect(securityProfile).not.toHaveProperty("encryptionAtHost");
+      expect(securityProfile?.encryptionAtHost).toBeUndefined();
       expect(storageProfile!.osDisk!.managedDisk!.diskEncryptionSet!.id).toBe(diskEncryptionSetId);
     }
     unchanged(await cloud.stack.up("--skip-preview"));

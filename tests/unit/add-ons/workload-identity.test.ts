@@ -12,7 +12,14 @@ import {
   injectionBinding,
   injectionPolicy,
 } from "../../../components/add-ons/workload-identity";
-import { documentsOf, tokenIssuerOf, keysUrl } from "../../../components/token-issuer";
+import {
+  discoveryDocument,
+  discoveryPath,
+  keysDocument,
+  keysPath,
+  keysUrl,
+  tokenIssuerOf,
+} from "../../../components/token-issuer";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
 import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
 import { freePort } from "../../support/listen";
@@ -84,7 +91,10 @@ afterAll(async () => {
 });
 
 it("publishes what the API server itself would, for the same key", async () => {
-  const documents = documentsOf(issuer, readFileSync(join(pki, "sa.pub"), "utf8"));
+  const documents = {
+    [discoveryPath]: discoveryDocument(issuer),
+    [keysPath]: keysDocument(readFileSync(join(pki, "sa.pub"), "utf8")),
+  };
 
   for (const [path, text] of Object.entries(documents)) {
     const kubeconfig = ["--kubeconfig", join(folder, "super-admin.conf")];
