@@ -113,20 +113,30 @@ function readTaints(key: string, raw: unknown, problems: Report): Taint[] {
   });
 }
 
+/** A list of maps; an entry that is none counts as empty, so that each of its values is asked for. */
+function readMaps(
+  key: string,
+  raw: unknown,
+  what: string,
+  problems: Report,
+): { readonly at: string; readonly given: Record<string, unknown> }[] {
+  if (!Array.isArray(raw)) {
+    problems.push({ key, is: found(raw), expected: `a list of ${what}`, fix: toRemove(key) });
+    return [];
+  }
+  return raw.map((one: unknown, index) => ({
+    at: `${key}[${index}]`,
+    given: isRecord(one) ? one : {},
+  }));
+}
+
 /** The worker pools, with what a pool that says nothing gets. */
 export function readPools(
   raw: unknown,
   defaults: Pick<WorkerPool, "size" | "zones">,
   problems: Report,
 ): WorkerPool[] {
-  const key = "workerPools";
-  if (!Array.isArray(raw)) {
-    problems.push({ key, is: found(raw), expected: "a list of pools", fix: toRemove(key) });
-    return [];
-  }
-  return raw.map((pool: unknown, index): WorkerPool => {
-    const at = `${key}[${index}]`;
-    const given = isRecord(pool) ? pool : {};
+  return readMaps("workerPools", raw, "pools", problems).map(({ at, given }, index): WorkerPool => {
     const known = ["name", "count", "size", "zones", "labels", "taints", "maxUnavailable"];
     problems.push(...unknownNames(at, Object.keys(given), known));
     const name = given.name;
@@ -157,23 +167,6 @@ export function readPools(
       maxUnavailable: given.maxUnavailable === undefined ? 1 : Number(given.maxUnavailable),
     };
   });
-}
-
-/** A list of maps; an entry that is none counts as empty, so that each of its values is asked for. */
-function readMaps(
-  key: string,
-  raw: unknown,
-  what: string,
-  problems: Report,
-): { readonly at: string; readonly given: Record<string, unknown> }[] {
-  if (!Array.isArray(raw)) {
-    problems.push({ key, is: found(raw), expected: `a list of ${what}`, fix: toRemove(key) });
-    return [];
-  }
-  return raw.map((one: unknown, index) => ({
-    at: `${key}[${index}]`,
-    given: isRecord(one) ? one : {},
-  }));
 }
 
 /** The service accounts whose pods log in to Azure. */
@@ -224,20 +217,30 @@ export function readEtcdBackups(raw: unknown, problems: Report): EtcdBackups | u
   };
 }
 
+/** Texts by name, all of which are known, and one list among them. */
+function readTextsAndList(
+  key: string,
+  raw: unknown,
+  { known, listed }: { readonly known: readonly string[]; readonly listed: string },
+  problems: Report,
+) {
+  const isMap = raw === undefined || isRecord(raw);
+  const { [listed]: list = [], ...texts } = (isMap ? raw : {}) ?? {};
+  const given = readTextByName(key, isMap ? texts : raw, problems);
+  problems.push(...unknownNames(key, Object.keys(given), known));
+  return { given, list: readTexts(`${key}.${listed}`, list, problems) };
+}
+
 /** By whose tokens people log in; an empty object means nobody's. */
 export function readEntra(raw: unknown, problems: Report): Entra | undefined {
-  const key = "entra";
-  const isMap = raw === undefined || isRecord(raw);
-  const { admins = [], ...texts } = (isMap ? raw : {}) ?? {};
-  const given = readTextByName(key, isMap ? texts : raw, problems);
-  const known = ["tenant", "issuer", "application", "usernameClaim", "groupsClaim", "ca"];
-  problems.push(...unknownNames(key, Object.keys(given), [...known, "admins"]));
-  const groups = readTexts(`${key}.admins`, admins, problems);
-  if (Object.keys(given).length === 0 && groups.length === 0) return undefined;
+  const listed = "admins";
+  const known = ["tenant", "issuer", "application", "usernameClaim", "groupsClaim", "ca", listed];
+  const { given, list } = readTextsAndList("entra", raw, { known, listed }, problems);
+  if (Object.keys(given).length === 0 && list.length === 0) return undefined;
   const { tenant = "", issuer = "", application = "", ca = "" } = given;
   const { usernameClaim = "", groupsClaim = "" } = given;
   return {
-    ...{ tenant, issuer, application, admins: groups },
+    ...{ tenant, issuer, application, admins: list },
     ...{ usernameClaim, groupsClaim, ca: ca && `${ca.trim()}\n` },
   };
 }
@@ -246,12 +249,9 @@ export function readEntra(raw: unknown, problems: Report): Entra | undefined {
 export function readHttpProxy(raw: unknown, problems: Report): HttpProxy | undefined {
   const key = "httpProxy";
   const own: Report = [];
-  const isMap = raw === undefined || isRecord(raw);
-  const { noProxy = [], ...texts } = (isMap ? raw : {}) ?? {};
-  const given = readTextByName(key, isMap ? texts : raw, own);
-  const known = ["http", "https", "noProxy", "ca"];
-  own.push(...unknownNames(key, Object.keys(given), known));
-  const without = readTexts(`${key}.noProxy`, noProxy, own);
+  const listed = "noProxy";
+  const known = ["http", "https", listed, "ca"];
+  const { given, list } = readTextsAndList(key, raw, { known, listed }, own);
   // Not repeated: an address with a password may be in another place than it should.
   const hasAddress = own.some((problem) => JSON.stringify(problem).includes("@"));
   problems.push(
@@ -266,9 +266,9 @@ export function readHttpProxy(raw: unknown, problems: Report): HttpProxy | undef
         ]
       : own),
   );
-  if (Object.keys(given).length === 0 && without.length === 0) return undefined;
+  if (Object.keys(given).length === 0 && list.length === 0) return undefined;
   const { http = "", https = "", ca = "" } = given;
-  return { http, https, noProxy: without, ca: ca && `${ca.trim()}\n` };
+  return { http, https, noProxy: list, ca: ca && `${ca.trim()}\n` };
 }
 
 export const readTags = (raw: unknown, problems: Report): Record<string, string> =>

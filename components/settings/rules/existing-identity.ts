@@ -1,9 +1,7 @@
+import { parseIdentity } from "../identity-id";
 import { isInOwnGroup } from "../own-group";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
-
-const identity =
-  /^\/subscriptions\/[0-9a-f-]{36}\/resourceGroups\/([^/]+)\/providers\/Microsoft\.ManagedIdentity\/userAssignedIdentities\/[^/]+$/i;
 
 const example =
   "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes";
@@ -12,16 +10,16 @@ const example =
 export function existingIdentityProblems(settings: Settings): Problem[] {
   const { identityId, servicePrincipal } = settings;
   if (identityId === "") return [];
-  const [, group] = identity.exec(identityId) ?? [];
+  const place = parseIdentity(identityId);
   const problems: (Problem | false)[] = [
-    group === undefined &&
+    place === undefined &&
       wants(
         "identityId",
         identityId,
         "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
         example,
       ),
-    isInOwnGroup(settings, group) &&
+    isInOwnGroup(settings, place?.resourceGroup) &&
       wants(
         "identityId",
         identityId,

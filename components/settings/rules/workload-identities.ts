@@ -1,10 +1,9 @@
+import { parseIdentity } from "../identity-id";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
 
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const subdomain = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
-const identity =
-  /^\/subscriptions\/[0-9a-f-]{36}\/resourceGroups\/[^/]+\/providers\/Microsoft\.ManagedIdentity\/userAssignedIdentities\/[^/]+$/i;
 const guid = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 const role = new RegExp(
   `^(/.+/providers/Microsoft\\.Authorization/roleDefinitions/)?${guid}$`,
@@ -80,7 +79,7 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
           fix: toRemove(`${key}.roles`),
         },
       identityId !== "" &&
-        !identity.test(identityId) &&
+        parseIdentity(identityId) === undefined &&
         wants(
           `${key}.identityId`,
           identityId,
