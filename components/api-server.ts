@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto";
-
 import { azureCloudAt } from "./azure/clouds";
+import { clusterHash } from "./digest";
 import type { Settings } from "./settings/settings";
 
 /** Port of the API, on the machines as on the balancer. */
@@ -37,7 +36,5 @@ export const apiZone = (clusterName: string, subscriptionId: string): string =>
  * cluster, and the same for ever, since certificates and kubeconfigs carry it.
  */
 export function dnsLabel(clusterName: string, subscriptionId: string): string {
-  // The same subscription is written in capitals by some tools.
-  const owner = `${subscriptionId.toLowerCase()}/${clusterName}`;
-  return `${clusterName}-${createHash("sha256").update(owner).digest("hex").slice(0, 8)}`;
+  return `${clusterName}-${clusterHash(clusterName, subscriptionId).slice(0, 8)}`;
 }

@@ -15,6 +15,39 @@ const builtIn = {
   storageBlobDataContributor: "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
 } as const;
 
+interface Assigned {
+  readonly principalId: pulumi.Input<string>;
+  readonly scope: pulumi.Input<string>;
+  readonly roleDefinitionId: pulumi.Input<string>;
+}
+
+/** The id of a built-in role, of which Azure's documentation gives the GUID. */
+export const builtInRole = (subscriptionId: string, id: string): string =>
+  `/subscriptions/${subscriptionId}/providers/Microsoft.Authorization/roleDefinitions/${id}`;
+
+/**
+ * Gives a role to a managed identity. The assignment's name follows from all three: it can never be moved to
+ * another principal, scope or role.
+ */
+export const assignRole = (
+  name: string,
+  { principalId, scope, roleDefinitionId }: Assigned,
+  opts: pulumi.CustomResourceOptions,
+): authorization.RoleAssignment =>
+  new authorization.RoleAssignment(
+    name,
+    {
+      scope,
+      roleDefinitionId,
+      principalId,
+      principalType: "ServicePrincipal",
+      roleAssignmentName: pulumi
+        .all([principalId, scope, roleDefinitionId])
+        .apply((parts) => guid(parts.join(" "))),
+    },
+    opts,
+  );
+
 export interface RoleAssignmentsArgs {
   readonly resourceGroup: ClusterGroup;
   readonly roles: Roles;
@@ -49,27 +82,16 @@ export class RoleAssignments extends pulumi.ComponentResource {
 
     const inGroup = { deletedWith: resourceGroup.own };
     const subscription = `/subscriptions/${subscriptionId}`;
-    const role = (id: string) =>
-      `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${id}`;
+    const role = (id: string) => builtInRole(subscriptionId, id);
     const assign = (
       what: string,
       scope: pulumi.Input<string>,
       roleDefinitionId: pulumi.Input<string>,
       options: pulumi.CustomResourceOptions = {},
     ) =>
-      new authorization.RoleAssignment(
+      assignRole(
         `${name}-${what}`,
-        {
-          scope,
-          roleDefinitionId,
-          principalId,
-          principalType: "ServicePrincipal",
-          // Derived from all three: an assignment can never be moved to another principal, scope or
-          // role.
-          roleAssignmentName: pulumi
-            .all([principalId, scope, roleDefinitionId])
-            .apply((parts) => guid(parts.join(" "))),
-        },
+        { principalId, scope, roleDefinitionId },
         { parent: this, dependsOn: [after], ...options },
       );
     assign("network", resourceGroup.id, role(builtIn.networkContributor), inGroup);

@@ -1,14 +1,12 @@
 import { createHash, createPublicKey } from "node:crypto";
 
 import { azureCloudAt } from "./azure/clouds";
+import { clusterHash } from "./digest";
 import type { Settings } from "./settings/settings";
 
 /** The account that Entra reads the issuer's documents from. All of Azure has one namespace for them. */
 export const issuerAccount = (clusterName: string, subscriptionId: string): string =>
-  `oidc${createHash("sha256")
-    .update(`${subscriptionId.toLowerCase()}/${clusterName}`)
-    .digest("hex")
-    .slice(0, 20)}`;
+  `oidc${clusterHash(clusterName, subscriptionId).slice(0, 20)}`;
 
 export const issuerContainer = "issuer";
 

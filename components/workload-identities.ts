@@ -1,15 +1,16 @@
-import * as authorization from "@pulumi/azure-native/authorization";
 import * as managedidentity from "@pulumi/azure-native/managedidentity";
 import * as storage from "@pulumi/azure-native/storage";
 import * as pulumi from "@pulumi/pulumi";
 
 import { azureCloudAt } from "./azure/clouds";
+import { keyOf } from "./azure/existing-network";
+import type { WorkloadClients } from "./azure/workload-clients";
 import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
-import { guid } from "./roles";
+import { assignRole, builtInRole } from "./role-assignments";
+import { parseIdentity } from "./settings/identity-id";
 import { azureName } from "./settings/rules/workload-identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
-import type { WorkloadClients } from "./azure/workload-clients";
 import {
   discoveryDocument,
   discoveryPath,
@@ -25,7 +26,7 @@ export interface WorkloadIdentitiesArgs {
   readonly settings: Settings;
   readonly subscriptionId: string;
   readonly certificates: Pick<Certificates, "serviceAccount">;
-  /** Client ids of identities that exist already, by their id in lower case. */
+  /** Client ids of identities that exist already. */
   readonly workloadClients: WorkloadClients["clientIds"];
 }
 
@@ -133,10 +134,13 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
 
   private identityOf(one: WorkloadIdentity, called: string) {
     const { resourceGroup, workloadClients } = this.args;
-    if (one.identityId !== "") {
-      const [, , , , group = "", , , , resourceName = ""] = one.identityId.split("/");
-      const clientId = pulumi.output(workloadClients.get(one.identityId.toLowerCase()) ?? "");
-      return { clientId, resourceGroupName: group, resourceName, own: false };
+    const place = parseIdentity(one.identityId);
+    if (place !== undefined) {
+      const clientId = pulumi.output(workloadClients.get(keyOf(one.identityId)) ?? "");
+      return {
+        ...{ clientId, resourceGroupName: place.resourceGroup, resourceName: place.name },
+        own: false,
+      };
     }
     const name = `${this.name}-${one.namespace}-${one.serviceAccount}-identity`;
     const identity = new managedidentity.UserAssignedIdentity(
@@ -148,15 +152,10 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
     one.roles.forEach(({ role, scope }, index) => {
       const roleDefinitionId = role.startsWith("/")
         ? role
-        : `/subscriptions/${this.args.subscriptionId}/providers/Microsoft.Authorization/roleDefinitions/${role}`;
-      new authorization.RoleAssignment(
+        : builtInRole(this.args.subscriptionId, role);
+      assignRole(
         `${name}-role-${index}`,
-        {
-          ...{ scope, roleDefinitionId, principalId, principalType: "ServicePrincipal" },
-          roleAssignmentName: principalId.apply((principal) =>
-            guid(`${principal} ${scope} ${roleDefinitionId}`),
-          ),
-        },
+        { principalId, scope, roleDefinitionId },
         { parent: this },
       );
     });

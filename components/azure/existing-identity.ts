@@ -14,23 +14,35 @@ export interface IdentityAnswer {
   readonly problems: readonly string[];
 }
 
+/**
+ * Asks for an identity, and whether the login may do this with it. Where Azure does not show what the login may,
+ * it is taken to.
+ */
+export async function askIdentity(id: string, action: string, { arm }: AzureConnection) {
+  const [found, permissions] = await Promise.all([
+    arm.get<{ readonly properties: ExistingIdentity }>(
+      id,
+      { "api-version": "2023-01-31" },
+      { properties: { clientId: "", principalId: "" } },
+    ),
+    permissionsAt(arm, id),
+  ]);
+  return {
+    identity: found?.properties,
+    isAllowed: permissions.length === 0 || permits(permissions, action),
+  };
+}
+
 const assign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action";
 
 /** Asks for an existing identity, and whether the login may give it to machines. Its region does not matter. */
 export async function getExistingIdentity(
   { identityId }: Settings,
-  { arm }: AzureConnection,
+  connection: AzureConnection,
 ): Promise<IdentityAnswer> {
   if (identityId === "") return { problems: [] };
-  const [found, permissions] = await Promise.all([
-    arm.get<{ readonly properties: ExistingIdentity }>(
-      identityId,
-      { "api-version": "2023-01-31" },
-      { properties: { clientId: "", principalId: "" } },
-    ),
-    permissionsAt(arm, identityId),
-  ]);
-  if (found === undefined) {
+  const { identity, isAllowed } = await askIdentity(identityId, assign, connection);
+  if (identity === undefined) {
     return {
       problems: [
         `identityId is ${identityId}, expected an identity that Azure has: see az identity list --query '[].id', ` +
@@ -38,10 +50,9 @@ export async function getExistingIdentity(
       ],
     };
   }
-  const mayAssign = permissions.length === 0 || permits(permissions, assign);
   return {
-    identity: found.properties,
-    problems: mayAssign
+    identity,
+    problems: isAllowed
       ? []
       : [
           `the login may not give the identity ${identityId} to machines: let its owner run ` +

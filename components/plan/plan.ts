@@ -8,6 +8,7 @@ import type { ExistingNetwork } from "../azure/existing-network";
 import { getDeallocations } from "../azure/resize-offers";
 import type { Shown } from "../azure/shown";
 import type { AzureState } from "../azure/state";
+import type { WorkloadClients } from "../azure/workload-clients";
 import type { ClusterSpec } from "../kubeadm/kubeadm";
 import { customData } from "../machine/custom-data";
 import type { MachineRecord } from "../machine/machine-record";
@@ -34,8 +35,8 @@ export interface Plan {
   readonly shown: Shown;
   /** The identity that the settings name; undefined where they name none. */
   readonly existingIdentity?: ExistingIdentity;
-  /** Client ids of the identities that service accounts log in as and that exist already, by id in lower case. */
-  readonly workloadClients: ReadonlyMap<string, string>;
+  /** Client ids of the identities that service accounts log in as and that exist already. */
+  readonly workloadClients: WorkloadClients["clientIds"];
   /** The network of the subnets that the settings name; undefined where they name none. */
   readonly existingNetwork?: ExistingNetwork;
   readonly initialization: Initialization;
