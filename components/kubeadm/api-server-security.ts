@@ -80,27 +80,6 @@ const audit = {
 
 const auditDirectory = "/var/log/kubernetes/audit";
 
-type Content = readonly [flag: string, name: string, content: string];
-
-const contentsOf = (settings: PeopleSettings): readonly Content[] =>
-  (
-    [
-      ["authentication-config", "authentication.yaml", authentication(settings)],
-      ["admission-control-config-file", "admission.yaml", admission],
-      ["audit-policy-file", "audit.yaml", audit],
-    ] as const
-  ).map(([flag, name, content]) => [flag, name, stringify(content)]);
-
-/**
- * By what is in it: an API server reads most of these files at its start only, and kubeadm starts it
- * anew when its manifest changes.
- */
-const directoryOf = (contents: readonly Content[]): string =>
-  `/etc/zoned/api-server-${createHash("sha256")
-    .update(JSON.stringify(contents))
-    .digest("hex")
-    .slice(0, 8)}`;
-
 /** An API server does not start with both. */
 const contradictsAuthentication = (flag: string): boolean => flag.startsWith("oidc-");
 
@@ -120,18 +99,29 @@ export const cipherSuites: readonly string[] = [
 ];
 
 /**
- * Flags of the API server. The operator's own take their place by name; with OIDC among
- * them, who may ask is the operator's alone.
+ * Flags of the API server, the files that they name for the bootstrap step of a control plane, and what of its machine
+ * the API server sees for them. The operator's own flags take their place by name; with OIDC among them, who may
+ * ask is the operator's alone.
  */
-export function securityFlags(settings: SecuritySettings): Record<string, string> {
+export function apiServerSecurity(settings: SecuritySettings) {
   const isTheirs = Object.keys(settings.kubeadm.apiServerExtraArgs).some(contradictsAuthentication);
-  const contents = contentsOf(settings);
-  const directory = directoryOf(contents);
-  const files = contents
-    .filter(([flag]) => flag !== "authentication-config" || !isTheirs)
-    .map(([flag, name]) => [flag, `${directory}/${name}`]);
-  return {
-    ...Object.fromEntries(files),
+  const contents = (
+    [
+      ["authentication-config", "authentication.yaml", authentication(settings)],
+      ["admission-control-config-file", "admission.yaml", admission],
+      ["audit-policy-file", "audit.yaml", audit],
+    ] as const
+  ).map(([flag, name, content]) => [flag, name, stringify(content)] as const);
+  // By what is in it: an API server reads most of these files at its start only, and kubeadm starts it anew
+  // when its manifest changes.
+  const hash = createHash("sha256").update(JSON.stringify(contents)).digest("hex").slice(0, 8);
+  const directory = `/etc/zoned/api-server-${hash}`;
+  const flags: Record<string, string> = {
+    ...Object.fromEntries(
+      contents
+        .filter(([flag]) => flag !== "authentication-config" || !isTheirs)
+        .map(([flag, name]) => [flag, `${directory}/${name}`]),
+    ),
     // A month, and 1.1 GB at most on each control plane.
     "audit-log-path": `${auditDirectory}/audit.log`,
     "audit-log-maxage": "30",
@@ -139,12 +129,7 @@ export function securityFlags(settings: SecuritySettings): Record<string, string
     "audit-log-maxsize": "100",
     "tls-cipher-suites": cipherSuites.join(","),
   };
-}
-
-/** What of its machine the API server sees for them. */
-export function securityVolumes(settings: PeopleSettings) {
-  const directory = directoryOf(contentsOf(settings));
-  return [
+  const volumes = [
     {
       name: "zoned-security",
       hostPath: directory,
@@ -159,15 +144,10 @@ export function securityVolumes(settings: PeopleSettings) {
       pathType: "DirectoryOrCreate",
     },
   ];
-}
-
-/** The files that those flags name, for the bootstrap step of a control plane. */
-export function securityFiles(settings: PeopleSettings): readonly PayloadFile[] {
-  const contents = contentsOf(settings);
-  const directory = directoryOf(contents);
-  return contents.map(([, name, content]) => ({
+  const files = contents.map(([, name, content]): PayloadFile => ({
     path: `${directory}/${name}`,
     mode: "0600",
     content,
   }));
+  return { flags, volumes, files };
 }

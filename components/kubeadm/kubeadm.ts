@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 
-import { cipherSuites, securityFiles, securityFlags, securityVolumes } from "./api-server-security";
+import { apiServerSecurity, cipherSuites } from "./api-server-security";
 import { authoritiesVariable, signingFile } from "./certificate-authorities";
 import { coreDnsPatch } from "./core-dns";
 import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
@@ -220,7 +220,7 @@ const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
 const extraEnvs = (...variables: readonly { readonly name: string; readonly value: string }[]) =>
   variables.length > 0 && { extraEnvs: variables };
 
-/** An argument for each issuer. Where an issuer's keys are, the API server says in its own documents alone. */
+/** An argument for each issuer. The address of the keys goes into what the API server itself serves of the first one. */
 const issuerFlags = (issuers: readonly [string, ...string[]]) => ({
   "service-account-issuer": issuers,
   ...(issuers[0] !== serviceAccountIssuer && { "service-account-jwks-uri": keysUrl(issuers[0]) }),
@@ -234,9 +234,10 @@ function clusterConfiguration(spec: ClusterSpec) {
     ? everywhere
     : [...everywhere, serviceAccountKeysVariable(serviceAccountKeys)];
   const isEncrypted = isOurs(kubeadm.apiServerExtraArgs);
+  const security = apiServerSecurity(settings);
   const apiServer = {
     ...quiet,
-    ...securityFlags(settings),
+    ...security.flags,
     "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt",
     ...(isEncrypted && encryptionFlags),
     ...(tokenIssuers && issuerFlags(tokenIssuers)),
@@ -267,7 +268,7 @@ function clusterConfiguration(spec: ClusterSpec) {
       certSANs: [apiName, ...settings.apiExtraSans],
       extraArgs: args("apiServerExtraArgs", apiServer, kubeadm.apiServerExtraArgs),
       ...extraEnvs(...withTokens, ...issuerVariables(settings, apiName)),
-      extraVolumes: [...securityVolumes(settings), ...(isEncrypted ? [encryptionVolume] : [])],
+      extraVolumes: [...security.volumes, ...(isEncrypted ? [encryptionVolume] : [])],
     },
     controllerManager: {
       extraArgs: args(
@@ -361,7 +362,7 @@ export function kubeadmFiles(spec: ClusterSpec, machine: KubeadmMachine): Payloa
   const patches = Object.entries(patchesOf(settings, machine)).sort();
   return [
     ...(machine.role === "control-plane"
-      ? [file("/etc/zoned/kubeadm-init.yaml", init), ...securityFiles(settings)]
+      ? [file("/etc/zoned/kubeadm-init.yaml", init), ...apiServerSecurity(settings).files]
       : []),
     file("/etc/zoned/kubeadm-kubelet.yaml", kubeletFile(settings, machine)),
     file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),

@@ -1,13 +1,16 @@
 import { parse } from "yaml";
 
 import {
+  apiServerSecurity,
   cipherSuites,
-  securityFiles,
-  securityFlags,
-  securityVolumes,
+  type SecuritySettings,
 } from "../../../components/kubeadm/api-server-security";
 import { validSettings } from "../../support/sample";
 import { application, people, tenant } from "../../support/settings-cases/entra";
+
+const securityFlags = (settings: SecuritySettings) => apiServerSecurity(settings).flags;
+const securityVolumes = (settings: SecuritySettings) => apiServerSecurity(settings).volumes;
+const securityFiles = (settings: SecuritySettings) => apiServerSecurity(settings).files;
 
 const flags = Object.keys;
 const file = (name: string, settings = validSettings) =>
