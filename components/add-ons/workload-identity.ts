@@ -6,7 +6,7 @@ import { ConfigMap } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import { type AzureCloud, azureCloudAt } from "../azure/clouds";
-import type { Settings } from "../settings/settings";
+import type { Settings, WorkloadIdentity } from "../settings/settings";
 
 const name = "zoned-workload-identity";
 const namespace = "kube-system";
@@ -19,22 +19,22 @@ const tokenFile = "azure-identity-token";
 const expirationSeconds = 3600;
 
 /** A service account as a key of the ConfigMap: a namespace has no dots in its name. */
-export const accountKey = (account: { namespace: string; serviceAccount: string }): string =>
-  `${account.namespace}.${account.serviceAccount}`;
+export const accountKey = (one: Pick<WorkloadIdentity, "namespace" | "serviceAccount">): string =>
+  `${one.namespace}.${one.serviceAccount}`;
 
-const declared = "params.data[request.namespace + '.' + object.spec.serviceAccountName]";
-
-const variable = (variableName: string, value: string): string =>
-  `Object.spec.KIND.env{name: '${variableName}', value: ${value}}`;
+/** The same in the words of the policy. */
+const account = "(request.namespace + '.' + object.spec.serviceAccountName)";
 
 /** What each container of a list gets; what it has by the same name stays. */
 const containers = (kind: string, tenantId: string, authorityHost: string): string => {
+  const variable = (variableName: string, value: string): string =>
+    `Object.spec.${kind}.env{name: '${variableName}', value: ${value}}`;
   const env = [
     variable("AZURE_CLIENT_ID", "variables.clientId"),
     variable("AZURE_TENANT_ID", `'${tenantId}'`),
     variable("AZURE_FEDERATED_TOKEN_FILE", `'${mountPath}/${tokenFile}'`),
     variable("AZURE_AUTHORITY_HOST", `'${authorityHost}'`),
-  ].map((one) => one.replaceAll("KIND", kind));
+  ];
   const mount = `Object.spec.${kind}.volumeMounts{name: '${volume}', mountPath: '${mountPath}', readOnly: true}`;
   return (
     `object.spec.${kind}.map(c, Object.spec.${kind}{name: c.name, ` +
@@ -72,16 +72,14 @@ export function injectionPolicy(
       {
         // What a kubelet shows of its static pods has no service account.
         name: "is-declared",
-        expression:
-          "has(params.data) && has(object.spec.serviceAccountName) && " +
-          "(request.namespace + '.' + object.spec.serviceAccountName) in params.data",
+        expression: `has(params.data) && has(object.spec.serviceAccountName) && ${account} in params.data`,
       },
       {
         name: "has-no-token",
         expression: `!has(object.spec.volumes) || !object.spec.volumes.exists(v, v.name == '${volume}')`,
       },
     ],
-    variables: [{ name: "clientId", expression: declared }],
+    variables: [{ name: "clientId", expression: `params.data[${account}]` }],
     mutations: [
       {
         patchType: "JSONPatch",
@@ -102,7 +100,7 @@ export function injectionPolicy(
   };
 }
 
-/** Where the policy finds the clients of service accounts. Whoever may not have one is left as they are. */
+/** Where the policy finds the client ids of service accounts. Without that ConfigMap pods are admitted as they are. */
 export const injectionBinding = {
   policyName: name,
   paramRef: { name, namespace, parameterNotFoundAction: "Allow" },

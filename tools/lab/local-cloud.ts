@@ -58,6 +58,19 @@ export const fewAddOns = {
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
 };
 
+/** What a server answers to a GET on a connection of its own. */
+const answerOf = (
+  url: string,
+  options: RequestOptions,
+): Promise<{ readonly status: number; readonly text: string }> =>
+  new Promise((resolve, reject) => {
+    get(url, { ...options, agent: false }, (answer) => {
+      let text = "";
+      answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      answer.on("end", () => resolve({ status: answer.statusCode!, text })).on("error", reject);
+    }).on("error", reject);
+  });
+
 /** A local Azure of a test's own, with one stack on it. */
 export class LocalCloud {
   /** The same until other CAs are wanted, of however many clusters. */
@@ -252,30 +265,18 @@ export class LocalCloud {
   }
 
   /** A blob as JSON, by its address on Azure, for somebody who shows no credential. */
-  readBlob(url: string): Promise<Record<string, unknown>> {
+  async readBlob(url: string): Promise<Record<string, unknown>> {
     const { host, hostname: servername, pathname } = new URL(url);
-    const options = {
-      ...{
-        host: "127.0.0.1",
-        port: this.azure.ports.blob,
-        path: pathname,
+    const { status, text } = await answerOf(
+      `https://127.0.0.1:${this.azure.ports.blob}${pathname}`,
+      {
         servername,
-        agent: false,
+        ca: readFileSync(authorityFile(this.state)),
+        headers: { host },
       },
-      ca: readFileSync(authorityFile(this.state)),
-      headers: { host },
-    };
-    return new Promise((resolve, reject) => {
-      get(options, (answer) => {
-        let text = "";
-        answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-        answer.on("end", () =>
-          answer.statusCode === 200
-            ? resolve(JSON.parse(text) as Record<string, unknown>)
-            : reject(new Error(`${url} answers ${answer.statusCode}: ${text}`)),
-        );
-      }).on("error", reject);
-    });
+    );
+    if (status !== 200) throw new Error(`${url} answers ${status}: ${text}`);
+    return JSON.parse(text) as Record<string, unknown>;
   }
 
   /** Microsoft's clients, by which others read and change things. */
@@ -322,18 +323,12 @@ export class LocalCloud {
       clusters: { cluster: Record<"server" | "tls-server-name", string> & { [ca]: string } }[];
     };
     const { cluster } = clusters[0]!;
-    const options = {
+    const { status } = await answerOf(`${cluster.server}${path}`, {
       ca: Buffer.from(cluster[ca], "base64"),
       servername: cluster["tls-server-name"],
-      agent: false,
       ...more,
-    };
-    return new Promise((resolve, reject) => {
-      get(`${cluster.server}${path}`, options, (answer) => {
-        answer.resume();
-        resolve(answer.statusCode!);
-      }).on("error", reject);
     });
+    return status;
   }
 
   /**

@@ -1,19 +1,23 @@
 import { Readable } from "node:stream";
 
 import type { ResourceManager } from "../arm/resource-manager";
-import { subscriptionPath } from "../arm/resources/ids";
-import type { StorageAccountBody } from "../arm/types/storage/storage-account";
+import { blobContainer } from "../arm/types/storage/blob-container";
+import {
+  blobDomain,
+  storageAccount,
+  type StorageAccountBody,
+} from "../arm/types/storage/storage-account";
 import type { BlobStore } from "../blobs/store";
 import { changesBetween } from "../plugins/protocol/changes";
 import type { ResourceProvider } from "../plugins/protocol/protocol";
 import { isProperties, isUnknown, type Properties } from "../plugins/protocol/values";
+import { idOf, parametersOf, pathParameters } from "./paths";
 
 export const blobToken = "azure-native:storage:Blob";
 
-export const blobPath =
-  "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/default/containers/{containerName}/blobs/{blobName}";
+const separator = "/blobs/";
 
-const required = ["resourceGroupName", "accountName", "containerName", "blobName"] as const;
+export const blobPath = `${blobContainer.path}${separator}{blobName}`;
 
 /**
  * A blob, which is no resource of Resource Manager: azure-native writes it with the account's key, and
@@ -23,16 +27,14 @@ export function blobProvider(
   arm: ResourceManager,
   store: BlobStore,
 ): Pick<ResourceProvider, "check" | "diff" | "create" | "read" | "update" | "delete"> {
-  const place = (inputs: Properties) => {
-    const [group, account, container, name] = required.map((key) => String(inputs[key]));
-    const accountId = `${subscriptionPath}/resourceGroups/${group}/providers/Microsoft.Storage/storageAccounts/${account}`;
-    const containerId = `${accountId}/blobServices/default/containers/${container}`;
-    return { accountId, containerId, name: name!, id: `${containerId}/blobs/${name}` };
-  };
+  const place = (inputs: Properties) => ({
+    accountId: idOf(storageAccount, inputs),
+    containerId: idOf(blobContainer, inputs),
+    name: String(inputs["blobName"]),
+  });
   const stateOf = (inputs: Properties): Properties => {
-    const { name, accountId } = place(inputs);
-    const account = accountId.split("/").at(-1);
-    const url = `https://${account}.blob.core.windows.net/${String(inputs["containerName"])}/${name}`;
+    const { accountName, containerName, blobName: name } = inputs;
+    const url = `https://${String(accountName)}.${blobDomain}/${String(containerName)}/${String(name)}`;
     return { ...inputs, name, url, metadata: {}, type: inputs["type"] ?? "Block" };
   };
   const write = async (inputs: Properties): Promise<void> => {
@@ -54,7 +56,7 @@ export function blobProvider(
   return {
     check: async ({ news }) => ({
       inputs: news,
-      failures: required
+      failures: pathParameters({ path: blobPath })
         .filter((key) => news[key] === undefined)
         .map((key) => ({ property: "", reason: `missing required property '${key}'` })),
     }),
@@ -67,7 +69,8 @@ export function blobProvider(
     },
     create: async ({ inputs, preview }) => {
       if (preview) return { id: "", state: inputs };
-      const { id, containerId, name } = place(inputs);
+      const id = idOf({ path: blobPath }, inputs);
+      const { containerId, name } = place(inputs);
       if (store.find(containerId, name) !== undefined) {
         throw new Error(`cannot create already existing resource '${id}'`);
       }
@@ -86,19 +89,22 @@ export function blobProvider(
       return stateOf(news);
     },
     delete: async ({ id }) => {
-      const [containerId = "", name = ""] = id.split("/blobs/");
-      store.remove(containerId, name);
+      const { containerId, blobName } = partsOf(id);
+      store.remove(containerId, blobName);
     },
   };
 }
 
+/** The container of a blob, and its own name, in which slashes may be. */
+function partsOf(id: string): { readonly containerId: string; readonly blobName: string } {
+  const at = id.indexOf(separator);
+  return { containerId: id.slice(0, at), blobName: id.slice(at + separator.length) };
+}
+
 /** What a program sets of an id, for an import. */
 function parametersIn(id: string): Properties {
-  const [, , , , group = "", , , , account = "", , , , container = ""] = id.split("/");
-  return {
-    ...{ resourceGroupName: group, accountName: account, containerName: container },
-    blobName: id.split("/blobs/").slice(1).join("/blobs/"),
-  };
+  const { containerId, blobName } = partsOf(id);
+  return { ...parametersOf(blobContainer, containerId), blobName };
 }
 
 /** Of an asset of a text, as the engine sends it. */

@@ -3,7 +3,7 @@ import { ResourceType } from "../arm/types/resource-type";
 import type { Properties } from "../plugins/protocol/values";
 
 /** The parameters of a path that a program sets: all but the subscription. */
-export const pathParameters = ({ path }: ResourceType): string[] =>
+export const pathParameters = ({ path }: Pick<ResourceType, "path">): string[] =>
   [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) =>
     name === undefined || name === "subscriptionId" ? [] : [name],
   );
@@ -11,8 +11,8 @@ export const pathParameters = ({ path }: ResourceType): string[] =>
 /** The parameter that is the resource's own name. */
 export const nameParameter = (type: ResourceType): string => pathParameters(type).at(-1)!;
 
-export function idOf(type: ResourceType, inputs: Properties): string {
-  const filled = type.path.replace(/\{(\w+)\}/g, (_, name: string) =>
+export function idOf({ path }: Pick<ResourceType, "path">, inputs: Properties): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
     name === "subscriptionId"
       ? account.subscriptionId
       : String(inputs[name]).replace(/^\/+|\/+$/g, ""),

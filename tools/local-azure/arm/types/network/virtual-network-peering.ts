@@ -1,5 +1,5 @@
 import { refuse, subResourceNotFound } from "../../azure-error";
-import { keyOf } from "../../resources/ids";
+import { keyOf, parseId } from "../../resources/ids";
 import { Body, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { overlap, parseRange } from "./addresses";
@@ -61,7 +61,7 @@ export const virtualNetworkPeering: ResourceType<PeeringBody> = {
   },
 
   shown({ id, body }, view: View): Body {
-    const own = id.split(/\/virtualNetworkPeerings\//i)[0]!;
+    const own = parseId(id)!.parent;
     const remote = body.remoteVirtualNetwork.id ?? "";
     const isAnswered = view
       .children(remote, virtualNetworkPeering.type)

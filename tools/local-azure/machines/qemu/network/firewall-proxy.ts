@@ -40,6 +40,8 @@ const registries = [
   "registry-1.docker.io",
 ];
 
+const challenge = 'Basic realm="firewall"';
+
 /** Where the mirror has what is asked for at upstream; undefined for what the firewall lets nobody see. */
 function inMirror({ hostname, pathname }: URL): string | undefined {
   if (registries.includes(hostname)) return pathname;
@@ -88,11 +90,10 @@ export function firewallProxy({ login, authority, mirror, passed }: FirewallOpti
     const { servername } = asked.socket as TLSSocket & { servername?: string };
     answer(asked, response, new URL(asked.url ?? "/", `https://${servername ?? "unknown"}`));
   });
-  const wantsLogin = { "proxy-authenticate": 'Basic realm="firewall"' };
   const server = createServer((asked, response) => {
     if (!isAdmitted(asked)) {
       passed({ method: asked.method ?? "", url: asked.url ?? "", status: 407 });
-      response.writeHead(407, wantsLogin).end();
+      response.writeHead(407, { "proxy-authenticate": challenge }).end();
     } else if (URL.canParse(asked.url ?? "")) answer(asked, response, new URL(asked.url!));
     else response.writeHead(400).end();
   });
@@ -102,9 +103,9 @@ export function firewallProxy({ login, authority, mirror, passed }: FirewallOpti
     const refusal = isAdmitted(asked) ? (port === "443" ? undefined : 403) : 407;
     if (refusal !== undefined) {
       passed({ method: "CONNECT", url: asked.url ?? "", status: refusal });
-      const challenge = refusal === 407 ? 'Proxy-Authenticate: Basic realm="firewall"\r\n' : "";
+      const asks = refusal === 407 ? `Proxy-Authenticate: ${challenge}\r\n` : "";
       socket.end(
-        `HTTP/1.1 ${refusal} Refused\r\n${challenge}Content-Length: 0\r\nConnection: close\r\n\r\n`,
+        `HTTP/1.1 ${refusal} Refused\r\n${asks}Content-Length: 0\r\nConnection: close\r\n\r\n`,
       );
       return;
     }
