@@ -35,10 +35,10 @@ export = async () => {
 
   const parts = { resourceGroup, plan, network, api, certificates, identity };
   const initial = new InitialControlPlane("initial-control-plane", parts);
-  new RoleAssignments("identity", { ...shared, identity, after: initial.machine.vm });
+  const after = initial.machine.vm;
+  new RoleAssignments("identity", { ...shared, identity, after });
   const workloadIdentities = new WorkloadIdentities("workload-identities", {
-    ...shared,
-    certificates,
+    ...{ ...shared, certificates, after },
   });
   const kubeconfig = kubeconfigOf(initial.initialized, plan, certificates);
   const cluster = clusterProvider(kubeconfig, plan, initial);

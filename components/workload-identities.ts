@@ -28,6 +28,8 @@ export interface WorkloadIdentitiesArgs {
   readonly certificates: Pick<Certificates, "serviceAccount">;
   /** Client ids of identities that exist already. */
   readonly workloadClients: WorkloadClients["clientIds"];
+  /** Something that takes a minute, as in role-assignments.ts. */
+  readonly after: pulumi.Resource;
 }
 
 /**
@@ -156,7 +158,7 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
       assignRole(
         `${name}-role-${index}`,
         { principalId, scope, roleDefinitionId },
-        { parent: this },
+        { parent: this, dependsOn: [this.args.after] },
       );
     });
     return { clientId, resourceGroupName: resourceGroup.name, resourceName, own: true };

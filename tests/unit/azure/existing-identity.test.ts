@@ -1,7 +1,9 @@
 import { createServer } from "node:http";
 
+import type { AzureConnection } from "../../../components/azure/connection";
 import { getExistingIdentity } from "../../../components/azure/existing-identity";
 import { ArmClient } from "../../../components/azure/resource-manager";
+import { getWorkloadClients } from "../../../components/azure/workload-clients";
 import { listen } from "../../support/listen";
 import { subscriptionId, validSettings } from "../../support/sample";
 
@@ -14,7 +16,10 @@ interface Azure {
   readonly permissions?: readonly object[];
 }
 
-async function ask({ identity, permissions }: Azure, settings = { ...validSettings, identityId }) {
+async function answered<T extends object>(
+  { identity, permissions }: Azure,
+  get: (connection: AzureConnection) => Promise<T>,
+) {
   const asked: string[] = [];
   const server = createServer(({ url = "" }, response) => {
     const { pathname } = new URL(url, "http://localhost");
@@ -27,12 +32,15 @@ async function ask({ identity, permissions }: Azure, settings = { ...validSettin
   const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
   try {
     const connection = { arm, subscriptionId, tenantId: "tenant" };
-    return { ...(await getExistingIdentity(settings, connection)), asked };
+    return { ...(await get(connection)), asked };
   } finally {
     server.close();
     server.closeAllConnections();
   }
 }
+
+const ask = (azure: Azure, settings = { ...validSettings, identityId }) =>
+  answered(azure, (connection) => getExistingIdentity(settings, connection));
 
 it("takes client id and principal id from Azure", async () => {
   const { identity, problems } = await ask({ identity: { location: "elsewhere", properties } });
@@ -66,4 +74,33 @@ it("asks for nothing where the program makes an identity", async () => {
   const { asked, problems } = await ask({}, { ...validSettings, identityId: "" });
 
   expect([asked, problems]).toEqual([[], []]);
+});
+
+describe("an identity that service accounts log in as", () => {
+  const accounts = ["app", "jobs"].map((serviceAccount) => ({
+    ...{ namespace: "shop", serviceAccount, identityId, roles: [] },
+  }));
+  const askFor = (azure: Azure, workloadIdentities = accounts) =>
+    answered(azure, (connection) => getWorkloadClients({ workloadIdentities }, connection));
+
+  it("is known by its client id, and asked for once", async () => {
+    const { clientIds, problems, asked } = await askFor({ identity: { properties } });
+
+    expect([...clientIds]).toEqual([[identityId.toLowerCase(), "the-client"]]);
+    expect([problems, asked.length]).toEqual([[], 2]);
+  });
+
+  it("is named where Azure has none, and where the login may not let anybody log in as it", async () => {
+    expect((await askFor({})).problems).toEqual([expect.stringContaining("az identity list")]);
+    const permissions = [{ actions: ["*/read"], notActions: [] }];
+    expect((await askFor({ identity: { properties }, permissions })).problems).toEqual([
+      expect.stringMatching(/'Managed Identity Federated Identity Credential Contributor' --scope/),
+    ]);
+  });
+
+  it("is not asked for where there is none", async () => {
+    const made = accounts.map((one) => ({ ...one, identityId: "" }));
+
+    expect((await askFor({}, made)).asked).toEqual([]);
+  });
 });

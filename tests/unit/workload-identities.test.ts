@@ -1,0 +1,97 @@
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { WorkloadIdentities } from "../../components/workload-identities";
+import { dependenciesOf, Recorder, valueOf } from "../support/record";
+import { subscriptionId, validSettings } from "../support/sample";
+
+const shop = `/subscriptions/${subscriptionId}/resourceGroups/shop`;
+const identityId = `${shop}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/Billing`;
+const reader = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1";
+const app = { namespace: "shop", serviceAccount: "app", identityId: "" };
+const declared = [
+  { ...app, roles: [{ role: reader, scope: shop }] },
+  ...["billing", "jobs"].map((serviceAccount) => ({
+    ...{ namespace: "shop", serviceAccount, identityId, roles: [] },
+  })),
+];
+
+async function build(workloadIdentities = declared) {
+  const recorder = await Recorder.start({
+    filledIn: {
+      "azure-native:managedidentity:UserAssignedIdentity": {
+        ...{ principalId: "the-principal", clientId: "the-client" },
+      },
+    },
+  });
+  const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
+  const identities = new WorkloadIdentities(
+    "workload-identities",
+    {
+      resourceGroup: { name: own.name, id: own.id, own },
+      settings: { ...validSettings, workloadIdentities },
+      subscriptionId,
+      certificates: {
+        serviceAccount: { key: pulumi.secret(""), trusted: pulumi.output("") },
+      },
+      workloadClients: new Map([[identityId.toLowerCase(), "billing-client"]]),
+      after: machine,
+    },
+    { transformations: [recorder.watch] },
+  );
+  const credentials = await recorder.of("azure-native:managedidentity:FederatedIdentityCredential");
+  return { recorder, identities, credentials, machine };
+}
+
+it("writes one credential after another, since Azure refuses two of one identity at a time", async () => {
+  const { credentials } = await build();
+
+  const [first, second, third] = credentials;
+  expect(credentials.map(({ inputs }) => [inputs.resourceGroupName, inputs.resourceName])).toEqual([
+    ["zoned-test", expect.stringContaining("app")],
+    ["shop", "Billing"],
+    ["shop", "Billing"],
+  ]);
+  expect(await dependenciesOf(second!)).toContain(first!.resource);
+  expect(await dependenciesOf(third!)).toContain(second!.resource);
+});
+
+it("knows the client of each, made or given, in the order of the setting", async () => {
+  const { identities } = await build();
+
+  expect(await Promise.all(identities.clientIds.map(valueOf))).toEqual([
+    ...["the-client", "billing-client", "billing-client"],
+  ]);
+});
+
+it("gives roles to what it has made alone, and when a machine has been made, since Azure knows no new identity at once", async () => {
+  const { recorder, machine } = await build();
+
+  const assignment = await recorder.only("azure-native:authorization:RoleAssignment");
+  expect(assignment.inputs).toMatchObject({
+    ...{ principalId: "the-principal", principalType: "ServicePrincipal", scope: shop },
+    roleDefinitionId: expect.stringContaining(reader),
+  });
+  expect(await dependenciesOf(assignment)).toContain(machine);
+});
+
+it("lets anybody read the issuer's documents, and list none", async () => {
+  const { recorder } = await build();
+
+  const container = await recorder.only("azure-native:storage:BlobContainer");
+  const blobs = await recorder.of("azure-native:storage:Blob");
+  expect(container.inputs.publicAccess).toBe("Blob");
+  expect(blobs.map(({ inputs }) => inputs.blobName).sort()).toEqual([
+    ...[".well-known/openid-configuration", "openid/v1/jwks"],
+  ]);
+});
+
+it("makes nothing where no service account is declared", async () => {
+  const { recorder } = await build([]);
+
+  const made = (await recorder.all()).map(({ type }) => type);
+  expect(
+    made.filter((type) => /azure-native:(storage|managedidentity|authorization)/.test(type)),
+  ).toEqual([]);
+});
