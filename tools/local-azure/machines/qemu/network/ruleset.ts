@@ -105,21 +105,13 @@ function floating(one: Balanced, healthy: readonly string[]): string[] {
 }
 
 /**
- * A machine does not reach itself by an internal balancer, and nobody gets an answer while no machine is
- * healthy. Both are silence on Azure.
+ * Nobody gets an answer of an internal balancer while no machine is healthy. Nor does a machine that is led to itself:
+ * a kernel drops what comes from outside with an address of its own. Both are silence on Azure.
  */
 function unanswered(balanced: readonly Balanced[]): string[] {
   const internal = balanced.filter(({ isInternal }) => isInternal);
-  if (internal.length === 0) return [];
-  const backends = [...new Set(internal.flatMap((one) => one.backends))];
   const addresses = [...new Set(internal.map(({ address }) => address))];
-  return [
-    ...backends.flatMap((one) => [
-      `ip saddr ${one} ip daddr ${one} drop`,
-      `ip saddr ${one} meta mark ${markOf(one)} drop`,
-    ]),
-    `meta mark 0 ip daddr ${set(addresses)} drop`,
-  ];
+  return addresses.length === 0 ? [] : [`meta mark 0 ip daddr ${set(addresses)} drop`];
 }
 
 /** Of a machine behind a balancer with floating IP, and the number of its routing table. */
