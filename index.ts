@@ -9,6 +9,7 @@ import { InitialControlPlane } from "./components/control-plane/initial-control-
 import { JoiningControlPlanes } from "./components/control-plane/joining-control-planes";
 import { Identity } from "./components/identity";
 import { kubeconfigOf } from "./components/kubeconfig";
+import { KubeletIdentity } from "./components/kubelet-identity";
 import { Network } from "./components/network";
 import { outputsOf } from "./components/outputs";
 import { makePlan } from "./components/plan/plan";
@@ -32,11 +33,12 @@ export = async () => {
   const api = new ApiBalancer("api", { ...shared, network });
   const certificates = new Certificates("pki", plan.spec);
   const identity = new Identity("identity", shared);
+  const kubeletIdentity = new KubeletIdentity("kubelets", shared);
 
-  const parts = { resourceGroup, plan, network, api, certificates, identity };
+  const parts = { resourceGroup, plan, network, api, certificates, identity, kubeletIdentity };
   const initial = new InitialControlPlane("initial-control-plane", parts);
   const after = initial.machine.vm;
-  new RoleAssignments("identity", { ...shared, identity, after });
+  new RoleAssignments("identity", { ...shared, identity, kubeletIdentity, after });
   const workloadIdentities = new WorkloadIdentities("workload-identities", {
     ...{ ...shared, certificates, after },
   });

@@ -86,6 +86,8 @@ step "first boot" 3000 0 await_first_boot
 first_boot pause_upgrades >>"$log" 2>&1 || true
 if has_other_proxy; then step "proxy" 300 1 set_proxy; fi
 step "kernel modules" 60 1 load_modules
+# A kubelet that is to use it does not start without.
+! has_task registries || step "credential provider" 900 3 install_credential_provider
 
 if [[ ! -e $state/joined ]]; then
   step "packages" 1800 3 match_version

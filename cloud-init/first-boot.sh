@@ -6,6 +6,7 @@
 #   $MIRROR/apt/          a flat apt repository as pkgs.k8s.io has it, signed, its public key in
 #                         Release.key, with every package named here that the machine's image lacks
 #   $MIRROR/cri-dockerd/  cri-dockerd's release archive, its SHA-256 beside it in <archive>.sha256
+#   $MIRROR/credential-provider/  the same of Azure's credential provider
 #   https://host/v2/      a registry at the mirror's host; each image under the name it has upstream,
 #                         without the registry (registry.k8s.io/coredns/coredns is coredns/coredns).
 #                         What it lacks is asked of the image's own registry.
@@ -23,7 +24,7 @@ state=$root/var/lib/zoned
 # shellcheck source=/dev/null
 . "$root/etc/zoned/first-boot.env"
 : "$KUBERNETES_VERSION" "$ETCD_IMAGE_TAG" "$CONTAINER_RUNTIME" "$CONTAINERD_AT_LEAST" "$DOCKER_AT_LEAST"
-: "$CRI_DOCKERD_VERSION" "$MIRROR"
+: "$CRI_DOCKERD_VERSION" "$CREDENTIAL_PROVIDER_VERSION" "$MIRROR"
 
 # Empty where the internet is reached without a proxy.
 proxy=$root/etc/zoned/proxy
@@ -218,6 +219,7 @@ check_egress() {
     mapfile -t sources < <(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort --unique)
     sources+=(https://pkgs.k8s.io https://prod-cdn.packages.k8s.io https://registry.k8s.io)
     [[ $CONTAINER_RUNTIME == cri-dockerd ]] && sources+=(https://github.com)
+    [[ -z $CREDENTIAL_PROVIDER_VERSION ]] || sources+=(https://packages.aks.azure.com)
     later=(https://mcr.microsoft.com https://quay.io https://registry-1.docker.io https://ghcr.io)
   fi
   # What lies behind a proxy, only the proxy can reach.
@@ -513,22 +515,26 @@ END
   [[ $CONTAINER_RUNTIME == containerd ]] || bring_up start docker.service
 }
 
-# Upstream publishes no checksum beside its archive, so that one is as safe as its https address;
-# a mirror must have one.
+# fetch_archive ADDRESS NAME FOLDER: upstream publishes no checksum beside it, so that it is as safe as its https
+# address; a mirror, which has it below that name, must have one.
+fetch_archive() {
+  local archive=${1##*/} url=$1 expected
+  if [[ -n $MIRROR ]]; then
+    url=$MIRROR/$2/$archive
+    download "$url.sha256" "$3/$archive.sha256"
+  fi
+  download "$url" "$3/$archive"
+  if [[ -n $MIRROR ]]; then
+    read -r expected _ <"$3/$archive.sha256"
+    sha256sum --check <<<"$expected  $3/$archive"
+  fi
+}
+
 install_cri_dockerd() {
-  local archive folder url expected
+  local archive folder
   archive=cri-dockerd-$CRI_DOCKERD_VERSION.$(dpkg --print-architecture).tgz
-  url=https://github.com/Mirantis/cri-dockerd/releases/download/v$CRI_DOCKERD_VERSION/$archive
   folder=$(mktemp -d)
-  if [[ -n $MIRROR ]]; then
-    url=$MIRROR/cri-dockerd/$archive
-    download "$url.sha256" "$folder/$archive.sha256"
-  fi
-  download "$url" "$folder/$archive"
-  if [[ -n $MIRROR ]]; then
-    read -r expected _ <"$folder/$archive.sha256"
-    sha256sum --check <<<"$expected  $folder/$archive"
-  fi
+  fetch_archive "https://github.com/Mirantis/cri-dockerd/releases/download/v$CRI_DOCKERD_VERSION/$archive" cri-dockerd "$folder"
   tar --extract --gzip --file "$folder/$archive" --directory "$folder" cri-dockerd/cri-dockerd
   mkdir -p "$root/usr/local/bin"
   install --mode 0755 "$folder/cri-dockerd/cri-dockerd" "$root/usr/local/bin/cri-dockerd"
@@ -559,6 +565,28 @@ WantedBy=multi-user.target
 END
   systemctl enable cri-dockerd.service
   bring_up restart cri-dockerd.service
+}
+
+# By which the kubelet logs in to Azure's registries. A kubelet has no proxy, since what it asks for is the API.
+install_credential_provider() {
+  local archive folder name=azure-acr-credential-provider program
+  program=$root/opt/zoned/$name-$CREDENTIAL_PROVIDER_VERSION
+  [[ ! -x $program ]] || return 0
+  archive=$name-linux-$(dpkg --print-architecture)-$CREDENTIAL_PROVIDER_VERSION.tar.gz
+  folder=$(mktemp -d)
+  fetch_archive "https://packages.aks.azure.com/cloud-provider-azure/$CREDENTIAL_PROVIDER_VERSION/binaries/$archive" \
+    credential-provider "$folder"
+  tar --extract --gzip --file "$folder/$archive" --directory "$folder" "$name"
+  rm -f "$root/opt/zoned/$name-"*
+  install -D --mode 0755 "$folder/$name" "$program.new"
+  write /opt/zoned/credential-providers/acr-credential-provider 0755 <<END
+#!/bin/sh
+set -a
+. $root/etc/zoned/proxy.env
+exec $program "\$@"
+END
+  mv "$program.new" "$program"
+  rm -r "$folder"
 }
 
 runtime_socket() {
@@ -613,6 +641,7 @@ step "container runtime" 1200 5 install_runtime
 step "kubernetes packages" 1200 5 install_kubernetes
 step "containerd settings" 120 2 configure_containerd
 [[ $CONTAINER_RUNTIME == cri-dockerd ]] && step "cri-dockerd" 300 5 install_cri_dockerd
+[[ -z $CREDENTIAL_PROVIDER_VERSION ]] || step "credential provider" 300 5 install_credential_provider
 step "images" 1200 5 pull_images
 remove_package_source
 

@@ -6,6 +6,7 @@ import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import { clusterConfigurationOf, discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
 import { PayloadFile } from "./kubeadm/payload-file";
+import { registryLogin } from "./kubeadm/registries";
 import { isAdding, isRewriting } from "./kubeadm/rotation";
 import { firstBootFiles } from "./machine/custom-data";
 import { snapshotFiles } from "./machine/etcd-backups";
@@ -16,8 +17,15 @@ import { MachinePlan } from "./settings/topology";
 
 type Authority = Unwrap<CertificateAuthority>;
 
-/** What Azure and other resources say only once they exist, for a control plane. */
-export interface ControlPlaneValues {
+/** What Azure and other resources say only once they exist, of every machine. */
+interface MachineValues {
+  readonly kubeletFiles: readonly PayloadFile[];
+  /** Of the identity by which the kubelet pulls images; empty without registries. */
+  readonly kubeletClientId: string;
+}
+
+/** The same of a control plane. */
+export interface ControlPlaneValues extends MachineValues {
   readonly role: "control-plane";
   readonly initialControlPlane: string;
   /** Of the API's balancer. */
@@ -25,18 +33,16 @@ export interface ControlPlaneValues {
   readonly cas: Readonly<Record<"cluster" | "frontProxy" | "etcd", Authority>>;
   readonly serviceAccount: Unwrap<TokenKey>;
   readonly encryptionSecret: string;
-  readonly kubeletFiles: readonly PayloadFile[];
   /** Of the identity that writes snapshots; empty where they stay on the machines. */
   readonly clientId: string;
 }
 
-/** The same for a worker, which gets no key of the cluster's. */
-export interface WorkerValues {
+/** The same of a worker, which gets no key of the cluster's. */
+export interface WorkerValues extends MachineValues {
   readonly role: "worker";
   /** The CAs that it trusts. */
   readonly caCerts: string;
   readonly joinToken: string;
-  readonly kubeletFiles: readonly PayloadFile[];
 }
 
 /** All that the bootstrap step of a machine gets. */
@@ -62,6 +68,14 @@ export function payloadFor(
     ...values.kubeletFiles,
     ...firstBootFiles(settings, apiServer.name),
     ...kubeadmFiles(spec, machine),
+    ...(values.kubeletClientId === ""
+      ? []
+      : [
+          registryLogin({
+            ...{ clientId: values.kubeletClientId, tenantId: plan.tenantId },
+            resourceManagerEndpoint: settings.resourceManagerEndpoint,
+          }),
+        ]),
   ];
   if (values.role === "worker") {
     const discovery = discoveryKubeconfig(apiServer.name, values.caCerts, values.joinToken);
@@ -98,6 +112,7 @@ function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] 
   const { cas, encryptionKeys } = spec;
   const isLast = machine.name === turns.at(-1)!.name;
   const tasks: Readonly<Record<Task, boolean>> = {
+    registries: spec.registries.length > 0,
     snapshots: machine.role === "control-plane" && settings.etcdBackups !== undefined,
     cas: areTaken(cas),
     "restart-pods": isLast && isAdding(cas),

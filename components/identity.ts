@@ -15,6 +15,24 @@ export interface IdentityArgs {
   readonly existingIdentity?: ExistingIdentity;
 }
 
+/** An identity of this program's own. What Azure has chosen of it, a preview knows too. */
+export function ownIdentity(
+  name: string,
+  resourceName: string,
+  { resourceGroup, shown }: Pick<IdentityArgs, "resourceGroup" | "shown">,
+  parent: pulumi.Resource,
+): Record<"id" | "clientId" | "principalId", pulumi.Output<string>> {
+  const identity = new managedidentity.UserAssignedIdentity(
+    `${name}-identity`,
+    { resourceGroupName: resourceGroup.name, resourceName },
+    { parent, deletedWith: resourceGroup.own },
+  );
+  const token = "azure-native:managedidentity:UserAssignedIdentity";
+  const known = (property: "clientId" | "principalId") =>
+    knownOutput(identity[property], identity, shownText(shown, token, resourceName, property));
+  return { id: identity.id, clientId: known("clientId"), principalId: known("principalId") };
+}
+
 /** The identity of the cloud provider and the disk driver in Azure. */
 export interface CloudCredential {
   /** Of the managed identity or the service principal. */
@@ -36,7 +54,7 @@ export class Identity extends pulumi.ComponentResource {
 
   constructor(name: string, args: IdentityArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Identity", name, {}, opts);
-    const { resourceGroup, settings, shown, existingIdentity } = args;
+    const { settings, existingIdentity } = args;
 
     if (settings.servicePrincipal !== undefined) {
       const { clientId, clientSecret } = settings.servicePrincipal;
@@ -52,25 +70,10 @@ export class Identity extends pulumi.ComponentResource {
       return;
     }
 
-    const identity = new managedidentity.UserAssignedIdentity(
-      `${name}-identity`,
-      { resourceGroupName: resourceGroup.name, resourceName: settings.clusterName },
-      { parent: this, deletedWith: resourceGroup.own },
-    );
+    const identity = ownIdentity(name, settings.clusterName, args, this);
     this.resourceId = identity.id;
-    const known = (property: "clientId" | "principalId") =>
-      knownOutput(
-        identity[property],
-        identity,
-        shownText(
-          shown,
-          "azure-native:managedidentity:UserAssignedIdentity",
-          settings.clusterName,
-          property,
-        ),
-      );
-    this.credential = { clientId: known("clientId") };
-    this.principalId = known("principalId");
+    this.credential = { clientId: identity.clientId };
+    this.principalId = identity.principalId;
 
     this.registerOutputs();
   }

@@ -32,6 +32,7 @@ export function outputsOf(
     issuer: entra && issuerOf(entra, plan.settings),
     restoreFrom: plan.settings.restoreFrom || undefined,
     identityId: plan.settings.identityId || undefined,
+    kubeletIdentityId: plan.settings.kubeletIdentityId || undefined,
     settings: fixedSettings(plan.settings),
     encryptionKeys: plan.spec.encryptionKeys,
     cas: plan.spec.cas,

@@ -9,7 +9,10 @@ export const plannedMachine = (
   machine: MachinePlan,
   plan: Plan,
   certificates: Certificates,
-): Omit<MachineArgs, "resourceGroup" | "subnetId" | "initialization" | "endsWith" | "after"> => ({
+): Omit<
+  MachineArgs,
+  "resourceGroup" | "subnetId" | "identityIds" | "initialization" | "endsWith" | "after"
+> => ({
   settings: plan.settings,
   plan: machine,
   customData: plan.customData,

@@ -2,8 +2,10 @@ import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
 import { type ExistingNetwork, networkScopes } from "./azure/existing-network";
+import type { Registry } from "./azure/registries";
 import type { ClusterGroup } from "./cluster-group";
 import { Identity } from "./identity";
+import type { KubeletIdentity } from "./kubelet-identity";
 import { guid, Roles } from "./roles";
 import { Settings } from "./settings/settings";
 
@@ -52,6 +54,8 @@ export interface RoleAssignmentsArgs {
   readonly resourceGroup: ClusterGroup;
   readonly roles: Roles;
   readonly identity: Identity;
+  readonly kubeletIdentity: KubeletIdentity;
+  readonly registries: readonly Registry[];
   readonly settings: Settings;
   readonly existingNetwork?: ExistingNetwork;
   readonly subscriptionId: string;
@@ -63,8 +67,9 @@ export interface RoleAssignmentsArgs {
 }
 
 /**
- * The rights that the cloud provider and the disk driver need, in networks more than that; none
- * where the settings name an identity, whose rights are others' to give, or a service principal.
+ * The rights that the cloud provider and the disk driver need, in networks more than that, and those by which
+ * kubelets pull images; none where the settings name an identity, whose rights are others' to give, or a service
+ * principal.
  *
  * Azure honours a new assignment within seconds to minutes; what runs on the machines retries for
  * so long.
@@ -74,6 +79,7 @@ export class RoleAssignments extends pulumi.ComponentResource {
     super("zoned:index:RoleAssignments", name, {}, opts);
     const { resourceGroup, roles, identity, settings, existingNetwork, subscriptionId, after } =
       args;
+    this.letKubeletsPull(name, args);
     const { principalId, resourceId } = identity;
     if (principalId === undefined || resourceId === undefined) {
       this.registerOutputs();
@@ -123,5 +129,20 @@ export class RoleAssignments extends pulumi.ComponentResource {
     assign("zones", subscription, roles.readsProviders!);
 
     this.registerOutputs();
+  }
+
+  private letKubeletsPull(
+    name: string,
+    { kubeletIdentity: { principalId }, registries, after }: RoleAssignmentsArgs,
+  ): void {
+    if (principalId === undefined) return;
+    for (const { id, pull } of registries) {
+      const subscriptionId = id.split("/")[2]!;
+      assignRole(
+        `${name}-pulls-${id.split("/").at(-1)!.toLowerCase()}`,
+        { principalId, scope: id, roleDefinitionId: builtInRole(subscriptionId, pull.guid) },
+        { parent: this, dependsOn: [after] },
+      );
+    }
   }
 }

@@ -7,6 +7,7 @@ import { payloadFor } from "./bootstrap-payload";
 import { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { Member } from "./control-plane/member";
+import type { KubeletIdentity } from "./kubelet-identity";
 import { bootstrapScript } from "./machine/payload";
 import { JoinToken } from "./machine/join-token";
 import { Machine } from "./machine/machine";
@@ -21,6 +22,7 @@ export interface WorkersArgs {
   readonly network: Network;
   readonly api: Pick<ApiBalancer, "lastsAsCluster">;
   readonly certificates: Certificates;
+  readonly kubeletIdentity: KubeletIdentity;
   /** What makes nodes Ready: a join ends when its node is. */
   readonly nodeAddOns: pulumi.Resource;
   /** Machines of a living cluster are replaced after its own. */
@@ -41,7 +43,8 @@ export class Workers extends pulumi.ComponentResource {
 
   constructor(name: string, args: WorkersArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Workers", name, {}, opts);
-    const { plan, resourceGroup, network, api, certificates, nodeAddOns, controlPlanes } = args;
+    const { plan, resourceGroup, network, api, certificates, kubeletIdentity } = args;
+    const { nodeAddOns, controlPlanes } = args;
     const { settings, azure } = plan;
     const child = { parent: this };
     const inCluster = { ...child, provider: args.cluster };
@@ -66,6 +69,7 @@ export class Workers extends pulumi.ComponentResource {
           ...plannedMachine(worker, plan, certificates),
           resourceGroup,
           subnetId: network.subnetIds.get(worker.zone)!,
+          identityIds: [kubeletIdentity.resourceId].filter((id) => id !== undefined),
           endsWith: api.lastsAsCluster,
           initialization: clusterIdOf(plan.initialization.id),
           after: isLiving ? inTurn : [],
@@ -85,6 +89,7 @@ export class Workers extends pulumi.ComponentResource {
           caCerts: certificates.cluster.trusted,
           joinToken: token,
           kubeletFiles: machine.kubeletCertificate.files,
+          kubeletClientId: kubeletIdentity.clientId ?? "",
         })
         .apply((values) =>
           bootstrapScript(payloadFor(worker, plan, { role: "worker", ...values })),

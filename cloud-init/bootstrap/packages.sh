@@ -78,5 +78,7 @@ match_version() {
   first_boot pull_images
 }
 
+install_credential_provider() { first_boot install_credential_provider; }
+
 # first_boot FUNCTION: a part of the first boot, with the settings of now
 first_boot() { "$root/opt/zoned/first-boot.sh" "$1"; }

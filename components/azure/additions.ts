@@ -2,7 +2,7 @@ import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { Settings } from "../settings/settings";
-import { egressName, groupName } from "./resource-names";
+import { egressName, groupName, kubeletIdentityName } from "./resource-names";
 import { Shown, shownAs } from "./shown";
 import { tagsOf } from "./stack-tag";
 
@@ -123,9 +123,8 @@ const each = (asInput: (shown: unknown) => unknown) => (shown: unknown) =>
   (shown as unknown[]).map(asInput);
 
 /**
- * All identities that a machine has, where this program gives it none or one. `None` takes away the
- * one that this program gave it: its own bears the cluster's name and lies in its group, and another
- * one is in the outputs.
+ * All identities that a machine has. `None` takes away those that this program gave it: its own bear the cluster's
+ * name and lie in its group, and others' are in the outputs.
  */
 const identity =
   (...given: readonly string[]): Rule =>
@@ -134,14 +133,13 @@ const identity =
       type?: string;
       userAssignedIdentities?: Properties;
     };
-    const mine = wanted as { type: string; userAssignedIdentities?: string[] } | undefined;
+    const mine = wanted as { type: string; userAssignedIdentities?: string[] };
     const isOwn = (id: string) =>
-      mine !== undefined &&
       given.some((own) => own !== "" && id.toLowerCase().endsWith(own.toLowerCase()));
     const others = Object.keys(userAssignedIdentities).filter((id) => !isOwn(id));
     const isSystem = /SystemAssigned/i.test(type);
     if (others.length === 0 && !isSystem) return wanted;
-    const wantedIds = mine?.userAssignedIdentities ?? [];
+    const wantedIds = mine.userAssignedIdentities ?? [];
     const ids = list((id) => id, String)(
       wantedIds,
       Object.keys(userAssignedIdentities).filter(
@@ -292,7 +290,11 @@ const networkToken = (type: string): string => `azure-native:network:${type}`;
  */
 export function additionsTo(
   settings: Pick<Settings, "clusterName" | "resourceGroup">,
-  { tags: formerTags = [], identityId = "" }: NonNullable<KeepAdditionsArgs["previous"]> = {},
+  {
+    tags: formerTags = [],
+    identityId = "",
+    kubeletIdentityId = "",
+  }: NonNullable<KeepAdditionsArgs["previous"]> = {},
 ): Additions {
   const { clusterName } = settings;
   const tags = tagsBut(formerTags);
@@ -408,8 +410,12 @@ export function additionsTo(
       rules: {
         tags,
         identity: identity(
-          `/resourceGroups/${groupName(settings)}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${clusterName}`,
+          ...[clusterName, kubeletIdentityName(clusterName)].map(
+            (name) =>
+              `/resourceGroups/${groupName(settings)}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`,
+          ),
           identityId,
+          kubeletIdentityId,
         ),
         networkProfile: fields({
           networkInterfaces: list(
@@ -456,6 +462,8 @@ export interface KeepAdditionsArgs {
     readonly tags?: readonly string[];
     /** The existing identity that it gave to control planes. */
     readonly identityId?: string;
+    /** The existing identity that it gave to all machines. */
+    readonly kubeletIdentityId?: string;
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Settings } from "../settings/settings";
+import { toRemove } from "../settings/problem";
 import type { AzureConnection } from "./connection";
 import { permissionsAt, permits } from "./rights";
 
@@ -35,18 +35,23 @@ export async function askIdentity(id: string, action: string, { arm }: AzureConn
 
 const assign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action";
 
-/** Asks for an existing identity, and whether the login may give it to machines. Its region does not matter. */
+/**
+ * Asks for an existing identity, and whether the login may give it to machines. Its region does not matter.
+ *
+ * @param setting the one that names it
+ */
 export async function getExistingIdentity(
-  { identityId }: Settings,
+  setting: "identityId" | "kubeletIdentityId",
+  id: string,
   connection: AzureConnection,
 ): Promise<IdentityAnswer> {
-  if (identityId === "") return { problems: [] };
-  const { identity, isAllowed } = await askIdentity(identityId, assign, connection);
+  if (id === "") return { problems: [] };
+  const { identity, isAllowed } = await askIdentity(id, assign, connection);
   if (identity === undefined) {
     return {
       problems: [
-        `identityId is ${identityId}, expected an identity that Azure has: see az identity list --query '[].id', ` +
-          "or let this program make one (pulumi config rm identityId)",
+        `${setting} is ${id}, expected an identity that Azure has: see az identity list --query '[].id', ` +
+          `or let this program make one (${toRemove(setting)})`,
       ],
     };
   }
@@ -55,8 +60,8 @@ export async function getExistingIdentity(
     problems: isAllowed
       ? []
       : [
-          `the login may not give the identity ${identityId} to machines: let its owner run ` +
-            `az role assignment create --assignee LOGIN --role 'Managed Identity Operator' --scope ${identityId}`,
+          `the login may not give the identity ${id} to machines: let its owner run ` +
+            `az role assignment create --assignee LOGIN --role 'Managed Identity Operator' --scope ${id}`,
         ],
   };
 }

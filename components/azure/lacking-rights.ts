@@ -1,33 +1,37 @@
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
-import type { ExistingIdentity } from "./existing-identity";
-import type { ExistingNetwork } from "./existing-network";
-import { type NeededRight, neededRights } from "./needed-rights";
+import type { NeededRight } from "./needed-rights";
 import { groupId } from "./resource-names";
 import type { ArmClient } from "./resource-manager";
 import { type Permission, permits, permitsData } from "./rights";
 
 const version = { "api-version": "2022-04-01" };
 
+/** An identity of others, and what it needs. */
+export interface Needy {
+  /** Azure's id. */
+  readonly id: string;
+  readonly principalId: string;
+  readonly needed: readonly NeededRight[];
+  /** Who needs them, and what becomes of them without. */
+  readonly users: string;
+}
+
 /**
  * Which rights an existing identity lacks, with the commands that give them, as a text for whoever may
  * run these; undefined where it lacks none. Not a refusal: rights at the resource group can be given when
  * that is there, which is after the first update has begun, and what needs them tries again.
  *
- * @param place where it needs them: the network of others, if it is one, and whether
- *   Azure can say what is assigned at the cluster's resource group
+ * @param isGroupThere whether Azure can say what is assigned at the cluster's resource group
  */
 export async function lackingRights(
   settings: Settings,
-  connection: AzureConnection,
-  { principalId }: ExistingIdentity,
-  { isGroupThere, network }: { readonly isGroupThere: boolean; readonly network?: ExistingNetwork },
+  { arm, subscriptionId }: AzureConnection,
+  { id, principalId, needed, users }: Needy,
+  isGroupThere: boolean,
 ): Promise<string | undefined> {
-  const { clusterName, identityId } = settings;
-  const { arm, subscriptionId } = connection;
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = groupId(settings, subscriptionId);
-  const needed = neededRights(settings, subscriptionId, network);
   const scopes = [...new Set(needed.map(({ scope }) => scope))];
   const given = new Map(
     await Promise.all(
@@ -41,10 +45,10 @@ export async function lackingRights(
   const unread = scopes.filter((scope) => given.get(scope) === undefined);
   if (lacking.length === 0 || (unread.length > 0 && isGroupThere)) return undefined;
   return [
-    `The identity ${identityId} ${unread.length > 0 ? `may lack rights, which the login may not read at ${unread.join(", ")}` : "lacks rights"}. ` +
-      "The cloud provider, the disk driver and etcd's snapshots need them, and try again until they have them. Have this run by who may assign roles:",
-    ...commands(lacking, clusterName, principalId),
-    ...(isGroupThere
+    `The identity ${id} ${unread.length > 0 ? `may lack rights, which the login may not read at ${unread.join(", ")}` : "lacks rights"}. ` +
+      `${users}. Have this run by who may assign roles:`,
+    ...commands(lacking, settings.clusterName, principalId),
+    ...(isGroupThere || !scopes.includes(group)
       ? []
       : [`What is for ${group}: as soon as that is there, while the first pulumi up goes on.`]),
   ].join("\n  ");

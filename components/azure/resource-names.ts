@@ -54,3 +54,6 @@ export const networkNames = (clusterName: string): NetworkNames => ({
 
 /** Also of its public address. The cloud provider adopts a balancer that bears the cluster's name. */
 export const apiBalancerName = (clusterName: string): string => `${clusterName}-api`;
+
+/** Of the managed identity by which kubelets pull images. */
+export const kubeletIdentityName = (clusterName: string): string => `${clusterName}-kubelet`;

@@ -7,6 +7,7 @@ import { Certificates } from "../certificates";
 import type { ClusterGroup } from "../cluster-group";
 import { Identity } from "../identity";
 import { tagOf } from "../kubeadm/rotation";
+import type { KubeletIdentity } from "../kubelet-identity";
 import { Machine } from "../machine/machine";
 import { Membership } from "../machine/membership";
 import { bootstrapScript } from "../machine/payload";
@@ -22,6 +23,7 @@ export interface ControlPlaneArgs {
   readonly api: ApiBalancer;
   readonly certificates: Certificates;
   readonly identity: Identity;
+  readonly kubeletIdentity: KubeletIdentity;
 }
 
 /**
@@ -44,7 +46,7 @@ export interface Member {
  */
 export function makeControlPlane(
   machinePlan: MachinePlan,
-  { plan, resourceGroup, network, api, identity, certificates }: ControlPlaneArgs,
+  { plan, resourceGroup, network, api, identity, kubeletIdentity, certificates }: ControlPlaneArgs,
   parent: pulumi.Resource,
   previous?: Member,
 ): Machine {
@@ -61,7 +63,9 @@ export function makeControlPlane(
       resourceGroup,
       subnetId: network.subnetIds.get(machinePlan.zone)!,
       poolId: api.poolId,
-      identityId: identity.resourceId,
+      identityIds: [identity.resourceId, kubeletIdentity.resourceId].filter(
+        (id) => id !== undefined,
+      ),
       endsWith: api.lastsAsCluster,
       initialization: initialization.id,
       after: isLiving && previous ? [previous.step, previous.membership] : [],
@@ -79,7 +83,7 @@ interface BootstrapArgs {
 
 export function bootstrapControlPlane(
   machine: Machine,
-  { plan, api, certificates, identity }: ControlPlaneArgs,
+  { plan, api, certificates, identity, kubeletIdentity }: ControlPlaneArgs,
   { initialControlPlane, after, previous }: BootstrapArgs,
 ): Member {
   const { settings, spec, initialization } = plan;
@@ -95,6 +99,7 @@ export function bootstrapControlPlane(
       serviceAccount,
       encryptionSecret,
       kubeletFiles: machine.kubeletCertificate.files,
+      kubeletClientId: kubeletIdentity.clientId ?? "",
       clientId: client ?? "",
     })
     .apply((values) =>

@@ -12,6 +12,7 @@ import { kubeletKeyPath } from "./kubelet-certificate-paths";
 import { kubeletCertificatePath } from "./kubelet-certificate-paths";
 import type { Component, Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
+import { credentialProvider } from "./registries";
 import { areFirst, type RotationState } from "./rotation";
 import { type ServiceAccountKeys, serviceAccountKeysVariable } from "./service-account-keys";
 import { digest } from "../digest";
@@ -100,7 +101,7 @@ const criSocket = ({ containerRuntime }: KubeadmSettings) =>
     : "unix:///run/containerd/containerd.sock";
 
 const nodeRegistration = (
-  settings: KubeadmSettings,
+  { settings, registries }: ClusterSpec,
   { name, address, taints }: KubeadmMachine,
 ) => ({
   name,
@@ -116,16 +117,17 @@ const nodeRegistration = (
       "cloud-provider": "external",
       // Else a node has no address before the cloud provider runs, and that needs it (kube-proxy).
       "node-ip": address,
+      ...credentialProvider(registries).flags,
     },
     settings.kubeadm.kubeletExtraArgs,
   ),
 });
 
 /** What init and join have in common. */
-const shared = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
-  nodeRegistration: nodeRegistration(settings, machine),
-  timeouts: sorted(settings.kubeadm.timeouts),
-  ...withPatches(settings, machine),
+const shared = (spec: ClusterSpec, machine: KubeadmMachine) => ({
+  nodeRegistration: nodeRegistration(spec, machine),
+  timeouts: sorted(spec.settings.kubeadm.timeouts),
+  ...withPatches(spec.settings, machine),
 });
 
 const localAPIEndpoint = ({ address: advertiseAddress }: KubeadmMachine) => ({
@@ -133,23 +135,23 @@ const localAPIEndpoint = ({ address: advertiseAddress }: KubeadmMachine) => ({
   bindPort: apiPort,
 });
 
-const initConfiguration = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
+const initConfiguration = (spec: ClusterSpec, machine: KubeadmMachine) => ({
   apiVersion,
   kind: "InitConfiguration",
   localAPIEndpoint: localAPIEndpoint(machine),
   // kubeadm always makes a bootstrap token; it is not used here, so it expires at once.
   bootstrapTokens: [{ description: "unused", ttl: "1m0s" }],
-  ...shared(settings, machine),
+  ...shared(spec, machine),
 });
 
-const joinConfiguration = (settings: KubeadmSettings, machine: KubeadmMachine) => ({
+const joinConfiguration = (spec: ClusterSpec, machine: KubeadmMachine) => ({
   apiVersion,
   kind: "JoinConfiguration",
   discovery: { file: { kubeConfigPath: discoveryPath } },
   ...(machine.role === "control-plane" && {
     controlPlane: { localAPIEndpoint: localAPIEndpoint(machine) },
   }),
-  ...shared(settings, machine),
+  ...shared(spec, machine),
 });
 
 const resetConfiguration = (settings: KubeadmSettings) => ({
@@ -187,6 +189,8 @@ export interface ClusterSpec {
   readonly serviceAccountKeys: ServiceAccountKeys;
   /** Whose tokens of service accounts are admitted: the first one gives them. Nothing where that is kubeadm's. */
   readonly tokenIssuers?: readonly [string, ...string[]];
+  /** Where the registries are reached that kubelets log in to. */
+  readonly registries: readonly string[];
   /** Nothing where the operator sees to the encryption of Secrets. */
   readonly encryptionKeys?: RotationState;
 }
@@ -200,7 +204,7 @@ export const configurationOf = (spec: ClusterSpec, machine: KubeadmMachine): str
   digest([
     ...(areFirst(spec.cas) ? [] : [spec.cas.keys]),
     // A kubelet takes its taints once, when its node registers.
-    nodeRegistration(spec.settings, { ...machine, taints: [] }),
+    nodeRegistration(spec, { ...machine, taints: [] }),
     machine.role === "control-plane" ? [clusterConfiguration(spec), spec.encryptionKeys?.keys] : [],
     spec.settings.kubernetesVersion,
     kubeletConfiguration(),
@@ -327,19 +331,19 @@ const workersCertificates = {
 };
 
 /** What `kubeadm init phase kubelet-start` writes a kubelet's flags and configuration from. */
-const kubeletFile = (settings: KubeadmSettings, machine: KubeadmMachine): string =>
+const kubeletFile = (spec: ClusterSpec, machine: KubeadmMachine): string =>
   documents(
     {
       apiVersion,
       kind: "InitConfiguration",
       localAPIEndpoint: localAPIEndpoint(machine),
-      ...shared(settings, machine),
+      ...shared(spec, machine),
     },
     {
       apiVersion,
       kind: "ClusterConfiguration",
-      kubernetesVersion: `v${settings.kubernetesVersion}`,
-      networking: networking(settings),
+      kubernetesVersion: `v${spec.settings.kubernetesVersion}`,
+      networking: networking(spec.settings),
       ...(machine.role === "worker" && workersCertificates.cluster),
     },
     { ...kubeletConfiguration(), ...(machine.role === "worker" && workersCertificates.kubelet) },
@@ -354,7 +358,7 @@ export function kubeadmFiles(spec: ClusterSpec, machine: KubeadmMachine): Payloa
   const { settings } = spec;
   const file = (path: string, content: string) => ({ path, mode: "0600", content });
   const init = documents(
-    initConfiguration(settings, machine),
+    initConfiguration(spec, machine),
     clusterConfiguration(spec),
     kubeProxyConfiguration(settings),
     kubeletConfiguration(),
@@ -364,10 +368,11 @@ export function kubeadmFiles(spec: ClusterSpec, machine: KubeadmMachine): Payloa
     ...(machine.role === "control-plane"
       ? [file("/etc/zoned/kubeadm-init.yaml", init), ...apiServerSecurity(settings).files]
       : []),
-    file("/etc/zoned/kubeadm-kubelet.yaml", kubeletFile(settings, machine)),
-    file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(settings, machine))),
+    file("/etc/zoned/kubeadm-kubelet.yaml", kubeletFile(spec, machine)),
+    file("/etc/zoned/kubeadm-join.yaml", documents(joinConfiguration(spec, machine))),
     file("/etc/zoned/kubeadm-reset.yaml", documents(resetConfiguration(settings))),
     file("/etc/zoned/kubeadm-upgrade.yaml", documents(upgradeConfiguration(settings, machine))),
+    ...credentialProvider(spec.registries).files,
     ...patches.map(([name, text]) => file(`${patchesDirectory}/${name}`, text)),
   ];
 }

@@ -10,7 +10,10 @@ import type { ProxySettings } from "../settings/proxy-variables";
 const maxCustomDataBytes = 65_535;
 
 /** The settings that a first boot depends on. */
-type BootSettings = Pick<Settings, "kubernetesVersion" | "containerRuntime" | "mirror"> &
+type BootSettings = Pick<
+  Settings,
+  "kubernetesVersion" | "containerRuntime" | "mirror" | "registries"
+> &
   ProxySettings;
 
 /** Single quotes keep a POSIX shell from reading anything into a value. */
@@ -21,7 +24,12 @@ const machineMirror = (mirror: string) =>
   /^https?:\/\//.test(mirror) ? mirror.replace(/\/+$/, "") : "";
 
 /** Settings of first-boot.sh, as shell assignments. */
-const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettings): string =>
+const environment = ({
+  kubernetesVersion,
+  containerRuntime,
+  mirror,
+  registries,
+}: BootSettings): string =>
   Object.entries({
     KUBERNETES_VERSION: kubernetesVersion,
     ETCD_IMAGE_TAG: minorFor(kubernetesVersion).etcd ?? "",
@@ -29,6 +37,8 @@ const environment = ({ kubernetesVersion, containerRuntime, mirror }: BootSettin
     CONTAINERD_AT_LEAST: versions.containerdAtLeast,
     DOCKER_AT_LEAST: versions.dockerAtLeast,
     CRI_DOCKERD_VERSION: versions.criDockerd,
+    CREDENTIAL_PROVIDER_VERSION:
+      registries.length > 0 ? minorFor(kubernetesVersion).cloudProvider : "",
     MIRROR: machineMirror(mirror),
   })
     .map(([name, value]) => `${name}=${quoted(value)}\n`)

@@ -98,6 +98,7 @@ export function decide(observed: Observed): Decision {
     cas: cas.cas,
     serviceAccountKeys: accounts.serviceAccountKeys,
     tokenIssuers: issuers.tokenIssuers,
+    registries: observed.registries.registries.map(({ server }) => server),
     encryptionKeys: keys.encryptionKeys,
   };
   const wanted = planned.map((one) => ({
@@ -137,6 +138,7 @@ export function decide(observed: Observed): Decision {
       ...existingGroupProblems(settings, group),
       ...policyProblems(observed.policies),
       ...observed.identity.problems,
+      ...observed.registries.problems,
       ...observed.workloads.problems,
       ...observed.diskEncryption.problems,
       ...network.problems,

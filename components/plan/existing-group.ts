@@ -1,10 +1,15 @@
 import { apiZone } from "../api-server";
 import { type Lock, scopeOf } from "../azure/group-locks";
-import { apiBalancerName, egressNames, networkNames } from "../azure/resource-names";
+import {
+  apiBalancerName,
+  egressNames,
+  kubeletIdentityName,
+  networkNames,
+} from "../azure/resource-names";
 import { shownAs, type ShownResource } from "../azure/shown";
 import { isOfThisStack, stackName, stackTag } from "../azure/stack-tag";
 import type { AzureAnswer } from "../azure/state";
-import { hasOwnIdentity } from "../settings/own-identity";
+import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
@@ -114,7 +119,10 @@ function namesOf(settings: Settings, { machines, subscriptionId }: Group): strin
     "network:LoadBalancer": [apiBalancerName(clusterName)],
     "privatedns:PrivateZone":
       isPublic || apiName !== "" ? [] : [apiZone(clusterName, subscriptionId)],
-    "managedidentity:UserAssignedIdentity": hasOwnIdentity(settings) ? [clusterName] : [],
+    "managedidentity:UserAssignedIdentity": [
+      ...(hasOwnIdentity(settings) ? [clusterName] : []),
+      ...(hasOwnKubeletIdentity(settings) ? [kubeletIdentityName(clusterName)] : []),
+    ],
     "network:NetworkInterface": machines.map(({ name }) => `${name}-nic`),
     "compute:VirtualMachine": machines.map(({ name }) => name),
   };

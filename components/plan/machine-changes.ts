@@ -22,6 +22,8 @@ export interface PreviousOutputs {
   readonly restoreFrom?: string;
   /** The identity that exists already and that its control planes have, by Azure's id. */
   readonly identityId?: string;
+  /** The identity that exists already and by which all machines' kubelets pull images, by Azure's id. */
+  readonly kubeletIdentityId?: string;
   /** What this cluster keeps for its life. */
   readonly settings: FixedSettings;
   /** What every control plane has; nothing where the operator has a configuration of their own. */

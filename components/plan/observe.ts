@@ -12,8 +12,10 @@ import { type ExistingNetwork, getExistingNetwork } from "../azure/existing-netw
 import { placed } from "../azure/free-addresses";
 import { getGroupLocks, type Lock } from "../azure/group-locks";
 import { lackingRights } from "../azure/lacking-rights";
+import { neededRights } from "../azure/needed-rights";
 import { getOffers, type Offers } from "../azure/offers";
 import { getPolicyViolations, type PolicyAnswer } from "../azure/policy-restrictions";
+import { getRegistries, type RegistriesAnswer } from "../azure/registries";
 import { groupId } from "../azure/resource-names";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
@@ -52,6 +54,7 @@ export interface Observed {
   /** On the resource group that the settings name. */
   readonly locks: readonly Lock[];
   readonly identity: IdentityAnswer;
+  readonly registries: RegistriesAnswer;
   readonly workloads: WorkloadClients;
   readonly diskEncryption: DiskEncryptionAnswer;
   /** The network of the subnets that the settings name. */
@@ -85,7 +88,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   const api = apiName(settings, connection.subscriptionId);
   const controlPlanes = machinesOf(settings).filter(({ role }) => role === "control-plane");
   const found = getAzureState(settings, connection);
-  const existing = getExistingIdentity(settings, connection);
+  const existing = getExistingIdentity("identityId", settings.identityId, connection);
   const network = getExistingNetwork(settings, connection);
   const [
     azure,
@@ -101,6 +104,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     manifests,
     legacyTokens,
     workloads,
+    registries,
   ] = await Promise.all([
     found.then((answer) =>
       markRemovedFromEtcd({
@@ -125,10 +129,17 @@ export async function observe(settings: Settings): Promise<Observed> {
     Promise.all([existing, found, network]).then(
       ([{ identity }, { groupState }, one]) =>
         identity &&
-        lackingRights(settings, connection, identity, {
-          isGroupThere: groupState !== undefined,
-          network: one,
-        }),
+        lackingRights(
+          settings,
+          connection,
+          {
+            ...{ id: settings.identityId, principalId: identity.principalId },
+            needed: neededRights(settings, connection.subscriptionId, one),
+            users:
+              "The cloud provider, the disk driver and etcd's snapshots need them, and try again until they have them",
+          },
+          groupState !== undefined,
+        ),
     ),
     network,
     Promise.all([network, found]).then(([one, { shown }]) =>
@@ -161,6 +172,7 @@ export async function observe(settings: Settings): Promise<Observed> {
       now,
     }),
     getWorkloadClients(settings, connection),
+    getRegistries(settings, connection),
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
@@ -173,8 +185,9 @@ export async function observe(settings: Settings): Promise<Observed> {
       legacyTokens,
       workloads,
       diskEncryption,
+      registries,
     },
-    warnings: lacking === undefined ? [] : [lacking],
+    warnings: [...(lacking === undefined ? [] : [lacking]), ...registries.warnings],
   };
 }
 

@@ -5,6 +5,7 @@ import type { DiskClass } from "../azure/disk-classes";
 import type { DiskEncryptionSet } from "../azure/disk-encryption";
 import type { ExistingIdentity } from "../azure/existing-identity";
 import type { ExistingNetwork } from "../azure/existing-network";
+import type { Registry } from "../azure/registries";
 import { getDeallocations } from "../azure/resize-offers";
 import type { Shown } from "../azure/shown";
 import type { AzureState } from "../azure/state";
@@ -35,6 +36,10 @@ export interface Plan {
   readonly shown: Shown;
   /** The identity that the settings name; undefined where they name none. */
   readonly existingIdentity?: ExistingIdentity;
+  /** The identity that the settings name for kubelets; undefined where they name none. */
+  readonly existingKubeletIdentity?: ExistingIdentity;
+  /** The registries that the settings name. */
+  readonly registries: readonly Registry[];
   /** Client ids of the identities that service accounts log in as and that exist already. */
   readonly workloadClients: WorkloadClients["clientIds"];
   /** The network of the subnets that the settings name; undefined where they name none. */
@@ -96,6 +101,8 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     azure,
     shown: azure.shown,
     existingIdentity: observed.identity.identity,
+    existingKubeletIdentity: observed.registries.identity,
+    registries: observed.registries.registries,
     workloadClients: observed.workloads.clientIds,
     existingNetwork: observed.network,
     initialization: decision.initialization,

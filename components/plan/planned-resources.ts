@@ -1,5 +1,5 @@
 import { apiRecord, apiZone, dnsLabel } from "../api-server";
-import { hasOwnIdentity } from "../settings/own-identity";
+import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
 import { azureName } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
@@ -11,6 +11,7 @@ import {
   egressNames,
   gatewayZones,
   groupId,
+  kubeletIdentityName,
   networkNames,
 } from "../azure/resource-names";
 import type { PlannedContent, PlannedResource } from "../azure/policy-restrictions";
@@ -71,7 +72,7 @@ export function plannedResources(
     ...(settings.nodeSubnets.length > 0 ? [] : networkOf(settings, idOf)),
     ...egressOf(settings, idOf),
     ...apiOf(settings, subscriptionId, idOf),
-    ...(hasOwnIdentity(settings) ? [{ type: types.identity, name: clusterName }] : []),
+    ...identityOf(settings),
     ...machinesOf(settings, machines, idOf),
     ...workloadsOf(settings, subscriptionId),
   ];
@@ -192,10 +193,21 @@ function apiOf(settings: Settings, subscriptionId: string, idOf: IdOf): Kind[] {
   ];
 }
 
+/** One stands for all that are made. */
+function identityOf(settings: Settings): Kind[] {
+  const { workloadIdentities, clusterName } = settings;
+  const ofPods = workloadIdentities.find(({ identityId }) => identityId === "");
+  const names = [
+    ...(hasOwnIdentity(settings) ? [clusterName] : []),
+    ...(hasOwnKubeletIdentity(settings) ? [kubeletIdentityName(clusterName)] : []),
+    ...(ofPods === undefined ? [] : [azureName(clusterName, ofPods)]),
+  ];
+  return names.slice(0, 1).map((name) => ({ type: types.identity, name }));
+}
+
 function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
   const { workloadIdentities, clusterName } = settings;
   if (workloadIdentities.length === 0) return [];
-  const made = workloadIdentities.find(({ identityId }) => identityId === "");
   return [
     {
       type: types.storage,
@@ -208,9 +220,6 @@ function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
         supportsHttpsTrafficOnly: true,
       },
     },
-    ...(made === undefined || hasOwnIdentity(settings)
-      ? []
-      : [{ type: types.identity, name: azureName(clusterName, made) }]),
   ];
 }
 

@@ -81,6 +81,8 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     metricsServer: yes("metricsServer"),
     identityId: text("identityId"),
     servicePrincipal: readServicePrincipal(config, report),
+    registries: texts("registries"),
+    kubeletIdentityId: text("kubeletIdentityId"),
     workloadIdentities: readWorkloadIdentities(json("workloadIdentities"), report),
     entra: readEntra(json("entra"), report),
     kubeadm: readKubeadm(json("kubeadm"), report),

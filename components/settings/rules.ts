@@ -15,6 +15,7 @@ import { nodeSubnetProblems } from "./rules/node-subnets";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";
 import { rebootProblems } from "./rules/reboots";
+import { registryProblems } from "./rules/registries";
 import { resourceGroupProblems } from "./rules/resource-group";
 import { sizeProblems } from "./rules/sizes";
 import { sshKeyProblems } from "./rules/ssh-key";
@@ -165,6 +166,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...kubeProxyProblems(settings),
   ...diskEncryptionSetProblems(settings),
   ...existingIdentityProblems(settings),
+  ...registryProblems(settings),
   ...workloadIdentityProblems(settings),
   ...entraProblems(settings),
   ...etcdBackupProblems(settings),

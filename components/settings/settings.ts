@@ -180,6 +180,13 @@ export interface Settings {
   readonly metricsServer: boolean;
   /** Azure's id of a managed identity that exists already; empty for one that this program makes. */
   readonly identityId: string;
+  /** Azure's ids of container registries that kubelets pull images from; empty for none. */
+  readonly registries: readonly string[];
+  /**
+   * Azure's id of the managed identity by which they pull, that exists already; empty for one that this program
+   * makes where there are {@link registries}.
+   */
+  readonly kubeletIdentityId: string;
   /** Given when there is no managed identity to use. */
   readonly servicePrincipal?: {
     readonly clientId: string;

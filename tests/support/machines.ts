@@ -10,6 +10,7 @@ import { InitialControlPlane } from "../../components/control-plane/initial-cont
 import { JoiningControlPlanes } from "../../components/control-plane/joining-control-planes";
 import { Identity } from "../../components/identity";
 import { parsePayload, Payload } from "../../components/machine/payload";
+import type { KubeletIdentity } from "../../components/kubelet-identity";
 import { Network } from "../../components/network";
 import { MachineState } from "../../components/azure/state";
 import { fixedSettings } from "../../components/plan/fixed-settings";
@@ -128,6 +129,7 @@ export async function buildMachines({
     spec: specOf(settings, {
       apiName: apiName(settings, subscriptionId),
       encryptionKeys: scene.encryptionKeys,
+      registries: settings.registries.map(() => "ourimages.azurecr.io"),
       ...(scene.cas && { cas: scene.cas }),
       ...(scene.serviceAccountKeys && { serviceAccountKeys: scene.serviceAccountKeys }),
     }),
@@ -149,6 +151,7 @@ export async function buildMachines({
     customData: "ZGF0YQ==",
     apiServer: { name: apiName(settings, subscriptionId), port: 6443 },
     workloadClients: new Map<string, string>(),
+    registries: [],
     manifests: new Map<string, string>(),
   };
 
@@ -178,7 +181,13 @@ export async function buildMachines({
     joinSecret: pulumi.secret("private join secret"),
     encryptionSecret: pulumi.secret("private secret of Secrets"),
   });
-  const parts = { resourceGroup, plan, network, api, certificates, identity };
+  const kubeletIdentity = part<KubeletIdentity>("kubelets", {
+    ...(settings.registries.length > 0 && {
+      resourceId: pulumi.output("the-kubelets"),
+      clientId: pulumi.output("client-of-kubelets"),
+    }),
+  });
+  const parts = { resourceGroup, plan, network, api, certificates, identity, kubeletIdentity };
   const initial = new InitialControlPlane("initial-control-plane", parts, watched);
   const nodeAddOns = new pulumi.ComponentResource("test:index:NodeAddOns", "node-add-ons");
   const joining = new JoiningControlPlanes(

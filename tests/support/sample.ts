@@ -58,6 +58,8 @@ export const validSettings: Settings = {
   storageClasses: true,
   metricsServer: false,
   identityId: "",
+  registries: [],
+  kubeletIdentityId: "",
   kubeadm: {
     apiServerExtraArgs: {},
     controllerManagerExtraArgs: {},
@@ -110,5 +112,6 @@ export const specOf = (
   settings,
   apiName: "zoned-test-1a2b3c.westeurope.cloudapp.azure.com",
   ...firstKeys,
+  registries: [],
   ...more,
 });

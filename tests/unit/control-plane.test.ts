@@ -332,6 +332,16 @@ it("puts every machine into its zone, behind the balancer, with the identity", a
   }
 });
 
+it("acts as the cluster's identity and as the kubelets', each for its own", async () => {
+  const { recorder } = await buildMachines({
+    settings: { ...settings, registries: ["/the/registry"] },
+  });
+
+  for (const { inputs } of (await recorder.of(vmType)).filter(({ name }) => /-cp-/.test(name))) {
+    expect(inputs.identity.userAssignedIdentities).toEqual(["the-identity", "the-kubelets"]);
+  }
+});
+
 it("tells that the API answers only when the initial control plane's step has ended", async () => {
   const known = ({ initial }: Built) => isKnown(initial.initialized);
   const previewed = await buildMachines({ settings, preview: true });

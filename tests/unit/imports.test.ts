@@ -22,6 +22,7 @@ const program = [
   "components/cluster-group.ts",
   "components/machine",
   "components/identity.ts",
+  "components/kubelet-identity.ts",
   "components/role-assignments.ts",
   "components/workload-identities.ts",
   "components/add-ons",

@@ -3,8 +3,10 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ExistingIdentity } from "../../components/azure/existing-identity";
 import type { ExistingNetwork } from "../../components/azure/existing-network";
+import type { Registry } from "../../components/azure/registries";
 import { neededRights } from "../../components/azure/needed-rights";
 import { Identity } from "../../components/identity";
+import { KubeletIdentity } from "../../components/kubelet-identity";
 import { RoleAssignments } from "../../components/role-assignments";
 import { Settings } from "../../components/settings/settings";
 import { Roles } from "../../components/roles";
@@ -25,6 +27,8 @@ interface Stack {
   readonly subscriptionId?: string;
   readonly existingIdentity?: ExistingIdentity;
   readonly existingNetwork?: ExistingNetwork;
+  readonly existingKubeletIdentity?: ExistingIdentity;
+  readonly registries?: readonly Registry[];
 }
 
 const build = async (stack: Stack = {}) => {
@@ -52,9 +56,18 @@ const build = async (stack: Stack = {}) => {
   );
   const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
   const { existingNetwork } = stack;
-  const rights = { resourceGroup, roles, identity, ...args, existingNetwork, after: machine };
+  const kubeletIdentity = new KubeletIdentity(
+    "kubelets",
+    { resourceGroup, ...args, existingKubeletIdentity: stack.existingKubeletIdentity },
+    watched,
+  );
+  const rights = {
+    ...{ resourceGroup, roles, identity, kubeletIdentity, ...args, existingNetwork },
+    registries: stack.registries ?? [],
+    after: machine,
+  };
   new RoleAssignments("identity", rights, watched);
-  return { recorder, resourceGroup, identity, machine };
+  return { recorder, resourceGroup, identity, kubeletIdentity, machine };
 };
 
 const named = async (recorder: Recorder, name: string) =>
@@ -356,4 +369,61 @@ it("makes nothing where a service principal is given", async () => {
   expect(identity.resourceId).toBeUndefined();
   expect(await valueOf(identity.credential.clientId)).toBe("the-application");
   expect(await pulumi.isSecret(identity.credential.clientSecret!)).toBe(true);
+});
+
+const registryIn = (subscriptionId: string): Registry => ({
+  id: `/subscriptions/${subscriptionId}/resourceGroups/images/providers/Microsoft.ContainerRegistry/registries/OurImages`,
+  server: "ourimages.azurecr.io",
+  pull: { builtIn: "AcrPull", guid: "7f951dda-4ed3-4680-a7ca-43fe172d538d", actions: [] },
+});
+const elsewhere = "99999999-2222-3333-4444-555555555555";
+const withRegistry = {
+  change: { registries: [registryIn(elsewhere).id] },
+  registries: [registryIn(elsewhere)],
+};
+
+it("lets kubelets pull from a registry of any subscription, by an identity that may do nothing else", async () => {
+  const { recorder, kubeletIdentity, machine } = await build(withRegistry);
+
+  const made = await recorder.of("azure-native:managedidentity:UserAssignedIdentity");
+  const pulls = (await recorder.of(assignment)).filter(({ name }) => name.includes("pulls"));
+
+  expect(made.map(({ inputs }) => inputs.resourceName).sort()).toEqual([
+    "zoned-test",
+    "zoned-test-kubelet",
+  ]);
+  expect(pulls).toHaveLength(1);
+  expect(pulls[0]!.inputs).toMatchObject({
+    scope: registryIn(elsewhere).id,
+    roleDefinitionId: expect.stringMatching(
+      `^/subscriptions/${elsewhere}/.*/7f951dda-4ed3-4680-a7ca-43fe172d538d$`,
+    ),
+  });
+  expect(await dependenciesOf(pulls[0]!)).toContain(machine);
+  expect(await valueOf(kubeletIdentity.resourceId!)).toBe("/ids/kubelets-identity");
+});
+
+it.each([{ identityId: "/theirs" }, {}])(
+  "assigns kubelets no role where others give their identity, with %j",
+  async (change) => {
+    const existing = { clientId: "kubelets-of-others", principalId: principal };
+    const { recorder, kubeletIdentity } = await build({
+      change: { ...withRegistry.change, ...change, kubeletIdentityId: "/their-kubelets" },
+      registries: withRegistry.registries,
+      existingIdentity: "identityId" in change ? existing : undefined,
+      existingKubeletIdentity: existing,
+    });
+
+    const made = (await recorder.all()).map(({ name }) => name);
+
+    expect(made.filter((one) => /kubelets-|pulls/.test(one))).toEqual([]);
+    expect(await valueOf(kubeletIdentity.clientId!)).toBe("kubelets-of-others");
+    expect(await valueOf(kubeletIdentity.resourceId!)).toBe("/their-kubelets");
+  },
+);
+
+it("makes kubelets no identity without registries", async () => {
+  const { kubeletIdentity } = await build();
+
+  expect([kubeletIdentity.resourceId, kubeletIdentity.clientId]).toEqual([undefined, undefined]);
 });

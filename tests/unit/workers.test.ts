@@ -188,7 +188,22 @@ it("puts every worker into its zone, and none behind the API's balancer or under
   for (const { inputs } of nics) {
     expect(inputs.ipConfigurations[0].loadBalancerBackendAddressPools).toEqual([]);
   }
-  for (const { inputs } of vms) expect(inputs).not.toHaveProperty("identity");
+  for (const { inputs } of vms) expect(inputs.identity).toEqual({ type: "None" });
+});
+
+it("acts as the kubelets' identity where there are registries, has its kubelet log in by it, and installs what does so", async () => {
+  const registries = ["/the/registry"];
+  const { recorder } = await build({ settings: { ...settings, registries } });
+
+  const vm = (await recorder.of(vmType)).find(({ inputs }) => /-web-1$/.test(inputs.vmName))!;
+  const { files, tasks } = await payloadOf(recorder, "zoned-test-web-1");
+  const login = files.find(({ path }) => path === "/etc/zoned/registries.json");
+
+  expect(vm.inputs.identity.userAssignedIdentities).toEqual(["the-kubelets"]);
+  expect(tasks).toEqual(["registries"]);
+  expect(JSON.parse(login!.content)).toMatchObject({
+    ...{ tenantId: "the-tenant", userAssignedIdentityID: "client-of-kubelets" },
+  });
 });
 
 it("labels the node of a worker once it has joined, and again when its machine is another one", async () => {

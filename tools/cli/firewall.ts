@@ -75,6 +75,15 @@ export const machineHosts: readonly Host[] = [
     when: "containerRuntime cri-dockerd",
   },
   {
+    host: "packages.aks.azure.com",
+    why: "Azure's credential provider, by which kubelets log in to registries",
+    when: "registries",
+  },
+  ...["NAME.azurecr.io", "NAME.REGION.data.azurecr.io", "*.blob.core.windows.net"].map((host) => ({
+    ...{ host, when: "registries" },
+    why: "each registry, and where it leads for layers: one of the two others",
+  })),
+  {
     host: "management.azure.com",
     why: "the cloud provider and the disk driver, on control planes",
     when: "cloudProvider, diskDriver",

@@ -7,7 +7,6 @@ import { cacheFolder } from "../programs/tools";
 import type { Progress } from "../shared/progress";
 import { writeRepository } from "./packages/apt-repository";
 import { archivePackages } from "./packages/archive-packages";
-import { fetchCriDockerd } from "./packages/cri-dockerd";
 import { chooseDistribution, debian, type Distribution } from "./distributions";
 import { openFolder } from "./mirror-folder";
 import { ImageLayout } from "./images/image-layout";
@@ -15,6 +14,7 @@ import { provideImages } from "./images/provide-images";
 import { fetchManifests, type Manifests } from "./manifest-files";
 import { neededPrograms } from "./needed-programs";
 import { providePackages } from "./packages/provide-packages";
+import { fetchArchive, releaseArchives } from "./packages/release-archives";
 import { checkCommands, run } from "./commands";
 import type { Missing, Item, Report } from "./report";
 import { Sources } from "./sources";
@@ -115,9 +115,15 @@ async function fill(filling: Filling): Promise<Omit<Mirror, "folder">> {
       }),
     async (either) => {
       manifests = await fetchManifests(join(folder, "manifests"), either);
-      const archive = await fetchCriDockerd(join(folder, "cri-dockerd"), either);
-      if ("from" in archive) items.push(archive);
-      else missing.push(archive);
+      // Azure's programs take long to build.
+      const versions = cloudProvider ? kubernetes : [];
+      for (const [name, archives] of Object.entries(releaseArchives(versions))) {
+        for (const one of archives) {
+          const archive = await fetchArchive(one, join(folder, name), programs(either), either);
+          if ("from" in archive) items.push(archive);
+          else missing.push(archive);
+        }
+      }
     },
   ]);
   const pathOf = programs(signal);

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { controllerManager, nodeManager } from "../programs/controllers";
+import { controllerManager, credentialProvider, nodeManager } from "../programs/controllers";
 import { pinned } from "../programs/pinned";
 import { current, type Release, releaseOf } from "../programs/releases";
 import {
@@ -211,7 +211,11 @@ export function locate(program: string): { readonly tool: Tool; readonly binary:
   const [binary = "", version] = program.split("@");
   const all =
     version === undefined
-      ? [...programsInPackages, ...Object.values(programsInImages).flat(), craneTool]
+      ? [
+          ...programsInPackages,
+          ...Object.values(programsInImages).flat(),
+          ...[credentialProvider, craneTool],
+        ]
       : programsOfRelease(version);
   const tool = all.find(({ binaries }) => binaries.includes(binary));
   if (!tool) throw new Error(`no tool has ${program}`);

@@ -63,6 +63,14 @@ export const nodeManager = controller("cloud-node-manager", cloudProvider, {
   variable: `${cloudProvider}/pkg/version.gitVersion`,
 });
 
+/** By which kubelets log in to registries. */
+export const credentialProvider: Tool = {
+  ...controller("acr-credential-provider", cloudProvider, {
+    variable: `${cloudProvider}/pkg/version.gitVersion`,
+  }),
+  image: undefined,
+};
+
 export const diskPlugin = controller("azurediskplugin", driver, {
   folder: "pkg",
   repository: `${microsoft}/kubernetes-csi/azuredisk-csi`,

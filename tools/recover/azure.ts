@@ -10,6 +10,7 @@ export const idTemplates: Readonly<Record<string, string>> = {
   "azure-native:compute:Disk": `${compute}/disks/{diskName}`,
   "azure-native:compute:DiskEncryptionSet": `${compute}/diskEncryptionSets/{diskEncryptionSetName}`,
   "azure-native:compute:Snapshot": `${compute}/snapshots/{snapshotName}`,
+  "azure-native:containerregistry:Registry": `${group}/providers/Microsoft.ContainerRegistry/registries/{registryName}`,
   "azure-native:network:LoadBalancer": `${network}/loadBalancers/{loadBalancerName}`,
   "azure-native:network:NatGateway": `${network}/natGateways/{natGatewayName}`,
   "azure-native:network:NetworkInterface": `${network}/networkInterfaces/{networkInterfaceName}`,

@@ -13,18 +13,18 @@ const identities = (name: string, inGroup = group) =>
 const own = identities(group);
 const policy = identities("policy", "theirs");
 const earlier = identities("earlier", "theirs");
+const kubelets = identities("kubelets", "theirs");
+const former = { identityId: earlier, kubeletIdentityId: kubelets };
 
 beforeEach(() => Recorder.start());
 
 /** What is sent of a resource when Azure shows it like this. */
 const sent = (token: string, props: Properties, shown: Omit<ShownResource, "name">) => {
   const type = `azure-native:${token}`;
-  const { name = "" } = additionsTo(settings, { identityId: earlier })[type] ?? {};
+  const { name = "" } = additionsTo(settings, former)[type] ?? {};
   const given = { [name]: "It", ...props };
   const all = new Map([[shownAs(type, "it"), { name: "it", ...shown }]]);
-  const output = pulumi.output(
-    withAdditions(type, given, additionsTo(settings, { identityId: earlier }), all),
-  );
+  const output = pulumi.output(withAdditions(type, given, additionsTo(settings, former), all));
   return valueOf(output as pulumi.Output<unknown>).then((sentNow) => {
     const { [name]: _, ...others } = sentNow as Properties;
     return JSON.parse(JSON.stringify(others));
@@ -82,9 +82,9 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
     },
   ],
   [
-    "the identity of a worker, to which the program gives none",
+    "the identity of a machine, to which the program gives none",
     "compute:VirtualMachine",
-    {},
+    { identity: { type: "None" } },
     { identity: { type: "SystemAssigned", principalId: "p", tenantId: "t" } },
     { identity: { type: "SystemAssigned" } },
   ],
@@ -101,6 +101,18 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
     { identity: { type: "UserAssigned", userAssignedIdentities: [own] } },
     { identity: { type: "UserAssigned", userAssignedIdentities: { [earlier]: {}, [policy]: {} } } },
     { identity: { type: "UserAssigned", userAssignedIdentities: [policy, own] } },
+  ],
+  [
+    "others' identities where the program takes away kubelets' own and others'",
+    "compute:VirtualMachine",
+    { identity: { type: "None" } },
+    {
+      identity: {
+        type: "UserAssigned",
+        userAssignedIdentities: { [`${own}-kubelet`]: {}, [policy]: {}, [kubelets]: {} },
+      },
+    },
+    { identity: { type: "UserAssigned", userAssignedIdentities: [policy] } },
   ],
   [
     "a second interface of a machine",

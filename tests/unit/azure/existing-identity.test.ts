@@ -5,7 +5,7 @@ import { getExistingIdentity } from "../../../components/azure/existing-identity
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { getWorkloadClients } from "../../../components/azure/workload-clients";
 import { listen } from "../../support/listen";
-import { subscriptionId, validSettings } from "../../support/sample";
+import { subscriptionId } from "../../support/sample";
 
 const identityId = `/subscriptions/${subscriptionId}/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
 const properties = { clientId: "the-client", principalId: "the-principal" };
@@ -39,8 +39,8 @@ async function answered<T extends object>(
   }
 }
 
-const ask = (azure: Azure, settings = { ...validSettings, identityId }) =>
-  answered(azure, (connection) => getExistingIdentity(settings, connection));
+const ask = (azure: Azure, id = identityId) =>
+  answered(azure, (connection) => getExistingIdentity("identityId", id, connection));
 
 it("takes client id and principal id from Azure", async () => {
   const { identity, problems } = await ask({ identity: { location: "elsewhere", properties } });
@@ -71,7 +71,7 @@ it("names the role by which a login may give the identity to machines", async ()
 });
 
 it("asks for nothing where the program makes an identity", async () => {
-  const { asked, problems } = await ask({}, { ...validSettings, identityId: "" });
+  const { asked, problems } = await ask({}, "");
 
   expect([asked, problems]).toEqual([[], []]);
 });

@@ -1,6 +1,7 @@
 import type { ExistingIdentity } from "../../../components/azure/existing-identity";
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { lackingRights } from "../../../components/azure/lacking-rights";
+import { neededRights } from "../../../components/azure/needed-rights";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
@@ -57,7 +58,9 @@ async function saidOf(
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
     const connection = { arm: client, subscriptionId: account.subscriptionId, tenantId: "" };
     const all = { ...validSettings, identityId, ...settings };
-    return await lackingRights(all, connection, identity, { isGroupThere, network });
+    const needed = neededRights(all, account.subscriptionId, network);
+    const needy = { id: identityId, principalId: identity.principalId, needed, users: "Some do" };
+    return await lackingRights(all, connection, needy, isGroupThere);
   } finally {
     await rest.close();
   }

@@ -92,6 +92,7 @@ const environment = {
   CONTAINERD_AT_LEAST: "1.7.24",
   DOCKER_AT_LEAST: versions.dockerAtLeast,
   CRI_DOCKERD_VERSION: "0.9.9",
+  CREDENTIAL_PROVIDER_VERSION: "",
 };
 
 /** A healthy machine; each test makes one change to it. */
@@ -788,10 +789,14 @@ describe("without a mirror", () => {
   };
 
   it.each([
-    { runtime: "docker", more: [] },
-    { runtime: "cri-dockerd", more: ["github.com 443"] },
-  ])("asks each host that it takes something from, with $runtime", async ({ runtime, more }) => {
-    const healthy = official("", { CONTAINER_RUNTIME: runtime });
+    { runtime: "docker", version: "", more: [] },
+    { runtime: "cri-dockerd", version: "", more: ["github.com 443"] },
+    { runtime: "docker", version: "v9.9.1", more: ["packages.aks.azure.com 443"] },
+  ])("asks each host that it takes something from, with $runtime and $version", async (scene) => {
+    const { runtime, version, more } = scene;
+    const healthy = official("", {
+      ...{ CONTAINER_RUNTIME: runtime, CREDENTIAL_PROVIDER_VERSION: version },
+    });
     // Debian's images for Azure name files of mirrors, and an archive may lie on a disk.
     healthy.program(
       "apt-get",

@@ -27,7 +27,7 @@ const machineWith = (httpProxy: Partial<HttpProxy> | undefined, mirror = ""): Fa
   machine.ship("bootstrap.sh", "/script.sh", "{}\n");
   machine.write(
     "/etc/zoned/first-boot.env",
-    `KUBERNETES_VERSION=1.36.3 CONTAINER_RUNTIME=docker CONTAINERD_AT_LEAST=1 DOCKER_AT_LEAST=1 ETCD_IMAGE_TAG= CRI_DOCKERD_VERSION=1 MIRROR=${mirror}\n`,
+    `KUBERNETES_VERSION=1.36.3 CONTAINER_RUNTIME=docker CONTAINERD_AT_LEAST=1 DOCKER_AT_LEAST=1 ETCD_IMAGE_TAG= CRI_DOCKERD_VERSION=1 CREDENTIAL_PROVIDER_VERSION= MIRROR=${mirror}\n`,
   );
   setProxy(machine, httpProxy);
   return machine;

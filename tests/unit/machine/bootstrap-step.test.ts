@@ -67,6 +67,7 @@ const build = async (
       settings: validSettings,
       plan: { ...plan, size },
       subnetId: "the-subnet",
+      identityIds: [],
       customData: "",
       retained: false,
       current: {

@@ -25,6 +25,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       settings: validSettings,
       plan,
       subnetId: "the-subnet",
+      identityIds: [],
       customData: "ZGF0YQ==",
       retained: false,
       current: undefined,
@@ -162,14 +163,13 @@ it("lets in whoever has the key, and nobody by password", async () => {
   });
 });
 
-it("acts as the identity it is given, and as nobody otherwise", async () => {
-  expect((await vmInputs({ identityId: "the-identity" })).identity).toEqual({
+it("acts as the identities it is given, and as nobody otherwise", async () => {
+  expect((await vmInputs({ identityIds: ["the-identity", "the-kubelets"] })).identity).toEqual({
     type: "UserAssigned",
-    userAssignedIdentities: ["the-identity"],
+    userAssignedIdentities: ["the-identity", "the-kubelets"],
   });
   // Left out, Azure would leave it the identity that it had.
   expect((await vmInputs()).identity).toEqual({ type: "None" });
-  expect(await vmInputs({ plan: { ...plan, role: "worker" } })).not.toHaveProperty("identity");
 });
 
 it("is made anew, the old VM first, where Azure refuses a change", async () => {

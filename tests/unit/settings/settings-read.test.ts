@@ -5,6 +5,11 @@ import { access, complaints, declared, settingsWith, Values } from "../../suppor
 
 const identityId =
   "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes";
+const registries = [
+  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/images/providers/Microsoft.ContainerRegistry/registries/ourimages",
+];
+const kubeletIdentityId =
+  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelets";
 const diskEncryptionSetId =
   "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/kubernetes";
 const subnet = (name: string) =>
@@ -115,6 +120,8 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     storageClasses: false,
     metricsServer: true,
     identityId,
+    registries,
+    kubeletIdentityId,
     reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
     entra: {
       ...{ tenant: "", issuer: "https://login.example", application: "kubernetes" },

@@ -5,6 +5,7 @@ import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { entraBesideLogin, entraCases } from "../../support/settings-cases/entra";
 import { diskEncryptionSetCases } from "../../support/settings-cases/disk-encryption-set";
+import { registryCases } from "../../support/settings-cases/registries";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
 import { existingIdentityCases } from "../../support/settings-cases/existing-identity";
 import { resourceGroupCases } from "../../support/settings-cases/resource-group";
@@ -39,6 +40,7 @@ describe.each(
   Object.entries({
     clusterCases,
     diskEncryptionSetCases,
+    registryCases,
     sizeCases,
     rangeCases,
     accessCases,

@@ -4,7 +4,12 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 
 import { locate } from "../../mirror/mirrored-programs";
-import { controllerManager, diskDriver, nodeManager } from "../../programs/controllers";
+import {
+  controllerManager,
+  credentialProvider,
+  diskDriver,
+  nodeManager,
+} from "../../programs/controllers";
 import { debianPackages } from "../../programs/debian";
 import { prepareBinaries } from "../../programs/engine";
 import { install } from "../../programs/installs";
@@ -79,7 +84,7 @@ export async function test(
   const tools = [...clusterTools, nodeTool, locate("metrics-server").tool];
   const binaries = await prepareBinaries({ progress, signal }, tools);
   // They share most packages, which builds side by side would both compile.
-  for (const tool of [controllerManager, nodeManager, ...diskDriver]) {
+  for (const tool of [controllerManager, nodeManager, credentialProvider, ...diskDriver]) {
     await install([tool], { progress, signal });
   }
   // Who names tests works on these, or has them run after all others.

@@ -4,8 +4,8 @@ type Seconds = Readonly<Record<Operation, number>>;
 
 /**
  * How long Azure takes, in seconds, from published measurements. An extension is what the agent
- * needs besides the script. There are no figures for rules, role definitions, storage, disk encryption sets and private DNS: they have
- * those of similar types.
+ * needs besides the script. There are no figures for rules, role definitions, storage, registries, disk encryption sets and
+ * private DNS: they have those of similar types.
  */
 const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.resources/resourcegroups": { create: 2, update: 1, delete: 60 },
@@ -29,6 +29,7 @@ const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.storage/storageaccounts": { create: 20, update: 3, delete: 5 },
   "microsoft.storage/storageaccounts/blobservices": { create: 1, update: 1, delete: 1 },
   "microsoft.storage/storageaccounts/blobservices/containers": { create: 1, update: 1, delete: 1 },
+  "microsoft.containerregistry/registries": { create: 10, update: 3, delete: 5 },
   "microsoft.managedidentity/userassignedidentities": { create: 3, update: 2, delete: 2 },
   "microsoft.authorization/roleassignments": { create: 2, update: 2, delete: 4 },
   "microsoft.authorization/roledefinitions": { create: 2, update: 2, delete: 4 },

@@ -19,9 +19,9 @@ const refuse = (description: string, error = "invalid_request"): Reply => ({
 
 const lifeSeconds = 86_400;
 
-/** What tokens can be for: Azure's own interfaces, blobs, and keys. */
+/** What tokens can be for: Azure's own interfaces, blobs, keys, and registries. */
 const audiences =
-  /^https:\/\/(management\.azure\.com|management\.core\.windows\.net|storage\.azure\.com|[a-z0-9]{3,24}\.blob\.core\.windows\.net|vault\.azure\.net)\/?$/;
+  /^https:\/\/(management\.azure\.com|management\.core\.windows\.net|storage\.azure\.com|[a-z0-9]{3,24}\.blob\.core\.windows\.net|vault\.azure\.net|containerregistry\.azure\.net)\/?$/;
 
 /** The token of one of a machine's identities, as the metadata service issues it. */
 export function issueToken(

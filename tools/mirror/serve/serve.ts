@@ -13,7 +13,7 @@ export interface MirrorServer {
 }
 
 /** The folders of a mirror that are served as files. */
-const folders = ["apt", "manifests", "cri-dockerd"];
+const folders = ["apt", "manifests", "cri-dockerd", "credential-provider"];
 
 /** Serves a mirror's folder: its files, and its images as a read-only registry. */
 export async function serveMirror(

@@ -88,13 +88,22 @@ export class ArmApi {
   }
 
   /** The answer when the path is that of a list, or of something else than a resource. */
-  private async list({ path, url, origin }: ArmRequest): Promise<Answer | undefined> {
+  private async list(request: ArmRequest): Promise<Answer | undefined> {
+    const { path, url, origin } = request;
     const filter = url.searchParams.get("$filter") ?? "";
     const expand = url.searchParams.get("$expand") ?? "";
     const page = (values: readonly unknown[]) => ({
       status: 200,
       body: pageOf(values, url, origin),
     });
+    const [, permitted] =
+      /^(.+)\/providers\/Microsoft\.Authorization\/permissions$/i.exec(path) ?? [];
+    if (permitted !== undefined) {
+      const all = this.authorizationOf(request).permissionsAt(permitted);
+      return page(
+        all.map((one) => ({ notActions: [], dataActions: [], notDataActions: [], ...one })),
+      );
+    }
     const fixed = subscriptionAnswer(this.arm, path, url.searchParams);
     if (fixed) return "list" in fixed ? page(fixed.list) : { status: 200, body: fixed.body };
     if (/^\/subscriptions\/[^/]+(\/resourceGroups\/[^/]+)?\/resources$/i.test(path)) {

@@ -2,7 +2,8 @@ import { claimsOf } from "../../machines/identity-token";
 import { AzureError } from "../azure-error";
 import { keyOf, parseId } from "../resources/ids";
 import type { Body, Reference, View } from "../resources/resource";
-import { mayDo } from "../types/authorization/role-assignment";
+import { mayDo, rolesOf } from "../types/authorization/role-assignment";
+import { permissionsOf } from "../types/authorization/role-definition";
 import type { ResourceType, Right } from "../types/resource-type";
 
 /**
@@ -54,6 +55,13 @@ export class Authorization {
         `on scope '${scope}'; however, it does not have permission to perform action(s) ${quoted(missing.map((one) => one.action))} ` +
         `on the linked scope(s) ${quoted(missing.map((one) => one.scope))} (respectively) or the linked scope(s) are invalid.`,
     );
+  }
+
+  /** What this caller may do at a scope. */
+  permissionsAt(scope: string): readonly object[] {
+    const { principal, view, at } = this;
+    if (principal === undefined) return [{ actions: ["*"] }];
+    return rolesOf(principal.oid, scope, view, at).flatMap((role) => permissionsOf(role, view));
   }
 
   private has({ action, scope }: Right): boolean {

@@ -34,7 +34,6 @@ export function subscriptionAnswer(
   const at = path.slice(subscriptionPath.length + 1);
   if (/^locations$/i.test(at)) return { list: Object.keys(regions).map(locationBody) };
   if (/^providers$/i.test(at)) return { list: namespaces.map(providerBody) };
-  if (/(^|\/)providers\/Microsoft\.Authorization\/permissions$/i.test(at)) return { list: [owner] };
   const [, role = ""] =
     /^providers\/Microsoft\.Authorization\/roleDefinitions\/([^/]+)$/i.exec(at) ?? [];
   const properties = builtInRole(role);
@@ -65,9 +64,6 @@ export function subscriptionAnswer(
   }
   return isCompute ? { body: imageVersions(region, rest) } : undefined;
 }
-
-/** What every caller of the local Azure may do. */
-const owner = { actions: ["*"], notActions: [], dataActions: [], notDataActions: [] };
 
 /** Whether no public address of this region has the label. */
 function isFree(arm: ResourceManager, region: string, label: string): boolean {

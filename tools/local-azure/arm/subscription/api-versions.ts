@@ -14,6 +14,8 @@ const published: Readonly<Record<string, string>> = {
     "2021-07-01 2022-11-01 2023-03-01 2023-07-01 2023-09-01 2024-03-01 2024-07-01 2024-11-01 2025-04-01 2026-03-01",
   "microsoft.storage/":
     "2022-09-01 2023-01-01 2023-04-01 2023-05-01 2024-01-01 2025-01-01 2025-06-01 2025-08-01 2026-04-01 2026-09-01",
+  "microsoft.containerregistry/":
+    "2022-12-01 2023-01-01-preview 2023-07-01 2024-11-01-preview 2025-04-01 2025-11-01",
   "microsoft.managedidentity/": "2018-11-30 2023-01-31 2024-11-30",
   "microsoft.authorization/policyexemptions":
     "2020-07-01-preview 2022-07-01-preview 2024-12-01-preview",

@@ -12,6 +12,7 @@ import { diskEncryptionSet } from "./compute/disk-encryption-set";
 import { snapshot } from "./compute/snapshot";
 import { virtualMachine } from "./compute/virtual-machine";
 import { virtualMachineExtension } from "./compute/virtual-machine-extension";
+import { registry } from "./containerregistry/registry";
 import { loadBalancer } from "./network/load-balancer";
 import { natGateway } from "./network/nat-gateway";
 import { networkInterface } from "./network/network-interface";
@@ -48,6 +49,7 @@ export const resourceTypes: readonly ResourceType[] = [
   privateRecordSet,
   privateZone,
   publicIpAddress,
+  registry,
   resourceGroup,
   roleAssignment,
   roleDefinition,

@@ -2,8 +2,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { versions } from "../../../../components/versions";
-import { fetchCriDockerd } from "../../packages/cri-dockerd";
+import { minorFor, versions } from "../../../../components/versions";
+import { fetchArchive, releaseArchives } from "../../packages/release-archives";
 import { fromKubernetes, kubernetesPackages } from "../../packages/kubernetes-packages";
 import { buildPackages, distributionPackages } from "../../packages/provide-packages";
 import { nextPatch } from "../../../programs/releases";
@@ -12,6 +12,7 @@ import { testFolder } from "../support/fixture";
 import { output } from "../../../../tests/support/tools";
 
 const work = testFolder();
+const nothing = () => Promise.reject(new Error("nothing is built"));
 const firstBoot = readFileSync(join(checkout, "cloud-init/first-boot.sh"), "utf8");
 
 it("has the packages that the first boot names, and no other", () => {
@@ -102,31 +103,78 @@ it("starts the kubelet at every boot, with what kubeadm has written for it", () 
   expect(dropIn).toMatch(/^ExecStart=\nExecStart=/m);
 });
 
-it("has cri-dockerd's archive where the first boot fetches it, with the sum that it checks", async () => {
-  const folder = join(work, "cri-dockerd");
-  const fetched = jest
-    .spyOn(globalThis, "fetch")
-    .mockImplementation(async () => new Response("the archive"));
+it.each([
+  { folder: "cri-dockerd", name: "cri-dockerd-.+", url: 'https://github.com/Mirantis/[^"]+' },
+  {
+    folder: "credential-provider",
+    name: "\\$name-linux-.+",
+    url: 'https://packages.aks.azure.com/cloud-provider-azure/[^"]+',
+  },
+])(
+  "has the archive in $folder where the first boot fetches it, with the sum that it checks",
+  async ({ folder: name, ...of }) => {
+    const folder = join(work, name);
+    const fetched = jest
+      .spyOn(globalThis, "fetch")
+      .mockImplementation(async () => new Response("the archive"));
+    const [archive] = releaseArchives([versions.kubernetes])[name]!;
 
-  const item = await fetchCriDockerd(folder, new AbortController().signal);
+    const item = await fetchArchive(archive!, folder, nothing, new AbortController().signal);
+
+    fetched.mockRestore();
+    const [, named = ""] = new RegExp(`^ {2}archive=(${of.name})$`, "m").exec(firstBoot)!;
+    const [, from = ""] = new RegExp(`^ {2}fetch_archive "(${of.url})"`, "m").exec(firstBoot)!;
+    const env = {
+      ...process.env,
+      CRI_DOCKERD_VERSION: versions.criDockerd,
+      CREDENTIAL_PROVIDER_VERSION: minorFor(versions.kubernetes).cloudProvider,
+      name: "azure-acr-credential-provider",
+    };
+    const [what, address] = execFileSync(
+      "bash",
+      ["-c", `archive=${named}; echo $archive; echo ${from}`],
+      {
+        ...{ env, encoding: "utf8" },
+      },
+    ).split("\n");
+    expect(item).toEqual({ what, from: address });
+    expect(readdirSync(folder).sort()).toEqual([what, `${what}.sha256`]);
+    execFileSync("sha256sum", ["--check", "--quiet", `${what}.sha256`], { cwd: folder });
+  },
+);
+
+it("packs the credential provider that it has built where upstream's archive cannot be had", async () => {
+  const folder = join(work, "built");
+  const fetched = jest.spyOn(globalThis, "fetch").mockRejectedValue(new Error("no route"));
+  const [archive] = releaseArchives([versions.kubernetes])["credential-provider"]!;
+  const asked: string[] = [];
+  const pathOf = async (program: string) => {
+    asked.push(program);
+    return "/bin/true";
+  };
+
+  const item = await fetchArchive(archive!, folder, pathOf, new AbortController().signal);
 
   fetched.mockRestore();
-  const [, named = ""] = /^ {2}archive=(cri-dockerd-.+)$/m.exec(firstBoot)!;
-  const archive = output("bash", [
-    "-c",
-    `CRI_DOCKERD_VERSION=$0; root=; echo ${named}`,
-    versions.criDockerd,
-  ]).trim();
-  const [, url = ""] = /^ {2}url=(https:.+)$/m.exec(firstBoot)!;
-  const from = output("bash", [
-    "-c",
-    `CRI_DOCKERD_VERSION=$0 archive=$1; echo ${url}`,
-    versions.criDockerd,
-    archive,
-  ]).trim();
-  expect(item).toEqual({ what: archive, from });
-  expect(readdirSync(folder).sort()).toEqual([archive, `${archive}.sha256`]);
-  execFileSync("sha256sum", ["--check", "--quiet", `${archive}.sha256`], { cwd: folder });
+  expect(item).toMatchObject({ from: "built from Go modules" });
+  expect(asked).toEqual(["acr-credential-provider"]);
+  const { what } = item;
+  execFileSync("sha256sum", ["--check", "--quiet", `${what}.sha256`], { cwd: folder });
+  expect(output("tar", ["-tzf", join(folder, what)]).trim()).toBe("azure-acr-credential-provider");
+});
+
+it("says what is missing and how a stack does without where an archive can be had in no way", async () => {
+  const fetched = jest.spyOn(globalThis, "fetch").mockRejectedValue(new Error("no route"));
+  const [archive] = releaseArchives([])["cri-dockerd"]!;
+
+  const folder = join(work, "nowhere");
+  const item = await fetchArchive(archive!, folder, nothing, new AbortController().signal);
+
+  fetched.mockRestore();
+  expect(item).toMatchObject({
+    why: expect.stringContaining("github.com does not answer"),
+    without: "pulumi config set containerRuntime docker",
+  });
 });
 
 it("lets kubeadm be newer than the kubelet beside it, as an upgrade needs it", () => {

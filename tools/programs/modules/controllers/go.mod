@@ -9,6 +9,7 @@ tool (
 	github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter
 	github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller
 	sigs.k8s.io/azuredisk-csi-driver/pkg/azurediskplugin
+	sigs.k8s.io/cloud-provider-azure/cmd/acr-credential-provider
 	sigs.k8s.io/cloud-provider-azure/cmd/cloud-controller-manager
 	sigs.k8s.io/cloud-provider-azure/cmd/cloud-node-manager
 )
@@ -165,6 +166,7 @@ require (
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kms v0.36.3 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
+	k8s.io/kubelet v0.36.3 // indirect
 	k8s.io/kubernetes v1.36.3 // indirect
 	k8s.io/mount-utils v0.35.2 // indirect
 	k8s.io/streaming v0.37.0 // indirect

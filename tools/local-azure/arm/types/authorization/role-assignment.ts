@@ -116,23 +116,35 @@ interface Operation {
   readonly scope: string;
 }
 
+interface Moment {
+  readonly now: Date;
+  readonly pace: number;
+}
+
+/** The roles that a principal has by assignments at this scope, or above it. */
+export const rolesOf = (
+  principalId: string,
+  scope: string,
+  view: View,
+  { now, pace }: Moment,
+): string[] =>
+  view.ofType(type).flatMap((assignment) => {
+    const given = assignment.body as RoleAssignmentBody;
+    const isTheirs =
+      given.principalId === principalId &&
+      isWithin(scope, given.scope ?? "") &&
+      isKnownAt(now, pace)(assignment);
+    return isTheirs ? [given.roleDefinitionId] : [];
+  });
+
 /** Whether an assignment at this scope, or above it, allows a principal an operation. */
-export function mayDo(
+export const mayDo = (
   principalId: string,
   { kind, action, scope }: Operation,
   view: View,
-  { now, pace }: { readonly now: Date; readonly pace: number },
-): boolean {
-  return view.ofType(type).some((assignment) => {
-    const given = assignment.body as RoleAssignmentBody;
-    return (
-      given.principalId === principalId &&
-      isWithin(scope, given.scope ?? "") &&
-      isKnownAt(now, pace)(assignment) &&
-      roleAllows(given.roleDefinitionId, kind, action, view)
-    );
-  });
-}
+  at: Moment,
+): boolean =>
+  rolesOf(principalId, scope, view, at).some((role) => roleAllows(role, kind, action, view));
 
 /** Principals in the directory: the managed identities and the signed-in service principal. */
 function principalType(

@@ -143,6 +143,18 @@ const builtIn: ReadonlyMap<string, Permission> = new Map([
   ],
   ["e40ec5ca-96e0-45a2-b4ff-59039f2c2b59", {}], // Managed Identity Contributor
   ["17d1049b-9a84-46fb-8f53-869881c3d3ab", {}], // Storage Account Contributor
+  [
+    "7f951dda-4ed3-4680-a7ca-43fe172d538d", // AcrPull
+    { actions: ["Microsoft.ContainerRegistry/registries/pull/read"] },
+  ],
+  [
+    "b93aa761-3e63-49ed-ac28-beffa264f7ac", // Container Registry Repository Reader
+    {
+      dataActions: ["content", "metadata"].map(
+        (what) => `Microsoft.ContainerRegistry/registries/repositories/${what}/read`,
+      ),
+    },
+  ],
   ["2a2b9908-6ea1-4ae2-8e65-a410df84e7d1", { dataActions: [`${blobs}/read`] }], // Storage Blob Data Reader
   [
     "ba92f5b4-2d11-453d-a403-e96b0029c9fe", // Storage Blob Data Contributor
@@ -194,12 +206,17 @@ export function roleAllows(
   action: string,
   view: View,
 ): boolean {
-  const role = custom(roleDefinitionId, view)?.body as RoleDefinitionBody | undefined;
-  const permissions = role?.permissions ?? [builtIn.get(named(roleDefinitionId)) ?? {}];
+  const permissions = permissionsOf(roleDefinitionId, view);
   const has = (patterns: readonly string[] = []) => patterns.some((one) => covers(one, action));
   return permissions.some(
     (permission) => has(permission[kind]) && !(kind === "actions" && has(permission.notActions)),
   );
+}
+
+/** What a role allows. */
+export function permissionsOf(roleDefinitionId: string, view: View): readonly Permission[] {
+  const role = custom(roleDefinitionId, view)?.body as RoleDefinitionBody | undefined;
+  return role?.permissions ?? [builtIn.get(named(roleDefinitionId)) ?? {}];
 }
 
 /** A star stands for any part of a name, also for none with its slash. */

@@ -11,6 +11,7 @@ const versions: readonly (readonly [RegExp, string])[] = [
   [/\/Microsoft\.Features\//i, "2021-07-01"],
   [/\/Microsoft\.Compute\/(disks|diskEncryptionSets|snapshots)(\/|$)/i, "2024-03-02"],
   [/\/Microsoft\.Compute\//i, "2024-11-01"],
+  [/\/Microsoft\.ContainerRegistry\//i, "2025-11-01"],
   [/\/Microsoft\.ManagedIdentity\//i, "2023-01-31"],
   [/\/Microsoft\.Storage\//i, "2024-01-01"],
   [/^\/subscriptions\//i, "2024-03-01"],

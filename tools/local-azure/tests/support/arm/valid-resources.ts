@@ -39,6 +39,10 @@ export const valid = {
     storage(""),
     { location, kind: "StorageV2", sku: { name: "Standard_ZRS" }, minimumTlsVersion: "TLS1_2" },
   ],
+  registry: [
+    `${group}/providers/Microsoft.ContainerRegistry/registries/zonedimages`,
+    { location, sku: { name: "Premium" } },
+  ],
   container: [storage("/blobServices/default/containers/etcd"), {}],
   securityGroup: [network("networkSecurityGroups/nsg"), { location }],
   rule: [

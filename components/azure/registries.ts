@@ -1,0 +1,137 @@
+import { hasOwnKubeletIdentity } from "../settings/own-identity";
+import { toSet } from "../settings/problem";
+import type { Settings } from "../settings/settings";
+import type { AzureConnection } from "./connection";
+import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
+import { lackingRights } from "./lacking-rights";
+import type { NeededRight } from "./needed-rights";
+import { permissionsAt, permits } from "./rights";
+
+/** A container registry that is not this stack's. */
+export interface Registry {
+  readonly id: string;
+  /** Where it is reached; its name is a part of it alone. */
+  readonly server: string;
+  /** What an identity has to be assigned to pull from it. */
+  readonly pull: PullRole;
+}
+
+interface PullRole extends Omit<NeededRight, "scope"> {
+  readonly builtIn: string;
+  /** The GUID that every tenant has. */
+  readonly guid: string;
+}
+
+/**
+ * A registry whose repositories have permissions of their own heeds none of the roles for whole registries.
+ *
+ * @see https://learn.microsoft.com/azure/container-registry/container-registry-rbac-abac-repository-permissions
+ */
+const pullRoles: Readonly<Record<"registry" | "repository", PullRole>> = {
+  registry: {
+    builtIn: "AcrPull",
+    guid: "7f951dda-4ed3-4680-a7ca-43fe172d538d",
+    actions: ["Microsoft.ContainerRegistry/registries/pull/read"],
+  },
+  repository: {
+    builtIn: "Container Registry Repository Reader",
+    guid: "b93aa761-3e63-49ed-ac28-beffa264f7ac",
+    actions: [],
+    dataActions: ["content", "metadata"].map(
+      (what) => `Microsoft.ContainerRegistry/registries/repositories/${what}/read`,
+    ),
+  },
+};
+
+/** What Azure says of the registries that the settings name, and of the identity for them. */
+export interface RegistriesAnswer {
+  readonly registries: readonly Registry[];
+  /** The one that the settings name. */
+  readonly identity?: ExistingIdentity;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** Asks for each registry, and who may pull from it or let others do so. */
+export async function getRegistries(
+  settings: Settings,
+  connection: AzureConnection,
+): Promise<RegistriesAnswer> {
+  const { kubeletIdentityId: id } = settings;
+  const [answers, { identity, problems }] = await Promise.all([
+    Promise.all(settings.registries.map((_, index) => getRegistry(settings, index, connection))),
+    getExistingIdentity("kubeletIdentityId", id, connection),
+  ]);
+  const registries = answers.flatMap(({ registry }) => registry ?? []);
+  const lacking =
+    identity &&
+    (await lackingRights(
+      settings,
+      connection,
+      {
+        ...{ id, principalId: identity.principalId },
+        needed: registries.map(({ id: scope, pull }) => ({ scope, ...pull })),
+        users: "Without them no machine pulls an image from there",
+      },
+      true,
+    ));
+  return {
+    registries,
+    identity,
+    problems: [...answers.flatMap(({ problem }) => problem ?? []), ...problems],
+    warnings: lacking === undefined ? [] : [lacking],
+  };
+}
+
+interface ShownRegistry {
+  readonly properties: { readonly loginServer: string; readonly roleAssignmentMode?: string };
+}
+
+interface Answer {
+  readonly registry?: Registry;
+  readonly problem?: string;
+}
+
+async function getRegistry(
+  settings: Settings,
+  index: number,
+  { arm }: AzureConnection,
+): Promise<Answer> {
+  const id = settings.registries[index]!;
+  const [found, permissions] = await Promise.all([
+    arm
+      .get<ShownRegistry>(id, { "api-version": "2025-11-01" }, { properties: { loginServer: "" } })
+      .catch((error: Error) => {
+        if (error.message.includes(": 403 ")) return "unreadable" as const;
+        throw error;
+      }),
+    permissionsAt(arm, id),
+  ]);
+  const byOwner = (role: string) =>
+    `let its owner run az role assignment create --assignee LOGIN --role '${role}' --scope ${id}`;
+  if (found === "unreadable") {
+    return {
+      problem: `the login may not read the registry ${id}, which says by what name it is reached: ${byOwner("Reader")}`,
+    };
+  }
+  if (found === undefined) {
+    const key = `registries[${index}]`;
+    return {
+      problem: `${key} is ${id}, expected a registry that Azure has: see az acr list --query '[].id' (${toSet(key, "ID")})`,
+    };
+  }
+  const { loginServer, roleAssignmentMode } = found.properties;
+  const pull =
+    pullRoles[roleAssignmentMode === "AbacRepositoryPermissions" ? "repository" : "registry"];
+  const registry: Registry = { id, server: loginServer.toLowerCase(), pull };
+  const mayAssign =
+    permissions.length === 0 ||
+    permits(permissions, "Microsoft.Authorization/roleAssignments/write");
+  if (!hasOwnKubeletIdentity(settings) || mayAssign) return { registry };
+  return {
+    registry,
+    problem:
+      `the login may not assign the role ${pull.builtIn} at ${id}, by which kubelets pull from it: ` +
+      `${byOwner("Role Based Access Control Administrator")}, or name an identity that has that role (${toSet("kubeletIdentityId", "ID")})`,
+  };
+}

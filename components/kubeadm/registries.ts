@@ -1,0 +1,71 @@
+import { stringify } from "yaml";
+
+import { azureCloudAt } from "../azure/clouds";
+import { digest } from "../digest";
+import type { PayloadFile } from "./payload-file";
+
+const login = "/etc/zoned/registries.json";
+
+/**
+ * What has a kubelet log in to registries: its flags, and the file that they name. Nothing where there are none,
+ * since a kubelet whose program is missing does not start.
+ *
+ * Only these registries are asked: a pod that names another one must not have its machine show it a token.
+ *
+ * @param servers where the registries are reached, such as images.azurecr.io
+ * @see https://kubernetes.io/docs/tasks/administer-cluster/kubelet-credential-provider/
+ */
+export function credentialProvider(servers: readonly string[]): {
+  readonly flags: Readonly<Record<string, string>>;
+  readonly files: readonly PayloadFile[];
+} {
+  if (servers.length === 0) return { flags: {}, files: [] };
+  const content = stringify({
+    apiVersion: "kubelet.config.k8s.io/v1",
+    kind: "CredentialProviderConfig",
+    providers: [
+      {
+        name: "acr-credential-provider",
+        apiVersion: "credentialprovider.kubelet.k8s.io/v1",
+        matchImages: [...servers].sort(),
+        // Of answers that name no time; those of this program do.
+        defaultCacheDuration: "10m",
+        args: [login],
+      },
+    ],
+  });
+  // By what is in it: a kubelet reads it at its start only, and gets another start with other flags.
+  const path = `/etc/zoned/credential-providers-${digest(content).slice(0, 8)}.yaml`;
+  return {
+    flags: {
+      "image-credential-provider-config": path,
+      "image-credential-provider-bin-dir": "/opt/zoned/credential-providers",
+    },
+    files: [{ path, mode: "0600", content }],
+  };
+}
+
+interface LoginArgs {
+  readonly tenantId: string;
+  /** Of the identity by which kubelets pull. */
+  readonly clientId: string;
+  readonly resourceManagerEndpoint: string;
+}
+
+/**
+ * Whom the program logs in as, read each time that it is asked.
+ *
+ * @see https://cloud-provider-azure.sigs.k8s.io/topics/credential-provider/
+ */
+export function registryLogin({
+  tenantId,
+  clientId,
+  resourceManagerEndpoint,
+}: LoginArgs): PayloadFile {
+  const { endpoint, name: cloud } = azureCloudAt(resourceManagerEndpoint);
+  const content = {
+    ...(cloud === undefined ? { resourceManagerEndpoint: endpoint } : { cloud }),
+    ...{ tenantId, useManagedIdentityExtension: true, userAssignedIdentityID: clientId },
+  };
+  return { path: login, mode: "0600", content: JSON.stringify(content) };
+}

@@ -1,0 +1,102 @@
+import { parseIdentity } from "../identity-id";
+import { isInOwnGroup } from "../own-group";
+import { Problem, toRemove, wants } from "../problem";
+import { parseRegistry } from "../registry-id";
+import type { Settings } from "../settings";
+
+const idOf = (group: string, type: string): string =>
+  `/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/${group}/providers/${type}`;
+
+const exampleRegistry = idOf("images", "Microsoft.ContainerRegistry/registries/images");
+const exampleIdentity = idOf(
+  "identities",
+  "Microsoft.ManagedIdentity/userAssignedIdentities/kubelets",
+);
+
+/** What is wrong with the registries that kubelets log in to, and with the identity by which they do. */
+export function registryProblems(settings: Settings): Problem[] {
+  const { registries, kubeletIdentityId, kubeadm } = settings;
+  const isOwn = "image-credential-provider-config" in kubeadm.kubeletExtraArgs;
+  return [
+    ...registries.flatMap((id, index) => problemsOf(settings, id, index)),
+    ...(kubeletIdentityId === "" ? [] : identityProblems(settings)),
+    ...(registries.length > 0 && isOwn
+      ? [
+          {
+            key: "kubeadm.kubeletExtraArgs.image-credential-provider-config",
+            is: "is set beside registries",
+            expected: "no configuration of your own, since a kubelet reads one",
+            fix: toRemove("kubeadm.kubeletExtraArgs.image-credential-provider-config"),
+          },
+        ]
+      : []),
+  ];
+}
+
+function problemsOf(settings: Settings, id: string, index: number): Problem[] {
+  const key = `registries[${index}]`;
+  const place = parseRegistry(id);
+  if (place === undefined) {
+    return [
+      wants(
+        key,
+        id,
+        "Azure's id of a container registry, as `az acr show --query id` prints it",
+        exampleRegistry,
+      ),
+    ];
+  }
+  const before = settings.registries.slice(0, index);
+  const problems: (Problem | false)[] = [
+    before.some((other) => other.toLowerCase() === id.toLowerCase()) && {
+      key,
+      is: `is ${id} again`,
+      expected: "each registry once",
+      fix: toRemove(key),
+    },
+    isInOwnGroup(settings, place.resourceGroup) &&
+      wants(
+        key,
+        id,
+        `a registry in another resource group than ${settings.clusterName}, which pulumi destroy deletes with all that is in it`,
+        exampleRegistry,
+      ),
+  ];
+  return problems.filter((problem) => problem !== false);
+}
+
+function identityProblems(settings: Settings): Problem[] {
+  const { clusterName, registries, kubeletIdentityId, identityId } = settings;
+  const key = "kubeletIdentityId";
+  const place = parseIdentity(kubeletIdentityId);
+  const problems: (Problem | false)[] = [
+    place === undefined &&
+      wants(
+        key,
+        kubeletIdentityId,
+        "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
+        exampleIdentity,
+      ),
+    isInOwnGroup(settings, place?.resourceGroup) &&
+      wants(
+        key,
+        kubeletIdentityId,
+        `an identity in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
+        exampleIdentity,
+      ),
+    kubeletIdentityId.toLowerCase() === identityId.toLowerCase() &&
+      wants(
+        key,
+        kubeletIdentityId,
+        "another identity than identityId, whose rights each worker would have",
+        exampleIdentity,
+      ),
+    registries.length === 0 && {
+      key,
+      is: "is set without registries",
+      expected: "the registries that kubelets log in to by it",
+      fix: toRemove(key),
+    },
+  ];
+  return problems.filter((problem) => problem !== false);
+}

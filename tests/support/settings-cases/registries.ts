@@ -1,0 +1,69 @@
+import type { Cases } from "./case";
+
+const idOf = (group: string, type: string): string =>
+  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/${type}`;
+const registry = (group: string, name = "ourimages"): string =>
+  idOf(group, `Microsoft.ContainerRegistry/registries/${name}`);
+const identity = (group: string, name = "kubelets"): string =>
+  idOf(group, `Microsoft.ManagedIdentity/userAssignedIdentities/${name}`);
+
+const registries = [registry("images")];
+
+export const registryCases: Cases = {
+  refused: [
+    [
+      "a registry by its address",
+      { registries: ["ourimages.azurecr.io"] },
+      'registries[0] is "ourimages.azurecr.io", expected Azure\'s id of a container registry',
+    ],
+    [
+      "a registry whose name Azure would not take",
+      { registries: [registry("images", "our-images")] },
+      "Azure's id of a container registry",
+    ],
+    ["a registry twice", { registries: [...registries, registry("Images")] }, "each registry once"],
+    [
+      "a registry that goes with the cluster",
+      { clusterName: "mine", registries: [registry("Mine")] },
+      "in another resource group than mine",
+    ],
+    [
+      "kubelets' identity by its client id",
+      { registries, kubeletIdentityId: "5f0b7d9e-8c1a-4a53-9d0e-2f6c3b1a7e88" },
+      "Azure's id of a user-assigned identity",
+    ],
+    [
+      "kubelets' identity that goes with the cluster",
+      { clusterName: "mine", registries, kubeletIdentityId: identity("mine") },
+      "in another resource group than mine",
+    ],
+    [
+      "the cloud provider's identity for kubelets, which workers would have",
+      { registries, identityId: identity("theirs"), kubeletIdentityId: identity("Theirs") },
+      "whose rights each worker would have",
+    ],
+    [
+      "kubelets' identity that is for nothing",
+      { kubeletIdentityId: identity("theirs") },
+      "is set without registries",
+    ],
+    [
+      "registries beside another configuration of kubelets",
+      {
+        registries,
+        kubeadm: {
+          kubeletExtraArgs: { "image-credential-provider-config": "/etc/mine.yaml" },
+        },
+      },
+      "no configuration of your own",
+    ],
+  ],
+  accepted: [
+    ["registries of others", { registries: [...registries, registry("images", "mirror01")] }],
+    ["registries by an identity of others", { registries, kubeletIdentityId: identity("theirs") }],
+    [
+      "a registry in the group of others that the cluster is in",
+      { resourceGroup: "platform", registries: [registry("platform")] },
+    ],
+  ],
+};

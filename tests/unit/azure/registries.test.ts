@@ -1,0 +1,140 @@
+import { ArmClient } from "../../../components/azure/resource-manager";
+import { getRegistries } from "../../../components/azure/registries";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { issueToken } from "../../../tools/local-azure/machines/identity-token";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { validSettings } from "../../support/sample";
+
+const location = "westeurope";
+const theirs = `${subscriptionPath}/resourceGroups/theirs`;
+const identityOf = (name: string) =>
+  `${theirs}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`;
+const registryId = `${theirs}/providers/Microsoft.ContainerRegistry/registries/OurImages`;
+const kubeletIdentityId = identityOf("kubelets");
+const roles = {
+  acrPull: "7f951dda-4ed3-4680-a7ca-43fe172d538d",
+  contributor: "b24988ac-6180-42a0-ab88-20f7382dd24c",
+  operator: "f1a07417-d97a-45cb-824c-7a7467783830",
+  reader: "acdd72a7-3385-48ef-bd42-f606fba81ae7",
+};
+
+interface Scene {
+  readonly settings?: Partial<typeof validSettings>;
+  /** The registry as others have made it; null where they have not. */
+  readonly made?: object | null;
+  /** Of the login; without them it owns the subscription. */
+  readonly rights?: readonly (keyof typeof roles)[];
+  /** Of kubelets' identity at the registry. */
+  readonly pulls?: boolean;
+}
+
+async function answerTo({ settings, made = {}, rights, pulls = false }: Scene) {
+  const { arm } = newArm();
+  await arm.put(theirs, { location });
+  if (made !== null) await arm.put(registryId, { location, sku: { name: "Basic" }, ...made });
+  const identities = [];
+  for (const name of ["login", "kubelets"]) {
+    const { body } = await arm.put(identityOf(name), { location });
+    identities.push(body as { clientId: string; principalId: string });
+  }
+  const [login, kubelets] = identities as [(typeof identities)[0], (typeof identities)[0]];
+  let count = 0;
+  const assign = (principalId: string, role: keyof typeof roles) =>
+    arm.put(
+      `${theirs}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-00000000000${count++}`,
+      {
+        ...{ principalId, principalType: "ServicePrincipal" },
+        roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${roles[role]}`,
+      },
+    );
+  for (const role of rights ?? []) await assign(login.principalId, role);
+  if (pulls) await assign(kubelets.principalId, "acrPull");
+  const query = { "api-version": "2018-02-01", resource: "https://management.azure.com" };
+  const issued = issueToken(new URLSearchParams(query), [
+    { resourceId: identityOf("login"), ...login },
+  ]);
+  const token =
+    rights === undefined ? "me" : (issued.body as { access_token: string }).access_token;
+  const rest = await serveRest(arm, 0);
+  try {
+    const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
+    const all = { ...validSettings, registries: [registryId], ...settings };
+    return await getRegistries(all, { ...account, arm: client });
+  } finally {
+    await rest.close();
+  }
+}
+
+it("asks for nothing where there are no registries", async () => {
+  const arm = new ArmClient("http://127.0.0.1:1", "token");
+
+  expect(await getRegistries(validSettings, { ...account, arm })).toEqual({
+    ...{ registries: [], problems: [], warnings: [] },
+  });
+});
+
+it.each([
+  ["LegacyRegistryPermissions", "AcrPull"],
+  // Where it heeds AcrPull no more.
+  ["AbacRepositoryPermissions", "Container Registry Repository Reader"],
+])("has from a registry with %s the role %s, and where it is reached", async (mode, role) => {
+  const { registries, problems } = await answerTo({ made: { roleAssignmentMode: mode } });
+
+  expect(problems).toEqual([]);
+  expect(registries).toEqual([
+    expect.objectContaining({ id: registryId, server: "ourimages.azurecr.io" }),
+  ]);
+  expect(registries[0]!.pull.builtIn).toBe(role);
+});
+
+it("names a registry that is not there, and how to see those that are", async () => {
+  const { problems } = await answerTo({ made: null });
+
+  expect(problems).toEqual([
+    expect.stringMatching(/^registries\[0\] is .*OurImages, .*az acr list.*'registries\[0\]' ID/),
+  ]);
+});
+
+it("names the role that a login needs to read a registry", async () => {
+  const { problems } = await answerTo({ rights: ["operator"] });
+
+  expect(problems).toEqual([
+    expect.stringMatching(/may not read the registry .*OurImages.*--role 'Reader' --scope /),
+  ]);
+});
+
+it("names both ways on where the login may not assign the role", async () => {
+  const { problems } = await answerTo({ rights: ["contributor"] });
+
+  expect(problems).toEqual([
+    expect.stringMatching(
+      /may not assign the role AcrPull at .*'Role Based Access Control Administrator'.*kubeletIdentityId ID/,
+    ),
+  ]);
+});
+
+it("leaves assigning to others where they give the identity, and lists what that lacks", async () => {
+  const scene = {
+    settings: { kubeletIdentityId },
+    rights: ["contributor", "operator"] as const,
+  };
+
+  const without = await answerTo(scene);
+  const having = await answerTo({ ...scene, pulls: true });
+
+  expect([without.problems, having.problems]).toEqual([[], []]);
+  expect(without.identity).toMatchObject({ clientId: expect.any(String) });
+  expect(without.warnings).toEqual([
+    expect.stringMatching(/kubelets lacks rights.*\n.*--role 'AcrPull' --scope .*OurImages/),
+  ]);
+  expect(having.warnings).toEqual([]);
+});
+
+it("names an identity for kubelets that is not there", async () => {
+  const { problems } = await answerTo({
+    settings: { kubeletIdentityId: identityOf("nobody") },
+  });
+
+  expect(problems).toEqual([expect.stringMatching(/^kubeletIdentityId is .*nobody, /)]);
+});

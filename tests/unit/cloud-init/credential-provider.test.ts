@@ -1,0 +1,118 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+import { proxyFiles } from "../../../components/machine/http-proxy";
+import { bootstrap, machineIn, worker } from "../../support/bootstrapped-machine";
+import { FakeMachine } from "../../support/fake-machine";
+import { validSettings } from "../../support/sample";
+
+jest.setTimeout(60_000);
+
+const program = "azure-acr-credential-provider";
+const plugin = "/opt/zoned/credential-providers/acr-credential-provider";
+
+/** It says which one it is, and whom it would ask by which proxy. */
+const providerOf = (version: string) => `#!/bin/sh
+echo "${version} $@ by $HTTPS_PROXY but for $NO_PROXY: $(cat)"
+`;
+
+const ask = (machine: FakeMachine): string =>
+  execFileSync(join(machine.root, plugin), ["config.json"], {
+    ...{ input: "an image", encoding: "utf8" },
+  });
+
+const machines: FakeMachine[] = [];
+afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
+
+function machineWith(version: string, httpProxy = validSettings.httpProxy): FakeMachine {
+  const machine = new FakeMachine({
+    ...{ dpkg: "echo amd64", curl: "", systemctl: "" },
+    python3: 'echo "$3" >>"$root/fetched"; cp "$root/archive.tar.gz" "$4"',
+  });
+  machines.push(machine);
+  machine.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
+  const values = {
+    ...{ KUBERNETES_VERSION: "9.9.9", ETCD_IMAGE_TAG: "", CONTAINER_RUNTIME: "containerd" },
+    ...{ CONTAINERD_AT_LEAST: "1", DOCKER_AT_LEAST: "1", CRI_DOCKERD_VERSION: "1", MIRROR: "" },
+    CREDENTIAL_PROVIDER_VERSION: version,
+  };
+  const lines = Object.entries(values).map(([name, value]) => `${name}='${value}'\n`);
+  machine.write("/etc/zoned/first-boot.env", lines.join(""));
+  for (const { path, content } of proxyFiles({ ...validSettings, httpProxy }, "the-api")) {
+    machine.write(path, content);
+  }
+  publish(machine, version);
+  return machine;
+}
+
+/** What is there to be downloaded. */
+function publish(machine: FakeMachine, version: string): void {
+  machine.write(`/shelf/${program}`, providerOf(version), 0o755);
+  const shelf = join(machine.root, "shelf");
+  execFileSync("tar", ["-czf", join(machine.root, "archive.tar.gz"), "-C", shelf, program]);
+}
+
+const install = (machine: FakeMachine) =>
+  machine.run("/opt/zoned/first-boot.sh", ["install_credential_provider"]);
+
+const fetched = (machine: FakeMachine): string[] =>
+  machine.has("/fetched") ? machine.read("/fetched").trim().split("\n") : [];
+
+it("comes from where AKS has it, and is not fetched again until it is to be another one", async () => {
+  const machine = machineWith("v9.9.1");
+  await install(machine);
+
+  expect((await install(machine)).code).toBe(0);
+
+  const from = "https://packages.aks.azure.com/cloud-provider-azure";
+  expect(fetched(machine)).toEqual([
+    `${from}/v9.9.1/binaries/azure-acr-credential-provider-linux-amd64-v9.9.1.tar.gz`,
+  ]);
+
+  const env = machine.read("/etc/zoned/first-boot.env");
+  machine.write("/etc/zoned/first-boot.env", env.replace("v9.9.1", "v9.10.0"));
+  publish(machine, "v9.10.0");
+  expect((await install(machine)).code).toBe(0);
+
+  expect(fetched(machine)).toHaveLength(2);
+  expect(ask(machine)).toMatch(/^v9\.10\.0 /);
+  expect(readdirSync(join(machine.root, "opt/zoned")).sort()).toEqual([
+    `${program}-v9.10.0`,
+    "credential-providers",
+    "first-boot.sh",
+  ]);
+});
+
+it("goes by the proxy of now, which a kubelet itself does not, and to the metadata service without one", async () => {
+  const proxy = "http://me:p%27ss@proxy.example:3128";
+  const httpProxy = { http: proxy, https: proxy, noProxy: [], ca: "" };
+  const machine = machineWith("v9.9.1", httpProxy);
+  await install(machine);
+
+  expect(ask(machine)).toMatch(/^v9\.9\.1 config\.json by http:\/\/me:p%27ss@proxy\.example:3128 /);
+  expect(ask(machine)).toMatch(/,169\.254\.169\.254,.*: an image\n$/);
+  expect(statSync(join(machine.root, plugin)).mode & 0o777).toBe(0o755);
+});
+
+describe("the bootstrap step", () => {
+  it.each([
+    { tasks: ["registries"] as const, count: 1 },
+    { tasks: [] as const, count: 0 },
+  ])(
+    "installs it before the kubelet joins, where its tasks are $tasks",
+    async ({ tasks, count }) => {
+      const machine = machineIn({}, { ...worker, tasks });
+      machines.push(machine);
+
+      expect((await bootstrap(machine)).code).toBe(0);
+
+      const calls = machine.calls.map((words) => words.slice(0, 2).join(" "));
+      const installs = calls.filter((call) => call === "first-boot install_credential_provider");
+      expect(installs).toHaveLength(count);
+      if (count > 0) {
+        expect(calls.indexOf(installs[0]!)).toBeLessThan(calls.indexOf("kubeadm join"));
+      }
+    },
+  );
+});

@@ -1,0 +1,85 @@
+import { conflict, refuse } from "../../azure-error";
+import { keyOf } from "../../resources/ids";
+import type { View } from "../../resources/resource";
+import type { Accepted, Put, ResourceType } from "../resource-type";
+
+export type RegistryBody = {
+  location: string;
+  sku: { name: string };
+  adminUserEnabled?: boolean;
+  roleAssignmentMode?: string;
+  creationDate?: string;
+};
+
+const registryType = "Microsoft.ContainerRegistry/registries";
+const skus = ["Basic", "Standard", "Premium"];
+const modes = ["LegacyRegistryPermissions", "AbacRepositoryPermissions"];
+
+/** A registry as Resource Manager shows it; it holds no images here. */
+export const registry: ResourceType<RegistryBody> = {
+  token: "azure-native:containerregistry:Registry",
+  type: registryType,
+  apiVersion: "2023-01-01-preview",
+  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerRegistry/registries/{registryName}",
+  inputs: [
+    "adminUserEnabled",
+    "anonymousPullEnabled",
+    "dataEndpointEnabled",
+    "encryption",
+    "identity",
+    "location",
+    "networkRuleBypassOptions",
+    "networkRuleSet",
+    "policies",
+    "publicNetworkAccess",
+    "roleAssignmentMode",
+    "sku",
+    "softDeletePolicy",
+    "tags",
+    "zoneRedundancy",
+  ],
+  required: ["location", "sku", "sku.name"],
+  forceNew: ["location"],
+  defaults: {
+    adminUserEnabled: false,
+    anonymousPullEnabled: false,
+    networkRuleBypassOptions: "AzureServices",
+    publicNetworkAccess: "Enabled",
+    zoneRedundancy: "Disabled",
+  },
+  patches: "inputs",
+  name: /^[A-Za-z0-9]{5,50}$/,
+
+  accept({ id, body, old, now }: Put<RegistryBody>, view: View): Accepted<RegistryBody> {
+    const namesake = view
+      .ofType(registryType)
+      .some(
+        (other) =>
+          keyOf(other.id) !== id.key && keyOf(other.id).endsWith(`/${id.name.toLowerCase()}`),
+      );
+    if (namesake) {
+      throw conflict(
+        "AlreadyInUse",
+        `The registry DNS name ${id.name}.azurecr.io is already in use.`,
+      );
+    }
+    const { roleAssignmentMode = old?.body.roleAssignmentMode ?? modes[0]! } = body;
+    for (const [property, value, known] of [
+      ["sku.name", body.sku.name, skus],
+      ["roleAssignmentMode", roleAssignmentMode, modes],
+    ] as const) {
+      if (!known.includes(value)) {
+        throw refuse("InvalidParameter", `Parameter '${property}' has invalid value '${value}'.`);
+      }
+    }
+    const filled = {
+      adminUserEnabled: false,
+      publicNetworkAccess: "Enabled",
+      ...body,
+      roleAssignmentMode,
+      loginServer: `${id.name.toLowerCase()}.azurecr.io`,
+      creationDate: old?.body.creationDate ?? now.toISOString(),
+    };
+    return { body: filled };
+  },
+};

@@ -1,0 +1,116 @@
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { copyFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { minorFor, versions } from "../../../components/versions";
+import { writeWhole } from "../../shared/files";
+import { withTimeLimit } from "../../shared/time-limit";
+import { run } from "../commands";
+import { sha256OfFile } from "../hash";
+import type { Missing, Item } from "../report";
+
+const fetchWithin = 120_000;
+
+/** An archive that machines unpack a program from. */
+interface ReleaseArchive {
+  readonly url: string;
+  /** What a stack without it sets; undefined where it can be built. */
+  readonly without?: string;
+  /** The program in it, and the built one that takes its place where the archive cannot be had. */
+  readonly program?: { readonly name: string; readonly built: string };
+}
+
+const criDockerd: ReleaseArchive = {
+  url: `https://github.com/Mirantis/cri-dockerd/releases/download/v${versions.criDockerd}/cri-dockerd-${versions.criDockerd}.amd64.tgz`,
+  without: "pulumi config set containerRuntime docker",
+};
+
+function credentialProvider(kubernetesVersion: string): ReleaseArchive {
+  const { cloudProvider } = minorFor(kubernetesVersion);
+  const name = "azure-acr-credential-provider";
+  return {
+    url: `https://packages.aks.azure.com/cloud-provider-azure/${cloudProvider}/binaries/${name}-linux-amd64-${cloudProvider}.tar.gz`,
+    program: { name, built: "acr-credential-provider" },
+  };
+}
+
+/** By the folder of a mirror that has them. */
+export const releaseArchives = (
+  kubernetesVersions: readonly string[],
+): Readonly<Record<string, readonly ReleaseArchive[]>> => ({
+  "cri-dockerd": [criDockerd],
+  "credential-provider": [
+    ...new Map(kubernetesVersions.map(credentialProvider).map((one) => [one.url, one])).values(),
+  ],
+});
+
+/**
+ * An archive of a release, and beside it the SHA-256 that machines check it by. Upstream publishes
+ * none: the sum only proves that machines get what was downloaded here.
+ *
+ * @param pathOf where a program is, built if it has to be
+ */
+export async function fetchArchive(
+  { url, without, program }: ReleaseArchive,
+  folder: string,
+  pathOf: (program: string) => Promise<string>,
+  signal: AbortSignal,
+): Promise<Item | Missing> {
+  const archive = url.split("/").at(-1)!;
+  const file = join(folder, archive);
+  if (existsSync(file) && existsSync(`${file}.sha256`)) return { what: archive, from: url };
+  const draft = `${file}.new`;
+  mkdirSync(folder, { recursive: true });
+  let from = url;
+  try {
+    const content = await download(url, signal);
+    if (content !== undefined) {
+      await writeFile(draft, content);
+    } else if (program !== undefined) {
+      await pack(await pathOf(program.built), program.name, draft, signal);
+      from = "built from Go modules";
+    } else {
+      return {
+        what: archive,
+        why: `${new URL(url).hostname} does not answer, and it cannot be built from Go modules`,
+        without,
+      };
+    }
+    writeWhole(`${file}.sha256`, `${await sha256OfFile(draft)}  ${archive}\n`);
+    renameSync(draft, file);
+    return { what: archive, from };
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Undefined where it is not to be had. */
+async function download(url: string, signal: AbortSignal): Promise<Buffer | undefined> {
+  try {
+    return await withTimeLimit(fetchWithin, signal, async (either) => {
+      const response = await fetch(url, { signal: either });
+      if (!response.ok) throw new Error(`answered ${response.status}`);
+      return Buffer.from(await response.arrayBuffer());
+    });
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  }
+}
+
+async function pack(
+  program: string,
+  name: string,
+  archive: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-archive-"));
+  try {
+    await copyFile(program, join(folder, name));
+    const args = ["--create", "--gzip", "--file", archive, "--directory", folder, "--owner=0"];
+    await run("tar", [...args, "--group=0", name], { signal });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
