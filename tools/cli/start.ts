@@ -30,7 +30,7 @@ import { changedAnything } from "../pulumi/events";
 interface StartOptions {
   readonly state: string;
   readonly stack: string;
-  /** The first of six ports in a row. */
+  /** The first of seven ports in a row. */
   readonly port?: number;
   /** Real machines, with this much of their sizes' memory; without it they are simulated. */
   readonly qemu?: { readonly scale: number };

@@ -29,7 +29,12 @@ import { Progress } from "../shared/progress";
 import { changedAnything } from "../pulumi/events";
 import { environmentOf } from "../pulumi/pulumi";
 import { sendToAzure } from "../local-azure/tests/support/arm/azure-rest";
-import { type Clients, clientsOf } from "../local-azure/tests/support/arm/sdk-clients";
+import {
+  type Clients,
+  clientsOf,
+  type ContainerClient,
+  containerFor,
+} from "../local-azure/tests/support/arm/sdk-clients";
 
 const ca = "certificate-authority-data";
 
@@ -58,16 +63,12 @@ export const fewAddOns = {
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILNfwl00yhHyj+EIF4C2SvRcENYQs34j+sgCl1EG/LXB e2e@zoned.example",
 };
 
-/** What a server answers to a GET on a connection of its own. */
-const answerOf = (
-  url: string,
-  options: RequestOptions,
-): Promise<{ readonly status: number; readonly text: string }> =>
+/** By what status a server answers a GET on a connection of its own. */
+const statusOf = (url: string, options: RequestOptions): Promise<number> =>
   new Promise((resolve, reject) => {
     get(url, { ...options, agent: false }, (answer) => {
-      let text = "";
-      answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-      answer.on("end", () => resolve({ status: answer.statusCode!, text })).on("error", reject);
+      answer.resume();
+      resolve(answer.statusCode!);
     }).on("error", reject);
   });
 
@@ -264,25 +265,25 @@ export class LocalCloud {
     return this.send("GET", id);
   }
 
-  /** A blob as JSON, by its address on Azure, for somebody who shows no credential. */
-  async readBlob(url: string): Promise<Record<string, unknown>> {
-    const { host, hostname: servername, pathname } = new URL(url);
-    const { status, text } = await answerOf(
-      `https://127.0.0.1:${this.azure.ports.blob}${pathname}`,
-      {
-        servername,
-        ca: readFileSync(authorityFile(this.state)),
-        headers: { host },
-      },
-    );
-    if (status !== 200) throw new Error(`${url} answers ${status}: ${text}`);
-    return JSON.parse(text) as Record<string, unknown>;
+  /**
+   * Microsoft's client of a blob container, for a pod that has this token of its service account.
+   *
+   * @param clientId of the identity that it logs in as
+   */
+  containerFor(url: string, clientId: string, token: string): ContainerClient {
+    const tokenFilePath = join(this.state, "service-account-token");
+    writeFileSync(tokenFilePath, token);
+    const { ports } = this.azure;
+    return containerFor(url, { clientId, tokenFilePath, ports, authority: this.authority });
   }
 
   /** Microsoft's clients, by which others read and change things. */
   sdks(): Clients {
-    const authority = readFileSync(authorityFile(this.state), "utf8");
-    return clientsOf(this.azure.ports.resourceManager, authority);
+    return clientsOf(this.azure.ports.resourceManager, this.authority);
+  }
+
+  private get authority(): string {
+    return readFileSync(authorityFile(this.state), "utf8");
   }
 
   /** Whether the resource manager holds nothing at all. */
@@ -323,12 +324,11 @@ export class LocalCloud {
       clusters: { cluster: Record<"server" | "tls-server-name", string> & { [ca]: string } }[];
     };
     const { cluster } = clusters[0]!;
-    const { status } = await answerOf(`${cluster.server}${path}`, {
+    return statusOf(`${cluster.server}${path}`, {
       ca: Buffer.from(cluster[ca], "base64"),
       servername: cluster["tls-server-name"],
       ...more,
     });
-    return status;
   }
 
   /**

@@ -1,7 +1,9 @@
-import { createPublicKey, verify } from "node:crypto";
-
 import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { type Clients, everyId } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import {
+  type Clients,
+  everyId,
+  soon,
+} from "../../../tools/local-azure/tests/support/arm/sdk-clients";
 import {
   asPlanned,
   fewAddOns,
@@ -22,6 +24,7 @@ const workloadIdentities = [
   { namespace: "shop", serviceAccount: "app", roles: [{ role: reader, scope: shop }] },
   { namespace: "shop", serviceAccount: "billing", identityId },
 ];
+const container = "https://shopblobs.blob.core.windows.net/orders";
 const settings = {
   ...fewAddOns,
   controlPlaneCount: 3,
@@ -30,7 +33,6 @@ const settings = {
 
 interface Claims {
   readonly iss: string;
-  readonly sub: string;
 }
 
 describe("service accounts that log in to Azure", () => {
@@ -48,27 +50,19 @@ describe("service accounts that log in to Azure", () => {
     JSON.parse(Buffer.from(jwt.split(".")[1]!, "base64url").toString()) as Claims;
   const isAdmitted = async (jwt: string): Promise<boolean> =>
     (await cloud.byToken(jwt, "/api/v1/nodes")) !== 401;
-  /** As Entra does: from the issuer's documents, which anybody may read. */
-  async function isOfIssuer(jwt: string): Promise<boolean> {
-    const { iss } = claimsOf(jwt);
-    const discovery = await cloud.readBlob(`${iss}/.well-known/openid-configuration`);
-    expect(discovery).toMatchObject({ issuer: iss });
-    const { keys } = (await cloud.readBlob(String(discovery["jwks_uri"]))) as {
-      keys: (JsonWebKey & { kid: string })[];
-    };
-    const [head = "", body = "", signature = ""] = jwt.split(".");
-    const { kid } = JSON.parse(Buffer.from(head, "base64url").toString()) as { kid: string };
-    const key = createPublicKey({
-      key: keys.find((one) => one.kid === kid) as never,
-      format: "jwk",
-    });
-    return verify(
-      "sha256",
-      Buffer.from(`${head}.${body}`),
-      key,
-      Buffer.from(signature, "base64url"),
-    );
-  }
+  /** What a bearer of this token finds in the shop's container as an identity: how many blobs, or why it is refused. */
+  const finds = async (jwt: string, client: string): Promise<number | string> => {
+    const blobs = cloud.containerFor(container, client, jwt).listBlobsFlat();
+    let count = 0;
+    try {
+      for await (const _ of blobs) count++;
+      return count;
+    } catch (error) {
+      const { message, code = "" } = error as { message: string; code?: string };
+      return /AADSTS\d+/.exec(message)?.[0] ?? code;
+    }
+  };
+  const forEntra = (account = "app") => token("api://AzureADTokenExchange", account);
   const podOf = async (account: string) =>
     JSON.parse(
       await cloud.kubectl(
@@ -88,6 +82,12 @@ describe("service accounts that log in to Azure", () => {
     cloud = await LocalCloud.start("dev", settings);
     clients = cloud.sdks();
     await clients.resources.resourceGroups.createOrUpdate("shop", { location });
+    await clients.storage.storageAccounts.beginCreateAndWait(
+      ...(["shop", "shopblobs"] as const),
+      { location, kind: "StorageV2", sku: { name: "Standard_ZRS" } },
+      soon,
+    );
+    await clients.storage.blobContainers.create("shop", "shopblobs", "orders", {});
     before = await everyId(clients);
     asPlanned(await cloud.stack.up());
     await cloud.kubectl("create", "namespace", "shop");
@@ -116,14 +116,19 @@ describe("service accounts that log in to Azure", () => {
     expect(claimsOf(await token("vault")).iss).toBe("https://kubernetes.default.svc.cluster.local");
   });
 
-  it("have tokens of an issuer whose documents anybody may read, and those of before stay valid", async () => {
+  it("have tokens by which Entra lets them in as their identity, and those of before stay valid", async () => {
     asPlanned(await cloud.stack.up());
 
-    const jwt = await token("api://AzureADTokenExchange");
-    expect(claimsOf(jwt).sub).toBe("system:serviceaccount:shop:app");
-    expect(await isOfIssuer(jwt)).toBe(true);
+    const jwt = await forEntra();
+    const app = (await clientOf("app"))!;
+    expect(await finds(jwt, app)).toBe(0);
     expect(await isAdmitted(oldToken)).toBe(true);
     expect(await isAdmitted(await token(claimsOf(jwt).iss))).toBe(true);
+    // No federated credential of the identity names it, and the identity that knows it has no role there.
+    expect(await finds(await forEntra("other"), app)).toBe("AADSTS700213");
+    expect(await finds(await forEntra("billing"), (await clientOf("billing"))!)).toBe(
+      "AuthorizationPermissionMismatch",
+    );
   });
 
   it("are known to their identities, by issuer and subject, and their pods to them", async () => {
@@ -161,21 +166,21 @@ describe("service accounts that log in to Azure", () => {
     unchanged(await cloud.stack.up());
   });
 
-  it("have both keys published while the key of service accounts changes", async () => {
+  it("are let in by tokens of both keys while the key of service accounts changes", async () => {
     await cloud.stack.configure({
       ...settings,
       workloadIdentities,
       serviceAccountKeyGeneration: 2,
     });
-    const first = await token("vault");
+    const app = (await clientOf("app"))!;
+    const first = await forEntra();
 
     asPlanned(await cloud.stack.up());
     asPlanned(await cloud.stack.up());
 
-    const second = await token("vault");
+    const second = await forEntra();
     expect(second.split(".")[0]).not.toBe(first.split(".")[0]);
-    expect(await isOfIssuer(first)).toBe(true);
-    expect(await isOfIssuer(second)).toBe(true);
+    expect([await finds(first, app), await finds(second, app)]).toEqual([0, 0]);
   });
 
   it("leave nothing of theirs with others when the cluster is destroyed", async () => {

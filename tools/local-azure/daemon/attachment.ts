@@ -13,6 +13,8 @@ export interface Ports {
   readonly proxy: number;
   /** The Blob service. */
   readonly blob: number;
+  /** Entra. */
+  readonly login: number;
 }
 
 export interface Address {

@@ -180,7 +180,7 @@ export interface DaemonRecord extends ProcessIdentity {
 export interface DaemonArguments {
   readonly state: string;
   readonly binaries: string;
-  /** The first of six consecutive ports. @default any free ports */
+  /** The first of seven consecutive ports. @default any free ports */
   readonly port?: number;
 }
 

@@ -21,6 +21,7 @@ function wantedPorts(state: string, first?: number): Partial<Ports> {
       kubernetes: first + 3,
       proxy: first + 4,
       blob: first + 5,
+      login: first + 6,
     };
   }
   try {

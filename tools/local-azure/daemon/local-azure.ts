@@ -10,6 +10,8 @@ import { serveRest } from "../arm/rest/rest";
 import { blobContainerType } from "../arm/types/storage/blob-container";
 import { BlobService } from "../blobs/blob-service";
 import { BlobStore } from "../blobs/store";
+import { publicDocuments } from "../entra/public-document";
+import { TokenService } from "../entra/token-service";
 import { machinesIn } from "../machines/local-machines";
 import type { Machines } from "../machines/machines";
 import { serveKubernetes } from "../plugins/kubernetes/provider";
@@ -88,6 +90,10 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
     };
     const operations = operationsOf(state, arm.breakpoints);
     const certificate = await certificateIn(state);
+    const blob = await serve("blob", (port) =>
+      new BlobService(arm, store).serve(port, certificate),
+    );
+    const documents = publicDocuments(blob, certificate.authority);
     const ports: Ports = {
       resourceManager: await serve("resourceManager", (port) =>
         serveRest(arm, port, hooks, certificate),
@@ -98,7 +104,10 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
         serveKubernetes({ port, resolve: redirect, around: operations }),
       ),
       proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
-      blob: await serve("blob", (port) => new BlobService(arm, store).serve(port, certificate)),
+      blob,
+      login: await serve("login", (port) =>
+        new TokenService(arm, documents).serve(port, certificate),
+      ),
     };
     await machines.openServices(ports);
     const authority = authorityFile(state);

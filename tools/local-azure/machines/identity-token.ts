@@ -53,7 +53,8 @@ export function issueToken(
     );
   }
   const resource = query.get("resource") ?? "";
-  if (!audiences.test(resource)) {
+  const token = identityTokens(resource, now)(identity);
+  if (token === undefined) {
     return refuse(
       `AADSTS500011: The resource principal named ${resource} was not found in the tenant named ${account.tenantId}.`,
       "invalid_resource",
@@ -63,21 +64,32 @@ export function issueToken(
   return {
     status: 200,
     body: {
-      access_token: tokenFor(
-        { appid: identity.clientId, oid: identity.principalId, xms_mirid: identity.resourceId },
-        resource,
-        from,
-      ),
+      access_token: token.text,
       client_id: identity.clientId,
-      expires_in: String(lifeSeconds - 1),
+      expires_in: String(token.seconds),
       expires_on: String(from + lifeSeconds),
-      ext_expires_in: String(lifeSeconds - 1),
+      ext_expires_in: String(token.seconds),
       not_before: String(from),
       resource,
       token_type: "Bearer",
     },
   };
 }
+
+/** Tokens of managed identities for a resource; undefined for one that the tenant does not know. */
+export const identityTokens =
+  (resource: string, now: Date) =>
+  ({ clientId, principalId, resourceId }: MachineIdentity) =>
+    audiences.test(resource)
+      ? {
+          seconds: lifeSeconds - 1,
+          text: tokenFor(
+            { appid: clientId, oid: principalId, xms_mirid: resourceId },
+            resource,
+            Math.floor(now.getTime() / 1000),
+          ),
+        }
+      : undefined;
 
 /** The token of who has logged in here, for another service than Resource Manager. */
 export const loginToken = (resource: string, now = new Date()): string =>

@@ -6,7 +6,15 @@ import { account } from "../../local-azure/arm/resources/ids";
 import { attachedEnvironment, type OfficialPlugins } from "../../local-azure/daemon/attachment";
 import { environmentOf, pulumi } from "../pulumi";
 
-const ports = { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6 };
+const ports = {
+  resourceManager: 1,
+  azureNative: 2,
+  tls: 3,
+  kubernetes: 4,
+  proxy: 5,
+  blob: 6,
+  login: 7,
+};
 const options = { binaries: "/bin", state: "/state", program: "/program", passphrase: "secret" };
 const azure = { ports, authority: "/state/azure-ca.crt", apiAddress: async () => undefined };
 

@@ -11,6 +11,9 @@ export interface Certificate {
   readonly key: string;
 }
 
+/** Entra's name. */
+export const loginHost = "login.microsoftonline.com";
+
 const file = "azure-ca.crt";
 
 /** The file that clients are given, as in NODE_EXTRA_CA_CERTS or SSL_CERT_FILE. */
@@ -19,7 +22,10 @@ export const authorityFile = (folder: string): string => join(folder, file);
 /** A certificate of this start, from the authority in the folder, which clients keep trusting. */
 export async function certificateIn(folder: string): Promise<Certificate> {
   const authority = await authorityIn(folder, file, { commonName: "local Azure CA" });
-  const names = { dnsNames: ["localhost", `*.${blobDomain}`], ipAddresses: ["127.0.0.1"] };
+  const names = {
+    dnsNames: ["localhost", loginHost, `*.${blobDomain}`],
+    ipAddresses: ["127.0.0.1"],
+  };
   const issued = await authority.issue({ commonName: "local Azure" }, names);
   return { authority: authority.certificate, ...issued };
 }

@@ -33,7 +33,7 @@ const start = async (options: Partial<LocalAzureOptions> = {}) =>
 it("gives the engine and the program its ports", async () => {
   const { ports } = await start();
 
-  expect(new Set(Object.values(ports)).size).toBe(6);
+  expect(new Set(Object.values(ports)).size).toBe(7);
   expect(debugProviders(ports)).toBe(
     `azure-native:${ports.azureNative},tls:${ports.tls},kubernetes:${ports.kubernetes}`,
   );

@@ -10,7 +10,7 @@ beforeEach(() => (state = mkdtempSync(join(tmpdir(), "zoned-rehearsal-"))));
 afterEach(() => rmSync(state, { recursive: true }));
 
 const azure: Attachment = {
-  ports: { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6 },
+  ports: { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6, login: 7 },
   authority: "",
   apiAddress: async () => undefined,
 };

@@ -3,7 +3,7 @@ import { keyOf } from "../../resources/ids";
 import { View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 
-type CredentialBody = { issuer: string; subject: string; audiences: string[] };
+export type CredentialBody = { issuer: string; subject: string; audiences: string[] };
 
 const mostOfIdentity = 20;
 

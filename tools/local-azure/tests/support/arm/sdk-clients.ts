@@ -5,8 +5,11 @@ import { NetworkManagementClient } from "@azure/arm-network";
 import { ResourceManagementClient } from "@azure/arm-resources";
 import { StorageManagementClient } from "@azure/arm-storage";
 import type { TokenCredential } from "@azure/core-auth";
+import { WorkloadIdentityCredential } from "@azure/identity";
+import { ContainerClient } from "@azure/storage-blob";
 
 import { account, subscriptionPath } from "../../../arm/resources/ids";
+import type { Ports } from "../../../daemon/attachment";
 
 const credential: TokenCredential = {
   getToken: async () => ({ token: "anything", expiresOnTimestamp: Date.now() + 3_600_000 }),
@@ -35,6 +38,37 @@ export function clientsOf(port: number, authority: string) {
 }
 
 export type Clients = ReturnType<typeof clientsOf>;
+
+export { ContainerClient };
+
+interface Pod {
+  /** Of the identity that it logs in as. */
+  readonly clientId: string;
+  readonly tokenFilePath: string;
+  readonly ports: Pick<Ports, "blob" | "login">;
+  /** What the local Azure's certificate is signed with, as PEM. */
+  readonly authority: string;
+}
+
+/** Microsoft's client of a blob container at an address on Azure, for a pod with a token of its service account. */
+export function containerFor(
+  url: string,
+  { clientId, tokenFilePath, ports, authority: ca }: Pod,
+): ContainerClient {
+  const credential = new WorkloadIdentityCredential({
+    ...{ clientId, tenantId: account.tenantId, tokenFilePath },
+    authorityHost: `https://127.0.0.1:${ports.login}`,
+    // Microsoft's list of such hosts has not this one.
+    disableInstanceDiscovery: true,
+    tlsOptions: { ca },
+    retryOptions: { maxRetries: 0 },
+  });
+  const { hostname, pathname } = new URL(url);
+  const here = `https://127.0.0.1:${ports.blob}/${hostname.split(".")[0]}${pathname}`;
+  return new ContainerClient(here, credential, {
+    ...{ tlsOptions: { ca }, retryOptions: { maxTries: 1 } },
+  });
+}
 
 /** Ids of all that Azure has. */
 export async function everyId({ resources, authorization }: Clients): Promise<string[]> {
