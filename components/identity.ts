@@ -5,6 +5,7 @@ import type { ExistingIdentity } from "./azure/existing-identity";
 import { knownOutput } from "./azure/known-output";
 import { Shown, shownText } from "./azure/shown";
 import type { ClusterGroup } from "./cluster-group";
+import { parseIdentity } from "./settings/identity-id";
 import { Settings } from "./settings/settings";
 
 export interface IdentityArgs {
@@ -21,7 +22,7 @@ export function ownIdentity(
   resourceName: string,
   { resourceGroup, shown }: Pick<IdentityArgs, "resourceGroup" | "shown">,
   parent: pulumi.Resource,
-): Record<"id" | "clientId" | "principalId", pulumi.Output<string>> {
+): Record<"id" | "name" | "clientId" | "principalId", pulumi.Output<string>> {
   const identity = new managedidentity.UserAssignedIdentity(
     `${name}-identity`,
     { resourceGroupName: resourceGroup.name, resourceName },
@@ -30,7 +31,18 @@ export function ownIdentity(
   const token = "azure-native:managedidentity:UserAssignedIdentity";
   const known = (property: "clientId" | "principalId") =>
     knownOutput(identity[property], identity, shownText(shown, token, resourceName, property));
-  return { id: identity.id, clientId: known("clientId"), principalId: known("principalId") };
+  return {
+    ...{ id: identity.id, name: identity.name },
+    ...{ clientId: known("clientId"), principalId: known("principalId") },
+  };
+}
+
+/** Where an identity is, for what belongs to it. */
+export interface IdentityPlace {
+  readonly resourceGroupName: pulumi.Input<string>;
+  readonly resourceName: pulumi.Input<string>;
+  /** Whether it goes with the cluster's own resource group. */
+  readonly isOwn: boolean;
 }
 
 /** The identity of the cloud provider and the disk driver in Azure. */
@@ -49,6 +61,8 @@ export class Identity extends pulumi.ComponentResource {
   readonly credential: CloudCredential;
   /** To be put on control plane machines; none with a service principal. */
   readonly resourceId?: pulumi.Output<string>;
+  /** Where it is; none with a service principal. */
+  readonly place?: IdentityPlace;
   /** Whom roles are assigned to; none where others assign them. */
   readonly principalId?: pulumi.Output<string>;
 
@@ -66,6 +80,8 @@ export class Identity extends pulumi.ComponentResource {
     if (existingIdentity !== undefined) {
       this.credential = { clientId: pulumi.output(existingIdentity.clientId) };
       this.resourceId = pulumi.output(settings.identityId);
+      const { resourceGroup, name: resourceName } = parseIdentity(settings.identityId)!;
+      this.place = { resourceGroupName: resourceGroup, resourceName, isOwn: false };
       this.registerOutputs();
       return;
     }
@@ -74,6 +90,9 @@ export class Identity extends pulumi.ComponentResource {
     this.resourceId = identity.id;
     this.credential = { clientId: identity.clientId };
     this.principalId = identity.principalId;
+    this.place = {
+      ...{ resourceGroupName: args.resourceGroup.name, resourceName: identity.name, isOwn: true },
+    };
 
     this.registerOutputs();
   }

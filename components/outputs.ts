@@ -38,6 +38,7 @@ export function outputsOf(
     cas: plan.spec.cas,
     serviceAccountKeys: plan.spec.serviceAccountKeys,
     tokenIssuers: plan.spec.tokenIssuers,
+    isFederated: plan.federation.isUsed ? true : undefined,
     ownEncryption: plan.spec.encryptionKeys === undefined ? true : undefined,
     apiAddress: plan.apiAddress,
     balancer: balancerDigest(),

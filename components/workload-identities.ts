@@ -7,7 +7,9 @@ import { keyOf } from "./azure/existing-network";
 import type { WorkloadClients } from "./azure/workload-clients";
 import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
+import type { Identity, IdentityPlace } from "./identity";
 import { assignRole, builtInRole } from "./role-assignments";
+import { accountKey, hasIssuer, ownAccounts } from "./settings/federation";
 import { parseIdentity } from "./settings/identity-id";
 import { azureName } from "./settings/rules/workload-identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
@@ -26,22 +28,31 @@ export interface WorkloadIdentitiesArgs {
   readonly settings: Settings;
   readonly subscriptionId: string;
   readonly certificates: Pick<Certificates, "serviceAccount">;
+  /** Of the cluster, as which the cloud provider and the disk driver may log in. */
+  readonly identity: Pick<Identity, "credential" | "place">;
   /** Client ids of identities that exist already. */
   readonly workloadClients: WorkloadClients["clientIds"];
   /** Something that takes a minute, as in role-assignments.ts. */
   readonly after: pulumi.Resource;
 }
 
+/** An identity, as what is made for a service account needs it. */
+interface Login extends IdentityPlace {
+  readonly clientId: pulumi.Output<string>;
+}
+
+type Account = Pick<WorkloadIdentity, "namespace" | "serviceAccount">;
+
 /**
- * What Entra needs to take tokens of declared service accounts for those of managed identities: the issuer's
- * documents, which anybody may read, and a federated credential for each account. Nothing is made where none is
- * declared.
+ * What Entra needs to take tokens of service accounts for those of managed identities: the issuer's documents,
+ * which anybody may read, and a federated credential for each account. Nothing is made where none is declared and
+ * control planes carry the cluster's identity.
  *
  * @see https://learn.microsoft.com/entra/workload-id/workload-identity-federation
  */
 export class WorkloadIdentities extends pulumi.ComponentResource {
-  /** In the order of the setting. */
-  readonly clientIds: readonly pulumi.Output<string>[];
+  /** Client ids of those that the settings declare, by {@link accountKey}. */
+  readonly clients: Readonly<Record<string, pulumi.Output<string>>>;
 
   constructor(
     private readonly name: string,
@@ -49,14 +60,22 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("zoned:index:WorkloadIdentities", name, {}, opts);
-    const { workloadIdentities } = args.settings;
-    if (workloadIdentities.length > 0) this.publish();
+    const { settings, identity } = args;
+    if (hasIssuer(settings)) this.publish();
+    const declared = settings.workloadIdentities.map((one) => [one, this.loginOf(one)] as const);
+    const own = settings.machineIdentity
+      ? []
+      : ownAccounts(settings).map((account) => {
+          const { clientId } = identity.credential;
+          return [account, { clientId, ...identity.place! }] as const;
+        });
     let before: pulumi.Resource | undefined;
-    this.clientIds = workloadIdentities.map((one) => {
-      const { clientId, credential } = this.admit(one, before);
-      before = credential;
-      return clientId;
-    });
+    for (const [account, login] of [...declared, ...own]) {
+      before = this.admit(account, login, before);
+    }
+    this.clients = Object.fromEntries(
+      declared.map(([account, { clientId }]) => [accountKey(account), clientId]),
+    );
     this.registerOutputs();
   }
 
@@ -113,41 +132,45 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
   }
 
   /** @param before Azure writes one credential of an identity at a time, and refuses another one meanwhile */
-  private admit(one: WorkloadIdentity, before: pulumi.Resource | undefined) {
+  private admit(
+    account: Account,
+    { resourceGroupName, resourceName, isOwn }: Login,
+    before: pulumi.Resource | undefined,
+  ): pulumi.Resource {
     const { settings } = this.args;
-    const called = azureName(settings.clusterName, one);
-    const { clientId, resourceGroupName, resourceName, own } = this.identityOf(one, called);
-    const credential = new managedidentity.FederatedIdentityCredential(
-      `${this.name}-${one.namespace}-${one.serviceAccount}`,
+    return new managedidentity.FederatedIdentityCredential(
+      `${this.name}-${account.namespace}-${account.serviceAccount}`,
       {
         ...{ resourceGroupName, resourceName },
-        federatedIdentityCredentialResourceName: called,
+        federatedIdentityCredentialResourceName: azureName(settings.clusterName, account),
         issuer: this.issuer,
-        subject: `system:serviceaccount:${one.namespace}:${one.serviceAccount}`,
+        subject: `system:serviceaccount:${account.namespace}:${account.serviceAccount}`,
         audiences: [azureCloudAt(settings.resourceManagerEndpoint).tokenAudience],
       },
       {
-        ...(own ? this.inGroup : { parent: this }),
+        ...(isOwn ? this.inGroup : { parent: this }),
         dependsOn: before === undefined ? [] : [before],
       },
     );
-    return { clientId, credential };
   }
 
-  private identityOf(one: WorkloadIdentity, called: string) {
-    const { resourceGroup, workloadClients } = this.args;
+  private loginOf(one: WorkloadIdentity): Login {
+    const { resourceGroup, settings, workloadClients } = this.args;
     const place = parseIdentity(one.identityId);
     if (place !== undefined) {
       const clientId = pulumi.output(workloadClients.get(keyOf(one.identityId)) ?? "");
       return {
         ...{ clientId, resourceGroupName: place.resourceGroup, resourceName: place.name },
-        own: false,
+        isOwn: false,
       };
     }
     const name = `${this.name}-${one.namespace}-${one.serviceAccount}-identity`;
     const identity = new managedidentity.UserAssignedIdentity(
       name,
-      { resourceGroupName: resourceGroup.name, resourceName: called },
+      {
+        resourceGroupName: resourceGroup.name,
+        resourceName: azureName(settings.clusterName, one),
+      },
       this.inGroup,
     );
     const { clientId, principalId, name: resourceName } = identity;
@@ -161,6 +184,6 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
         { parent: this, dependsOn: [this.args.after] },
       );
     });
-    return { clientId, resourceGroupName: resourceGroup.name, resourceName, own: true };
+    return { clientId, resourceGroupName: resourceGroup.name, resourceName, isOwn: true };
   }
 }

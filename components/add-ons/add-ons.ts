@@ -28,7 +28,11 @@ export interface AddOnsArgs {
   readonly tenantId: string;
   readonly subscriptionId: string;
   readonly credential: CloudCredential;
-  readonly workloadIdentities: Pick<WorkloadIdentities, "clientIds">;
+  readonly workloadIdentities: Pick<WorkloadIdentities, "clients">;
+  readonly federation: {
+    /** Whether the cloud provider and the disk driver log in by tokens of their service accounts. */
+    readonly isUsed: boolean;
+  };
   readonly certificates: Pick<Certificates, "cluster">;
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
@@ -70,15 +74,22 @@ export class AddOns extends pulumi.ComponentResource {
 
     if (settings.cloudProvider || settings.diskDriver) {
       const cloudConfig = new CloudConfig("cloud-config", args, atOnce);
+      const { resourceManagerEndpoint } = settings;
+      const { clientId } = args.credential;
+      const login = args.federation.isUsed
+        ? { tenantId: args.tenantId, clientId, resourceManagerEndpoint }
+        : undefined;
       if (settings.cloudProvider) {
         new CloudControllerManager(
           "cloud-controller-manager",
-          { ...args, cloudConfig },
+          { ...args, cloudConfig, login },
           onControlPlanes,
         );
       }
       if (settings.diskDriver) {
-        awaited.push(new DiskDriver("disk-driver", { ...args, cloudConfig }, onControlPlanes));
+        awaited.push(
+          new DiskDriver("disk-driver", { ...args, cloudConfig, login }, onControlPlanes),
+        );
       }
     }
     if (settings.entra !== undefined && settings.entra.admins.length > 0) {
@@ -87,9 +98,9 @@ export class AddOns extends pulumi.ComponentResource {
     if (settings.storageClasses) {
       new StorageClasses("storage-classes", args, atOnce);
     }
-    if (settings.workloadIdentities.length > 0) {
-      const { clientIds } = args.workloadIdentities;
-      new Injection("workload-identity", { ...args, clientIds }, atOnce);
+    const { clients } = args.workloadIdentities;
+    if (Object.keys(clients).length > 0) {
+      new Injection("workload-identity", { ...args, clients }, atOnce);
     }
     if (settings.metricsServer) {
       // A kubelet has a certificate that can be verified when its machine's step has ended.

@@ -33,10 +33,14 @@ export interface Workload {
         topologySpreadConstraints?: object[];
         containers: {
           name: string;
-          env?: { name: string; value?: string; valueFrom?: object }[];
+          env?: { name: string; value?: pulumi.Input<string>; valueFrom?: object }[];
           volumeMounts?: { name: string; mountPath?: string; readOnly?: boolean }[];
         }[];
-        volumes?: { name: string; hostPath?: { path: string; type: string } }[];
+        volumes?: {
+          name: string;
+          hostPath?: { path: string; type: string };
+          projected?: object;
+        }[];
       };
     };
   };

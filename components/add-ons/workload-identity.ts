@@ -6,23 +6,15 @@ import { ConfigMap } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import { type AzureCloud, azureCloudAt } from "../azure/clouds";
-import type { Settings, WorkloadIdentity } from "../settings/settings";
+import type { Settings } from "../settings/settings";
+import { tokenVolume } from "./service-account-login";
 
 const name = "zoned-workload-identity";
 const namespace = "kube-system";
 
-const volume = "azure-identity-token";
-const mountPath = "/var/run/secrets/azure/tokens";
-const tokenFile = "azure-identity-token";
+const { name: volume, mountPath, file: tokenFile, expirationSeconds } = tokenVolume;
 
-/** Seconds until the kubelet writes another token, an hour as upstream's webhook has it. */
-const expirationSeconds = 3600;
-
-/** A service account as a key of the ConfigMap: a namespace has no dots in its name. */
-export const accountKey = (one: Pick<WorkloadIdentity, "namespace" | "serviceAccount">): string =>
-  `${one.namespace}.${one.serviceAccount}`;
-
-/** The same in the words of the policy. */
+/** A service account as a key of the ConfigMap, in the words of the policy. */
 const account = "(request.namespace + '.' + object.spec.serviceAccountName)";
 
 /** What each container of a list gets; what it has by the same name stays. */
@@ -107,25 +99,22 @@ export const injectionBinding = {
 };
 
 export interface InjectionArgs {
-  readonly settings: Pick<Settings, "resourceManagerEndpoint" | "workloadIdentities">;
+  readonly settings: Pick<Settings, "resourceManagerEndpoint">;
   readonly tenantId: string;
-  /** Client ids, in the order of the setting. */
-  readonly clientIds: readonly pulumi.Input<string>[];
+  /** Client ids by service account, as workload-identities.ts has them. */
+  readonly clients: Readonly<Record<string, pulumi.Input<string>>>;
 }
 
-/** Gives pods of declared service accounts what they log in to Azure with. */
+/** Gives pods of these service accounts what they log in to Azure with. */
 export class Injection extends pulumi.ComponentResource {
   constructor(resourceName: string, args: InjectionArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Injection", resourceName, {}, opts);
     const child = { parent: this, dependsOn: opts?.dependsOn };
-    const { settings, tenantId, clientIds } = args;
+    const { settings, tenantId, clients } = args;
     const spec = injectionPolicy(tenantId, azureCloudAt(settings.resourceManagerEndpoint));
-    const data = Object.fromEntries(
-      settings.workloadIdentities.map((one, index) => [accountKey(one), clientIds[index]!]),
-    );
     const params = new ConfigMap(
       `${resourceName}-clients`,
-      { metadata: { name, namespace }, data },
+      { metadata: { name, namespace }, data: { ...clients } },
       child,
     );
     const policy = new MutatingAdmissionPolicy(

@@ -12,18 +12,28 @@ export interface WorkloadClients {
 
 const write = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials/write";
 
-/** Asks for identities that exist already, and whether the login may let service accounts log in as them. */
+/**
+ * Asks for identities that exist already, the cluster's where its own pods log in as it, and whether the login may
+ * let service accounts log in as them.
+ */
 export async function getWorkloadClients(
-  { workloadIdentities }: Pick<Settings, "workloadIdentities">,
+  {
+    workloadIdentities,
+    machineIdentity,
+    identityId: ofCluster,
+  }: Pick<Settings, "workloadIdentities" | "machineIdentity" | "identityId">,
   connection: AzureConnection,
 ): Promise<WorkloadClients> {
-  const ids = [...new Set(workloadIdentities.map(({ identityId }) => identityId))].filter(Boolean);
+  const declared = workloadIdentities.map(({ identityId }) => identityId);
+  const ids = [...new Set([...declared, ...(machineIdentity ? [] : [ofCluster])])].filter(Boolean);
   const answers = await Promise.all(
     ids.map(async (id) => ({ id, ...(await askIdentity(id, write, connection)) })),
   );
   return {
     clientIds: new Map(answers.map(({ id, identity }) => [keyOf(id), identity?.clientId ?? ""])),
     problems: answers.flatMap(({ id, identity, isAllowed }) => {
+      // The cluster's own is asked for by itself.
+      if (identity === undefined && !declared.includes(id)) return [];
       if (identity === undefined) {
         return (
           `workloadIdentities names ${id}, expected an identity that Azure has: see az identity list --query '[].id', ` +

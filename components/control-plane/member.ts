@@ -63,9 +63,10 @@ export function makeControlPlane(
       resourceGroup,
       subnetId: network.subnetIds.get(machinePlan.zone)!,
       poolId: api.poolId,
-      identityIds: [identity.resourceId, kubeletIdentity.resourceId].filter(
-        (id) => id !== undefined,
-      ),
+      identityIds: [
+        plan.federation.isOnMachines ? identity.resourceId : undefined,
+        kubeletIdentity.resourceId,
+      ].filter((id) => id !== undefined),
       endsWith: api.lastsAsCluster,
       initialization: initialization.id,
       after: isLiving && previous ? [previous.step, previous.membership] : [],

@@ -6,10 +6,12 @@ import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
 import { generationOf, replacementInputsOf } from "../machine/generation";
 import { bootstrapRequestTime, type MachineRecord } from "../machine/machine-record";
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
+import { tokenIssuerOf } from "../token-issuer";
 import { addressProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";
 import { existingGroupProblems, lockWarnings } from "./existing-group";
 import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
+import { type Federation, planFederation } from "./federation";
 import { fixedInAzure, fixedProblems } from "./fixed-settings";
 import { decideInitialization, type Initialization } from "./initialization";
 import {
@@ -48,6 +50,7 @@ export interface Decision {
   /** What this update records of each machine, by its name. */
   readonly machineRecords: ReadonlyMap<string, MachineRecord>;
   readonly spec: ClusterSpec;
+  readonly federation: Federation;
   /** Names of the machines whose size has accelerated networking. */
   readonly accelerated: ReadonlySet<string>;
   readonly diskClasses: readonly DiskClass[];
@@ -92,6 +95,12 @@ export function decide(observed: Observed): Decision {
   const cas = planCas({ ...rotation, created });
   const accounts = planServiceAccountKeys({ ...rotation, legacyTokens, now });
   const issuers = planTokenIssuers(settings, connection.subscriptionId, current);
+  const federation = planFederation(
+    settings,
+    tokenIssuerOf(settings, connection.subscriptionId),
+    issuers.tokenIssuers,
+    current,
+  );
   const spec: ClusterSpec = {
     settings,
     apiName: observed.apiName,
@@ -131,6 +140,7 @@ export function decide(observed: Observed): Decision {
     stopped: stoppedMachines({ settings, initialization, azure, retained, changes, started }),
     machineRecords: recordsOf(observed, wanted, retained, current),
     spec,
+    federation,
     accelerated: acceleratedMachines(machines, offers),
     diskClasses: diskClasses.made,
     problems: [
@@ -163,9 +173,9 @@ export function decide(observed: Observed): Decision {
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),
       ...(initialization.isRestoring ? [refreshText] : []),
-      ...[keys.message, cas.message, accounts.message, issuers.message].flatMap(
-        (message) => message ?? [],
-      ),
+      ...[
+        ...[keys.message, cas.message, accounts.message, issuers.message, federation.message],
+      ].flatMap((message) => message ?? []),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
         const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;
         return `StorageClass ${name} is left out: Azure offers this subscription no ${skuName} disks in ${place}`;

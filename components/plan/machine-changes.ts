@@ -34,6 +34,8 @@ export interface PreviousOutputs {
   readonly serviceAccountKeys?: ServiceAccountKeys;
   /** The issuers of service accounts' tokens that every control plane admits; kubeadm's alone where there is nothing. */
   readonly tokenIssuers?: readonly [string, ...string[]];
+  /** Whether the cloud provider and the disk driver log in by tokens of their service accounts. */
+  readonly isFederated?: true;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
   /** Of a private API. */

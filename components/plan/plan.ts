@@ -16,6 +16,7 @@ import type { MachineRecord } from "../machine/machine-record";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { decide, type Decision } from "./decide";
+import type { Federation } from "./federation";
 import { etcdVersionProblems } from "./etcd-versions";
 import { checkGate, type Gate } from "./gate";
 import type { Initialization } from "./initialization";
@@ -69,6 +70,7 @@ export interface Plan {
   readonly workers: readonly MachinePlan[];
   /** What all members are configured with: CAs and keys of service accounts, of which the first one signs, and keys of Secrets. */
   readonly spec: ClusterSpec;
+  readonly federation: Federation;
   /** First-boot data, the same for every machine. */
   readonly customData: string;
   readonly apiServer: ApiServer;
@@ -119,6 +121,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     turns: turnsOf(decision.controlPlanes, azure, repairFirst),
     workers: decision.workers,
     spec: decision.spec,
+    federation: decision.federation,
     customData: customData(settings, observed.apiName),
     apiServer: { name: observed.apiName, port: apiPort },
     apiAddress: observed.apiAddress,

@@ -1,4 +1,5 @@
 import { apiRecord, apiZone, dnsLabel } from "../api-server";
+import { hasIssuer } from "../settings/federation";
 import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
 import { azureName } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
@@ -206,8 +207,8 @@ function identityOf(settings: Settings): Kind[] {
 }
 
 function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
-  const { workloadIdentities, clusterName } = settings;
-  if (workloadIdentities.length === 0) return [];
+  if (!hasIssuer(settings)) return [];
+  const { clusterName } = settings;
   return [
     {
       type: types.storage,

@@ -1,4 +1,5 @@
 import { serviceAccountIssuer } from "../kubeadm/merged-arguments";
+import { hasIssuer } from "../settings/federation";
 import type { Settings } from "../settings/settings";
 import { tokenIssuerOf } from "../token-issuer";
 import type { PreviousOutputs } from "./machine-changes";
@@ -20,11 +21,14 @@ interface PlannedTokenIssuers {
  * @param previous what the last update of this cluster that ended well has left; nothing before there is one
  */
 export function planTokenIssuers(
-  settings: Pick<Settings, "clusterName" | "resourceManagerEndpoint" | "workloadIdentities">,
+  settings: Pick<
+    Settings,
+    "clusterName" | "machineIdentity" | "resourceManagerEndpoint" | "workloadIdentities"
+  >,
   subscriptionId: string,
   previous: Pick<PreviousOutputs, "tokenIssuers"> | undefined,
 ): PlannedTokenIssuers {
-  const isWanted = settings.workloadIdentities.length > 0;
+  const isWanted = hasIssuer(settings);
   const wanted = isWanted ? tokenIssuerOf(settings, subscriptionId) : serviceAccountIssuer;
   const both: TokenIssuers = [wanted, serviceAccountIssuer];
   if (previous === undefined) return isWanted ? { tokenIssuers: both } : {};

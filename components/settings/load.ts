@@ -80,6 +80,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     storageClasses: yes("storageClasses"),
     metricsServer: yes("metricsServer"),
     identityId: text("identityId"),
+    machineIdentity: yes("machineIdentity"),
     servicePrincipal: readServicePrincipal(config, report),
     registries: texts("registries"),
     kubeletIdentityId: text("kubeletIdentityId"),

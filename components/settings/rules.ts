@@ -10,6 +10,7 @@ import { httpProxyProblems } from "./rules/http-proxy";
 import { existingIdentityProblems } from "./rules/existing-identity";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
+import { machineIdentityProblems } from "./rules/machine-identity";
 import { nameProblems } from "./rules/names";
 import { nodeSubnetProblems } from "./rules/node-subnets";
 import { poolProblems } from "./rules/pools";
@@ -166,6 +167,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...kubeProxyProblems(settings),
   ...diskEncryptionSetProblems(settings),
   ...existingIdentityProblems(settings),
+  ...machineIdentityProblems(settings),
   ...registryProblems(settings),
   ...workloadIdentityProblems(settings),
   ...entraProblems(settings),

@@ -180,6 +180,11 @@ export interface Settings {
   readonly metricsServer: boolean;
   /** Azure's id of a managed identity that exists already; empty for one that this program makes. */
   readonly identityId: string;
+  /**
+   * Whether control planes carry the cluster's identity. Without it the cloud provider and the disk driver log in
+   * by tokens of their service accounts.
+   */
+  readonly machineIdentity: boolean;
   /** Azure's ids of container registries that kubelets pull images from; empty for none. */
   readonly registries: readonly string[];
   /**

@@ -13,6 +13,7 @@ import { parsePayload, Payload } from "../../components/machine/payload";
 import type { KubeletIdentity } from "../../components/kubelet-identity";
 import { Network } from "../../components/network";
 import { MachineState } from "../../components/azure/state";
+import type { Federation } from "../../components/plan/federation";
 import { fixedSettings } from "../../components/plan/fixed-settings";
 import { turnsOf } from "../../components/plan/plan";
 import { Initialization } from "../../components/plan/initialization";
@@ -34,6 +35,7 @@ export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly encryptionKeys?: RotationState;
   readonly cas?: RotationState;
   readonly serviceAccountKeys?: RotationState;
+  readonly federation?: Federation;
   /** Names of the machines that exist. */
   readonly existing?: readonly string[];
   /** Names of those that are no members of etcd any more. */
@@ -152,6 +154,7 @@ export async function buildMachines({
     apiServer: { name: apiName(settings, subscriptionId), port: 6443 },
     workloadClients: new Map<string, string>(),
     registries: [],
+    federation: scene.federation ?? { isUsed: false, isOnMachines: true },
     manifests: new Map<string, string>(),
   };
 

@@ -58,6 +58,7 @@ export const validSettings: Settings = {
   storageClasses: true,
   metricsServer: false,
   identityId: "",
+  machineIdentity: true,
   registries: [],
   kubeletIdentityId: "",
   kubeadm: {

@@ -342,6 +342,15 @@ it("acts as the cluster's identity and as the kubelets', each for its own", asyn
   }
 });
 
+it("carries no identity where its pods log in as their service accounts", async () => {
+  const federation = { isUsed: true, isOnMachines: false };
+  const { recorder } = await buildMachines({ settings, federation });
+
+  for (const { inputs } of (await recorder.of(vmType)).filter(({ name }) => /-cp-/.test(name))) {
+    expect(inputs.identity).toEqual({ type: "None" });
+  }
+});
+
 it("tells that the API answers only when the initial control plane's step has ended", async () => {
   const known = ({ initial }: Built) => isKnown(initial.initialized);
   const previewed = await buildMachines({ settings, preview: true });

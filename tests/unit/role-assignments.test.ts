@@ -19,6 +19,7 @@ const subscription = `/subscriptions/${subscriptionId}`;
 const groupId = `${subscription}/resourceGroups/zoned-test`;
 const assignment = "azure-native:authorization:RoleAssignment";
 const definition = "azure-native:authorization:RoleDefinition";
+const theirs = `${subscription}/resourceGroups/theirs/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
 const principal = "11111111-2222-3333-4444-555555555555";
 
 interface Stack {
@@ -347,14 +348,14 @@ it("hands its identity to machines and its client id to azure.json", async () =>
 it("makes nothing where an identity exists, and hands that to machines and azure.json", async () => {
   const existingIdentity = { clientId: "the-client-of-others", principalId: principal };
   const { recorder, identity } = await build({
-    change: { identityId: "/theirs" },
+    change: { identityId: theirs },
     existingIdentity,
   });
 
   const made = (await recorder.all()).map(({ type }) => type);
 
   expect(made.filter((type) => /managedidentity|authorization/.test(type))).toEqual([]);
-  expect(await valueOf(identity.resourceId!)).toBe("/theirs");
+  expect(await valueOf(identity.resourceId!)).toBe(theirs);
   expect(await valueOf(identity.credential.clientId)).toBe("the-client-of-others");
 });
 
@@ -403,7 +404,7 @@ it("lets kubelets pull from a registry of any subscription, by an identity that 
   expect(await valueOf(kubeletIdentity.resourceId!)).toBe("/ids/kubelets-identity");
 });
 
-it.each([{ identityId: "/theirs" }, {}])(
+it.each([{ identityId: theirs }, {}])(
   "assigns kubelets no role where others give their identity, with %j",
   async (change) => {
     const existing = { clientId: "kubelets-of-others", principalId: principal };

@@ -16,7 +16,12 @@ const declared = [
   })),
 ];
 
-async function build(workloadIdentities = declared) {
+const identity = {
+  credential: { clientId: pulumi.output("the-cluster") },
+  place: { resourceGroupName: "zoned-test", resourceName: "zoned-test", isOwn: true },
+};
+
+async function build(workloadIdentities = declared, machineIdentity = true) {
   const recorder = await Recorder.start({
     filledIn: {
       "azure-native:managedidentity:UserAssignedIdentity": {
@@ -30,7 +35,8 @@ async function build(workloadIdentities = declared) {
     "workload-identities",
     {
       resourceGroup: { name: own.name, id: own.id, own },
-      settings: { ...validSettings, workloadIdentities },
+      settings: { ...validSettings, workloadIdentities, machineIdentity },
+      identity,
       subscriptionId,
       certificates: {
         serviceAccount: { key: pulumi.secret(""), trusted: pulumi.output("") },
@@ -57,12 +63,29 @@ it("writes one credential after another, since Azure refuses two of one identity
   expect(await dependenciesOf(third!)).toContain(second!.resource);
 });
 
-it("knows the client of each, made or given, in the order of the setting", async () => {
-  const { identities } = await build();
+it("knows the client of each that is declared, made or given, and has none of the cluster's own injected", async () => {
+  const { identities } = await build(declared, false);
+  const { clients } = identities;
 
-  expect(await Promise.all(identities.clientIds.map(valueOf))).toEqual([
+  expect(Object.keys(clients)).toEqual(["shop.app", "shop.billing", "shop.jobs"]);
+  expect(await Promise.all(Object.values(clients).map(valueOf))).toEqual([
     ...["the-client", "billing-client", "billing-client"],
   ]);
+});
+
+it("has Entra take the cluster's own pods for its identity where machines do not carry it", async () => {
+  const { credentials } = await build([], false);
+
+  expect(
+    credentials.map(({ inputs }) => [
+      ...[inputs.resourceGroupName, inputs.resourceName, inputs.subject],
+    ]),
+  ).toEqual(
+    ["cloud-controller-manager", "csi-azuredisk-controller-sa"].map((account) => [
+      ...["zoned-test", "zoned-test", `system:serviceaccount:kube-system:${account}`],
+    ]),
+  );
+  expect(await dependenciesOf(credentials[1]!)).toContain(credentials[0]!.resource);
 });
 
 it("gives roles to what it has made alone, and when a machine has been made, since Azure knows no new identity at once", async () => {

@@ -9,6 +9,7 @@ import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import { proxyEnv } from "./proxy-env";
+import { loginParts, type ServiceAccountLogin } from "../service-account-login";
 import { clusterRights, rbac, subjectsOf } from "../cluster-rights";
 import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
 
@@ -21,6 +22,8 @@ export interface CloudControllerManagerArgs {
     ProxySettings;
   readonly apiServer: ApiServer;
   readonly cloudConfig: CloudConfig;
+  /** Undefined where it logs in as its machine. */
+  readonly login?: ServiceAccountLogin;
 }
 
 /**
@@ -36,6 +39,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
   ) {
     super("zoned:index:CloudControllerManager", resourceName, {}, opts);
     const { settings, apiServer, cloudConfig } = args;
+    const login = loginParts(args.login);
     const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
     const metadata = { name, namespace, labels };
@@ -99,7 +103,11 @@ export class CloudControllerManager extends pulumi.ComponentResource {
                     `--secure-port=${port}`,
                     "--v=2",
                   ],
-                  env: [...apiServerEnv(apiServer), ...proxyEnv(settings, apiServer.name)],
+                  env: [
+                    ...apiServerEnv(apiServer),
+                    ...proxyEnv(settings, apiServer.name),
+                    ...login.env,
+                  ],
                   ports: [{ name: "https", containerPort: port, hostPort: port }],
                   livenessProbe: {
                     httpGet: { host: "127.0.0.1", path: "/healthz", port, scheme: "HTTPS" },
@@ -121,6 +129,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
                   volumeMounts: [
                     { name: "cloud-config", mountPath: "/etc/azure", readOnly: true },
                     { name: "certificates", mountPath: "/etc/ssl", readOnly: true },
+                    ...login.volumeMounts,
                   ],
                 },
               ],
@@ -131,6 +140,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
                   secret: { secretName: cloudConfigSecret.name, defaultMode: 0o444 },
                 },
                 { name: "certificates", hostPath: { path: "/etc/ssl", type: "Directory" } },
+                ...login.volumes,
               ],
             },
           },

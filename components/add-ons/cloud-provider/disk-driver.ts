@@ -15,6 +15,7 @@ import {
   Workload,
 } from "../objects";
 import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
+import { loginParts, type ServiceAccountLogin } from "../service-account-login";
 import { proxyEnv } from "./proxy-env";
 import { RollOutTarget, targetOf } from "../roll-out";
 
@@ -26,6 +27,8 @@ export interface DiskDriverArgs {
   /** Text of upstream's files by path. */
   readonly manifests: ReadonlyMap<string, string>;
   readonly cloudConfig: CloudConfig;
+  /** Undefined where its controller logs in as its machine. */
+  readonly login?: ServiceAccountLogin;
   readonly apiServer: ApiServer;
 }
 
@@ -61,6 +64,7 @@ export class DiskDriver extends pulumi.ComponentResource {
       settings,
       apiServer.name,
     );
+    logIn(objectIn<Workload>(objects, "Deployment", "csi-azuredisk-controller"), args.login);
     this.targets = onEveryNode.map(targetOf);
 
     const isDefinition = ({ kind }: ManifestObject) => kind === "CustomResourceDefinition";
@@ -147,6 +151,15 @@ function useProxy({ spec }: Workload, settings: ProxySettings, apiName: string):
     ...(pod.volumes ?? []),
     { name, hostPath: { path: "/etc/ssl", type: "Directory" } },
   ];
+}
+
+function logIn({ spec }: Workload, login: ServiceAccountLogin | undefined): void {
+  const { env, volumes, volumeMounts } = loginParts(login);
+  const pod = spec.template.spec;
+  const driver = pod.containers.find(({ name }) => name === "azuredisk")!;
+  driver.env = [...(driver.env ?? []), ...env];
+  driver.volumeMounts = [...(driver.volumeMounts ?? []), ...volumeMounts];
+  pod.volumes = [...(pod.volumes ?? []), ...volumes];
 }
 
 /**

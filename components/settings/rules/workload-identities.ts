@@ -1,4 +1,6 @@
+import { hasIssuer } from "../federation";
 import { parseIdentity } from "../identity-id";
+import { isInOwnGroup } from "../own-group";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
 
@@ -21,18 +23,20 @@ const mostOfIdentity = 20;
 const longestName = 120;
 
 /** What Azure calls what belongs to a service account: of its name's characters Azure takes all but the dot. */
-export const azureName = (clusterName: string, one: WorkloadIdentity): string =>
-  `${clusterName}_${one.namespace}_${one.serviceAccount.replaceAll(".", "__")}`;
+export const azureName = (
+  clusterName: string,
+  one: Pick<WorkloadIdentity, "namespace" | "serviceAccount">,
+): string => `${clusterName}_${one.namespace}_${one.serviceAccount.replaceAll(".", "__")}`;
 
 /** What is wrong with the service accounts that log in to Azure. */
 export function workloadIdentityProblems(settings: Settings): Problem[] {
   const { workloadIdentities: all, clusterName, kubeadm } = settings;
-  if (all.length === 0) return [];
+  if (!hasIssuer(settings)) return [];
   const ofArguments = ["service-account-issuer", "service-account-jwks-uri"]
     .filter((name) => name in kubeadm.apiServerExtraArgs)
     .map((name) => ({
       key: `kubeadm.apiServerExtraArgs.${name}`,
-      is: "is set beside workloadIdentities",
+      is: `is set beside ${all.length > 0 ? "workloadIdentities" : "machineIdentity false"}`,
       expected: "no issuer of your own, since Entra has to find this program's documents at it",
       fix: toRemove(`kubeadm.apiServerExtraArgs.${name}`),
     }));
@@ -84,6 +88,13 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
           `${key}.identityId`,
           identityId,
           "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
+          exampleIdentity,
+        ),
+      isInOwnGroup(settings, parseIdentity(identityId)?.resourceGroup) &&
+        wants(
+          `${key}.identityId`,
+          identityId,
+          `an identity in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
           exampleIdentity,
         ),
       identityId !== "" &&

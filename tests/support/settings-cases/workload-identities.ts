@@ -41,6 +41,16 @@ export const workloadIdentityCases: Cases = {
       "expected Azure's id of a user-assigned identity",
     ],
     [
+      "an identity that goes with the cluster",
+      {
+        clusterName: "mine",
+        workloadIdentities: [
+          { ...app, identityId: identityId.replace("/shop/providers", "/Mine/providers") },
+        ],
+      },
+      "in another resource group than mine",
+    ],
+    [
       "a role by its name",
       { workloadIdentities: [{ ...app, roles: [{ ...roles[0], role: "Reader" }] }] },
       'workloadIdentities[0].roles[0].role is "Reader", expected the GUID',

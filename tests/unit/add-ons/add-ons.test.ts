@@ -62,7 +62,8 @@ async function build(given: Change) {
       tenantId: "tenant",
       subscriptionId,
       credential: { clientId: pulumi.output("client") },
-      workloadIdentities: { clientIds: [] },
+      workloadIdentities: { clients: {} },
+      federation: { isUsed: false },
       certificates: {
         cluster: {
           cert: pulumi.output("a CA"),

@@ -7,11 +7,8 @@ import { stringify } from "yaml";
 
 import { azureCloudAt } from "../../../components/azure/clouds";
 import { encryptionAlgorithm } from "../../../components/key-algorithm";
-import {
-  accountKey,
-  injectionBinding,
-  injectionPolicy,
-} from "../../../components/add-ons/workload-identity";
+import { injectionBinding, injectionPolicy } from "../../../components/add-ons/workload-identity";
+import { accountKey } from "../../../components/settings/federation";
 import {
   discoveryDocument,
   discoveryPath,

@@ -80,8 +80,11 @@ describe("an identity that service accounts log in as", () => {
   const accounts = ["app", "jobs"].map((serviceAccount) => ({
     ...{ namespace: "shop", serviceAccount, identityId, roles: [] },
   }));
-  const askFor = (azure: Azure, workloadIdentities = accounts) =>
-    answered(azure, (connection) => getWorkloadClients({ workloadIdentities }, connection));
+  const none = { machineIdentity: true, identityId: "" };
+  const askFor = (azure: Azure, workloadIdentities = accounts, cluster = none) =>
+    answered(azure, (connection) =>
+      getWorkloadClients({ workloadIdentities, ...cluster }, connection),
+    );
 
   it("is known by its client id, and asked for once", async () => {
     const { clientIds, problems, asked } = await askFor({ identity: { properties } });
@@ -96,6 +99,17 @@ describe("an identity that service accounts log in as", () => {
     expect((await askFor({ identity: { properties }, permissions })).problems).toEqual([
       expect.stringMatching(/'Managed Identity Federated Identity Credential Contributor' --scope/),
     ]);
+  });
+
+  it("is the cluster's where its own pods log in as it, and then has to be one that the login may have them do so", async () => {
+    const cluster = { machineIdentity: false, identityId };
+    const permissions = [{ actions: ["*/read"], notActions: [] }];
+    const { problems } = await askFor({ identity: { properties }, permissions }, [], cluster);
+
+    expect(problems).toEqual([expect.stringMatching(/may not let service accounts log in as /)]);
+    // Who asks for the identity itself says that there is none.
+    expect((await askFor({}, [], cluster)).problems).toEqual([]);
+    expect((await askFor({}, [], { ...cluster, machineIdentity: true })).asked).toEqual([]);
   });
 
   it("is not asked for where there is none", async () => {

@@ -5,6 +5,7 @@ const own = "https://kubernetes.default.svc.cluster.local";
 const settings = {
   clusterName: "zoned-dev",
   resourceManagerEndpoint: "https://management.azure.com",
+  machineIdentity: true,
   workloadIdentities: [{ namespace: "shop", serviceAccount: "app", identityId: "", roles: [] }],
 };
 const without = { ...settings, workloadIdentities: [] };
@@ -16,6 +17,10 @@ it.each([
   ["a new cluster without it has what kubeadm gives it", without, undefined, undefined],
   ["a living one admits it first", settings, {}, [own, entras]],
   ["then it gives tokens of it", settings, { tokenIssuers: [own, entras] }, [entras, own]],
+  [
+    "so does one whose machines carry no identity",
+    ...([{ ...without, machineIdentity: false }, undefined, [entras, own]] as const),
+  ],
   ["it stays", settings, { tokenIssuers: [entras, own] }, [entras, own]],
   [
     "one that stops goes back, and admits it",

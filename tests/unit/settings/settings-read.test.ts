@@ -120,6 +120,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     storageClasses: false,
     metricsServer: true,
     identityId,
+    machineIdentity: true,
     registries,
     kubeletIdentityId,
     reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
@@ -163,6 +164,9 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
   const nodeSubnets = [subnet("1"), subnet("2")];
   const publicly = { ...given, apiAccess: "public", apiName: "", nodeSubnets };
   expect(settingsWith(publicly)).toMatchObject({ nodeSubnets });
+  // Nor beside a container of snapshots.
+  const federated = { ...stack, machineIdentity: false };
+  expect(settingsWith(federated)).toMatchObject({ machineIdentity: false });
   const principal = ["servicePrincipalClientId", "servicePrincipalClientSecret"];
   expect([...Object.keys(given), ...principal].sort()).toEqual(Object.keys(declared).sort());
 });

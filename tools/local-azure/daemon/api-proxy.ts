@@ -3,6 +3,7 @@ import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 
 import { apiPort } from "../../../components/api-server";
+import { loginHost } from "../arm/rest/certificate";
 import type { Address } from "./attachment";
 
 interface Served {
@@ -17,17 +18,24 @@ function targetOf(text = ""): { readonly name: string; readonly port: number } {
 }
 
 const refusal = (target: string): string =>
-  `The local Azure only connects to the APIs of its own clusters, port ${apiPort}; ` +
+  `The local Azure only connects to the APIs of its own clusters, port ${apiPort}, and to its own ${loginHost}; ` +
   `there is none at ${target}.\n`;
 
 /**
- * An HTTP CONNECT proxy to the clusters' APIs, whose names exist only on Azure. It does not connect
- * to anything else.
+ * An HTTP CONNECT proxy to the clusters' APIs, whose names exist only on Azure, and to this Azure's stand-in for
+ * Entra. It does not connect to anything else.
  */
 export async function serveApiProxy(
   resolve: (apiName: string) => Address | undefined,
+  loginPort: number,
   port: number,
 ): Promise<Served> {
+  const addressOf = (target: { readonly name: string; readonly port: number }) => {
+    if (target.name === loginHost && target.port === 443) {
+      return { host: "127.0.0.1", port: loginPort };
+    }
+    return target.port === apiPort ? resolve(target.name) : undefined;
+  };
   const tunnels = new Set<Duplex>();
   const server = createServer((request, response) => {
     response.writeHead(502, { "content-type": "text/plain" }).end(refusal(request.url ?? "/"));
@@ -35,7 +43,7 @@ export async function serveApiProxy(
   server.on("connect", ({ url = "" }, from: Duplex, head: Buffer) => {
     from.on("error", () => from.destroy());
     const target = targetOf(url);
-    const address = target.port === apiPort ? resolve(target.name) : undefined;
+    const address = addressOf(target);
     const refuse = (text: string): void =>
       void from.end(
         "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\n" +

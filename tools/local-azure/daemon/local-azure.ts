@@ -94,6 +94,9 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       new BlobService(arm, store).serve(port, certificate),
     );
     const documents = publicDocuments(blob, certificate.authority);
+    const login = await serve("login", (port) =>
+      new TokenService(arm, documents).serve(port, certificate),
+    );
     const ports: Ports = {
       resourceManager: await serve("resourceManager", (port) =>
         serveRest(arm, port, hooks, certificate),
@@ -103,11 +106,9 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       kubernetes: await serve("kubernetes", (port) =>
         serveKubernetes({ port, resolve: redirect, around: operations }),
       ),
-      proxy: await serve("proxy", (port) => serveApiProxy(redirect, port)),
+      proxy: await serve("proxy", (port) => serveApiProxy(redirect, login, port)),
       blob,
-      login: await serve("login", (port) =>
-        new TokenService(arm, documents).serve(port, certificate),
-      ),
+      login,
     };
     await machines.openServices(ports);
     const authority = authorityFile(state);

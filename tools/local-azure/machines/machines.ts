@@ -83,6 +83,8 @@ export interface MachineReport {
 /** Where Azure's services that machines use listen on this host. */
 export interface ServicePorts {
   readonly blob: number;
+  /** By which names that exist only on Azure are reached. */
+  readonly proxy: number;
   readonly resourceManager: number;
 }
 

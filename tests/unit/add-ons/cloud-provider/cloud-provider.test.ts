@@ -7,6 +7,7 @@ import { Certificates } from "../../../../components/certificates";
 import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
 import { CloudControllerManager } from "../../../../components/add-ons/cloud-provider/cloud-controller-manager";
 import { CloudNodeManager } from "../../../../components/add-ons/cloud-provider/cloud-node-manager";
+import type { ServiceAccountLogin } from "../../../../components/add-ons/service-account-login";
 import { minors } from "../../../../components/versions";
 import { dependenciesOf, Recorder, revealed, valueOf } from "../../../support/record";
 import { firstKeys, validSettings } from "../../../support/sample";
@@ -16,6 +17,7 @@ const apiServer = { name: "api.example", port: 6443 };
 async function build(
   change: Partial<typeof validSettings> = {},
   clientSecret?: pulumi.Output<string>,
+  login?: ServiceAccountLogin,
 ) {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
@@ -33,7 +35,7 @@ async function build(
     },
     opts,
   );
-  const args = { settings, apiServer, cloudConfig };
+  const args = { settings, apiServer, cloudConfig, login };
   new CloudControllerManager("cloud-controller-manager", args, opts);
   const nodeManager = new CloudNodeManager("cloud-node-manager", args, opts);
   return { recorder, cloudConfig, nodeManager };
@@ -221,6 +223,35 @@ describe("CloudControllerManager", () => {
     const { annotations } = (await controller(recorder)).spec.template.metadata;
 
     expect(annotations["zoned/cloud-config"]).toBe(await valueOf(cloudConfig.digest));
+  });
+
+  it("has its service account's token for Entra, and who it is there, where it logs in by it, and else neither", async () => {
+    const login = {
+      ...{ tenantId: "the-tenant", clientId: "the-client" },
+      resourceManagerEndpoint: "https://management.azure.com",
+    };
+    const podOf = async (by?: ServiceAccountLogin) =>
+      (await controller((await build({}, undefined, by)).recorder)).spec.template.spec;
+    const [pod, plain] = [await podOf(login), await podOf()];
+    const {
+      containers: [{ env, volumeMounts }],
+      volumes,
+    } = pod;
+
+    const valueIn = (name: string) =>
+      env.find((one: { name: string }) => one.name === name)?.value as string;
+    const mount = volumeMounts.find(({ mountPath }: { mountPath: string }) =>
+      valueIn("AZURE_FEDERATED_TOKEN_FILE").startsWith(mountPath),
+    );
+    const volume = volumes.find(({ name }: { name: string }) => name === mount.name);
+    expect([valueIn("AZURE_CLIENT_ID"), valueIn("AZURE_TENANT_ID")]).toEqual([
+      ...["the-client", "the-tenant"],
+    ]);
+    expect(volume.projected.sources[0].serviceAccountToken).toMatchObject({
+      audience: "api://AzureADTokenExchange",
+      path: valueIn("AZURE_FEDERATED_TOKEN_FILE").slice(mount.mountPath.length + 1),
+    });
+    expect(JSON.stringify(plain)).not.toMatch(/AZURE_|serviceAccountToken/);
   });
 });
 

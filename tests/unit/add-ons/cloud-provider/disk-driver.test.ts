@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Certificates } from "../../../../components/certificates";
 import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
 import { DiskDriver } from "../../../../components/add-ons/cloud-provider/disk-driver";
+import type { ServiceAccountLogin } from "../../../../components/add-ons/service-account-login";
 import { manifests } from "../../../../components/versions";
 import { dependenciesOf, Recorder, valueOf } from "../../../support/record";
 import { firstKeys, validSettings } from "../../../support/sample";
@@ -12,6 +13,7 @@ import { itWith } from "../../../support/upstream";
 async function build(
   texts: ReadonlyMap<string, string>,
   change: Partial<typeof validSettings> = {},
+  login?: ServiceAccountLogin,
 ) {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster");
@@ -26,7 +28,10 @@ async function build(
   });
   new DiskDriver(
     "disk-driver",
-    { settings, manifests: texts, cloudConfig, apiServer: { name: "api.example", port: 6443 } },
+    {
+      ...{ settings, manifests: texts, cloudConfig, login },
+      apiServer: { name: "api.example", port: 6443 },
+    },
     { transformations: [recorder.watch] },
   );
   return { recorder, cloudConfig };
@@ -39,6 +44,21 @@ const controller = async (recorder: Recorder) =>
   (await recorder.object("Deployment", "csi-azuredisk-controller")).inputs.spec;
 
 describe("DiskDriver", () => {
+  claim("logs in as its service account where that is wanted", async (texts) => {
+    const login = {
+      ...{ tenantId: "the-tenant", clientId: "the-client" },
+      resourceManagerEndpoint: "https://management.azure.com",
+    };
+    const podOf = async (by?: ServiceAccountLogin) =>
+      (await controller((await build(texts, {}, by)).recorder)).template.spec;
+    const pod = await podOf(login);
+
+    const { env } = pod.containers.find(({ name }: { name: string }) => name === "azuredisk");
+    expect(env).toContainEqual({ name: "AZURE_CLIENT_ID", value: "the-client" });
+    expect(JSON.stringify(pod.volumes)).toContain('"audience":"api://AzureADTokenExchange"');
+    expect(JSON.stringify(await podOf())).not.toMatch(/AZURE_CLIENT_ID|AzureADTokenExchange/);
+  });
+
   claim(
     "reaches Azure through the proxy, whose CA the machine trusts, and the API without",
     async (texts) => {

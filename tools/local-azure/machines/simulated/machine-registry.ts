@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 
-import type { VirtualMachine } from "../machines";
+import type { ServicePorts, VirtualMachine } from "../machines";
 import { Api } from "./api";
 import { Snapshots } from "./bootstrap/snapshots";
 import { SimulatedCluster, type SimulatedClusterOptions } from "./cluster/simulated-cluster";
@@ -16,7 +16,7 @@ export class MachineRegistry {
   readonly clusters = new Map<string, SimulatedCluster>();
   readonly clusterOptions: SimulatedClusterOptions;
   /** Where the local Azure answers, once it does. */
-  resourceManagerPort?: number;
+  ports?: ServicePorts;
   private readonly machines = new Map<string, SimulatedMachine>();
 
   constructor(
@@ -33,7 +33,7 @@ export class MachineRegistry {
       log,
       vmOf: (name) => this.named(name)?.vm,
       kubeletOf: (name) => this.kubeletOf(this.named(name)),
-      resourceManagerPort: () => this.resourceManagerPort,
+      ports: () => this.ports,
       kubeletCertificates: (address) => {
         const machine = [...this.machines.values()].find(({ vm }) => vm.privateAddress === address);
         return {

@@ -82,8 +82,8 @@ export class SimulatedMachines implements SimulatedBackend {
     return [...this.registry.clusters.values()].map((cluster) => cluster.status());
   }
 
-  async openServices({ resourceManager }: ServicePorts): Promise<void> {
-    this.registry.resourceManagerPort = resourceManager;
+  async openServices(ports: ServicePorts): Promise<void> {
+    this.registry.ports = ports;
   }
 
   async create(vm: VirtualMachine): Promise<void> {

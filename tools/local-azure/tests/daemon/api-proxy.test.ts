@@ -12,13 +12,15 @@ import { httpsServer } from "../support/simulated/fixture";
 import { freePort, listen } from "../../../../tests/support/listen";
 
 const loopback = "127.0.0.1";
+/** Where this Azure's Entra listens. */
+const login = 1;
 let api: Awaited<ReturnType<typeof httpsServer>>;
 let proxy: Awaited<ReturnType<typeof serveApiProxy>>;
 const apis = new Map<string, Address>();
 
 beforeAll(async () => {
   api = await httpsServer();
-  proxy = await serveApiProxy((name) => apis.get(name), 0);
+  proxy = await serveApiProxy((name) => apis.get(name), login, 0);
 });
 beforeEach(() => void apis.set(api.serverName, { host: loopback, port: api.port }));
 afterAll(async () => {
@@ -55,8 +57,22 @@ it("accepts a name in upper case and with a final dot", async () => {
   expect(await tunnel("API.example.:6443")).toMatchObject({ status: 200 });
 });
 
+it("connects to its own stand-in for Entra by Entra's name", async () => {
+  const entra = await serveApiProxy(() => undefined, api.port, 0);
+  const asking = request({
+    ...{ host: loopback, port: entra.port, method: "CONNECT" },
+    path: "login.microsoftonline.com:443",
+  }).end();
+  const [{ statusCode }, socket] = (await once(asking, "connect")) as Connected;
+
+  expect(statusCode).toBe(200);
+  expect(await ask(socket, api.serverName)).toBe("{}");
+  await entra.close();
+});
+
 it.each([
   ["another name", "example.org:6443"],
+  ["another port of Entra's name", "login.microsoftonline.com:80"],
   ["another port of an API's name", "api.example:443"],
   ["an address of this host", "127.0.0.1:6443"],
   ["what is no name", "api.example"],
@@ -88,7 +104,7 @@ it("closes its tunnels when it closes", async () => {
   let inside: Socket | undefined;
   const silent: Server = createServer((socket) => (inside = socket));
   apis.set(api.serverName, { host: loopback, port: await listen(silent) });
-  const other = await serveApiProxy((name) => apis.get(name), 0);
+  const other = await serveApiProxy((name) => apis.get(name), login, 0);
   const asking = request({
     ...{ host: loopback, port: other.port, method: "CONNECT", path: `${api.serverName}:6443` },
   }).end();

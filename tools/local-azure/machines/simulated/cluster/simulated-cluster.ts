@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import type { PayloadFile } from "../../../../../components/kubeadm/payload-file";
 import { writeWhole } from "../../../../shared/files";
-import type { VirtualMachine } from "../../machines";
+import type { ServicePorts, VirtualMachine } from "../../machines";
 import type { OwnPrograms } from "../../own-programs";
 import { freePorts, type Ports } from "../control-plane/ports";
 import { Poller } from "./poller";
@@ -55,7 +55,7 @@ export interface SimulatedClusterOptions {
   /** File of the authority that the local Azure identifies itself by. */
   readonly authority?: string;
   /** Where the local Azure answers, once it does. */
-  readonly resourceManagerPort: () => number | undefined;
+  readonly ports: () => ServicePorts | undefined;
 }
 
 const recordFile = "cluster.json";
@@ -103,12 +103,12 @@ export class SimulatedCluster {
       kubeletCertificates,
       Object.keys(programs),
     );
-    const { vmOf, kubeletOf, authority = "", resourceManagerPort } = options;
+    const { vmOf, kubeletOf, authority = "", ports } = options;
     if (Object.keys(programs).length > 0) {
       const own = { programs, authority, folder: path.join(folder, "pods") };
       this.podProcesses = new PodProcesses({
         ...own,
-        ...{ vmOf, kubeletOf, resourceManagerPort, log },
+        ...{ vmOf, kubeletOf, ports, log },
       });
     }
     this.controllers = new Poller(

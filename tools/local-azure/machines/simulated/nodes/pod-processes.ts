@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { writeWhole } from "../../../../shared/files";
 import { metadataProxy } from "../../../arm/rest/metadata-proxy";
-import type { VirtualMachine } from "../../machines";
+import type { ServicePorts, VirtualMachine } from "../../machines";
 import type { OwnPrograms } from "../../own-programs";
 import { Supervisor } from "../../supervisor";
 import { type Api, type ApiServer, type Body, strategicPatch, unlessStatus } from "../api";
@@ -39,7 +39,7 @@ interface PodProcessesOptions {
   /** The API as the kubelet of this machine sees it, if it has joined. */
   readonly kubeletOf: (name: string) => Api | undefined;
   /** Where the local Azure answers, once it does. */
-  readonly resourceManagerPort: () => number | undefined;
+  readonly ports: () => ServicePorts | undefined;
   readonly log: (message: string) => void;
 }
 
@@ -57,7 +57,7 @@ interface Access {
   readonly api: Api;
   readonly server: ApiServer;
   /** Of the local Azure. */
-  readonly port: number;
+  readonly ports: ServicePorts;
 }
 
 interface RunningPod {
@@ -102,8 +102,8 @@ export class PodProcesses {
   }
 
   private async look(api: Api, server: ApiServer): Promise<void> {
-    const port = this.options.resourceManagerPort();
-    if (port === undefined) return;
+    const ports = this.options.ports();
+    if (ports === undefined) return;
     const { items } = await api.get("/api/v1/pods?fieldSelector=status.phase%3DRunning");
     const pods = (items as Body[]).filter(
       (pod) =>
@@ -115,7 +115,7 @@ export class PodProcesses {
     await this.keep(chosen.map(({ metadata }) => metadata.uid as string));
     const looks = await Promise.allSettled(
       pods.map(async (pod) => {
-        const access = { api, server, port };
+        const access = { api, server, ports };
         const running = chosen.includes(pod) ? await this.run(pod, access) : undefined;
         await this.report(pod, running);
       }),
@@ -161,31 +161,40 @@ export class PodProcesses {
   private async run(pod: Body, access: Access): Promise<RunningPod> {
     const running = this.pods.get(pod.metadata.uid) ?? (await this.start(pod, access));
     if (Date.now() - running.renewed > renewedAfterMs) {
-      await this.renewToken(pod, access.api);
+      await this.renewTokens(pod, access.api);
       running.renewed = Date.now();
     }
     return running;
   }
 
-  private async renewToken(pod: Body, api: Api): Promise<void> {
+  /** Those that the pod gets by itself, and those that its volumes ask for. */
+  private async renewTokens(pod: Body, api: Api): Promise<void> {
     const { name, namespace, uid } = pod.metadata;
     const account = `/api/v1/namespaces/${namespace}/serviceaccounts/${pod.spec.serviceAccountName}`;
-    const { status } = await api.post(`${account}/token`, {
-      apiVersion: "authentication.k8s.io/v1",
-      kind: "TokenRequest",
-      spec: {
-        expirationSeconds: tokenSeconds,
-        boundObjectRef: { apiVersion: "v1", kind: "Pod", name, uid },
-      },
-    });
-    writeWhole(this.file(pod, "token"), status.token as string);
+    const renew = async (file: string, audience?: string): Promise<void> => {
+      const { status } = await api.post(`${account}/token`, {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: {
+          ...(audience !== undefined && { audiences: [audience] }),
+          expirationSeconds: tokenSeconds,
+          boundObjectRef: { apiVersion: "v1", kind: "Pod", name, uid },
+        },
+      });
+      writeWhole(file, status.token as string);
+    };
+    await renew(this.file(pod, "token"));
+    for (const { name: volume, audience, path } of tokensIn(pod)) {
+      mkdirSync(this.file(pod, volume), { recursive: true, mode: 0o700 });
+      await renew(this.file(pod, volume, path), audience);
+    }
   }
 
-  private async start(pod: Body, { api, server, port }: Access): Promise<RunningPod> {
+  private async start(pod: Body, { api, server, ports }: Access): Promise<RunningPod> {
     const { metadata, spec } = pod;
     rmSync(this.file(pod), { recursive: true, force: true });
     mkdirSync(this.file(pod), { recursive: true, mode: 0o700 });
-    await this.renewToken(pod, api);
+    await this.renewTokens(pod, api);
     const running = { containers: [] as Container[], renewed: Date.now() };
     const core = `/api/v1/namespaces/${metadata.namespace}`;
     const { data } = await api.get(`${core}/configmaps/kube-root-ca.crt`);
@@ -208,7 +217,10 @@ export class PodProcesses {
           SSL_CERT_FILE: this.options.authority,
           ...(isDiskDriver(container) && { AZURE_CREDENTIAL_FILE: `${podFolder}/azure.json` }),
           ...nodeNamesOf(container, spec),
-          ...metadataProxy(spec.nodeName, port),
+          ...metadataProxy(spec.nodeName, ports.resourceManager),
+          // By which the cluster's own pods get to Entra; all else is on this host.
+          HTTPS_PROXY: `http://127.0.0.1:${ports.proxy}`,
+          ...azureNamesOf(container, pod),
         },
       });
       const { name, readinessProbe } = container as Container;
@@ -280,6 +292,39 @@ const nodeNamesOf = ({ env = [] }: Body, { nodeName }: Body): Record<string, str
       .filter(({ valueFrom }) => valueFrom?.fieldRef?.fieldPath === "spec.nodeName")
       .map(({ name }) => [name, nodeName]),
   );
+
+interface TokenVolume {
+  readonly name: string;
+  readonly audience: string;
+  readonly path: string;
+}
+
+/** Tokens for others than the API that a pod's volumes have. */
+const tokensIn = ({ spec }: Body): TokenVolume[] =>
+  ((spec.volumes ?? []) as Body[]).flatMap(({ name, projected }) =>
+    ((projected?.sources ?? []) as Body[]).flatMap(({ serviceAccountToken: token }) =>
+      token?.audience === undefined ? [] : [{ name, audience: token.audience, path: token.path }],
+    ),
+  );
+
+/** What Azure's libraries look for, with paths as they are here. */
+function azureNamesOf({ env = [], volumeMounts = [] }: Body, pod: Body): Record<string, string> {
+  const mounts = (volumeMounts as Body[]).filter(({ name }) =>
+    tokensIn(pod).some((one) => one.name === name),
+  );
+  return Object.fromEntries(
+    (env as Body[])
+      .filter(({ name, value }) => /^AZURE_/.test(name) && value !== undefined)
+      .map(({ name, value }) => [
+        name,
+        mounts.reduce(
+          (text, { name: volume, mountPath }) =>
+            text.replace(`${mountPath}/`, `${podFolder}/${volume}/`),
+          value as string,
+        ),
+      ]),
+  );
+}
 
 /** A container's arguments, with paths in its volumes and ports as they are here. */
 function argumentsOf(container: Body, spec: Body, port: number): string[] {

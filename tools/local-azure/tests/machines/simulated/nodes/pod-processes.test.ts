@@ -66,7 +66,8 @@ beforeEach(() => {
     ),
     vmOf: (name) => (name === machine.name ? machine : undefined),
     kubeletOf: () => kubelet,
-    resourceManagerPort: () => port,
+    ports: () =>
+      port === undefined ? undefined : { resourceManager: port, blob: 4713, proxy: 4712 },
   });
 });
 afterEach(async () => {
@@ -130,7 +131,9 @@ const apiOf = (pods: readonly Body[], user?: string): Api =>
           ? { data: { "ca.crt": "the cluster's CA" } }
           : { data: { "cloud-config": Buffer.from(azureJsonFor(user)).toString("base64") } },
     post: async (path: string, { spec }: Body) => ({
-      status: { token: `${path} for ${spec.boundObjectRef.uid}` },
+      status: {
+        token: `${path} for ${[spec.boundObjectRef.uid, ...(spec.audiences ?? [])].join(" and ")}`,
+      },
     }),
   }) as unknown as Api;
 
@@ -170,6 +173,7 @@ it("runs the program with the arguments, files and credentials of its pod", asyn
   expect(env).toMatchObject({
     SSL_CERT_FILE: "/azure-ca.crt",
     HTTP_PROXY: "http://demo-control-plane-1@127.0.0.1:4711",
+    HTTPS_PROXY: "http://127.0.0.1:4712",
   });
   expect(env).not.toHaveProperty("HOME");
   expect(env).not.toHaveProperty("AZURE_CREDENTIAL_FILE");
@@ -185,6 +189,30 @@ it("runs the program with the arguments, files and credentials of its pod", asyn
     clusters: [{ cluster: { server: "https://127.0.0.1:6443", "tls-server-name": "api.example" } }],
     users: [{ user: { tokenFile: join(folder, "own/ccm-a/token") } }],
   });
+});
+
+it("has what Azure's libraries look for where its pod has it, and the token of its volume there", async () => {
+  const pod = podOf("a");
+  const [container] = pod.spec.containers;
+  const mountPath = "/var/run/secrets/azure/tokens";
+  container.env = [
+    { name: "AZURE_CLIENT_ID", value: "the-client" },
+    { name: "AZURE_FEDERATED_TOKEN_FILE", value: `${mountPath}/azure-identity-token` },
+    { name: "KUBERNETES_SERVICE_HOST", value: "api.example" },
+  ];
+  container.volumeMounts.push({ name: "identity", mountPath });
+  const serviceAccountToken = { audience: "entra", path: "azure-identity-token" };
+  pod.spec.volumes.push({ name: "identity", projected: { sources: [{ serviceAccountToken }] } });
+
+  await follow(pod);
+
+  const [[, env]] = (await ran()) as [Got];
+  expect(env).toMatchObject({
+    AZURE_CLIENT_ID: "the-client",
+    AZURE_FEDERATED_TOKEN_FILE: "/proc/self/cwd/identity/azure-identity-token",
+  });
+  expect(env).not.toHaveProperty("KUBERNETES_SERVICE_HOST");
+  expect(own("ccm-a/identity/azure-identity-token")).toMatch(/ for a and entra$/);
 });
 
 const pidFile = (uid: string): string => join(folder, `own/ccm-${uid}_ccm.pid`);

@@ -1,0 +1,40 @@
+import type { Cases } from "./case";
+
+const container =
+  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
+const without = { machineIdentity: false };
+const identityId =
+  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/shop/providers/Microsoft.ManagedIdentity/userAssignedIdentities/shop";
+
+export const machineIdentityCases: Cases = {
+  refused: [
+    [
+      "control planes without an identity that write snapshots by it",
+      { ...without, etcdBackups: { container } },
+      "machineIdentity is false beside etcdBackups.container",
+    ],
+    [
+      "this program's own pods as somebody else",
+      {
+        ...without,
+        workloadIdentities: [
+          { namespace: "kube-system", serviceAccount: "cloud-controller-manager", identityId },
+        ],
+      },
+      "none of this program's own pods",
+    ],
+    [
+      "another issuer than the one that Entra would ask",
+      {
+        ...without,
+        kubeadm: { apiServerExtraArgs: { "service-account-issuer": "https://ours.example" } },
+      },
+      "is set beside machineIdentity false",
+    ],
+  ],
+  accepted: [
+    ["control planes without an identity", without],
+    ["the same with snapshots on their disks", { ...without, etcdBackups: { every: "2h" } }],
+    ["the same with an identity of others", { ...without, identityId }],
+  ],
+};

@@ -1,0 +1,36 @@
+import { planFederation } from "../../../components/plan/federation";
+
+const [own, entras] = ["https://kubernetes.default.svc.cluster.local", "https://entra.example"];
+
+it.each([
+  ["a new cluster begins with it", false, [entras, own], undefined, [true, false]],
+  [
+    "while a living one admits the issuer alone, all is as before",
+    false,
+    [own, entras],
+    {},
+    [false, true],
+  ],
+  ["with tokens of the issuer, pods log in by them", false, [entras, own], {}, [true, true]],
+  [
+    "the update after that takes the identity off",
+    ...([false, [entras, own], { isFederated: true }, [true, false]] as const),
+  ],
+  [
+    "one that goes back carries the identity at once",
+    ...([true, [entras, own], { isFederated: true }, [false, true]] as const),
+  ],
+] as const)("%s", (_, machineIdentity, issuers, previous, expected) => {
+  const { isUsed, isOnMachines } = planFederation({ machineIdentity }, entras, issuers, previous);
+
+  expect([isUsed, isOnMachines]).toEqual(expected);
+});
+
+it("says that another update has to follow, and only then", () => {
+  const settings = { machineIdentity: false };
+  const said = [undefined, {}, { isFederated: true } as const].map(
+    (previous) => planFederation(settings, entras, [entras, own], previous).message,
+  );
+
+  expect(said).toEqual([undefined, expect.stringMatching(/Run pulumi up again/), undefined]);
+});
