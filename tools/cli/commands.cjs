@@ -258,8 +258,8 @@ module.exports = {
       name: "chapter",
       about: "all of them without any",
       choices: [
-        ...["one", "alone", "three", "traffic", "upgrade", "upgrade-three", "landing-zone"],
-        ...["authorities", "accounts", "restore", "restore-three"],
+        ...["one", "conformance", "alone", "three", "traffic", "upgrade", "patch", "upgrade-three"],
+        ...["landing-zone", "authorities", "accounts", "restore", "restore-three"],
       ],
     },
     options: {

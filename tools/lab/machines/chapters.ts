@@ -8,6 +8,7 @@ import { giveLandingZone, landingZone, landingZoneClaims } from "./claims/landin
 import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { areInitialized, comesUp, nodeClaims } from "./claims/nodes";
+import { patchClaims } from "./claims/patch";
 import { podClaims } from "./claims/pods";
 import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";
@@ -31,12 +32,17 @@ export const chapters: readonly Chapter[] = [
       ...serviceClaims,
       ...podClaims,
       ...closedClaims,
-      ...upstreamClaims,
       ...switchingClaims,
       ...lifeClaims,
       ...lostWorkerClaims,
       ...manyServicesClaims,
     ],
+  },
+  {
+    key: "conformance",
+    name: "one control plane and two workers, asked by upstream's conformance tests",
+    settings: {},
+    claims: [comesUp, ...upstreamClaims],
   },
   {
     key: "alone",
@@ -58,13 +64,20 @@ export const chapters: readonly Chapter[] = [
   },
   {
     key: "upgrade",
-    name: "one control plane and one worker, from minor to minor and patch to patch",
+    name: "one control plane and one worker, from minor to minor, and back by a snapshot",
     settings: {
       kubernetesVersion: previousMinor.version,
       workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
     },
-    upgrades: [current.version, nextPatch.version],
+    upgrades: [current.version],
     claims: [comesUp, ...upgradeClaims],
+  },
+  {
+    key: "patch",
+    name: "one control plane and one worker, to the next patch, taken back half-way",
+    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    upgrades: [nextPatch.version],
+    claims: [comesUp, ...patchClaims],
   },
   {
     key: "upgrade-three",

@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { etcdOf } from "../../../../components/versions";
 import { testImage } from "../../../mirror/images/wanted-images";
-import { current, nextPatch, previousMinor } from "../../../programs/releases";
+import { current, previousMinor } from "../../../programs/releases";
 import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
@@ -79,7 +79,7 @@ interface Node {
 }
 
 /** Everything of Kubernetes on every machine is of this version, and takes pods. */
-async function expectVersion(cluster: RealCluster, version: string): Promise<void> {
+export async function expectVersion(cluster: RealCluster, version: string): Promise<void> {
   const names = await cluster.names();
   await eventually(300, cluster.signal, () => allReady(cluster, names.length));
   for (const { metadata, spec, status } of await cluster.get<Node>("nodes")) {
@@ -193,7 +193,7 @@ async function killUpgrades(
 }
 
 /** An update to a version in which kubeadm is killed each time, until it ends with the step. */
-async function failsToUpgrade(
+export async function failsToUpgrade(
   cluster: RealCluster,
   settings: Readonly<Record<string, unknown>>,
   when?: string,
@@ -339,23 +339,5 @@ export const upgradeClaims: readonly Claim[] = (() => {
         unchanged(await cluster.up());
       },
     },
-    {
-      sentence:
-        "when kubeadm is killed in every try to upgrade a machine to a patch, `pulumi up` ends with the machine and the step; taken back, the next one puts it back",
-      isGround: true,
-      check: async (cluster) => {
-        const killed = await failsToUpgrade(cluster, goesTo(nextPatch.version));
-        await cluster.configure(goesTo(current.version));
-        succeeded(await cluster.up());
-        await expectVersion(cluster, current.version);
-        return `killed ${killed} times`;
-      },
-    },
-    {
-      sentence: `one \`pulumi up\` upgrades every machine to ${nextPatch.version} after that`,
-      isGround: true,
-      check: async (cluster) => (await upgrade(cluster, nextPatch.version, kept)).said,
-    },
-    unchangedAfter(nextPatch.version),
   ];
 })();
