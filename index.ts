@@ -40,7 +40,10 @@ export = async () => {
   const after = initial.machine.vm;
   new RoleAssignments("identity", { ...shared, identity, kubeletIdentity, after });
   const workloadIdentities = new WorkloadIdentities("workload-identities", {
-    ...{ ...shared, certificates, identity, after },
+    ...shared,
+    certificates,
+    identity,
+    after,
   });
   const kubeconfig = kubeconfigOf(initial.initialized, plan, certificates);
   const cluster = clusterProvider(kubeconfig, plan, initial);

@@ -69,7 +69,7 @@ export class Workers extends pulumi.ComponentResource {
           ...plannedMachine(worker, plan, certificates),
           resourceGroup,
           subnetId: network.subnetIds.get(worker.zone)!,
-          identityIds: [kubeletIdentity.resourceId].filter((id) => id !== undefined),
+          identityIds: [kubeletIdentity.resourceId],
           endsWith: api.lastsAsCluster,
           initialization: clusterIdOf(plan.initialization.id),
           after: isLiving ? inTurn : [],

@@ -4,10 +4,11 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { azureCloudAt } from "./azure/clouds";
 import { keyOf } from "./azure/existing-network";
+import type { Shown } from "./azure/shown";
 import type { WorkloadClients } from "./azure/workload-clients";
 import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
-import type { Identity, IdentityPlace } from "./identity";
+import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
 import { assignRole, builtInRole } from "./role-assignments";
 import { accountKey, hasIssuer, ownAccounts } from "./settings/federation";
 import { parseIdentity } from "./settings/identity-id";
@@ -27,6 +28,7 @@ export interface WorkloadIdentitiesArgs {
   readonly resourceGroup: ClusterGroup;
   readonly settings: Settings;
   readonly subscriptionId: string;
+  readonly shown: Shown;
   readonly certificates: Pick<Certificates, "serviceAccount">;
   /** Of the cluster, as which the cloud provider and the disk driver may log in. */
   readonly identity: Pick<Identity, "credential" | "place">;
@@ -164,22 +166,16 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
         isOwn: false,
       };
     }
-    const name = `${this.name}-${one.namespace}-${one.serviceAccount}-identity`;
-    const identity = new managedidentity.UserAssignedIdentity(
-      name,
-      {
-        resourceGroupName: resourceGroup.name,
-        resourceName: azureName(settings.clusterName, one),
-      },
-      this.inGroup,
-    );
+    const name = `${this.name}-${one.namespace}-${one.serviceAccount}`;
+    const called = azureName(settings.clusterName, one);
+    const identity = ownIdentity(name, called, this.args, this);
     const { clientId, principalId, name: resourceName } = identity;
     one.roles.forEach(({ role, scope }, index) => {
       const roleDefinitionId = role.startsWith("/")
         ? role
         : builtInRole(this.args.subscriptionId, role);
       assignRole(
-        `${name}-role-${index}`,
+        `${name}-identity-role-${index}`,
         { principalId, scope, roleDefinitionId },
         { parent: this, dependsOn: [this.args.after] },
       );

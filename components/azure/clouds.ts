@@ -46,3 +46,9 @@ export function azureCloudAt(resourceManagerEndpoint: string): AzureCloud {
   const { name: _, ...publicCloud } = clouds[0];
   return clouds.find((cloud) => cloud.endpoint === endpoint) ?? { ...publicCloud, endpoint };
 }
+
+/** What names a cloud in a file that the cloud provider and its companions read. */
+export function cloudFields(resourceManagerEndpoint: string) {
+  const { endpoint, name: cloud } = azureCloudAt(resourceManagerEndpoint);
+  return cloud === undefined ? { resourceManagerEndpoint: endpoint } : { cloud };
+}

@@ -77,12 +77,11 @@ async function getSet(
       `a set of subscription ${subscriptionId}, since Azure has disks and their set in one subscription`,
     );
   }
-  const found = await arm
-    .get<ShownSet>(id, { "api-version": "2024-03-02" }, { location: "", properties: {} })
-    .catch((error: Error) => {
-      if (error.message.includes(": 403 ")) return "unreadable" as const;
-      throw error;
-    });
+  const found = await arm.getIfReadable<ShownSet>(
+    id,
+    { "api-version": "2024-03-02" },
+    { location: "", properties: {} },
+  );
   if (found === "unreadable") {
     return {
       problems: [

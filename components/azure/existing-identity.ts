@@ -1,6 +1,6 @@
 import { toRemove } from "../settings/problem";
 import type { AzureConnection } from "./connection";
-import { permissionsAt, permits } from "./rights";
+import { isAllowed, permissionsAt } from "./rights";
 
 /** An identity that is not this stack's, as Azure has it. */
 export interface ExistingIdentity {
@@ -14,10 +14,7 @@ export interface IdentityAnswer {
   readonly problems: readonly string[];
 }
 
-/**
- * Asks for an identity, and whether the login may do this with it. Where Azure does not show what the login may,
- * it is taken to.
- */
+/** Asks for an identity, and whether the login may do this with it. */
 export async function askIdentity(id: string, action: string, { arm }: AzureConnection) {
   const [found, permissions] = await Promise.all([
     arm.get<{ readonly properties: ExistingIdentity }>(
@@ -29,7 +26,7 @@ export async function askIdentity(id: string, action: string, { arm }: AzureConn
   ]);
   return {
     identity: found?.properties,
-    isAllowed: permissions.length === 0 || permits(permissions, action),
+    isAllowed: isAllowed(permissions, action),
   };
 }
 
@@ -46,7 +43,7 @@ export async function getExistingIdentity(
   connection: AzureConnection,
 ): Promise<IdentityAnswer> {
   if (id === "") return { problems: [] };
-  const { identity, isAllowed } = await askIdentity(id, assign, connection);
+  const { identity, isAllowed: mayGive } = await askIdentity(id, assign, connection);
   if (identity === undefined) {
     return {
       problems: [
@@ -57,7 +54,7 @@ export async function getExistingIdentity(
   }
   return {
     identity,
-    problems: isAllowed
+    problems: mayGive
       ? []
       : [
           `the login may not give the identity ${id} to machines: let its owner run ` +

@@ -5,7 +5,7 @@ import type { AzureConnection } from "./connection";
 import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
 import { lackingRights } from "./lacking-rights";
 import type { NeededRight } from "./needed-rights";
-import { permissionsAt, permits } from "./rights";
+import { isAllowed, permissionsAt } from "./rights";
 
 /** A container registry that is not this stack's. */
 export interface Registry {
@@ -99,12 +99,11 @@ async function getRegistry(
 ): Promise<Answer> {
   const id = settings.registries[index]!;
   const [found, permissions] = await Promise.all([
-    arm
-      .get<ShownRegistry>(id, { "api-version": "2025-11-01" }, { properties: { loginServer: "" } })
-      .catch((error: Error) => {
-        if (error.message.includes(": 403 ")) return "unreadable" as const;
-        throw error;
-      }),
+    arm.getIfReadable<ShownRegistry>(
+      id,
+      { "api-version": "2025-11-01" },
+      { properties: { loginServer: "" } },
+    ),
     permissionsAt(arm, id),
   ]);
   const byOwner = (role: string) =>
@@ -124,9 +123,7 @@ async function getRegistry(
   const pull =
     pullRoles[roleAssignmentMode === "AbacRepositoryPermissions" ? "repository" : "registry"];
   const registry: Registry = { id, server: loginServer.toLowerCase(), pull };
-  const mayAssign =
-    permissions.length === 0 ||
-    permits(permissions, "Microsoft.Authorization/roleAssignments/write");
+  const mayAssign = isAllowed(permissions, "Microsoft.Authorization/roleAssignments/write");
   if (!hasOwnKubeletIdentity(settings) || mayAssign) return { registry };
   return {
     registry,

@@ -62,6 +62,18 @@ export class ArmClient {
     return answer === undefined ? undefined : this.checked<T>(url, answer.body, example);
   }
 
+  /** The same of what others keep, where the login may have no right to see it. */
+  getIfReadable<T>(
+    path: string,
+    query: Record<string, string>,
+    example: Example<T>,
+  ): Promise<T | undefined | "unreadable"> {
+    return this.get<T>(path, query, example).catch((error: Error) => {
+      if (error.message.includes(": 403 ")) return "unreadable" as const;
+      throw error;
+    });
+  }
+
   /** All pages of a list; empty when the resource group does not exist. */
   async list<T>(path: string, query: Record<string, string>, example: Example<T>): Promise<T[]> {
     const values: T[] = [];

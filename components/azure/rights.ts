@@ -80,7 +80,7 @@ export async function rightsProblems(
     needsOf(settings, subscriptionId).map(async ({ role, scope, place, actions }) => {
       const permissions = await permissionsAt(arm, scope);
       const lacking = Object.entries(actions)
-        .filter(([, action]) => permissions.length > 0 && !permits(permissions, action))
+        .filter(([, action]) => !isAllowed(permissions, action))
         .map(([what]) => what);
       if (lacking.length === 0) return [];
       return [
@@ -94,6 +94,10 @@ export async function rightsProblems(
   );
   return problems.flat();
 }
+
+/** Whether a login may do this; it is taken to where Azure does not show what it may. */
+export const isAllowed = (permissions: readonly Permission[], action: string): boolean =>
+  permissions.length === 0 || permits(permissions, action);
 
 /** A right that one role takes away another may still give. */
 export const permits = (permissions: readonly Permission[], action: string): boolean =>

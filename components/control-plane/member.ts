@@ -66,7 +66,7 @@ export function makeControlPlane(
       identityIds: [
         plan.federation.isOnMachines ? identity.resourceId : undefined,
         kubeletIdentity.resourceId,
-      ].filter((id) => id !== undefined),
+      ],
       endsWith: api.lastsAsCluster,
       initialization: initialization.id,
       after: isLiving && previous ? [previous.step, previous.membership] : [],

@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 
-import { azureCloudAt } from "../azure/clouds";
+import { cloudFields } from "../azure/clouds";
 import { digest } from "../digest";
 import type { PayloadFile } from "./payload-file";
 
@@ -62,9 +62,8 @@ export function registryLogin({
   clientId,
   resourceManagerEndpoint,
 }: LoginArgs): PayloadFile {
-  const { endpoint, name: cloud } = azureCloudAt(resourceManagerEndpoint);
   const content = {
-    ...(cloud === undefined ? { resourceManagerEndpoint: endpoint } : { cloud }),
+    ...cloudFields(resourceManagerEndpoint),
     ...{ tenantId, useManagedIdentityExtension: true, userAssignedIdentityID: clientId },
   };
   return { path: login, mode: "0600", content: JSON.stringify(content) };

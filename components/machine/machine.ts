@@ -24,8 +24,8 @@ export interface MachineArgs {
   readonly subnetId: pulumi.Input<string>;
   /** Pool of the API balancer; control planes only. */
   readonly poolId?: pulumi.Input<string>;
-  /** Managed identities. */
-  readonly identityIds: readonly pulumi.Input<string>[];
+  /** Managed identities, those that there are. */
+  readonly identityIds: readonly (pulumi.Input<string> | undefined)[];
   /** base64; read by a first boot, so that a machine that stays keeps its own. */
   readonly customData: string;
   /** Whether the machine exists and stays. */
@@ -136,7 +136,7 @@ export class Machine extends pulumi.ComponentResource {
         vmName: name,
         zones: [zone],
         hardwareProfile: { vmSize: this.sizeOnceFree },
-        identity: identityOf(args.identityIds),
+        identity: identityOf(args),
         networkProfile: {
           networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
         },
@@ -320,5 +320,7 @@ export class Machine extends pulumi.ComponentResource {
 }
 
 /** A PUT that names no identity leaves those that a machine has, so that it must be said to have none. */
-const identityOf = (ids: MachineArgs["identityIds"]): compute.VirtualMachineArgs["identity"] =>
-  ids.length > 0 ? { type: "UserAssigned", userAssignedIdentities: [...ids] } : { type: "None" };
+function identityOf({ identityIds }: MachineArgs): compute.VirtualMachineArgs["identity"] {
+  const ids = identityIds.filter((id) => id !== undefined);
+  return ids.length > 0 ? { type: "UserAssigned", userAssignedIdentities: ids } : { type: "None" };
+}

@@ -6,7 +6,6 @@ import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
 import { generationOf, replacementInputsOf } from "../machine/generation";
 import { bootstrapRequestTime, type MachineRecord } from "../machine/machine-record";
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
-import { tokenIssuerOf } from "../token-issuer";
 import { addressProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";
 import { existingGroupProblems, lockWarnings } from "./existing-group";
@@ -95,12 +94,7 @@ export function decide(observed: Observed): Decision {
   const cas = planCas({ ...rotation, created });
   const accounts = planServiceAccountKeys({ ...rotation, legacyTokens, now });
   const issuers = planTokenIssuers(settings, connection.subscriptionId, current);
-  const federation = planFederation(
-    settings,
-    tokenIssuerOf(settings, connection.subscriptionId),
-    issuers.tokenIssuers,
-    current,
-  );
+  const federation = planFederation(settings, issuers.isKnownToEntra, current);
   const spec: ClusterSpec = {
     settings,
     apiName: observed.apiName,
@@ -173,9 +167,7 @@ export function decide(observed: Observed): Decision {
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),
       ...(initialization.isRestoring ? [refreshText] : []),
-      ...[
-        ...[keys.message, cas.message, accounts.message, issuers.message, federation.message],
-      ].flatMap((message) => message ?? []),
+      ...[keys, cas, accounts, issuers, federation].flatMap(({ message }) => message ?? []),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
         const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;
         return `StorageClass ${name} is left out: Azure offers this subscription no ${skuName} disks in ${place}`;

@@ -14,17 +14,16 @@ export interface Federation {
  * Entra takes such tokens once API servers give them with an issuer that it knows; and the identity leaves the
  * machines once nobody there needs it, an update later. A new cluster begins with all of it.
  *
- * @param issuers that API servers have by this update, the one that gives tokens first
+ * @param isKnownToEntra whether API servers give tokens that Entra takes by this update
  * @param previous what the last update of this cluster that ended well has left; nothing before there is one
  */
 export function planFederation(
   { machineIdentity }: Pick<Settings, "machineIdentity">,
-  issuer: string,
-  issuers: readonly string[] | undefined,
+  isKnownToEntra: boolean,
   previous: Pick<PreviousOutputs, "isFederated"> | undefined,
 ): Federation {
   if (machineIdentity) return { isUsed: false, isOnMachines: true };
-  const isUsed = issuers?.[0] === issuer;
+  const isUsed = isKnownToEntra;
   const isOnMachines = previous !== undefined && previous.isFederated !== true;
   return {
     isUsed,

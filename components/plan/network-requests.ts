@@ -10,7 +10,7 @@ import {
   keyOf,
   subnetIdOf,
 } from "../azure/existing-network";
-import { permits } from "../azure/rights";
+import { isAllowed } from "../azure/rights";
 import { type SecurityRule, stoppedBy } from "../azure/security-rules";
 import { type NeededFlow, neededFlows } from "./needed-flows";
 
@@ -154,7 +154,7 @@ const placeOf = (
 ];
 
 function rightsIn(settings: Settings, { id, permissions }: ExistingNetwork): Request[] {
-  const may = (action: string) => permissions.length === 0 || permits(permissions, action);
+  const may = (action: string) => isAllowed(permissions, action);
   const isZoneMade = settings.apiAccess === "private" && settings.apiName === "";
   const name = nameOf(id);
   const roleWith = (action: string) =>

@@ -10,6 +10,8 @@ type TokenIssuers = readonly [string, ...string[]];
 interface PlannedTokenIssuers {
   /** Nothing where it is kubeadm's alone. */
   readonly tokenIssuers?: TokenIssuers;
+  /** Whether API servers give tokens that Entra takes. */
+  readonly isKnownToEntra: boolean;
   readonly message?: string;
 }
 
@@ -31,12 +33,17 @@ export function planTokenIssuers(
   const isWanted = hasIssuer(settings);
   const wanted = isWanted ? tokenIssuerOf(settings, subscriptionId) : serviceAccountIssuer;
   const both: TokenIssuers = [wanted, serviceAccountIssuer];
-  if (previous === undefined) return isWanted ? { tokenIssuers: both } : {};
+  if (previous === undefined) {
+    return { ...(isWanted && { tokenIssuers: both }), isKnownToEntra: isWanted };
+  }
   const current: TokenIssuers = previous.tokenIssuers ?? [serviceAccountIssuer];
-  if (current[0] === wanted) return { tokenIssuers: previous.tokenIssuers };
+  if (current[0] === wanted) {
+    return { tokenIssuers: previous.tokenIssuers, isKnownToEntra: isWanted };
+  }
   if (!current.includes(wanted)) {
     return {
       tokenIssuers: [...current, wanted],
+      isKnownToEntra: false,
       message:
         `this update has every API server admit tokens of ${wanted}. ` +
         "Run pulumi up again when it has ended: it has them give such tokens",
@@ -44,6 +51,7 @@ export function planTokenIssuers(
   }
   return {
     tokenIssuers: [wanted, ...current.filter((issuer) => issuer !== wanted)],
+    isKnownToEntra: isWanted,
     message: `this update has every API server give tokens of ${wanted}; those of before stay valid`,
   };
 }

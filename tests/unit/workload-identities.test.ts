@@ -38,6 +38,7 @@ async function build(workloadIdentities = declared, machineIdentity = true) {
       settings: { ...validSettings, workloadIdentities, machineIdentity },
       identity,
       subscriptionId,
+      shown: new Map(),
       certificates: {
         serviceAccount: { key: pulumi.secret(""), trusted: pulumi.output("") },
       },

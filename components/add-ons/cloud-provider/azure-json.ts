@@ -1,4 +1,4 @@
-import { azureCloudAt } from "../../azure/clouds";
+import { cloudFields } from "../../azure/clouds";
 import type { Place } from "../../azure/resource-names";
 
 /** What azure.json is made of, all of it known values. */
@@ -31,10 +31,9 @@ export interface AzureJsonArgs {
  * @see https://cloud-provider-azure.sigs.k8s.io/install/configs/
  */
 export function azureJson(args: AzureJsonArgs): string {
-  const { endpoint, name: cloud } = azureCloudAt(args.resourceManagerEndpoint);
   return JSON.stringify(
     {
-      ...(cloud === undefined ? { resourceManagerEndpoint: endpoint } : { cloud }),
+      ...cloudFields(args.resourceManagerEndpoint),
       tenantId: args.tenantId,
       subscriptionId: args.subscriptionId,
       resourceGroup: args.resourceGroup,
