@@ -1,18 +1,11 @@
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer as createProxy, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { createServer } from "node:https";
-import { connect } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
 import { registryLogin } from "../../../components/kubeadm/registries";
 import { claimsOf } from "../../../tools/local-azure/machines/identity-token";
-import { describe as metadata } from "../../../tools/local-azure/machines/qemu/network/metadata";
 import { serverCertificate } from "../../../tools/local-azure/tests/support/plugins/server-certificate";
-import { credentialProvider } from "../../../tools/programs/controllers";
-import { placesOf } from "../../../tools/programs/installs";
+import { askCredentialProvider, pluginApi } from "../../support/credential-provider";
 import { listen } from "../../support/listen";
 
 jest.setTimeout(60_000);
@@ -49,7 +42,6 @@ async function admits(request: IncomingMessage): Promise<boolean> {
 
 /** Upstream's program, with the file that a machine gets, between its metadata service and a registry. */
 async function ask(image: string, clientId = kubelets) {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-registry-"));
   const { key, cert } = await serverCertificate(server);
   const registry = createServer({ key, cert }, (request, response) => {
     if (request.url === "/oauth2/exchange") {
@@ -63,53 +55,24 @@ async function ask(image: string, clientId = kubelets) {
     const where = `realm="https://${server}/oauth2/token",service="${server}"`;
     response.writeHead(401, { "Www-Authenticate": `Bearer ${where}` }).end();
   });
-  const port = await listen(registry);
-  const asked: string[] = [];
-  const proxy = createProxy((request, response) => {
-    const { status, body } = metadata(new URL(request.url!), request.headers, machine);
-    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-  }).on("connect", ({ url = "" }, socket) => {
-    asked.push(url);
-    const onward = connect(port, "127.0.0.1", () => socket.write("HTTP/1.1 200 OK\r\n\r\n"));
-    onward.on("error", () => socket.destroy()).pipe(socket);
-    socket.on("error", () => onward.destroy()).pipe(onward);
+  const { content } = registryLogin({
+    ...{ tenantId, clientId, resourceManagerEndpoint: "https://management.azure.com" },
   });
-  const address = `http://127.0.0.1:${await listen(proxy)}`;
   try {
-    const { content } = registryLogin({
-      ...{ tenantId, clientId, resourceManagerEndpoint: "https://management.azure.com" },
-    });
-    const [login, ca] = [join(folder, "registries.json"), join(folder, "ca.pem")];
-    writeFileSync(login, content);
-    writeFileSync(ca, cert);
-    // The metadata service, too, is behind it here: its address is no other machine's.
-    const env = { HTTP_PROXY: address, HTTPS_PROXY: address, SSL_CERT_FILE: ca };
-    const child = spawn(placesOf(credentialProvider)["acr-credential-provider"]!, [login], { env });
-    const request = { apiVersion, kind: "CredentialProviderRequest", image };
-    child.stdin.end(JSON.stringify(request));
-    const [stdout, stderr, code] = await Promise.all([
-      text(child.stdout),
-      text(child.stderr),
-      new Promise((resolve) => child.on("close", resolve)),
-    ]);
-    return { stdout, stderr, code, asked };
+    const port = await listen(registry);
+    return await askCredentialProvider({ image, login: content, machine, port, ca: cert });
   } finally {
-    for (const one of [registry, proxy]) {
-      one.close();
-      one.closeAllConnections();
-    }
-    rmSync(folder, { recursive: true });
+    registry.close();
+    registry.closeAllConnections();
   }
 }
-
-const apiVersion = "credentialprovider.kubelet.k8s.io/v1";
 
 it("logs in to a registry by the kubelets' identity, of several that a machine has", async () => {
   const { stdout, stderr, code, asked } = await ask(`${server}/shop/app:1`);
 
   expect([code, stderr.match(/error.*/gi)]).toEqual([0, null]);
   const { auth, ...response } = JSON.parse(stdout) as { auth: Record<string, object> };
-  expect(response).toMatchObject({ apiVersion, kind: "CredentialProviderResponse" });
+  expect(response).toMatchObject({ apiVersion: pluginApi, kind: "CredentialProviderResponse" });
   expect(auth[server]).toEqual({
     username: "00000000-0000-0000-0000-000000000000",
     password: "for an hour",

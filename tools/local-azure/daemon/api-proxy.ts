@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 
 import { apiPort } from "../../../components/api-server";
-import { loginHost } from "../arm/rest/certificate";
+import { loginHost } from "../entra/login-host";
 import type { Address } from "./attachment";
 
 interface Served {

@@ -17,6 +17,7 @@ import type { Machines } from "../machines/machines";
 import { serveKubernetes } from "../plugins/kubernetes/provider";
 import { serveTls } from "../plugins/tls/tls";
 import { serveAzureNative } from "../provider/azure-native";
+import { RegistryService } from "../registries/registry-service";
 import { serveApiProxy } from "./api-proxy";
 import type { Address, Attachment, Ports } from "./attachment";
 import { operationsOf } from "./operation-log";
@@ -110,7 +111,10 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
       blob,
       login,
     };
-    await machines.openServices(ports);
+    // Nobody but machines asks it, and they by its name.
+    const registries = await new RegistryService(arm, state).serve(0, certificate);
+    servers.push(registries);
+    await machines.openServices({ ...ports, registry: registries.port });
     const authority = authorityFile(state);
     const apiAddress = async (name: string) => machines.apiAddress(name);
     return { arm, machines, ports, authority, stop, apiAddress };

@@ -4,11 +4,12 @@ import { text } from "node:stream/consumers";
 
 import type { ResourceManager } from "../arm/resource-manager";
 import { account } from "../arm/resources/ids";
-import { type Certificate, loginHost } from "../arm/rest/certificate";
+import type { Certificate } from "../arm/rest/certificate";
 import { serveBoth, type Served } from "../arm/rest/listener";
 import { federatedIdentityCredential } from "../arm/types/authorization/federated-identity-credential";
 import { identityTokens } from "../machines/identity-token";
 import { checkAssertion, type ReadDocument } from "./assertion";
+import { loginHost } from "./login-host";
 import { Refusal } from "./refusal";
 
 const identityType = "Microsoft.ManagedIdentity/userAssignedIdentities";

@@ -83,6 +83,9 @@ export interface MachineReport {
 /** Where Azure's services that machines use listen on this host. */
 export interface ServicePorts {
   readonly blob: number;
+  /** Entra. */
+  readonly login: number;
+  readonly registry: number;
   /** By which names that exist only on Azure are reached. */
   readonly proxy: number;
   readonly resourceManager: number;

@@ -20,7 +20,7 @@ export async function serveMirror(
   folder: string,
   { address, port }: { readonly address: string; readonly port: number },
 ): Promise<MirrorServer> {
-  const server = createServer((request, response) => answer(folder, request, response));
+  const server = createServer((request, response) => answerFrom(folder, request, response));
   await new Promise<void>((listening, failed) => {
     server.once("error", (error) =>
       failed(
@@ -42,7 +42,12 @@ export async function serveMirror(
   };
 }
 
-function answer(folder: string, request: IncomingMessage, response: ServerResponse): void {
+/** Answers a client of a mirror's folder. */
+export function answerFrom(
+  folder: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   if (request.method !== "GET" && request.method !== "HEAD") {
     response.writeHead(405, { allow: "GET, HEAD" }).end();
     return;

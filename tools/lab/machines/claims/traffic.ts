@@ -1,7 +1,5 @@
-import {
-  operatorAddress,
-  storageAddress,
-} from "../../../local-azure/machines/qemu/network/namespaces";
+import { azureServices } from "../../../local-azure/machines/qemu/network/azure-services";
+import { operatorAddress } from "../../../local-azure/machines/qemu/network/namespaces";
 import { agnhostImage } from "../../../mirror/images/wanted-images";
 import { succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectSame } from "../claim";
@@ -11,6 +9,8 @@ import { expectMode } from "./services";
 const namespace = "zoned-traffic";
 const port = 8080;
 const controlPlane = "node-role.kubernetes.io/control-plane";
+/** Who is outside of the operators' range. */
+const stranger = azureServices.blob.address;
 
 interface Pod {
   readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
@@ -73,7 +73,6 @@ const noControlPlane = {
   },
 };
 
-const everywhere = exposed("everywhere", { replicas: 3 });
 const local = (replicas: number): object[] =>
   exposed("local", {
     replicas,
@@ -133,6 +132,24 @@ const allAnswer = (cluster: RealCluster, service: string): Promise<void> =>
     expectSame("who answers", await answering(cluster, service, 6 * names.length), names);
   });
 
+/** Has so many web servers answer at a public address; returns after how many seconds there was one. */
+export async function expose(
+  cluster: RealCluster,
+  name: string,
+  replicas: number,
+): Promise<number> {
+  await cluster.apply(
+    { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } },
+    ...exposed(name, { replicas }),
+  );
+  const since = Date.now();
+  await addressOf(cluster, name);
+  const seconds = Math.round((Date.now() - since) / 1000);
+  await rolledOut(cluster, name);
+  await allAnswer(cluster, name);
+  return seconds;
+}
+
 interface Pool {
   readonly properties: {
     readonly loadBalancerBackendAddresses?: readonly {
@@ -185,12 +202,12 @@ async function expectLocal(cluster: RealCluster): Promise<void> {
 /** Somebody outside of the Service's ranges gets no answer, and somebody within still does. */
 async function expectRanges(cluster: RealCluster): Promise<void> {
   await eventually(240, cluster.signal, async () => {
-    const stranger = ask(cluster, "everywhere", "hostname", storageAddress);
-    const isAnswered = await stranger.then(
+    const asked = ask(cluster, "everywhere", "hostname", stranger);
+    const isAnswered = await asked.then(
       () => true,
       () => false,
     );
-    if (isAnswered) throw new Error(`${storageAddress} is still answered`);
+    if (isAnswered) throw new Error(`${stranger} is still answered`);
   });
   await ask(cluster, "everywhere", "hostname");
 }
@@ -215,15 +232,7 @@ export const trafficClaims: readonly Claim[] = [
       "a Service of type LoadBalancer answers at a public address, from pods on all three machines",
     isGround: true,
     check: async (cluster) => {
-      await cluster.apply(
-        { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } },
-        ...everywhere,
-      );
-      const since = Date.now();
-      await addressOf(cluster, "everywhere");
-      const seconds = Math.round((Date.now() - since) / 1000);
-      await rolledOut(cluster, "everywhere");
-      await allAnswer(cluster, "everywhere");
+      const seconds = await expose(cluster, "everywhere", 3);
       const nodes = (await podsOf(cluster, "everywhere")).map(({ spec }) => spec.nodeName).sort();
       expectSame("machines with a pod", nodes, (await cluster.names()).sort());
       return `its address came after ${seconds} s`;
@@ -249,7 +258,7 @@ export const trafficClaims: readonly Claim[] = [
   {
     sentence: "loadBalancerSourceRanges refuse others",
     check: async (cluster) => {
-      await ask(cluster, "everywhere", "hostname", storageAddress);
+      await ask(cluster, "everywhere", "hostname", stranger);
       const spec = { loadBalancerSourceRanges: ["198.18.0.0/24"] };
       await cluster.kubectl([
         ...["patch", "service", "everywhere", "--namespace", namespace],

@@ -1,6 +1,8 @@
 import { join } from "node:path";
 
 import { authorityIn } from "../../authority";
+import { loginHost } from "../../entra/login-host";
+import { registryDomain } from "../types/containerregistry/registry";
 import { blobDomain } from "../types/storage/storage-account";
 
 /** What the REST API identifies itself with over TLS. */
@@ -11,9 +13,6 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** Entra's name. */
-export const loginHost = "login.microsoftonline.com";
-
 const file = "azure-ca.crt";
 
 /** The file that clients are given, as in NODE_EXTRA_CA_CERTS or SSL_CERT_FILE. */
@@ -23,7 +22,7 @@ export const authorityFile = (folder: string): string => join(folder, file);
 export async function certificateIn(folder: string): Promise<Certificate> {
   const authority = await authorityIn(folder, file, { commonName: "local Azure CA" });
   const names = {
-    dnsNames: ["localhost", loginHost, `*.${blobDomain}`],
+    dnsNames: ["localhost", loginHost, `*.${blobDomain}`, `*.${registryDomain}`],
     ipAddresses: ["127.0.0.1"],
   };
   const issued = await authority.issue({ commonName: "local Azure" }, names);

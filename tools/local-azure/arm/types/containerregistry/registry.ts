@@ -11,11 +11,14 @@ export type RegistryBody = {
   creationDate?: string;
 };
 
-const registryType = "Microsoft.ContainerRegistry/registries";
+export const registryType = "Microsoft.ContainerRegistry/registries";
+/** Below which each registry has a name of its own. */
+export const registryDomain = "azurecr.io";
+
 const skus = ["Basic", "Standard", "Premium"];
 const modes = ["LegacyRegistryPermissions", "AbacRepositoryPermissions"];
 
-/** A registry as Resource Manager shows it; it holds no images here. */
+/** A registry as Resource Manager shows it. */
 export const registry: ResourceType<RegistryBody> = {
   token: "azure-native:containerregistry:Registry",
   type: registryType,
@@ -60,7 +63,7 @@ export const registry: ResourceType<RegistryBody> = {
     if (namesake) {
       throw conflict(
         "AlreadyInUse",
-        `The registry DNS name ${id.name}.azurecr.io is already in use.`,
+        `The registry DNS name ${id.name}.${registryDomain} is already in use.`,
       );
     }
     const { roleAssignmentMode = old?.body.roleAssignmentMode ?? modes[0]! } = body;
@@ -77,7 +80,7 @@ export const registry: ResourceType<RegistryBody> = {
       publicNetworkAccess: "Enabled",
       ...body,
       roleAssignmentMode,
-      loginServer: `${id.name.toLowerCase()}.azurecr.io`,
+      loginServer: `${id.name.toLowerCase()}.${registryDomain}`,
       creationDate: old?.body.creationDate ?? now.toISOString(),
     };
     return { body: filled };

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-import { resourceManagerAddress } from "../network/namespaces";
+import { azureServices } from "../network/azure-services";
 import type { Agent } from "./agent";
 
 const units = "/etc/systemd/system";
@@ -23,7 +23,7 @@ export async function leadToResourceManager(
   );
   await agent.write(
     `${units}/${name}.service`,
-    `[Service]\nExecStart=/usr/lib/systemd/systemd-socket-proxyd ${resourceManagerAddress}:443\n`,
+    `[Service]\nExecStart=/usr/lib/systemd/systemd-socket-proxyd ${azureServices.resourceManager.address}:443\n`,
   );
   await agent.run("/usr/bin/systemctl", "enable", "--now", `${name}.socket`);
 }

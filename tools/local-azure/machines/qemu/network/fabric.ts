@@ -10,11 +10,11 @@ import type { Address } from "../../../daemon/attachment";
 import { Supervisor } from "../../supervisor";
 import type { ServicePorts } from "../../machines";
 import type { Host } from "../host";
+import { azureNamesOf, relay, serviceNames } from "./azure-services";
 import { metadataOf } from "./machine-metadata";
 import type { NetworkConfig } from "./network-process";
 import { networksOf, publicNamesOf, type VirtualNetwork } from "./network-view";
 import { PortForwards } from "./port-forwards";
-import { blobNamesOf, relay } from "./storage";
 
 const startWithin = 60_000;
 /** An emulated processor needs longer to answer a probe. */
@@ -46,12 +46,10 @@ export class Fabric {
 
   /** Leads machines to Azure's services, which listen on these ports of the host. */
   async openServices(ports: ServicePorts): Promise<void> {
-    const lead = (name: string, port: number): Promise<Server> =>
-      relay({ path: this.socket(name) }, { host: "127.0.0.1", port });
-    this.services = [
-      await lead("storage", ports.blob),
-      await lead("resource-manager", ports.resourceManager),
-    ];
+    const host = "127.0.0.1";
+    this.services = await Promise.all(
+      serviceNames.map((name) => relay({ path: this.socket(name) }, { host, port: ports[name] })),
+    );
   }
 
   /** Makes the networks what the resource manager says; one change after the other. */
@@ -75,7 +73,7 @@ export class Fabric {
 
   private async follow(view: View): Promise<void> {
     const networks = networksOf(view);
-    const names = { ...publicNamesOf(view), ...blobNamesOf(view) };
+    const names = { ...publicNamesOf(view), ...azureNamesOf(view) };
     for (const key of [...this.applied.keys()]) {
       if (!networks.some((network) => network.key === key)) await this.removeNetwork(key);
     }
@@ -113,8 +111,7 @@ export class Fabric {
     if (this.supervisor.isRunning("internet")) return;
     await namespaces.ensureInternet();
     const name = "internet";
-    const services = ["storage", "resource-manager"].map(this.socket);
-    const args = [this.socket(name), mirror, ...services];
+    const args = [this.socket(name), mirror, ...serviceNames.map(this.socket)];
     this.run(namespaces.internet, name, "internet-process.ts", ...args);
   }
 

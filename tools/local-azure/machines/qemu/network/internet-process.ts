@@ -2,13 +2,8 @@ import { rmSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 
 import { serveMirror } from "../../../../mirror/serve/serve";
-import {
-  mirrorAddress,
-  operatorAddress,
-  resourceManagerAddress,
-  storageAddress,
-} from "./namespaces";
-import { relay } from "./storage";
+import { azureServices, relay } from "./azure-services";
+import { mirrorAddress, operatorAddress } from "./namespaces";
 
 const longestOrder = 100;
 
@@ -43,23 +38,23 @@ function forward(from: Socket): void {
   from.on("error", () => undefined).on("data", listen);
 }
 
-/** What the internet is to machines without one: the mirror, Azure's services, and operators. */
-async function serve(
-  socket: string,
-  mirror: string,
-  storage: string,
-  resourceManager: string,
-): Promise<void> {
+/**
+ * What the internet is to machines without one: the mirror, Azure's services, and operators.
+ *
+ * @param services sockets that lead to them, in the order that they are listed in
+ */
+async function serve(socket: string, mirror: string, services: readonly string[]): Promise<void> {
   await serveMirror(mirror, { address: mirrorAddress, port: 80 });
-  for (const port of [80, 443]) await relay({ host: storageAddress, port }, { path: storage });
-  await relay({ host: resourceManagerAddress, port: 443 }, { path: resourceManager });
+  for (const [index, { address: host, ports }] of Object.values(azureServices).entries()) {
+    for (const port of ports) await relay({ host, port }, { path: services[index]! });
+  }
   rmSync(socket, { force: true });
   createServer(forward).listen(socket);
 }
 
 if (require.main === module) {
-  const [socket = "", mirror = "", storage = "", resourceManager = ""] = process.argv.slice(2);
-  serve(socket, mirror, storage, resourceManager).catch((error: Error) => {
+  const [socket = "", mirror = "", ...services] = process.argv.slice(2);
+  serve(socket, mirror, services).catch((error: Error) => {
     console.error(error.message);
     process.exit(1);
   });

@@ -1,14 +1,13 @@
 import { createHash } from "node:crypto";
 
 import { run } from "../command";
+import { azureServices } from "./azure-services";
 import type { Plug, VirtualNetwork } from "./network-view";
 import { firewall, markOf, outside, platformAddress } from "./ruleset";
 
 /** What the simulated internet has of its own, in the range that benchmarks of networks use. */
 export const operatorAddress = "198.18.0.1";
 export const mirrorAddress = "198.18.1.1";
-export const storageAddress = "198.18.2.1";
-export const resourceManagerAddress = "198.18.3.1";
 
 export const metadataAddress = "169.254.169.254";
 
@@ -50,13 +49,12 @@ export class Namespaces {
   async ensureInternet(): Promise<void> {
     if ((await this.existing()).includes(this.internet)) return;
     await this.add(this.internet);
-    await this.ip(this.internet, [
-      `address add ${operatorAddress}/32 dev lo`,
-      `address add ${mirrorAddress}/32 dev lo`,
-      `address add ${storageAddress}/32 dev lo`,
-      `address add ${resourceManagerAddress}/32 dev lo`,
-      `address add ${firewall.address}/32 dev lo`,
-    ]);
+    const services = Object.values(azureServices).map(({ address }) => address);
+    const addresses = [operatorAddress, mirrorAddress, firewall.address, ...services];
+    await this.ip(
+      this.internet,
+      addresses.map((address) => `address add ${address}/32 dev lo`),
+    );
   }
 
   /** Makes a network's bridges and its link to the internet what they are to be. */

@@ -67,7 +67,9 @@ beforeEach(() => {
     vmOf: (name) => (name === machine.name ? machine : undefined),
     kubeletOf: () => kubelet,
     ports: () =>
-      port === undefined ? undefined : { resourceManager: port, blob: 4713, proxy: 4712 },
+      port === undefined
+        ? undefined
+        : { ...{ resourceManager: port, proxy: 4712 }, blob: 4713, login: 4714, registry: 4715 },
   });
 });
 afterEach(async () => {

@@ -5,18 +5,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-import { blobNamesOf, relay } from "../../../../machines/qemu/network/storage";
+import { azureNamesOf, relay } from "../../../../machines/qemu/network/azure-services";
 import { allowHttp, withBlobs } from "../../../support/arm/blobs";
 import { createResources, newArm } from "../../../support/arm/fixture";
 
 const curl = (words: string[]) => promisify(execFile)("curl", ["-sSf", ...words]);
 
-it("gives each account the name that it has on Azure", async () => {
+it("gives accounts, registries and Entra the names that they have on Azure", async () => {
   const { arm } = newArm();
-  await createResources(arm, "storageAccount");
+  await createResources(arm, "registry");
 
-  expect(blobNamesOf(arm.view)).toEqual({
+  expect(azureNamesOf(arm.view)).toEqual({
+    "login.microsoftonline.com": "198.18.5.1",
     "zonedbackups.blob.core.windows.net": "198.18.2.1",
+    "zonedimages.azurecr.io": "198.18.6.1",
   });
 });
 

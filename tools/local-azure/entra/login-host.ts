@@ -1,0 +1,2 @@
+/** Entra's name. */
+export const loginHost = "login.microsoftonline.com";
