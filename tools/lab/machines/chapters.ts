@@ -3,6 +3,7 @@ import type { Chapter } from "./claim";
 import { authorityClaims } from "./claims/authorities";
 import { certificateClaims } from "./claims/certificates";
 import { closedClaims } from "./claims/closed";
+import { giveShop, identityClaims } from "./claims/identity";
 import { initializationClaims } from "./claims/initialization";
 import { giveLandingZone, landingZone, landingZoneClaims } from "./claims/landing-zone";
 import { lifeClaims } from "./claims/life";
@@ -112,6 +113,16 @@ export const chapters: readonly Chapter[] = [
     name: "one control plane and one worker, with another key of service accounts",
     settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
     claims: [comesUp, ...serviceAccountKeyClaims],
+  },
+  {
+    key: "identity",
+    name: "one control plane and one worker, with identities in place of secrets",
+    settings: {
+      cloudProvider: true,
+      workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+    },
+    give: giveShop,
+    claims: [comesUp, areInitialized, ...identityClaims],
   },
   {
     key: "restore",

@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 
 import { subscriptionPath } from "../../local-azure/arm/resources/ids";
+import { BlobStore } from "../../local-azure/blobs/store";
 import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";
 import { ensureDaemon, runningDaemon } from "../../local-azure/daemon/daemon-client";
 import { chooseBackend } from "../../local-azure/machines/choose-backend";
@@ -18,6 +20,7 @@ import {
   type MachineOutput,
   reachableHere,
 } from "../../local-azure/rehearsal/cluster-view";
+import { imagesOf } from "../../local-azure/registries/registry-service";
 import { followMachines } from "../../local-azure/rehearsal/machine-steps";
 import { Rehearsal, type Run } from "../../local-azure/rehearsal/rehearsal";
 import { stackSettings } from "../../local-azure/rehearsal/stack-config";
@@ -274,8 +277,23 @@ require("node:http")
     return Object.fromEntries(await Promise.all(ids));
   }
 
+  /** The file of the authority by which Azure's services prove themselves here. */
+  get authority(): string {
+    return this.azure.authority;
+  }
+
+  /** Where the images are that a registry of this name has. */
+  imagesOf = (server: string): string => imagesOf(this.given.state, server);
+
+  /** Puts a blob into a container, as its owner. */
+  async putBlob(container: string, name: string, content: string): Promise<void> {
+    const blobs = new BlobStore(join(this.given.state, "blobs"), () => new Date());
+    await blobs.putBlock(container, name, "AAAA", Readable.from([Buffer.from(content)]));
+    await blobs.putBlockList(container, name, ["AAAA"], {});
+  }
+
   /** Makes a blob container in a resource group of its own; returns its id. */
-  async container(account: string): Promise<string> {
+  async container(account: string, name = "etcd"): Promise<string> {
     const group = `${subscriptionPath}/resourceGroups/backups`;
     const at = `${group}/providers/Microsoft.Storage/storageAccounts/${account}`;
     const location = "westeurope";
@@ -283,8 +301,9 @@ require("node:http")
     const properties = { supportsHttpsTrafficOnly: false };
     await this.sendToAzure("PUT", group, { location });
     await this.sendToAzure("PUT", at, { kind: "StorageV2", location, sku, properties });
-    await this.sendToAzure("PUT", `${at}/blobServices/default/containers/etcd`, { properties: {} });
-    return `${at}/blobServices/default/containers/etcd`;
+    const container = `${at}/blobServices/default/containers/${name}`;
+    await this.sendToAzure("PUT", container, { properties: {} });
+    return container;
   }
 
   private stackOutputs = (): Promise<Outputs> =>
@@ -310,7 +329,7 @@ function ownMirror(state: string): void {
   const own = mirrorOf(state);
   if (!existsSync(own)) {
     mkdirSync(own);
-    for (const part of ["apt", "images", "manifests"]) {
+    for (const part of ["apt", "images", "manifests", "credential-provider"]) {
       symlinkSync(join(settings.mirror, part), join(own, part));
     }
   }

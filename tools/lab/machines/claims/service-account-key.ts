@@ -25,7 +25,7 @@ const podOf = (name: string) => ({
   },
 });
 
-const keyOf = (token: string): string =>
+export const keyOf = (token: string): string =>
   (JSON.parse(Buffer.from(token.split(".")[0]!, "base64url").toString()) as { kid: string }).kid;
 
 /** A pod that asks the API once a second, and the id of the key that its token is signed by. */

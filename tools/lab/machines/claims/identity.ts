@@ -1,0 +1,393 @@
+import { readFileSync } from "node:fs";
+
+import type { Settings } from "../../../../components/settings/settings";
+import { subscriptionPath } from "../../../local-azure/arm/resources/ids";
+import { metadataAddress } from "../../../local-azure/machines/qemu/network/namespaces";
+import { agnhostImage } from "../../../mirror/images/wanted-images";
+import { ageServiceAccountKey } from "../../aged-service-account-key";
+import { unchanged } from "../../local-cloud";
+import { type Claim, eventually, expectSame } from "../claim";
+import type { Given, RealCluster } from "../real-cluster";
+import { everywhere } from "./nodes";
+import { publish, wordFile } from "./private-image";
+import { keyOf } from "./service-account-key";
+import { stage } from "./stage";
+import { expose } from "./traffic";
+
+const namespace = "zoned-identity";
+const location = "southeastasia";
+const images = `${subscriptionPath}/resourceGroups/images`;
+/** The first is the cluster's; of the other one nobody has told it. */
+const [ours, others] = ["ourimages", "otherimages"].map((name) => ({
+  id: `${images}/providers/Microsoft.ContainerRegistry/registries/${name}`,
+  server: `${name}.azurecr.io`,
+})) as [Registry, Registry];
+const repository = "shop/app";
+const word = "from a private registry";
+
+const storage = "shopblobs";
+const blob = `https://${storage}.blob.core.windows.net/orders/order`;
+const order = "order 4711";
+const storageBlobDataReader = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1";
+
+interface Registry {
+  readonly id: string;
+  readonly server: string;
+}
+
+/** What others have made: a blob, and two registries with an image; and what the stack says of them. */
+export async function giveShop(cluster: RealCluster): Promise<Given> {
+  const scope = await cluster.container(storage, "orders");
+  await cluster.putBlob(scope, "order", order);
+  await cluster.sendToAzure("PUT", images, { location });
+  for (const { id, server } of [ours, others]) {
+    await cluster.sendToAzure("PUT", id, { location, sku: { name: "Basic" }, properties: {} });
+    const at = { mirror: cluster.mirror, images: cluster.imagesOf(server) };
+    await publish(`${server}/${repository}:1`, word, at);
+  }
+  // Without the policies that machines of emulated processors do without, no pod gets what it logs in with.
+  const { kubeadm } = cluster.stack.settings as unknown as Pick<Settings, "kubeadm">;
+  const { "disable-admission-plugins": _, ...apiServerExtraArgs } = kubeadm.apiServerExtraArgs;
+  const roles = [{ role: storageBlobDataReader, scope }];
+  return {
+    settings: {
+      kubeadm: { ...kubeadm, apiServerExtraArgs },
+      machineIdentity: false,
+      registries: [ours.id],
+      workloadIdentities: [{ namespace, serviceAccount: "app", roles }],
+    },
+    secrets: {},
+  };
+}
+
+interface Named {
+  readonly name: string;
+  readonly properties: { readonly clientId: string };
+}
+
+const clusterName = "zoned-machines";
+const kubelets = `${clusterName}-kubelet`;
+
+/** Client ids of the group's identities by their names. */
+async function identitiesOf(cluster: RealCluster): Promise<Record<string, string>> {
+  const path = "/Microsoft.ManagedIdentity/userAssignedIdentities";
+  const { value } = await cluster.inGroup("GET", path);
+  return Object.fromEntries(
+    (value as Named[]).map(({ name, properties }) => [name, properties.clientId]),
+  );
+}
+
+const metadata = `http://${metadataAddress}/metadata/identity/oauth2/token?api-version=2018-02-01`;
+const askMetadata = (resource: string, clientId: string): string =>
+  `curl --silent --max-time 10 --header Metadata:true '${metadata}&resource=${resource}&client_id=${clientId}'`;
+
+const carriesNone: Claim = {
+  sentence:
+    "no machine carries the cluster's identity: its metadata service gives tokens of the kubelets' alone",
+  check: async (cluster) => {
+    const clients = await identitiesOf(cluster);
+    await everywhere(cluster, async (name) => {
+      const { identity } = await cluster.ask("GET", name);
+      const carried = Object.keys(identity?.userAssignedIdentities ?? {});
+      expectSame(
+        `identities of ${name}`,
+        carried.map((id) => id.split("/").at(-1)),
+        [kubelets],
+      );
+      const arm = "https://management.azure.com/";
+      const refused = await cluster.inMachine(name, askMetadata(arm, clients[clusterName]!));
+      const { error_description: why } = JSON.parse(refused) as Record<string, string>;
+      expectSame(`a token of ${clusterName} on ${name}`, why, "Identity not found");
+      const registry = "https://containerregistry.azure.net/";
+      const given = await cluster.inMachine(name, askMetadata(registry, clients[kubelets]!));
+      const { client_id: client } = JSON.parse(given) as Record<string, string>;
+      expectSame(`a token of ${kubelets} on ${name}`, client, clients[kubelets]);
+    });
+    return `of ${Object.keys(clients).length} identities, one on each machine`;
+  },
+};
+
+const balances =
+  (name: string): Claim["check"] =>
+  async (cluster) =>
+    `its address came after ${await expose(cluster, name, 2)} s`;
+
+interface Pod {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly containers: readonly {
+      readonly env?: readonly { readonly name: string; readonly value?: string }[];
+      readonly volumeMounts?: readonly { readonly name: string }[];
+    }[];
+    readonly volumes?: readonly { readonly name: string }[];
+  };
+  readonly status: {
+    readonly containerStatuses?: readonly {
+      readonly state: { readonly waiting?: { readonly message?: string } };
+    }[];
+  };
+}
+
+const podNamed = async (cluster: RealCluster, name: string): Promise<Pod> => {
+  const pods = await cluster.get<Pod>("pods", "--namespace", namespace);
+  const found = pods.find(({ metadata }) => metadata.name === name);
+  if (found === undefined) throw new Error(`there is no pod ${name}`);
+  return found;
+};
+
+const podOf = (name: string, spec: object): object => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name, namespace },
+  spec: { terminationGracePeriodSeconds: 1, ...spec },
+});
+
+const namespaceItself = { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } };
+
+/** A pod of an image that is in a registry alone, on this machine; it says the word that is in the image. */
+const puller = (name: string, { server }: Registry, nodeName: string): object =>
+  podOf(name, {
+    nodeName,
+    containers: [
+      {
+        name: "word",
+        image: `${server}/${repository}:1`,
+        command: ["sh", "-c", `cat ${wordFile}; exec sleep 86400`],
+      },
+    ],
+  });
+
+const logsOf = (cluster: RealCluster, name: string): Promise<string> =>
+  cluster.kubectl(["logs", name, "--namespace", namespace]);
+
+interface Event {
+  readonly reason: string;
+  readonly message: string;
+  readonly involvedObject: { readonly name: string };
+}
+
+const pulls: Claim = {
+  sentence:
+    "every machine pulls an image of a registry that the settings name, with no secret of any kind; who shows none of Entra's tokens is refused there",
+  check: async (cluster) => {
+    const names = await cluster.names();
+    const pods = names.map((name) => [`pull-on-${name}`, name] as const);
+    await cluster.apply(namespaceItself, ...pods.map(([pod, name]) => puller(pod, ours, name)));
+    for (const [pod] of pods) {
+      await eventually(300, cluster.signal, async () => {
+        expectSame(`what ${pod} says`, await logsOf(cluster, pod), word);
+      });
+    }
+    await everywhere(cluster, async (name) => {
+      const curl =
+        "curl --silent --max-time 20 --cacert /etc/ssl/certs/local-azure.pem --output /dev/null --write-out '%{http_code}\\n'";
+      const said = await cluster.inMachine(
+        name,
+        `${curl} https://${ours.server}/v2/${repository}/manifests/1
+         ${curl} 'https://${ours.server}/oauth2/token?service=${ours.server}&scope=repository:${repository}:pull'`,
+      );
+      expectSame(`without a token, ${name} is answered`, said.trim().split("\n"), ["401", "401"]);
+    });
+    const events = await cluster.get<Event>("events", "--namespace", namespace);
+    const took = events
+      .filter(({ reason }) => reason === "Pulled")
+      .flatMap(
+        ({ message }) => /^Successfully pulled image .* in (\S+) \(/.exec(message)?.[1] ?? [],
+      );
+    return `pulled in ${took.join(" and ")}`;
+  },
+};
+
+const pullsNoOther: Claim = {
+  sentence: "they pull nothing from a registry that the settings do not name",
+  check: async (cluster) => {
+    const [name = ""] = await cluster.names("worker");
+    await cluster.apply(namespaceItself, puller("pull-others", others, name));
+    return await eventually(300, cluster.signal, async () => {
+      const { status } = await podNamed(cluster, "pull-others");
+      const message = status.containerStatuses?.[0]?.state.waiting?.message ?? "";
+      if (!message.includes("401")) throw new Error(`the pod says: ${message}`);
+      return message.slice(-160);
+    });
+  },
+};
+
+const curl = "curl --silent --max-time 30 --cacert /azure/ca.crt";
+const token = [
+  `${curl} --data grant_type=client_credentials --data client_id=$AZURE_CLIENT_ID`,
+  "--data-urlencode scope=https://storage.azure.com/.default",
+  "--data client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+  "--data-urlencode client_assertion@$AZURE_FEDERATED_TOKEN_FILE",
+  "${AZURE_AUTHORITY_HOST}$AZURE_TENANT_ID/oauth2/v2.0/token",
+].join(" ");
+
+/** Logs in and reads the blob, again and again; prints what is in it, or by what number Entra refuses. */
+const readAlways = `
+while sleep 3; do
+  said=$(${token})
+  token=$(echo "$said" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
+  if [ -n "$token" ]; then
+    ${curl} --fail --header "Authorization: Bearer $token" --header 'x-ms-version: 2024-11-04' ${blob}
+    case $? in 0) echo ;; 22) echo 'the blob is refused' ;; *) echo 'no answer' ;; esac
+  else
+    echo "$said" | grep -o 'AADSTS[0-9]*' || echo 'no answer'
+  fi
+done`;
+
+const authority = { name: "azure-ca", mountPath: "/azure" };
+/** What the cluster gives a pod of a declared service account. */
+const identityVolume = "azure-identity-token";
+const tokenFile = `/var/run/secrets/azure/tokens/${identityVolume}`;
+
+/**
+ * A pod that reads the blob as its service account.
+ *
+ * @param copied of a pod that the cluster has given what it logs in with
+ */
+const reader = (name: string, serviceAccountName: string, copied?: Pod["spec"]): object => {
+  const [container] = copied?.containers ?? [];
+  const own = container?.volumeMounts?.filter((one) => one.name === identityVolume) ?? [];
+  const volumes = copied?.volumes?.filter((one) => one.name === identityVolume) ?? [];
+  return podOf(name, {
+    serviceAccountName,
+    volumes: [{ name: authority.name, configMap: { name: authority.name } }, ...volumes],
+    containers: [
+      {
+        name: "read",
+        image: agnhostImage,
+        command: ["sh", "-c", readAlways],
+        env: container?.env,
+        volumeMounts: [authority, ...own],
+      },
+    ],
+  });
+};
+
+const linesOf = async (cluster: RealCluster, name: string): Promise<string[]> =>
+  (await logsOf(cluster, name)).trim().split("\n");
+
+/** By which key the token is signed that a pod has for Entra. */
+const keyIdOf = async (cluster: RealCluster, name: string): Promise<string> =>
+  keyOf(await cluster.kubectl(["exec", name, "--namespace", namespace, "--", "cat", tokenFile]));
+
+/** Starts a pod of the declared service account, and waits until it has read. */
+async function startReading(cluster: RealCluster, name: string): Promise<void> {
+  // An API server that has just begun to serve refuses pods until it knows its policies.
+  await eventually(300, cluster.signal, () => cluster.apply(reader(name, "app")));
+  await eventually(300, cluster.signal, async () => {
+    const lines = await linesOf(cluster, name);
+    if (!lines.includes(order)) throw new Error(`${name} says: ${lines.slice(-3).join(", ")}`);
+  });
+}
+
+/**
+ * How often a pod has read the blob, if nobody refused it since it first did. Entra goes on with the keys that it has
+ * read; its stand-in reads them each time, also while they are written anew (AADSTS50166).
+ */
+async function neverRefused(cluster: RealCluster, name: string): Promise<string> {
+  const all = await linesOf(cluster, name);
+  const lines = all.slice(all.indexOf(order));
+  const counts = new Map<string, number>();
+  for (const line of lines) counts.set(line, (counts.get(line) ?? 0) + 1);
+  const allowed = [order, "no answer", "AADSTS50166"];
+  expectSame(
+    `${name} was told`,
+    [...counts.keys()].filter((one) => !allowed.includes(one)),
+    [],
+  );
+  return `${name} ${[...counts].map(([line, count]) => `${count} × ${line}`).join(", ")}`;
+}
+
+const reads: Claim = {
+  sentence:
+    "a pod logs in as its own identity, with nothing but its service account, and reads a blob",
+  isGround: true,
+  check: async (cluster) => {
+    const accounts = ["app", "other"].map((name) => ({
+      ...{ apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace } },
+    }));
+    const data = { "ca.crt": readFileSync(cluster.authority, "utf8") };
+    const metadata = { name: authority.name, namespace };
+    const ca = { apiVersion: "v1", kind: "ConfigMap", metadata, data };
+    await cluster.apply(namespaceItself);
+    await cluster.apply(ca, ...accounts);
+    const since = Date.now();
+    await startReading(cluster, "before");
+    return `within ${Math.round((Date.now() - since) / 1000)} s: ${order}`;
+  },
+};
+
+const readsNoOther: Claim = {
+  sentence:
+    "a pod of another service account, with all that the first one has, is refused by Entra, and no pod reaches the metadata service",
+  check: async (cluster) => {
+    const { spec } = await podNamed(cluster, "before");
+    await cluster.apply(reader("other", "other", spec));
+    await eventually(300, cluster.signal, async () => {
+      expectSame(
+        "the other pod was told",
+        (await linesOf(cluster, "other")).at(-1),
+        "AADSTS700213",
+      );
+    });
+    const ask = `curl --silent --max-time 5 http://${metadataAddress}/metadata/versions || echo closed`;
+    const exec = ["exec", "before", "--namespace", namespace, "--", "sh", "-c", ask];
+    expectSame("the metadata service", (await cluster.kubectl(exec)).trim(), "closed");
+    return "AADSTS700213: no federated credential has its subject";
+  },
+};
+
+const keyClaims: readonly Claim[] = [
+  {
+    sentence:
+      "while API servers and Entra learn another key of service accounts, the pod goes on reading",
+    isGround: true,
+    check: async (cluster) => {
+      await cluster.configure({ serviceAccountKeyGeneration: 2 });
+      const seen = await stage(cluster, "admit tokens of service account key 2");
+      return `${await neverRefused(cluster, "before")}; ${seen}`;
+    },
+  },
+  {
+    sentence:
+      "once the new key signs, a new pod logs in by it, the old one goes on, and another balancer is made",
+    isGround: true,
+    check: async (cluster) => {
+      const seen = await stage(cluster, "every token signed by service account key 2");
+      await startReading(cluster, "after");
+      const keys = [await keyIdOf(cluster, "before"), await keyIdOf(cluster, "after")];
+      expectSame("keys that sign the pods' tokens", new Set(keys).size, 2);
+      const pods = [await neverRefused(cluster, "before"), await neverRefused(cluster, "after")];
+      return `${pods.join("; ")}; ${await balances("later")(cluster)}; ${seen}`;
+    },
+  },
+  {
+    sentence:
+      "36 hours later Entra forgets the old key: a token of it is refused, and the pod with a new one goes on",
+    check: async (cluster) => {
+      await ageServiceAccountKey(cluster.stack, 36);
+      const seen = await stage(cluster, "no API server admit tokens of service account key 1");
+      await eventually(120, cluster.signal, async () => {
+        const last = (await linesOf(cluster, "before")).at(-1);
+        expectSame("the pod of before was told", last, "AADSTS700027");
+      });
+      const said = await neverRefused(cluster, "after");
+      unchanged(await cluster.up());
+      return `${said}; ${seen}`;
+    },
+  },
+];
+
+export const identityClaims: readonly Claim[] = [
+  carriesNone,
+  {
+    sentence:
+      "Azure's cloud provider, logged in by a token of its service account, makes a load balancer, at whose address pods answer",
+    check: balances("web"),
+  },
+  pulls,
+  pullsNoOther,
+  reads,
+  readsNoOther,
+  ...keyClaims,
+];
