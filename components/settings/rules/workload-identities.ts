@@ -1,8 +1,9 @@
 import { hasIssuer } from "../federation";
 import { parseIdentity } from "../identity-id";
 import { isInOwnGroup } from "../own-group";
-import { Problem, toRemove, wants } from "../problem";
+import { Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
+import { entriesOf } from "./argument-types";
 
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const subdomain = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
@@ -18,6 +19,8 @@ const exampleIdentity =
 
 /** Azure takes so many federated credentials of an identity. */
 const mostOfIdentity = 20;
+
+const admission = "MutatingAdmissionPolicy";
 
 /** Of a managed identity's and a federated credential's name. */
 const longestName = 120;
@@ -40,7 +43,11 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
       expected: "no issuer of your own, since Entra has to find this program's documents at it",
       fix: toRemove(`kubeadm.apiServerExtraArgs.${name}`),
     }));
-  return [...all.flatMap((one, index) => problemsOf(one, index)), ...ofArguments];
+  return [
+    ...all.flatMap((one, index) => problemsOf(one, index)),
+    ...ofArguments,
+    ...(all.length > 0 ? withoutPolicies(settings) : []),
+  ];
 
   function problemsOf(one: WorkloadIdentity, index: number): Problem[] {
     const key = `workloadIdentities[${index}]`;
@@ -127,3 +134,19 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
 
 const isSame = (one: WorkloadIdentity, other: WorkloadIdentity): boolean =>
   one.identityId.toLowerCase() === other.identityId.toLowerCase();
+
+/** Pods get what they log in with by a policy of admission; without it they run, and nobody says why they have nothing. */
+function withoutPolicies({ kubeadm }: Settings): Problem[] {
+  const key = "kubeadm.apiServerExtraArgs.disable-admission-plugins";
+  const off = entriesOf(kubeadm.apiServerExtraArgs["disable-admission-plugins"] ?? "");
+  const others = off.filter((plugin) => plugin !== admission);
+  if (others.length === off.length) return [];
+  return [
+    {
+      key,
+      is: `has ${admission} beside workloadIdentities`,
+      expected: "that plugin on, since it gives pods the tokens by which they log in to Azure",
+      fix: others.length === 0 ? toRemove(key) : toSet(key, others.join(",")),
+    },
+  ];
+}

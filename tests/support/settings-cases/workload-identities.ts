@@ -88,8 +88,29 @@ export const workloadIdentityCases: Cases = {
       },
       "kubeadm.apiServerExtraArgs.service-account-issuer is set beside workloadIdentities",
     ],
+    [
+      "API servers without the policies that give pods their tokens",
+      {
+        workloadIdentities: [{ ...app, roles }],
+        kubeadm: {
+          apiServerExtraArgs: {
+            "disable-admission-plugins": "MutatingAdmissionPolicy,DefaultStorageClass",
+          },
+        },
+      },
+      "pulumi config set --path kubeadm.apiServerExtraArgs.disable-admission-plugins DefaultStorageClass",
+    ],
   ],
   accepted: [
+    [
+      "API servers without these policies where no pod logs in by them",
+      {
+        machineIdentity: false,
+        kubeadm: {
+          apiServerExtraArgs: { "disable-admission-plugins": "MutatingAdmissionPolicy" },
+        },
+      },
+    ],
     ["as many service accounts as an identity takes", { workloadIdentities: many(20) }],
     [
       "a service account with a role of one's own",
