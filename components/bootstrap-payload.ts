@@ -14,6 +14,7 @@ import { Payload, Task } from "./machine/payload";
 import { renewalFiles } from "./machine/renewal";
 import { Plan } from "./plan/plan";
 import { MachinePlan } from "./settings/topology";
+import { tokenIssuerOf } from "./token-issuer";
 
 type Authority = Unwrap<CertificateAuthority>;
 
@@ -97,7 +98,7 @@ export function payloadFor(
     ...(restoredFrom !== undefined && { restoredFrom }),
     files: [
       ...pkiFiles(values),
-      ...snapshotFiles(settings, clientId, values.encryptionSecret),
+      ...snapshotFiles(settings, clientId, values.encryptionSecret, loginOf(plan)),
       ...(spec.encryptionKeys === undefined
         ? []
         : [encryptionFile(values.encryptionSecret, spec.encryptionKeys)]),
@@ -106,6 +107,10 @@ export function payloadFor(
     ],
   };
 }
+
+/** By tokens of service accounts, once Entra takes them. */
+const loginOf = ({ federation, settings, subscriptionId, tenantId }: Plan) =>
+  federation.isUsed ? { issuer: tokenIssuerOf(settings, subscriptionId), tenantId } : undefined;
 
 /** What concerns the whole cluster is done by the control plane that is the last in turn. */
 function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] {

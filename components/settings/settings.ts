@@ -181,8 +181,8 @@ export interface Settings {
   /** Azure's id of a managed identity that exists already; empty for one that this program makes. */
   readonly identityId: string;
   /**
-   * Whether control planes carry the cluster's identity. Without it the cloud provider and the disk driver log in
-   * by tokens of their service accounts.
+   * Whether control planes carry the cluster's identity. Without it the cloud provider, the disk driver and etcd's
+   * snapshots log in by tokens of service accounts.
    */
   readonly machineIdentity: boolean;
   /** Azure's ids of container registries that kubelets pull images from; empty for none. */
