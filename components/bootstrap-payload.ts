@@ -7,6 +7,7 @@ import { proxyModules } from "./kubeadm/kube-proxy";
 import { clusterConfigurationOf, discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
 import { PayloadFile } from "./kubeadm/payload-file";
 import { registryLogin } from "./kubeadm/registries";
+import { registryCredentialFiles } from "./kubeadm/registry-credentials";
 import { isAdding, isRewriting } from "./kubeadm/rotation";
 import { firstBootFiles } from "./machine/custom-data";
 import { snapshotFiles } from "./machine/etcd-backups";
@@ -69,6 +70,7 @@ export function payloadFor(
     ...values.kubeletFiles,
     ...firstBootFiles(settings, apiServer.name),
     ...kubeadmFiles(spec, machine),
+    ...registryCredentialFiles(settings),
     ...(values.kubeletClientId === ""
       ? []
       : [
@@ -118,6 +120,7 @@ function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] 
   const isLast = machine.name === turns.at(-1)!.name;
   const tasks: Readonly<Record<Task, boolean>> = {
     registries: spec.registries.length > 0,
+    "registry-credentials": Object.keys(settings.registryCredentials).length > 0,
     snapshots: machine.role === "control-plane" && settings.etcdBackups !== undefined,
     cas: areTaken(cas),
     "restart-pods": isLast && isAdding(cas),
