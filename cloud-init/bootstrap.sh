@@ -88,6 +88,9 @@ if has_other_proxy; then step "proxy" 300 1 set_proxy; fi
 step "kernel modules" 60 1 load_modules
 # A kubelet that is to use it does not start without.
 ! has_task registries || step "credential provider" 900 3 install_credential_provider
+if has_task registry-credentials || [[ -e $credentials_kept ]]; then
+  step "registry credentials" 60 1 keep_registry_credentials
+fi
 
 if [[ ! -e $state/joined ]]; then
   step "packages" 1800 3 match_version

@@ -63,14 +63,45 @@ is_whole() {
     "$(tail --bytes=32 "$1" | od --address-radix=n --format=x1 --output-duplicates | tr -d ' \n')" ]]
 }
 
-# A token lives in a file of root's for the run: arguments of a process are everybody's to read.
+# Tokens live in files of root's for the run: arguments of a process are everybody's to read.
 authorize() {
+  if [[ -n ${ISSUER:-} ]]; then log_in; else ask_metadata; fi
+  jq --raw-output '"Authorization: Bearer \(.access_token)"' "$work/token" >"$work/authorization"
+}
+
+ask_metadata() {
   local query="api-version=2018-02-01&resource=https%3A%2F%2Fstorage.azure.com%2F&client_id=$CLIENT_ID"
   curl --silent --show-error --fail --max-time 10 --retry 5 --noproxy '*' --header Metadata:true \
     "http://169.254.169.254/metadata/identity/oauth2/token?$query" >"$work/token" ||
     fail "this machine gets no token for Azure storage from the metadata service: look at its identity (az vm identity show)"
-  jq --raw-output '"Authorization: Bearer \(.access_token)"' "$work/token" >"$work/authorization"
 }
+
+# As the service account SUBJECT, for a machine that has no identity.
+log_in() {
+  local code
+  sign_token >"$work/assertion"
+  code=$(curl --silent --show-error --max-time 30 --connect-timeout 10 --retry 5 --output "$work/token" \
+    --write-out '%{http_code}' --data grant_type=client_credentials --data "client_id=$CLIENT_ID" \
+    --data-urlencode scope=https://storage.azure.com/.default --data-urlencode "client_assertion@$work/assertion" \
+    --data-urlencode client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer "$LOGIN") ||
+    fail "$LOGIN does not answer: look at the way out (proxy, firewall)"
+  [[ $code == 200 ]] ||
+    fail "Entra ID does not take $SUBJECT for the cluster's identity ($code): look at its federated credentials, which take" \
+      "minutes to take effect. $(jq --raw-output '.error_description // empty' "$work/token" | head --lines=1)"
+}
+
+# A token of it, as an API server signs one: where etcd is restored there is none.
+sign_token() {
+  local key=$pki/sa.key kid text signature
+  kid=$(openssl pkey -in "$key" -pubout -outform DER | openssl dgst -sha256 -binary | base64url)
+  text=$(jq --null-input --compact-output --arg kid "$kid" '{alg: "RS256", typ: "JWT", $kid}' | base64url)
+  text+=.$(jq --null-input --compact-output --arg iss "$ISSUER" --arg sub "$SUBJECT" --arg aud "$AUDIENCE" \
+    '(now | floor) as $now | {$iss, $sub, aud: [$aud], iat: $now, nbf: $now, exp: ($now + 600)}' | base64url)
+  signature=$(printf %s "$text" | openssl dgst -sha256 -sign "$key" -binary | base64url)
+  printf %s "$text.$signature"
+}
+
+base64url() { base64 --wrap=0 | tr '+/' '-_' | tr --delete '='; }
 
 # storage METHOD PATH [CURL'S OPTION...]: what it answers is in the files $answer and `headers`. Returns 4
 # where there is no such thing.

@@ -571,22 +571,24 @@ END
 install_credential_provider() {
   local archive folder name=azure-acr-credential-provider program
   program=$root/opt/zoned/$name-$CREDENTIAL_PROVIDER_VERSION
-  [[ ! -x $program ]] || return 0
-  archive=$name-linux-$(dpkg --print-architecture)-$CREDENTIAL_PROVIDER_VERSION.tar.gz
-  folder=$(mktemp -d)
-  fetch_archive "https://packages.aks.azure.com/cloud-provider-azure/$CREDENTIAL_PROVIDER_VERSION/binaries/$archive" \
-    credential-provider "$folder"
-  tar --extract --gzip --file "$folder/$archive" --directory "$folder" "$name"
-  rm -f "$root/opt/zoned/$name-"*
-  install -D --mode 0755 "$folder/$name" "$program.new"
+  if [[ ! -x $program ]]; then
+    archive=$name-linux-$(dpkg --print-architecture)-$CREDENTIAL_PROVIDER_VERSION.tar.gz
+    folder=$(mktemp -d)
+    fetch_archive "https://packages.aks.azure.com/cloud-provider-azure/$CREDENTIAL_PROVIDER_VERSION/binaries/$archive" \
+      credential-provider "$folder"
+    tar --extract --gzip --file "$folder/$archive" --directory "$folder" "$name"
+    install -D --mode 0755 "$folder/$name" "$program.new"
+    mv "$program.new" "$program"
+    rm -r "$folder"
+  fi
+  # A kubelet asks it at any time: the one before goes last.
   write /opt/zoned/credential-providers/acr-credential-provider 0755 <<END
 #!/bin/sh
 set -a
 . $root/etc/zoned/proxy.env
 exec $program "\$@"
 END
-  mv "$program.new" "$program"
-  rm -r "$folder"
+  find "$root/opt/zoned" -name "$name-*" ! -path "$program" -delete
 }
 
 runtime_socket() {

@@ -7,6 +7,7 @@ import { proxyModules } from "./kubeadm/kube-proxy";
 import { clusterConfigurationOf, discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
 import { PayloadFile } from "./kubeadm/payload-file";
 import { registryLogin } from "./kubeadm/registries";
+import { registryCredentialFiles } from "./kubeadm/registry-credentials";
 import { isAdding, isRewriting } from "./kubeadm/rotation";
 import { firstBootFiles } from "./machine/custom-data";
 import { snapshotFiles } from "./machine/etcd-backups";
@@ -14,6 +15,7 @@ import { Payload, Task } from "./machine/payload";
 import { renewalFiles } from "./machine/renewal";
 import { Plan } from "./plan/plan";
 import { MachinePlan } from "./settings/topology";
+import { tokenIssuerOf } from "./token-issuer";
 
 type Authority = Unwrap<CertificateAuthority>;
 
@@ -68,6 +70,7 @@ export function payloadFor(
     ...values.kubeletFiles,
     ...firstBootFiles(settings, apiServer.name),
     ...kubeadmFiles(spec, machine),
+    ...registryCredentialFiles(settings),
     ...(values.kubeletClientId === ""
       ? []
       : [
@@ -97,7 +100,7 @@ export function payloadFor(
     ...(restoredFrom !== undefined && { restoredFrom }),
     files: [
       ...pkiFiles(values),
-      ...snapshotFiles(settings, clientId, values.encryptionSecret),
+      ...snapshotFiles(settings, clientId, values.encryptionSecret, loginOf(plan)),
       ...(spec.encryptionKeys === undefined
         ? []
         : [encryptionFile(values.encryptionSecret, spec.encryptionKeys)]),
@@ -107,12 +110,17 @@ export function payloadFor(
   };
 }
 
+/** By tokens of service accounts, once Entra takes them. */
+const loginOf = ({ federation, settings, subscriptionId, tenantId }: Plan) =>
+  federation.isUsed ? { issuer: tokenIssuerOf(settings, subscriptionId), tenantId } : undefined;
+
 /** What concerns the whole cluster is done by the control plane that is the last in turn. */
 function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] {
   const { cas, encryptionKeys } = spec;
   const isLast = machine.name === turns.at(-1)!.name;
   const tasks: Readonly<Record<Task, boolean>> = {
     registries: spec.registries.length > 0,
+    "registry-credentials": Object.keys(settings.registryCredentials).length > 0,
     snapshots: machine.role === "control-plane" && settings.etcdBackups !== undefined,
     cas: areTaken(cas),
     "restart-pods": isLast && isAdding(cas),

@@ -10,7 +10,7 @@ import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
 import { assignRole, builtInRole } from "./role-assignments";
-import { accountKey, hasIssuer, ownAccounts } from "./settings/federation";
+import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/federation";
 import { parseIdentity } from "./settings/identity-id";
 import { azureName } from "./settings/rules/workload-identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
@@ -30,7 +30,7 @@ export interface WorkloadIdentitiesArgs {
   readonly subscriptionId: string;
   readonly shown: Shown;
   readonly certificates: Pick<Certificates, "serviceAccount">;
-  /** Of the cluster, as which the cloud provider and the disk driver may log in. */
+  /** Of the cluster, as which the cloud provider, the disk driver and etcd's snapshots may log in. */
   readonly identity: Pick<Identity, "credential" | "place">;
   /** Client ids of identities that exist already. */
   readonly workloadClients: WorkloadClients["clientIds"];
@@ -146,7 +146,7 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
         ...{ resourceGroupName, resourceName },
         federatedIdentityCredentialResourceName: azureName(settings.clusterName, account),
         issuer: this.issuer,
-        subject: `system:serviceaccount:${account.namespace}:${account.serviceAccount}`,
+        subject: subjectOf(account),
         audiences: [azureCloudAt(settings.resourceManagerEndpoint).tokenAudience],
       },
       {

@@ -58,6 +58,17 @@ read_payload() {
   payload files
 }
 
+credentials_kept=$state/registry-credentials
+
+# Those that the payload has never brought are somebody else's.
+keep_registry_credentials() {
+  if has_task registry-credentials; then
+    touch "$credentials_kept"
+    return
+  fi
+  rm -f "$root/var/lib/kubelet/config.json" "$credentials_kept"
+}
+
 # A new file in its place: what runs goes on with the one that it has open.
 forget_payload() { sed --in-place '/^#--- payload ---$/q' "$0"; }
 

@@ -1,11 +1,20 @@
 import { createHmac } from "node:crypto";
 
+import { azureCloudAt } from "../azure/clouds";
 import { containerAddress } from "../azure/snapshots";
 import type { PayloadFile } from "../kubeadm/payload-file";
+import { snapshotAccount, subjectOf } from "../settings/federation";
 import type { Settings } from "../settings/settings";
 import { scriptFile, unitFile } from "./cloud-init-files";
 
 type BackupSettings = Pick<Settings, "clusterName" | "etcdBackups" | "resourceManagerEndpoint">;
+
+/** By which Entra takes a control plane for an identity that it does not carry. */
+interface Login {
+  /** Of service accounts' tokens, which the machine has the key of. */
+  readonly issuer: string;
+  readonly tenantId: string;
+}
 
 /**
  * What a snapshot has in common with the one stack by which it can be read: the key from which those of
@@ -20,11 +29,13 @@ const originOf = (encryptionSecret: string): string =>
  *
  * @param clientId of the identity by which the machine asks for a token
  * @param encryptionSecret from which the keys of Secrets are derived
+ * @param login where the machine does not carry that identity
  */
 export function snapshotFiles(
   settings: BackupSettings,
   clientId: string,
   encryptionSecret: string,
+  login?: Login,
 ): PayloadFile[] {
   const { etcdBackups } = settings;
   if (etcdBackups === undefined) return [];
@@ -34,6 +45,7 @@ export function snapshotFiles(
     CLIENT_ID: clientId,
     EVERY: etcdBackups.every,
     ORIGIN: originOf(encryptionSecret),
+    ...(login && etcdBackups.container !== undefined && loginValues(settings, login)),
   })
     .map(([name, value]) => `${name}='${value}'\n`)
     .join("");
@@ -43,4 +55,17 @@ export function snapshotFiles(
     unitFile("zoned-etcd-snapshot.service"),
     unitFile("zoned-etcd-snapshot.timer", { EVERY: etcdBackups.every }),
   ];
+}
+
+function loginValues(
+  { resourceManagerEndpoint }: Pick<Settings, "resourceManagerEndpoint">,
+  { issuer, tenantId }: Login,
+) {
+  const { login, tokenAudience } = azureCloudAt(resourceManagerEndpoint);
+  return {
+    ISSUER: issuer,
+    SUBJECT: subjectOf(snapshotAccount),
+    AUDIENCE: tokenAudience,
+    LOGIN: `https://${login}/${tenantId}/oauth2/v2.0/token`,
+  };
 }

@@ -1,4 +1,8 @@
+import { Address4 } from "ip-address";
+
 import { hasOwnIdentity } from "../settings/own-identity";
+import { toSet } from "../settings/problem";
+import { withoutProxy } from "../settings/proxy-variables";
 import { overlap } from "../settings/rules/ranges";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
@@ -124,6 +128,7 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     ...rightsIn(settings, network),
     ...overlaps(settings, network),
     ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
+    ...proxied(settings, subnets),
     ...waysOut(settings, subnets, network),
     ...groupsOf(settings, subnets, network),
   ];
@@ -194,6 +199,21 @@ function overlaps({ podCidr, serviceCidr }: Settings, { id, ranges }: ExistingNe
       fix: `pulumi config set ${key} RANGE`,
     };
   });
+}
+
+/** etcd's members and API servers find each other and kubelets by addresses. */
+function proxied(settings: Settings, subnets: readonly ExistingSubnet[]): Request[] {
+  const { httpProxy } = settings;
+  if (httpProxy === undefined) return [];
+  const direct = withoutProxy(settings).filter((one) => Address4.isValid(one));
+  const isDirect = (range: string) =>
+    direct.some((one) => new Address4(range).isInSubnet(new Address4(one)));
+  return [...new Set(subnets.flatMap(({ ranges }) => ranges))]
+    .filter((range) => !isDirect(range))
+    .map((range, at) => ({
+      is: `the machines' addresses are in ${range}, which httpProxy.noProxy does not name, and they would ask the proxy for each other`,
+      fix: toSet(`httpProxy.noProxy[${httpProxy.noProxy.length + at}]`, range),
+    }));
 }
 
 const delegationOf = ({ name, delegations }: ExistingSubnet): Request[] =>

@@ -14,12 +14,14 @@ import {
   readNumber,
   readPools,
   readReboots,
+  readRegistryCredentials,
   readTags,
   readTexts,
   readWorkloadIdentities,
 } from "./read";
 import { problems } from "./rules";
 import { readablePasswordProblems } from "./rules/http-proxy";
+import { readableCredentialProblems } from "./rules/registry-credentials";
 import { readServicePrincipal } from "./rules/service-principal";
 import type { Settings } from "./settings";
 import { warnings } from "./warnings";
@@ -84,6 +86,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     servicePrincipal: readServicePrincipal(config, report),
     registries: texts("registries"),
     kubeletIdentityId: text("kubeletIdentityId"),
+    registryCredentials: readRegistryCredentials(json("registryCredentials"), report),
     workloadIdentities: readWorkloadIdentities(json("workloadIdentities"), report),
     entra: readEntra(json("entra"), report),
     kubeadm: readKubeadm(json("kubeadm"), report),
@@ -104,6 +107,9 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
   };
   if (settings.httpProxy !== undefined && !isEncrypted(config, "httpProxy")) {
     report.push(...readablePasswordProblems(settings.httpProxy));
+  }
+  if (!isEncrypted(config, "registryCredentials")) {
+    report.push(...readableCredentialProblems(settings));
   }
   const own = `${config.name}:`;
   const given = Object.keys(pulumi.runtime.allConfig())

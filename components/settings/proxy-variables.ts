@@ -15,13 +15,18 @@ export interface Variable {
  * server, the network, pods and Services, and the mirror. curl and Python read no ranges in it; what
  * they ask of a machine by its address, they ask with no proxy by an option of their own.
  */
-const direct = ({ httpProxy, mirror, networkCidr, podCidr, serviceCidr }: ProxySettings): string =>
-  [
-    ...["localhost", "127.0.0.1", "169.254.169.254", "168.63.129.16"],
-    ...[networkCidr, podCidr, serviceCidr, ".svc", ".cluster.local"],
-    ...(URL.canParse(mirror) ? [new URL(mirror).hostname] : []),
-    ...(httpProxy?.noProxy ?? []),
-  ].join(",");
+export const withoutProxy = ({
+  httpProxy,
+  mirror,
+  networkCidr,
+  podCidr,
+  serviceCidr,
+}: ProxySettings): string[] => [
+  ...["localhost", "127.0.0.1", "169.254.169.254", "168.63.129.16"],
+  ...[networkCidr, podCidr, serviceCidr, ".svc", ".cluster.local"],
+  ...(URL.canParse(mirror) ? [new URL(mirror).hostname] : []),
+  ...(httpProxy?.noProxy ?? []),
+];
 
 /** The addresses of the proxy, as programs know them. */
 export const addressVariables = (httpProxy: HttpProxy | undefined): readonly Variable[] =>
@@ -40,5 +45,5 @@ export const proxyVariables = (settings: ProxySettings, apiName: string): readon
     ? []
     : [
         ...addressVariables(settings.httpProxy),
-        { name: "NO_PROXY", value: `${direct(settings)},${apiName}` },
+        { name: "NO_PROXY", value: [...withoutProxy(settings), apiName].join(",") },
       ];

@@ -6,6 +6,7 @@ import type {
   HttpProxy,
   KubeadmExtras,
   Reboots,
+  RegistryCredential,
   Taint,
   WorkerPool,
   WorkloadIdentity,
@@ -269,6 +270,35 @@ export function readHttpProxy(raw: unknown, problems: Report): HttpProxy | undef
   if (Object.keys(given).length === 0 && list.length === 0) return undefined;
   const { http = "", https = "", ca = "" } = given;
   return { http, https, noProxy: list, ca: ca && `${ca.trim()}\n` };
+}
+
+/** Credentials by registry. What is in a wrong place is not repeated: it may be a password. */
+export function readRegistryCredentials(
+  raw: unknown,
+  problems: Report,
+): Record<string, RegistryCredential> {
+  const key = "registryCredentials";
+  if (raw === undefined) return {};
+  const expected = "username and password by registry, such as ghcr.io";
+  if (!isRecord(raw)) {
+    problems.push({ key, is: "is no map", expected, fix: toRemove(key) });
+    return {};
+  }
+  const isText = (one: unknown) => ["string", "number", "boolean"].includes(typeof one);
+  return Object.fromEntries(
+    Object.entries(raw).flatMap(([host, value]) => {
+      const given = isRecord(value) ? value : {};
+      const names = Object.keys(given).sort().join();
+      if (names === "password,username" && Object.values(given).every(isText)) {
+        const { username, password } = given;
+        return [[host, { username: String(username), password: String(password) }]];
+      }
+      const at = entry(key, host);
+      const is = "has something else than username and password";
+      problems.push({ key: at, is, expected, fix: toRemove(at) });
+      return [];
+    }),
+  );
 }
 
 export const readTags = (raw: unknown, problems: Report): Record<string, string> =>

@@ -11,6 +11,7 @@ import { existingIdentityProblems } from "./rules/existing-identity";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
 import { machineIdentityProblems } from "./rules/machine-identity";
+import { registryCredentialProblems } from "./rules/registry-credentials";
 import { nameProblems } from "./rules/names";
 import { nodeSubnetProblems } from "./rules/node-subnets";
 import { poolProblems } from "./rules/pools";
@@ -168,6 +169,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...diskEncryptionSetProblems(settings),
   ...existingIdentityProblems(settings),
   ...machineIdentityProblems(settings),
+  ...registryCredentialProblems(settings),
   ...registryProblems(settings),
   ...workloadIdentityProblems(settings),
   ...entraProblems(settings),

@@ -83,6 +83,12 @@ export interface HttpProxy {
   readonly ca: string;
 }
 
+/** By what kubelets log in to a registry. */
+export interface RegistryCredential {
+  readonly username: string;
+  readonly password: string;
+}
+
 /** A role in Azure, and where it is given. */
 export interface GivenRole {
   /** The GUID of a built-in role, or the id of any. */
@@ -181,8 +187,8 @@ export interface Settings {
   /** Azure's id of a managed identity that exists already; empty for one that this program makes. */
   readonly identityId: string;
   /**
-   * Whether control planes carry the cluster's identity. Without it the cloud provider and the disk driver log in
-   * by tokens of their service accounts.
+   * Whether control planes carry the cluster's identity. Without it the cloud provider, the disk driver and etcd's
+   * snapshots log in by tokens of service accounts.
    */
   readonly machineIdentity: boolean;
   /** Azure's ids of container registries that kubelets pull images from; empty for none. */
@@ -192,6 +198,11 @@ export interface Settings {
    * makes where there are {@link registries}.
    */
   readonly kubeletIdentityId: string;
+  /**
+   * Of other registries, or parts of them, that kubelets pull images from, such as ghcr.io or
+   * registry.example:5000/team; empty for none.
+   */
+  readonly registryCredentials: Readonly<Record<string, RegistryCredential>>;
   /** Given when there is no managed identity to use. */
   readonly servicePrincipal?: {
     readonly clientId: string;

@@ -61,6 +61,7 @@ export const validSettings: Settings = {
   machineIdentity: true,
   registries: [],
   kubeletIdentityId: "",
+  registryCredentials: {},
   kubeadm: {
     apiServerExtraArgs: {},
     controllerManagerExtraArgs: {},

@@ -8,7 +8,7 @@ import { outputsOf } from "../../components/outputs";
 import { PreviousOutputs } from "../../components/plan/machine-changes";
 import { diskClasses } from "../../components/azure/disk-classes";
 import { Plan } from "../../components/plan/plan";
-import type { Entra } from "../../components/settings/settings";
+import type { Settings } from "../../components/settings/settings";
 import { Recorder, valueOf } from "../support/record";
 import { machine, validSettings } from "../support/sample";
 import { people, tenant } from "../support/settings-cases/entra";
@@ -46,13 +46,13 @@ interface Scene {
   readonly others?: Partial<typeof tags>;
   /** Whether the worker's step was not to be made. */
   readonly isLeftOut?: boolean;
-  readonly entra?: Entra;
+  readonly settings?: Partial<Settings>;
 }
 
-async function outputs({ ended, others, isLeftOut, entra }: Scene) {
+async function outputs({ ended, others, isLeftOut, settings }: Scene) {
   await Recorder.start();
   const plan = {
-    settings: { ...validSettings, entra },
+    settings: { ...validSettings, ...settings },
     controlPlanes: [machine],
     workers: [worker],
     spec: {
@@ -149,9 +149,19 @@ describe("an update that --target or --exclude keep from some of its steps", () 
   });
 });
 
+it("remembers which identities of others its machines have, and none of its own", async () => {
+  const ended = ["control-plane", "worker"];
+  const theirs = { identityId: "/ids/theirs", kubeletIdentityId: "/ids/their-kubelets" };
+  const some = await outputs({ ended, settings: theirs });
+  const own = await valueOf((await outputs({ ended })).cluster);
+
+  expect(await valueOf(some.cluster)).toMatchObject(theirs);
+  expect([own!.identityId, own!.kubeletIdentityId]).toEqual([undefined, undefined]);
+});
+
 it("has a kubeconfig without a secret for people who log in, and remembers by whom, only where they may", async () => {
   const ended = ["control-plane", "worker"];
-  const some = await outputs({ ended, entra: people });
+  const some = await outputs({ ended, settings: { entra: people } });
   const none = await outputs({ ended });
 
   expect(await pulumi.isSecret(some.loginKubeconfig!)).toBe(false);

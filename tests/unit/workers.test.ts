@@ -206,6 +206,18 @@ it("acts as the kubelets' identity where there are registries, has its kubelet l
   });
 });
 
+it("has its kubelet log in to registries that are not Azure's", async () => {
+  const registryCredentials = { "ghcr.io": { username: "robot", password: "hush" } };
+  const { recorder } = await build({ settings: { ...settings, registryCredentials } });
+
+  const { files, tasks } = await payloadOf(recorder, "zoned-test-web-1");
+
+  expect(tasks).toEqual(["registry-credentials"]);
+  expect(files.find(({ path }) => path === "/var/lib/kubelet/config.json")!.content).toContain(
+    '"ghcr.io"',
+  );
+});
+
 it("labels the node of a worker once it has joined, and again when its machine is another one", async () => {
   const labels = { tier: "web" };
   const { recorder } = await build({

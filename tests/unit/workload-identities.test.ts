@@ -21,7 +21,7 @@ const identity = {
   place: { resourceGroupName: "zoned-test", resourceName: "zoned-test", isOwn: true },
 };
 
-async function build(workloadIdentities = declared, machineIdentity = true) {
+async function build(workloadIdentities = declared, machineIdentity = true, container?: string) {
   const recorder = await Recorder.start({
     filledIn: {
       "azure-native:managedidentity:UserAssignedIdentity": {
@@ -35,7 +35,10 @@ async function build(workloadIdentities = declared, machineIdentity = true) {
     "workload-identities",
     {
       resourceGroup: { name: own.name, id: own.id, own },
-      settings: { ...validSettings, workloadIdentities, machineIdentity },
+      settings: {
+        ...{ ...validSettings, workloadIdentities, machineIdentity },
+        etcdBackups: { container, every: "1h" },
+      },
       identity,
       subscriptionId,
       shown: new Map(),
@@ -74,20 +77,26 @@ it("knows the client of each that is declared, made or given, and has none of th
   ]);
 });
 
-it("has Entra take the cluster's own pods for its identity where machines do not carry it", async () => {
-  const { credentials } = await build([], false);
+it.each<[string, string | undefined, string[]]>([
+  ["the cluster's own pods", undefined, []],
+  ["who writes snapshots to a container besides", "/a/container", ["zoned-etcd-snapshot"]],
+])(
+  "has Entra take %s for its identity where machines do not carry it",
+  async (_, container, more) => {
+    const { credentials } = await build([], false, container);
 
-  expect(
-    credentials.map(({ inputs }) => [
-      ...[inputs.resourceGroupName, inputs.resourceName, inputs.subject],
-    ]),
-  ).toEqual(
-    ["cloud-controller-manager", "csi-azuredisk-controller-sa"].map((account) => [
-      ...["zoned-test", "zoned-test", `system:serviceaccount:kube-system:${account}`],
-    ]),
-  );
-  expect(await dependenciesOf(credentials[1]!)).toContain(credentials[0]!.resource);
-});
+    expect(
+      credentials.map(({ inputs }) => [
+        ...[inputs.resourceGroupName, inputs.resourceName, inputs.subject],
+      ]),
+    ).toEqual(
+      ["cloud-controller-manager", "csi-azuredisk-controller-sa", ...more].map((account) => [
+        ...["zoned-test", "zoned-test", `system:serviceaccount:kube-system:${account}`],
+      ]),
+    );
+    expect(await dependenciesOf(credentials[1]!)).toContain(credentials[0]!.resource);
+  },
+);
 
 it("gives roles to what it has made alone, and when a machine has been made, since Azure knows no new identity at once", async () => {
   const { recorder, machine } = await build();

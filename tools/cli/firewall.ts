@@ -95,6 +95,11 @@ export const machineHosts: readonly Host[] = [
   },
   {
     host: "login.microsoftonline.com",
+    why: "the same and etcd's snapshots, by tokens of service accounts",
+    when: "machineIdentity false",
+  },
+  {
+    host: "login.microsoftonline.com",
     why: "API servers, for the keys of the tenant whose people log in, or the host of entra.issuer in its place",
     when: "entra",
   },

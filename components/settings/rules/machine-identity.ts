@@ -4,7 +4,7 @@ import type { Settings } from "../settings";
 
 /** What is wrong where control planes are to carry no identity. */
 export function machineIdentityProblems(settings: Settings): Problem[] {
-  const { machineIdentity, servicePrincipal, etcdBackups, workloadIdentities } = settings;
+  const { machineIdentity, servicePrincipal, workloadIdentities } = settings;
   if (machineIdentity) return [];
   const own = ownAccounts(settings).map(accountKey);
   const problems: (Problem | false)[] = [
@@ -15,20 +15,13 @@ export function machineIdentityProblems(settings: Settings): Problem[] {
         "one of the two, since an application's machines have no identity, and the cloud provider logs in by its secret",
       fix: toRemove("machineIdentity"),
     },
-    etcdBackups?.container !== undefined && {
-      key: "machineIdentity",
-      is: "is false beside etcdBackups.container",
-      expected:
-        "true, or snapshots on the control planes' disks, since a control plane writes to a container by its own identity, and reads one while there is no API that could give a token",
-      fix: toRemove("machineIdentity"),
-    },
     ...workloadIdentities.map(
       (one, index): Problem | false =>
         own.includes(accountKey(one)) && {
           key: `workloadIdentities[${index}]`,
           is: `is ${one.namespace}/${one.serviceAccount}`,
           expected:
-            "none of this program's own pods, which log in as the cluster's identity by machineIdentity",
+            "none of this program's own, which log in as the cluster's identity by machineIdentity",
           fix: toRemove(`workloadIdentities[${index}]`),
         },
     ),

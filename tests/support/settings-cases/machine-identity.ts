@@ -9,11 +9,6 @@ const identityId =
 export const machineIdentityCases: Cases = {
   refused: [
     [
-      "control planes without an identity that write snapshots by it",
-      { ...without, etcdBackups: { container } },
-      "machineIdentity is false beside etcdBackups.container",
-    ],
-    [
       "this program's own pods as somebody else",
       {
         ...without,
@@ -21,7 +16,7 @@ export const machineIdentityCases: Cases = {
           { namespace: "kube-system", serviceAccount: "cloud-controller-manager", identityId },
         ],
       },
-      "none of this program's own pods",
+      "none of this program's own, which",
     ],
     [
       "another issuer than the one that Entra would ask",
@@ -35,6 +30,7 @@ export const machineIdentityCases: Cases = {
   accepted: [
     ["control planes without an identity", without],
     ["the same with snapshots on their disks", { ...without, etcdBackups: { every: "2h" } }],
+    ["the same with snapshots in a container", { ...without, etcdBackups: { container } }],
     ["the same with an identity of others", { ...without, identityId }],
   ],
 };

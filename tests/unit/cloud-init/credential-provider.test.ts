@@ -56,6 +56,16 @@ function publish(machine: FakeMachine, version: string): void {
 const install = (machine: FakeMachine) =>
   machine.run("/opt/zoned/first-boot.sh", ["install_credential_provider"]);
 
+/** Has another one wanted, and there to be downloaded. */
+function change(machine: FakeMachine, version: string): void {
+  const env = machine.read("/etc/zoned/first-boot.env");
+  machine.write("/etc/zoned/first-boot.env", env.replace(/v9\.[\d.]+/, version));
+  publish(machine, version);
+}
+
+const programsOn = (machine: FakeMachine): string[] =>
+  readdirSync(join(machine.root, "opt/zoned")).filter((name) => name.startsWith(program));
+
 const fetched = (machine: FakeMachine): string[] =>
   machine.has("/fetched") ? machine.read("/fetched").trim().split("\n") : [];
 
@@ -70,19 +80,31 @@ it("comes from where AKS has it, and is not fetched again until it is to be anot
     `${from}/v9.9.1/binaries/azure-acr-credential-provider-linux-amd64-v9.9.1.tar.gz`,
   ]);
 
-  const env = machine.read("/etc/zoned/first-boot.env");
-  machine.write("/etc/zoned/first-boot.env", env.replace("v9.9.1", "v9.10.0"));
-  publish(machine, "v9.10.0");
+  change(machine, "v9.10.0");
   expect((await install(machine)).code).toBe(0);
 
   expect(fetched(machine)).toHaveLength(2);
   expect(ask(machine)).toMatch(/^v9\.10\.0 /);
-  expect(readdirSync(join(machine.root, "opt/zoned")).sort()).toEqual([
-    `${program}-v9.10.0`,
-    "credential-providers",
-    "first-boot.sh",
-  ]);
+  expect(programsOn(machine)).toEqual([`${program}-v9.10.0`]);
 });
+
+it.each(["tar", "install", "mv", "chmod"])(
+  "goes on answering where its change stops at %s, and is another one when the step has run again",
+  async (command) => {
+    const machine = machineWith("v9.9.1");
+    await install(machine);
+    change(machine, "v9.10.0");
+    machine.program(command, "exit 1");
+
+    expect((await install(machine)).code).not.toBe(0);
+    expect(ask(machine)).toMatch(/^v9\.9\.1 config\.json/);
+
+    machine.removeFile(`/programs/${command}`);
+    expect((await install(machine)).code).toBe(0);
+    expect(ask(machine)).toMatch(/^v9\.10\.0 config\.json/);
+    expect(programsOn(machine)).toEqual([`${program}-v9.10.0`]);
+  },
+);
 
 it("goes by the proxy of now, which a kubelet itself does not, and to the metadata service without one", async () => {
   const proxy = "http://me:p%27ss@proxy.example:3128";

@@ -1,10 +1,14 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
+import { discoveryDocument, keysDocument, keysUrl } from "../../../components/token-issuer";
+import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { TokenService } from "../../../tools/local-azure/entra/token-service";
 import { freePorts } from "../../../tools/local-azure/machines/simulated/control-plane/ports";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
 import { storage, valid } from "../../../tools/local-azure/tests/support/arm/valid-resources";
@@ -100,6 +104,8 @@ interface Scene {
   readonly cas?: string;
   readonly serviceAccounts?: string;
   readonly runtime?: string;
+  readonly clientId?: string;
+  readonly login?: Parameters<typeof snapshotFiles>[3];
 }
 
 const machines: FakeMachine[] = [];
@@ -116,8 +122,9 @@ function machineIn(blobs: Blobs | undefined, scene: Scene = {}): FakeMachine {
   const settings = { ...validSettings, etcdBackups };
   for (const { path, content, mode } of snapshotFiles(
     settings,
-    "the-client",
+    scene.clientId ?? "the-client",
     scene.secret ?? "the secret",
+    scene.login,
   )) {
     machine.write(path, content, parseInt(mode, 8));
   }
@@ -153,6 +160,78 @@ const withContainer = (use: (blobs: Blobs) => Promise<void>) => () =>
 const reportOf = (machine: FakeMachine, part: string) =>
   JSON.parse(machine.read(`/report-${part}`)).data;
 const last = (text: string): string => text.trim().split("\n").at(-1)!;
+
+describe("on a machine that carries no identity", () => {
+  const issuer = "https://oidcabc.blob.core.windows.net/issuer";
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: "spki", format: "pem" },
+    privateKeyEncoding: { type: "pkcs1", format: "pem" },
+  });
+  const documents: Readonly<Record<string, string>> = {
+    [`${issuer}/.well-known/openid-configuration`]: discoveryDocument(issuer),
+    [keysUrl(issuer)]: keysDocument(publicKey),
+  };
+
+  /** With an Entra that reads the issuer's documents; `machine` has the key of service accounts and no token. */
+  const withEntra = (use: (blobs: Blobs, machine: () => FakeMachine) => Promise<void>) =>
+    withContainer(async (blobs) => {
+      const read = async (url: string) => JSON.parse(documents[url]!);
+      const entra = await new TokenService(blobs.arm, read).serve(0);
+      const machine = () => {
+        const made = machineIn(blobs, {
+          login: { issuer, tenantId: account.tenantId },
+          clientId: blobs.identity.clientId,
+        });
+        made.removeFile("/token");
+        made.write("/etc/kubernetes/pki/sa.key", privateKey, 0o600);
+        made.program(
+          "curl",
+          `case $* in *https://login.microsoftonline.com/*)
+            stat --format %a "$root/run/zoned-etcd-snapshot/assertion" >"$root/assertion-mode"
+            exec ${installed("curl", "curl")} "\${@/#https:\\/\\/login.microsoftonline.com/http://127.0.0.1:${entra.port}}" ;;
+          esac
+          ${programs().curl}`,
+        );
+        return made;
+      };
+      try {
+        await use(blobs, machine);
+      } finally {
+        await entra.close();
+      }
+    })();
+  const admit = ({ arm, identity }: Blobs) =>
+    arm.put(`${identity.resourceId}/federatedIdentityCredentials/snapshots`, {
+      ...{ issuer, audiences: ["api://AzureADTokenExchange"] },
+      subject: "system:serviceaccount:kube-system:zoned-etcd-snapshot",
+    });
+
+  it("a snapshot is saved and fetched by tokens of a service account that it signs itself", () =>
+    withEntra(async (blobs, machine) => {
+      await admit(blobs);
+      const [saving, fetching] = [machine(), machine()];
+
+      expect(await saving.run(script, ["save"])).toMatchObject({ code: 0 });
+      const file = join(fetching.root, "snapshot.db");
+      expect(await fetching.run(script, ["fetch", "latest", file])).toMatchObject({ code: 0 });
+
+      expect(await namesIn(blobs)).toHaveLength(1);
+      // What processes are called with is everybody's to read.
+      expect(saving.read("/assertion-mode")).toBe("600\n");
+      expect(saving.callsOf("curl").join("\n")).not.toContain("eyJ");
+    }));
+
+  it("it says what Entra refuses", () =>
+    withEntra(async (_, machine) => {
+      const { code, stderr } = await machine().run(script, ["save"]);
+
+      expect(code).toBe(1);
+      expect(last(stderr)).toMatch(
+        /does not take \S+:zoned-etcd-snapshot for .* federated credentials, .*AADSTS700211: .*issuer/,
+      );
+    }));
+});
 
 describe("a snapshot of etcd", () => {
   it(

@@ -44,6 +44,30 @@ it.each([
   expect(mode).toBe("0600");
 });
 
+it.each<[string, object, string, string]>([
+  ["in the public cloud", {}, "login.microsoftonline.com", ""],
+  [
+    "in Azure China",
+    { resourceManagerEndpoint: "https://management.chinacloudapi.cn" },
+    "login.partner.microsoftonline.cn",
+    "China",
+  ],
+])(
+  "tells the script how to log in where its machine carries no identity, %s",
+  (_, more, host, audience) => {
+    const settings = { ...validSettings, etcdBackups: { container, every: "1h" }, ...more };
+    const login = { issuer: "https://issuer.example", tenantId: "the-tenant" };
+    const content = (of: Parameters<typeof snapshotFiles>[0]) =>
+      snapshotFiles(of, "the-client", "the secret", login)[1]!.content;
+
+    expect(content(settings)).toContain(
+      "ISSUER='https://issuer.example'\nSUBJECT='system:serviceaccount:kube-system:zoned-etcd-snapshot'\n" +
+        `AUDIENCE='api://AzureADTokenExchange${audience}'\nLOGIN='https://${host}/the-tenant/oauth2/v2.0/token'\n`,
+    );
+    expect(content({ ...settings, etcdBackups: { every: "1h" } })).not.toContain("ISSUER");
+  },
+);
+
 it("saves by the clock of the setting from the first minute on, and again soon where that has failed", () => {
   const etcdBackups = { container, every: "30m" };
   const timer = fileOf({ etcdBackups }, ".timer");

@@ -23,7 +23,7 @@ const replaced: MachineChange = { machine: machine.name, action: "replace", reas
 /** A resource of the group, as Azure lists it. */
 const resource = (type: string, name: string, tags?: Record<string, string>) =>
   [
-    shownAs(`azure-native:network:${type}`, name),
+    shownAs(`azure-native:${type}`, name),
     { id: `${groupId}/providers/Microsoft.Network/x/${name}`, name, tags },
   ] as const;
 
@@ -43,7 +43,7 @@ const having = (...shown: ReturnType<typeof resource>[]) => ({
 });
 
 it("lets a group be that is there, in the region, without locks and with others' resources", () => {
-  expect(problems(having(resource("NetworkSecurityGroup", "guard")))).toEqual([]);
+  expect(problems(having(resource("network:NetworkSecurityGroup", "guard")))).toEqual([]);
 });
 
 it("asks nothing of a group of the cluster's own", () => {
@@ -75,14 +75,16 @@ it("names the region of a group that is in another one", () => {
 });
 
 it.each([
-  ["VirtualNetwork", "zoned-test-vnet", {}],
-  ["NetworkSecurityGroup", "zoned-test-nsg", {}],
-  ["RouteTable", "zoned-test-rt", {}],
-  ["LoadBalancer", "zoned-test-api", {}],
-  ["PublicIPAddress", "zoned-test-api", {}],
-  ["PublicIPAddress", "zoned-test-egress-1", {}],
-  ["NatGateway", "zoned-test-egress", { egress: "single" }],
-  ["NetworkInterface", `${machine.name}-nic`, {}],
+  ["network:VirtualNetwork", "zoned-test-vnet", {}],
+  ["network:NetworkSecurityGroup", "zoned-test-nsg", {}],
+  ["network:RouteTable", "zoned-test-rt", {}],
+  ["network:LoadBalancer", "zoned-test-api", {}],
+  ["network:PublicIPAddress", "zoned-test-api", {}],
+  ["network:PublicIPAddress", "zoned-test-egress-1", {}],
+  ["network:NatGateway", "zoned-test-egress", { egress: "single" }],
+  ["network:NetworkInterface", `${machine.name}-nic`, {}],
+  ["managedidentity:UserAssignedIdentity", "zoned-test", {}],
+  ["managedidentity:UserAssignedIdentity", "zoned-test-kubelet", { registries: ["/ids/images"] }],
 ] as const)("names a %s of others that is called %s", (type, name, more) => {
   expect(problems(having(resource(type, name)), more)).toEqual([
     expect.stringMatching(
@@ -95,13 +97,17 @@ it.each([
   ["of this stack", { "zoned-stack": stack }, {}],
   ["that this cluster does not make", undefined, { nodeSubnets: ["/subnets/theirs"] }],
 ])("lets a network be %s", (_, tags, more) => {
-  expect(problems(having(resource("VirtualNetwork", "zoned-test-vnet", tags)), more)).toEqual([]);
+  expect(
+    problems(having(resource("network:VirtualNetwork", "zoned-test-vnet", tags)), more),
+  ).toEqual([]);
 });
 
 it("does not take another stack's resource for its own", () => {
   const tags = { "zoned-stack": `${stack}-2` };
 
-  expect(problems(having(resource("LoadBalancer", "zoned-test-api", tags)))).toHaveLength(1);
+  expect(problems(having(resource("network:LoadBalancer", "zoned-test-api", tags)))).toHaveLength(
+    1,
+  );
 });
 
 it("refuses every change under a lock that is read-only, with the command that removes it", () => {

@@ -129,6 +129,24 @@ it.each<[string, Partial<ExistingSubnet>, RegExp]>([
   expect(withSubnet(change)).toEqual([expect.stringMatching(says)]);
 });
 
+it("has machines ask each other without the proxy, whose command for that names what is missing", () => {
+  const https = "http://proxy.example:3128";
+  const by = (...noProxy: string[]) =>
+    problemsOf({}, { httpProxy: { http: "", https, noProxy, ca: "" } });
+
+  expect(by(".example.com", "10.1.1.0/25")).toEqual(
+    ["10.1.1.0/24", "10.1.2.0/24"].map((range, at) =>
+      expect.stringMatching(
+        RegExp(
+          `in ${range}, .*: pulumi config set --path 'httpProxy.noProxy\\[${at + 2}\\]' ${range}$`,
+        ),
+      ),
+    ),
+  );
+  expect(by("10.1.1.0/24")).toEqual([expect.stringContaining("in 10.1.2.0/24,")]);
+  expect(by("10.1.0.0/16")).toEqual([]);
+});
+
 /** A network whose subnets have a route of their own for all, and a NAT gateway or none. */
 const leavingBy = (nextHopType: string, gateway?: string): Partial<ExistingNetwork> => ({
   routes: new Map([
@@ -158,7 +176,12 @@ describe("a private API", () => {
   });
 
   it("refuses a route that drops everything, but where a proxy leads out", () => {
-    const httpProxy = { http: "", https: "http://proxy.example:3128", noProxy: [], ca: "" };
+    const httpProxy = {
+      http: "",
+      https: "http://proxy.example:3128",
+      noProxy: ["10.1.0.0/16"],
+      ca: "",
+    };
 
     expect(problemsOf(leavingBy("None", nat), isPrivate)[0]).toMatch(
       /route all of the subnet a drops .*: ask for a route 0\.0\.0\.0\/0 of a to a firewall/,
@@ -208,7 +231,12 @@ describe("a private API", () => {
 });
 
 it("asks for no way out by a rule where machines go by a proxy", () => {
-  const httpProxy = { http: "", https: "http://proxy.example:3128", noProxy: [], ca: "" };
+  const httpProxy = {
+    http: "",
+    https: "http://proxy.example:3128",
+    noProxy: ["10.1.0.0/16"],
+    ca: "",
+  };
   const closed = rule("closed", {
     ...{ direction: "Outbound", destinationAddressPrefix: "Internet" },
     ...{ access: "Deny", priority: 100 },

@@ -7,6 +7,8 @@ import * as pulumi from "@pulumi/pulumi";
 import { makePlan } from "../../../components/plan/plan";
 import { loadSettings } from "../../../components/settings/load";
 import { manifests } from "../../../components/versions";
+import type { ResourceManager } from "../../../tools/local-azure/arm/resource-manager";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { checked } from "../../../tools/local-azure/plugins/kubernetes/operations/check";
 import { checkConfig } from "../../../tools/local-azure/plugins/kubernetes/provider-config";
@@ -19,7 +21,7 @@ import { access, settingsWith, stackValues, Values } from "../../support/stack";
 async function withStack<T>(
   stack: string,
   more: Values,
-  work: (recorder: Recorder) => Promise<T>,
+  work: (recorder: Recorder, arm: ResourceManager) => Promise<T>,
 ): Promise<T> {
   const { arm } = newArm();
   const rest = await serveRest(arm, 0);
@@ -40,7 +42,7 @@ async function withStack<T>(
   });
   settingsWith(values);
   try {
-    return await work(recorder);
+    return await work(recorder, arm);
   } finally {
     await rest.close();
   }
@@ -96,6 +98,27 @@ it("names a missing manifest beside all that Azure would refuse", async () => {
     process.env = before;
     rmSync(folder, { recursive: true });
   }
+});
+
+it("warns of what the kubelets' identity lacks at a registry, where it refuses something else", async () => {
+  const theirs = `${subscriptionPath}/resourceGroups/theirs`;
+  const registry = `${theirs}/providers/Microsoft.ContainerRegistry/registries/images`;
+  const kubeletIdentityId = `${theirs}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelets`;
+  const values = { registries: [registry], kubeletIdentityId, controlPlaneSize: "Standard_X9" };
+  const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+  const planning = withStack("dev", values, async (_, arm) => {
+    await arm.put(theirs, { location: "westeurope" });
+    await arm.put(registry, { location: "westeurope", sku: { name: "Basic" } });
+    await arm.put(kubeletIdentityId, { location: "westeurope" });
+    return makePlan(loadSettings());
+  });
+
+  await expect(planning).rejects.toThrow(/Standard_X9 is not offered/);
+  expect(warn).toHaveBeenCalledWith(
+    expect.stringMatching(/kubelets lacks rights.*--role 'AcrPull' --scope .*images/s),
+  );
+  warn.mockRestore();
 });
 
 describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) => {

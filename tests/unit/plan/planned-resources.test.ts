@@ -108,6 +108,22 @@ it.each<[string, Partial<Settings>, readonly string[]]>([
   expect([...typesOf({})].filter((type) => !typesOf(change).has(type))).toEqual(without);
 });
 
+it.each<[string, Partial<Settings>]>([
+  [
+    "service accounts that Entra knows",
+    {
+      workloadIdentities: [
+        { namespace: "a", serviceAccount: "b", identityId: "/ids/c", roles: [] },
+      ],
+    },
+  ],
+  ["machines that carry no identity", { machineIdentity: false }],
+])("there is an account for the issuer's documents with %s, and else none", (_, change) => {
+  expect([...typesOf(change)].filter((type) => !typesOf({}).has(type))).toEqual([
+    "storageAccounts",
+  ]);
+});
+
 it("in subnets of others, the API's balancer and the link of its zone are asked about there", () => {
   const network =
     "/subscriptions/5ca1ab1e-0000-4000-8000-000000000001/resourceGroups/hub/providers/Microsoft.Network/virtualNetworks/spoke";

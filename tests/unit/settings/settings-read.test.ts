@@ -120,9 +120,10 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     storageClasses: false,
     metricsServer: true,
     identityId,
-    machineIdentity: true,
+    machineIdentity: false,
     registries,
     kubeletIdentityId,
+    registryCredentials: { "ghcr.io": { username: "robot", password: "1" } },
     reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
     entra: {
       ...{ tenant: "", issuer: "https://login.example", application: "kubernetes" },
@@ -159,14 +160,14 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     ],
     skipHealthCheckUntil: "20261123T180000Z",
   };
-  expect(settingsWith(given)).toEqual({ ...given, servicePrincipal: undefined });
+  expect(settingsWith(given, ["registryCredentials"])).toEqual({
+    ...given,
+    servicePrincipal: undefined,
+  });
   // Not beside a private API.
   const nodeSubnets = [subnet("1"), subnet("2")];
   const publicly = { ...given, apiAccess: "public", apiName: "", nodeSubnets };
-  expect(settingsWith(publicly)).toMatchObject({ nodeSubnets });
-  // Nor beside a container of snapshots.
-  const federated = { ...stack, machineIdentity: false };
-  expect(settingsWith(federated)).toMatchObject({ machineIdentity: false });
+  expect(settingsWith(publicly, ["registryCredentials"])).toMatchObject({ nodeSubnets });
   const principal = ["servicePrincipalClientId", "servicePrincipalClientSecret"];
   expect([...Object.keys(given), ...principal].sort()).toEqual(Object.keys(declared).sort());
 });

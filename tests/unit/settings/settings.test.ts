@@ -6,6 +6,7 @@ import { clusterCases } from "../../support/settings-cases/cluster";
 import { entraBesideLogin, entraCases } from "../../support/settings-cases/entra";
 import { diskEncryptionSetCases } from "../../support/settings-cases/disk-encryption-set";
 import { machineIdentityCases } from "../../support/settings-cases/machine-identity";
+import { registryCredentialCases } from "../../support/settings-cases/registry-credentials";
 import { registryCases } from "../../support/settings-cases/registries";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
 import { existingIdentityCases } from "../../support/settings-cases/existing-identity";
@@ -42,6 +43,7 @@ describe.each(
     clusterCases,
     diskEncryptionSetCases,
     machineIdentityCases,
+    registryCredentialCases,
     registryCases,
     sizeCases,
     rangeCases,
@@ -60,19 +62,21 @@ describe.each(
     workloadIdentityCases,
   }),
 )("%s", (_, { refused, accepted }) => {
+  const encrypted = ["registryCredentials"];
+
   it.each(refused)("refuses %s, and only that", (_flaw, values, says) => {
-    expect(complaints({ ...stack, ...values })).toEqual([expect.stringContaining(says)]);
+    expect(complaints({ ...stack, ...values }, encrypted)).toEqual([expect.stringContaining(says)]);
   });
 
   it.each(refused)("names a command that fixes %s", (_flaw, values) => {
-    const [line = ""] = complaints({ ...stack, ...values });
+    const [line = ""] = complaints({ ...stack, ...values }, encrypted);
     const fixed = after(commandIn(line), { ...stack, ...values });
-    const encrypted = ["servicePrincipalClientSecret", "httpProxy"];
-    expect(complaints(fixed, encrypted)).toEqual([]);
+    const all = [...encrypted, "servicePrincipalClientSecret", "httpProxy"];
+    expect(complaints(fixed, all)).toEqual([]);
   });
 
   it.each(accepted)("accepts %s", (_merit, values) => {
-    expect(complaints({ ...stack, ...values })).toEqual([]);
+    expect(complaints({ ...stack, ...values }, encrypted)).toEqual([]);
   });
 });
 
@@ -150,6 +154,15 @@ it.each([
   { what: "one in a list", values: { httpProxy: { https: [`http://${login}`] } } },
   { what: "one in place of a list", values: { httpProxy: { noProxy: `http://${login}` } } },
   { what: "one among names", values: { httpProxy: { noProxy: [`http://${login}`] } } },
+  {
+    what: "a registry's password",
+    values: { registryCredentials: { "ghcr.io": { username: "me", password: "hush" } } },
+  },
+  {
+    what: "one without a user",
+    values: { registryCredentials: { "ghcr.io": { password: "hush" } } },
+  },
+  { what: "one in place of both", values: { registryCredentials: { "ghcr.io": "hush" } } },
   { what: "one as a name", values: { httpProxy: { [`http://${login}`]: "x" } } },
 ])("never repeats $what, encrypted or not", ({ values }) => {
   for (const encrypted of [[], Object.keys(values)]) {
@@ -173,6 +186,16 @@ describe("people beside an encrypted proxy with a password", () => {
   it.each(entraBesideLogin.accepted)("are accepted with %s", (_merit, values) => {
     expect(said(values)).toEqual([]);
   });
+});
+
+it("refuses the password of a registry in clear, with the command that encrypts another one", () => {
+  const registryCredentials = { "ghcr.io": { username: "me", password: "hush" } };
+
+  expect(complaints({ ...stack, registryCredentials })).toEqual([
+    expect.stringMatching(
+      /^registryCredentials\["ghcr\.io"\]\.password is readable .* \(pulumi config set --secret --path 'registryCredentials\["ghcr\.io"\]\.password'\)$/,
+    ),
+  ]);
 });
 
 describe("an encrypted proxy", () => {

@@ -62,13 +62,7 @@ export class BlobService {
   ) {}
 
   serve(port: number, certificate?: Certificate): Promise<Served> {
-    return serveBoth(
-      port,
-      (request, response) => {
-        this.handle(request, response).catch(() => response.destroy());
-      },
-      certificate,
-    );
+    return serveBoth(port, (request, response) => this.handle(request, response), certificate);
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {

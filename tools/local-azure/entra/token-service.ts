@@ -7,12 +7,12 @@ import { account } from "../arm/resources/ids";
 import type { Certificate } from "../arm/rest/certificate";
 import { serveBoth, type Served } from "../arm/rest/listener";
 import { federatedIdentityCredential } from "../arm/types/authorization/federated-identity-credential";
-import { identityTokens } from "../machines/identity-token";
+import { userAssignedIdentity } from "../arm/types/authorization/user-assigned-identity";
+import { identityToken } from "../machines/identity-token";
 import { checkAssertion, type ReadDocument } from "./assertion";
 import { loginHost } from "./login-host";
 import { Refusal } from "./refusal";
 
-const identityType = "Microsoft.ManagedIdentity/userAssignedIdentities";
 const byAssertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /**
@@ -28,13 +28,7 @@ export class TokenService {
   ) {}
 
   serve(port: number, certificate?: Certificate): Promise<Served> {
-    return serveBoth(
-      port,
-      (request, response) => {
-        this.handle(request, response).catch(() => response.destroy());
-      },
-      certificate,
-    );
+    return serveBoth(port, (request, response) => this.handle(request, response), certificate);
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -84,7 +78,7 @@ export class TokenService {
     }
     const clientId = form.get("client_id")!;
     const identity = this.arm.view
-      .ofType(identityType)
+      .ofType(userAssignedIdentity.type)
       .find(({ body }) => body["clientId"] === clientId.toLowerCase());
     if (identity === undefined) {
       throw new Refusal(
@@ -102,14 +96,12 @@ export class TokenService {
     const credentials = this.arm.view.children(identity.id, federatedIdentityCredential.type);
     await checkAssertion(form.get("client_assertion") ?? "", credentials, this.read, now);
     const resource = resourceOf(form.get("scope")!);
-    const token = identityTokens(
-      resource,
-      now,
-    )({
+    const bearer = {
       resourceId: identity.id,
       clientId: String(identity.body["clientId"]),
       principalId: String(identity.body["principalId"]),
-    });
+    };
+    const token = identityToken(bearer, resource, now);
     if (token === undefined) {
       throw new Refusal(
         500011,

@@ -53,7 +53,7 @@ export function issueToken(
     );
   }
   const resource = query.get("resource") ?? "";
-  const token = identityTokens(resource, now)(identity);
+  const token = identityToken(identity, resource, now);
   if (token === undefined) {
     return refuse(
       `AADSTS500011: The resource principal named ${resource} was not found in the tenant named ${account.tenantId}.`,
@@ -76,20 +76,22 @@ export function issueToken(
   };
 }
 
-/** Tokens of managed identities for a resource; undefined for one that the tenant does not know. */
-export const identityTokens =
-  (resource: string, now: Date) =>
-  ({ clientId, principalId, resourceId }: MachineIdentity) =>
-    audiences.test(resource)
-      ? {
-          seconds: lifeSeconds - 1,
-          text: tokenFor(
-            { appid: clientId, oid: principalId, xms_mirid: resourceId },
-            resource,
-            Math.floor(now.getTime() / 1000),
-          ),
-        }
-      : undefined;
+/** The token of a managed identity for a resource; undefined for one that the tenant does not know. */
+export const identityToken = (
+  { clientId, principalId, resourceId }: MachineIdentity,
+  resource: string,
+  now: Date,
+) =>
+  audiences.test(resource)
+    ? {
+        seconds: lifeSeconds - 1,
+        text: tokenFor(
+          { appid: clientId, oid: principalId, xms_mirid: resourceId },
+          resource,
+          Math.floor(now.getTime() / 1000),
+        ),
+      }
+    : undefined;
 
 /** The token of who has logged in here, for another service than Resource Manager. */
 export const loginToken = (resource: string, now = new Date()): string =>

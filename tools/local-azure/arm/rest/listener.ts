@@ -1,4 +1,9 @@
-import { createServer as createHttpServer, type RequestListener } from "node:http";
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
@@ -14,15 +19,18 @@ const handshake = 0x16;
 
 /**
  * Serves HTTP on 127.0.0.1 and, with a certificate, HTTPS on the same port: official SDKs send no
- * token without TLS, and the program of a rehearsal is not to need a certificate authority.
+ * token without TLS, and the program of a rehearsal is not to need a certificate authority. Where
+ * an answer fails, its connection ends without one.
  */
 export async function serveBoth(
   port: number,
-  answer: RequestListener,
+  answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
   certificate?: Certificate,
 ): Promise<Served> {
-  const plain = createHttpServer(answer);
-  const secure = certificate && createHttpsServer(certificate, answer);
+  const listen: RequestListener = (request, response) =>
+    void answer(request, response).catch(() => response.destroy());
+  const plain = createHttpServer(listen);
+  const secure = certificate && createHttpsServer(certificate, listen);
   const listener = createServer((socket: Socket) => {
     socket.on("error", () => socket.destroy());
     socket.once("data", (first) => {

@@ -22,11 +22,11 @@ export async function serveRest(
   const api = new ArmApi(arm, hooks);
   return serveBoth(
     port,
-    (request, response) => {
+    async (request, response) => {
       if (isForMetadata(request)) {
         return answerMetadata(request, response, machineAsking(request, arm.view));
       }
-      answer(arm, api, hooks, request).then(
+      await answer(arm, api, hooks, request).then(
         (one) => send(response, one, request.method),
         (error: unknown) => sendError(response, error, request.method),
       );

@@ -43,7 +43,7 @@ export class MachineRegistry {
       },
       snapshotBy: (name, cluster) => {
         const machine = this.named(name);
-        const snapshots = machine && Snapshots.on(machine);
+        const snapshots = machine && this.snapshotsOn(machine);
         return snapshots && (() => snapshots.save(cluster));
       },
     };
@@ -54,6 +54,13 @@ export class MachineRegistry {
   }
 
   find = (vm: VirtualMachine): SimulatedMachine | undefined => this.machines.get(vm.id);
+
+  /** As the machine's last payload has them; undefined where it brought none. */
+  snapshotsOn = (machine: SimulatedMachine): Snapshots | undefined =>
+    Snapshots.on(machine, () => ({
+      proxy: this.ports!.proxy,
+      authority: this.clusterOptions.authority!,
+    }));
 
   /** The cluster that a machine has joined, while it lives. */
   clusterOf = (machine: SimulatedMachine): SimulatedCluster | undefined =>

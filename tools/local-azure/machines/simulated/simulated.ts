@@ -11,7 +11,6 @@ import type { Binaries } from "./control-plane/control-plane";
 import { MachineRegistry } from "./machine-registry";
 import { memberComponents } from "./cluster/members";
 import { SimulatedBootstrap, type Limits } from "./bootstrap/simulated-bootstrap";
-import { Snapshots } from "./bootstrap/snapshots";
 import { Steps } from "./bootstrap/steps";
 
 const minute = 60_000;
@@ -73,7 +72,7 @@ export class SimulatedMachines implements SimulatedBackend {
   /** Saves a snapshot from a control plane, as its timer would. */
   async snapshot(name: string): Promise<void> {
     const cluster = this.registry.clusterOfMember(name);
-    const snapshots = Snapshots.on(this.registry.named(name)!);
+    const snapshots = this.registry.snapshotsOn(this.registry.named(name)!);
     if (snapshots === undefined) throw new Error(`${name} takes no snapshots (zoned:etcdBackups)`);
     await snapshots.save(cluster);
   }

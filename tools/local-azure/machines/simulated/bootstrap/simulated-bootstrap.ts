@@ -25,7 +25,6 @@ import {
   payloadOf,
   trustedOf,
 } from "./payload";
-import { Snapshots } from "./snapshots";
 import { type Steps, TimedOut } from "./steps";
 import {
   drain,
@@ -138,7 +137,7 @@ export class SimulatedBootstrap {
     await steps.step("packages", () => undefined);
     if (hasOtherVersion(await kubelet.get(nodePath(payload.machine)), payload)) {
       if (hasTask(payload, "snapshots")) {
-        await steps.step("snapshot", () => Snapshots.on(machine)?.save(cluster));
+        await steps.step("snapshot", () => this.registry.snapshotsOn(machine)?.save(cluster));
       }
       await steps.step("drain", () => drain(kubelet, payload));
     }
@@ -179,7 +178,7 @@ export class SimulatedBootstrap {
     const snapshot =
       restoredFrom &&
       (await steps.step("snapshot", () =>
-        Snapshots.on(machine)?.fetch(restoredFrom, payload, this.binaries.etcdutl),
+        this.registry.snapshotsOn(machine)?.fetch(restoredFrom, payload, this.binaries.etcdutl),
       ));
     const initialized = this.initialize(machine, payload, kubeadm, snapshot);
     const finished = initialized.catch(() => undefined);
@@ -225,7 +224,9 @@ export class SimulatedBootstrap {
     const { vmId } = machine.vm;
     clearInterval(this.timers.get(vmId));
     this.timers.delete(vmId);
-    const snapshots = hasTask(payload, "snapshots") ? Snapshots.on(machine) : undefined;
+    const snapshots = hasTask(payload, "snapshots")
+      ? this.registry.snapshotsOn(machine)
+      : undefined;
     if (snapshots === undefined) return;
     const save = (): void => {
       const cluster = this.registry.clusterOf(machine);

@@ -11,6 +11,7 @@ import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { EtcdSnapshots } from "../control-plane/etcd-snapshots";
 import type { SimulatedMachine } from "../machine";
 import { Blobs } from "./blobs";
+import { type EntraAccess, loginByKey } from "./key-login";
 
 const settingsFile = "/opt/zoned/etcd-snapshot.env";
 const folder = "/var/lib/zoned/snapshots";
@@ -22,16 +23,22 @@ export class Snapshots {
   private constructor(
     private readonly machine: SimulatedMachine,
     private readonly settings: Readonly<Record<string, string>>,
+    private readonly entra: () => EntraAccess,
   ) {}
 
-  /** As the machine's last payload has them; undefined where it brought none. */
-  static on(machine: SimulatedMachine): Snapshots | undefined {
+  /**
+   * As the machine's last payload has them; undefined where it brought none.
+   *
+   * @param entra for a machine without an identity
+   */
+  static on(machine: SimulatedMachine, entra: () => EntraAccess): Snapshots | undefined {
     const file = path.join(machine.root, settingsFile);
     if (!fs.existsSync(file)) return undefined;
     const lines = fs.readFileSync(file, "utf8").matchAll(/^(\w+)='(.*)'$/gm);
     return new Snapshots(
       machine,
       Object.fromEntries([...lines].map(([, key, value]) => [key, value])),
+      entra,
     );
   }
 
@@ -83,7 +90,8 @@ export class Snapshots {
     fs.mkdirSync(path.dirname(file), { recursive: true });
     fs.renameSync(draft, file);
     if (this.settings["CONTAINER"]) {
-      await this.blobs().put(this.blobNamed(name), fs.readFileSync(file), {
+      const blobs = await this.blobs();
+      await blobs.put(this.blobNamed(name), fs.readFileSync(file), {
         cluster: this.settings["ORIGIN"] ?? "",
         kubernetes: `${gitVersion}`.slice(1),
         etcd,
@@ -99,7 +107,7 @@ export class Snapshots {
   /** Brings a snapshot to this machine, and verifies it; returns its file. */
   async fetch(wanted: string, payload: Payload, etcdutl: string): Promise<string> {
     const { CLUSTER_NAME: cluster = "", CONTAINER: container = "" } = this.settings;
-    const blobs = this.blobs();
+    const blobs = await this.blobs();
     const names = async () =>
       (await blobs.list(`${cluster}/`))
         .map((name) => name.slice(cluster.length + 1))
@@ -136,9 +144,18 @@ export class Snapshots {
 
   private blobNamed = (name: string): string => `${this.settings["CLUSTER_NAME"]}/${name}`;
 
-  private blobs(): Blobs {
-    const { CONTAINER: container = "", CLIENT_ID: clientId = "" } = this.settings;
-    return new Blobs(container, tokenOf(this.machine.vm, clientId));
+  private async blobs(): Promise<Blobs> {
+    const { CONTAINER: container = "", CLIENT_ID: clientId = "", ISSUER: issuer } = this.settings;
+    const { vm, root } = this.machine;
+    const token =
+      issuer === undefined
+        ? tokenOf(vm, clientId)
+        : await loginByKey(
+            path.join(root, "etc/kubernetes/pki/sa.key"),
+            this.settings,
+            this.entra(),
+          );
+    return new Blobs(container, token);
   }
 }
 

@@ -220,7 +220,7 @@ export class PodProcesses {
           ...metadataProxy(spec.nodeName, ports.resourceManager),
           // By which the cluster's own pods get to Entra; all else is on this host.
           HTTPS_PROXY: `http://127.0.0.1:${ports.proxy}`,
-          ...azureNamesOf(container, pod),
+          ...azureNamesOf(container, spec),
         },
       });
       const { name, readinessProbe } = container as Container;
@@ -307,42 +307,43 @@ const tokensIn = ({ spec }: Body): TokenVolume[] =>
     ),
   );
 
-/** What Azure's libraries look for, with paths as they are here. */
-function azureNamesOf({ env = [], volumeMounts = [] }: Body, pod: Body): Record<string, string> {
-  const mounts = (volumeMounts as Body[]).filter(({ name }) =>
-    tokensIn(pod).some((one) => one.name === name),
+/** Turns a path in one of a container's volumes into where that volume is here. */
+function pathsHere({ volumeMounts = [] }: Body, { volumes = [] }: Body) {
+  const own = (volumes as Body[]).filter(
+    ({ secret, emptyDir, projected }) => secret ?? emptyDir ?? projected,
   );
+  const mounts = (volumeMounts as Body[]).filter(({ name }) =>
+    own.some((one) => one.name === name),
+  );
+  return (text: string): string =>
+    mounts.reduce(
+      (one, { name, mountPath }) =>
+        one.replace(RegExp(`(^|=|unix://)${mountPath}/`), `$1${podFolder}/${name}/`),
+      text,
+    );
+}
+
+/** What Azure's libraries look for, with paths as they are here. */
+function azureNamesOf(container: Body, spec: Body): Record<string, string> {
+  const here = pathsHere(container, spec);
   return Object.fromEntries(
-    (env as Body[])
+    ((container.env ?? []) as Body[])
       .filter(({ name, value }) => /^AZURE_/.test(name) && value !== undefined)
-      .map(({ name, value }) => [
-        name,
-        mounts.reduce(
-          (text, { name: volume, mountPath }) =>
-            text.replace(`${mountPath}/`, `${podFolder}/${volume}/`),
-          value as string,
-        ),
-      ]),
+      .map(({ name, value }) => [name, here(value as string)]),
   );
 }
 
 /** A container's arguments, with paths in its volumes and ports as they are here. */
 function argumentsOf(container: Body, spec: Body, port: number): string[] {
-  const { args = [], env = [], volumeMounts = [] } = container;
-  const own = ((spec.volumes ?? []) as Body[]).filter(({ secret, emptyDir }) => secret ?? emptyDir);
-  const paths = (volumeMounts as Body[]).filter(({ name }) => own.some((one) => one.name === name));
+  const { args = [], env = [] } = container;
+  const here = pathsHere(container, spec);
   const values = new Map<string, string>([
     ...(env as Body[]).map(({ name, value }) => [name, value] as const),
     ...Object.entries(nodeNamesOf(container, spec)),
   ]);
   return [
     ...(args as string[]).map((arg) =>
-      paths
-        .reduce(
-          (text, { name, mountPath }) =>
-            text.replace(RegExp(`=(unix://)?${mountPath}/`), `=$1${podFolder}/${name}/`),
-          arg.replace(/\$\((\w+)\)/g, (reference, name: string) => values.get(name) ?? reference),
-        )
+      here(arg.replace(/\$\((\w+)\)/g, (reference, name: string) => values.get(name) ?? reference))
         .replace(/^(--secure-port=)\d+$/, (_, flag: string) => `${flag}${port}`)
         .replace(/^(--metrics-address=).*$/, (_, flag: string) => `${flag}127.0.0.1:${port}`),
     ),
