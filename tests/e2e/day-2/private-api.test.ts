@@ -99,12 +99,3 @@ describe("a cluster in a private network", () => {
     expect(await cloud.isEmpty()).toBe(true);
   });
 });
-
-it("is refused beside routes of the network's own while its API is public", async () => {
-  const cloud = await LocalCloud.start("dev", { ...fewAddOns, egress: "none" });
-  try {
-    expect(refused(await cloud.stack.up())).toMatch(/egress is "none", expected zonal or single/);
-  } finally {
-    await cloud.stop();
-  }
-});
