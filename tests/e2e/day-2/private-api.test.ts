@@ -77,7 +77,7 @@ describe("a cluster in a private network", () => {
     await cloud.inGroup("PATCH", path, { tags: { owner: "firm" } });
     succeeded(await cloud.stack.refresh());
 
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
 
     expect((await list("routeTables"))[0].properties.routes).toHaveLength(1);
     expect((await list("privateDnsZones"))[0].tags).toEqual({ owner: "firm" });
