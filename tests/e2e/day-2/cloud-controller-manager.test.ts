@@ -183,15 +183,4 @@ describe("a rehearsal with Azure's own cloud controller manager", () => {
 
     expect(await cloud.isEmpty()).toBe(true);
   });
-
-  it("starts anew, and stops with its Service", async () => {
-    await npm(state, "start", "--stack", "local");
-    cloud = await LocalCloud.in(state, "local");
-    await expose();
-    await hasAddress();
-
-    expect(await npm(state, "stop")).toContain("everything is gone");
-
-    expect(existsSync(state)).toBe(false);
-  });
 });

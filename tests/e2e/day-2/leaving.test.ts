@@ -163,7 +163,7 @@ describe("a machine that leaves", () => {
 
     let message = "";
     const happened = await events(async () => {
-      message = refused(await cloud.stack.up());
+      message = refused(await cloud.stack.up("--skip-preview"));
     });
 
     expect(message).toMatch(/workers-2 could not be drained within 1 minutes/);
@@ -181,7 +181,7 @@ describe("a machine that leaves", () => {
       ...["--timeout", "60s"],
     );
 
-    succeeded(await cloud.stack.up());
+    succeeded(await cloud.stack.up("--skip-preview"));
 
     expect(await nodes()).toEqual(["cp-1", "cp-2", "cp-3", "workers-1"]);
     unchanged(await cloud.stack.up("--skip-preview"));
@@ -196,7 +196,7 @@ describe("a machine that leaves", () => {
   it("is a control plane that is made anew, when the change is taken back after it has left and before its VM was deleted", async () => {
     await cloud.fault({ method: "DELETE", id: machine("cp-\\d$"), code: "ScopeLocked", times: 9 });
     await cloud.stack.configure({ ...small, ...one });
-    expect(refused(await cloud.stack.up())).toMatch(/ScopeLocked/);
+    expect(refused(await cloud.stack.up("--skip-preview"))).toMatch(/ScopeLocked/);
     await cloud.clearFaults();
     expect(await nodes()).not.toContain("cp-3");
 
@@ -216,7 +216,7 @@ describe("a machine that leaves", () => {
       await cloud.kubectl("delete", "node", `zoned-dev-${name}`);
     }
 
-    const happened = await events(async () => succeeded(await cloud.stack.up()));
+    const happened = await events(async () => succeeded(await cloud.stack.up("--skip-preview")));
 
     expect(happened.filter((event) => event.endsWith("made"))).toEqual([
       "VM cp-2 made",

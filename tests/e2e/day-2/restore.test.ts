@@ -119,9 +119,9 @@ describe("a cluster whose control planes are lost", () => {
 
   it("is not restored again, without the setting or with it", async () => {
     await cloud.stack.configure(settings);
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
     await cloud.stack.configure({ ...settings, restoreFrom: "latest" });
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("is restored as well when two of three are lost, though not by a setting that was left behind alone", async () => {
@@ -200,7 +200,7 @@ describe("a cluster whose control planes are lost", () => {
 
     expect(await saved("e", "f")).toEqual(["e"]);
     expect(await vmIdOf(worker)).toBe(workerId);
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("gets another certificate for its administrator, of the same CA, and no machine is touched", async () => {
@@ -219,6 +219,6 @@ describe("a cluster whose control planes are lost", () => {
         (step) => !/ (pki-admin|kubernetes|\S+-(membership|drain-before-resize))$/.test(step),
       ),
     ).toEqual([]);
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 });

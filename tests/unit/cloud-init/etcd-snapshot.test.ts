@@ -28,6 +28,8 @@ type Blobs = Parameters<Parameters<typeof withBlobs>[0]>[0];
 let etcd: ChildProcess | undefined;
 let data: string;
 let endpoint: string;
+/** What the script saves of it. */
+let saved: { readonly blob: string } & Awaited<ReturnType<Blobs["download"]>>;
 
 const etcdctl = (...args: string[]) =>
   execFileSync(built("etcdctl"), [`--endpoints=${endpoint}`, ...args.slice(0, -1)], {
@@ -63,6 +65,12 @@ beforeAll(async () => {
     }
   }
   for (let index = 0; index < 28; index++) etcdctl("put", `large-${index}`, "x".repeat(1.3e6));
+  await withContainer(async (blobs) => {
+    const { code } = await machineIn(blobs).run(script, ["save"]);
+    expect(code).toBe(0);
+    const [blob = ""] = await namesIn(blobs);
+    saved = { blob, ...(await blobs.download(blob)) };
+  })();
 });
 
 afterAll(() => {
@@ -154,6 +162,12 @@ const withContainer = (use: (blobs: Blobs) => Promise<void>) => () =>
   withBlobs(async (blobs) => {
     await allowHttp(blobs.arm);
     await blobs.grant();
+    await use(blobs);
+  });
+
+const withSnapshot = (use: (blobs: Blobs) => Promise<void>) =>
+  withContainer(async (blobs) => {
+    await blobs.upload(saved.blob, saved.content, saved.metadata);
     await use(blobs);
   });
 
@@ -414,23 +428,19 @@ describe("a snapshot of etcd", () => {
 
   it(
     "is fetched by name or as the newest, whole, with the program that restores it",
-    withContainer(async (blobs) => {
-      await machineIn(blobs).run(script, ["save"]);
-      const [blob = ""] = await namesIn(blobs);
+    withSnapshot(async (blobs) => {
+      const [, name] = saved.blob.split("/");
       await blobs.upload("zoned-test/notes.txt", "x");
 
       for (const [wanted, runtime] of [
         ["latest", "docker"],
-        [blob.split("/")[1]!, "cri-dockerd"],
+        [name, "cri-dockerd"],
       ]) {
         const machine = machineIn(blobs, { runtime });
         const file = join(machine.root, "snapshot.db");
         const etcdutl = join(machine.root, "etcdutl");
         const { code, stderr } = await machine.run(script, ["fetch", wanted!, file]);
-        expect([code, stderr]).toEqual([
-          0,
-          expect.stringContaining(`fetching snapshot ${blob.split("/")[1]}`),
-        ]);
+        expect([code, stderr]).toEqual([0, expect.stringContaining(`fetching snapshot ${name}`)]);
         expect((await machine.run(script, ["etcdutl", etcdutl])).code).toBe(0);
         // Nothing of what it was taken from is left.
         expect(machine.callsOf(runtime === "cri-dockerd" ? "docker" : "ctr").at(-1)).toMatch(
@@ -445,9 +455,7 @@ describe("a snapshot of etcd", () => {
 
   it(
     "is the newest of all, however many pages their list has",
-    withContainer(async (blobs) => {
-      await machineIn(blobs).run(script, ["save"]);
-      const [saved = ""] = await namesIn(blobs);
+    withSnapshot(async (blobs) => {
       for (const day of [1, 2]) await blobs.upload(`zoned-test/2025010${day}T000000Z-1.db`, "x");
       const machine = machineIn(blobs);
       machine.write("/pages", "&maxresults=1");
@@ -455,15 +463,13 @@ describe("a snapshot of etcd", () => {
       const file = join(machine.root, "snapshot.db");
       const { stderr } = await machine.run(script, ["fetch", "latest", file]);
 
-      expect(stderr).toContain(`fetching snapshot ${saved.split("/")[1]}`);
+      expect(stderr).toContain(`fetching snapshot ${saved.blob.split("/")[1]}`);
     }),
   );
 
   it(
     "is the newest of all, whatever the order in which storage lists them",
-    withContainer(async (blobs) => {
-      await machineIn(blobs).run(script, ["save"]);
-      const [saved = ""] = await namesIn(blobs);
+    withSnapshot(async (blobs) => {
       await blobs.upload("zoned-test/20250101T000000Z-1.db", "x");
       const machine = machineIn(blobs);
       const { curl } = programs();
@@ -484,19 +490,22 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
       const file = join(machine.root, "snapshot.db");
       const { stderr } = await machine.run(script, ["fetch", "latest", file]);
 
-      expect(stderr).toContain(`fetching snapshot ${saved.split("/")[1]}`);
+      expect(stderr).toContain(`fetching snapshot ${saved.blob.split("/")[1]}`);
     }),
   );
 
   it.each<[string, Scene]>([
-    ["the cluster had other CAs", { cas: "the CA, and another one" }],
-    ["it had another key of service accounts", { serviceAccounts: "the key before" }],
-    ["it had an older minor of Kubernetes", { kubernetes: "1.37.0" }],
+    [
+      "the cluster had other CAs, another key of service accounts and an older minor of Kubernetes",
+      {
+        cas: "the CA, and another one",
+        serviceAccounts: "the key before",
+        kubernetes: "1.37.0",
+      },
+    ],
     ["it had another patch of Kubernetes", { kubernetes: "1.36.2" }],
   ])("is fetched from a time in which %s", async (_, scene) =>
-    withContainer(async (blobs) => {
-      await machineIn(blobs).run(script, ["save"]);
-
+    withSnapshot(async (blobs) => {
       const machine = machineIn(blobs, scene);
       const file = join(machine.root, "snapshot.db");
       const { code, stderr } = await machine.run(script, ["fetch", "latest", file]);
@@ -505,7 +514,7 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
     })(),
   );
 
-  it.each<[string, Scene, string, (blobs: Blobs, blob: string) => Promise<unknown>, RegExp]>([
+  it.each<[string, Scene, string, (blobs: Blobs) => Promise<unknown>, RegExp]>([
     [
       "there is none",
       {},
@@ -552,26 +561,21 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
       "it is of a newer minor of etcd",
       {},
       "latest",
-      async (blobs, blob) => {
-        const { metadata, content } = await blobs.download(blob);
-        await blobs.upload(blob, content, { ...metadata, etcd: "3.7.0" });
-      },
+      async (blobs) =>
+        blobs.upload(saved.blob, saved.content, { ...saved.metadata, etcd: "3.7.0" }),
       /is of etcd 3\.7\.0, newer than the 3\.6\.8-0 of this cluster's Kubernetes 1\.36\.3.+set kubernetesVersion/,
     ],
     [
       "it is cut short",
       {},
       "latest",
-      async (blobs, blob) => {
-        const { metadata, content } = await blobs.download(blob);
-        await blobs.upload(blob, content.subarray(0, 1_000_000), metadata);
-      },
+      async (blobs) =>
+        blobs.upload(saved.blob, saved.content.subarray(0, 1_000_000), saved.metadata),
       /is damaged or not whole \(1000000 bytes\): name an older one/,
     ],
   ])("is refused when %s", async (_, scene, wanted, change, says) =>
-    withContainer(async (blobs) => {
-      await machineIn(blobs).run(script, ["save"]);
-      await change(blobs, (await namesIn(blobs))[0]!);
+    withSnapshot(async (blobs) => {
+      await change(blobs);
       const machine = machineIn(blobs, scene);
       const file = join(machine.root, "snapshot.db");
       const { code, stderr } = await machine.run(script, ["fetch", wanted, file]);

@@ -3,7 +3,7 @@ import type { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { typeOf } from "../../../tools/local-azure/arm/types/types";
-import { update } from "../../support/program";
+import { update, type Update } from "../../support/program";
 import { validSettings } from "../../support/sample";
 import { access, settingsWith, stackValues, type Values } from "../../support/stack";
 
@@ -28,11 +28,11 @@ const isPrivate = { apiAccess: "private", egress: "none" };
 
 describe.each<[string, Values]>([
   ["a public API and egress in zones", {}],
-  ["a single egress", { egress: "single" }],
   ["nothing public", isPrivate],
   [
-    "encrypted disks and hosts that encrypt",
+    "a single egress, and encrypted disks on hosts that encrypt",
     {
+      egress: "single",
       encryptionAtHost: true,
       diskEncryptionSetId: `/subscriptions/${account.subscriptionId}/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/ours`,
     },
@@ -40,18 +40,16 @@ describe.each<[string, Values]>([
   ["nothing public and a name of one's own", { ...isPrivate, apiName: "api.zoned.example" }],
 ])("of a stack with %s", (_, change) => {
   const values = { tags: { costCenter: "4711" }, ...change };
-
-  async function both() {
-    const { requests } = await update(values);
+  let requests: Update["requests"];
+  let planned: ReturnType<typeof plannedResources>;
+  beforeAll(async () => {
+    ({ requests } = await update(values));
     const all = { ...access, ...stackValues("prod"), clusterName: "zoned-test", ...values };
     const settings = settingsWith(all);
-    const planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
-    return { requests, planned };
-  }
+    planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
+  });
 
-  it("there is one of every type that an update makes", async () => {
-    const { requests, planned } = await both();
-
+  it("there is one of every type that an update makes", () => {
     const types = new Set(planned.map(({ content }) => typeFor(content.type).token));
 
     const made = requests
@@ -61,9 +59,7 @@ describe.each<[string, Values]>([
     expect([...types].sort()).toEqual([...new Set(made)].sort());
   });
 
-  it("each has what the update sends, and is asked for in the API's version that sends it", async () => {
-    const { requests, planned } = await both();
-
+  it("each has what the update sends, and is asked for in the API's version that sends it", () => {
     for (const { content, apiVersion } of planned) {
       const { token, apiVersion: sent } = typeFor(content.type);
       const { type, name, location, ...rest } = content;

@@ -35,12 +35,12 @@ describe("a control plane", () => {
       ends: "joined",
     },
     { who: "another one", world: { api: "answers" as const }, action: ["join"], ends: "joined" },
-  ])("does $does when it is $who and the API $world.api", async ({ world, action: does, ends }) => {
+  ])("does $action when it is $who and the API $world.api", async ({ world, action, ends }) => {
     const machine = machineIn(world);
 
     expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
 
-    expect(deeds(machine)).toEqual(does);
+    expect(deeds(machine)).toEqual(action);
     expect(machine.read("/var/lib/zoned/joined")).toBe(`${ends}\n`);
   });
 

@@ -1,19 +1,12 @@
 import { execFile } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import { serveMetadata } from "../../machines/qemu/network/metadata";
 import { allowHttp, withBlobs } from "../support/arm/blobs";
 import { storage } from "../support/arm/valid-resources";
 
 const run = promisify(execFile);
-const folder = mkdtempSync(join(tmpdir(), "zoned-curl-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 type Built = Parameters<Parameters<typeof withBlobs>[0]>[0];
 
@@ -41,53 +34,6 @@ const withCurl = (use: (built: Built) => Promise<void>) => () =>
     await allowHttp(built.arm);
     await use(built);
   });
-
-it(
-  "takes a snapshot in blocks from a script that has its token from the metadata service",
-  withCurl(async ({ endpoint, identity }) => {
-    const machine = { identities: [identity] } as never;
-    const metadata = await serveMetadata({ address: "127.0.0.1", port: 0 }, () => machine);
-    const file = join(folder, "snapshot.db");
-    const content = randomBytes(2_500_000);
-    writeFileSync(file, content);
-    const script = `set -euo pipefail
-token=$(curl -sSf -H Metadata:true "http://127.0.0.1:$IMDS/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https://storage.azure.com/&client_id=$CLIENT" |
-  sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
-azure() { curl -sSf -H "Authorization: Bearer $token" -H "x-ms-version: 2024-11-04" "$@"; }
-cd "$FOLDER"
-split -b 1000000 -d -a 5 snapshot.db part-
-list="<BlockList>"
-for part in part-*; do
-  id=$(printf %s "$part" | base64)
-  azure -X PUT --data-binary "@$part" -H "Content-Type: application/octet-stream" "$URL?comp=block&blockid=$(printf %s "$id" | sed 's/+/%2B/g; s/=/%3D/g')"
-  list="$list<Latest>$id</Latest>"
-done
-azure -X PUT -d "$list</BlockList>" -H "x-ms-meta-cluster: abc" "$URL?comp=blocklist"
-azure "$CONTAINER?restype=container&comp=list&prefix=zoned/" | grep -o '<Name>[^<]*</Name>'
-azure -D - -o copy.db "$URL" | tr -d '\\r' | grep -i -e '^x-ms-meta-' -e '^content-length'
-sha256sum <copy.db`;
-    const { port } = metadata.address() as AddressInfo;
-    const { stdout } = await run("bash", ["-c", script], {
-      env: {
-        ...process.env,
-        IMDS: String(port),
-        CLIENT: identity.clientId,
-        FOLDER: folder,
-        CONTAINER: `${endpoint}/etcd`,
-        URL: `${endpoint}/etcd/zoned/20261124T220000Z-42.db`,
-      },
-    });
-    metadata.closeAllConnections();
-    metadata.close();
-
-    expect(stdout.trim().split("\n")).toEqual([
-      "<Name>zoned/20261124T220000Z-42.db</Name>",
-      "x-ms-meta-cluster: abc",
-      "content-length: 2500000",
-      `${createHash("sha256").update(content).digest("hex")}  -`,
-    ]);
-  }),
-);
 
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await sleep(10);
@@ -136,21 +82,12 @@ it.each<[flaw: string, words: string[], path: string, answer: string]>([
     "400 InvalidQueryParameterValue",
   ],
   [
-    "a list of snapshots of blobs",
-    [],
-    "/etcd?restype=container&comp=list&include=snapshots",
-    "501 NotImplemented",
-  ],
-  [
     "a block that is larger than a block may be",
     [...put, "-H", `Content-Length: ${4000 * 1024 ** 2 + 1}`],
     block,
     "413 RequestBodyTooLarge",
   ],
   ["an account that is not there", ["--path-as-is"], "x/etcd/one", "404 ResourceNotFound"],
-  ["a lease", [...put, "-d", ""], "/etcd/one?comp=lease", "501 NotImplemented"],
-  ["a HEAD", ["-I"], "/etcd/one", "501 NotImplemented"],
-  ["a parameter that is not known", [], "/etcd/one?snapshot=1", "400 UnsupportedQueryParameter"],
   [
     "a block without a name",
     [...put, "-d", "x"],
@@ -180,12 +117,6 @@ it.each<[flaw: string, words: string[], path: string, answer: string]>([
     [...put, "-d", "<BlockList><Latest>QQ==</BlockList>"],
     "/etcd/one?comp=blocklist",
     "400 InvalidXmlDocument",
-  ],
-  [
-    "a block list of what is committed alone",
-    [...put, "-d", "<BlockList><Committed>QQ==</Committed></BlockList>"],
-    "/etcd/one?comp=blocklist",
-    "501 NotImplemented",
   ],
   [
     "metadata with a hyphen in its name",

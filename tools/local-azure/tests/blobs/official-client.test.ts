@@ -1,8 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 
-import type { BlockBlobClient } from "@azure/storage-blob";
-
 import { withBlobs } from "../support/arm/blobs";
 import { all } from "../support/arm/official-sdks";
 import { roleDefinition, storage, subscription, valid } from "../support/arm/valid-resources";
@@ -83,30 +81,6 @@ it("commits the blocks that a list names, and forgets the others", () =>
     await blob.commitBlockList([a, b]);
     expect((await download("blocks")).content.toString()).toBe("aaaaBBBB");
   }));
-
-it.each<[what: string, ask: (blob: BlockBlobClient) => Promise<unknown>]>([
-  ["a blob in one piece", (blob) => blob.upload("x", 1)],
-  ["a deletion", (blob) => blob.delete()],
-  ["a range", (blob) => blob.download(1, 2)],
-  ["a condition", (blob) => blob.commitBlockList(["AAAA"], { conditions: { ifNoneMatch: "*" } })],
-  [
-    "a type of content",
-    (blob) =>
-      blob.commitBlockList(["AAAA"], { blobHTTPHeaders: { blobContentType: "text/plain" } }),
-  ],
-  [
-    "a sum of content",
-    (blob) => blob.stageBlock("AAAA", "x", 1, { transactionalContentMD5: new Uint8Array(16) }),
-  ],
-])("refuses %s, which snapshots do not need", (_, ask) =>
-  withBlobs(async ({ client, grant, upload, download }) => {
-    await grant();
-    await upload("one", "123");
-
-    expect(await codeOf(ask(client().getBlockBlobClient("one")))).toBe("501 NotImplemented");
-    expect((await download("one")).content.toString()).toBe("123");
-  }),
-);
 
 it("lets a principal in by a role at the container or above it, and by no other", () =>
   withBlobs(async ({ client, grant, upload }) => {

@@ -17,12 +17,8 @@ import {
 interface Answer {
   readonly value: {
     readonly name: unknown;
-    readonly changedTime: string;
     readonly currentValue: number;
     readonly limit: number;
-    readonly locationInfo: { readonly zones: string[] }[];
-    readonly restrictions: object[];
-    readonly capabilities: object[];
   }[];
   readonly properties: { readonly storageProfile: { dataDisks: object[] } };
   readonly error: { readonly code: string };
@@ -97,32 +93,6 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 
 const query = (parameters: Record<string, string>) => new URLSearchParams(parameters);
 
-it("lists machines and bootstrap steps with state and time of change", () =>
-  withServer(async (ask) => {
-    const $filter =
-      "resourceType eq 'Microsoft.Compute/virtualMachines' or resourceType eq 'Microsoft.Compute/virtualMachines/extensions'";
-
-    const { body } = await ask(
-      "GET",
-      `${group}/resources?${query({ $filter, $expand: "provisioningState,changedTime" })}`,
-    );
-
-    expect(body.value).toMatchObject([
-      {
-        name: "cp-1",
-        type: "Microsoft.Compute/virtualMachines",
-        provisioningState: "Succeeded",
-        location: "westeurope",
-      },
-      {
-        name: "cp-1/bootstrap",
-        type: "Microsoft.Compute/virtualMachines/extensions",
-        provisioningState: "Succeeded",
-      },
-    ]);
-    expect(Date.parse(body.value[0]!.changedTime)).not.toBeNaN();
-  }));
-
 it("returns a bootstrap step's state and tags, and for a missing one which parent is missing", () =>
   withServer(async (ask) => {
     const { location, ...properties } = valid.extension[1];
@@ -167,21 +137,6 @@ it("returns 401 without a token", () =>
       status: 401,
       body: { error: { code: "AuthenticationFailed" } },
     });
-  }));
-
-it("lists sizes with their zones and restrictions", () =>
-  withServer(async (ask) => {
-    const { body } = await ask(
-      "GET",
-      `${subscriptionPath}/providers/Microsoft.Compute/skus?${query({ $filter: "location eq 'westeurope'" })}`,
-    );
-
-    const restricted = body.value.find(({ name }) => name === "Standard_D2as_v5")!;
-    expect(restricted.locationInfo[0]!.zones.sort()).toEqual(["1", "2", "3"]);
-    expect(restricted.restrictions).toMatchObject([
-      { type: "Zone", values: ["westeurope"], restrictionInfo: { zones: ["3"] } },
-    ]);
-    expect(restricted.capabilities).toContainEqual({ name: "PremiumIO", value: "True" });
   }));
 
 const providers = `${subscriptionPath}/providers`;

@@ -147,15 +147,6 @@ describeUnless(missing)("simulated machines on real components", () => {
     expect(texts[1]!.data.ClusterConfiguration).toContain("certificatesDir: /etc/kubernetes/pki");
   });
 
-  it("leaves an initial control plane alone that runs its script again, though there is no network yet", async () => {
-    const before = pids();
-
-    const { exitCode, stdout } = await run(cp[0]);
-
-    expect({ exitCode, pids: pids() }).toEqual({ exitCode: 0, pids: before });
-    expect(stdout).not.toContain("kubeadm init");
-  });
-
   it("ends the initial control plane's step with the end of the log when a component refuses its arguments", async () => {
     const other = { ...fixture, apiName: "other.westeurope.cloudapp.azure.com" };
     const vm = vmOf("other-cp-1", "1", "172.16.1.4");
@@ -196,27 +187,6 @@ describeUnless(missing)("simulated machines on real components", () => {
       /is not allowed to set the following labels[^]*step "kubeadm join" failed/,
     );
     expect(await node(workers[0].name)).toBeUndefined();
-  });
-
-  it("fails the step of a node that gets no network, and says what it lacks", async () => {
-    const { ready } = limits;
-    limits.ready = 0;
-
-    const { exitCode, stderr } = await run(workers[0], { token: tokenOf(workers[0].name).token });
-
-    limits.ready = ready;
-    expect(exitCode).toBe(124);
-    expect(stderr).toMatch(/no pod network yet[^]*step "node" failed with exit code 124/);
-  });
-
-  it("comes back from a reboot of its only control plane with all that it knew", async () => {
-    const before = pids().map(identityOf);
-
-    await machines.restart(cp[0]);
-
-    expect(before.filter(isAlive)).toEqual([]);
-    expect(await node(workers[0].name)).toBeDefined();
-    expect(await run(cp[0])).toMatchObject({ exitCode: 0 });
   });
 
   it("makes nodes Ready once their network runs, and names zones once the cloud provider does", async () => {
@@ -280,28 +250,6 @@ describeUnless(missing)("simulated machines on real components", () => {
     });
   });
 
-  it("changes nothing on a member that runs its script again", async () => {
-    const before = await node("demo-workers-2");
-
-    const { exitCode } = await run(workers[1], { token: "aaaaaa.0123456789abcdef" });
-
-    expect(exitCode).toBe(0);
-    expect((await node("demo-workers-2"))!.metadata.uid).toBe(before!.metadata.uid);
-  });
-
-  it("loses the Node with its machine, and takes a machine of the same name anew", async () => {
-    const before = await node("demo-workers-2");
-
-    await machines.remove(workers[1]);
-    await eventually("the node to go", async () => !(await node("demo-workers-2")));
-    const successor = worker(2);
-    await machines.create(successor);
-    const { exitCode, stderr } = await run(successor, { token: tokenOf(successor.name).token });
-
-    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-    expect((await node("demo-workers-2"))!.metadata.uid).not.toBe(before!.metadata.uid);
-  });
-
   it("removes the stale node of a predecessor with the token's own right, and fails without it", async () => {
     const [at, manager] = cloudControllerManager.at(-1)!;
     await admin().delete(`${at}/${(manager as Body).metadata.name}`);
@@ -320,41 +268,6 @@ describeUnless(missing)("simulated machines on real components", () => {
 
     expect(anothers.stderr).toMatch(/cannot delete resource "nodes"[^]*step "kubeadm join" failed/);
     expect(own.exitCode).toBe(0);
-  });
-
-  it("replaces a control plane while two of three live, and the cluster has the flags that it brings", async () => {
-    await machines.remove(cp[1]);
-    const successor = controlPlane(2);
-    await machines.create(successor);
-    const apiServer = { "event-ttl": "2h" };
-
-    const { exitCode, stderr } = await run(successor, { initialControlPlane, apiServer });
-
-    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-    const { data } = await admin().get("/api/v1/namespaces/kube-system/configmaps/kubeadm-config");
-    expect(data.ClusterConfiguration).toContain("event-ttl");
-    expect(machines.status()[0]!.members.map(({ machine, lives }) => [machine, lives])).toEqual(
-      expect.arrayContaining([
-        ["demo-cp-1", true],
-        ["demo-cp-2", true],
-        ["demo-cp-3", true],
-      ]),
-    );
-    Object.assign(cp, { 1: successor });
-  });
-
-  it("is silent of machines that are off, has no API without a majority, and is as before when they are started", async () => {
-    await machines.power(cp[2], "deallocate");
-    const seen = await readyCondition("demo-cp-3");
-    await machines.power(cp[1], "powerOff");
-    const isUp = await admin().isReady();
-    await machines.power(cp[1], "start");
-    await eventually("silence", async () => (await readyCondition("demo-cp-3")) === "Unknown");
-    await machines.power(cp[2], "start");
-
-    expect({ seen, isUp }).toEqual({ seen: "Unknown", isUp: false });
-    await eventually("its kubelet", async () => (await readyCondition("demo-cp-3")) === "True");
-    expect(await run(cp[2])).toMatchObject({ exitCode: 0 });
   });
 
   describe("unhealthy control planes", () => {
@@ -447,27 +360,6 @@ describeUnless(missing)("simulated machines on real components", () => {
       await write();
     });
 
-    it("hold up the end of a reboot of another until they are healthy, and no run that changes nothing", async () => {
-      const { peers } = limits;
-      limits.peers = 0;
-      await machines.injectFailure("demo-cp-3", "kube-scheduler");
-
-      const untouched = await run(cp[0]);
-      await machines.restart(cp[0]);
-      const rebooted = await run(cp[0]);
-      const again = await run(cp[0]);
-
-      limits.peers = peers;
-      await machines.clearFailures("demo-cp-3");
-      expect(untouched).toMatchObject({ exitCode: 0 });
-      for (const { stderr } of [rebooted, again]) {
-        expect(stderr).toMatch(
-          /no other machine was touched.*kube-scheduler-demo-cp-3 is not Ready[^]*step "other control planes" failed/,
-        );
-      }
-      expect(await run(cp[0])).toMatchObject({ exitCode: 0 });
-    });
-
     it("know of no other failure, and of no other machine", async () => {
       await expect(machines.injectFailure("demo-cp-2", "dns")).rejects.toThrow(
         /component is dns, expected/,
@@ -490,27 +382,9 @@ describeUnless(missing)("simulated machines on real components", () => {
       expect({ isUp, isUpAfterRestart }).toEqual({ isUp: false, isUpAfterRestart: false });
       expect(await admin().isReady()).toBe(true);
     });
-
-    it("take their static pods with them, and a successor shows its own", async () => {
-      await admin().delete("/api/v1/nodes/demo-cp-2");
-      await eventually("its pods to go", async () =>
-        Object.keys(await staticPods()).every((name) => !name.endsWith("demo-cp-2")),
-      );
-      const successor = controlPlane(2);
-      await machines.create(successor);
-
-      const { exitCode, stderr } = await run(successor);
-
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-      await eventually("its pods", async () => (await staticPods())["etcd-demo-cp-2"] === "True");
-      const { metadata } = await admin().get(`${podsPath}/etcd-demo-cp-2`);
-      expect(metadata.ownerReferences[0].uid).toBe((await node("demo-cp-2"))!.metadata.uid);
-      Object.assign(cp, { 1: successor });
-    });
   });
 
   it("has no API when fewer than half of its members live, and nothing at all after the last", async () => {
-    await machines.remove(cp[1]);
     const isUpWithTwo = await admin().isReady();
     const last = admin();
     await machines.remove(cp[0]);
