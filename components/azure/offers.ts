@@ -67,13 +67,13 @@ export function offerProblems(
   settings: Settings,
   { subscriptionId }: AzureConnection,
 ): string[] {
-  const { location, osDiskSku, encryptionAtHost } = settings;
+  const { location, encryptionAtHost } = settings;
   const region = regionProblems(location, skus);
   if (region.length > 0) return region;
   const command = (machine: MachinePlan) => sizeCommand(settings, machine);
   const sizesNow = new Map([...existing].map(([name, { size }]) => [name, size]));
   return [
-    ...skuProblems(machines, skus, { location, osDiskSku, encryptionAtHost, command }),
+    ...skuProblems(machines, skus, { location, encryptionAtHost, command }),
     ...resizeProblems(machines, { skus, sizesNow, command }),
     ...quotaProblems(machines, quotas, { subscriptionId, location, skus, sizesNow, command }),
     ...addressQuotaProblems(settings, addresses, subscriptionId),

@@ -21,7 +21,6 @@ export interface Sku {
 
 interface Wanted {
   readonly location: string;
-  readonly osDiskSku: string;
   readonly encryptionAtHost: boolean;
   /** What tells the operator to change the machine's size, without the value. */
   readonly command: (machine: MachinePlan) => string;
@@ -37,15 +36,15 @@ interface Wanted {
 export function skuProblems(
   machines: readonly MachinePlan[],
   skus: readonly Sku[],
-  { location, command, ...disks }: Wanted,
+  { location, command, encryptionAtHost }: Wanted,
 ): string[] {
   const sizes = sizesIn(skus);
   return machines.flatMap((machine) => {
-    const { name, size, zone, role } = machine;
+    const { name, size, zone } = machine;
+    const misfitsOf = (other: Sku) => misfits(other, machine, encryptionAtHost);
     const fix = () => {
       const fitting = [...sizes.values()].filter(
-        (other) =>
-          usableZones(other, location).includes(zone) && misfits(other, role, disks).length === 0,
+        (other) => usableZones(other, location).includes(zone) && misfitsOf(other).length === 0,
       );
       return `(${command(machine)} ${closest(size, fitting) ?? "SIZE"})`;
     };
@@ -66,7 +65,7 @@ export function skuProblems(
           ` ${fix()}`,
       ];
     }
-    return misfits(sku, role, disks).map((misfit) => `${name}: size ${size} ${misfit} ${fix()}`);
+    return misfitsOf(sku).map((misfit) => `${name}: size ${size} ${misfit} ${fix()}`);
   });
 }
 
@@ -103,12 +102,8 @@ export const processors = (sku: Sku | undefined): number =>
 const leastMemoryGb = 2;
 const leastProcessors = { "control-plane": 2, worker: 1 } as const;
 
-/** What keeps machines of this program from running on a size, wherever it is offered. */
-function misfits(
-  sku: Sku,
-  role: MachinePlan["role"],
-  { osDiskSku, encryptionAtHost }: Pick<Wanted, "osDiskSku" | "encryptionAtHost">,
-): string[] {
+/** What keeps a machine of this program from running on a size, wherever it is offered. */
+function misfits(sku: Sku, { role, osDiskSku }: MachinePlan, encryptionAtHost: boolean): string[] {
   const memory = Number(capability(sku, "MemoryGB") ?? leastMemoryGb);
   const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
   const least = leastProcessors[role];

@@ -47,13 +47,14 @@ export const replacementInputsOf = (
   taints: taintsText(plan),
   adminUsername: settings.adminUsername,
   sshPublicKey: digest(settings.sshPublicKey),
-  osDiskSku: settings.osDiskSku,
-  osDiskSizeGb: String(settings.osDiskSizeGb),
+  osDiskSku: plan.osDiskSku,
+  osDiskSizeGb: String(plan.osDiskSizeGb),
   containerRuntime: settings.containerRuntime,
   ...(settings.encryptionAtHost && { encryptionAtHost: "true" }),
   ...(settings.diskEncryptionSetId !== "" && {
     diskEncryptionSetId: keyOf(settings.diskEncryptionSetId),
   }),
+  ...(plan.maxPods !== undefined && { maxPods: String(plan.maxPods) }),
 });
 
 /** A hash over it; the same in every release of this program. */

@@ -166,9 +166,9 @@ export class Machine extends pulumi.ComponentResource {
             createOption: "FromImage",
             caching: "ReadWrite",
             deleteOption: "Delete",
-            diskSizeGB: settings.osDiskSizeGb,
+            diskSizeGB: plan.osDiskSizeGb,
             managedDisk: {
-              storageAccountType: settings.osDiskSku,
+              storageAccountType: plan.osDiskSku,
               ...(settings.diskEncryptionSetId !== "" && {
                 diskEncryptionSet: { id: settings.diskEncryptionSetId },
               }),
@@ -197,8 +197,14 @@ export class Machine extends pulumi.ComponentResource {
         ignoreChanges: [...ignoredAlways, ...(args.retained ? ignoredOnExisting : [])],
         replaceOnChanges: [...replacedOnChange],
         // Kept in Pulumi's state and not in a tag, which anyone with access may remove. No kubelet may
-        // change the taints that its node has registered with.
-        replacementTrigger: [args.initialization, args.record.createdAt, taintsText(plan)],
+        // change the taints that its node has registered with; one that is to take fewer pods ends those
+        // that are too many, whatever their budgets say.
+        replacementTrigger: [
+          args.initialization,
+          args.record.createdAt,
+          taintsText(plan),
+          ...(plan.maxPods === undefined ? [] : [String(plan.maxPods)]),
+        ],
         // Its interface and its name can belong to one VM only.
         deleteBeforeReplace: true,
       },

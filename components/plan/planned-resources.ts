@@ -56,7 +56,7 @@ const standard = { name: "Standard" };
 type IdOf = (type: string, name: string) => string;
 
 /**
- * One of each kind of what a stack makes of these settings: of machines one of each size, of subnets one of
+ * One of each kind of what a stack makes of these settings: of machines one of each size and disk, of subnets one of
  * machines' and the balancers'. Rules of security groups and roles are left out.
  */
 export function plannedResources(
@@ -225,19 +225,19 @@ function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
 }
 
 function machinesOf(settings: Settings, machines: readonly MachinePlan[], idOf: IdOf): Kind[] {
-  const bySize = new Map<string, MachinePlan>();
-  for (const one of machines) {
-    const size = one.size.toLowerCase();
-    if (!bySize.has(size)) bySize.set(size, one);
+  const kinds = new Map<string, Kind>();
+  for (const one of machines.map((plan) => machineOf(settings, plan))) {
+    const key = JSON.stringify(one.properties).toLowerCase();
+    if (!kinds.has(key)) kinds.set(key, one);
   }
   const [first] = machines;
-  return [
-    ...[...bySize.values()].map((one) => machineOf(settings, one)),
-    ...(first === undefined ? [] : partsOf(settings, first, idOf)),
-  ];
+  return [...kinds.values(), ...(first === undefined ? [] : partsOf(settings, first, idOf))];
 }
 
-const machineOf = (settings: Settings, { name, zone, size }: MachinePlan): Kind => ({
+const machineOf = (
+  settings: Settings,
+  { name, zone, size, osDiskSku, osDiskSizeGb }: MachinePlan,
+): Kind => ({
   type: types.machine,
   name,
   size,
@@ -248,9 +248,9 @@ const machineOf = (settings: Settings, { name, zone, size }: MachinePlan): Kind 
     storageProfile: {
       imageReference: { ...image, version: imageVersionOf(settings) },
       osDisk: {
-        diskSizeGB: settings.osDiskSizeGb,
+        diskSizeGB: osDiskSizeGb,
         managedDisk: {
-          storageAccountType: settings.osDiskSku,
+          storageAccountType: osDiskSku,
           ...(settings.diskEncryptionSetId !== "" && {
             diskEncryptionSet: { id: settings.diskEncryptionSetId },
           }),

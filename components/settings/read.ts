@@ -5,6 +5,7 @@ import type {
   GivenRole,
   HttpProxy,
   KubeadmExtras,
+  OsDiskSku,
   Reboots,
   Taint,
   WorkerPool,
@@ -130,15 +131,20 @@ function readMaps(
   }));
 }
 
+/** What a pool may say. */
+const poolNames = [
+  ...["name", "count", "size", "zones", "labels", "taints"],
+  ...["osDiskSku", "osDiskSizeGb", "maxPods", "maxUnavailable"],
+];
+
 /** The worker pools, with what a pool that says nothing gets. */
 export function readPools(
   raw: unknown,
-  defaults: Pick<WorkerPool, "size" | "zones">,
+  defaults: Pick<WorkerPool, "size" | "zones" | "osDiskSku" | "osDiskSizeGb">,
   problems: Report,
 ): WorkerPool[] {
   return readMaps("workerPools", raw, "pools", problems).map(({ at, given }, index): WorkerPool => {
-    const known = ["name", "count", "size", "zones", "labels", "taints", "maxUnavailable"];
-    problems.push(...unknownNames(at, Object.keys(given), known));
+    problems.push(...unknownNames(at, Object.keys(given), poolNames));
     const name = given.name;
     if (typeof name !== "string") {
       const better = index === 0 ? "workers" : `pool-${index + 1}`;
@@ -164,6 +170,9 @@ export function readPools(
           : readTexts(`${at}.zones`, given.zones, problems),
       labels: readTextByName(`${at}.labels`, given.labels, problems),
       taints: readTaints(`${at}.taints`, given.taints, problems),
+      osDiskSku: (given.osDiskSku ?? defaults.osDiskSku) as OsDiskSku,
+      osDiskSizeGb: Number(given.osDiskSizeGb ?? defaults.osDiskSizeGb),
+      ...(given.maxPods !== undefined && { maxPods: Number(given.maxPods) }),
       maxUnavailable: given.maxUnavailable === undefined ? 1 : Number(given.maxUnavailable),
     };
   });

@@ -7,6 +7,9 @@ export interface Taint {
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
+/** What an OS disk is made of. */
+export type OsDiskSku = "Premium_LRS" | "StandardSSD_LRS";
+
 /** Workers that are alike. */
 export interface WorkerPool {
   /** Machines are called `<clusterName>-<name>-1` and so on. */
@@ -17,6 +20,10 @@ export interface WorkerPool {
   readonly zones: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
+  readonly osDiskSku: OsDiskSku;
+  readonly osDiskSizeGb: number;
+  /** How many pods a machine takes; undefined for the kubelet's own number, 110. */
+  readonly maxPods?: number;
   /**
    * How many of the pool's living machines change at a time.
    *
@@ -152,7 +159,9 @@ export interface Settings {
   readonly controlPlaneSize: string;
   readonly schedulableControlPlanes: boolean;
   readonly workerPools: readonly WorkerPool[];
-  readonly osDiskSku: "Premium_LRS" | "StandardSSD_LRS";
+  /** Of control planes, and of pools that name none. */
+  readonly osDiskSku: OsDiskSku;
+  /** The same. */
   readonly osDiskSizeGb: number;
   /**
    * Whether a machine's host encrypts its caches and temporary disk. Azure changes it on a deallocated machine

@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import type { Settings, Taint } from "./settings";
+import type { OsDiskSku, Settings, Taint } from "./settings";
 
 /** One machine of the plan, before anything of it exists. */
 export interface MachinePlan {
@@ -15,6 +15,10 @@ export interface MachinePlan {
   readonly size: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
+  readonly osDiskSku: OsDiskSku;
+  readonly osDiskSizeGb: number;
+  /** Undefined for the kubelet's own number. */
+  readonly maxPods?: number;
 }
 
 type Shape = Pick<
@@ -26,6 +30,8 @@ type Shape = Pick<
   | "controlPlaneSize"
   | "schedulableControlPlanes"
   | "workerPools"
+  | "osDiskSku"
+  | "osDiskSizeGb"
 >;
 
 /** A /16 gives each zone a /24. */
@@ -99,6 +105,8 @@ function controlPlanesOf(shape: Shape): MachinePlan[] {
       size: shape.controlPlaneSize,
       labels: {},
       taints: shape.schedulableControlPlanes ? [] : [controlPlaneTaint],
+      osDiskSku: shape.osDiskSku,
+      osDiskSizeGb: shape.osDiskSizeGb,
     };
   });
 }
@@ -120,6 +128,9 @@ function workersOf(shape: Shape): MachinePlan[] {
         size: pool.size,
         labels: pool.labels,
         taints: pool.taints,
+        osDiskSku: pool.osDiskSku,
+        osDiskSizeGb: pool.osDiskSizeGb,
+        ...(pool.maxPods !== undefined && { maxPods: pool.maxPods }),
       };
     }),
   );

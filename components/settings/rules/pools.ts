@@ -1,5 +1,7 @@
 import { entry, found, Problem, toRemove, wants } from "../problem";
-import type { Settings, Taint } from "../settings";
+import type { Settings, Taint, WorkerPool } from "../settings";
+import { mostPods } from "./argument-values";
+import { osDiskSizes, osDiskSkus } from "./os-disks";
 
 const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -84,10 +86,53 @@ function taintProblems(at: string, taints: readonly Taint[]): Problem[] {
   });
 }
 
+/** The pods of this program's own DaemonSets, with room for an operator's. */
+const leastPods = 10;
+
+function maxPodsProblems(
+  at: string,
+  maxPods: number | undefined,
+  { cni, kubeadm }: Settings,
+): Problem[] {
+  if (maxPods === undefined) return [];
+  const most = cni === "none" ? Infinity : mostPods;
+  if (!Number.isInteger(maxPods) || maxPods < leastPods || maxPods > most) {
+    const range = cni === "none" ? `${leastPods} or more` : `${leastPods} to ${mostPods}`;
+    const why = "from what the cluster's own pods need to the addresses in a node's /24 of podCidr";
+    return [wants(at, maxPods, cni === "none" ? range : `${range}, ${why}`, 110)];
+  }
+  if (kubeadm.kubeletExtraArgs["max-pods"] === undefined) return [];
+  return [
+    {
+      key: at,
+      is: "is set beside kubeadm.kubeletExtraArgs.max-pods",
+      expected: "one of them: that argument is for every machine, and would take this one's place",
+      fix: toRemove("kubeadm.kubeletExtraArgs.max-pods"),
+    },
+  ];
+}
+
+function osDiskProblems(at: string, { osDiskSku, osDiskSizeGb }: WorkerPool): Problem[] {
+  const { least, most, why } = osDiskSizes;
+  return [
+    ...(osDiskSkus.includes(osDiskSku)
+      ? []
+      : [wants(`${at}.osDiskSku`, osDiskSku, `one of ${osDiskSkus.join(", ")}`, osDiskSkus[0]!)]),
+    ...(Number.isInteger(osDiskSizeGb) && osDiskSizeGb >= least && osDiskSizeGb <= most
+      ? []
+      : [wants(`${at}.osDiskSizeGb`, osDiskSizeGb, `${least} to ${most}, ${why}`, 64)]),
+  ];
+}
+
+/** What is wrong with the stack's own disk is said once, of that. */
+const isOwnDisk = (pool: WorkerPool, { osDiskSku, osDiskSizeGb }: Settings): boolean =>
+  pool.osDiskSku !== osDiskSku || !Object.is(pool.osDiskSizeGb, osDiskSizeGb);
+
 /**
  * What is wrong with the worker pools. Whether they fit their subnets is checked with the ranges.
  */
-export function poolProblems({ workerPools, zones }: Settings): Problem[] {
+export function poolProblems(settings: Settings): Problem[] {
+  const { workerPools, zones } = settings;
   return workerPools.flatMap((pool, index) => {
     const at = `workerPools[${index}]`;
     const rename = (expected: string): Problem =>
@@ -134,6 +179,8 @@ export function poolProblems({ workerPools, zones }: Settings): Problem[] {
         keyAndValue(`${at}.labels`, key, value, entry(`${at}.labels`, key)),
       ),
       ...taintProblems(at, pool.taints),
+      ...(isOwnDisk(pool, settings) ? osDiskProblems(at, pool) : []),
+      ...maxPodsProblems(`${at}.maxPods`, pool.maxPods, settings),
     ];
   });
 }

@@ -26,8 +26,7 @@ export const poolCases: Cases = {
     [
       "a word for a setting",
       pool({ zone: "1" }),
-      "workerPools[0].zone is not a known name, expected one of name, count, size, " +
-        "zones, labels, taints, maxUnavailable; did you mean zones?",
+      "did you mean zones? (pulumi config rm --path 'workerPools[0].zone')",
     ],
     ["a size that is no text", pool({ size: 2 }), "workerPools[0].size is 2"],
     ["a capital letter in a pool's name", pool({ name: "GPU" }), 'workerPools[0].name is "GPU"'],
@@ -69,6 +68,38 @@ export const poolCases: Cases = {
       "a pool that changes by half machines",
       pool({ maxUnavailable: 1.5 }),
       "config set --path 'workerPools[0].maxUnavailable' 1",
+    ],
+    [
+      "a pool's unknown disk",
+      pool({ osDiskSku: "Standard_LRS" }),
+      "config set --path 'workerPools[0].osDiskSku' Premium_LRS",
+    ],
+    [
+      "a pool's disk that is smaller than the image",
+      pool({ osDiskSizeGb: 29 }),
+      "workerPools[0].osDiskSizeGb is 29, expected 30 to 4095",
+    ],
+    ["a pool's disk in words", pool({ osDiskSizeGb: "64 GB" }), "workerPools[0].osDiskSizeGb is"],
+    [
+      "a pool without Premium disks on a size that its own disk wants them of",
+      {
+        osDiskSku: "StandardSSD_LRS",
+        ...pool({ size: "Standard_E4_v5", osDiskSku: "Premium_LRS" }),
+      },
+      "config set --path 'workerPools[0].size' Standard_E4s_v5",
+    ],
+    [
+      "more pods than a node has addresses for",
+      pool({ maxPods: 254 }),
+      "workerPools[0].maxPods is 254, expected 10 to 253",
+    ],
+    ["fewer pods than the cluster's own", pool({ maxPods: 9 }), "expected 10 to 253"],
+    ["half a pod", pool({ maxPods: 10.5 }), "expected 10 to 253"],
+    ["pods in words", pool({ maxPods: "many" }), "workerPools[0].maxPods is"],
+    [
+      "a number of pods beside one for every machine",
+      { kubeadm: { kubeletExtraArgs: { "max-pods": "50" } }, ...pool({ maxPods: 30 }) },
+      "config rm --path kubeadm.kubeletExtraArgs.max-pods",
     ],
     ["a label that is no name", pool({ labels: { "a b": "c" } }), 'has the key "a b"'],
     ["a label with two slashes", pool({ labels: { "a/b/c": "d" } }), 'has the key "a/b/c"'],
@@ -129,6 +160,13 @@ export const poolCases: Cases = {
     ["an empty pool", pool({ count: 0 })],
     ["a pool that changes two machines at a time", pool({ maxUnavailable: 2 })],
     ["a pool with less than a control plane needs", pool({ size: "Standard_B1ls" })],
+    ["a pool with another disk", pool({ osDiskSku: "StandardSSD_LRS", osDiskSizeGb: 256 })],
+    [
+      "a pool without Premium disks that wants none",
+      pool({ size: "Standard_E4_v5", osDiskSku: "StandardSSD_LRS" }),
+    ],
+    ["a pool of as many pods as a node has addresses for", pool({ maxPods: 253 })],
+    ["a pool of more, in a network of one's own", { cni: "none", ...pool({ maxPods: 500 }) }],
     ["a name of 16 characters", pool({ name: "a".repeat(16) })],
     ["a pool in one zone", pool({ zones: ["3"] })],
     [

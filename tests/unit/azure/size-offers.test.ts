@@ -1,5 +1,6 @@
 import { regionProblems } from "../../../components/azure/region-offers";
 import { Sku, skuProblems } from "../../../components/azure/size-offers";
+import { MachinePlan } from "../../../components/settings/topology";
 import { machine } from "../../support/sample";
 
 /** A size as Azure lists it when nothing is wrong with it. */
@@ -31,10 +32,13 @@ const capabilities = (name: string, value: string) => [
   { name, value },
 ];
 
-const check = (skus: readonly Sku[], change: Partial<Parameters<typeof skuProblems>[2]> = {}) =>
-  skuProblems([machine], skus, {
+const check = (
+  skus: readonly Sku[],
+  change: Partial<Parameters<typeof skuProblems>[2]> = {},
+  plan: Partial<MachinePlan> = {},
+) =>
+  skuProblems([{ ...machine, ...plan }], skus, {
     location: "westeurope",
-    osDiskSku: "Premium_LRS",
     encryptionAtHost: false,
     command: ({ role }) => `pulumi config set ${role}Size`,
     ...change,
@@ -164,7 +168,6 @@ it("lets a worker have one processor, and not one gigabyte", () => {
   const offers = (name: string, value: string) =>
     skuProblems([worker], [{ ...good, capabilities: capabilities(name, value) }], {
       location: "westeurope",
-      osDiskSku: "Premium_LRS",
       encryptionAtHost: false,
       command: () => "",
     });
@@ -183,7 +186,7 @@ it("refuses a size without Premium disks only where the disks are to be Premium"
   const plain = { ...good, capabilities: capabilities("PremiumIO", "False") };
 
   expect(check([plain])).toEqual([expect.stringContaining("osDiskSku is Premium_LRS")]);
-  expect(check([plain], { osDiskSku: "StandardSSD_LRS" })).toEqual([]);
+  expect(check([plain], {}, { osDiskSku: "StandardSSD_LRS" })).toEqual([]);
 });
 
 it("refuses a size whose hosts do not encrypt only where they are to, also where Azure does not say", () => {
@@ -229,7 +232,6 @@ it("names every machine that cannot be had", () => {
     [{ ...good, restrictions: [restriction("Zone", ["1", "3"])] }],
     {
       location: "westeurope",
-      osDiskSku: "Premium_LRS",
       encryptionAtHost: false,
       command: () => "pulumi config set controlPlaneSize",
     },

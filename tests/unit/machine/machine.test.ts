@@ -91,8 +91,8 @@ it("leaves its interface behind and takes its disk along when it is replaced", a
     createOption: "FromImage",
     caching: "ReadWrite",
     deleteOption: "Delete",
-    diskSizeGB: validSettings.osDiskSizeGb,
-    managedDisk: { storageAccountType: validSettings.osDiskSku },
+    diskSizeGB: plan.osDiskSizeGb,
+    managedDisk: { storageAccountType: plan.osDiskSku },
   });
 });
 
@@ -137,7 +137,7 @@ it("has a host that encrypts and a disk by the set's key, where the settings wan
 
   expect(securityProfile).toMatchObject({ securityType: "TrustedLaunch", encryptionAtHost: true });
   expect(storageProfile.osDisk.managedDisk).toEqual({
-    storageAccountType: validSettings.osDiskSku,
+    storageAccountType: plan.osDiskSku,
     diskEncryptionSet: { id: diskEncryptionSetId },
   });
 });
@@ -204,6 +204,7 @@ it.each<[string, Partial<MachineArgs>]>([
   ["of another initialization of the cluster", { initialization: "2-now" }],
   ["that is ordered anew", { record: { ...order, createdAt: "now" } }],
   ["with other taints", { plan: { ...plan, taints } }],
+  ["that takes another number of pods", { plan: { ...plan, maxPods: 30 } }],
 ])("is made anew by what only Pulumi's state keeps: a machine %s", async (_, change) => {
   expect(await triggerOf(change)).not.toBe(await triggerOf());
 });
@@ -236,9 +237,10 @@ it.each([
   { what: "key", after: generation({ taints: [taint] }, { sshPublicKey: "other" }) },
   {
     what: "kind of disk",
-    after: generation({ taints: [taint] }, { osDiskSku: "StandardSSD_LRS" }),
+    after: generation({ taints: [taint], osDiskSku: "StandardSSD_LRS" }),
   },
-  { what: "size of disk", after: generation({ taints: [taint] }, { osDiskSizeGb: 128 }) },
+  { what: "size of disk", after: generation({ taints: [taint], osDiskSizeGb: 128 }) },
+  { what: "number of pods", after: generation({ taints: [taint], maxPods: 30 }) },
   {
     what: "encryption by hosts",
     after: generation({ taints: [taint] }, { encryptionAtHost: true }),
@@ -257,7 +259,9 @@ it("counts as the same generation whatever changes on a living machine", () => {
   ).toBe(before);
   const encrypted = (id: string) => generation({}, { diskEncryptionSetId: id });
   expect(encrypted(diskEncryptionSetId.toUpperCase())).toBe(encrypted(diskEncryptionSetId));
+  // Of other pools, and of machines that are made later.
   for (const change of [
+    { osDiskSku: "StandardSSD_LRS" as const, osDiskSizeGb: 128 },
     { kubernetesVersion: "1.36.99" },
     { mirror: "https://mirror.example" },
     { imageVersion: "24.04.202601010" },
@@ -303,6 +307,6 @@ it("is gone when the resource group is gone, without a delete of its own", async
 });
 
 it("has the same generation in every release of this program", () => {
-  expect(generationOf(plan, { ...validSettings, osDiskSizeGb: 64 })).toBe("a8904b953b6d6f6e");
+  expect(generationOf(plan, validSettings)).toBe("a8904b953b6d6f6e");
   expect(generation({ taints: [taint, ...taints] })).toBe("1eb0becb1848359f");
 });
