@@ -75,7 +75,7 @@ export function offerProblems(
   return [
     ...skuProblems(machines, skus, { location, encryptionAtHost, command }),
     ...resizeProblems(machines, { skus, sizesNow, command }),
-    ...quotaProblems(machines, quotas, { subscriptionId, location, skus, sizesNow, command }),
+    ...quotaProblems(machines, quotas, { subscriptionId, location, skus, existing, command }),
     ...addressQuotaProblems(settings, addresses, subscriptionId),
     ...imageProblems(created, image, settings),
   ];

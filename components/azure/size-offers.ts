@@ -103,7 +103,11 @@ const leastMemoryGb = 2;
 const leastProcessors = { "control-plane": 2, worker: 1 } as const;
 
 /** What keeps a machine of this program from running on a size, wherever it is offered. */
-function misfits(sku: Sku, { role, osDiskSku }: MachinePlan, encryptionAtHost: boolean): string[] {
+function misfits(
+  sku: Sku,
+  { role, osDiskSku, spot }: MachinePlan,
+  encryptionAtHost: boolean,
+): string[] {
   const memory = Number(capability(sku, "MemoryGB") ?? leastMemoryGb);
   const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
   const least = leastProcessors[role];
@@ -125,6 +129,10 @@ function misfits(sku: Sku, { role, osDiskSku }: MachinePlan, encryptionAtHost: b
     [
       encryptionAtHost && capability(sku, "EncryptionAtHostSupported") !== "true",
       "has no encryption at host, and encryptionAtHost is true",
+    ],
+    [
+      spot !== undefined && capability(sku, "LowPriorityCapable") === "false",
+      "is not to be had as a spot machine, and its pool is spot",
     ],
     [
       memory < leastMemoryGb,
@@ -161,8 +169,12 @@ function closest(size: string, skus: readonly Sku[]): string | undefined {
     ?.name;
 }
 
+/** The path of a machine's pool in the settings. */
+export const poolPath = ({ workerPools }: Settings, { pool }: MachinePlan): string =>
+  `workerPools[${workerPools.findIndex(({ name }) => name === pool)}]`;
+
 /** What changes a machine's size, without the value. */
-export const sizeCommand = ({ workerPools }: Settings, { pool }: MachinePlan): string =>
-  pool === undefined
+export const sizeCommand = (settings: Settings, machine: MachinePlan): string =>
+  machine.pool === undefined
     ? "pulumi config set controlPlaneSize"
-    : `pulumi config set --path 'workerPools[${workerPools.findIndex(({ name }) => name === pool)}].size'`;
+    : `pulumi config set --path '${poolPath(settings, machine)}.size'`;

@@ -27,8 +27,24 @@ export const replacedOnChange: readonly string[] = [
 ];
 
 /** A machine's taints as one text, as the kubelet would take them. */
-export const taintsText = ({ taints }: MachinePlan): string =>
+const taintsText = ({ taints }: MachinePlan): string =>
   taints.map(({ key, value, effect }) => `${key}=${value ?? ""}:${effect}`).join(",");
+
+/**
+ * What a machine is made with by its pool's options, by their names; an option that is not used is left
+ * out. No kubelet may change the taints that its node has registered with, and one that is to take fewer
+ * pods ends those that are too many, whatever their budgets say. Azure changes no machine's priority.
+ */
+const poolInputsOf = ({ maxPods, spot }: MachinePlan): Readonly<Record<string, string>> => ({
+  ...(maxPods !== undefined && { maxPods: String(maxPods) }),
+  ...(spot && { spot: Object.values(spot).join(" at ") }),
+});
+
+/** What a machine is made with and Azure does not show, or not in a form to compare. */
+export const fixedTexts = (plan: MachinePlan): string[] => [
+  taintsText(plan),
+  ...Object.values(poolInputsOf(plan)),
+];
 
 /**
  * Everything of which a change replaces the machine, by the names of the settings.
@@ -54,7 +70,7 @@ export const replacementInputsOf = (
   ...(settings.diskEncryptionSetId !== "" && {
     diskEncryptionSetId: keyOf(settings.diskEncryptionSetId),
   }),
-  ...(plan.maxPods !== undefined && { maxPods: String(plan.maxPods) }),
+  ...poolInputsOf(plan),
 });
 
 /** A hash over it; the same in every release of this program. */

@@ -8,12 +8,13 @@ import { ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
 import { knownOutput } from "../azure/known-output";
 import { image, imageVersionOf } from "../azure/image-offers";
+import { spotProperties } from "../azure/spot";
 import { MachineState, tag } from "../azure/state";
 import { MachineRecord } from "./machine-record";
 import { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
-import { ignoredOnExisting, replacedOnChange, taintsText } from "./generation";
+import { fixedTexts, ignoredOnExisting, replacedOnChange } from "./generation";
 import { Membership, DrainBeforeResize } from "./membership";
 import { switchPower } from "./power";
 
@@ -136,6 +137,7 @@ export class Machine extends pulumi.ComponentResource {
         vmName: name,
         zones: [zone],
         hardwareProfile: { vmSize: this.sizeOnceFree },
+        ...spotProperties(plan),
         identity: identityOf(args),
         networkProfile: {
           networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
@@ -196,15 +198,8 @@ export class Machine extends pulumi.ComponentResource {
         dependsOn: [...args.after, this.drainBeforeResize],
         ignoreChanges: [...ignoredAlways, ...(args.retained ? ignoredOnExisting : [])],
         replaceOnChanges: [...replacedOnChange],
-        // Kept in Pulumi's state and not in a tag, which anyone with access may remove. No kubelet may
-        // change the taints that its node has registered with; one that is to take fewer pods ends those
-        // that are too many, whatever their budgets say.
-        replacementTrigger: [
-          args.initialization,
-          args.record.createdAt,
-          taintsText(plan),
-          ...(plan.maxPods === undefined ? [] : [String(plan.maxPods)]),
-        ],
+        // Kept in Pulumi's state and not in a tag, which anyone with access may remove.
+        replacementTrigger: [args.initialization, args.record.createdAt, ...fixedTexts(plan)],
         // Its interface and its name can belong to one VM only.
         deleteBeforeReplace: true,
       },

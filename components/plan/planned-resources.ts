@@ -16,6 +16,7 @@ import {
   networkNames,
 } from "../azure/resource-names";
 import type { PlannedContent, PlannedResource } from "../azure/policy-restrictions";
+import { spotProperties } from "../azure/spot";
 import { tagsOf } from "../azure/stack-tag";
 import { issuerAccount } from "../token-issuer";
 
@@ -56,7 +57,7 @@ const standard = { name: "Standard" };
 type IdOf = (type: string, name: string) => string;
 
 /**
- * One of each kind of what a stack makes of these settings: of machines one of each size and disk, of subnets one of
+ * One of each kind of what a stack makes of these settings: of machines one of each pool that differs, of subnets one of
  * machines' and the balancers'. Rules of security groups and roles are left out.
  */
 export function plannedResources(
@@ -234,23 +235,21 @@ function machinesOf(settings: Settings, machines: readonly MachinePlan[], idOf: 
   return [...kinds.values(), ...(first === undefined ? [] : partsOf(settings, first, idOf))];
 }
 
-const machineOf = (
-  settings: Settings,
-  { name, zone, size, osDiskSku, osDiskSizeGb }: MachinePlan,
-): Kind => ({
+const machineOf = (settings: Settings, plan: MachinePlan): Kind => ({
   type: types.machine,
-  name,
-  size,
-  zones: [zone],
+  name: plan.name,
+  size: plan.size,
+  zones: [plan.zone],
   properties: {
-    hardwareProfile: { vmSize: size },
+    hardwareProfile: { vmSize: plan.size },
+    ...spotProperties(plan),
     osProfile: { linuxConfiguration: { disablePasswordAuthentication: true } },
     storageProfile: {
       imageReference: { ...image, version: imageVersionOf(settings) },
       osDisk: {
-        diskSizeGB: osDiskSizeGb,
+        diskSizeGB: plan.osDiskSizeGb,
         managedDisk: {
-          storageAccountType: osDiskSku,
+          storageAccountType: plan.osDiskSku,
           ...(settings.diskEncryptionSetId !== "" && {
             diskEncryptionSet: { id: settings.diskEncryptionSetId },
           }),

@@ -7,6 +7,7 @@ import type {
   KubeadmExtras,
   OsDiskSku,
   Reboots,
+  Spot,
   Taint,
   WorkerPool,
   WorkloadIdentity,
@@ -134,8 +135,19 @@ function readMaps(
 /** What a pool may say. */
 const poolNames = [
   ...["name", "count", "size", "zones", "labels", "taints"],
-  ...["osDiskSku", "osDiskSizeGb", "maxPods", "maxUnavailable"],
+  ...["osDiskSku", "osDiskSizeGb", "maxPods", "spot", "maxUnavailable"],
 ];
+
+function readSpot(key: string, raw: unknown, problems: Report): Spot | undefined {
+  if (raw === undefined) return undefined;
+  const given = readTextByName(key, raw, problems);
+  problems.push(...unknownNames(key, Object.keys(given), ["evictionPolicy", "maxPrice"]));
+  const { evictionPolicy = "", maxPrice } = given;
+  return {
+    evictionPolicy: evictionPolicy as Spot["evictionPolicy"],
+    ...(maxPrice !== undefined && { maxPrice: Number(maxPrice) }),
+  };
+}
 
 /** The worker pools, with what a pool that says nothing gets. */
 export function readPools(
@@ -156,6 +168,7 @@ export function readPools(
     if (typeof count !== "number") {
       problems.push(wants(`${at}.count`, count, "how many machines the pool has", 2));
     }
+    const spot = readSpot(`${at}.spot`, given.spot, problems);
     const size = given.size ?? defaults.size;
     if (typeof size !== "string") {
       problems.push(wants(`${at}.size`, size, "the name of a VM size", defaults.size));
@@ -173,6 +186,7 @@ export function readPools(
       osDiskSku: (given.osDiskSku ?? defaults.osDiskSku) as OsDiskSku,
       osDiskSizeGb: Number(given.osDiskSizeGb ?? defaults.osDiskSizeGb),
       ...(given.maxPods !== undefined && { maxPods: Number(given.maxPods) }),
+      ...(spot && { spot }),
       maxUnavailable: given.maxUnavailable === undefined ? 1 : Number(given.maxUnavailable),
     };
   });

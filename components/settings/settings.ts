@@ -10,6 +10,14 @@ export interface Taint {
 /** What an OS disk is made of. */
 export type OsDiskSku = "Premium_LRS" | "StandardSSD_LRS";
 
+/** Machines of capacity that Azure can spare, and takes back when it can no more. */
+export interface Spot {
+  /** What Azure does with a machine that it takes back. */
+  readonly evictionPolicy: "Delete" | "Deallocate";
+  /** US dollars an hour; undefined for up to the price of a regular machine. */
+  readonly maxPrice?: number;
+}
+
 /** Workers that are alike. */
 export interface WorkerPool {
   /** Machines are called `<clusterName>-<name>-1` and so on. */
@@ -24,6 +32,8 @@ export interface WorkerPool {
   readonly osDiskSizeGb: number;
   /** How many pods a machine takes; undefined for the kubelet's own number, 110. */
   readonly maxPods?: number;
+  /** Undefined for regular machines. */
+  readonly spot?: Spot;
   /**
    * How many of the pool's living machines change at a time.
    *

@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import type { OsDiskSku, Settings, Taint } from "./settings";
+import type { OsDiskSku, Settings, Spot, Taint } from "./settings";
 
 /** One machine of the plan, before anything of it exists. */
 export interface MachinePlan {
@@ -19,6 +19,8 @@ export interface MachinePlan {
   readonly osDiskSizeGb: number;
   /** Undefined for the kubelet's own number. */
   readonly maxPods?: number;
+  /** Undefined for a regular machine. */
+  readonly spot?: Spot;
 }
 
 type Shape = Pick<
@@ -83,6 +85,11 @@ export const poolRoom = (networkCidr: string, position: number): number =>
 /** The key by which kubeadm labels and taints the Nodes of control planes. */
 export const controlPlaneMark = "node-role.kubernetes.io/control-plane";
 
+/** The key by which AKS labels and taints spot nodes, and what is written for AKS knows them. */
+export const spotMark = "kubernetes.azure.com/scalesetpriority";
+
+const spotTaint: Taint = { key: spotMark, value: "spot", effect: "NoSchedule" };
+
 const controlPlaneTaint: Taint = { key: controlPlaneMark, effect: "NoSchedule" };
 
 /** Whether a machine is called like a control plane of this cluster, whether or not it is planned. */
@@ -126,11 +133,12 @@ function workersOf(shape: Shape): MachinePlan[] {
         subnetCidr,
         address: addressAt(subnetCidr, firstPoolOffset + position * part + withinZone),
         size: pool.size,
-        labels: pool.labels,
-        taints: pool.taints,
+        labels: { ...pool.labels, ...(pool.spot && { [spotMark]: "spot" }) },
+        taints: [...pool.taints, ...(pool.spot ? [spotTaint] : [])],
         osDiskSku: pool.osDiskSku,
         osDiskSizeGb: pool.osDiskSizeGb,
         ...(pool.maxPods !== undefined && { maxPods: pool.maxPods }),
+        ...(pool.spot && { spot: pool.spot }),
       };
     }),
   );

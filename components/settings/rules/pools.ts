@@ -1,5 +1,6 @@
 import { entry, found, Problem, toRemove, wants } from "../problem";
 import type { Settings, Taint, WorkerPool } from "../settings";
+import { spotMark } from "../topology";
 import { mostPods } from "./argument-values";
 import { osDiskSizes, osDiskSkus } from "./os-disks";
 
@@ -124,6 +125,47 @@ function osDiskProblems(at: string, { osDiskSku, osDiskSizeGb }: WorkerPool): Pr
   ];
 }
 
+const evictionPolicies = ["Delete", "Deallocate"];
+
+function spotProblems(at: string, { spot, labels, taints }: WorkerPool): Problem[] {
+  if (spot === undefined) return [];
+  const { evictionPolicy, maxPrice } = spot;
+  const hasMark = (key: string): Problem => ({
+    key,
+    is: `has the key ${spotMark}`,
+    expected: "a key of your own, since machines of a spot pool have this one by themselves",
+    fix: toRemove(key),
+  });
+  return [
+    ...(evictionPolicies.includes(evictionPolicy)
+      ? []
+      : [
+          wants(
+            `${at}.spot.evictionPolicy`,
+            evictionPolicy,
+            "Delete or Deallocate, which is what Azure does with a machine that it takes back",
+            "Delete",
+          ),
+        ]),
+    ...(maxPrice === undefined || (maxPrice > 0 && /^\d+(\.\d{1,5})?$/.test(String(maxPrice)))
+      ? []
+      : [
+          {
+            key: `${at}.spot.maxPrice`,
+            is: found(maxPrice),
+            expected:
+              "US dollars an hour, above 0 and with five decimals at most; without it machines cost " +
+              "what a regular one does at most, and none is taken back for its price",
+            fix: toRemove(`${at}.spot.maxPrice`),
+          },
+        ]),
+    ...(labels[spotMark] === undefined ? [] : [hasMark(entry(`${at}.labels`, spotMark))]),
+    ...taints.flatMap(({ key }, index) =>
+      key === spotMark ? [hasMark(`${at}.taints[${index}]`)] : [],
+    ),
+  ];
+}
+
 /** What is wrong with the stack's own disk is said once, of that. */
 const isOwnDisk = (pool: WorkerPool, { osDiskSku, osDiskSizeGb }: Settings): boolean =>
   pool.osDiskSku !== osDiskSku || !Object.is(pool.osDiskSizeGb, osDiskSizeGb);
@@ -181,6 +223,7 @@ export function poolProblems(settings: Settings): Problem[] {
       ...taintProblems(at, pool.taints),
       ...(isOwnDisk(pool, settings) ? osDiskProblems(at, pool) : []),
       ...maxPodsProblems(`${at}.maxPods`, pool.maxPods, settings),
+      ...spotProblems(at, pool),
     ];
   });
 }

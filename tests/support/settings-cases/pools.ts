@@ -101,6 +101,48 @@ export const poolCases: Cases = {
       { kubeadm: { kubeletExtraArgs: { "max-pods": "50" } }, ...pool({ maxPods: 30 }) },
       "config rm --path kubeadm.kubeletExtraArgs.max-pods",
     ],
+    ["a switch for spot machines", pool({ spot: true }), "workerPools[0].spot is true"],
+    [
+      "spot machines of which nothing is said",
+      pool({ spot: {} }),
+      "config set --path 'workerPools[0].spot.evictionPolicy' Delete",
+    ],
+    [
+      "another end of a spot machine",
+      pool({ spot: { evictionPolicy: "Stop" } }),
+      'workerPools[0].spot.evictionPolicy is "Stop", expected Delete or Deallocate',
+    ],
+    [
+      "Azure's word for any price",
+      pool({ spot: { evictionPolicy: "Delete", maxPrice: -1 } }),
+      "config rm --path 'workerPools[0].spot.maxPrice'",
+    ],
+    [
+      "a price with six decimals",
+      pool({ spot: { evictionPolicy: "Delete", maxPrice: 0.000001 } }),
+      "five decimals at most",
+    ],
+    [
+      "a spot machine's unknown part",
+      pool({ spot: { evictionPolicy: "Delete", price: 1 } }),
+      "workerPools[0].spot.price is not a known name",
+    ],
+    [
+      "the label that spot machines have",
+      pool({
+        spot: { evictionPolicy: "Delete" },
+        labels: { "kubernetes.azure.com/scalesetpriority": "spot" },
+      }),
+      "machines of a spot pool have this one by themselves",
+    ],
+    [
+      "the taint that spot machines have",
+      pool({
+        spot: { evictionPolicy: "Delete" },
+        taints: [{ key: "kubernetes.azure.com/scalesetpriority", effect: "NoSchedule" }],
+      }),
+      "config rm --path 'workerPools[0].taints[0]'",
+    ],
     ["a label that is no name", pool({ labels: { "a b": "c" } }), 'has the key "a b"'],
     ["a label with two slashes", pool({ labels: { "a/b/c": "d" } }), 'has the key "a/b/c"'],
     [
@@ -164,6 +206,11 @@ export const poolCases: Cases = {
     [
       "a pool without Premium disks that wants none",
       pool({ size: "Standard_E4_v5", osDiskSku: "StandardSSD_LRS" }),
+    ],
+    ["spot machines", pool({ spot: { evictionPolicy: "Deallocate" } })],
+    [
+      "spot machines at a price that pulumi config set --path keeps as text",
+      pool({ spot: { evictionPolicy: "Delete", maxPrice: "0.01538" } }),
     ],
     ["a pool of as many pods as a node has addresses for", pool({ maxPods: 253 })],
     ["a pool of more, in a network of one's own", { cni: "none", ...pool({ maxPods: 500 }) }],

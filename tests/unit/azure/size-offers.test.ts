@@ -182,6 +182,16 @@ it("refuses an Arm size, since the image is for x64", () => {
   expect(check([arm])).toEqual([expect.stringContaining("is an Arm size")]);
 });
 
+it("refuses a size that is never spot only where machines are to be", () => {
+  const plan = { spot: { evictionPolicy: "Delete" as const } };
+  const never = { ...good, capabilities: capabilities("LowPriorityCapable", "False") };
+
+  expect(check([never], {}, plan)).toEqual([expect.stringContaining("not to be had as a spot")]);
+  expect(check([never])).toEqual([]);
+  // Where Azure does not say, it is not known.
+  expect(check([good], {}, plan)).toEqual([]);
+});
+
 it("refuses a size without Premium disks only where the disks are to be Premium", () => {
   const plain = { ...good, capabilities: capabilities("PremiumIO", "False") };
 

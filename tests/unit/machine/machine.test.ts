@@ -127,6 +127,25 @@ it("boots a pinned image, trusted, and keeps its console's output", async () => 
   });
 });
 
+it.each([
+  [{ evictionPolicy: "Delete" as const }, -1],
+  [{ evictionPolicy: "Deallocate" as const, maxPrice: 0.05 }, 0.05],
+])("is of spare capacity where its pool is: %j", async (spot, maxPrice) => {
+  expect(await vmInputs({ plan: { ...plan, spot } })).toMatchObject({
+    priority: "Spot",
+    evictionPolicy: spot.evictionPolicy,
+    billingProfile: { maxPrice },
+  });
+});
+
+it("says nothing of a priority else, which Azure shows of no machine that was made without", async () => {
+  const inputs = await vmInputs();
+
+  for (const name of ["priority", "evictionPolicy", "billingProfile"]) {
+    expect(inputs).not.toHaveProperty(name);
+  }
+});
+
 const diskEncryptionSetId =
   "/subscriptions/1/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/Kubernetes";
 
@@ -205,6 +224,7 @@ it.each<[string, Partial<MachineArgs>]>([
   ["that is ordered anew", { record: { ...order, createdAt: "now" } }],
   ["with other taints", { plan: { ...plan, taints } }],
   ["that takes another number of pods", { plan: { ...plan, maxPods: 30 } }],
+  ["of spare capacity", { plan: { ...plan, spot: { evictionPolicy: "Delete" } } }],
 ])("is made anew by what only Pulumi's state keeps: a machine %s", async (_, change) => {
   expect(await triggerOf(change)).not.toBe(await triggerOf());
 });
@@ -240,6 +260,13 @@ it.each([
     after: generation({ taints: [taint], osDiskSku: "StandardSSD_LRS" }),
   },
   { what: "size of disk", after: generation({ taints: [taint], osDiskSizeGb: 128 }) },
+  {
+    what: "price",
+    after: generation({
+      taints: [taint],
+      spot: { evictionPolicy: "Delete", maxPrice: 0.05 },
+    }),
+  },
   { what: "number of pods", after: generation({ taints: [taint], maxPods: 30 }) },
   {
     what: "encryption by hosts",

@@ -103,6 +103,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
         osDiskSku: "Premium_LRS",
         osDiskSizeGb: 256,
         maxPods: 30,
+        spot: { evictionPolicy: "Delete", maxPrice: 0.05 },
         maxUnavailable: 1,
         taints: [{ key: "a", value: "b", effect: "NoExecute" }],
       },

@@ -91,6 +91,19 @@ it("tells roles, pools, sizes, disks, labels, taints and numbers of pods apart",
   });
 });
 
+it("marks spot machines as AKS does, so that only pods that bear their end run there", () => {
+  const spot = { evictionPolicy: "Delete" as const };
+  const [worker] = workers(
+    machinesOf({ ...validSettings, workerPools: [{ ...pool, labels: { team: "a" }, spot }] }),
+  );
+
+  expect(worker).toMatchObject({
+    spot,
+    labels: { team: "a", "kubernetes.azure.com/scalesetpriority": "spot" },
+    taints: [{ key: "kubernetes.azure.com/scalesetpriority", value: "spot", effect: "NoSchedule" }],
+  });
+});
+
 it("keeps ordinary pods from control planes that take none", () => {
   const [machine] = machinesOf({ ...validSettings, schedulableControlPlanes: false });
   expect(machine?.taints).toEqual([

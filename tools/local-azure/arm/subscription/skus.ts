@@ -14,6 +14,8 @@ interface Size {
   readonly trustedLaunch?: false;
   readonly encryptionAtHost?: false;
   readonly acceleratedNetworking?: false;
+  /** Whether it is to be had as a spot machine. @default true */
+  readonly spot?: false;
 }
 
 const size = (
@@ -25,6 +27,7 @@ const size = (
 ): Size => ({ name, family, cores, memoryGb, ...more });
 
 const basicNetwork = { acceleratedNetworking: false } as const;
+const neverSpot = { spot: false } as const;
 const arm = { architecture: "Arm64", generations: "V2" } as const;
 const withoutPremium = { premium: false } as const;
 
@@ -32,10 +35,22 @@ const withoutPremium = { premium: false } as const;
  * VM sizes with their real figures: those that clusters use, and some that cannot be used.
  */
 const sizes: readonly Size[] = [
-  size("Standard_B1s", "standardBSFamily", 1, 1, { temporaryGb: 4, ...basicNetwork }),
-  size("Standard_B2s", "standardBSFamily", 2, 4, { temporaryGb: 8, ...basicNetwork }),
-  size("Standard_B2ms", "standardBSFamily", 2, 8, { temporaryGb: 16, ...basicNetwork }),
-  size("Standard_B4ms", "standardBSFamily", 4, 16, { temporaryGb: 32, ...basicNetwork }),
+  size("Standard_B1s", "standardBSFamily", 1, 1, { temporaryGb: 4, ...basicNetwork, ...neverSpot }),
+  size("Standard_B2s", "standardBSFamily", 2, 4, {
+    temporaryGb: 8,
+    ...basicNetwork,
+    ...neverSpot,
+  }),
+  size("Standard_B2ms", "standardBSFamily", 2, 8, {
+    temporaryGb: 16,
+    ...basicNetwork,
+    ...neverSpot,
+  }),
+  size("Standard_B4ms", "standardBSFamily", 4, 16, {
+    temporaryGb: 32,
+    ...basicNetwork,
+    ...neverSpot,
+  }),
   size("Standard_B2s_v2", "standardBsv2Family", 2, 8),
   size("Standard_B4s_v2", "standardBsv2Family", 4, 16),
   size("Standard_B2as_v2", "standardBasv2Family", 2, 8),
@@ -119,6 +134,9 @@ export const sizeEntry = (one: Size): object => ({
   memoryInMB: one.memoryGb * 1024,
   maxDataDiskCount: mostDataDisks(one),
 });
+
+/** Of a spot machine of this size now, in US dollars an hour; Azure's changes all the time. */
+export const spotPrice = ({ cores }: Size): number => cores / 100;
 
 export const mostDataDisks = ({ cores }: Size): number => cores * 2;
 
@@ -205,6 +223,7 @@ function sizesIn(location: string): object[] {
       MaxResourceVolumeMB: (one.temporaryGb ?? 0) * 1024,
       DiskControllerTypes: one.diskControllers ?? "SCSI",
       MaxDataDiskCount: mostDataDisks(one),
+      LowPriorityCapable: capitalized(one.spot ?? true),
       ...(one.trustedLaunch === false ? { TrustedLaunchDisabled: "True" } : {}),
     }).map(([name, value]) => ({ name, value: String(value) })),
     restrictions: restrictionsOf(one.name, location).map((restriction) => ({

@@ -64,6 +64,8 @@ export type MachineBody = {
   securityProfile?: { securityType?: string; encryptionAtHost?: boolean };
   availabilitySet?: { id?: string };
   priority?: string;
+  evictionPolicy?: string;
+  billingProfile?: { maxPrice?: number };
   provisioningState?: string;
   vmId?: string;
   timeCreated?: string;

@@ -38,6 +38,17 @@ itRefuses("machine", [
   [{ "osProfile.customData": "#cloud-config" }, "InvalidParameter: Custom data"],
   [{ [keys]: [] }, "InvalidParameter: Authentication"],
   [{ [`${keys}.0.path`]: "/root/key" }, "InvalidParameter: Destination path"],
+  [{ evictionPolicy: "Delete" }, "BadRequest: Eviction policy can be set only"],
+  [{ billingProfile: { maxPrice: 1 } }, "BadRequest: Max price is supported only"],
+  [{ priority: "Spot", billingProfile: { maxPrice: 0 } }, "BadRequest: Invalid max price"],
+  [
+    { priority: "Spot", billingProfile: { maxPrice: 0.001 } },
+    "OperationNotAllowed: .*'0.001 USD' is lower than the current spot price",
+  ],
+  [
+    { priority: "Spot", "hardwareProfile.vmSize": "Standard_B2s" },
+    "BadRequest: .*not supported for this VM size Standard_B2s",
+  ],
   // Which nobody has registered.
   [{ "securityProfile.encryptionAtHost": true }, "InvalidParameter: .*EncryptionAtHost"],
   [{ "securityProfile.encryptionAtHost": false }, "InvalidParameter: .*EncryptionAtHost"],
@@ -97,6 +108,26 @@ itNeverChanges("machine", [
   [{ availabilitySet: { id: "/sets/a" } }, notAllowed("availabilitySet")],
   [{ priority: "Spot" }, notAllowed("priority")],
 ]);
+
+it("has a quota of their own for spot machines, and keeps their policy and price as they are", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  const spot = (more: object) => arm.put(id, withChange("machine", { priority: "Spot", ...more }));
+
+  arm.quotas.set({ lowPriorityCores: 1 });
+  expect(await refusedBy(spot({}))).toMatch(/^OperationNotAllowed: .*approved LowPriorityCores/);
+  arm.quotas.set({ cores: 0 });
+  expect(await refusedBy(spot({}))).toBe("not refused");
+  expect(arm.peek(id)).toMatchObject({
+    evictionPolicy: "Deallocate",
+    billingProfile: { maxPrice: -1 },
+  });
+
+  expect(await refusedBy(spot({ evictionPolicy: "Delete" }))).toMatch(notAllowed("evictionPolicy"));
+  expect(await refusedBy(spot({ billingProfile: { maxPrice: 1 } }))).toMatch(
+    /^OperationNotAllowed: Max price change is not allowed/,
+  );
+});
 
 it("takes a user whose name only begins as one that Azure keeps", async () => {
   const { arm } = newArm();
