@@ -74,7 +74,7 @@ export function offerProblems(
   const sizesNow = new Map([...existing].map(([name, { size }]) => [name, size]));
   return [
     ...skuProblems(machines, skus, { location, encryptionAtHost, command }),
-    ...resizeProblems(machines, { skus, sizesNow, command }),
+    ...resizeProblems(machines, { skus, sizesNow, created, command }),
     ...quotaProblems(machines, quotas, { subscriptionId, location, skus, existing, command }),
     ...addressQuotaProblems(settings, addresses, subscriptionId),
     ...imageProblems(created, image, settings),

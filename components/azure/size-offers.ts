@@ -1,4 +1,4 @@
-import type { Settings } from "../settings/settings";
+import type { LocalDisk, Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 
 /** One entry of Azure's Microsoft.Compute/skus, as far as it is read here. */
@@ -103,11 +103,8 @@ const leastMemoryGb = 2;
 const leastProcessors = { "control-plane": 2, worker: 1 } as const;
 
 /** What keeps a machine of this program from running on a size, wherever it is offered. */
-function misfits(
-  sku: Sku,
-  { role, osDiskSku, spot }: MachinePlan,
-  encryptionAtHost: boolean,
-): string[] {
+function misfits(sku: Sku, machine: MachinePlan, encryptionAtHost: boolean): string[] {
+  const { role, osDiskSku, spot } = machine;
   const memory = Number(capability(sku, "MemoryGB") ?? leastMemoryGb);
   const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
   const least = leastProcessors[role];
@@ -143,7 +140,48 @@ function misfits(
       `has ${available} processor, and kubeadm wants ${least} of a control plane`,
     ],
   ];
-  return flaws.filter(([holds]) => holds).map(([, flaw]) => flaw);
+  return [
+    ...flaws.filter(([holds]) => holds).map(([, flaw]) => flaw),
+    ...localDiskMisfits(sku, machine),
+  ];
+}
+
+/** Of each local disk, what Azure says of its size, and how many of that make a GiB. */
+const localDiskSizes: Readonly<Record<LocalDisk, readonly [name: string, perGib: number]>> = {
+  CacheDisk: ["CachedDiskBytes", 1024 ** 3],
+  ResourceDisk: ["MaxResourceVolumeMB", 1024],
+  NvmeDisk: ["NvmeDiskSizeInMiB", 1024],
+};
+
+/** What a machine with Trusted Launch keeps there for the state of its firmware. */
+const firmwareGib = 1;
+
+/** How many GiB an OS disk can have on this one. */
+function localRoom(sku: Sku, disk: LocalDisk): number {
+  const [name, perGib] = localDiskSizes[disk];
+  const placements = capability(sku, "SupportedEphemeralOSDiskPlacements")?.split(",") ?? [];
+  const isSupported = placements.some((one) => one.trim() === disk.toLowerCase());
+  const size = Math.floor(Number(capability(sku, name) ?? 0) / perGib);
+  return isSupported ? Math.max(0, size - firmwareGib) : 0;
+}
+
+function localDiskMisfits(
+  sku: Sku,
+  { ephemeralOsDisk, osDiskSizeGb }: Pick<MachinePlan, "ephemeralOsDisk" | "osDiskSizeGb">,
+): string[] {
+  if (ephemeralOsDisk === undefined) return [];
+  const room = localRoom(sku, ephemeralOsDisk);
+  if (room >= osDiskSizeGb) return [];
+  const others = (Object.keys(localDiskSizes) as LocalDisk[])
+    .map((disk) => [disk, localRoom(sku, disk)] as const)
+    .filter(([disk, gib]) => disk !== ephemeralOsDisk && gib > 0)
+    .map(([disk, gib]) => `${disk} of ${gib} GiB`);
+  return [
+    (room === 0
+      ? `has no ${ephemeralOsDisk} for an OS disk`
+      : `has ${room} GiB of ${ephemeralOsDisk} for an OS disk of ${osDiskSizeGb}`) +
+      ` (ephemeralOsDisk, osDiskSizeGb)${others.length > 0 ? `, but ${others.join(" and ")}` : ""}`,
+  ];
 }
 
 /**

@@ -33,11 +33,18 @@ const taintsText = ({ taints }: MachinePlan): string =>
 /**
  * What a machine is made with by its pool's options, by their names; an option that is not used is left
  * out. No kubelet may change the taints that its node has registered with, and one that is to take fewer
- * pods ends those that are too many, whatever their budgets say. Azure changes no machine's priority.
+ * pods ends those that are too many, whatever their budgets say. Azure changes no machine's priority, and
+ * with the size of one whose OS disk is its host's it makes that disk anew.
  */
-const poolInputsOf = ({ maxPods, spot }: MachinePlan): Readonly<Record<string, string>> => ({
+const poolInputsOf = ({
+  maxPods,
+  spot,
+  ephemeralOsDisk,
+  size,
+}: MachinePlan): Readonly<Record<string, string>> => ({
   ...(maxPods !== undefined && { maxPods: String(maxPods) }),
   ...(spot && { spot: Object.values(spot).join(" at ") }),
+  ...(ephemeralOsDisk && { ephemeralOsDisk, size: size.toLowerCase() }),
 });
 
 /** What a machine is made with and Azure does not show, or not in a form to compare. */

@@ -8,6 +8,7 @@ import { ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
 import { knownOutput } from "../azure/known-output";
 import { image, imageVersionOf } from "../azure/image-offers";
+import { osDiskProperties } from "../azure/os-disk";
 import { spotProperties } from "../azure/spot";
 import { MachineState, tag } from "../azure/state";
 import { MachineRecord } from "./machine-record";
@@ -164,18 +165,7 @@ export class Machine extends pulumi.ComponentResource {
             ...image,
             version: imageVersionOf(settings),
           },
-          osDisk: {
-            createOption: "FromImage",
-            caching: "ReadWrite",
-            deleteOption: "Delete",
-            diskSizeGB: plan.osDiskSizeGb,
-            managedDisk: {
-              storageAccountType: plan.osDiskSku,
-              ...(settings.diskEncryptionSetId !== "" && {
-                diskEncryptionSet: { id: settings.diskEncryptionSetId },
-              }),
-            },
-          },
+          osDisk: osDiskProperties(plan, settings),
         },
         // Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them.
         securityProfile: {

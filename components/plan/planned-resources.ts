@@ -16,6 +16,7 @@ import {
   networkNames,
 } from "../azure/resource-names";
 import type { PlannedContent, PlannedResource } from "../azure/policy-restrictions";
+import { osDiskProperties } from "../azure/os-disk";
 import { spotProperties } from "../azure/spot";
 import { tagsOf } from "../azure/stack-tag";
 import { issuerAccount } from "../token-issuer";
@@ -246,15 +247,7 @@ const machineOf = (settings: Settings, plan: MachinePlan): Kind => ({
     osProfile: { linuxConfiguration: { disablePasswordAuthentication: true } },
     storageProfile: {
       imageReference: { ...image, version: imageVersionOf(settings) },
-      osDisk: {
-        diskSizeGB: plan.osDiskSizeGb,
-        managedDisk: {
-          storageAccountType: plan.osDiskSku,
-          ...(settings.diskEncryptionSetId !== "" && {
-            diskEncryptionSet: { id: settings.diskEncryptionSetId },
-          }),
-        },
-      },
+      osDisk: osDiskProperties(plan, settings),
     },
     securityProfile: {
       securityType: "TrustedLaunch",

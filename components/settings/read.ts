@@ -5,6 +5,7 @@ import type {
   GivenRole,
   HttpProxy,
   KubeadmExtras,
+  LocalDisk,
   OsDiskSku,
   Reboots,
   Spot,
@@ -135,7 +136,7 @@ function readMaps(
 /** What a pool may say. */
 const poolNames = [
   ...["name", "count", "size", "zones", "labels", "taints"],
-  ...["osDiskSku", "osDiskSizeGb", "maxPods", "spot", "maxUnavailable"],
+  ...["osDiskSku", "osDiskSizeGb", "ephemeralOsDisk", "maxPods", "spot", "maxUnavailable"],
 ];
 
 function readSpot(key: string, raw: unknown, problems: Report): Spot | undefined {
@@ -185,6 +186,9 @@ export function readPools(
       taints: readTaints(`${at}.taints`, given.taints, problems),
       osDiskSku: (given.osDiskSku ?? defaults.osDiskSku) as OsDiskSku,
       osDiskSizeGb: Number(given.osDiskSizeGb ?? defaults.osDiskSizeGb),
+      ...(given.ephemeralOsDisk !== undefined && {
+        ephemeralOsDisk: given.ephemeralOsDisk as LocalDisk,
+      }),
       ...(given.maxPods !== undefined && { maxPods: Number(given.maxPods) }),
       ...(spot && { spot }),
       maxUnavailable: given.maxUnavailable === undefined ? 1 : Number(given.maxUnavailable),

@@ -10,6 +10,9 @@ export interface Taint {
 /** What an OS disk is made of. */
 export type OsDiskSku = "Premium_LRS" | "StandardSSD_LRS";
 
+/** Which of a host's own disks an OS disk lies on. */
+export type LocalDisk = "CacheDisk" | "ResourceDisk" | "NvmeDisk";
+
 /** Machines of capacity that Azure can spare, and takes back when it can no more. */
 export interface Spot {
   /** What Azure does with a machine that it takes back. */
@@ -30,6 +33,8 @@ export interface WorkerPool {
   readonly taints: readonly Taint[];
   readonly osDiskSku: OsDiskSku;
   readonly osDiskSizeGb: number;
+  /** Undefined for OS disks in Azure's storage. */
+  readonly ephemeralOsDisk?: LocalDisk;
   /** How many pods a machine takes; undefined for the kubelet's own number, 110. */
   readonly maxPods?: number;
   /** Undefined for regular machines. */

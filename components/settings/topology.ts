@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import type { OsDiskSku, Settings, Spot, Taint } from "./settings";
+import type { LocalDisk, OsDiskSku, Settings, Spot, Taint } from "./settings";
 
 /** One machine of the plan, before anything of it exists. */
 export interface MachinePlan {
@@ -17,6 +17,8 @@ export interface MachinePlan {
   readonly taints: readonly Taint[];
   readonly osDiskSku: OsDiskSku;
   readonly osDiskSizeGb: number;
+  /** Undefined for an OS disk in Azure's storage. */
+  readonly ephemeralOsDisk?: LocalDisk;
   /** Undefined for the kubelet's own number. */
   readonly maxPods?: number;
   /** Undefined for a regular machine. */
@@ -137,6 +139,7 @@ function workersOf(shape: Shape): MachinePlan[] {
         taints: [...pool.taints, ...(pool.spot ? [spotTaint] : [])],
         osDiskSku: pool.osDiskSku,
         osDiskSizeGb: pool.osDiskSizeGb,
+        ...(pool.ephemeralOsDisk && { ephemeralOsDisk: pool.ephemeralOsDisk }),
         ...(pool.maxPods !== undefined && { maxPods: pool.maxPods }),
         ...(pool.spot && { spot: pool.spot }),
       };

@@ -1,8 +1,8 @@
-import { entry, found, Problem, toRemove, wants } from "../problem";
+import { entry, found, Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, Taint, WorkerPool } from "../settings";
 import { spotMark } from "../topology";
 import { mostPods } from "./argument-values";
-import { osDiskSizes, osDiskSkus } from "./os-disks";
+import { localDisks, osDiskSizes, osDiskSkus } from "./os-disks";
 
 const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -125,6 +125,24 @@ function osDiskProblems(at: string, { osDiskSku, osDiskSizeGb }: WorkerPool): Pr
   ];
 }
 
+function ephemeralProblems(at: string, { ephemeralOsDisk, spot }: WorkerPool): Problem[] {
+  if (ephemeralOsDisk === undefined) return [];
+  const key = `${at}.ephemeralOsDisk`;
+  if (!localDisks.includes(ephemeralOsDisk)) {
+    const expected = `one of ${localDisks.join(", ")}, by what the size has; without it the disk is in Azure's storage`;
+    return [{ key, is: found(ephemeralOsDisk), expected, fix: toRemove(key) }];
+  }
+  if (spot?.evictionPolicy !== "Deallocate") return [];
+  return [
+    {
+      key,
+      is: "is set beside spot.evictionPolicy Deallocate",
+      expected: "Delete, since Azure deallocates no machine whose OS disk its host has",
+      fix: toSet(`${at}.spot.evictionPolicy`, "Delete"),
+    },
+  ];
+}
+
 const evictionPolicies = ["Delete", "Deallocate"];
 
 function spotProblems(at: string, { spot, labels, taints }: WorkerPool): Problem[] {
@@ -224,6 +242,7 @@ export function poolProblems(settings: Settings): Problem[] {
       ...(isOwnDisk(pool, settings) ? osDiskProblems(at, pool) : []),
       ...maxPodsProblems(`${at}.maxPods`, pool.maxPods, settings),
       ...spotProblems(at, pool),
+      ...ephemeralProblems(at, pool),
     ];
   });
 }

@@ -101,6 +101,16 @@ export const poolCases: Cases = {
       { kubeadm: { kubeletExtraArgs: { "max-pods": "50" } }, ...pool({ maxPods: 30 }) },
       "config rm --path kubeadm.kubeletExtraArgs.max-pods",
     ],
+    [
+      "an OS disk of the host's in no place",
+      pool({ ephemeralOsDisk: true }),
+      "workerPools[0].ephemeralOsDisk is true, expected one of CacheDisk, ResourceDisk, NvmeDisk",
+    ],
+    [
+      "a machine that is deallocated with a disk that cannot be kept",
+      pool({ ephemeralOsDisk: "CacheDisk", spot: { evictionPolicy: "Deallocate" } }),
+      "config set --path 'workerPools[0].spot.evictionPolicy' Delete",
+    ],
     ["a switch for spot machines", pool({ spot: true }), "workerPools[0].spot is true"],
     [
       "spot machines of which nothing is said",
@@ -206,6 +216,10 @@ export const poolCases: Cases = {
     [
       "a pool without Premium disks that wants none",
       pool({ size: "Standard_E4_v5", osDiskSku: "StandardSSD_LRS" }),
+    ],
+    [
+      "spot machines with a disk of the host's",
+      pool({ ephemeralOsDisk: "NvmeDisk", spot: { evictionPolicy: "Delete" } }),
     ],
     ["spot machines", pool({ spot: { evictionPolicy: "Deallocate" } })],
     [

@@ -192,6 +192,41 @@ it("refuses a size that is never spot only where machines are to be", () => {
   expect(check([good], {}, plan)).toEqual([]);
 });
 
+describe("an OS disk of the host's own", () => {
+  const local = (values: Record<string, string>): Sku => ({
+    ...good,
+    capabilities: [
+      ...good.capabilities!,
+      ...Object.entries(values).map(([name, value]) => ({ name, value })),
+    ],
+  });
+  const both = local({
+    SupportedEphemeralOSDiskPlacements: "ResourceDisk,CacheDisk",
+    MaxResourceVolumeMB: String(75 * 1024),
+    CachedDiskBytes: String(50 * 1024 ** 3),
+    NvmeDiskSizeInMiB: "0",
+  });
+  const nvme = local({
+    SupportedEphemeralOSDiskPlacements: "NvmeDisk",
+    NvmeDiskSizeInMiB: String(110 * 1024),
+  });
+
+  it.each<[string, Sku, MachinePlan["ephemeralOsDisk"], number, RegExp | undefined]>([
+    ["that fits beside Trusted Launch's GiB", both, "ResourceDisk", 74, undefined],
+    ["that does not", both, "ResourceDisk", 75, /has 74 GiB of ResourceDisk for an OS disk of 75/],
+    ["of the cache", both, "CacheDisk", 49, undefined],
+    ["of a larger cache", both, "CacheDisk", 64, /has 49 GiB .*, but ResourceDisk of 74 GiB \(pul/],
+    ["of NVMe where there is none", both, "NvmeDisk", 30, /has no NvmeDisk .* but CacheDisk of 49/],
+    ["of NVMe", nvme, "NvmeDisk", 109, undefined],
+    ["of a size without", good, "ResourceDisk", 30, /has no ResourceDisk for an OS disk \(ephem/],
+    ["in Azure's storage", good, undefined, 4095, undefined],
+  ])("%s", (_, sku, ephemeralOsDisk, osDiskSizeGb, says) => {
+    const plan = { ephemeralOsDisk, osDiskSizeGb };
+
+    expect(check([sku], {}, plan)).toEqual(says ? [expect.stringMatching(says)] : []);
+  });
+});
+
 it("refuses a size without Premium disks only where the disks are to be Premium", () => {
   const plain = { ...good, capabilities: capabilities("PremiumIO", "False") };
 

@@ -127,6 +127,17 @@ it("boots a pinned image, trusted, and keeps its console's output", async () => 
   });
 });
 
+it("has its OS disk on its host where its pool wants that, of which Azure only reads a cache", async () => {
+  const { osDisk } = (await vmInputs({ plan: { ...plan, ephemeralOsDisk: "NvmeDisk" } }))
+    .storageProfile;
+
+  expect(osDisk).toMatchObject({
+    caching: "ReadOnly",
+    diffDiskSettings: { option: "Local", placement: "NvmeDisk" },
+  });
+  expect((await vmInputs()).storageProfile.osDisk).not.toHaveProperty("diffDiskSettings");
+});
+
 it.each([
   [{ evictionPolicy: "Delete" as const }, -1],
   [{ evictionPolicy: "Deallocate" as const, maxPrice: 0.05 }, 0.05],
@@ -224,6 +235,7 @@ it.each<[string, Partial<MachineArgs>]>([
   ["that is ordered anew", { record: { ...order, createdAt: "now" } }],
   ["with other taints", { plan: { ...plan, taints } }],
   ["that takes another number of pods", { plan: { ...plan, maxPods: 30 } }],
+  ["with a disk of its host's", { plan: { ...plan, ephemeralOsDisk: "CacheDisk" } }],
   ["of spare capacity", { plan: { ...plan, spot: { evictionPolicy: "Delete" } } }],
 ])("is made anew by what only Pulumi's state keeps: a machine %s", async (_, change) => {
   expect(await triggerOf(change)).not.toBe(await triggerOf());
@@ -276,6 +288,15 @@ it.each([
   { what: "runtime", after: generation({ taints: [taint] }, { containerRuntime: "containerd" }) },
 ])("counts another $what as another generation", ({ after }) => {
   expect(after).not.toBe(before);
+});
+
+it("counts another size as another generation where the OS disk would go with it, and only there", () => {
+  const sized = (size: string, ephemeralOsDisk?: MachinePlan["ephemeralOsDisk"]) =>
+    generation({ size, ephemeralOsDisk });
+
+  expect(sized("Standard_D4ds_v5", "CacheDisk")).not.toBe(sized("Standard_D2ds_v5", "CacheDisk"));
+  expect(sized("STANDARD_D2DS_V5", "CacheDisk")).toBe(sized("Standard_D2ds_v5", "CacheDisk"));
+  expect(sized("Standard_D4ds_v5")).toBe(sized("Standard_D2ds_v5"));
 });
 
 it("counts as the same generation whatever changes on a living machine", () => {

@@ -102,6 +102,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
         labels: { a: "b" },
         osDiskSku: "Premium_LRS",
         osDiskSizeGb: 256,
+        ephemeralOsDisk: "NvmeDisk",
         maxPods: 30,
         spot: { evictionPolicy: "Delete", maxPrice: 0.05 },
         maxUnavailable: 1,

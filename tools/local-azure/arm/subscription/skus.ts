@@ -7,6 +7,10 @@ interface Size {
   readonly memoryGb: number;
   /** Size of the temporary disk. @default none */
   readonly temporaryGb?: number;
+  /** Size of the cache that an OS disk can lie on. @default none */
+  readonly cacheGb?: number;
+  /** Size of all local NVMe disks together. @default none */
+  readonly nvmeGb?: number;
   readonly diskControllers?: "NVMe";
   readonly architecture?: "Arm64";
   readonly premium?: false;
@@ -62,15 +66,15 @@ const sizes: readonly Size[] = [
     trustedLaunch: false,
     encryptionAtHost: false,
   }),
-  size("Standard_DS2_v2", "standardDSv2Family", 2, 7, { temporaryGb: 14 }),
+  size("Standard_DS2_v2", "standardDSv2Family", 2, 7, { temporaryGb: 14, cacheGb: 86 }),
   size("Standard_D2_v3", "standardDv3Family", 2, 8, {
     temporaryGb: 50,
     ...withoutPremium,
     generations: "V1",
     trustedLaunch: false,
   }),
-  size("Standard_D2s_v3", "standardDSv3Family", 2, 8, { temporaryGb: 16 }),
-  size("Standard_D4s_v3", "standardDSv3Family", 4, 16, { temporaryGb: 32 }),
+  size("Standard_D2s_v3", "standardDSv3Family", 2, 8, { temporaryGb: 16, cacheGb: 50 }),
+  size("Standard_D4s_v3", "standardDSv3Family", 4, 16, { temporaryGb: 32, cacheGb: 100 }),
   size("Standard_D2s_v4", "standardDSv4Family", 2, 8),
   size("Standard_D2_v5", "standardDv5Family", 2, 8, withoutPremium),
   size("Standard_D2s_v5", "standardDSv5Family", 2, 8),
@@ -85,6 +89,11 @@ const sizes: readonly Size[] = [
   size("Standard_D2s_v6", "standardDSv6Family", 2, 8, {
     generations: "V2",
     diskControllers: "NVMe",
+  }),
+  size("Standard_D2ds_v6", "standardDDSv6Family", 2, 8, {
+    generations: "V2",
+    diskControllers: "NVMe",
+    nvmeGb: 110,
   }),
   size("Standard_E2s_v5", "standardESv5Family", 2, 16),
   size("Standard_E4s_v5", "standardESv5Family", 4, 32),
@@ -134,6 +143,12 @@ export const sizeEntry = (one: Size): object => ({
   memoryInMB: one.memoryGb * 1024,
   maxDataDiskCount: mostDataDisks(one),
 });
+
+/** The disks of a host that an OS disk can lie on, and their GiB. */
+export const localDisksOf = ({ cacheGb, temporaryGb, nvmeGb }: Size): [string, number][] =>
+  Object.entries({ ResourceDisk: temporaryGb, CacheDisk: cacheGb, NvmeDisk: nvmeGb }).flatMap(
+    ([placement, gib]) => (gib === undefined ? [] : [[placement, gib] satisfies [string, number]]),
+  );
 
 /** Of a spot machine of this size now, in US dollars an hour; Azure's changes all the time. */
 export const spotPrice = ({ cores }: Size): number => cores / 100;
@@ -221,6 +236,14 @@ function sizesIn(location: string): object[] {
       HyperVGenerations: one.generations ?? "V1,V2",
       EncryptionAtHostSupported: capitalized(one.encryptionAtHost ?? true),
       MaxResourceVolumeMB: (one.temporaryGb ?? 0) * 1024,
+      CachedDiskBytes: (one.cacheGb ?? 0) * 1024 ** 3,
+      NvmeDiskSizeInMiB: (one.nvmeGb ?? 0) * 1024,
+      EphemeralOSDiskSupported: capitalized(localDisksOf(one).length > 0),
+      ...(localDisksOf(one).length > 0 && {
+        SupportedEphemeralOSDiskPlacements: localDisksOf(one)
+          .map(([placement]) => placement)
+          .join(","),
+      }),
       DiskControllerTypes: one.diskControllers ?? "SCSI",
       MaxDataDiskCount: mostDataDisks(one),
       LowPriorityCapable: capitalized(one.spot ?? true),

@@ -25,6 +25,7 @@ interface MachineDisk {
   readonly deleteOption?: string;
   readonly diskSizeGB?: number;
   readonly osType?: string;
+  readonly diffDiskSettings?: { readonly option?: string; readonly placement?: string };
   readonly managedDisk?: {
     readonly id?: string;
     readonly storageAccountType?: string;
@@ -54,6 +55,7 @@ export type MachineBody = {
   storageProfile?: {
     imageReference?: ImageReference;
     osDisk?: MachineDisk;
+    diskControllerType?: string;
     dataDisks?: MachineDisk[];
   };
   osProfile?: OsProfile;

@@ -14,6 +14,7 @@ import {
 import { Accepted, Put, ResourceType, Right, Running } from "../resource-type";
 import { findImage, imageName } from "../../subscription/images";
 import { powerOf } from "./power";
+import { checkEphemeralDisk } from "./ephemeral-disk";
 import { checkSpot, spotDefaults } from "./spot";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
 import { attach, detach, diskType, withPlatformKey } from "./disk";
@@ -124,6 +125,7 @@ export const virtualMachine: ResourceType<MachineBody> = {
     checkEncryptionAtHost(body, old, view);
     checkMachine(body, id, sizeOf(old?.body) !== sizeOf(body));
     checkSpot(body, old, id);
+    checkEphemeralDisk(body, old);
     checkNics(body, id, view);
     for (const diskEncryptionSetId of setsOf(body)) encryptionBy({ diskEncryptionSetId }, view);
     if (old) checkMachineChange(body, old);

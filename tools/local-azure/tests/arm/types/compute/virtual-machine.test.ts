@@ -13,6 +13,12 @@ const osDisk = "storageProfile.osDisk";
 const identities = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
 const notAllowed = (path: string) => `PropertyChangeNotAllowed: Changing property '${path}'`;
 
+const ephemeral = (more: object) => ({
+  [`${osDisk}.caching`]: "ReadOnly",
+  [`${osDisk}.diffDiskSettings`]: { option: "Local", placement: "ResourceDisk" },
+  ...more,
+});
+
 itRefuses("machine", [
   [{ zones: ["1", "2"] }, "ResourceCannotHaveMultipleZonesSpecified"],
   [{ "hardwareProfile.vmSize": "Standard_Z9" }, "InvalidParameter: The value Standard_Z9"],
@@ -48,6 +54,21 @@ itRefuses("machine", [
   [
     { priority: "Spot", "hardwareProfile.vmSize": "Standard_B2s" },
     "BadRequest: .*not supported for this VM size Standard_B2s",
+  ],
+  [
+    { [`${osDisk}.diffDiskSettings`]: { option: "Local" }, [`${osDisk}.caching`]: "ReadWrite" },
+    "InvalidParameter: Ephemeral OS disks are supported with caching 'ReadOnly' only",
+  ],
+  // 1 GiB of the 75 is Trusted Launch's.
+  [
+    ephemeral({ "hardwareProfile.vmSize": "Standard_D2ds_v5", [`${osDisk}.diskSizeGB`]: 75 }),
+    "NotSupported: OS disk of Ephemeral VM with size greater than 74 GB is not allowed for VM size Standard_D2ds_v5 " +
+      "when the DiffDiskPlacement is ResourceDisk",
+  ],
+  [ephemeral({}), "NotSupported: .*greater than 0 GB is not allowed for VM size Standard_D2s_v5"],
+  [
+    ephemeral({ "hardwareProfile.vmSize": "Standard_D2ds_v5", priority: "Spot" }),
+    "InvalidParameter: Eviction policy 'Deallocate' is not supported",
   ],
   // Which nobody has registered.
   [{ "securityProfile.encryptionAtHost": true }, "InvalidParameter: .*EncryptionAtHost"],
@@ -126,6 +147,23 @@ it("has a quota of their own for spot machines, and keeps their policy and price
   expect(await refusedBy(spot({ evictionPolicy: "Delete" }))).toMatch(notAllowed("evictionPolicy"));
   expect(await refusedBy(spot({ billingProfile: { maxPrice: 1 } }))).toMatch(
     /^OperationNotAllowed: Max price change is not allowed/,
+  );
+});
+
+it("switches no machine off whose OS disk is its host's, and moves that to no other place", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  const size = { "hardwareProfile.vmSize": "Standard_D2ds_v5" };
+  const put = (more: object) => arm.put(id, withChange("machine", ephemeral({ ...size, ...more })));
+  await put({});
+
+  for (const action of ["powerOff", "deallocate"] as const) {
+    const switched = arm.power(id, action, { perform: () => undefined });
+    expect(await refusedBy(switched)).toMatch(/^OperationNotAllowed: .*ephemeral/);
+  }
+  const elsewhere = { option: "Local", placement: "CacheDisk" };
+  expect(await refusedBy(put({ [`${osDisk}.diffDiskSettings`]: elsewhere }))).toMatch(
+    notAllowed("osDisk.diffDiskSettings"),
   );
 });
 
