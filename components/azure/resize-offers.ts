@@ -2,7 +2,14 @@ import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import type { AzureConnection } from "./connection";
 import { groupId } from "./resource-names";
-import { capability, hasAcceleratedNetworking, isSameSize, Sku, sizesIn } from "./size-offers";
+import {
+  capability,
+  hasAcceleratedNetworking,
+  isNvmeOnly,
+  isSameSize,
+  Sku,
+  sizesIn,
+} from "./size-offers";
 import { AzureState, computeVersion } from "./state";
 
 interface Wanted {
@@ -39,6 +46,10 @@ export function resizeProblems(
       [
         isResized && isNvmeOnly(next) && !isNvmeOnly(now),
         `has NVMe disk controllers only, and the machine was made with SCSI`,
+      ],
+      [
+        isResized && hasScsiOnly(next) && isNvmeOnly(now),
+        `has SCSI disk controllers only, and the machine was made with NVMe`,
       ],
       [
         hasAcceleratedNetworking(now) && !hasAcceleratedNetworking(next),
@@ -89,4 +100,4 @@ export async function getDeallocations(
 const hasTemporaryDisk = (sku: Sku): boolean =>
   Number(capability(sku, "MaxResourceVolumeMB") ?? 0) > 0;
 
-const isNvmeOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "nvme";
+const hasScsiOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "scsi";

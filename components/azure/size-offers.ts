@@ -41,15 +41,18 @@ export function skuProblems(
   const sizes = sizesIn(skus);
   return machines.flatMap((machine) => {
     const { name, size, zone } = machine;
+    const sku = sizes.get(size.toLowerCase());
     const misfitsOf = (other: Sku) => misfits(other, machine, encryptionAtHost);
     const fix = () => {
       const fitting = [...sizes.values()].filter(
-        (other) => usableZones(other, location).includes(zone) && misfitsOf(other).length === 0,
+        (other) =>
+          architectureOf(other) === (sku === undefined ? "x64" : architectureOf(sku)) &&
+          usableZones(other, location).includes(zone) &&
+          misfitsOf(other).length === 0,
       );
       return `(${command(machine)} ${closest(size, fitting) ?? "SIZE"})`;
     };
 
-    const sku = sizes.get(size.toLowerCase());
     if (sku === undefined) {
       return [
         `${name}: size ${size} is not offered in ${location}; list what is: az vm list-skus -l ${location} ${fix()}`,
@@ -88,6 +91,15 @@ export const isSameSize = (one: string, other: string): boolean =>
 export const hasAcceleratedNetworking = (sku: Sku): boolean =>
   capability(sku, "AcceleratedNetworkingEnabled") === "true";
 
+/** No setting names it: it is that of the size. */
+export type Architecture = "x64" | "arm64";
+
+export const architectureOf = (sku: Sku): Architecture =>
+  capability(sku, "CpuArchitectureType") === "arm64" ? "arm64" : "x64";
+
+/** Whether disks are attached by NVMe, and by nothing else. */
+export const isNvmeOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "nvme";
+
 /**
  * Processors that a machine of this size has and its quota is charged with, 0 where Azure does not
  * say.
@@ -110,10 +122,6 @@ function misfits(sku: Sku, machine: MachinePlan, encryptionAtHost: boolean): str
   const least = leastProcessors[role];
   const isGeneration1 = capability(sku, "HyperVGenerations")?.includes("v2") === false;
   const flaws: [boolean, string][] = [
-    [
-      capability(sku, "CpuArchitectureType") === "arm64",
-      "is an Arm size, and the machine image is for x64",
-    ],
     [isGeneration1, "boots no image of generation 2, which the machine image is"],
     [
       capability(sku, "TrustedLaunchDisabled") === "true" && !isGeneration1,

@@ -1,3 +1,4 @@
+import { Hardware, plainHardware } from "../azure/hardware";
 import { keyOf } from "../azure/existing-network";
 import { digest } from "../digest";
 import type { Settings } from "../settings/settings";
@@ -7,6 +8,7 @@ import type { MachinePlan } from "../settings/topology";
 export const ignoredOnExisting: readonly string[] = [
   "osProfile.customData",
   "securityProfile.encryptionAtHost",
+  "storageProfile.diskControllerType",
   "storageProfile.imageReference",
   "storageProfile.osDisk.managedDisk.diskEncryptionSet",
 ];
@@ -65,6 +67,7 @@ export const fixedTexts = (plan: MachinePlan): string[] => [
 export const replacementInputsOf = (
   plan: MachinePlan,
   settings: Settings,
+  { architecture }: Pick<Hardware, "architecture"> = plainHardware,
 ): Readonly<Record<string, string>> => ({
   zone: plan.zone,
   taints: taintsText(plan),
@@ -77,9 +80,10 @@ export const replacementInputsOf = (
   ...(settings.diskEncryptionSetId !== "" && {
     diskEncryptionSetId: keyOf(settings.diskEncryptionSetId),
   }),
+  ...(architecture !== plainHardware.architecture && { architecture }),
   ...poolInputsOf(plan),
 });
 
 /** A hash over it; the same in every release of this program. */
-export const generationOf = (plan: MachinePlan, settings: Settings): string =>
-  digest([plan.name, Object.values(replacementInputsOf(plan, settings))]);
+export const generationOf = (...of: Parameters<typeof replacementInputsOf>): string =>
+  digest([of[0].name, Object.values(replacementInputsOf(...of))]);

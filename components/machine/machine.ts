@@ -7,7 +7,8 @@ import { digest } from "../digest";
 import { ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
 import { knownOutput } from "../azure/known-output";
-import { image, imageVersionOf } from "../azure/image-offers";
+import type { Hardware } from "../azure/hardware";
+import { imageOf, imageVersionOf } from "../azure/image-offers";
 import { osDiskProperties } from "../azure/os-disk";
 import { spotProperties } from "../azure/spot";
 import { MachineState, tag } from "../azure/state";
@@ -40,8 +41,8 @@ export interface MachineArgs {
   readonly starts: boolean;
   /** Why its bootstrap step must not run, since it is off and stays so. */
   readonly stepRefusal?: string;
-  /** Whether its size has accelerated networking. */
-  readonly accelerated: boolean;
+  /** Of its size. */
+  readonly hardware: Hardware;
   /** The initialization of the cluster that it is made for. */
   readonly initialization: string;
   readonly record: MachineRecord;
@@ -107,7 +108,7 @@ export class Machine extends pulumi.ComponentResource {
         resourceGroupName,
         networkInterfaceName: `${name}-nic`,
         enableIPForwarding: true,
-        enableAcceleratedNetworking: args.accelerated,
+        enableAcceleratedNetworking: args.hardware.hasAcceleratedNetworking,
         ipConfigurations: [
           {
             name: "node",
@@ -162,9 +163,11 @@ export class Machine extends pulumi.ComponentResource {
         },
         storageProfile: {
           imageReference: {
-            ...image,
+            ...imageOf(args.hardware.architecture),
             version: imageVersionOf(settings),
           },
+          // Left out, Azure takes SCSI, also of a size that has none.
+          ...(args.hardware.isNvmeOnly && { diskControllerType: "NVMe" }),
           osDisk: osDiskProperties(plan, settings),
         },
         // Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them.

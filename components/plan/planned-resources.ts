@@ -6,7 +6,8 @@ import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
 import { subnetIdOf } from "../azure/existing-network";
-import { image, imageVersionOf } from "../azure/image-offers";
+import { type Hardware, plainHardware } from "../azure/hardware";
+import { imageOf, imageVersionOf } from "../azure/image-offers";
 import {
   apiBalancerName,
   egressNames,
@@ -65,6 +66,7 @@ export function plannedResources(
   settings: Settings,
   machines: readonly MachinePlan[],
   subscriptionId: string,
+  hardware: ReadonlyMap<string, Hardware> = new Map(),
 ): PlannedResource[] {
   const group = groupId(settings, subscriptionId);
   const idOf: IdOf = (type, name) => `${group}/providers/${type}/${name}`;
@@ -76,7 +78,7 @@ export function plannedResources(
     ...egressOf(settings, idOf),
     ...apiOf(settings, subscriptionId, idOf),
     ...identityOf(settings),
-    ...machinesOf(settings, machines, idOf),
+    ...machinesOf(settings, machines, hardware, idOf),
     ...workloadsOf(settings, subscriptionId),
   ];
   return kinds.map(({ parent, size, ...kind }) => ({
@@ -226,9 +228,14 @@ function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
   ];
 }
 
-function machinesOf(settings: Settings, machines: readonly MachinePlan[], idOf: IdOf): Kind[] {
+function machinesOf(
+  settings: Settings,
+  machines: readonly MachinePlan[],
+  hardware: ReadonlyMap<string, Hardware>,
+  idOf: IdOf,
+): Kind[] {
   const kinds = new Map<string, Kind>();
-  for (const one of machines.map((plan) => machineOf(settings, plan))) {
+  for (const one of machines.map((plan) => machineOf(settings, plan, hardware.get(plan.name)))) {
     const key = JSON.stringify(one.properties).toLowerCase();
     if (!kinds.has(key)) kinds.set(key, one);
   }
@@ -236,7 +243,7 @@ function machinesOf(settings: Settings, machines: readonly MachinePlan[], idOf: 
   return [...kinds.values(), ...(first === undefined ? [] : partsOf(settings, first, idOf))];
 }
 
-const machineOf = (settings: Settings, plan: MachinePlan): Kind => ({
+const machineOf = (settings: Settings, plan: MachinePlan, hardware = plainHardware): Kind => ({
   type: types.machine,
   name: plan.name,
   size: plan.size,
@@ -246,7 +253,8 @@ const machineOf = (settings: Settings, plan: MachinePlan): Kind => ({
     ...spotProperties(plan),
     osProfile: { linuxConfiguration: { disablePasswordAuthentication: true } },
     storageProfile: {
-      imageReference: { ...image, version: imageVersionOf(settings) },
+      imageReference: { ...imageOf(hardware.architecture), version: imageVersionOf(settings) },
+      ...(hardware.isNvmeOnly && { diskControllerType: "NVMe" }),
       osDisk: osDiskProperties(plan, settings),
     },
     securityProfile: {

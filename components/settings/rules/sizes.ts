@@ -29,13 +29,6 @@ function problemsOf({ key, size, controlPlane, osDiskSku }: Need): Problem[] {
   const [, family = "", processors = "", used = processors, features = "", rest = ""] = parts;
   const named = (better: string): string =>
     size.slice(0, size.length - (features + rest).length) + better + rest;
-  if (features.includes("p")) {
-    return refused(
-      "a size with x64 processors, since the machines' image is x64 (a p after the " +
-        "number means Arm)",
-      named(features.replace("p", "")),
-    );
-  }
   if (osDiskSku === "Premium_LRS" && !features.includes("s") && !family.endsWith("S")) {
     return refused(
       "a size that takes the Premium disks of osDiskSku (an s after the number), or " +

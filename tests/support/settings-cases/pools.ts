@@ -50,11 +50,6 @@ export const poolCases: Cases = {
       "workerPools[0].zones[0] is 1, expected text",
     ],
     [
-      "a pool on Arm",
-      pool({ size: "Standard_D4ps_v5" }),
-      "config set --path 'workerPools[0].size' Standard_D4s_v5",
-    ],
-    [
       "a pool without Premium disks",
       pool({ size: "Standard_E4_v5" }),
       "config set --path 'workerPools[0].size' Standard_E4s_v5",
@@ -209,6 +204,10 @@ export const poolCases: Cases = {
   ],
   accepted: [
     ["no pools", { workerPools: [] }],
+    ["a pool on Arm", pool({ size: "Standard_D4ps_v6" })],
+    ["a pool of one small GPU each", pool({ size: "Standard_NC4as_T4_v3" })],
+    ["a pool of large GPUs", pool({ size: "Standard_NC24ads_A100_v4" })],
+    ["a pool of eight GPUs each", pool({ size: "Standard_ND96isr_H100_v5" })],
     ["an empty pool", pool({ count: 0 })],
     ["a pool that changes two machines at a time", pool({ maxUnavailable: 2 })],
     ["a pool with less than a control plane needs", pool({ size: "Standard_B1ls" })],

@@ -33,6 +33,7 @@ it.each([
   ["temporary", "plain", "has no temporary disk and temporary has one"],
   ["plain", "nvme", "has NVMe disk controllers only"],
   ["both", "nvme", "has NVMe disk controllers only"],
+  ["nvme", "plain", "has SCSI disk controllers only"],
   ["fast", "plain", "has no accelerated networking"],
 ])("refuses to resize from %s to %s, and says how to keep it", (before, size, says) => {
   expect(check(before, size)).toEqual([

@@ -176,10 +176,15 @@ it("lets a worker have one processor, and not one gigabyte", () => {
   expect(offers("MemoryGB", "1")).toEqual([expect.stringContaining("a worker needs 2")]);
 });
 
-it("refuses an Arm size, since the image is for x64", () => {
-  const arm = { ...good, capabilities: capabilities("CpuArchitectureType", "Arm64") };
+it("takes an Arm size, and refuses one without Trusted Launch, for which it proposes another one on Arm", () => {
+  const arm = capabilities("CpuArchitectureType", "Arm64");
+  const old = [...arm, { name: "TrustedLaunchDisabled", value: "True" }];
+  const newer = { ...good, name: "Standard_D2ps_v6", capabilities: arm };
 
-  expect(check([arm])).toEqual([expect.stringContaining("is an Arm size")]);
+  expect(check([{ ...good, capabilities: arm }])).toEqual([]);
+  expect(check([{ ...good, capabilities: old }, newer, sibling])).toEqual([
+    expect.stringMatching(/has no Trusted Launch.*Standard_D2ps_v6\)$/),
+  ]);
 });
 
 it("refuses a size that is never spot only where machines are to be", () => {

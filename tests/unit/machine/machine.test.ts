@@ -2,6 +2,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ignoredAlways } from "../../../components/azure/additions";
+import { plainHardware } from "../../../components/azure/hardware";
 import { Certificates } from "../../../components/certificates";
 import { versions } from "../../../components/versions";
 import { generationOf } from "../../../components/machine/generation";
@@ -31,7 +32,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       current: undefined,
       deallocates: false,
       starts: false,
-      accelerated: true,
+      hardware: plainHardware,
       initialization: "1-then",
       record: order,
       certificates: new Certificates("pki", firstKeys),
@@ -65,10 +66,11 @@ it("has an interface of its own, at a fixed address, that forwards for pods", as
 });
 
 it("accelerates its interface where the size can, and never changes that, which Azure refuses while it runs", async () => {
-  for (const accelerated of [true, false]) {
-    const { inputs, opts } = await (await build({ accelerated })).recorder.only(nicType);
+  for (const hasAcceleratedNetworking of [true, false]) {
+    const hardware = { ...plainHardware, hasAcceleratedNetworking };
+    const { inputs, opts } = await (await build({ hardware })).recorder.only(nicType);
 
-    expect(inputs.enableAcceleratedNetworking).toBe(accelerated);
+    expect(inputs.enableAcceleratedNetworking).toBe(hasAcceleratedNetworking);
     expect(opts.ignoreChanges).toEqual(["enableAcceleratedNetworking"]);
   }
 });
@@ -125,6 +127,18 @@ it("boots a pinned image, trusted, and keeps its console's output", async () => 
     },
     diagnosticsProfile: { bootDiagnostics: { enabled: true } },
   });
+});
+
+it("boots the image of its architecture, and by NVMe where there is nothing else", async () => {
+  const hardware = { ...plainHardware, architecture: "arm64" as const, isNvmeOnly: true };
+
+  const { storageProfile } = await vmInputs({ hardware });
+
+  expect(storageProfile).toMatchObject({
+    imageReference: { sku: "server-arm64", version: versions.ubuntuImage },
+    diskControllerType: "NVMe",
+  });
+  expect((await vmInputs()).storageProfile).not.toHaveProperty("diskControllerType");
 });
 
 it("has its OS disk on its host where its pool wants that, of which Azure only reads a cache", async () => {
@@ -290,6 +304,13 @@ it.each([
   expect(after).not.toBe(before);
 });
 
+it("counts another architecture as another generation, which its image is for", () => {
+  const on = (architecture: "x64" | "arm64") => generationOf(plan, validSettings, { architecture });
+
+  expect(on("arm64")).not.toBe(on("x64"));
+  expect(on("x64")).toBe(generationOf(plan, validSettings));
+});
+
 it("counts another size as another generation where the OS disk would go with it, and only there", () => {
   const sized = (size: string, ephemeralOsDisk?: MachinePlan["ephemeralOsDisk"]) =>
     generation({ size, ephemeralOsDisk });
@@ -326,6 +347,7 @@ it("keeps the first-boot data, the image and the encryption of a machine that st
     ...ignoredAlways,
     "osProfile.customData",
     "securityProfile.encryptionAtHost",
+    "storageProfile.diskControllerType",
     "storageProfile.imageReference",
     "storageProfile.osDisk.managedDisk.diskEncryptionSet",
   ]);

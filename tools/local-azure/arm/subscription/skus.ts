@@ -84,8 +84,10 @@ const sizes: readonly Size[] = [
   size("Standard_D4ds_v5", "standardDDSv5Family", 4, 16, { temporaryGb: 150 }),
   size("Standard_D2as_v5", "standardDASv5Family", 2, 8),
   size("Standard_D4as_v5", "standardDASv5Family", 4, 16),
-  size("Standard_D2ps_v5", "standardDPSv5Family", 2, 8, arm),
-  size("Standard_D4ps_v5", "standardDPSv5Family", 4, 16, arm),
+  size("Standard_D2ps_v5", "standardDPSv5Family", 2, 8, { ...arm, trustedLaunch: false }),
+  size("Standard_D4ps_v5", "standardDPSv5Family", 4, 16, { ...arm, trustedLaunch: false }),
+  size("Standard_D2ps_v6", "standardDPSv6Family", 2, 8, { ...arm, diskControllers: "NVMe" }),
+  size("Standard_D4ps_v6", "standardDPSv6Family", 4, 16, { ...arm, diskControllers: "NVMe" }),
   size("Standard_D2s_v6", "standardDSv6Family", 2, 8, {
     generations: "V2",
     diskControllers: "NVMe",

@@ -26,6 +26,28 @@ itRefuses("machine", [
   [{ "hardwareProfile.vmSize": "Standard_D2as_v5", zones: ["3"] }, "SkuNotAvailable: .*zones '3'"],
   // An Arm size and an x64 image.
   [{ "hardwareProfile.vmSize": "Standard_D2ps_v5" }, "BadRequest: .*CPU Architecture of 'Arm64'"],
+  // Without a word on the controller that is SCSI.
+  [
+    { "hardwareProfile.vmSize": "Standard_D2s_v6" },
+    "InvalidParameter: The VM size 'Standard_D2s_v6' cannot boot with DiskControllerType 'SCSI'",
+  ],
+  [
+    { "storageProfile.diskControllerType": "NVMe" },
+    "InvalidParameter: The VM size 'Standard_D2s_v5' cannot boot with DiskControllerType 'NVMe'",
+  ],
+  [
+    {
+      "hardwareProfile.vmSize": "Standard_D2s_v6",
+      "storageProfile.diskControllerType": "NVMe",
+      [image]: {
+        publisher: "Canonical",
+        offer: "0001-com-ubuntu-server-jammy",
+        sku: "22_04-lts-gen2",
+        version: "latest",
+      },
+    },
+    "InvalidParameter: The VM size 'Standard_D2s_v6' cannot boot with OS image or disk",
+  ],
   // A Premium disk and a size that takes none.
   [
     { "hardwareProfile.vmSize": "Standard_D2_v5" },
