@@ -1,3 +1,4 @@
+import { plainHardware } from "./azure/hardware";
 import type { Certificates } from "./certificates";
 import { adminKubeconfig } from "./kubeconfig";
 import type { MachineArgs } from "./machine/machine";
@@ -21,7 +22,7 @@ export const plannedMachine = (
   deallocates: plan.deallocated.has(machine.name),
   starts: plan.started.has(machine.name),
   stepRefusal: plan.stepRefusals.get(machine.name),
-  accelerated: plan.accelerated.has(machine.name),
+  hardware: plan.hardware.get(machine.name) ?? plainHardware,
   record: plan.machineRecords.get(machine.name)!,
   certificates,
   kubeconfig: adminKubeconfig(plan, certificates),

@@ -2,10 +2,18 @@ import { versions } from "../versions";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
+import { Hardware, plainHardware } from "./hardware";
 import { ArmClient } from "./resource-manager";
+import type { Architecture } from "./size-offers";
 
-/** The machine image, but for its version. */
-export const image = { publisher: "Canonical", offer: "ubuntu-24_04-lts", sku: "server" } as const;
+const skus: Readonly<Record<Architecture, string>> = { x64: "server", arm64: "server-arm64" };
+
+/** The image of machines of an architecture, but for its version, which all have in common. */
+export const imageOf = (architecture: Architecture) => ({
+  publisher: "Canonical",
+  offer: "ubuntu-24_04-lts",
+  sku: skus[architecture],
+});
 
 /** The version that new machines are made of. */
 export const imageVersionOf = ({ imageVersion }: Pick<Settings, "imageVersion">): string =>
@@ -14,13 +22,18 @@ export const imageVersionOf = ({ imageVersion }: Pick<Settings, "imageVersion">)
 /** Whether Azure makes machines of the image that is wanted. */
 export interface ImageOffer {
   readonly isDeployable: boolean;
+  /** The kinds of disk controllers that it can boot with; undefined where Azure does not say. */
+  readonly diskControllers?: string;
   /** The newest version that it makes machines of, where it is not the one that is wanted. */
   readonly newest?: string;
 }
 
 interface ImageVersion {
   readonly name: string;
-  readonly properties?: { readonly imageDeprecationStatus?: { readonly imageState?: string } };
+  readonly properties?: {
+    readonly imageDeprecationStatus?: { readonly imageState?: string };
+    readonly features?: readonly { readonly name: string; readonly value: string }[];
+  };
 }
 
 /** A list can name versions that are gone already; of these many one is not. */
@@ -28,49 +41,98 @@ const tried = 5;
 
 const apiVersion = { "api-version": "2024-07-01" };
 
+/** Asks for the images of these architectures. */
+export async function getImages(
+  arm: ArmClient,
+  subscriptionId: string,
+  settings: Settings,
+  architectures: ReadonlySet<Architecture>,
+): Promise<Map<Architecture, ImageOffer>> {
+  const offers = [...architectures].map(
+    async (one) => [one, await getImage(arm, subscriptionId, settings, one)] as const,
+  );
+  return new Map(await Promise.all(offers));
+}
+
 /** Asks for the wanted version, and only where it cannot be had for others. */
 export async function getImage(
   arm: ArmClient,
   subscriptionId: string,
   settings: Settings,
+  architecture: Architecture,
 ): Promise<ImageOffer> {
+  const image = imageOf(architecture);
   const { location } = settings;
   const imageVersion = imageVersionOf(settings);
   const path =
     `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/locations/${location}` +
     `/publishers/${image.publisher}/artifacttypes/vmimage/offers/${image.offer}/skus/${image.sku}/versions`;
-  const isDeployable = async (version: string) => {
+  const deployable = async (version: string): Promise<ImageVersion | undefined> => {
     const found = await arm.get<ImageVersion>(`${path}/${version}`, apiVersion, { name: "" });
-    return (
-      found !== undefined && found.properties?.imageDeprecationStatus?.imageState !== "Deprecated"
-    );
+    const isWithdrawn = found?.properties?.imageDeprecationStatus?.imageState === "Deprecated";
+    return isWithdrawn ? undefined : found;
   };
 
-  if (await isDeployable(imageVersion)) return { isDeployable: true };
+  const wanted = await deployable(imageVersion);
+  if (wanted !== undefined) {
+    const { features = [] } = wanted.properties ?? {};
+    const diskControllers = features.find(({ name }) => name === "DiskControllerTypes")?.value;
+    return { isDeployable: true, ...(diskControllers !== undefined && { diskControllers }) };
+  }
   const listed = await arm.list<ImageVersion>(path, apiVersion, { name: "" });
   const newestFirst = listed
     .map(({ name }) => name)
     .filter((name) => name !== imageVersion)
     .sort((a, b) => b.localeCompare(a, "en", { numeric: true }));
   for (const version of newestFirst.slice(0, tried)) {
-    if (await isDeployable(version)) return { isDeployable: false, newest: version };
+    if (await deployable(version)) return { isDeployable: false, newest: version };
   }
   return { isDeployable: false };
 }
 
 /**
- * Refuses an image that machines are to be made of and that Azure does not have, or has no more.
+ * Refuses an image that machines are to be made of and that Azure does not have, or has no more, or that
+ * does not boot from the disks that they have.
+ *
+ * @param created machines that are to be made
  */
 export function imageProblems(
+  created: readonly MachinePlan[],
+  offers: ReadonlyMap<Architecture, ImageOffer>,
+  hardware: ReadonlyMap<string, Hardware>,
+  settings: Settings,
+): string[] {
+  const hardwareOf = ({ name }: MachinePlan): Hardware => hardware.get(name) ?? plainHardware;
+  return [...offers].flatMap(([architecture, offer]) => {
+    const machines = created.filter((one) => hardwareOf(one).architecture === architecture);
+    const image = Object.values(imageOf(architecture)).join(":");
+    if (machines.length === 0) return [];
+    if (!offer.isDeployable) return missingImage(machines, architecture, offer, settings);
+    const { diskControllers } = offer;
+    const unbootable = machines.filter(
+      (one) =>
+        hardwareOf(one).isNvmeOnly &&
+        diskControllers !== undefined &&
+        !/\bNVMe\b/i.test(diskControllers),
+    );
+    return unbootable.map(
+      ({ name, size }) =>
+        `${name}: size ${size} has NVMe disks only, and ${image}:${imageVersionOf(settings)} boots from ${diskControllers} alone; ` +
+        `take a newer image (${toSet("imageVersion", "VERSION")}), or a size with SCSI`,
+    );
+  });
+}
+
+function missingImage(
   machines: readonly MachinePlan[],
-  { isDeployable, newest }: ImageOffer,
+  architecture: Architecture,
+  { newest }: ImageOffer,
   settings: Settings,
 ): string[] {
   const { location } = settings;
-  const imageVersion = imageVersionOf(settings);
-  if (isDeployable || machines.length === 0) return [];
+  const image = imageOf(architecture);
   return [
-    `imageVersion is ${JSON.stringify(imageVersion)}, which Azure does not have in ${location} or has withdrawn, and ` +
+    `imageVersion is ${JSON.stringify(imageVersionOf(settings))}, which Azure does not have in ${location} or has withdrawn, and ` +
       `${machines.map(({ name }) => name).join(", ")} would be made of it; expected a version of ` +
       `${Object.values(image).join(":")} that it has` +
       (newest === undefined

@@ -1,4 +1,5 @@
-import { sizeCommand } from "./size-offers";
+import { poolPath, sizeCommand } from "./size-offers";
+import { toRemove } from "../settings/problem";
 import { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 
@@ -6,6 +7,8 @@ interface Refusal {
   /** Azure's codes for it, wherever they stand in the provider's text. */
   readonly pattern: RegExp;
   readonly means: (machine: MachinePlan, settings: Settings) => string;
+  /** Whether it means this of spot machines alone. */
+  readonly isOfSpot?: boolean;
 }
 
 const place = ({ zone }: MachinePlan, { location }: Settings) => `zone ${zone} of ${location}`;
@@ -13,7 +16,27 @@ const place = ({ zone }: MachinePlan, { location }: Settings) => `zone ${zone} o
 const otherSize = (machine: MachinePlan, settings: Settings) =>
   `${sizeCommand(settings, machine)} SIZE (az vm list-skus -l ${settings.location} --zone -o table)`;
 
+const regularMachines = (machine: MachinePlan, settings: Settings) =>
+  `take regular machines: ${toRemove(`${poolPath(settings, machine)}.spot`)}`;
+
 const refusals: readonly Refusal[] = [
+  {
+    isOfSpot: true,
+    pattern: /\bSpotPriceGreaterThanProvidedMaxPrice\b|lower than the current spot price/,
+    means: (machine, settings) =>
+      `a spot machine of size ${machine.size} in ${place(machine, settings)} costs more than its pool's maxPrice now.\n` +
+      "  Wait and run pulumi up again: it goes on where it stopped. Or raise it, or pay up to the regular price: " +
+      toRemove(`${poolPath(settings, machine)}.spot.maxPrice`),
+  },
+  {
+    isOfSpot: true,
+    pattern: /\bSkuNotAvailable\b|AllocationFailed\b|\bOverconstrained(Zonal)?AllocationRequest\b/,
+    means: (machine, settings) =>
+      `Azure has no capacity to spare for a spot machine of size ${machine.size} in ${place(machine, settings)} at the moment, ` +
+      "and promises none.\n" +
+      "  Wait and run pulumi up again: it goes on where it stopped. " +
+      `If it stays so, take another size: ${otherSize(machine, settings)}, or ${regularMachines(machine, settings)}`,
+  },
   {
     pattern: /\b(Zonal)?AllocationFailed\b|\bOverconstrained(Zonal)?AllocationRequest\b/,
     means: (machine, settings) =>
@@ -46,6 +69,9 @@ export function explained(
   settings: Settings,
   errors: readonly string[],
 ): string | undefined {
-  const refusal = refusals.find(({ pattern }) => errors.some((error) => pattern.test(error)));
+  const refusal = refusals.find(
+    ({ pattern, isOfSpot }) =>
+      (!isOfSpot || machine.spot !== undefined) && errors.some((error) => pattern.test(error)),
+  );
   return refusal && `${machine.name}: ${refusal.means(machine, settings)}`;
 }

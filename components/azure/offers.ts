@@ -2,11 +2,19 @@ import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { AddressOffers, addressQuotaProblems, getAddressQuotas } from "./address-quotas";
 import { AzureConnection } from "./connection";
-import { getImage, ImageOffer, imageProblems } from "./image-offers";
+import { hardwareOf } from "./hardware";
+import { getImages, ImageOffer, imageProblems } from "./image-offers";
 import { getQuotas, Quota, quotaProblems } from "./quotas";
 import { regionProblems } from "./region-offers";
 import { resizeProblems } from "./resize-offers";
-import { hasAcceleratedNetworking, Sku, sizeCommand, sizesIn, skuProblems } from "./size-offers";
+import {
+  Architecture,
+  architectureOf,
+  Sku,
+  sizeCommand,
+  sizesIn,
+  skuProblems,
+} from "./size-offers";
 import { AzureState } from "./state";
 
 /** What a region has for this subscription. */
@@ -14,10 +22,11 @@ export interface Offers {
   readonly skus: readonly Sku[];
   readonly quotas: readonly Quota[];
   readonly addresses: AddressOffers;
-  readonly image: ImageOffer;
+  /** Of each architecture that the settings' sizes have. */
+  readonly images: ReadonlyMap<Architecture, ImageOffer>;
 }
 
-/** Asks Azure for sizes, and in a region that is one for quotas and the image. */
+/** Asks Azure for sizes, and in a region that is one for quotas and the images. */
 export async function getOffers(
   settings: Settings,
   { arm, subscriptionId }: AzureConnection,
@@ -31,27 +40,29 @@ export async function getOffers(
   // Of another region Azure would refuse to speak.
   if (regionProblems(location, skus).length > 0) {
     const addresses = { quotas: [], existing: [] };
-    return { skus, quotas: [], addresses, image: { isDeployable: true } };
+    return { skus, quotas: [], addresses, images: new Map() };
   }
-  const [quotas, addresses, image] = await Promise.all([
+  const [quotas, addresses, images] = await Promise.all([
     getQuotas(arm, subscriptionId, location),
     getAddressQuotas(arm, subscriptionId, settings),
-    getImage(arm, subscriptionId, settings),
+    getImages(arm, subscriptionId, settings, architecturesOf(settings, skus)),
   ]);
-  return { skus, quotas, addresses, image };
+  return { skus, quotas, addresses, images };
 }
 
-/** Names of the machines whose size has accelerated networking. */
-export function acceleratedMachines(
-  machines: readonly MachinePlan[],
-  { skus }: Pick<Offers, "skus">,
-): Set<string> {
+/** The architectures of the sizes that the settings name; x64 where none of them is known. */
+function architecturesOf(
+  { controlPlaneSize, workerPools }: Settings,
+  skus: readonly Sku[],
+): Set<Architecture> {
   const sizes = sizesIn(skus);
-  const accelerated = machines.filter(({ size }) => {
-    const sku = sizes.get(size.toLowerCase());
-    return sku !== undefined && hasAcceleratedNetworking(sku);
-  });
-  return new Set(accelerated.map(({ name }) => name));
+  const named = [controlPlaneSize, ...workerPools.map(({ size }) => size)];
+  return new Set(
+    named.map((size) => {
+      const sku = sizes.get(size.toLowerCase());
+      return sku === undefined ? "x64" : architectureOf(sku);
+    }),
+  );
 }
 
 /**
@@ -63,20 +74,20 @@ export function offerProblems(
   machines: readonly MachinePlan[],
   created: readonly MachinePlan[],
   existing: AzureState["machines"],
-  { skus, quotas, addresses, image }: Offers,
+  { skus, quotas, addresses, images }: Offers,
   settings: Settings,
   { subscriptionId }: AzureConnection,
 ): string[] {
-  const { location, osDiskSku, encryptionAtHost } = settings;
+  const { location, encryptionAtHost } = settings;
   const region = regionProblems(location, skus);
   if (region.length > 0) return region;
   const command = (machine: MachinePlan) => sizeCommand(settings, machine);
   const sizesNow = new Map([...existing].map(([name, { size }]) => [name, size]));
   return [
-    ...skuProblems(machines, skus, { location, osDiskSku, encryptionAtHost, command }),
-    ...resizeProblems(machines, { skus, sizesNow, command }),
-    ...quotaProblems(machines, quotas, { subscriptionId, location, skus, sizesNow, command }),
+    ...skuProblems(machines, skus, { location, encryptionAtHost, command }),
+    ...resizeProblems(machines, { skus, sizesNow, created, command }),
+    ...quotaProblems(machines, quotas, { subscriptionId, location, skus, existing, command }),
     ...addressQuotaProblems(settings, addresses, subscriptionId),
-    ...imageProblems(created, image, settings),
+    ...imageProblems(created, images, hardwareOf(created, { skus }), settings),
   ];
 }

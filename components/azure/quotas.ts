@@ -1,6 +1,8 @@
 import { MachinePlan } from "../settings/topology";
 import { ArmClient } from "./resource-manager";
 import { processors, Sku, sizesIn } from "./size-offers";
+import { spotCores } from "./spot";
+import type { AzureState } from "./state";
 
 /** One quota of Azure's Microsoft.Compute/locations/usages, as far as it is read here. */
 export interface Quota {
@@ -21,15 +23,15 @@ export const getQuotas = (
     { name: { value: "" }, currentValue: 0, limit: 0 },
   );
 
-/** Azure's name for all families together. */
+/** Azure's name for all families of regular machines together. */
 const total = "cores";
 
 interface Wanted {
   readonly subscriptionId: string;
   readonly location: string;
   readonly skus: readonly Sku[];
-  /** Sizes of the machines that there are, by their name. */
-  readonly sizesNow: ReadonlyMap<string, string>;
+  /** The machines that there are, by their name. */
+  readonly existing: AzureState["machines"];
   /** What changes a machine's size, without the value. */
   readonly command: (machine: MachinePlan) => string;
 }
@@ -41,31 +43,41 @@ interface Wanted {
 export function quotaProblems(
   machines: readonly MachinePlan[],
   quotas: readonly Quota[],
-  { subscriptionId, location, skus, sizesNow, command }: Wanted,
+  { subscriptionId, location, skus, existing, command }: Wanted,
 ): string[] {
   const sizes = sizesIn(skus);
-  const sizeOf = (name = "") => sizes.get(name.toLowerCase());
   return quotas.flatMap(({ name: { value, localizedValue = value }, currentValue, limit }) => {
-    const charged = (sku: Sku | undefined) =>
-      value === total || sku?.family?.toLowerCase() === value.toLowerCase() ? processors(sku) : 0;
+    const isFor = (sku: Sku | undefined, isSpot: boolean): boolean =>
+      isSpot
+        ? value === spotCores
+        : value === total || sku?.family?.toLowerCase() === value.toLowerCase();
+    const charged = (size = "", isSpot = false): number => {
+      const sku = sizes.get(size.toLowerCase());
+      return isFor(sku, isSpot) ? processors(sku) : 0;
+    };
     const growing = machines
-      .map((machine) => ({
-        machine,
-        more: charged(sizeOf(machine.size)) - charged(sizeOf(sizesNow.get(machine.name))),
-      }))
+      .map((machine) => {
+        const now = existing.get(machine.name);
+        const { size, spot } = machine;
+        return {
+          machine,
+          more: charged(size, spot !== undefined) - charged(now?.size, now?.isSpot),
+        };
+      })
       .filter(({ more }) => more !== 0);
     const needed = growing.reduce((sum, { more }) => sum + more, 0);
     const free = Math.max(0, limit - currentValue);
     const [first] = growing;
     if (needed <= free || limit < 0 || first === undefined) return [];
+    const isSpotQuota = value === spotCores;
     const names = growing.map(({ machine }) => `${machine.name} ${machine.size}`).join(", ");
     return [
       `the quota ${localizedValue} (${value}) in ${location} has room for ${free} more, ${currentValue} of ${limit} being used, ` +
         `and this change needs ${needed} (${names}); see az vm list-usage -l ${location} -o table, and ask for more in the ` +
         "Azure portal (Quotas, Compute) or by " +
-        `az quota update --resource-name ${value} --resource-type dedicated --limit-object value=${currentValue + needed} ` +
+        `az quota update --resource-name ${value} --resource-type ${isSpotQuota ? "lowPriority" : "dedicated"} --limit-object value=${currentValue + needed} ` +
         `--scope /subscriptions/${subscriptionId}/providers/Microsoft.Compute/locations/${location}, ` +
-        `or take fewer or ${value === total ? "smaller machines" : "other sizes"} (${command(first.machine)} SIZE)`,
+        `or take fewer or ${value === total || isSpotQuota ? "smaller machines" : "other sizes"} (${command(first.machine)} SIZE)`,
     ];
   });
 }

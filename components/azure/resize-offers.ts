@@ -2,25 +2,34 @@ import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import type { AzureConnection } from "./connection";
 import { groupId } from "./resource-names";
-import { capability, hasAcceleratedNetworking, isSameSize, Sku, sizesIn } from "./size-offers";
+import {
+  capability,
+  hasAcceleratedNetworking,
+  isNvmeOnly,
+  isSameSize,
+  Sku,
+  sizesIn,
+} from "./size-offers";
 import { AzureState, computeVersion } from "./state";
 
 interface Wanted {
   readonly skus: readonly Sku[];
   /** Sizes of the machines that there are, by their name. */
   readonly sizesNow: ReadonlyMap<string, string>;
+  /** Those of the machines that are made anew. */
+  readonly created: readonly MachinePlan[];
   /** What changes a machine's size, without the value. */
   readonly command: (machine: MachinePlan) => string;
 }
 
 /**
  * Which machines Azure would not resize, though it makes new ones of that size: a temporary disk
- * can neither come nor go, nor can the kind of the disk controller change, nor can an interface with
- * accelerated networking belong to a machine without.
+ * can neither come nor go, nor can the kind of the disk controller change. One that is made anew keeps
+ * its interface, which cannot belong to a machine without accelerated networking when it has that.
  */
 export function resizeProblems(
   machines: readonly MachinePlan[],
-  { skus, sizesNow, command }: Wanted,
+  { skus, sizesNow, created, command }: Wanted,
 ): string[] {
   const sizes = sizesIn(skus);
   return machines.flatMap((machine) => {
@@ -28,14 +37,19 @@ export function resizeProblems(
     const before = sizesNow.get(name) ?? size;
     const [now, next] = [before, size].map((one) => sizes.get(one.toLowerCase()));
     if (now === undefined || next === undefined || now === next) return [];
+    const isResized = !created.includes(machine);
     const fixed: [boolean, string][] = [
       [
-        hasTemporaryDisk(now) !== hasTemporaryDisk(next),
+        isResized && hasTemporaryDisk(now) !== hasTemporaryDisk(next),
         `has ${hasTemporaryDisk(next) ? "a" : "no"} temporary disk and ${before} has ${hasTemporaryDisk(now) ? "one" : "none"}`,
       ],
       [
-        isNvmeOnly(next) && !isNvmeOnly(now),
+        isResized && isNvmeOnly(next) && !isNvmeOnly(now),
         `has NVMe disk controllers only, and the machine was made with SCSI`,
+      ],
+      [
+        isResized && hasScsiOnly(next) && isNvmeOnly(now),
+        `has SCSI disk controllers only, and the machine was made with NVMe`,
       ],
       [
         hasAcceleratedNetworking(now) && !hasAcceleratedNetworking(next),
@@ -86,4 +100,4 @@ export async function getDeallocations(
 const hasTemporaryDisk = (sku: Sku): boolean =>
   Number(capability(sku, "MaxResourceVolumeMB") ?? 0) > 0;
 
-const isNvmeOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "nvme";
+const hasScsiOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "scsi";

@@ -1,4 +1,4 @@
-import type { Settings } from "../settings/settings";
+import type { LocalDisk, Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 
 /** One entry of Azure's Microsoft.Compute/skus, as far as it is read here. */
@@ -21,7 +21,6 @@ export interface Sku {
 
 interface Wanted {
   readonly location: string;
-  readonly osDiskSku: string;
   readonly encryptionAtHost: boolean;
   /** What tells the operator to change the machine's size, without the value. */
   readonly command: (machine: MachinePlan) => string;
@@ -37,20 +36,23 @@ interface Wanted {
 export function skuProblems(
   machines: readonly MachinePlan[],
   skus: readonly Sku[],
-  { location, command, ...disks }: Wanted,
+  { location, command, encryptionAtHost }: Wanted,
 ): string[] {
   const sizes = sizesIn(skus);
   return machines.flatMap((machine) => {
-    const { name, size, zone, role } = machine;
+    const { name, size, zone } = machine;
+    const sku = sizes.get(size.toLowerCase());
+    const misfitsOf = (other: Sku) => misfits(other, machine, encryptionAtHost);
     const fix = () => {
       const fitting = [...sizes.values()].filter(
         (other) =>
-          usableZones(other, location).includes(zone) && misfits(other, role, disks).length === 0,
+          architectureOf(other) === (sku === undefined ? "x64" : architectureOf(sku)) &&
+          usableZones(other, location).includes(zone) &&
+          misfitsOf(other).length === 0,
       );
       return `(${command(machine)} ${closest(size, fitting) ?? "SIZE"})`;
     };
 
-    const sku = sizes.get(size.toLowerCase());
     if (sku === undefined) {
       return [
         `${name}: size ${size} is not offered in ${location}; list what is: az vm list-skus -l ${location} ${fix()}`,
@@ -66,7 +68,7 @@ export function skuProblems(
           ` ${fix()}`,
       ];
     }
-    return misfits(sku, role, disks).map((misfit) => `${name}: size ${size} ${misfit} ${fix()}`);
+    return misfitsOf(sku).map((misfit) => `${name}: size ${size} ${misfit} ${fix()}`);
   });
 }
 
@@ -89,6 +91,15 @@ export const isSameSize = (one: string, other: string): boolean =>
 export const hasAcceleratedNetworking = (sku: Sku): boolean =>
   capability(sku, "AcceleratedNetworkingEnabled") === "true";
 
+/** No setting names it: it is that of the size. */
+export type Architecture = "x64" | "arm64";
+
+export const architectureOf = (sku: Sku): Architecture =>
+  capability(sku, "CpuArchitectureType") === "arm64" ? "arm64" : "x64";
+
+/** Whether disks are attached by NVMe, and by nothing else. */
+export const isNvmeOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "nvme";
+
 /**
  * Processors that a machine of this size has and its quota is charged with, 0 where Azure does not
  * say.
@@ -103,21 +114,14 @@ export const processors = (sku: Sku | undefined): number =>
 const leastMemoryGb = 2;
 const leastProcessors = { "control-plane": 2, worker: 1 } as const;
 
-/** What keeps machines of this program from running on a size, wherever it is offered. */
-function misfits(
-  sku: Sku,
-  role: MachinePlan["role"],
-  { osDiskSku, encryptionAtHost }: Pick<Wanted, "osDiskSku" | "encryptionAtHost">,
-): string[] {
+/** What keeps a machine of this program from running on a size, wherever it is offered. */
+function misfits(sku: Sku, machine: MachinePlan, encryptionAtHost: boolean): string[] {
+  const { role, osDiskSku, spot } = machine;
   const memory = Number(capability(sku, "MemoryGB") ?? leastMemoryGb);
   const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
   const least = leastProcessors[role];
   const isGeneration1 = capability(sku, "HyperVGenerations")?.includes("v2") === false;
   const flaws: [boolean, string][] = [
-    [
-      capability(sku, "CpuArchitectureType") === "arm64",
-      "is an Arm size, and the machine image is for x64",
-    ],
     [isGeneration1, "boots no image of generation 2, which the machine image is"],
     [
       capability(sku, "TrustedLaunchDisabled") === "true" && !isGeneration1,
@@ -132,6 +136,10 @@ function misfits(
       "has no encryption at host, and encryptionAtHost is true",
     ],
     [
+      spot !== undefined && capability(sku, "LowPriorityCapable") === "false",
+      "is not to be had as a spot machine, and its pool is spot",
+    ],
+    [
       memory < leastMemoryGb,
       `has ${memory} GB of memory, and a ${role === "worker" ? "worker" : "control plane"} needs ${leastMemoryGb}`,
     ],
@@ -140,7 +148,48 @@ function misfits(
       `has ${available} processor, and kubeadm wants ${least} of a control plane`,
     ],
   ];
-  return flaws.filter(([holds]) => holds).map(([, flaw]) => flaw);
+  return [
+    ...flaws.filter(([holds]) => holds).map(([, flaw]) => flaw),
+    ...localDiskMisfits(sku, machine),
+  ];
+}
+
+/** Of each local disk, what Azure says of its size, and how many of that make a GiB. */
+const localDiskSizes: Readonly<Record<LocalDisk, readonly [name: string, perGib: number]>> = {
+  CacheDisk: ["CachedDiskBytes", 1024 ** 3],
+  ResourceDisk: ["MaxResourceVolumeMB", 1024],
+  NvmeDisk: ["NvmeDiskSizeInMiB", 1024],
+};
+
+/** What a machine with Trusted Launch keeps there for the state of its firmware. */
+const firmwareGib = 1;
+
+/** How many GiB an OS disk can have on this one. */
+function localRoom(sku: Sku, disk: LocalDisk): number {
+  const [name, perGib] = localDiskSizes[disk];
+  const placements = capability(sku, "SupportedEphemeralOSDiskPlacements")?.split(",") ?? [];
+  const isSupported = placements.some((one) => one.trim() === disk.toLowerCase());
+  const size = Math.floor(Number(capability(sku, name) ?? 0) / perGib);
+  return isSupported ? Math.max(0, size - firmwareGib) : 0;
+}
+
+function localDiskMisfits(
+  sku: Sku,
+  { ephemeralOsDisk, osDiskSizeGb }: Pick<MachinePlan, "ephemeralOsDisk" | "osDiskSizeGb">,
+): string[] {
+  if (ephemeralOsDisk === undefined) return [];
+  const room = localRoom(sku, ephemeralOsDisk);
+  if (room >= osDiskSizeGb) return [];
+  const others = (Object.keys(localDiskSizes) as LocalDisk[])
+    .map((disk) => [disk, localRoom(sku, disk)] as const)
+    .filter(([disk, gib]) => disk !== ephemeralOsDisk && gib > 0)
+    .map(([disk, gib]) => `${disk} of ${gib} GiB`);
+  return [
+    (room === 0
+      ? `has no ${ephemeralOsDisk} for an OS disk`
+      : `has ${room} GiB of ${ephemeralOsDisk} for an OS disk of ${osDiskSizeGb}`) +
+      ` (ephemeralOsDisk, osDiskSizeGb)${others.length > 0 ? `, but ${others.join(" and ")}` : ""}`,
+  ];
 }
 
 /**
@@ -166,8 +215,12 @@ function closest(size: string, skus: readonly Sku[]): string | undefined {
     ?.name;
 }
 
+/** The path of a machine's pool in the settings. */
+export const poolPath = ({ workerPools }: Settings, { pool }: MachinePlan): string =>
+  `workerPools[${workerPools.findIndex(({ name }) => name === pool)}]`;
+
 /** What changes a machine's size, without the value. */
-export const sizeCommand = ({ workerPools }: Settings, { pool }: MachinePlan): string =>
-  pool === undefined
+export const sizeCommand = (settings: Settings, machine: MachinePlan): string =>
+  machine.pool === undefined
     ? "pulumi config set controlPlaneSize"
-    : `pulumi config set --path 'workerPools[${workerPools.findIndex(({ name }) => name === pool)}].size'`;
+    : `pulumi config set --path '${poolPath(settings, machine)}.size'`;

@@ -33,6 +33,8 @@ export interface BootstrapState {
 /** A VM as Azure has it. A missing tag proves nothing: it may have been removed. */
 export interface MachineState {
   readonly size: string;
+  /** Whether it is one of Azure's spare capacity. */
+  readonly isSpot?: boolean;
   /** `running`, `stopped`, `deallocated`, or on the way to it; undefined where Azure does not say. */
   readonly power?: string;
   /** Azure's own id of it. */
@@ -99,6 +101,7 @@ interface VirtualMachine extends ShownResource {
     readonly hardwareProfile: { readonly vmSize: string };
     readonly storageProfile?: { readonly imageReference?: { readonly version?: string } };
     readonly provisioningState?: string;
+    readonly priority?: string;
   };
 }
 
@@ -199,6 +202,7 @@ function stateOf(
   return {
     vmId: properties.vmId,
     size: properties.hardwareProfile.vmSize,
+    ...(properties.priority === "Spot" && { isSpot: true }),
     power: isUnmade ? undefined : powerIn(view),
     image: properties.storageProfile?.imageReference?.version,
     generation: tags?.[tag.generation],

@@ -62,6 +62,8 @@ export type KubeadmSettings = Pick<
   | "controlPlaneSize"
   | "schedulableControlPlanes"
   | "workerPools"
+  | "osDiskSku"
+  | "osDiskSizeGb"
   | "containerRuntime"
   | "proxyMode"
   | "proxyScheduler"
@@ -73,7 +75,7 @@ export type KubeadmSettings = Pick<
   | "resourceManagerEndpoint"
 >;
 
-export type KubeadmMachine = Pick<MachinePlan, "name" | "role" | "address" | "taints">;
+export type KubeadmMachine = Pick<MachinePlan, "name" | "role" | "address" | "taints" | "maxPods">;
 
 type Arguments = Readonly<Record<string, string>>;
 
@@ -102,7 +104,7 @@ const criSocket = ({ containerRuntime }: KubeadmSettings) =>
 
 const nodeRegistration = (
   { settings, registries }: ClusterSpec,
-  { name, address, taints }: KubeadmMachine,
+  { name, address, taints, maxPods }: KubeadmMachine,
 ) => ({
   name,
   criSocket: criSocket(settings),
@@ -117,6 +119,7 @@ const nodeRegistration = (
       "cloud-provider": "external",
       // Else a node has no address before the cloud provider runs, and that needs it (kube-proxy).
       "node-ip": address,
+      ...(maxPods !== undefined && { "max-pods": String(maxPods) }),
       ...credentialProvider(registries).flags,
     },
     settings.kubeadm.kubeletExtraArgs,

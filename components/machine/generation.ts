@@ -1,3 +1,4 @@
+import { Hardware, plainHardware } from "../azure/hardware";
 import { keyOf } from "../azure/existing-network";
 import { digest } from "../digest";
 import type { Settings } from "../settings/settings";
@@ -7,6 +8,7 @@ import type { MachinePlan } from "../settings/topology";
 export const ignoredOnExisting: readonly string[] = [
   "osProfile.customData",
   "securityProfile.encryptionAtHost",
+  "storageProfile.diskControllerType",
   "storageProfile.imageReference",
   "storageProfile.osDisk.managedDisk.diskEncryptionSet",
 ];
@@ -27,8 +29,31 @@ export const replacedOnChange: readonly string[] = [
 ];
 
 /** A machine's taints as one text, as the kubelet would take them. */
-export const taintsText = ({ taints }: MachinePlan): string =>
+const taintsText = ({ taints }: MachinePlan): string =>
   taints.map(({ key, value, effect }) => `${key}=${value ?? ""}:${effect}`).join(",");
+
+/**
+ * What a machine is made with by its pool's options, by their names; an option that is not used is left
+ * out. No kubelet may change the taints that its node has registered with, and one that is to take fewer
+ * pods ends those that are too many, whatever their budgets say. Azure changes no machine's priority, and
+ * with the size of one whose OS disk is its host's it makes that disk anew.
+ */
+const poolInputsOf = ({
+  maxPods,
+  spot,
+  ephemeralOsDisk,
+  size,
+}: MachinePlan): Readonly<Record<string, string>> => ({
+  ...(maxPods !== undefined && { maxPods: String(maxPods) }),
+  ...(spot && { spot: Object.values(spot).join(" at ") }),
+  ...(ephemeralOsDisk && { ephemeralOsDisk, size: size.toLowerCase() }),
+});
+
+/** What a machine is made with and Azure does not show, or not in a form to compare. */
+export const fixedTexts = (plan: MachinePlan): string[] => [
+  taintsText(plan),
+  ...Object.values(poolInputsOf(plan)),
+];
 
 /**
  * Everything of which a change replaces the machine, by the names of the settings.
@@ -42,20 +67,23 @@ export const taintsText = ({ taints }: MachinePlan): string =>
 export const replacementInputsOf = (
   plan: MachinePlan,
   settings: Settings,
+  { architecture }: Pick<Hardware, "architecture"> = plainHardware,
 ): Readonly<Record<string, string>> => ({
   zone: plan.zone,
   taints: taintsText(plan),
   adminUsername: settings.adminUsername,
   sshPublicKey: digest(settings.sshPublicKey),
-  osDiskSku: settings.osDiskSku,
-  osDiskSizeGb: String(settings.osDiskSizeGb),
+  osDiskSku: plan.osDiskSku,
+  osDiskSizeGb: String(plan.osDiskSizeGb),
   containerRuntime: settings.containerRuntime,
   ...(settings.encryptionAtHost && { encryptionAtHost: "true" }),
   ...(settings.diskEncryptionSetId !== "" && {
     diskEncryptionSetId: keyOf(settings.diskEncryptionSetId),
   }),
+  ...(architecture !== plainHardware.architecture && { architecture }),
+  ...poolInputsOf(plan),
 });
 
 /** A hash over it; the same in every release of this program. */
-export const generationOf = (plan: MachinePlan, settings: Settings): string =>
-  digest([plan.name, Object.values(replacementInputsOf(plan, settings))]);
+export const generationOf = (...of: Parameters<typeof replacementInputsOf>): string =>
+  digest([of[0].name, Object.values(replacementInputsOf(...of))]);

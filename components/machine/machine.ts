@@ -7,13 +7,16 @@ import { digest } from "../digest";
 import { ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
 import { knownOutput } from "../azure/known-output";
-import { image, imageVersionOf } from "../azure/image-offers";
+import type { Hardware } from "../azure/hardware";
+import { imageOf, imageVersionOf } from "../azure/image-offers";
+import { osDiskProperties } from "../azure/os-disk";
+import { spotProperties } from "../azure/spot";
 import { MachineState, tag } from "../azure/state";
 import { MachineRecord } from "./machine-record";
 import { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
-import { ignoredOnExisting, replacedOnChange, taintsText } from "./generation";
+import { fixedTexts, ignoredOnExisting, replacedOnChange } from "./generation";
 import { Membership, DrainBeforeResize } from "./membership";
 import { switchPower } from "./power";
 
@@ -38,8 +41,8 @@ export interface MachineArgs {
   readonly starts: boolean;
   /** Why its bootstrap step must not run, since it is off and stays so. */
   readonly stepRefusal?: string;
-  /** Whether its size has accelerated networking. */
-  readonly accelerated: boolean;
+  /** Of its size. */
+  readonly hardware: Hardware;
   /** The initialization of the cluster that it is made for. */
   readonly initialization: string;
   readonly record: MachineRecord;
@@ -105,7 +108,7 @@ export class Machine extends pulumi.ComponentResource {
         resourceGroupName,
         networkInterfaceName: `${name}-nic`,
         enableIPForwarding: true,
-        enableAcceleratedNetworking: args.accelerated,
+        enableAcceleratedNetworking: args.hardware.hasAcceleratedNetworking,
         ipConfigurations: [
           {
             name: "node",
@@ -136,6 +139,7 @@ export class Machine extends pulumi.ComponentResource {
         vmName: name,
         zones: [zone],
         hardwareProfile: { vmSize: this.sizeOnceFree },
+        ...spotProperties(plan),
         identity: identityOf(args),
         networkProfile: {
           networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
@@ -159,21 +163,12 @@ export class Machine extends pulumi.ComponentResource {
         },
         storageProfile: {
           imageReference: {
-            ...image,
+            ...imageOf(args.hardware.architecture),
             version: imageVersionOf(settings),
           },
-          osDisk: {
-            createOption: "FromImage",
-            caching: "ReadWrite",
-            deleteOption: "Delete",
-            diskSizeGB: settings.osDiskSizeGb,
-            managedDisk: {
-              storageAccountType: settings.osDiskSku,
-              ...(settings.diskEncryptionSetId !== "" && {
-                diskEncryptionSet: { id: settings.diskEncryptionSetId },
-              }),
-            },
-          },
+          // Left out, Azure takes SCSI, also of a size that has none.
+          ...(args.hardware.isNvmeOnly && { diskControllerType: "NVMe" }),
+          osDisk: osDiskProperties(plan, settings),
         },
         // Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them.
         securityProfile: {
@@ -196,9 +191,8 @@ export class Machine extends pulumi.ComponentResource {
         dependsOn: [...args.after, this.drainBeforeResize],
         ignoreChanges: [...ignoredAlways, ...(args.retained ? ignoredOnExisting : [])],
         replaceOnChanges: [...replacedOnChange],
-        // Kept in Pulumi's state and not in a tag, which anyone with access may remove. No kubelet may
-        // change the taints that its node has registered with.
-        replacementTrigger: [args.initialization, args.record.createdAt, taintsText(plan)],
+        // Kept in Pulumi's state and not in a tag, which anyone with access may remove.
+        replacementTrigger: [args.initialization, args.record.createdAt, ...fixedTexts(plan)],
         // Its interface and its name can belong to one VM only.
         deleteBeforeReplace: true,
       },

@@ -1,6 +1,7 @@
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
 import { hasBalancer, hasInterface } from "../azure/free-addresses";
-import { acceleratedMachines, offerProblems } from "../azure/offers";
+import { type Hardware, hardwareOf } from "../azure/hardware";
+import { offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
 import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
 import { generationOf, replacementInputsOf } from "../machine/generation";
@@ -50,8 +51,8 @@ export interface Decision {
   readonly machineRecords: ReadonlyMap<string, MachineRecord>;
   readonly spec: ClusterSpec;
   readonly federation: Federation;
-  /** Names of the machines whose size has accelerated networking. */
-  readonly accelerated: ReadonlySet<string>;
+  /** Of each machine's size, by the machine's name. */
+  readonly hardware: ReadonlyMap<string, Hardware>;
   readonly diskClasses: readonly DiskClass[];
   /** Why this update must not begin, one sentence each. */
   readonly problems: readonly string[];
@@ -71,10 +72,11 @@ export function decide(observed: Observed): Decision {
   const { settings, azure, offers, connection, now, previous, legacyTokens, machines } = observed;
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
+  const hardware = hardwareOf(machines, offers);
   const planned = machines.map((plan) => ({
     plan,
-    generation: generationOf(plan, settings),
-    replacementInputs: replacementInputsOf(plan, settings),
+    generation: generationOf(plan, settings, hardware.get(plan.name)),
+    replacementInputs: replacementInputsOf(plan, settings, hardware.get(plan.name)),
     imageVersion: settings.imageVersion,
     kubernetesVersion: settings.kubernetesVersion,
   }));
@@ -135,7 +137,7 @@ export function decide(observed: Observed): Decision {
     machineRecords: recordsOf(observed, wanted, retained, current),
     spec,
     federation,
-    accelerated: acceleratedMachines(machines, offers),
+    hardware,
     diskClasses: diskClasses.made,
     problems: [
       ...observed.missing,

@@ -13,6 +13,7 @@ import { placed } from "../azure/free-addresses";
 import { getGroupLocks, type Lock } from "../azure/group-locks";
 import { lackingRights } from "../azure/lacking-rights";
 import { neededRights } from "../azure/needed-rights";
+import { hardwareOf } from "../azure/hardware";
 import { getOffers, type Offers } from "../azure/offers";
 import { getPolicyViolations, type PolicyAnswer } from "../azure/policy-restrictions";
 import { getRegistries, type RegistriesAnswer } from "../azure/registries";
@@ -86,8 +87,10 @@ export async function observe(settings: Settings): Promise<Observed> {
   refuse(fixedProblems(settings, previous.outputs?.settings));
   const connection = await connect(settings);
   const api = apiName(settings, connection.subscriptionId);
-  const controlPlanes = machinesOf(settings).filter(({ role }) => role === "control-plane");
+  const machines = machinesOf(settings);
+  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const found = getAzureState(settings, connection);
+  const offered = getOffers(settings, connection);
   const existing = getExistingIdentity("identityId", settings.identityId, connection);
   const network = getExistingNetwork(settings, connection);
   const [
@@ -144,7 +147,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     network,
     Promise.all([network, found]).then(([one, { shown }]) =>
       placed(
-        machinesOf(settings),
+        machines,
         {
           ...{ settings, network: one, shown },
           before: { machines: previous.placed, apiAddress: previous.outputs?.apiAddress },
@@ -152,14 +155,15 @@ export async function observe(settings: Settings): Promise<Observed> {
         connection,
       ),
     ),
-    getOffers(settings, connection),
-    found.then((answer) => {
+    offered,
+    Promise.all([found, offered]).then(([answer, { skus }]) => {
       const { subscriptionId } = connection;
       const scope =
         answer.groupLocation === undefined
           ? `/subscriptions/${subscriptionId}`
           : groupId(settings, subscriptionId);
-      const resources = plannedResources(settings, machinesOf(settings), subscriptionId);
+      const hardware = hardwareOf(machines, { skus });
+      const resources = plannedResources(settings, machines, subscriptionId, hardware);
       return getPolicyViolations(newKinds(resources, answer), scope, connection);
     }),
     findManifests(manifestsFor(settings), settings).catch(

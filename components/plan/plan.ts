@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { apiPort, type ApiServer } from "../api-server";
 import type { DiskClass } from "../azure/disk-classes";
 import type { DiskEncryptionSet } from "../azure/disk-encryption";
+import type { Hardware } from "../azure/hardware";
 import type { ExistingIdentity } from "../azure/existing-identity";
 import type { ExistingNetwork } from "../azure/existing-network";
 import type { Registry } from "../azure/registries";
@@ -58,8 +59,8 @@ export interface Plan {
   readonly started: ReadonlySet<string>;
   /** Names of the machines that Azure resizes only while they are deallocated. */
   readonly deallocated: ReadonlySet<string>;
-  /** Names of the machines whose size has accelerated networking. */
-  readonly accelerated: ReadonlySet<string>;
+  /** Of each machine's size, by the machine's name. */
+  readonly hardware: ReadonlyMap<string, Hardware>;
   /** The StorageClasses of this cluster. */
   readonly diskClasses: readonly DiskClass[];
   /** The set that the settings name; undefined where they name none. */
@@ -114,7 +115,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     stepRefusals: decision.stopped.stepRefusals,
     started: new Set([...decision.started, ...deallocated]),
     deallocated,
-    accelerated: decision.accelerated,
+    hardware: decision.hardware,
     diskClasses: decision.diskClasses,
     diskEncryptionSet: observed.diskEncryption.set,
     controlPlanes: decision.controlPlanes,

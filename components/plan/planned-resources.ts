@@ -6,7 +6,8 @@ import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
 import { subnetIdOf } from "../azure/existing-network";
-import { image, imageVersionOf } from "../azure/image-offers";
+import { type Hardware, plainHardware } from "../azure/hardware";
+import { imageOf, imageVersionOf } from "../azure/image-offers";
 import {
   apiBalancerName,
   egressNames,
@@ -16,6 +17,8 @@ import {
   networkNames,
 } from "../azure/resource-names";
 import type { PlannedContent, PlannedResource } from "../azure/policy-restrictions";
+import { osDiskProperties } from "../azure/os-disk";
+import { spotProperties } from "../azure/spot";
 import { tagsOf } from "../azure/stack-tag";
 import { issuerAccount } from "../token-issuer";
 
@@ -56,13 +59,14 @@ const standard = { name: "Standard" };
 type IdOf = (type: string, name: string) => string;
 
 /**
- * One of each kind of what a stack makes of these settings: of machines one of each size, of subnets one of
+ * One of each kind of what a stack makes of these settings: of machines one of each pool that differs, of subnets one of
  * machines' and the balancers'. Rules of security groups and roles are left out.
  */
 export function plannedResources(
   settings: Settings,
   machines: readonly MachinePlan[],
   subscriptionId: string,
+  hardware: ReadonlyMap<string, Hardware> = new Map(),
 ): PlannedResource[] {
   const group = groupId(settings, subscriptionId);
   const idOf: IdOf = (type, name) => `${group}/providers/${type}/${name}`;
@@ -74,7 +78,7 @@ export function plannedResources(
     ...egressOf(settings, idOf),
     ...apiOf(settings, subscriptionId, idOf),
     ...identityOf(settings),
-    ...machinesOf(settings, machines, idOf),
+    ...machinesOf(settings, machines, hardware, idOf),
     ...workloadsOf(settings, subscriptionId),
   ];
   return kinds.map(({ parent, size, ...kind }) => ({
@@ -224,38 +228,34 @@ function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
   ];
 }
 
-function machinesOf(settings: Settings, machines: readonly MachinePlan[], idOf: IdOf): Kind[] {
-  const bySize = new Map<string, MachinePlan>();
-  for (const one of machines) {
-    const size = one.size.toLowerCase();
-    if (!bySize.has(size)) bySize.set(size, one);
+function machinesOf(
+  settings: Settings,
+  machines: readonly MachinePlan[],
+  hardware: ReadonlyMap<string, Hardware>,
+  idOf: IdOf,
+): Kind[] {
+  const kinds = new Map<string, Kind>();
+  for (const one of machines.map((plan) => machineOf(settings, plan, hardware.get(plan.name)))) {
+    const key = JSON.stringify(one.properties).toLowerCase();
+    if (!kinds.has(key)) kinds.set(key, one);
   }
   const [first] = machines;
-  return [
-    ...[...bySize.values()].map((one) => machineOf(settings, one)),
-    ...(first === undefined ? [] : partsOf(settings, first, idOf)),
-  ];
+  return [...kinds.values(), ...(first === undefined ? [] : partsOf(settings, first, idOf))];
 }
 
-const machineOf = (settings: Settings, { name, zone, size }: MachinePlan): Kind => ({
+const machineOf = (settings: Settings, plan: MachinePlan, hardware = plainHardware): Kind => ({
   type: types.machine,
-  name,
-  size,
-  zones: [zone],
+  name: plan.name,
+  size: plan.size,
+  zones: [plan.zone],
   properties: {
-    hardwareProfile: { vmSize: size },
+    hardwareProfile: { vmSize: plan.size },
+    ...spotProperties(plan),
     osProfile: { linuxConfiguration: { disablePasswordAuthentication: true } },
     storageProfile: {
-      imageReference: { ...image, version: imageVersionOf(settings) },
-      osDisk: {
-        diskSizeGB: settings.osDiskSizeGb,
-        managedDisk: {
-          storageAccountType: settings.osDiskSku,
-          ...(settings.diskEncryptionSetId !== "" && {
-            diskEncryptionSet: { id: settings.diskEncryptionSetId },
-          }),
-        },
-      },
+      imageReference: { ...imageOf(hardware.architecture), version: imageVersionOf(settings) },
+      ...(hardware.isNvmeOnly && { diskControllerType: "NVMe" }),
+      osDisk: osDiskProperties(plan, settings),
     },
     securityProfile: {
       securityType: "TrustedLaunch",

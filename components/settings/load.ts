@@ -44,6 +44,8 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
   const texts = (key: string): string[] => readTexts(key, json(key) ?? [], report);
 
   const zones = texts("zones");
+  const osDiskSku = choice<Settings["osDiskSku"]>("osDiskSku");
+  const osDiskSizeGb = number("osDiskSizeGb");
   const settings: Settings = {
     clusterName: text("clusterName") || `zoned-${pulumi.getStack()}`,
     resourceGroup: text("resourceGroup"),
@@ -67,9 +69,13 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     controlPlaneCount: number("controlPlaneCount"),
     controlPlaneSize: text("controlPlaneSize"),
     schedulableControlPlanes: yes("schedulableControlPlanes"),
-    workerPools: readPools(json("workerPools"), { size: workerSize, zones }, report),
-    osDiskSku: choice("osDiskSku"),
-    osDiskSizeGb: number("osDiskSizeGb"),
+    workerPools: readPools(
+      json("workerPools"),
+      { size: workerSize, zones, osDiskSku, osDiskSizeGb },
+      report,
+    ),
+    osDiskSku,
+    osDiskSizeGb,
     encryptionAtHost: yes("encryptionAtHost"),
     diskEncryptionSetId: text("diskEncryptionSetId"),
     containerRuntime: choice("containerRuntime"),

@@ -5,8 +5,11 @@ import type {
   GivenRole,
   HttpProxy,
   KubeadmExtras,
+  LocalDisk,
+  OsDiskSku,
   Reboots,
   RegistryCredential,
+  Spot,
   Taint,
   WorkerPool,
   WorkloadIdentity,
@@ -131,15 +134,31 @@ function readMaps(
   }));
 }
 
+/** What a pool may say. */
+const poolNames = [
+  ...["name", "count", "size", "zones", "labels", "taints"],
+  ...["osDiskSku", "osDiskSizeGb", "ephemeralOsDisk", "maxPods", "spot", "maxUnavailable"],
+];
+
+function readSpot(key: string, raw: unknown, problems: Report): Spot | undefined {
+  if (raw === undefined) return undefined;
+  const given = readTextByName(key, raw, problems);
+  problems.push(...unknownNames(key, Object.keys(given), ["evictionPolicy", "maxPrice"]));
+  const { evictionPolicy = "", maxPrice } = given;
+  return {
+    evictionPolicy: evictionPolicy as Spot["evictionPolicy"],
+    ...(maxPrice !== undefined && { maxPrice: Number(maxPrice) }),
+  };
+}
+
 /** The worker pools, with what a pool that says nothing gets. */
 export function readPools(
   raw: unknown,
-  defaults: Pick<WorkerPool, "size" | "zones">,
+  defaults: Pick<WorkerPool, "size" | "zones" | "osDiskSku" | "osDiskSizeGb">,
   problems: Report,
 ): WorkerPool[] {
   return readMaps("workerPools", raw, "pools", problems).map(({ at, given }, index): WorkerPool => {
-    const known = ["name", "count", "size", "zones", "labels", "taints", "maxUnavailable"];
-    problems.push(...unknownNames(at, Object.keys(given), known));
+    problems.push(...unknownNames(at, Object.keys(given), poolNames));
     const name = given.name;
     if (typeof name !== "string") {
       const better = index === 0 ? "workers" : `pool-${index + 1}`;
@@ -151,6 +170,7 @@ export function readPools(
     if (typeof count !== "number") {
       problems.push(wants(`${at}.count`, count, "how many machines the pool has", 2));
     }
+    const spot = readSpot(`${at}.spot`, given.spot, problems);
     const size = given.size ?? defaults.size;
     if (typeof size !== "string") {
       problems.push(wants(`${at}.size`, size, "the name of a VM size", defaults.size));
@@ -165,6 +185,13 @@ export function readPools(
           : readTexts(`${at}.zones`, given.zones, problems),
       labels: readTextByName(`${at}.labels`, given.labels, problems),
       taints: readTaints(`${at}.taints`, given.taints, problems),
+      osDiskSku: (given.osDiskSku ?? defaults.osDiskSku) as OsDiskSku,
+      osDiskSizeGb: Number(given.osDiskSizeGb ?? defaults.osDiskSizeGb),
+      ...(given.ephemeralOsDisk !== undefined && {
+        ephemeralOsDisk: given.ephemeralOsDisk as LocalDisk,
+      }),
+      ...(given.maxPods !== undefined && { maxPods: Number(given.maxPods) }),
+      ...(spot && { spot }),
       maxUnavailable: given.maxUnavailable === undefined ? 1 : Number(given.maxUnavailable),
     };
   });

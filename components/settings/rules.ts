@@ -14,6 +14,7 @@ import { machineIdentityProblems } from "./rules/machine-identity";
 import { registryCredentialProblems } from "./rules/registry-credentials";
 import { nameProblems } from "./rules/names";
 import { nodeSubnetProblems } from "./rules/node-subnets";
+import { osDiskSizes, osDiskSkus } from "./rules/os-disks";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";
 import { rebootProblems } from "./rules/reboots";
@@ -46,7 +47,7 @@ type Choice =
 const choices: Readonly<Record<Choice, readonly string[]>> = {
   egress: ["zonal", "single", "none"],
   apiAccess: ["public", "private"],
-  osDiskSku: ["Premium_LRS", "StandardSSD_LRS"],
+  osDiskSku: osDiskSkus,
   containerRuntime: ["docker", "cri-dockerd", "containerd"],
   proxyMode: ["ipvs", "nftables", "iptables"],
   proxyScheduler: "rr wrr lc wlc lblc lblcr dh sh sed nq fo ovf mh".split(" "),
@@ -92,14 +93,7 @@ const single = (settings: Settings): Rule[] => [
     expected: "1, 3 or 5, so that etcd keeps its majority when one member is lost",
     better: 3,
   },
-  within(
-    settings,
-    "osDiskSizeGb",
-    30,
-    4095,
-    "from what the image needs to what Azure boots from",
-    64,
-  ),
+  within(settings, "osDiskSizeGb", osDiskSizes.least, osDiskSizes.most, osDiskSizes.why, 64),
   within(settings, "drainMinutes", 1, 1440, "since an update must end", 15),
   within(settings, "encryptionKeyGeneration", 0, 9999, "the number of a key, or 0 for none", 1),
   within(settings, "caGeneration", 1, 9999, "the number of the cluster's CAs", 1),

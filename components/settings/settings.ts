@@ -7,6 +7,20 @@ export interface Taint {
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
+/** What an OS disk is made of. */
+export type OsDiskSku = "Premium_LRS" | "StandardSSD_LRS";
+
+/** Which of a host's own disks an OS disk lies on. */
+export type LocalDisk = "CacheDisk" | "ResourceDisk" | "NvmeDisk";
+
+/** Machines of capacity that Azure can spare, and takes back when it can no more. */
+export interface Spot {
+  /** What Azure does with a machine that it takes back. */
+  readonly evictionPolicy: "Delete" | "Deallocate";
+  /** US dollars an hour; undefined for up to the price of a regular machine. */
+  readonly maxPrice?: number;
+}
+
 /** Workers that are alike. */
 export interface WorkerPool {
   /** Machines are called `<clusterName>-<name>-1` and so on. */
@@ -17,6 +31,14 @@ export interface WorkerPool {
   readonly zones: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
+  readonly osDiskSku: OsDiskSku;
+  readonly osDiskSizeGb: number;
+  /** Undefined for OS disks in Azure's storage. */
+  readonly ephemeralOsDisk?: LocalDisk;
+  /** How many pods a machine takes; undefined for the kubelet's own number, 110. */
+  readonly maxPods?: number;
+  /** Undefined for regular machines. */
+  readonly spot?: Spot;
   /**
    * How many of the pool's living machines change at a time.
    *
@@ -158,7 +180,9 @@ export interface Settings {
   readonly controlPlaneSize: string;
   readonly schedulableControlPlanes: boolean;
   readonly workerPools: readonly WorkerPool[];
-  readonly osDiskSku: "Premium_LRS" | "StandardSSD_LRS";
+  /** Of control planes, and of pools that name none. */
+  readonly osDiskSku: OsDiskSku;
+  /** The same. */
   readonly osDiskSizeGb: number;
   /**
    * Whether a machine's host encrypts its caches and temporary disk. Azure changes it on a deallocated machine

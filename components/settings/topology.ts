@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import type { Settings, Taint } from "./settings";
+import type { LocalDisk, OsDiskSku, Settings, Spot, Taint } from "./settings";
 
 /** One machine of the plan, before anything of it exists. */
 export interface MachinePlan {
@@ -15,6 +15,14 @@ export interface MachinePlan {
   readonly size: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
+  readonly osDiskSku: OsDiskSku;
+  readonly osDiskSizeGb: number;
+  /** Undefined for an OS disk in Azure's storage. */
+  readonly ephemeralOsDisk?: LocalDisk;
+  /** Undefined for the kubelet's own number. */
+  readonly maxPods?: number;
+  /** Undefined for a regular machine. */
+  readonly spot?: Spot;
 }
 
 type Shape = Pick<
@@ -26,6 +34,8 @@ type Shape = Pick<
   | "controlPlaneSize"
   | "schedulableControlPlanes"
   | "workerPools"
+  | "osDiskSku"
+  | "osDiskSizeGb"
 >;
 
 /** A /16 gives each zone a /24. */
@@ -77,6 +87,11 @@ export const poolRoom = (networkCidr: string, position: number): number =>
 /** The key by which kubeadm labels and taints the Nodes of control planes. */
 export const controlPlaneMark = "node-role.kubernetes.io/control-plane";
 
+/** The key by which AKS labels and taints spot nodes, and what is written for AKS knows them. */
+export const spotMark = "kubernetes.azure.com/scalesetpriority";
+
+const spotTaint: Taint = { key: spotMark, value: "spot", effect: "NoSchedule" };
+
 const controlPlaneTaint: Taint = { key: controlPlaneMark, effect: "NoSchedule" };
 
 /** Whether a machine is called like a control plane of this cluster, whether or not it is planned. */
@@ -99,6 +114,8 @@ function controlPlanesOf(shape: Shape): MachinePlan[] {
       size: shape.controlPlaneSize,
       labels: {},
       taints: shape.schedulableControlPlanes ? [] : [controlPlaneTaint],
+      osDiskSku: shape.osDiskSku,
+      osDiskSizeGb: shape.osDiskSizeGb,
     };
   });
 }
@@ -118,8 +135,13 @@ function workersOf(shape: Shape): MachinePlan[] {
         subnetCidr,
         address: addressAt(subnetCidr, firstPoolOffset + position * part + withinZone),
         size: pool.size,
-        labels: pool.labels,
-        taints: pool.taints,
+        labels: { ...pool.labels, ...(pool.spot && { [spotMark]: "spot" }) },
+        taints: [...pool.taints, ...(pool.spot ? [spotTaint] : [])],
+        osDiskSku: pool.osDiskSku,
+        osDiskSizeGb: pool.osDiskSizeGb,
+        ...(pool.ephemeralOsDisk && { ephemeralOsDisk: pool.ephemeralOsDisk }),
+        ...(pool.maxPods !== undefined && { maxPods: pool.maxPods }),
+        ...(pool.spot && { spot: pool.spot }),
       };
     }),
   );

@@ -3,6 +3,7 @@ import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "../../components/api-balancer";
+import type { Hardware } from "../../components/azure/hardware";
 import { apiName } from "../../components/api-server";
 import type { RotationState } from "../../components/kubeadm/rotation";
 import { Certificates } from "../../components/certificates";
@@ -149,7 +150,7 @@ export async function buildMachines({
     stepRefusals: new Map<string, string>(),
     started: new Set<string>(),
     deallocated: new Set<string>(),
-    accelerated: new Set(machines.slice(0, 1).map(({ name }) => name)),
+    hardware: new Map<string, Hardware>(),
     customData: "ZGF0YQ==",
     apiServer: { name: apiName(settings, subscriptionId), port: 6443 },
     workloadClients: new Map<string, string>(),

@@ -15,6 +15,8 @@ export const pool: WorkerPool = {
   zones: ["1", "2", "3"],
   labels: {},
   taints: [],
+  osDiskSku: "Premium_LRS",
+  osDiskSizeGb: 64,
   maxUnavailable: 1,
 };
 
@@ -101,6 +103,8 @@ export const machine: MachinePlan = {
   size: "Standard_D2s_v5",
   labels: {},
   taints: [],
+  osDiskSku: "Premium_LRS",
+  osDiskSizeGb: 64,
 };
 
 /** The keys that a cluster begins with. */

@@ -234,7 +234,7 @@ const imageThresholds = together(["image-gc-high-threshold", "image-gc-low-thres
  * Of the 256 addresses of a node's range its network, its gateway and the last one are no pod's: the
  * CNI plugin host-local has no others to give.
  */
-const mostPods = 253;
+export const mostPods = 253;
 
 const maxPods: Check = (value, { cni }) =>
   goNumber(value) >= 0 && (goNumber(value) <= mostPods || cni === "none")

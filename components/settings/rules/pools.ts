@@ -1,5 +1,8 @@
-import { entry, found, Problem, toRemove, wants } from "../problem";
-import type { Settings, Taint } from "../settings";
+import { entry, found, Problem, toRemove, toSet, wants } from "../problem";
+import type { Settings, Taint, WorkerPool } from "../settings";
+import { spotMark } from "../topology";
+import { mostPods } from "./argument-values";
+import { localDisks, osDiskSizes, osDiskSkus } from "./os-disks";
 
 const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -84,10 +87,112 @@ function taintProblems(at: string, taints: readonly Taint[]): Problem[] {
   });
 }
 
+/** The pods of this program's own DaemonSets, with room for an operator's. */
+const leastPods = 10;
+
+function maxPodsProblems(
+  at: string,
+  maxPods: number | undefined,
+  { cni, kubeadm }: Settings,
+): Problem[] {
+  if (maxPods === undefined) return [];
+  const most = cni === "none" ? Infinity : mostPods;
+  if (!Number.isInteger(maxPods) || maxPods < leastPods || maxPods > most) {
+    const range = cni === "none" ? `${leastPods} or more` : `${leastPods} to ${mostPods}`;
+    const why = "from what the cluster's own pods need to the addresses in a node's /24 of podCidr";
+    return [wants(at, maxPods, cni === "none" ? range : `${range}, ${why}`, 110)];
+  }
+  if (kubeadm.kubeletExtraArgs["max-pods"] === undefined) return [];
+  return [
+    {
+      key: at,
+      is: "is set beside kubeadm.kubeletExtraArgs.max-pods",
+      expected: "one of them: that argument is for every machine, and would take this one's place",
+      fix: toRemove("kubeadm.kubeletExtraArgs.max-pods"),
+    },
+  ];
+}
+
+function osDiskProblems(at: string, { osDiskSku, osDiskSizeGb }: WorkerPool): Problem[] {
+  const { least, most, why } = osDiskSizes;
+  return [
+    ...(osDiskSkus.includes(osDiskSku)
+      ? []
+      : [wants(`${at}.osDiskSku`, osDiskSku, `one of ${osDiskSkus.join(", ")}`, osDiskSkus[0]!)]),
+    ...(Number.isInteger(osDiskSizeGb) && osDiskSizeGb >= least && osDiskSizeGb <= most
+      ? []
+      : [wants(`${at}.osDiskSizeGb`, osDiskSizeGb, `${least} to ${most}, ${why}`, 64)]),
+  ];
+}
+
+function ephemeralProblems(at: string, { ephemeralOsDisk, spot }: WorkerPool): Problem[] {
+  if (ephemeralOsDisk === undefined) return [];
+  const key = `${at}.ephemeralOsDisk`;
+  if (!localDisks.includes(ephemeralOsDisk)) {
+    const expected = `one of ${localDisks.join(", ")}, by what the size has; without it the disk is in Azure's storage`;
+    return [{ key, is: found(ephemeralOsDisk), expected, fix: toRemove(key) }];
+  }
+  if (spot?.evictionPolicy !== "Deallocate") return [];
+  return [
+    {
+      key,
+      is: "is set beside spot.evictionPolicy Deallocate",
+      expected: "Delete, since Azure deallocates no machine whose OS disk its host has",
+      fix: toSet(`${at}.spot.evictionPolicy`, "Delete"),
+    },
+  ];
+}
+
+const evictionPolicies = ["Delete", "Deallocate"];
+
+function spotProblems(at: string, { spot, labels, taints }: WorkerPool): Problem[] {
+  if (spot === undefined) return [];
+  const { evictionPolicy, maxPrice } = spot;
+  const hasMark = (key: string): Problem => ({
+    key,
+    is: `has the key ${spotMark}`,
+    expected: "a key of your own, since machines of a spot pool have this one by themselves",
+    fix: toRemove(key),
+  });
+  return [
+    ...(evictionPolicies.includes(evictionPolicy)
+      ? []
+      : [
+          wants(
+            `${at}.spot.evictionPolicy`,
+            evictionPolicy,
+            "Delete or Deallocate, which is what Azure does with a machine that it takes back",
+            "Delete",
+          ),
+        ]),
+    ...(maxPrice === undefined || (maxPrice > 0 && /^\d+(\.\d{1,5})?$/.test(String(maxPrice)))
+      ? []
+      : [
+          {
+            key: `${at}.spot.maxPrice`,
+            is: found(maxPrice),
+            expected:
+              "US dollars an hour, above 0 and with five decimals at most; without it machines cost " +
+              "what a regular one does at most, and none is taken back for its price",
+            fix: toRemove(`${at}.spot.maxPrice`),
+          },
+        ]),
+    ...(labels[spotMark] === undefined ? [] : [hasMark(entry(`${at}.labels`, spotMark))]),
+    ...taints.flatMap(({ key }, index) =>
+      key === spotMark ? [hasMark(`${at}.taints[${index}]`)] : [],
+    ),
+  ];
+}
+
+/** What is wrong with the stack's own disk is said once, of that. */
+const isOwnDisk = (pool: WorkerPool, { osDiskSku, osDiskSizeGb }: Settings): boolean =>
+  pool.osDiskSku !== osDiskSku || !Object.is(pool.osDiskSizeGb, osDiskSizeGb);
+
 /**
  * What is wrong with the worker pools. Whether they fit their subnets is checked with the ranges.
  */
-export function poolProblems({ workerPools, zones }: Settings): Problem[] {
+export function poolProblems(settings: Settings): Problem[] {
+  const { workerPools, zones } = settings;
   return workerPools.flatMap((pool, index) => {
     const at = `workerPools[${index}]`;
     const rename = (expected: string): Problem =>
@@ -134,6 +239,10 @@ export function poolProblems({ workerPools, zones }: Settings): Problem[] {
         keyAndValue(`${at}.labels`, key, value, entry(`${at}.labels`, key)),
       ),
       ...taintProblems(at, pool.taints),
+      ...(isOwnDisk(pool, settings) ? osDiskProblems(at, pool) : []),
+      ...maxPodsProblems(`${at}.maxPods`, pool.maxPods, settings),
+      ...spotProblems(at, pool),
+      ...ephemeralProblems(at, pool),
     ];
   });
 }

@@ -1,5 +1,5 @@
 import { Problem, wants } from "../problem";
-import type { Settings } from "../settings";
+import type { OsDiskSku, Settings } from "../settings";
 
 /**
  * What Azure's naming of sizes says: Standard_E4-2ds_v5 is family E, 4 processors of which 2 are
@@ -13,12 +13,10 @@ interface Need {
   readonly key: string;
   readonly size: string;
   readonly controlPlane: boolean;
+  readonly osDiskSku: OsDiskSku;
 }
 
-function problemsOf(
-  { key, size, controlPlane }: Need,
-  osDiskSku: Settings["osDiskSku"],
-): Problem[] {
+function problemsOf({ key, size, controlPlane, osDiskSku }: Need): Problem[] {
   const refused = (expected: string, better = fallback): Problem[] => [
     wants(key, size, expected, better),
   ];
@@ -31,13 +29,6 @@ function problemsOf(
   const [, family = "", processors = "", used = processors, features = "", rest = ""] = parts;
   const named = (better: string): string =>
     size.slice(0, size.length - (features + rest).length) + better + rest;
-  if (features.includes("p")) {
-    return refused(
-      "a size with x64 processors, since the machines' image is x64 (a p after the " +
-        "number means Arm)",
-      named(features.replace("p", "")),
-    );
-  }
   if (osDiskSku === "Premium_LRS" && !features.includes("s") && !family.endsWith("S")) {
     return refused(
       "a size that takes the Premium disks of osDiskSku (an s after the number), or " +
@@ -57,12 +48,13 @@ function problemsOf(
  * What is wrong with the machines' sizes, as far as their names tell. Azure is asked the rest
  * before anything is made.
  */
-export const sizeProblems = (settings: Settings): Problem[] =>
+export const sizeProblems = ({ controlPlaneSize, osDiskSku, workerPools }: Settings): Problem[] =>
   [
-    { key: "controlPlaneSize", size: settings.controlPlaneSize, controlPlane: true },
-    ...settings.workerPools.map(({ size }, index) => ({
+    { key: "controlPlaneSize", size: controlPlaneSize, controlPlane: true, osDiskSku },
+    ...workerPools.map((pool, index) => ({
       key: `workerPools[${index}].size`,
-      size,
+      size: pool.size,
       controlPlane: false,
+      osDiskSku: pool.osDiskSku,
     })),
-  ].flatMap((need) => problemsOf(need, settings.osDiskSku));
+  ].flatMap(problemsOf);

@@ -26,8 +26,7 @@ export const poolCases: Cases = {
     [
       "a word for a setting",
       pool({ zone: "1" }),
-      "workerPools[0].zone is not a known name, expected one of name, count, size, " +
-        "zones, labels, taints, maxUnavailable; did you mean zones?",
+      "did you mean zones? (pulumi config rm --path 'workerPools[0].zone')",
     ],
     ["a size that is no text", pool({ size: 2 }), "workerPools[0].size is 2"],
     ["a capital letter in a pool's name", pool({ name: "GPU" }), 'workerPools[0].name is "GPU"'],
@@ -51,11 +50,6 @@ export const poolCases: Cases = {
       "workerPools[0].zones[0] is 1, expected text",
     ],
     [
-      "a pool on Arm",
-      pool({ size: "Standard_D4ps_v5" }),
-      "config set --path 'workerPools[0].size' Standard_D4s_v5",
-    ],
-    [
       "a pool without Premium disks",
       pool({ size: "Standard_E4_v5" }),
       "config set --path 'workerPools[0].size' Standard_E4s_v5",
@@ -69,6 +63,90 @@ export const poolCases: Cases = {
       "a pool that changes by half machines",
       pool({ maxUnavailable: 1.5 }),
       "config set --path 'workerPools[0].maxUnavailable' 1",
+    ],
+    [
+      "a pool's unknown disk",
+      pool({ osDiskSku: "Standard_LRS" }),
+      "config set --path 'workerPools[0].osDiskSku' Premium_LRS",
+    ],
+    [
+      "a pool's disk that is smaller than the image",
+      pool({ osDiskSizeGb: 29 }),
+      "workerPools[0].osDiskSizeGb is 29, expected 30 to 4095",
+    ],
+    ["a pool's disk in words", pool({ osDiskSizeGb: "64 GB" }), "workerPools[0].osDiskSizeGb is"],
+    [
+      "a pool without Premium disks on a size that its own disk wants them of",
+      {
+        osDiskSku: "StandardSSD_LRS",
+        ...pool({ size: "Standard_E4_v5", osDiskSku: "Premium_LRS" }),
+      },
+      "config set --path 'workerPools[0].size' Standard_E4s_v5",
+    ],
+    [
+      "more pods than a node has addresses for",
+      pool({ maxPods: 254 }),
+      "workerPools[0].maxPods is 254, expected 10 to 253",
+    ],
+    ["fewer pods than the cluster's own", pool({ maxPods: 9 }), "expected 10 to 253"],
+    ["half a pod", pool({ maxPods: 10.5 }), "expected 10 to 253"],
+    ["pods in words", pool({ maxPods: "many" }), "workerPools[0].maxPods is"],
+    [
+      "a number of pods beside one for every machine",
+      { kubeadm: { kubeletExtraArgs: { "max-pods": "50" } }, ...pool({ maxPods: 30 }) },
+      "config rm --path kubeadm.kubeletExtraArgs.max-pods",
+    ],
+    [
+      "an OS disk of the host's in no place",
+      pool({ ephemeralOsDisk: true }),
+      "workerPools[0].ephemeralOsDisk is true, expected one of CacheDisk, ResourceDisk, NvmeDisk",
+    ],
+    [
+      "a machine that is deallocated with a disk that cannot be kept",
+      pool({ ephemeralOsDisk: "CacheDisk", spot: { evictionPolicy: "Deallocate" } }),
+      "config set --path 'workerPools[0].spot.evictionPolicy' Delete",
+    ],
+    ["a switch for spot machines", pool({ spot: true }), "workerPools[0].spot is true"],
+    [
+      "spot machines of which nothing is said",
+      pool({ spot: {} }),
+      "config set --path 'workerPools[0].spot.evictionPolicy' Delete",
+    ],
+    [
+      "another end of a spot machine",
+      pool({ spot: { evictionPolicy: "Stop" } }),
+      'workerPools[0].spot.evictionPolicy is "Stop", expected Delete or Deallocate',
+    ],
+    [
+      "Azure's word for any price",
+      pool({ spot: { evictionPolicy: "Delete", maxPrice: -1 } }),
+      "config rm --path 'workerPools[0].spot.maxPrice'",
+    ],
+    [
+      "a price with six decimals",
+      pool({ spot: { evictionPolicy: "Delete", maxPrice: 0.000001 } }),
+      "five decimals at most",
+    ],
+    [
+      "a spot machine's unknown part",
+      pool({ spot: { evictionPolicy: "Delete", price: 1 } }),
+      "workerPools[0].spot.price is not a known name",
+    ],
+    [
+      "the label that spot machines have",
+      pool({
+        spot: { evictionPolicy: "Delete" },
+        labels: { "kubernetes.azure.com/scalesetpriority": "spot" },
+      }),
+      "machines of a spot pool have this one by themselves",
+    ],
+    [
+      "the taint that spot machines have",
+      pool({
+        spot: { evictionPolicy: "Delete" },
+        taints: [{ key: "kubernetes.azure.com/scalesetpriority", effect: "NoSchedule" }],
+      }),
+      "config rm --path 'workerPools[0].taints[0]'",
     ],
     ["a label that is no name", pool({ labels: { "a b": "c" } }), 'has the key "a b"'],
     ["a label with two slashes", pool({ labels: { "a/b/c": "d" } }), 'has the key "a/b/c"'],
@@ -126,9 +204,29 @@ export const poolCases: Cases = {
   ],
   accepted: [
     ["no pools", { workerPools: [] }],
+    ["a pool on Arm", pool({ size: "Standard_D4ps_v6" })],
+    ["a pool of one small GPU each", pool({ size: "Standard_NC4as_T4_v3" })],
+    ["a pool of large GPUs", pool({ size: "Standard_NC24ads_A100_v4" })],
+    ["a pool of eight GPUs each", pool({ size: "Standard_ND96isr_H100_v5" })],
     ["an empty pool", pool({ count: 0 })],
     ["a pool that changes two machines at a time", pool({ maxUnavailable: 2 })],
     ["a pool with less than a control plane needs", pool({ size: "Standard_B1ls" })],
+    ["a pool with another disk", pool({ osDiskSku: "StandardSSD_LRS", osDiskSizeGb: 256 })],
+    [
+      "a pool without Premium disks that wants none",
+      pool({ size: "Standard_E4_v5", osDiskSku: "StandardSSD_LRS" }),
+    ],
+    [
+      "spot machines with a disk of the host's",
+      pool({ ephemeralOsDisk: "NvmeDisk", spot: { evictionPolicy: "Delete" } }),
+    ],
+    ["spot machines", pool({ spot: { evictionPolicy: "Deallocate" } })],
+    [
+      "spot machines at a price that pulumi config set --path keeps as text",
+      pool({ spot: { evictionPolicy: "Delete", maxPrice: "0.01538" } }),
+    ],
+    ["a pool of as many pods as a node has addresses for", pool({ maxPods: 253 })],
+    ["a pool of more, in a network of one's own", { cni: "none", ...pool({ maxPods: 500 }) }],
     ["a name of 16 characters", pool({ name: "a".repeat(16) })],
     ["a pool in one zone", pool({ zones: ["3"] })],
     [

@@ -3,11 +3,6 @@ import type { Cases } from "./case";
 export const sizeCases: Cases = {
   refused: [
     [
-      "a control plane on Arm",
-      { controlPlaneSize: "Standard_D2pds_v5" },
-      "config set controlPlaneSize Standard_D2ds_v5",
-    ],
-    [
       "a size without Premium disks",
       { controlPlaneSize: "Standard_D4_v3" },
       "config set controlPlaneSize Standard_D4s_v3",
@@ -27,6 +22,7 @@ export const sizeCases: Cases = {
     ["a gigabyte of memory", { controlPlaneSize: "Standard_B2ts_v2" }, "1700 MB"],
   ],
   accepted: [
+    ["control planes on Arm", { controlPlaneSize: "Standard_D2pds_v6" }],
     ["a size of the first families with Premium disks", { controlPlaneSize: "Standard_DS2_v2" }],
     [
       "a size without them where the disk needs none",

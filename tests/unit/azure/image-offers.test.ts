@@ -1,8 +1,10 @@
 import { createServer, Server } from "node:http";
 
 import { versions as pinned } from "../../../components/versions";
-import { getImage, imageProblems } from "../../../components/azure/image-offers";
+import { Hardware, plainHardware } from "../../../components/azure/hardware";
+import { getImage, ImageOffer, imageProblems } from "../../../components/azure/image-offers";
 import { ArmClient } from "../../../components/azure/resource-manager";
+import { MachinePlan } from "../../../components/settings/topology";
 import { machine, validSettings, subscriptionId } from "../../support/sample";
 import { listen } from "../../support/listen";
 
@@ -20,7 +22,7 @@ afterEach(async () => {
 async function ask(
   wanted: string,
   listed: string[],
-  { gone = [] as string[], deprecated = [] as string[] } = {},
+  { gone = [] as string[], deprecated = [] as string[], controllers = "" } = {},
 ) {
   const asked: string[] = [];
   server = createServer(({ url = "" }, response) => {
@@ -32,7 +34,11 @@ async function ask(
       // In no order, and without an envelope.
       response.end(JSON.stringify(listed.map((name) => ({ name }))));
     } else if (listed.includes(version) && !gone.includes(version)) {
-      const properties = { imageDeprecationStatus: { imageState } };
+      const features = [{ name: "DiskControllerTypes", value: controllers }];
+      const properties = {
+        imageDeprecationStatus: { imageState },
+        ...(controllers !== "" && { features }),
+      };
       response.end(JSON.stringify({ name: version, properties }));
     } else {
       const error = { code: "NotFound", message: "Artifact: VMImage was not found." };
@@ -41,7 +47,7 @@ async function ask(
   });
   const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
   return {
-    offer: await getImage(arm, subscriptionId, { ...validSettings, imageVersion: wanted }),
+    offer: await getImage(arm, subscriptionId, { ...validSettings, imageVersion: wanted }, "x64"),
     asked,
   };
 }
@@ -84,23 +90,59 @@ it("knows of no other version where there is none", async () => {
   expect((await ask("24.04.202601010", [])).offer).toEqual({ isDeployable: false });
 });
 
+it("reads which disks the image boots from, where Azure says it", async () => {
+  const { offer } = await ask("24.04.202607140", listed, { controllers: "SCSI, NVMe" });
+
+  expect(offer).toEqual({ isDeployable: true, diskControllers: "SCSI, NVMe" });
+});
+
+const problemsOf = (
+  machines: readonly MachinePlan[],
+  offer: ImageOffer,
+  hardware: Partial<Hardware> = {},
+) =>
+  imageProblems(
+    machines,
+    new Map([[hardware.architecture ?? "x64", offer]]),
+    new Map(machines.map(({ name }) => [name, { ...plainHardware, ...hardware }])),
+    validSettings,
+  );
+
+it.each([
+  ["SCSI", true, 1],
+  ["SCSI, NVMe", true, 0],
+  [undefined, true, 0],
+  ["SCSI", false, 0],
+])("of an image for %s and NVMe alone being %s there are %d problems", (of, isNvmeOnly, count) => {
+  const problems = problemsOf(
+    [machine],
+    { isDeployable: true, diskControllers: of },
+    { isNvmeOnly },
+  );
+
+  expect(problems).toHaveLength(count);
+  expect(problems.join()).toMatch(count === 0 ? /^$/ : /zoned-test-cp-1: size .* NVMe disks only/);
+});
+
 it("names the machines that cannot be made, and the command", () => {
   const machines = [machine, { ...machine, name: "zoned-test-cp-2" }];
   const offer = { isDeployable: false, newest: "24.04.202610010" };
 
-  const [problem, ...more] = imageProblems(machines, offer, validSettings);
+  const [problem, ...more] = problemsOf(machines, offer);
 
   expect(more).toEqual([]);
   expect(problem).toContain(`imageVersion is "${pinned.ubuntuImage}"`);
   expect(problem).toContain("zoned-test-cp-1, zoned-test-cp-2 would be made of it");
   expect(problem).toContain("Canonical:ubuntu-24_04-lts:server");
   expect(problem).toMatch(/\(pulumi config set imageVersion 24\.04\.202610010\)$/);
-  expect(imageProblems(machines, { isDeployable: false }, validSettings)[0]).toContain(
+  expect(problemsOf(machines, { isDeployable: false })[0]).toContain(
     "az vm image list -l westeurope",
   );
+  const onArm = problemsOf(machines, offer, { architecture: "arm64" });
+  expect(onArm).toEqual([expect.stringContaining("ubuntu-24_04-lts:server-arm64 that it has")]);
 });
 
 it("minds no withdrawn image that no machine is to be made of", () => {
-  expect(imageProblems([], { isDeployable: false }, validSettings)).toEqual([]);
-  expect(imageProblems([machine], { isDeployable: true }, validSettings)).toEqual([]);
+  expect(problemsOf([], { isDeployable: false })).toEqual([]);
+  expect(problemsOf([machine], { isDeployable: true })).toEqual([]);
 });

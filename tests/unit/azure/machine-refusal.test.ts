@@ -37,6 +37,29 @@ it("names the pool's setting for a worker", () => {
   );
 });
 
+describe("of a spot machine", () => {
+  const spot = { ...worker, spot: { evictionPolicy: "Delete" as const, maxPrice: 0.01 } };
+  const price =
+    "Unable to perform operation 'Create VM' since the provided max price '0.01 USD' is lower than the current spot price '0.02 USD'";
+
+  it.each([
+    [
+      "SkuNotAvailable",
+      "…",
+      /no capacity to spare .*run pulumi up again.*\[0\]\.size' SIZE.*\[0\]\.spot'/s,
+    ],
+    ["ZonalAllocationFailed", "…", /no capacity to spare/],
+    [
+      "OperationNotAllowed",
+      price,
+      /costs more than its pool's maxPrice now.*\[0\]\.spot\.maxPrice'/s,
+    ],
+  ])("%s says what it means, and the ways on", (code, message, says) => {
+    expect(explained(spot, validSettings, [atOnce(code, message)])).toMatch(says);
+    expect(explained(worker, validSettings, [atOnce(code, message)]) ?? "").not.toMatch(says);
+  });
+});
+
 it("takes OperationNotAllowed for a quota only where Azure speaks of one", () => {
   const quota =
     "Operation could not be completed as it results in exceeding approved Total Regional Cores quota.";

@@ -1,5 +1,6 @@
 import { order } from "../../support/machines";
-import { acceleratedMachines, getOffers, offerProblems } from "../../../components/azure/offers";
+import { hardwareOf } from "../../../components/azure/hardware";
+import { getOffers, offerProblems } from "../../../components/azure/offers";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { createdMachines, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { Settings } from "../../../components/settings/settings";
@@ -128,18 +129,43 @@ it("reads a generation from the outputs where the machine has lost its tag", asy
   ]);
 });
 
-it("knows by Azure's list which machines can have accelerated networking", () => {
-  const machines = machinesOf({ ...validSettings, controlPlaneSize: "standard_d2S_v5" });
-  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
-  const sku = (name: string, value: string) => ({
-    resourceType: "virtualMachines",
-    name,
-    capabilities: [{ name: "AcceleratedNetworkingEnabled", value }],
-  });
-  const among = (skus: Parameters<typeof acceleratedMachines>[1]["skus"]) =>
-    [...acceleratedMachines(controlPlanes, { skus })].length;
+it("knows by Azure's list what hardware a size has, in any case", () => {
+  const [machine] = machinesOf({ ...validSettings, controlPlaneSize: "standard_d2S_v5" });
+  const of = (capabilities: Record<string, string>) =>
+    hardwareOf([machine!], {
+      skus: [
+        {
+          resourceType: "virtualMachines",
+          name: "Standard_D2s_v5",
+          capabilities: Object.entries(capabilities).map(([name, value]) => ({ name, value })),
+        },
+      ],
+    }).get(machine!.name);
+  const plain = { architecture: "x64", hasAcceleratedNetworking: false, isNvmeOnly: false };
 
-  expect(among([sku("Standard_D2s_v5", "True")])).toBe(controlPlanes.length);
-  expect(among([sku("Standard_D2s_v5", "False")])).toBe(0);
-  expect(among([])).toBe(0);
+  expect(of({})).toEqual(plain);
+  expect(hardwareOf([machine!], { skus: [] }).get(machine!.name)).toEqual(plain);
+  expect(of({ AcceleratedNetworkingEnabled: "True" })?.hasAcceleratedNetworking).toBe(true);
+  expect(of({ CpuArchitectureType: "Arm64" })?.architecture).toBe("arm64");
+  expect(of({ DiskControllerTypes: "NVMe" })?.isNvmeOnly).toBe(true);
+  expect(of({ DiskControllerTypes: "SCSI, NVMe" })?.isNvmeOnly).toBe(false);
+});
+
+it("asks for the image of each architecture that a pool's size has, and for no other", async () => {
+  const [pool] = validSettings.workerPools;
+  const arm = { ...pool!, name: "arm", size: "Standard_D2ps_v6" };
+  const imageVersion = "24.04.202001010";
+
+  const problems = await problemsOf({
+    settings: { imageVersion, workerPools: [arm] },
+    existing: {},
+  });
+
+  expect(problems).toEqual([
+    expect.stringMatching(
+      /zoned-test-cp-1, .*cp-3 would be made .*ubuntu-24_04-lts:server that it/,
+    ),
+    expect.stringMatching(/zoned-test-arm-1, .*arm-3 would be made .*:server-arm64 that it/),
+  ]);
+  expect(await problemsOf({ settings: { workerPools: [arm] } })).toEqual([]);
 });

@@ -24,12 +24,17 @@ const quota = (value: string, currentValue: number, limit: number): Quota => ({
 const named = (name: string, size = "Standard_D2s_v5"): MachinePlan => ({ ...machine, name, size });
 const three = [named("a"), named("b"), named("c")];
 
-const check = (machines: MachinePlan[], quotas: Quota[], now: Record<string, string> = {}) =>
+const check = (
+  machines: MachinePlan[],
+  quotas: Quota[],
+  now: Record<string, string> = {},
+  isSpot = false,
+) =>
   quotaProblems(machines, quotas, {
     subscriptionId: "the-subscription",
     location: "westeurope",
     skus,
-    sizesNow: new Map(Object.entries(now)),
+    existing: new Map(Object.entries(now).map(([name, size]) => [name, { size, isSpot }])),
     command: ({ name }) => `pulumi config set ${name}Size`,
   });
 
@@ -83,6 +88,31 @@ it("counts what a resize adds, in its own family or in another one", () => {
   expect(check([named("a", "Standard_B2s")], [quota("standardBSFamily", 0, 1)], now)).toHaveLength(
     1,
   );
+});
+
+describe("spot machines", () => {
+  const spot = three.map((one) => ({ ...one, spot: { evictionPolicy: "Delete" as const } }));
+  const regular = [quota("cores", 0, 0), quota("standardDSv5Family", 0, 0)];
+  const own = quota("lowPriorityCores", 1, 6);
+
+  it("count against a quota of their own alone, which is named as Azure's command wants it", () => {
+    const [problem, ...more] = check(spot, [...regular, own]);
+
+    expect(more).toEqual([]);
+    expect(problem).toContain("needs 6 (a Standard_D2s_v5, b Standard_D2s_v5, c Standard_D2s_v5)");
+    expect(problem).toContain("--resource-name lowPriorityCores --resource-type lowPriority ");
+    expect(problem).toContain("take fewer or smaller machines");
+    expect(check(spot, [...regular, { ...own, limit: 7 }])).toEqual([]);
+  });
+
+  it("that take the place of regular ones leave those their quota, and the other way round", () => {
+    const sizes = { a: "Standard_D2s_v5", b: "Standard_D2s_v5", c: "Standard_D2s_v5" };
+    const none = quota("lowPriorityCores", 0, 0);
+
+    expect(check(spot, [...regular, none], sizes)).toHaveLength(1);
+    expect(check(spot, [...regular, none], sizes, true)).toEqual([]);
+    expect(check(three, [...regular, none], sizes, true)).toHaveLength(2);
+  });
 });
 
 it("minds no quota without a limit", () => {

@@ -18,18 +18,22 @@ const skus = [
   sku("temporary", { MaxResourceVolumeMB: "8192", DiskControllerTypes: "SCSI" }),
 ];
 
-const check = (before: string | undefined, size: string) =>
-  resizeProblems([{ ...machine, size }], {
+const check = (before: string | undefined, size: string, isCreated = false) => {
+  const resized = { ...machine, size };
+  return resizeProblems([resized], {
     skus,
+    created: isCreated ? [resized] : [],
     sizesNow: new Map(before === undefined ? [] : [[machine.name, before]]),
     command: () => "pulumi config set controlPlaneSize",
   });
+};
 
 it.each([
   ["plain", "temporary", "has a temporary disk and plain has none"],
   ["temporary", "plain", "has no temporary disk and temporary has one"],
   ["plain", "nvme", "has NVMe disk controllers only"],
   ["both", "nvme", "has NVMe disk controllers only"],
+  ["nvme", "plain", "has SCSI disk controllers only"],
   ["fast", "plain", "has no accelerated networking"],
 ])("refuses to resize from %s to %s, and says how to keep it", (before, size, says) => {
   expect(check(before, size)).toEqual([
@@ -51,6 +55,12 @@ it.each([
   [undefined, "nvme"],
 ])("has nothing against %s becoming %s", (before, size) => {
   expect(check(before, size)).toEqual([]);
+});
+
+it("minds of a machine that is made anew only what its interface cannot have", () => {
+  expect(check("plain", "temporary", true)).toEqual([]);
+  expect(check("plain", "nvme", true)).toEqual([]);
+  expect(check("fast", "plain", true)).toHaveLength(1);
 });
 
 describe("a machine that gets another size", () => {

@@ -1,5 +1,6 @@
 import { regionProblems } from "../../../components/azure/region-offers";
 import { Sku, skuProblems } from "../../../components/azure/size-offers";
+import { MachinePlan } from "../../../components/settings/topology";
 import { machine } from "../../support/sample";
 
 /** A size as Azure lists it when nothing is wrong with it. */
@@ -31,10 +32,13 @@ const capabilities = (name: string, value: string) => [
   { name, value },
 ];
 
-const check = (skus: readonly Sku[], change: Partial<Parameters<typeof skuProblems>[2]> = {}) =>
-  skuProblems([machine], skus, {
+const check = (
+  skus: readonly Sku[],
+  change: Partial<Parameters<typeof skuProblems>[2]> = {},
+  plan: Partial<MachinePlan> = {},
+) =>
+  skuProblems([{ ...machine, ...plan }], skus, {
     location: "westeurope",
-    osDiskSku: "Premium_LRS",
     encryptionAtHost: false,
     command: ({ role }) => `pulumi config set ${role}Size`,
     ...change,
@@ -164,7 +168,6 @@ it("lets a worker have one processor, and not one gigabyte", () => {
   const offers = (name: string, value: string) =>
     skuProblems([worker], [{ ...good, capabilities: capabilities(name, value) }], {
       location: "westeurope",
-      osDiskSku: "Premium_LRS",
       encryptionAtHost: false,
       command: () => "",
     });
@@ -173,17 +176,67 @@ it("lets a worker have one processor, and not one gigabyte", () => {
   expect(offers("MemoryGB", "1")).toEqual([expect.stringContaining("a worker needs 2")]);
 });
 
-it("refuses an Arm size, since the image is for x64", () => {
-  const arm = { ...good, capabilities: capabilities("CpuArchitectureType", "Arm64") };
+it("takes an Arm size, and refuses one without Trusted Launch, for which it proposes another one on Arm", () => {
+  const arm = capabilities("CpuArchitectureType", "Arm64");
+  const old = [...arm, { name: "TrustedLaunchDisabled", value: "True" }];
+  const newer = { ...good, name: "Standard_D2ps_v6", capabilities: arm };
 
-  expect(check([arm])).toEqual([expect.stringContaining("is an Arm size")]);
+  expect(check([{ ...good, capabilities: arm }])).toEqual([]);
+  expect(check([{ ...good, capabilities: old }, newer, sibling])).toEqual([
+    expect.stringMatching(/has no Trusted Launch.*Standard_D2ps_v6\)$/),
+  ]);
+});
+
+it("refuses a size that is never spot only where machines are to be", () => {
+  const plan = { spot: { evictionPolicy: "Delete" as const } };
+  const never = { ...good, capabilities: capabilities("LowPriorityCapable", "False") };
+
+  expect(check([never], {}, plan)).toEqual([expect.stringContaining("not to be had as a spot")]);
+  expect(check([never])).toEqual([]);
+  // Where Azure does not say, it is not known.
+  expect(check([good], {}, plan)).toEqual([]);
+});
+
+describe("an OS disk of the host's own", () => {
+  const local = (values: Record<string, string>): Sku => ({
+    ...good,
+    capabilities: [
+      ...good.capabilities!,
+      ...Object.entries(values).map(([name, value]) => ({ name, value })),
+    ],
+  });
+  const both = local({
+    SupportedEphemeralOSDiskPlacements: "ResourceDisk,CacheDisk",
+    MaxResourceVolumeMB: String(75 * 1024),
+    CachedDiskBytes: String(50 * 1024 ** 3),
+    NvmeDiskSizeInMiB: "0",
+  });
+  const nvme = local({
+    SupportedEphemeralOSDiskPlacements: "NvmeDisk",
+    NvmeDiskSizeInMiB: String(110 * 1024),
+  });
+
+  it.each<[string, Sku, MachinePlan["ephemeralOsDisk"], number, RegExp | undefined]>([
+    ["that fits beside Trusted Launch's GiB", both, "ResourceDisk", 74, undefined],
+    ["that does not", both, "ResourceDisk", 75, /has 74 GiB of ResourceDisk for an OS disk of 75/],
+    ["of the cache", both, "CacheDisk", 49, undefined],
+    ["of a larger cache", both, "CacheDisk", 64, /has 49 GiB .*, but ResourceDisk of 74 GiB \(pul/],
+    ["of NVMe where there is none", both, "NvmeDisk", 30, /has no NvmeDisk .* but CacheDisk of 49/],
+    ["of NVMe", nvme, "NvmeDisk", 109, undefined],
+    ["of a size without", good, "ResourceDisk", 30, /has no ResourceDisk for an OS disk \(ephem/],
+    ["in Azure's storage", good, undefined, 4095, undefined],
+  ])("%s", (_, sku, ephemeralOsDisk, osDiskSizeGb, says) => {
+    const plan = { ephemeralOsDisk, osDiskSizeGb };
+
+    expect(check([sku], {}, plan)).toEqual(says ? [expect.stringMatching(says)] : []);
+  });
 });
 
 it("refuses a size without Premium disks only where the disks are to be Premium", () => {
   const plain = { ...good, capabilities: capabilities("PremiumIO", "False") };
 
   expect(check([plain])).toEqual([expect.stringContaining("osDiskSku is Premium_LRS")]);
-  expect(check([plain], { osDiskSku: "StandardSSD_LRS" })).toEqual([]);
+  expect(check([plain], {}, { osDiskSku: "StandardSSD_LRS" })).toEqual([]);
 });
 
 it("refuses a size whose hosts do not encrypt only where they are to, also where Azure does not say", () => {
@@ -229,7 +282,6 @@ it("names every machine that cannot be had", () => {
     [{ ...good, restrictions: [restriction("Zone", ["1", "3"])] }],
     {
       location: "westeurope",
-      osDiskSku: "Premium_LRS",
       encryptionAtHost: false,
       command: () => "pulumi config set controlPlaneSize",
     },

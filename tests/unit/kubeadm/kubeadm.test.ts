@@ -241,6 +241,14 @@ it("gives the API its name, and no address, in endpoint and certificate", () => 
   expect(cluster.apiServer.certSANs).toEqual([apiName, "kubernetes.example.com"]);
 });
 
+it("tells a kubelet how many pods its machine takes where its pool says so, and no other", () => {
+  const flagsOf = (machine: KubeadmMachine) =>
+    object("JoinConfiguration", validSettings, machine).nodeRegistration.kubeletExtraArgs;
+
+  expect(flagsOf({ ...worker, maxPods: 30 })).toContainEqual({ name: "max-pods", value: "30" });
+  expect(flagsOf(worker)).not.toContainEqual(expect.objectContaining({ name: "max-pods" }));
+});
+
 it("leaves nodes to the external cloud provider and gives each its own address", () => {
   for (const kind of ["InitConfiguration", "JoinConfiguration"]) {
     expect(object(kind).nodeRegistration).toMatchObject({

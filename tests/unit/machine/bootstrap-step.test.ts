@@ -1,6 +1,7 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { plainHardware } from "../../../components/azure/hardware";
 import { Certificates } from "../../../components/certificates";
 import { BootstrapArgs, Machine } from "../../../components/machine/machine";
 import { bootstrapRequestTime } from "../../../components/machine/machine-record";
@@ -78,7 +79,7 @@ const build = async (
       deallocates,
       starts,
       stepRefusal,
-      accelerated: true,
+      hardware: plainHardware,
       initialization: "1",
       record: { ...order, bootstrapRequestedAt },
       certificates: new Certificates("pki", firstKeys),

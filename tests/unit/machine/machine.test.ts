@@ -2,6 +2,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ignoredAlways } from "../../../components/azure/additions";
+import { plainHardware } from "../../../components/azure/hardware";
 import { Certificates } from "../../../components/certificates";
 import { versions } from "../../../components/versions";
 import { generationOf } from "../../../components/machine/generation";
@@ -31,7 +32,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
       current: undefined,
       deallocates: false,
       starts: false,
-      accelerated: true,
+      hardware: plainHardware,
       initialization: "1-then",
       record: order,
       certificates: new Certificates("pki", firstKeys),
@@ -65,10 +66,11 @@ it("has an interface of its own, at a fixed address, that forwards for pods", as
 });
 
 it("accelerates its interface where the size can, and never changes that, which Azure refuses while it runs", async () => {
-  for (const accelerated of [true, false]) {
-    const { inputs, opts } = await (await build({ accelerated })).recorder.only(nicType);
+  for (const hasAcceleratedNetworking of [true, false]) {
+    const hardware = { ...plainHardware, hasAcceleratedNetworking };
+    const { inputs, opts } = await (await build({ hardware })).recorder.only(nicType);
 
-    expect(inputs.enableAcceleratedNetworking).toBe(accelerated);
+    expect(inputs.enableAcceleratedNetworking).toBe(hasAcceleratedNetworking);
     expect(opts.ignoreChanges).toEqual(["enableAcceleratedNetworking"]);
   }
 });
@@ -91,8 +93,8 @@ it("leaves its interface behind and takes its disk along when it is replaced", a
     createOption: "FromImage",
     caching: "ReadWrite",
     deleteOption: "Delete",
-    diskSizeGB: validSettings.osDiskSizeGb,
-    managedDisk: { storageAccountType: validSettings.osDiskSku },
+    diskSizeGB: plan.osDiskSizeGb,
+    managedDisk: { storageAccountType: plan.osDiskSku },
   });
 });
 
@@ -127,6 +129,48 @@ it("boots a pinned image, trusted, and keeps its console's output", async () => 
   });
 });
 
+it("boots the image of its architecture, and by NVMe where there is nothing else", async () => {
+  const hardware = { ...plainHardware, architecture: "arm64" as const, isNvmeOnly: true };
+
+  const { storageProfile } = await vmInputs({ hardware });
+
+  expect(storageProfile).toMatchObject({
+    imageReference: { sku: "server-arm64", version: versions.ubuntuImage },
+    diskControllerType: "NVMe",
+  });
+  expect((await vmInputs()).storageProfile).not.toHaveProperty("diskControllerType");
+});
+
+it("has its OS disk on its host where its pool wants that, of which Azure only reads a cache", async () => {
+  const { osDisk } = (await vmInputs({ plan: { ...plan, ephemeralOsDisk: "NvmeDisk" } }))
+    .storageProfile;
+
+  expect(osDisk).toMatchObject({
+    caching: "ReadOnly",
+    diffDiskSettings: { option: "Local", placement: "NvmeDisk" },
+  });
+  expect((await vmInputs()).storageProfile.osDisk).not.toHaveProperty("diffDiskSettings");
+});
+
+it.each([
+  [{ evictionPolicy: "Delete" as const }, -1],
+  [{ evictionPolicy: "Deallocate" as const, maxPrice: 0.05 }, 0.05],
+])("is of spare capacity where its pool is: %j", async (spot, maxPrice) => {
+  expect(await vmInputs({ plan: { ...plan, spot } })).toMatchObject({
+    priority: "Spot",
+    evictionPolicy: spot.evictionPolicy,
+    billingProfile: { maxPrice },
+  });
+});
+
+it("says nothing of a priority else, which Azure shows of no machine that was made without", async () => {
+  const inputs = await vmInputs();
+
+  for (const name of ["priority", "evictionPolicy", "billingProfile"]) {
+    expect(inputs).not.toHaveProperty(name);
+  }
+});
+
 const diskEncryptionSetId =
   "/subscriptions/1/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/Kubernetes";
 
@@ -137,7 +181,7 @@ it("has a host that encrypts and a disk by the set's key, where the settings wan
 
   expect(securityProfile).toMatchObject({ securityType: "TrustedLaunch", encryptionAtHost: true });
   expect(storageProfile.osDisk.managedDisk).toEqual({
-    storageAccountType: validSettings.osDiskSku,
+    storageAccountType: plan.osDiskSku,
     diskEncryptionSet: { id: diskEncryptionSetId },
   });
 });
@@ -204,6 +248,9 @@ it.each<[string, Partial<MachineArgs>]>([
   ["of another initialization of the cluster", { initialization: "2-now" }],
   ["that is ordered anew", { record: { ...order, createdAt: "now" } }],
   ["with other taints", { plan: { ...plan, taints } }],
+  ["that takes another number of pods", { plan: { ...plan, maxPods: 30 } }],
+  ["with a disk of its host's", { plan: { ...plan, ephemeralOsDisk: "CacheDisk" } }],
+  ["of spare capacity", { plan: { ...plan, spot: { evictionPolicy: "Delete" } } }],
 ])("is made anew by what only Pulumi's state keeps: a machine %s", async (_, change) => {
   expect(await triggerOf(change)).not.toBe(await triggerOf());
 });
@@ -236,9 +283,17 @@ it.each([
   { what: "key", after: generation({ taints: [taint] }, { sshPublicKey: "other" }) },
   {
     what: "kind of disk",
-    after: generation({ taints: [taint] }, { osDiskSku: "StandardSSD_LRS" }),
+    after: generation({ taints: [taint], osDiskSku: "StandardSSD_LRS" }),
   },
-  { what: "size of disk", after: generation({ taints: [taint] }, { osDiskSizeGb: 128 }) },
+  { what: "size of disk", after: generation({ taints: [taint], osDiskSizeGb: 128 }) },
+  {
+    what: "price",
+    after: generation({
+      taints: [taint],
+      spot: { evictionPolicy: "Delete", maxPrice: 0.05 },
+    }),
+  },
+  { what: "number of pods", after: generation({ taints: [taint], maxPods: 30 }) },
   {
     what: "encryption by hosts",
     after: generation({ taints: [taint] }, { encryptionAtHost: true }),
@@ -249,6 +304,22 @@ it.each([
   expect(after).not.toBe(before);
 });
 
+it("counts another architecture as another generation, which its image is for", () => {
+  const on = (architecture: "x64" | "arm64") => generationOf(plan, validSettings, { architecture });
+
+  expect(on("arm64")).not.toBe(on("x64"));
+  expect(on("x64")).toBe(generationOf(plan, validSettings));
+});
+
+it("counts another size as another generation where the OS disk would go with it, and only there", () => {
+  const sized = (size: string, ephemeralOsDisk?: MachinePlan["ephemeralOsDisk"]) =>
+    generation({ size, ephemeralOsDisk });
+
+  expect(sized("Standard_D4ds_v5", "CacheDisk")).not.toBe(sized("Standard_D2ds_v5", "CacheDisk"));
+  expect(sized("STANDARD_D2DS_V5", "CacheDisk")).toBe(sized("Standard_D2ds_v5", "CacheDisk"));
+  expect(sized("Standard_D4ds_v5")).toBe(sized("Standard_D2ds_v5"));
+});
+
 it("counts as the same generation whatever changes on a living machine", () => {
   const labels = { tier: "web" };
 
@@ -257,7 +328,9 @@ it("counts as the same generation whatever changes on a living machine", () => {
   ).toBe(before);
   const encrypted = (id: string) => generation({}, { diskEncryptionSetId: id });
   expect(encrypted(diskEncryptionSetId.toUpperCase())).toBe(encrypted(diskEncryptionSetId));
+  // Of other pools, and of machines that are made later.
   for (const change of [
+    { osDiskSku: "StandardSSD_LRS" as const, osDiskSizeGb: 128 },
     { kubernetesVersion: "1.36.99" },
     { mirror: "https://mirror.example" },
     { imageVersion: "24.04.202601010" },
@@ -274,6 +347,7 @@ it("keeps the first-boot data, the image and the encryption of a machine that st
     ...ignoredAlways,
     "osProfile.customData",
     "securityProfile.encryptionAtHost",
+    "storageProfile.diskControllerType",
     "storageProfile.imageReference",
     "storageProfile.osDisk.managedDisk.diskEncryptionSet",
   ]);
@@ -303,6 +377,6 @@ it("is gone when the resource group is gone, without a delete of its own", async
 });
 
 it("has the same generation in every release of this program", () => {
-  expect(generationOf(plan, { ...validSettings, osDiskSizeGb: 64 })).toBe("a8904b953b6d6f6e");
+  expect(generationOf(plan, validSettings)).toBe("a8904b953b6d6f6e");
   expect(generation({ taints: [taint, ...taints] })).toBe("1eb0becb1848359f");
 });

@@ -134,12 +134,17 @@ it("in subnets of others, the API's balancer and the link of its zone are asked 
   expect(asked).not.toMatch(/zoned-test-vnet|privateIPAddress"/);
 });
 
-it("there is a machine of each size", () => {
+it("there is a machine of each size and disk", () => {
   const [pool] = validSettings.workerPools;
-  const workerPools = [pool!, { ...pool!, name: "large", size: "Standard_D8s_v5" }];
+  const workerPools = [
+    pool!,
+    { ...pool!, name: "large", size: "Standard_D8s_v5" },
+    { ...pool!, name: "roomy", size: "Standard_D8s_v5", osDiskSizeGb: 512 },
+  ];
   const settings = { ...validSettings, workerPools };
 
   const planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
 
-  expect(planned.flatMap(({ size }) => size ?? [])).toEqual(["Standard_D2s_v5", "Standard_D8s_v5"]);
+  const sizes = planned.flatMap(({ size }) => size ?? []);
+  expect(sizes).toEqual(["Standard_D2s_v5", "Standard_D8s_v5", "Standard_D8s_v5"]);
 });

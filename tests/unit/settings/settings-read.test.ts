@@ -62,6 +62,8 @@ it("fills in what depends on the stack, the release or other settings", () => {
         zones: ["2", "3"],
         labels: {},
         taints: [],
+        osDiskSku: "Premium_LRS",
+        osDiskSizeGb: 64,
         maxUnavailable: 1,
       },
     ],
@@ -98,6 +100,11 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
         size: "Standard_NC6s_v3",
         zones: ["2"],
         labels: { a: "b" },
+        osDiskSku: "Premium_LRS",
+        osDiskSizeGb: 256,
+        ephemeralOsDisk: "NvmeDisk",
+        maxPods: 30,
+        spot: { evictionPolicy: "Delete", maxPrice: 0.05 },
         maxUnavailable: 1,
         taints: [{ key: "a", value: "b", effect: "NoExecute" }],
       },
@@ -170,6 +177,18 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
   expect(settingsWith(publicly, ["registryCredentials"])).toMatchObject({ nodeSubnets });
   const principal = ["servicePrincipalClientId", "servicePrincipalClientSecret"];
   expect([...Object.keys(given), ...principal].sort()).toEqual(Object.keys(declared).sort());
+});
+
+it("gives a pool the stack's disk, unless it names its own", () => {
+  const workerPools = [
+    { name: "a", count: 1 },
+    { name: "b", count: 1, osDiskSku: "Premium_LRS", osDiskSizeGb: 256 },
+  ];
+  const disks = { osDiskSku: "StandardSSD_LRS", osDiskSizeGb: 128 };
+  expect(settingsWith({ ...stack, ...disks, workerPools }).workerPools).toMatchObject([
+    disks,
+    { osDiskSku: "Premium_LRS", osDiskSizeGb: 256 },
+  ]);
 });
 
 it("composes addresses with an endpoint that ends in a slash", () => {

@@ -46,7 +46,7 @@ it("makes of the smallest cluster one machine a zone", () => {
   ]);
 });
 
-it("tells roles, pools, sizes, labels and taints apart", () => {
+it("tells roles, pools, sizes, disks, labels, taints and numbers of pods apart", () => {
   const gpu = {
     ...pool,
     name: "gpu",
@@ -54,6 +54,9 @@ it("tells roles, pools, sizes, labels and taints apart", () => {
     size: "Standard_NC6s_v3",
     labels: { team: "a" },
     taints: [{ key: "gpu", effect: "NoSchedule" as const }],
+    osDiskSku: "StandardSSD_LRS" as const,
+    osDiskSizeGb: 256,
+    maxPods: 30,
   };
   const [controlPlane, worker] = machinesOf({
     ...validSettings,
@@ -69,6 +72,8 @@ it("tells roles, pools, sizes, labels and taints apart", () => {
     size: "Standard_D2s_v5",
     labels: {},
     taints: [],
+    osDiskSku: "Premium_LRS",
+    osDiskSizeGb: 64,
   });
   expect(worker).toEqual({
     name: "zoned-test-gpu-1",
@@ -80,6 +85,22 @@ it("tells roles, pools, sizes, labels and taints apart", () => {
     size: "Standard_NC6s_v3",
     labels: { team: "a" },
     taints: [{ key: "gpu", effect: "NoSchedule" }],
+    osDiskSku: "StandardSSD_LRS",
+    osDiskSizeGb: 256,
+    maxPods: 30,
+  });
+});
+
+it("marks spot machines as AKS does, so that only pods that bear their end run there", () => {
+  const spot = { evictionPolicy: "Delete" as const };
+  const [worker] = workers(
+    machinesOf({ ...validSettings, workerPools: [{ ...pool, labels: { team: "a" }, spot }] }),
+  );
+
+  expect(worker).toMatchObject({
+    spot,
+    labels: { team: "a", "kubernetes.azure.com/scalesetpriority": "spot" },
+    taints: [{ key: "kubernetes.azure.com/scalesetpriority", value: "spot", effect: "NoSchedule" }],
   });
 });
 

@@ -32,6 +32,7 @@ import { checkLocks } from "./types/authorization/management-lock";
 import { typeOf } from "./types/types";
 import { type Feature, featureBody, featureType, registered } from "./subscription/features";
 import { sizeEntry, sizesOf } from "./subscription/skus";
+import { checkSwitchesOff } from "./types/compute/ephemeral-disk";
 import { instanceViewOf } from "./types/compute/instance-view";
 import { powerOf, setPower } from "./types/compute/power";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
@@ -370,6 +371,7 @@ export class ResourceManager {
       const resource = this.inventory.find(armId.id);
       if (resource === undefined || !isMachine(resource))
         throw notFound(type, armId, this.inventory);
+      checkSwitchesOff(armId, resource.body, action);
       accepted?.({ status: 202, body: {} });
       await perform(machineOf(resource, this.inventory));
       setPower(resource, action);

@@ -29,12 +29,15 @@ function plannedMachines(given: Values): ReturnType<typeof machinesOf> {
     controlPlaneCount: Number(given["controlPlaneCount"] ?? 1),
     controlPlaneSize: String(given["controlPlaneSize"] ?? size),
     schedulableControlPlanes: true,
+    ...disk,
     workerPools: pools.map((pool) => ({
-      ...{ name: "", count: 1, size, zones, labels: {}, taints: [], maxUnavailable: 1 },
+      ...{ name: "", count: 1, size, zones, labels: {}, taints: [], maxUnavailable: 1, ...disk },
       ...pool,
     })),
   });
 }
+
+const disk = { osDiskSku: "Premium_LRS", osDiskSizeGb: 64 } as const;
 
 type Pool = Parameters<typeof machinesOf>[0]["workerPools"][number];
 

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 
 import type { PowerAction } from "../../machines/machines";
-import { AzureError, methodNotAllowed } from "../azure-error";
+import { AzureError, methodNotAllowed, refuse } from "../azure-error";
 import { ChangeOptions, ResourceManager } from "../resource-manager";
 import { account, ArmId, groupType, parseId, subscriptionPath } from "../resources/ids";
 import { Outcome } from "../requests";
@@ -76,7 +76,7 @@ export class ArmApi {
       /^(.+)\/providers\/Microsoft\.PolicyInsights\/checkPolicyRestrictions$/i.exec(path) ?? [];
     if (asked !== undefined) return this.policyRestrictions(request, asked);
     const [, machine, action = ""] =
-      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|instanceView|vmSizes)$/i.exec(
+      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|simulateEviction|instanceView|vmSizes)$/i.exec(
         path,
       ) ?? [];
     if (machine !== undefined) return this.machine(request, parseId(machine)!, action);
@@ -177,10 +177,33 @@ export class ArmApi {
       return { status: 200, body: { value: this.arm.sizesOf(id.id) } };
     }
     if (request.method !== "POST") throw methodNotAllowed(request.method, id.type);
+    if (action.toLowerCase() === "simulateeviction") return this.evict(id);
     const power = powerAction(action);
-    return this.change(request, id, ({ accepted }) =>
-      this.arm.power(id.id, power, { accepted, perform: (vm) => this.hooks.power?.(vm, power) }),
-    );
+    return this.change(request, id, (options) => this.switch(id, power, options));
+  }
+
+  /** Azure does it within half an hour, and says so at once. */
+  private async evict(id: ArmId): Promise<Answer> {
+    const { priority, evictionPolicy } = (await this.arm.get(id.id)).body as {
+      readonly priority?: string;
+      readonly evictionPolicy?: string;
+    };
+    if (priority !== "Spot") {
+      throw refuse(
+        "BadRequest",
+        `The simulateEviction operation is for Azure Spot Virtual Machines, and '${id.name}' is none.`,
+      );
+    }
+    if (evictionPolicy === "Delete") await this.arm.delete(id.id);
+    else await this.switch(id, "deallocate", {});
+    return { status: 204 };
+  }
+
+  private switch(id: ArmId, power: PowerAction, { accepted }: ChangeOptions): Promise<Outcome> {
+    return this.arm.power(id.id, power, {
+      accepted,
+      perform: (vm) => this.hooks.power?.(vm, power),
+    });
   }
 
   /** Answers as soon as Azure does, which for most types is before the operation is done. */

@@ -4,7 +4,7 @@ import { account, groupType, subscriptionPath } from "../resources/ids";
 import { Body } from "../resources/resource";
 import { versionsOf as apiVersionsOf } from "../subscription/api-versions";
 import { featureAt, featureBody } from "../subscription/features";
-import { versionsOf } from "../subscription/images";
+import { imageFeatures, versionsOf } from "../subscription/images";
 import { checkedLocation, displayName, normalLocation, regions } from "../subscription/regions";
 import { skusIn } from "../subscription/skus";
 import { builtInRole } from "../types/authorization/role-definition";
@@ -88,13 +88,16 @@ function imageVersions(location: string, path: string): unknown {
     /^publishers\/([^/]+)\/artifacttypes\/vmimage\/offers\/([^/]+)\/skus\/([^/]+)\/versions(?:\/([^/]+))?$/i.exec(
       path,
     ) ?? [];
-  const known = versionsOf([publisher, offer, sku].join(":"));
+  const urn = [publisher, offer, sku].join(":");
+  const known = versionsOf(urn);
   if (known === undefined || (version !== undefined && !known.includes(version))) {
     throw new AzureError(404, "NotFound", "Artifact: VMImage was not found.");
   }
   const id = `${subscriptionPath}/Providers/Microsoft.Compute/Locations/${location}/Publishers/${publisher}/ArtifactTypes/VMImage/Offers/${offer}/Skus/${sku}/Versions`;
   const entry = (name: string) => ({ location, name, id: `${id}/${name}` });
-  return version === undefined ? known.map(entry) : { ...entry(version), properties: {} };
+  return version === undefined
+    ? known.map(entry)
+    : { ...entry(version), properties: { features: imageFeatures(urn) } };
 }
 
 const locationBody = (name: string) => ({

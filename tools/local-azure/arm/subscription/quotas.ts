@@ -3,8 +3,11 @@ import { ArmId, keyOf, subscriptionPath } from "../resources/ids";
 import { Body, View } from "../resources/resource";
 import { families, findSize } from "./skus";
 
-/** Azure's name of the quota for vCPUs of all families together. */
+/** Azure's name of the quota for vCPUs of all families of regular machines together. */
 const total = "cores";
+
+/** And of the quota for those of spot machines, which count against no other. */
+const spotTotal = "lowPriorityCores";
 
 /** A limit that no cluster reaches. */
 const defaultLimit = 5000;
@@ -33,7 +36,9 @@ const addressQuotas: Readonly<Record<string, AddressQuota>> = {
   },
 };
 
-const names = [total, ...families, ...Object.keys(addressQuotas)];
+const coreQuotas = [total, spotTotal, ...families];
+
+const names = [...coreQuotas, ...Object.keys(addressQuotas)];
 
 const sizeOf = (body: Body) =>
   findSize((body["hardwareProfile"] as { vmSize?: string } | undefined)?.vmSize ?? "");
@@ -60,7 +65,7 @@ export class Quotas {
 
   /** The response of Microsoft.Compute/locations/usages. */
   usagesIn(location: string, view: View): object[] {
-    return [total, ...families].map((name) => ({
+    return coreQuotas.map((name) => ({
       unit: "Count",
       name: { value: name, localizedValue: displayName(name) },
       currentValue: usage(name, location, view),
@@ -103,13 +108,13 @@ export class Quotas {
     const location = String(body["location"]);
     const size = sizeOf(body);
     if (size === undefined || sizeOf(view.find(id.id)?.body ?? {}) === size) return;
-    for (const name of [total, size.family]) {
+    for (const name of body["priority"] === "Spot" ? [spotTotal] : [total, size.family]) {
       const limit = this.limitOf(name);
       const current = usage(name, location, view, id.id);
       if (current + size.cores <= limit) continue;
       throw conflict(
         "OperationNotAllowed",
-        `Operation could not be completed as it results in exceeding approved ${displayName(name)} quota. Additional details - ` +
+        `Operation could not be completed as it results in exceeding approved ${name === spotTotal ? "LowPriorityCores" : displayName(name)} quota. Additional details - ` +
           `Deployment Model: Resource Manager, Location: ${location}, Current Limit: ${limit}, Current Usage: ${current}, ` +
           `Additional Required: ${size.cores}, (Minimum) New Limit Required: ${current + size.cores}.`,
       );
@@ -121,18 +126,22 @@ export class Quotas {
   }
 }
 
+const totals: Readonly<Record<string, string>> = {
+  [total]: "Total Regional vCPUs",
+  [spotTotal]: "Total Regional Low-priority vCPUs",
+};
+
 const displayName = (name: string): string =>
-  name === total
-    ? "Total Regional vCPUs"
-    : `${name.replace(/^standard(.+)Family$/, "Standard $1 Family")} vCPUs`;
+  totals[name] ?? `${name.replace(/^standard(.+)Family$/, "Standard $1 Family")} vCPUs`;
 
 /** vCPUs that count against a quota, whether their machines run or not. */
 const usage = (name: string, location: string, view: View, except = ""): number =>
   view
     .ofType(machineType)
     .filter(({ id, body }) => body["location"] === location && keyOf(id) !== keyOf(except))
+    .filter(({ body }) => (body["priority"] === "Spot") === (name === spotTotal))
     .map(({ body }) => sizeOf(body))
-    .filter((size) => name === total || size?.family === name)
+    .filter((size) => name === total || name === spotTotal || size?.family === name)
     .reduce((sum, size) => sum + (size?.cores ?? 0), 0);
 
 const addressesIn = (location: string, view: View): number =>

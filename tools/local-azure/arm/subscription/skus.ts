@@ -7,6 +7,10 @@ interface Size {
   readonly memoryGb: number;
   /** Size of the temporary disk. @default none */
   readonly temporaryGb?: number;
+  /** Size of the cache that an OS disk can lie on. @default none */
+  readonly cacheGb?: number;
+  /** Size of all local NVMe disks together. @default none */
+  readonly nvmeGb?: number;
   readonly diskControllers?: "NVMe";
   readonly architecture?: "Arm64";
   readonly premium?: false;
@@ -14,6 +18,8 @@ interface Size {
   readonly trustedLaunch?: false;
   readonly encryptionAtHost?: false;
   readonly acceleratedNetworking?: false;
+  /** Whether it is to be had as a spot machine. @default true */
+  readonly spot?: false;
 }
 
 const size = (
@@ -25,6 +31,7 @@ const size = (
 ): Size => ({ name, family, cores, memoryGb, ...more });
 
 const basicNetwork = { acceleratedNetworking: false } as const;
+const neverSpot = { spot: false } as const;
 const arm = { architecture: "Arm64", generations: "V2" } as const;
 const withoutPremium = { premium: false } as const;
 
@@ -32,10 +39,22 @@ const withoutPremium = { premium: false } as const;
  * VM sizes with their real figures: those that clusters use, and some that cannot be used.
  */
 const sizes: readonly Size[] = [
-  size("Standard_B1s", "standardBSFamily", 1, 1, { temporaryGb: 4, ...basicNetwork }),
-  size("Standard_B2s", "standardBSFamily", 2, 4, { temporaryGb: 8, ...basicNetwork }),
-  size("Standard_B2ms", "standardBSFamily", 2, 8, { temporaryGb: 16, ...basicNetwork }),
-  size("Standard_B4ms", "standardBSFamily", 4, 16, { temporaryGb: 32, ...basicNetwork }),
+  size("Standard_B1s", "standardBSFamily", 1, 1, { temporaryGb: 4, ...basicNetwork, ...neverSpot }),
+  size("Standard_B2s", "standardBSFamily", 2, 4, {
+    temporaryGb: 8,
+    ...basicNetwork,
+    ...neverSpot,
+  }),
+  size("Standard_B2ms", "standardBSFamily", 2, 8, {
+    temporaryGb: 16,
+    ...basicNetwork,
+    ...neverSpot,
+  }),
+  size("Standard_B4ms", "standardBSFamily", 4, 16, {
+    temporaryGb: 32,
+    ...basicNetwork,
+    ...neverSpot,
+  }),
   size("Standard_B2s_v2", "standardBsv2Family", 2, 8),
   size("Standard_B4s_v2", "standardBsv2Family", 4, 16),
   size("Standard_B2as_v2", "standardBasv2Family", 2, 8),
@@ -47,15 +66,15 @@ const sizes: readonly Size[] = [
     trustedLaunch: false,
     encryptionAtHost: false,
   }),
-  size("Standard_DS2_v2", "standardDSv2Family", 2, 7, { temporaryGb: 14 }),
+  size("Standard_DS2_v2", "standardDSv2Family", 2, 7, { temporaryGb: 14, cacheGb: 86 }),
   size("Standard_D2_v3", "standardDv3Family", 2, 8, {
     temporaryGb: 50,
     ...withoutPremium,
     generations: "V1",
     trustedLaunch: false,
   }),
-  size("Standard_D2s_v3", "standardDSv3Family", 2, 8, { temporaryGb: 16 }),
-  size("Standard_D4s_v3", "standardDSv3Family", 4, 16, { temporaryGb: 32 }),
+  size("Standard_D2s_v3", "standardDSv3Family", 2, 8, { temporaryGb: 16, cacheGb: 50 }),
+  size("Standard_D4s_v3", "standardDSv3Family", 4, 16, { temporaryGb: 32, cacheGb: 100 }),
   size("Standard_D2s_v4", "standardDSv4Family", 2, 8),
   size("Standard_D2_v5", "standardDv5Family", 2, 8, withoutPremium),
   size("Standard_D2s_v5", "standardDSv5Family", 2, 8),
@@ -65,11 +84,18 @@ const sizes: readonly Size[] = [
   size("Standard_D4ds_v5", "standardDDSv5Family", 4, 16, { temporaryGb: 150 }),
   size("Standard_D2as_v5", "standardDASv5Family", 2, 8),
   size("Standard_D4as_v5", "standardDASv5Family", 4, 16),
-  size("Standard_D2ps_v5", "standardDPSv5Family", 2, 8, arm),
-  size("Standard_D4ps_v5", "standardDPSv5Family", 4, 16, arm),
+  size("Standard_D2ps_v5", "standardDPSv5Family", 2, 8, { ...arm, trustedLaunch: false }),
+  size("Standard_D4ps_v5", "standardDPSv5Family", 4, 16, { ...arm, trustedLaunch: false }),
+  size("Standard_D2ps_v6", "standardDPSv6Family", 2, 8, { ...arm, diskControllers: "NVMe" }),
+  size("Standard_D4ps_v6", "standardDPSv6Family", 4, 16, { ...arm, diskControllers: "NVMe" }),
   size("Standard_D2s_v6", "standardDSv6Family", 2, 8, {
     generations: "V2",
     diskControllers: "NVMe",
+  }),
+  size("Standard_D2ds_v6", "standardDDSv6Family", 2, 8, {
+    generations: "V2",
+    diskControllers: "NVMe",
+    nvmeGb: 110,
   }),
   size("Standard_E2s_v5", "standardESv5Family", 2, 16),
   size("Standard_E4s_v5", "standardESv5Family", 4, 32),
@@ -119,6 +145,15 @@ export const sizeEntry = (one: Size): object => ({
   memoryInMB: one.memoryGb * 1024,
   maxDataDiskCount: mostDataDisks(one),
 });
+
+/** The disks of a host that an OS disk can lie on, and their GiB. */
+export const localDisksOf = ({ cacheGb, temporaryGb, nvmeGb }: Size): [string, number][] =>
+  Object.entries({ ResourceDisk: temporaryGb, CacheDisk: cacheGb, NvmeDisk: nvmeGb }).flatMap(
+    ([placement, gib]) => (gib === undefined ? [] : [[placement, gib] satisfies [string, number]]),
+  );
+
+/** Of a spot machine of this size now, in US dollars an hour; Azure's changes all the time. */
+export const spotPrice = ({ cores }: Size): number => cores / 100;
 
 export const mostDataDisks = ({ cores }: Size): number => cores * 2;
 
@@ -203,8 +238,17 @@ function sizesIn(location: string): object[] {
       HyperVGenerations: one.generations ?? "V1,V2",
       EncryptionAtHostSupported: capitalized(one.encryptionAtHost ?? true),
       MaxResourceVolumeMB: (one.temporaryGb ?? 0) * 1024,
+      CachedDiskBytes: (one.cacheGb ?? 0) * 1024 ** 3,
+      NvmeDiskSizeInMiB: (one.nvmeGb ?? 0) * 1024,
+      EphemeralOSDiskSupported: capitalized(localDisksOf(one).length > 0),
+      ...(localDisksOf(one).length > 0 && {
+        SupportedEphemeralOSDiskPlacements: localDisksOf(one)
+          .map(([placement]) => placement)
+          .join(","),
+      }),
       DiskControllerTypes: one.diskControllers ?? "SCSI",
       MaxDataDiskCount: mostDataDisks(one),
+      LowPriorityCapable: capitalized(one.spot ?? true),
       ...(one.trustedLaunch === false ? { TrustedLaunchDisabled: "True" } : {}),
     }).map(([name, value]) => ({ name, value: String(value) })),
     restrictions: restrictionsOf(one.name, location).map((restriction) => ({

@@ -4,7 +4,7 @@ import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "..
 import { ArmId, keyOf } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
 import { isRegistered } from "../../subscription/features";
-import { findImage, ImageReference } from "../../subscription/images";
+import { diskControllersOf, findImage, ImageReference } from "../../subscription/images";
 import {
   findSize,
   isInEveryZone,
@@ -25,6 +25,7 @@ interface MachineDisk {
   readonly deleteOption?: string;
   readonly diskSizeGB?: number;
   readonly osType?: string;
+  readonly diffDiskSettings?: { readonly option?: string; readonly placement?: string };
   readonly managedDisk?: {
     readonly id?: string;
     readonly storageAccountType?: string;
@@ -54,6 +55,7 @@ export type MachineBody = {
   storageProfile?: {
     imageReference?: ImageReference;
     osDisk?: MachineDisk;
+    diskControllerType?: string;
     dataDisks?: MachineDisk[];
   };
   osProfile?: OsProfile;
@@ -64,6 +66,8 @@ export type MachineBody = {
   securityProfile?: { securityType?: string; encryptionAtHost?: boolean };
   availabilitySet?: { id?: string };
   priority?: string;
+  evictionPolicy?: string;
+  billingProfile?: { maxPrice?: number };
   provisioningState?: string;
   vmId?: string;
   timeCreated?: string;
@@ -95,6 +99,31 @@ export function checkMachine(body: MachineBody, id: ArmId, isResized: boolean): 
   if (osProfile === undefined) throw missing("osProfile");
   checkOsProfile(body, id);
   checkImageFits(body);
+  if (isResized) checkDiskController(body);
+}
+
+const skuApi =
+  "Please query sku api at https://aka.ms/azure-compute-skus  to determine supported disk controller types for the VM size.";
+
+/** Where a request names none, that is SCSI (kubermatic/machine-controller #1980). */
+function checkDiskController({ hardwareProfile, storageProfile }: MachineBody): void {
+  const size = findSize(hardwareProfile?.vmSize ?? "")!;
+  const ofSize = size.diskControllers ?? "SCSI";
+  const ofImage = diskControllersOf(findImage(storageProfile!.imageReference!));
+  if (!ofImage.includes(ofSize)) {
+    throw invalidParameter(
+      `The VM size '${size.name}' cannot boot with OS image or disk. Please check that disk controller types supported by the OS image ` +
+        `or disk is one of the supported disk controller types for the VM size '${size.name}'. ${skuApi}`,
+      "vmSize",
+    );
+  }
+  const wanted = storageProfile?.diskControllerType ?? "SCSI";
+  if (wanted === ofSize) return;
+  throw invalidParameter(
+    `The VM size '${size.name}' cannot boot with DiskControllerType '${wanted}'. Please check that the disk controller type provided is one ` +
+      `of the supported disk controller types for the VM size '${size.name}'. ${skuApi}`,
+    "storageProfile.diskControllerType",
+  );
 }
 
 function checkSize(size: string, { location, zones }: MachineBody, id: ArmId): void {

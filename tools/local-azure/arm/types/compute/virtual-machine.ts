@@ -14,6 +14,8 @@ import {
 import { Accepted, Put, ResourceType, Right, Running } from "../resource-type";
 import { findImage, imageName } from "../../subscription/images";
 import { powerOf } from "./power";
+import { checkEphemeralDisk } from "./ephemeral-disk";
+import { checkSpot, spotDefaults } from "./spot";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
 import { attach, detach, diskType, withPlatformKey } from "./disk";
 import { encryptionBy, referenceToSet, rightToSet } from "./disk-encryption-set";
@@ -122,6 +124,8 @@ export const virtualMachine: ResourceType<MachineBody> = {
     const { id, body, old, now } = put;
     checkEncryptionAtHost(body, old, view);
     checkMachine(body, id, sizeOf(old?.body) !== sizeOf(body));
+    checkSpot(body, old, id);
+    checkEphemeralDisk(body, old);
     checkNics(body, id, view);
     for (const diskEncryptionSetId of setsOf(body)) encryptionBy({ diskEncryptionSetId }, view);
     if (old) checkMachineChange(body, old);
@@ -247,6 +251,7 @@ function completeMachine(
   const { exactVersion } = findImage(storage.imageReference!);
   const filled: Body = withoutUndefined({
     ...body,
+    ...spotDefaults(body, old?.body),
     vmId: old?.body.vmId ?? randomUUID(),
     timeCreated: old?.body.timeCreated ?? now.toISOString(),
     // A PUT without an identity leaves it unchanged.

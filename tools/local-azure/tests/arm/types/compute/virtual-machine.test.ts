@@ -13,6 +13,12 @@ const osDisk = "storageProfile.osDisk";
 const identities = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
 const notAllowed = (path: string) => `PropertyChangeNotAllowed: Changing property '${path}'`;
 
+const ephemeral = (more: object) => ({
+  [`${osDisk}.caching`]: "ReadOnly",
+  [`${osDisk}.diffDiskSettings`]: { option: "Local", placement: "ResourceDisk" },
+  ...more,
+});
+
 itRefuses("machine", [
   [{ zones: ["1", "2"] }, "ResourceCannotHaveMultipleZonesSpecified"],
   [{ "hardwareProfile.vmSize": "Standard_Z9" }, "InvalidParameter: The value Standard_Z9"],
@@ -20,6 +26,28 @@ itRefuses("machine", [
   [{ "hardwareProfile.vmSize": "Standard_D2as_v5", zones: ["3"] }, "SkuNotAvailable: .*zones '3'"],
   // An Arm size and an x64 image.
   [{ "hardwareProfile.vmSize": "Standard_D2ps_v5" }, "BadRequest: .*CPU Architecture of 'Arm64'"],
+  // Without a word on the controller that is SCSI.
+  [
+    { "hardwareProfile.vmSize": "Standard_D2s_v6" },
+    "InvalidParameter: The VM size 'Standard_D2s_v6' cannot boot with DiskControllerType 'SCSI'",
+  ],
+  [
+    { "storageProfile.diskControllerType": "NVMe" },
+    "InvalidParameter: The VM size 'Standard_D2s_v5' cannot boot with DiskControllerType 'NVMe'",
+  ],
+  [
+    {
+      "hardwareProfile.vmSize": "Standard_D2s_v6",
+      "storageProfile.diskControllerType": "NVMe",
+      [image]: {
+        publisher: "Canonical",
+        offer: "0001-com-ubuntu-server-jammy",
+        sku: "22_04-lts-gen2",
+        version: "latest",
+      },
+    },
+    "InvalidParameter: The VM size 'Standard_D2s_v6' cannot boot with OS image or disk",
+  ],
   // A Premium disk and a size that takes none.
   [
     { "hardwareProfile.vmSize": "Standard_D2_v5" },
@@ -38,6 +66,32 @@ itRefuses("machine", [
   [{ "osProfile.customData": "#cloud-config" }, "InvalidParameter: Custom data"],
   [{ [keys]: [] }, "InvalidParameter: Authentication"],
   [{ [`${keys}.0.path`]: "/root/key" }, "InvalidParameter: Destination path"],
+  [{ evictionPolicy: "Delete" }, "BadRequest: Eviction policy can be set only"],
+  [{ billingProfile: { maxPrice: 1 } }, "BadRequest: Max price is supported only"],
+  [{ priority: "Spot", billingProfile: { maxPrice: 0 } }, "BadRequest: Invalid max price"],
+  [
+    { priority: "Spot", billingProfile: { maxPrice: 0.001 } },
+    "OperationNotAllowed: .*'0.001 USD' is lower than the current spot price",
+  ],
+  [
+    { priority: "Spot", "hardwareProfile.vmSize": "Standard_B2s" },
+    "BadRequest: .*not supported for this VM size Standard_B2s",
+  ],
+  [
+    { [`${osDisk}.diffDiskSettings`]: { option: "Local" }, [`${osDisk}.caching`]: "ReadWrite" },
+    "InvalidParameter: Ephemeral OS disks are supported with caching 'ReadOnly' only",
+  ],
+  // 1 GiB of the 75 is Trusted Launch's.
+  [
+    ephemeral({ "hardwareProfile.vmSize": "Standard_D2ds_v5", [`${osDisk}.diskSizeGB`]: 75 }),
+    "NotSupported: OS disk of Ephemeral VM with size greater than 74 GB is not allowed for VM size Standard_D2ds_v5 " +
+      "when the DiffDiskPlacement is ResourceDisk",
+  ],
+  [ephemeral({}), "NotSupported: .*greater than 0 GB is not allowed for VM size Standard_D2s_v5"],
+  [
+    ephemeral({ "hardwareProfile.vmSize": "Standard_D2ds_v5", priority: "Spot" }),
+    "InvalidParameter: Eviction policy 'Deallocate' is not supported",
+  ],
   // Which nobody has registered.
   [{ "securityProfile.encryptionAtHost": true }, "InvalidParameter: .*EncryptionAtHost"],
   [{ "securityProfile.encryptionAtHost": false }, "InvalidParameter: .*EncryptionAtHost"],
@@ -97,6 +151,43 @@ itNeverChanges("machine", [
   [{ availabilitySet: { id: "/sets/a" } }, notAllowed("availabilitySet")],
   [{ priority: "Spot" }, notAllowed("priority")],
 ]);
+
+it("has a quota of their own for spot machines, and keeps their policy and price as they are", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  const spot = (more: object) => arm.put(id, withChange("machine", { priority: "Spot", ...more }));
+
+  arm.quotas.set({ lowPriorityCores: 1 });
+  expect(await refusedBy(spot({}))).toMatch(/^OperationNotAllowed: .*approved LowPriorityCores/);
+  arm.quotas.set({ cores: 0 });
+  expect(await refusedBy(spot({}))).toBe("not refused");
+  expect(arm.peek(id)).toMatchObject({
+    evictionPolicy: "Deallocate",
+    billingProfile: { maxPrice: -1 },
+  });
+
+  expect(await refusedBy(spot({ evictionPolicy: "Delete" }))).toMatch(notAllowed("evictionPolicy"));
+  expect(await refusedBy(spot({ billingProfile: { maxPrice: 1 } }))).toMatch(
+    /^OperationNotAllowed: Max price change is not allowed/,
+  );
+});
+
+it("switches no machine off whose OS disk is its host's, and moves that to no other place", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  const size = { "hardwareProfile.vmSize": "Standard_D2ds_v5" };
+  const put = (more: object) => arm.put(id, withChange("machine", ephemeral({ ...size, ...more })));
+  await put({});
+
+  for (const action of ["powerOff", "deallocate"] as const) {
+    const switched = arm.power(id, action, { perform: () => undefined });
+    expect(await refusedBy(switched)).toMatch(/^OperationNotAllowed: .*ephemeral/);
+  }
+  const elsewhere = { option: "Local", placement: "CacheDisk" };
+  expect(await refusedBy(put({ [`${osDisk}.diffDiskSettings`]: elsewhere }))).toMatch(
+    notAllowed("osDisk.diffDiskSettings"),
+  );
+});
 
 it("takes a user whose name only begins as one that Azure keeps", async () => {
   const { arm } = newArm();
