@@ -47,6 +47,8 @@ export class PacedMachines implements Machines {
   }
 
   restart = (vm: VirtualMachine): Promise<void> => this.machines.restart(vm);
+  hasShutDown = (vm: VirtualMachine): boolean => this.machines.hasShutDown(vm);
+  capture = (vm: VirtualMachine, image: string): Promise<void> => this.machines.capture(vm, image);
   remove = (vm: VirtualMachine): Promise<void> => this.machines.remove(vm);
   resume = (vms: readonly VirtualMachine[]): Promise<void> => this.machines.resume(vms);
   stop = (): Promise<void> => this.machines.stop();

@@ -76,7 +76,7 @@ export class ArmApi {
       /^(.+)\/providers\/Microsoft\.PolicyInsights\/checkPolicyRestrictions$/i.exec(path) ?? [];
     if (asked !== undefined) return this.policyRestrictions(request, asked);
     const [, machine, action = ""] =
-      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|instanceView|vmSizes)$/i.exec(
+      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|generalize|instanceView|vmSizes)$/i.exec(
         path,
       ) ?? [];
     if (machine !== undefined) return this.machine(request, parseId(machine)!, action);
@@ -177,6 +177,9 @@ export class ArmApi {
       return { status: 200, body: { value: this.arm.sizesOf(id.id) } };
     }
     if (request.method !== "POST") throw methodNotAllowed(request.method, id.type);
+    if (action.toLowerCase() === "generalize") {
+      return { status: (await this.arm.generalize(id.id)).status };
+    }
     const power = powerAction(action);
     return this.change(request, id, ({ accepted }) =>
       this.arm.power(id.id, power, { accepted, perform: (vm) => this.hooks.power?.(vm, power) }),

@@ -116,6 +116,11 @@ export class SimulatedMachines implements SimulatedBackend {
     }
   }
 
+  hasShutDown = (vm: VirtualMachine): boolean => this.registry.find(vm)?.hasShutDown === true;
+
+  /** What is on a simulated machine's disk is the cluster's alone. */
+  async capture(): Promise<void> {}
+
   async power(vm: VirtualMachine, action: PowerAction): Promise<void> {
     const machine = this.registry.find(vm);
     if (machine === undefined) return;

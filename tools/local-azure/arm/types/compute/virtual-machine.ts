@@ -12,8 +12,9 @@ import {
   withoutUndefined,
 } from "../../resources/resource";
 import { Accepted, Put, ResourceType, Right, Running } from "../resource-type";
-import { findImage, imageName } from "../../subscription/images";
-import { powerOf } from "./power";
+import { imageName } from "../../subscription/images";
+import { imageOf, rightToImage } from "./machine-image";
+import { checkNotGeneralized, powerOf } from "./power";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
 import { attach, detach, diskType, withPlatformKey } from "./disk";
 import { encryptionBy, referenceToSet, rightToSet } from "./disk-encryption-set";
@@ -116,12 +117,16 @@ export const virtualMachine: ResourceType<MachineBody> = {
     ];
   },
 
-  linkedRights: (body: MachineBody): Right[] => setsOf(body).flatMap(rightToSet),
+  linkedRights: (body: MachineBody): Right[] => [
+    ...setsOf(body).flatMap(rightToSet),
+    ...rightToImage(body.storageProfile?.imageReference),
+  ],
 
   accept(put: Put<MachineBody>, view: View): Accepted<MachineBody> {
     const { id, body, old, now } = put;
+    if (old) checkNotGeneralized("update", old);
     checkEncryptionAtHost(body, old, view);
-    checkMachine(body, id, sizeOf(old?.body) !== sizeOf(body));
+    checkMachine(body, old, id, view, sizeOf(old?.body) !== sizeOf(body));
     checkNics(body, id, view);
     for (const diskEncryptionSetId of setsOf(body)) encryptionBy({ diskEncryptionSetId }, view);
     if (old) checkMachineChange(body, old);
@@ -244,7 +249,7 @@ function completeMachine(
   const diskName = storage.osDisk?.name ?? before?.osDisk?.name ?? generatedDiskName(id);
   // The password is not stored. customData is, since machines boot with it.
   const { customData, adminPassword: _, ...osProfile } = body.osProfile ?? {};
-  const { exactVersion } = findImage(storage.imageReference!);
+  const image = imageOf(storage.imageReference!, body.location, view, old);
   const filled: Body = withoutUndefined({
     ...body,
     vmId: old?.body.vmId ?? randomUUID(),
@@ -265,7 +270,7 @@ function completeMachine(
     },
     storageProfile: {
       ...storage,
-      imageReference: { ...storage.imageReference, exactVersion },
+      imageReference: { ...storage.imageReference, exactVersion: image.exactVersion },
       osDisk: {
         caching: "ReadWrite",
         diskSizeGB: before?.osDisk?.diskSizeGB ?? 30,
@@ -287,7 +292,7 @@ function completeMachine(
   });
   return {
     body: filled as MachineBody,
-    hidden: { ...old?.hidden, ...(customData !== undefined && { customData }) },
+    hidden: { ...old?.hidden, image, ...(customData !== undefined && { customData }) },
   };
 }
 
