@@ -2,6 +2,7 @@ import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { AddressOffers, addressQuotaProblems, getAddressQuotas } from "./address-quotas";
 import { AzureConnection } from "./connection";
+import { getGalleryImage } from "./gallery-image";
 import { getImage, ImageOffer, imageProblems } from "./image-offers";
 import { getQuotas, Quota, quotaProblems } from "./quotas";
 import { regionProblems } from "./region-offers";
@@ -36,7 +37,9 @@ export async function getOffers(
   const [quotas, addresses, image] = await Promise.all([
     getQuotas(arm, subscriptionId, location),
     getAddressQuotas(arm, subscriptionId, settings),
-    getImage(arm, subscriptionId, settings),
+    settings.image === ""
+      ? getImage(arm, subscriptionId, settings)
+      : getGalleryImage(arm, settings),
   ]);
   return { skus, quotas, addresses, image };
 }

@@ -7,7 +7,7 @@ import { digest } from "../digest";
 import { ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
 import { knownOutput } from "../azure/known-output";
-import { image, imageVersionOf } from "../azure/image-offers";
+import { imageReferenceOf } from "../azure/image-offers";
 import { MachineState, tag } from "../azure/state";
 import { MachineRecord } from "./machine-record";
 import { Settings } from "../settings/settings";
@@ -158,10 +158,7 @@ export class Machine extends pulumi.ComponentResource {
           },
         },
         storageProfile: {
-          imageReference: {
-            ...image,
-            version: imageVersionOf(settings),
-          },
+          imageReference: imageReferenceOf(settings),
           osDisk: {
             createOption: "FromImage",
             caching: "ReadWrite",

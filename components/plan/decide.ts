@@ -1,5 +1,6 @@
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
 import { hasBalancer, hasInterface } from "../azure/free-addresses";
+import { imageWarnings } from "../azure/image-offers";
 import { acceleratedMachines, offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
 import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
@@ -75,7 +76,8 @@ export function decide(observed: Observed): Decision {
     plan,
     generation: generationOf(plan, settings),
     replacementInputs: replacementInputsOf(plan, settings),
-    imageVersion: settings.imageVersion,
+    // With an image it is what that begins with, and no machine is made of it.
+    imageVersion: settings.image === "" ? settings.imageVersion : "",
     kubernetesVersion: settings.kubernetesVersion,
   }));
 
@@ -162,6 +164,7 @@ export function decide(observed: Observed): Decision {
     warnings: [
       ...lockWarnings(group),
       ...policyWarnings(observed.policies),
+      ...imageWarnings(created, offers.image),
       ...ownRoutesWarnings(settings, created, observed.network),
     ],
     messages: [

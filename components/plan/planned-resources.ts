@@ -6,7 +6,7 @@ import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
 import { subnetIdOf } from "../azure/existing-network";
-import { image, imageVersionOf } from "../azure/image-offers";
+import { imageReferenceOf } from "../azure/image-offers";
 import {
   apiBalancerName,
   egressNames,
@@ -246,7 +246,7 @@ const machineOf = (settings: Settings, { name, zone, size }: MachinePlan): Kind 
     hardwareProfile: { vmSize: size },
     osProfile: { linuxConfiguration: { disablePasswordAuthentication: true } },
     storageProfile: {
-      imageReference: { ...image, version: imageVersionOf(settings) },
+      imageReference: imageReferenceOf(settings),
       osDisk: {
         diskSizeGB: settings.osDiskSizeGb,
         managedDisk: {

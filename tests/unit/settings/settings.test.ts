@@ -5,6 +5,7 @@ import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { entraBesideLogin, entraCases } from "../../support/settings-cases/entra";
 import { diskEncryptionSetCases } from "../../support/settings-cases/disk-encryption-set";
+import { imageCases } from "../../support/settings-cases/image";
 import { machineIdentityCases } from "../../support/settings-cases/machine-identity";
 import { registryCases } from "../../support/settings-cases/registries";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
@@ -41,6 +42,7 @@ describe.each(
   Object.entries({
     clusterCases,
     diskEncryptionSetCases,
+    imageCases,
     machineIdentityCases,
     registryCases,
     sizeCases,
