@@ -16,6 +16,7 @@ import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
 import { ignoredOnExisting, replacedOnChange, taintsText } from "./generation";
 import { Membership, DrainBeforeResize } from "./membership";
 import { switchPower } from "./power";
+import { osProfileOf, trustedLaunch } from "./vm-profile";
 
 export interface MachineArgs {
   readonly resourceGroup: ClusterGroup;
@@ -140,23 +141,7 @@ export class Machine extends pulumi.ComponentResource {
         networkProfile: {
           networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
         },
-        osProfile: {
-          computerName: name,
-          adminUsername: settings.adminUsername,
-          customData: args.customData,
-          linuxConfiguration: {
-            disablePasswordAuthentication: true,
-            provisionVMAgent: true,
-            ssh: {
-              publicKeys: [
-                {
-                  path: `/home/${settings.adminUsername}/.ssh/authorized_keys`,
-                  keyData: settings.sshPublicKey,
-                },
-              ],
-            },
-          },
-        },
+        osProfile: osProfileOf(settings, name, args.customData),
         storageProfile: {
           imageReference: imageReferenceOf(settings),
           osDisk: {
@@ -172,10 +157,8 @@ export class Machine extends pulumi.ComponentResource {
             },
           },
         },
-        // Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them.
         securityProfile: {
-          securityType: "TrustedLaunch",
-          uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+          ...trustedLaunch,
           // Without the feature Azure refuses a false one, too (Azure/ResourceModules#1242).
           ...(settings.encryptionAtHost && { encryptionAtHost: true }),
         },

@@ -10,6 +10,7 @@ import type { ClusterStatus } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
 import { MachineRegistry } from "./machine-registry";
 import { memberComponents } from "./cluster/members";
+import { generalize, isGeneralize } from "./bootstrap/generalize";
 import { SimulatedBootstrap, type Limits } from "./bootstrap/simulated-bootstrap";
 import { Snapshots } from "./bootstrap/snapshots";
 import { Steps } from "./bootstrap/steps";
@@ -98,6 +99,9 @@ export class SimulatedMachines implements SimulatedBackend {
         throw new Error(`there is no machine ${vm.name} to run a script on`);
       }
       machine.update(vm);
+      if (isGeneralize(script)) {
+        return { ...steps.succeeded(), stdout: await generalize(machine, steps) };
+      }
       await this.bootstrap.run(machine, script, steps);
       return steps.succeeded();
     } catch (error) {
