@@ -55,7 +55,7 @@ const tools: Readonly<Record<string, readonly string[]>> = {
   "local-azure": ["mirror", "programs", "pulumi", "recover", "shared"],
   doctor: ["shared"],
   picture: ["doctor", "shared"],
-  lab: ["local-azure", "mirror", "programs", "pulumi", "shared", "trace"],
+  lab: ["image", "local-azure", "mirror", "programs", "pulumi", "shared", "trace"],
   cli: [
     ...[
       "doctor",

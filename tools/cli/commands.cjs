@@ -275,7 +275,7 @@ module.exports = {
       about: "all of them without any",
       choices: [
         ...["one", "conformance", "alone", "three", "traffic", "upgrade", "patch", "upgrade-three"],
-        ...["landing-zone", "authorities", "accounts", "restore", "restore-three"],
+        ...["landing-zone", "authorities", "accounts", "image", "restore", "restore-three"],
       ],
     },
     options: {

@@ -3,6 +3,7 @@ import type { Chapter } from "./claim";
 import { authorityClaims } from "./claims/authorities";
 import { certificateClaims } from "./claims/certificates";
 import { closedClaims } from "./claims/closed";
+import { imageClaims } from "./claims/image";
 import { initializationClaims } from "./claims/initialization";
 import { giveLandingZone, landingZone, landingZoneClaims } from "./claims/landing-zone";
 import { lifeClaims } from "./claims/life";
@@ -112,6 +113,12 @@ export const chapters: readonly Chapter[] = [
     name: "one control plane and one worker, with another key of service accounts",
     settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
     claims: [comesUp, ...serviceAccountKeyClaims],
+  },
+  {
+    key: "image",
+    name: "one control plane and one worker, and a worker of an image",
+    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    claims: [comesUp, ...imageClaims],
   },
   {
     key: "restore",
